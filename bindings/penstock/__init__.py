@@ -1,0 +1,1 @@
+"""penstock: a checkpointable stream-with-metadata token data loader."""

@@ -1,0 +1,56 @@
+// ByteStore and Channel: the seam to where bytes live (local files here; object stores and Python collections later).
+//
+// A ByteStore knows how to reach files; any thread may ask it for a Channel. A Channel is owned by one thread, which
+// submits reads and collects those that ended, in any order. Nothing blocks that thread but wait().
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace penstock {
+
+/// A file that a source reads: its location and the exact size that the manifest states. The size is checked when the
+/// file is first opened. Files live as long as their source, at a fixed address: reads point to them.
+struct File {
+  std::string path;
+  std::uint64_t bytes = 0;
+};
+
+struct Row;
+
+/// One planned read, filled in by Source::plan: `size` bytes of `file` from `offset` into `destination`. The engine owns
+/// it from plan to completion; a channel sets `error` if it failed.
+struct Read {
+  const File* file = nullptr;
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::byte* destination = nullptr;
+  Row* row = nullptr;          // set by the engine
+  std::exception_ptr error;    // set by the channel
+};
+
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  /// Takes the reads; each stays untouched by others until wait() returns it. May complete some of them at once.
+  virtual void submit(std::span<Read* const> reads) = 0;
+  /// Up to done.size() reads that ended; returns how many. Waits for at most `timeout` for the first of them. Returns 0
+  /// on timeout, wake() or when nothing is under way.
+  virtual std::size_t wait(std::span<Read*> done, std::chrono::nanoseconds timeout) = 0;
+  /// Makes a wait() of another thread return. Any thread.
+  virtual void wake() = 0;
+};
+
+class ByteStore {
+ public:
+  virtual ~ByteStore() = default;
+  /// A new channel for the calling thread's use. Any thread.
+  virtual std::unique_ptr<Channel> open_channel() = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,79 @@
+// Cursor: the arithmetic from (position, batch size, rank, tail rule, skips) to the positions of one rank's next batch.
+//
+// Pure: no order, no files, no threads; usable without the engine. Immutable but for set_batch_size(). The next global
+// batch is the next G positions that no skip range leaves out; rank r of R takes the i-th of them where i mod R = r. It
+// never crosses the end of a stage, of an epoch if `per_epoch`, or of the run.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace penstock {
+
+enum class Tail { Pad, Drop };
+
+struct CursorOptions {
+  std::uint64_t epoch_size = 0;                  // N
+  std::optional<std::uint64_t> epochs;           // of the run; none: endless
+  bool per_epoch = false;                        // the tail rule applies at each epoch's end
+  Tail tail = Tail::Pad;
+  std::uint64_t rank = 0;
+  std::uint64_t world_size = 1;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> skip;      // [begin, end) positions, any order, may overlap
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> schedule;  // (position, global batch size); the first at 0
+  std::function<std::uint64_t(std::uint64_t)> stage_end;          // Order::end; empty: no stages
+};
+
+/// Positions first, first + stride, … (count of them).
+struct PositionRun {
+  std::uint64_t first = 0;
+  std::uint64_t stride = 1;
+  std::uint64_t count = 0;
+};
+
+/// One rank's part of one global batch.
+struct BatchPlan {
+  std::uint64_t position = 0;  // the state before it
+  std::uint64_t end = 0;       // the state after it (past a dropped or wholly skipped remainder)
+  std::uint64_t rows = 0;      // rows of this rank, padding included: global batch size / world size
+  std::uint64_t valid = 0;     // rows that are observations: the sum of the runs' counts
+  boost::container::small_vector<PositionRun, 2> runs;
+};
+
+class Cursor {
+ public:
+  /// Throws InvalidArgument: N = 0, rank >= world size, a batch size of 0 or that world_size does not divide (the message
+  /// names the nearest that it does), a schedule that does not begin at 0 or is not increasing, a skip with end < begin,
+  /// N * epochs beyond 2^63.
+  explicit Cursor(CursorOptions options);
+
+  /// The batch that begins at state `position`, or none at the end of the run (and, if per_epoch, never none before it:
+  /// an epoch without a batch is passed over). O(log skips).
+  [[nodiscard]] std::optional<BatchPlan> plan(std::uint64_t position) const;
+
+  /// Batches of the whole run, or if per_epoch of the epoch that contains `position`. Throws InvalidArgument if endless
+  /// and not per_epoch.
+  [[nodiscard]] std::uint64_t length(std::uint64_t position) const;
+
+  /// Batches of the run that begin before `position`: the step number there.
+  [[nodiscard]] std::uint64_t steps_before(std::uint64_t position) const;
+
+  /// From the batch that begins at `position` on, global batches have `size` observations; later entries of the schedule
+  /// still apply. Throws as the constructor does.
+  void set_batch_size(std::uint64_t position, std::uint64_t size);
+
+  [[nodiscard]] std::uint64_t batch_size_at(std::uint64_t position) const;
+  /// epochs * N, or Order::kNever.
+  [[nodiscard]] std::uint64_t run_end() const noexcept;
+  [[nodiscard]] const CursorOptions& options() const noexcept { return options_; }
+
+ private:
+  CursorOptions options_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,48 @@
+// Order: the seam between positions and observations.
+//
+// A position is how many observations the whole job has consumed; the order says which observation stands there. It is a
+// pure function of its constructor's arguments and the position: no state, no files, no threads. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace penstock {
+
+/// What stands at one position: observation `index` of source number `source`, met for the (`epoch` + 1)-th time.
+struct Pick {
+  std::uint64_t index = 0;
+  std::uint32_t source = 0;
+  std::uint32_t epoch = 0;
+
+  bool operator==(const Pick&) const = default;
+};
+
+class Order {
+ public:
+  /// `end()` of an order without stages.
+  static constexpr std::uint64_t kNever = UINT64_MAX;
+
+  virtual ~Order() = default;
+
+  /// out[i] = what stands at position first + i * stride.
+  virtual void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const = 0;
+
+  /// Observations in one epoch (N); never 0.
+  [[nodiscard]] virtual std::uint64_t epoch_size() const = 0;
+
+  /// First position after `position` that no batch may cross: the end of its stage (where a window or a mixture may
+  /// change); kNever where there are no stages. Epoch ends are the cursor's business, since they may be crossed.
+  [[nodiscard]] virtual std::uint64_t end(std::uint64_t position) const = 0;
+
+  /// How many positions around `position` are worth planning together because they share reads (a fetch of `blocks`);
+  /// 1 where neighbours in the order are not neighbours on disk.
+  [[nodiscard]] virtual std::uint64_t group(std::uint64_t position) const = 0;
+
+  /// Canonical JSON of all that decides the positions before `position`, seed and algorithm included. Two orders with
+  /// the same identity(p) agree on every position below p. (Stages that begin at or after `position` are not in it.)
+  [[nodiscard]] virtual std::string identity(std::uint64_t position) const = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,88 @@
+// Dataset: an opened dataset, ours or a foreign one, as tables of shards; no file is open.
+//
+// Opening one of ours reads dataset.json and nothing else. Views of it (windows, documents) are Sources. Immutable after
+// opening; any thread; views share it.
+#pragma once
+
+#include "core/byte_store.h"
+#include "core/schema.h"
+#include "core/source.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace penstock::layout {
+
+/// How spans are found.
+enum class SpanKind {
+  None,      // a token stream
+  Compact,   // metadata.directory -> metadata.index (first record, byte offset) -> metadata.bin
+  Ids,       // metadata_id in each record -> metadata.index (byte offsets) -> metadata.bin
+  Opaque,    // no records: metadata.index (byte offsets) -> metadata.bin
+  Megatron,  // documents of a .idx file; no entries
+};
+
+/// One shard, or one foreign file: `records` records of the stream from byte `stream_offset` of `stream`.
+struct Shard {
+  std::string name;                // for messages: "00012", "tokens/a.bin"
+  std::uint64_t records = 0;
+  std::uint64_t spans = 0;         // spans (documents) of the shard
+  std::uint64_t entries = 0;       // metadata entries; equals spans but in the ids layout
+  File stream;
+  std::uint64_t stream_offset = 0;
+  File index;                      // metadata.index, or Megatron's .idx
+  File directory;                  // metadata.directory (compact)
+  File data;                       // metadata.bin
+  // Megatron only: where the arrays lie in the .idx and a sparse sample that bounds every search (see megatron.cpp).
+  std::shared_ptr<const void> foreign;
+};
+
+struct Dataset {
+  std::string path;                // as the user gave it, for messages and repr
+  std::string kind;                // "penstock", "raw", "numpy", "llm.c", "megatron"
+  std::string mode;                // "stream" (with metadata), "tokens", "opaque"
+  SpanKind spans = SpanKind::None;
+  Schema schema;                   // visible fields; empty for opaque
+  std::uint64_t stored_record_bytes = 0;
+  std::string codec_json;          // {"name":"json"}, {"name":"numpy","dtype":[…]}; "null" without metadata
+  std::string tokenizer_json;      // "null" if unknown
+  std::string fingerprint;         // 32 hex digits
+  std::vector<Shard> shards;       // fixed after opening: reads point at its Files
+  std::shared_ptr<ByteStore> store;
+
+  [[nodiscard]] std::uint64_t record_count() const noexcept;
+  [[nodiscard]] std::uint64_t span_count() const noexcept;
+  /// What identity() of shard tables costs is paid once: prefix sums, size shards + 1.
+  std::vector<std::uint64_t> record_starts;
+  std::vector<std::uint64_t> span_starts;
+};
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+/// Opens the dataset at folder `path`. Throws NotFound (no such folder; a folder without dataset.json says how many
+/// finished shards it holds and how to go on), Corruption (manifest).
+DatasetPtr open_dataset(const std::string& path);
+
+/// Opens token files in place, end to end in the order given. `descr_json` is the schema's JSON form for bare files;
+/// "" where every file says its own type (llm.c, .npy). All files must agree. Sniffs llm.c's magic and NumPy's. Throws
+/// InvalidArgument, NotFound, Corruption (size not a multiple of the record, truncated, wrong magic, evaluation files).
+DatasetPtr open_raw(const std::vector<std::string>& paths, const std::string& descr_json);
+
+/// Opens Megatron's prefix.bin + prefix.idx pairs, documents as spans. Same errors.
+DatasetPtr open_megatron(const std::vector<std::string>& prefixes);
+
+/// Several datasets as one, shards in order. Those of ours get the fingerprint that combining them on disk gives. Throws
+/// InvalidArgument if mode, schema, codec or kind of spans differ.
+DatasetPtr concatenate(const std::vector<DatasetPtr>& datasets);
+
+/// The view of windows of `window` records that follow one another, each read with `lookahead` records after it:
+/// (records - lookahead) div window observations. Throws InvalidArgument (window 0, no stream, longer than the stream).
+std::shared_ptr<const Source> make_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
+
+/// The view whose observation i is span i: its records and its entry (opaque: its entry alone). Throws InvalidArgument
+/// for a token stream and for the ids layout (which says how to convert), and for a dataset without documents.
+std::shared_ptr<const Source> make_documents(DatasetPtr dataset);
+
+}  // namespace penstock::layout
