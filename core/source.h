@@ -5,8 +5,9 @@
 // belongs to one row lives in the Row.
 //
 // Fixed rows (windows): `row.records` points to the row's place in the batch from the start.
-// Ragged rows (documents): stage 0 finds `row.length`; the engine waits for all rows of the batch, gives every row its
-// place, and only then calls stage 1, which reads the records there. (Opaque documents have length 0.)
+// Ragged rows (documents): the stages before the records find the length. The plan() that knows it sets `row.length` and
+// `row.measured`, appends nothing and returns true; the engine then waits for all rows of the batch, gives every row its
+// place, and only then calls the next stage, which reads the records there. (Opaque documents have length 0.)
 #pragma once
 
 #include "core/arena.h"
@@ -44,6 +45,7 @@ struct Row {
   std::uint64_t index = 0;       // the observation
   std::byte* records = nullptr;  // where record 0 of the row goes (after `lead`, see RowShape)
   std::uint64_t length = 0;      // records in the row, without lead and tail
+  bool measured = false;         // ragged rows: `length` is known, `records` may be set (the engine clears it)
   void* state = nullptr;         // the source's, in the arena
   Arena arena;
   std::vector<Span> spans;       // filled by Source::spans

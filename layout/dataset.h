@@ -24,6 +24,8 @@ enum class SpanKind {
   Megatron,  // documents of a .idx file; no entries
 };
 
+struct MegatronIndex;  // megatron.h
+
 /// One shard, or one foreign file: `records` records of the stream from byte `stream_offset` of `stream`.
 struct Shard {
   std::string name;                // for messages: "00012", "tokens/a.bin"
@@ -35,8 +37,12 @@ struct Shard {
   File index;                      // metadata.index, or Megatron's .idx
   File directory;                  // metadata.directory (compact)
   File data;                       // metadata.bin
-  // Megatron only: where the arrays lie in the .idx and a sparse sample that bounds every search (see megatron.cpp).
-  std::shared_ptr<const void> foreign;
+  // Ours only, what the fingerprint is made of (hex XXH3-128): each visible field's values, in the schema's order of
+  // leaves; span lengths and entry bytes ("" without metadata).
+  std::vector<std::string> field_digests;
+  std::string span_digest;
+  // Megatron only: where the arrays lie in the .idx and a sparse sample that bounds every search.
+  std::shared_ptr<const MegatronIndex> megatron;
 };
 
 struct Dataset {
@@ -52,11 +58,13 @@ struct Dataset {
   std::vector<Shard> shards;       // fixed after opening: reads point at its Files
   std::shared_ptr<ByteStore> store;
 
-  [[nodiscard]] std::uint64_t record_count() const noexcept;
-  [[nodiscard]] std::uint64_t span_count() const noexcept;
-  /// What identity() of shard tables costs is paid once: prefix sums, size shards + 1.
+  [[nodiscard]] std::uint64_t record_count() const noexcept { return record_starts.empty() ? 0 : record_starts.back(); }
+  [[nodiscard]] std::uint64_t span_count() const noexcept { return span_starts.empty() ? 0 : span_starts.back(); }
+  /// Prefix sums over shards, size shards + 1, made by finish().
   std::vector<std::uint64_t> record_starts;
   std::vector<std::uint64_t> span_starts;
+  /// What opening ends with: computes the prefix sums. Throws Corruption if they do not fit 63 bits.
+  void finish();
 };
 
 using DatasetPtr = std::shared_ptr<const Dataset>;
