@@ -1,0 +1,71 @@
+# make help tells what there is. Everything happens in .venv and build/; nothing is installed elsewhere but Debian's
+# packages, and those only where this user may.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+PYTEST_FLAGS ?= -n 2
+CPP_FILES = $$(git ls-files '*.h' '*.cpp')
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs bench demo clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+setup:  ## Debian's packages and .venv
+	@scripts/setup
+
+setup-check:  ## the same, with the compilers and linters of `make check`
+	@scripts/setup check
+
+build: setup  ## library, extension and native tests in build/release; the package into .venv
+	@scripts/build
+
+test: build  ## native and Python tests
+	ctest --test-dir build/release --output-on-failure -j $$(nproc) --timeout 300 | tail -n 12
+	python -m pytest $(PYTEST_FLAGS) tests/python --doctest-modules --pyargs penstock
+
+check: test checks  ## everything that CI asks
+
+checks: setup-check build lint types stubs includes sanitize tidy wheel docs
+
+lint:  ## formatting of C++ and Python, ruff
+	clang-format --dry-run -Werror $(CPP_FILES)
+	ruff format --check -q
+	ruff check -q
+
+types:  ## mypy --strict over the package
+	mypy
+
+stubs:  ## _native.pyi is what the extension says
+	scripts/stubs --check
+
+includes:  ## folders are layers
+	python scripts/check_includes.py
+
+sanitize:  ## native tests under ASan + UBSan, core's under TSan
+	scripts/sanitize dev
+	scripts/sanitize tsan
+
+tidy:  ## clang-tidy
+	scripts/tidy
+
+wheel: setup  ## a repaired wheel, used in an empty environment without torch
+	scripts/wheel
+
+docs: build  ## the documentation into site/
+	mkdocs build --strict -q
+
+bench: build  ## the figures of docs/benchmarks.md, measured here
+	python benchmarks/run.py
+
+demo: build  ## train, kill, resume on other numbers of processes, compare every token and loss
+	python examples/demo/run.py --out demo-output
+
+format:  ## rewrites what lint would refuse
+	clang-format -i $(CPP_FILES)
+	ruff format -q
+	ruff check -q --fix
+
+clean:  ## removes what was built; .venv stays
+	rm -rf build site demo-output dist
