@@ -1,1 +1,184 @@
-// placeholder
+#include "core/batch.h"
+
+#include "core/checked.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kAlign = 64;  // a cache line; enough for any vector load
+constexpr std::int64_t kIgnoredLabel = -100;
+
+std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+template <typename T>
+void fill_as(std::byte* out, std::uint64_t count, std::int64_t value) {
+  std::fill_n(reinterpret_cast<T*>(out), count, static_cast<T>(value));
+}
+
+// Labels are signed integers (the constructor of BatchFormat saw to it), so -100 always fits.
+void fill_labels(std::byte* out, std::uint64_t count, std::uint32_t item_bytes) {
+  switch (item_bytes) {
+    case 1: return fill_as<std::int8_t>(out, count, kIgnoredLabel);
+    case 2: return fill_as<std::int16_t>(out, count, kIgnoredLabel);
+    case 4: return fill_as<std::int32_t>(out, count, kIgnoredLabel);
+    default: return fill_as<std::int64_t>(out, count, kIgnoredLabel);
+  }
+}
+
+void pad_column(const Batch& batch, const Column& column, bool labels, std::byte* out) {
+  if (batch.format->shape.ragged) return;  // padding rows are empty
+  const std::uint64_t row_records = batch.format->shape.length - column.shorten;
+  const std::uint64_t first = batch.plan.valid * row_records;
+  const std::uint64_t count = (batch.plan.rows - batch.plan.valid) * row_records;
+  std::byte* at = out + first * column.record_bytes;
+  if (labels) {
+    fill_labels(at, count * (column.record_bytes / column.type.bytes), column.type.bytes);
+  } else {
+    std::memset(at, 0, count * column.record_bytes);
+  }
+}
+
+// Where row i of the column begins, in records of the column.
+std::uint64_t column_row_start(const Batch& batch, const Column& column, std::uint64_t i) {
+  return batch.format->shape.ragged ? batch.starts[i] : i * (batch.format->shape.length - column.shorten);
+}
+
+void cast_row(Batch& batch, const Column& column, std::uint64_t i, std::byte* out) {
+  const BatchFormat& format = *batch.format;
+  const std::uint64_t count = batch.row_length(i) - column.shorten;
+  cast_leaf(format.source->schema().leaves()[column.leaf],
+            batch.row_records(i) + column.skip * format.stored_record_bytes, format.stored_record_bytes, count,
+            column.type, out + column_row_start(batch, column, i) * column.record_bytes);
+}
+
+}  // namespace
+
+BatchFormat::BatchFormat(std::shared_ptr<const Source> source_, std::vector<Column> columns_, int labels_)
+    : source(std::move(source_)),
+      shape(source->shape()),
+      stored_record_bytes(source->stored_record_bytes()),
+      columns(std::move(columns_)),
+      labels(labels_) {
+  for (Column& column : columns) {
+    if (column.leaf >= source->schema().leaves().size()) {
+      raise(ErrorKind::InvalidArgument, "column {}: the records have no field number {}", column.name, column.leaf);
+    }
+    const Leaf& leaf = source->schema().leaves()[column.leaf];
+    check_cast(leaf, column.type);
+    column.record_bytes = column.type.bytes * leaf.count();
+    const bool fits = column.skip <= column.shorten && (shape.ragged ? column.shorten == 0 : column.shorten < shape.length);
+    if (!fits) {
+      raise(ErrorKind::InvalidArgument, "column {}: skips {} and drops {} records of a row of {}", column.name,
+            column.skip, column.shorten, shape.length);
+    }
+  }
+  if (labels >= 0 && columns.at(static_cast<std::size_t>(labels)).type.kind != 'i') {
+    raise(ErrorKind::InvalidArgument, "labels are {}: they must be signed integers, since padding is {}",
+          columns[static_cast<std::size_t>(labels)].type.str(), kIgnoredLabel);
+  }
+}
+
+std::uint64_t Batch::record_count() const noexcept {
+  if (format->shape.ragged) return starts.empty() ? 0 : starts.back();
+  return plan.rows * format->shape.length;
+}
+
+std::uint64_t Batch::row_length(std::uint64_t i) const noexcept {
+  return format->shape.ragged ? starts[i + 1] - starts[i] : format->shape.length;
+}
+
+std::byte* Batch::row_records(std::uint64_t i) noexcept {
+  const std::uint64_t record =
+      format->shape.ragged ? starts[i] : i * format->row_stride_records() + format->shape.lead;
+  return slab.data() + records_at + record * format->stored_record_bytes;
+}
+
+std::uint64_t Batch::column_records(const Column& column) const noexcept {
+  return format->shape.ragged ? record_count() : plan.rows * (format->shape.length - column.shorten);
+}
+
+std::uint64_t Batch::needed_bytes() const {
+  const std::uint64_t records =
+      format->shape.ragged ? record_count() : checked_mul(plan.rows, format->row_stride_records(), "records of a batch");
+  std::uint64_t bytes = aligned(checked_mul(records, format->stored_record_bytes, "bytes of a batch"));
+  for (const Column& column : format->columns) {
+    bytes = checked_add(bytes, aligned(checked_mul(column_records(column), column.record_bytes, "bytes of a column")),
+                        "bytes of a batch");
+  }
+  return bytes;
+}
+
+std::uint64_t Batch::held_bytes() const noexcept {
+  std::uint64_t bytes = slab.bytes();
+  for (const Row& row : rows) bytes += row.arena.capacity_bytes();
+  return bytes;
+}
+
+void Batch::prepare_rows() {
+  if (rows.size() < plan.rows) rows.resize(plan.rows);
+  for (std::uint64_t i = 0; i < plan.valid; ++i) {
+    const BatchFormat& own = (*formats)[picks[i].source];
+    if (own.row_stride_records() != format->row_stride_records() || own.shape.ragged != format->shape.ragged ||
+        own.stored_record_bytes != format->stored_record_bytes) {
+      raise(ErrorKind::InvalidArgument, "sources {} and {} meet in one batch, but their rows differ in shape",
+            picks[0].source, picks[i].source);
+    }
+    Row& row = rows[i];
+    row.index = picks[i].index;
+    row.length = format->shape.length;
+    row.records = nullptr;
+    row.measured = false;
+    row.state = nullptr;
+    row.stage = 0;
+    row.arena.reset();
+    row.spans.clear();
+  }
+  for (std::uint64_t i = plan.valid; i < plan.rows; ++i) rows[i].spans.clear();
+}
+
+void Batch::measure() {
+  starts.assign(plan.rows + 1, 0);
+  for (std::uint64_t i = 0; i < plan.rows; ++i) {
+    starts[i + 1] = checked_add(starts[i], i < plan.valid ? rows[i].length : 0, "records of a batch of documents");
+  }
+}
+
+void Batch::place() {
+  records_at = 0;
+  const std::uint64_t records =
+      format->shape.ragged ? record_count() : plan.rows * format->row_stride_records();
+  std::uint64_t at = aligned(records * format->stored_record_bytes);
+  columns_at.clear();
+  for (const Column& column : format->columns) {
+    columns_at.push_back(at);
+    at += aligned(column_records(column) * column.record_bytes);
+  }
+  for (std::uint64_t i = 0; i < plan.valid; ++i) rows[i].records = row_records(i);
+  clear_padding();
+}
+
+void Batch::clear_padding() {
+  if (plan.valid == plan.rows || format->shape.ragged) return;
+  const std::uint64_t row_bytes = format->row_stride_records() * format->stored_record_bytes;
+  std::memset(slab.data() + records_at + plan.valid * row_bytes, 0, (plan.rows - plan.valid) * row_bytes);
+  for (std::size_t c = 0; c < format->columns.size(); ++c) {
+    pad_column(*this, format->columns[c], static_cast<int>(c) == format->labels, slab.data() + columns_at[c]);
+  }
+}
+
+void Batch::finish_row(std::uint64_t i) {
+  (*formats)[picks[i].source].source->spans(rows[i]);
+  for (std::size_t c = 0; c < format->columns.size(); ++c) {
+    cast_row(*this, format->columns[c], i, slab.data() + columns_at[c]);
+  }
+}
+
+void cast_column(Batch& batch, const Column& column, bool labels, std::byte* out) {
+  for (std::uint64_t i = 0; i < batch.plan.valid; ++i) cast_row(batch, column, i, out);
+  pad_column(batch, column, labels, out);
+}
+
+}  // namespace penstock

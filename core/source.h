@@ -47,6 +47,8 @@ struct Row {
   std::uint64_t length = 0;      // records in the row, without lead and tail
   bool measured = false;         // ragged rows: `length` is known, `records` may be set (the engine clears it)
   void* state = nullptr;         // the source's, in the arena
+  unsigned stage = 0;            // the engine's: stages planned so far
+  void* flight = nullptr;        // the engine's, while reads are under way
   Arena arena;
   std::vector<Span> spans;       // filled by Source::spans
 };
