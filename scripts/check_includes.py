@@ -23,7 +23,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Written in two parts, so that this file does not name them itself.
 FORBIDDEN = re.compile(
     "|".join(["pypi" + r"\.org", "pythonhosted" + r"\.org", "download\\.pytorch" + r"\.org", "index-" + "url"])
-    + "|/" + "work/|/" + r"root/|/home/[a-z]+/"
+    + "|/"
+    + "work/|/"
+    + r"root/|/home/[a-z]+/"
 )
 
 
@@ -67,6 +69,7 @@ def text_problems() -> list[str]:
 
 
 def main() -> int:
+    """Prints what is wrong; returns the exit status."""
     problems = text_problems()
     for folder in MAY_INCLUDE:
         for path in sorted((ROOT / folder).glob("*.[hc]*")):

@@ -12,6 +12,7 @@ import penstock
 
 
 def main() -> None:
+    """Raises where the wheel does not do what it should."""
     assert importlib.util.find_spec("torch") is None, "this environment must not have torch"
     assert "site-packages" in penstock.__file__, penstock.__file__
     with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,163 @@
+"""Compares what the resumed runs saw with what the never-killed run saw, position by position; a table and a plot."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from settings import Settings
+
+# Where the arithmetic is the same (4 processes, 1 x 3 rows) losses are equal bit for bit. On 2 or 3 processes the same
+# gradients are summed in another order; in float64 each sum may differ by 1e-16 of itself, and Adam divides small
+# gradients by small roots, so it grows from step to step. One wrong row would show at 1e-3.
+TOLERANCE = 1e-7
+
+
+@dataclass(frozen=True)
+class Row:
+    index: int
+    ids: tuple[int, ...]
+    loss: float
+
+
+@dataclass
+class Run:
+    rows: dict[int, Row] = field(default_factory=dict)  # by position
+    evaluation: list[float] = field(default_factory=list)
+
+    def step_losses(self, rows_per_step: int) -> dict[int, float]:
+        """Step -> mean loss of its rows, summed in the order of positions; whole steps only."""
+        steps: dict[int, list[float]] = {}
+        for position in sorted(self.rows):
+            steps.setdefault(position // rows_per_step + 1, []).append(self.rows[position].loss)
+        return {step: sum(losses) / rows_per_step for step, losses in steps.items() if len(losses) == rows_per_step}
+
+
+def read_run(folder: Path) -> Run:
+    """What the processes of one run logged; a last line that SIGKILL cut is dropped."""
+    run = Run()
+    for path in sorted(folder.glob("rank-*.jsonl")):
+        for line in path.read_text().splitlines(keepends=True):
+            record = json.loads(line) if line.endswith("\n") else {}
+            run.evaluation = record.get("evaluation", run.evaluation)
+            if "step" not in record:
+                continue
+            columns = (record["positions"], record["indices"], record["ids"], record["losses"])
+            for position, index, ids, loss in zip(*columns, strict=True):
+                if position in run.rows:
+                    raise ValueError(f"{folder.name}: position {position} was given twice")
+                run.rows[position] = Row(index, tuple(ids), loss)
+    return run
+
+
+@dataclass(frozen=True)
+class Comparison:
+    first: int  # positions
+    stop: int
+    tokens: int
+    wrong_rows: int
+    equal_losses: int
+    greatest: float  # difference of a row's loss
+
+
+def compare(run: Run, reference: Run) -> Comparison:
+    """Each row of `run` against the reference's at the same position; a hole in the positions counts as wrong."""
+    first, stop = min(run.rows), max(run.rows) + 1
+    both = [(row, reference.rows.get(position)) for position, row in run.rows.items()]
+    wrong = sum(other is None or (row.index, row.ids) != (other.index, other.ids) for row, other in both)
+    differences = [abs(row.loss - other.loss) for row, other in both if other is not None]
+    return Comparison(
+        first,
+        stop,
+        tokens=sum(len(row.ids) for row, _ in both),
+        wrong_rows=wrong,
+        equal_losses=sum(difference == 0 for difference in differences),
+        greatest=max(differences, default=float("inf")),
+    )
+
+
+def compare_and_show(s: Settings, console: Console) -> bool:
+    """Prints the table, writes demo.png; True where every comparison holds."""
+    names = ["reference", "killed", "resumed-on-4", "resumed-on-2", "resumed-on-3"]
+    runs = {name: read_run(s.folder / "runs" / name) for name in names}
+    reference = runs["reference"]
+    table = Table("run", "steps", "tokens", "token ids", "losses", "greatest difference", "verdict")
+    good = sorted(reference.rows) == list(range(s.steps * s.rows_per_step))
+    for name in names[1:]:
+        result = compare(runs[name], reference)
+        exact = name in ("killed", "resumed-on-4")  # as many processes and as many parts a step as the reference
+        allowed = 0.0 if exact else TOLERANCE
+        fine = result.wrong_rows == 0 and result.greatest <= allowed
+        # SIGKILL cuts the killed run's last step; any other run's positions have no hole.
+        fine &= name == "killed" or len(runs[name].rows) == result.stop - result.first
+        good &= fine
+        table.add_row(
+            name,
+            f"{result.first // s.rows_per_step + 1} to {-(-result.stop // s.rows_per_step)}",
+            f"{result.tokens:,}",
+            "all equal" if result.wrong_rows == 0 else f"[red]{result.wrong_rows:,} rows differ",
+            f"{result.equal_losses:,} of {len(runs[name].rows):,} equal bit for bit",
+            f"{result.greatest:.1e} (allowed {allowed:g})",
+            "[green]same" if fine else "[red]DIFFERENT",
+        )
+    # The killed run up to its checkpoint, then 2 processes, then 3: one training, each position once.
+    stitched = Run(
+        rows={p: r for name in ("killed", "resumed-on-2", "resumed-on-3") for p, r in runs[name].rows.items()}
+    )
+    good &= sorted(stitched.rows) == sorted(reference.rows)
+    evaluations = reference.evaluation, runs["resumed-on-3"].evaluation
+    twice = all(len(pair) == 2 and pair[0] == pair[1] for pair in evaluations)
+    same_end = twice and abs(evaluations[0][0] - evaluations[1][0]) <= TOLERANCE
+    console.print(table)
+    console.print(
+        f"evaluation, twice by one loader: reference {evaluations[0]}, resumed {evaluations[1]}", highlight=False
+    )
+    console.print("Losses on 2 and 3 processes: the same gradients summed in another order, in float64.", style="dim")
+    good &= same_end
+    plot(s, runs, s.folder / "demo.png")
+    console.print("[bold green]every token and every loss as if nothing had happened" if good else "[bold red]FAILED")
+    return good
+
+
+def plot(s: Settings, runs: dict[str, Run], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    losses = {name: run.step_losses(s.rows_per_step) for name, run in runs.items()}
+    figure, (top, bottom) = pyplot.subplots(
+        2, 1, figsize=(9, 5.6), sharex=True, height_ratios=[3, 1], layout="constrained", dpi=110
+    )
+    top.plot(
+        *zip(*sorted(losses["reference"].items()), strict=True), color="0.78", lw=7, label="never killed, 4 processes"
+    )
+    looks = {
+        "killed": ("C3", "killed, 4 processes"),
+        "resumed-on-2": ("C0", "resumed on 2 processes"),
+        "resumed-on-3": ("C2", "resumed on 3 processes"),
+    }
+    for name, (color, label) in looks.items():
+        steps = sorted(losses[name])
+        top.plot(steps, [losses[name][step] for step in steps], color=color, lw=1.6, label=label)
+        differences = [abs(losses[name][step] - losses["reference"][step]) for step in steps]
+        bottom.plot(steps, [max(d, 1e-17) for d in differences], color=color, lw=1.4)
+    killed, resumed = max(losses["killed"]), min(losses["resumed-on-2"])
+    top.plot(killed, losses["killed"][killed], "X", color="C3", ms=13, zorder=5)
+    top.annotate(
+        f"SIGKILL after step {killed}", (killed, losses["killed"][killed]), (14, 22), textcoords="offset points"
+    )
+    for name, mark in (("resumed-on-2", f"from step {resumed - 1}"), ("resumed-on-3", f"from step {s.switch_at}")):
+        for axes in (top, bottom):
+            axes.axvline(min(losses[name]) - 0.5, color=looks[name][0], ls=":", lw=1)
+        top.annotate(mark, (min(losses[name]), 0.03), xycoords=("data", "axes fraction"), color=looks[name][0])
+    top.set_ylabel("training loss")
+    top.legend(frameon=False)
+    bottom.set_yscale("log")
+    bottom.set_ylim(5e-18, 1e-3)
+    bottom.axhline(TOLERANCE, color="0.5", ls="--", lw=0.8)
+    bottom.set_ylabel("difference\n(dashed: allowed)")
+    bottom.set_xlabel(f"optimizer step ({s.rows_per_step} rows each, on any number of processes)")
+    figure.savefig(path)
+    pyplot.close(figure)

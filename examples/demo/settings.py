@@ -1,0 +1,53 @@
+"""What the demo's parts agree on: one JSON file in the output folder, read by every training process."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    out: str
+    corpus_bytes: int  # how much text to take, at most
+    vocabulary: int
+    window: int
+    width: int
+    layers: int
+    rows_per_step: int  # rows of one optimizer step, over all processes: the same on any number of them
+    rows_per_batch: int  # rows of one forward pass of one process
+    steps: int
+    save_every: int
+    kill_at: int  # SIGKILL once this step is done; its last checkpoint is older
+    switch_at: int  # where the run on 2 processes ends and that on 3 begins
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.out)
+
+    @property
+    def train_data(self) -> str:
+        return str(self.folder / "train")
+
+    @property
+    def valid_data(self) -> str:
+        return str(self.folder / "valid")
+
+    @property
+    def tokenizer(self) -> str:
+        return str(self.folder / "tokenizer.json")
+
+    def save(self) -> Path:
+        path = self.folder / "settings.json"
+        path.write_text(json.dumps(asdict(self), indent=2))
+        return path
+
+    @classmethod
+    def load(cls, path: str) -> "Settings":
+        return cls(**json.loads(Path(path).read_text()))
+
+
+def settings(out: Path, quick: bool) -> Settings:
+    """The demo as the README shows it, or one of seconds for a test."""
+    if quick:
+        return Settings(str(out), 2_000_000, 1024, 64, 32, 2, 12, 3, steps=24, save_every=4, kill_at=10, switch_at=16)
+    return Settings(str(out), 1 << 40, 4096, 128, 128, 4, 12, 3, steps=100, save_every=10, kill_at=35, switch_at=70)
