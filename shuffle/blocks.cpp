@@ -1,0 +1,69 @@
+#include "shuffle/blocks.h"
+
+#include "core/error.h"
+#include "shuffle/blocks_epoch.h"
+#include "shuffle/epoch_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace penstock::shuffle {
+namespace {
+
+BlocksShape checked(std::uint64_t size, const BlocksShape& shape) {
+  check_order_size("blocks", size);
+  if (shape.block == 0 || shape.fetch == 0 || shape.lanes == 0) {
+    raise(ErrorKind::InvalidArgument, "order blocks: block {}, fetch {}, lanes {}: wanted at least 1 of each",
+          shape.block, shape.fetch, shape.lanes);
+  }
+  if (shape.fetch % shape.block != 0) {
+    raise(ErrorKind::InvalidArgument, "order blocks: a fetch of {}: wanted a multiple of the block, {}", shape.fetch,
+          shape.block);
+  }
+  return shape;
+}
+
+}  // namespace
+
+LaneTable::LaneTable(std::uint64_t size, const BlocksShape& shape)
+    : long_lanes_(size % shape.lanes),
+      short_length_(size / shape.lanes),
+      long_ragged_((short_length_ + 1) % shape.block),
+      short_ragged_(short_length_ % shape.block),
+      ragged_begin_(long_lanes_ * (short_length_ + 1 - long_ragged_) +
+                    (shape.lanes - long_lanes_) * (short_length_ - short_ragged_)) {}
+
+LaneTable::Lane LaneTable::lane(std::uint64_t number) const noexcept {
+  const std::uint64_t long_whole = short_length_ + 1 - long_ragged_;
+  if (number < long_lanes_) return {short_length_ + 1, long_whole, number * long_whole};
+  const std::uint64_t whole = short_length_ - short_ragged_;
+  return {short_length_, whole, long_lanes_ * long_whole + (number - long_lanes_) * whole};
+}
+
+Blocks::Blocks(std::uint64_t size, std::uint64_t seed, BlocksShape shape)
+    : size_(size), seed_(seed), shape_(checked(size, shape)), table_(size, shape) {}
+
+void Blocks::pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const EpochRun run = epoch_run(size_, first + done * stride, stride, out.size() - done);
+    const std::span<Pick> picks = out.subspan(done, run.count);
+    std::fill(picks.begin(), picks.end(), Pick{0, 0, run.epoch});
+    BlocksEpoch(size_, shape_, table_, seed_, run.epoch).pick(run.offset, stride, picks);
+    done += run.count;
+  }
+}
+
+std::uint64_t Blocks::group(std::uint64_t) const {
+  // fetch * lanes may not fit 64 bits.
+  return shape_.fetch >= size_ / shape_.lanes ? size_ : std::min(size_, shape_.fetch * shape_.lanes);
+}
+
+std::string Blocks::identity(std::uint64_t) const {
+  return fmt::format(
+      R"({{"algorithm":{},"block":{},"fetch":{},"lanes":{},"name":"blocks","seed":{},"size":{}}})", kAlgorithm,
+      shape_.block, shape_.fetch, shape_.lanes, seed_, size_);
+}
+
+}  // namespace penstock::shuffle

@@ -1,0 +1,38 @@
+#include "shuffle/uniform.h"
+
+#include "shuffle/epoch_run.h"
+#include "shuffle/permutation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace penstock::shuffle {
+
+Uniform::Uniform(std::uint64_t size, std::uint64_t seed) : size_(size), seed_(seed) {
+  check_order_size("uniform", size);
+}
+
+void Uniform::pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const {
+  std::array<std::uint64_t, kKernelBlock> indices;
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const EpochRun run = epoch_run(size_, first + done * stride, stride, out.size() - done);
+    // A key schedule for each run: 9 mixings, against a table of epochs that threads would have to share.
+    const Permutation permutation(size_, seed_, run.epoch);
+    for (std::size_t begin = 0; begin < run.count; begin += indices.size()) {
+      const std::span<std::uint64_t> chunk(indices.data(), std::min(indices.size(), run.count - begin));
+      for (std::size_t i = 0; i < chunk.size(); ++i) chunk[i] = run.offset + (begin + i) * stride;
+      permutation(chunk, chunk);
+      for (std::size_t i = 0; i < chunk.size(); ++i) out[done + begin + i] = {chunk[i], 0, run.epoch};
+    }
+    done += run.count;
+  }
+}
+
+std::string Uniform::identity(std::uint64_t) const {
+  return fmt::format(R"({{"algorithm":{},"name":"uniform","seed":{},"size":{}}})", kAlgorithm, seed_, size_);
+}
+
+}  // namespace penstock::shuffle

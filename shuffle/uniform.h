@@ -1,0 +1,30 @@
+// Uniform: every observation once an epoch, in an order that (seed, epoch) chooses among all: the global shuffle.
+//
+// Epoch e is Permutation(N, seed, e). Immutable: any thread.
+#pragma once
+
+#include "core/order.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace penstock::shuffle {
+
+class Uniform final : public Order {
+ public:
+  /// Throws InvalidArgument if `size` is 0 or above 2^52.
+  Uniform(std::uint64_t size, std::uint64_t seed);
+
+  void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override;
+  [[nodiscard]] std::uint64_t epoch_size() const override { return size_; }
+  [[nodiscard]] std::uint64_t end(std::uint64_t) const override { return kNever; }
+  [[nodiscard]] std::uint64_t group(std::uint64_t) const override { return 1; }
+  [[nodiscard]] std::string identity(std::uint64_t position) const override;
+
+ private:
+  std::uint64_t size_;
+  std::uint64_t seed_;
+};
+
+}  // namespace penstock::shuffle
