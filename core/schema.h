@@ -46,7 +46,7 @@ class Schema {
  private:
   std::vector<Leaf> leaves_;
   std::uint64_t record_bytes_ = 0;
-  std::string json_;
+  std::string json_ = "[]";
 };
 
 }  // namespace penstock

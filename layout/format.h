@@ -1,0 +1,76 @@
+// The format on disk, version 1: names, constants and structs. docs/format.md says the same byte by byte.
+//
+// All numbers are little-endian. A dataset is a folder with dataset.json and shard folders; what dataset.json does not
+// name does not exist. Thread rule: constants and pure functions; any thread.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace penstock::layout {
+
+static_assert(std::endian::native == std::endian::little, "the format's structs are read and written in place");
+
+inline constexpr std::string_view kFormatName = "penstock";
+inline constexpr std::string_view kShardFormatName = "penstock shard";
+inline constexpr std::uint64_t kFormatVersion = 1;
+
+inline constexpr const char* kManifestName = "dataset.json";
+inline constexpr const char* kShardManifestName = "shard.json";
+inline constexpr const char* kStreamName = "stream.bin";
+inline constexpr const char* kDataName = "metadata.bin";
+inline constexpr const char* kIndexName = "metadata.index";
+inline constexpr const char* kDirectoryName = "metadata.directory";
+inline constexpr const char* kCrcSuffix = ".crc";
+/// What a writer has not finished: folders and files of this prefix are nobody's once no writer is at work.
+inline constexpr std::string_view kPartialPrefix = ".partial-";
+
+inline constexpr const char* kModeStream = "stream";  // records, spans, entries
+inline constexpr const char* kModeTokens = "tokens";  // records alone
+inline constexpr const char* kModeOpaque = "opaque";  // entries alone
+
+/// Every file has a CRC32C (u32) for each block of this size beside it, in <file>.crc; the last block may be short.
+inline constexpr std::uint64_t kCrcBlockBytes = 4096;
+
+/// metadata.directory (compact) has the number of the span that covers records 0, 4096, 8192, …, then spans.
+inline constexpr std::uint64_t kDirectoryStride = 4096;
+inline constexpr std::uint64_t kDirectoryEntryBytes = 8;
+
+/// metadata.index of the compact layout: one for each span, and a last one with (records, bytes of metadata.bin).
+struct CompactIndexEntry {
+  std::uint64_t first_record;
+  std::uint64_t byte_offset;
+};
+static_assert(sizeof(CompactIndexEntry) == 16 && std::is_trivially_copyable_v<CompactIndexEntry>);
+
+/// metadata.index of the ids layout and of opaque documents: byte offsets of the entries, and a last one with the bytes
+/// of metadata.bin.
+inline constexpr std::uint64_t kOffsetIndexEntryBytes = 8;
+
+/// The ids layout's last field of each stored record: `<u4`, the number of its entry in the shard.
+inline constexpr const char* kIdField = "metadata_id";
+inline constexpr std::uint64_t kIdBytes = 4;
+
+/// Greatest size of a manifest that a reader takes.
+inline constexpr std::uint64_t kMaxManifestBytes = 256ULL << 20;
+
+/// Entries of metadata.directory for a shard of `records` records.
+constexpr std::uint64_t directory_entries(std::uint64_t records) noexcept {
+  return records / kDirectoryStride + (records % kDirectoryStride != 0 ? 1 : 0) + 1;
+}
+
+/// Size of the side file of a file of `bytes` bytes.
+constexpr std::uint64_t crc_bytes(std::uint64_t bytes) noexcept {
+  return (bytes / kCrcBlockBytes + (bytes % kCrcBlockBytes != 0 ? 1 : 0)) * 4;
+}
+
+/// "00003": the folder of shard 3.
+std::string shard_name(std::uint64_t number);
+
+/// The number of a shard folder's name, or -1 if it is not one.
+std::int64_t shard_number(std::string_view name) noexcept;
+
+}  // namespace penstock::layout

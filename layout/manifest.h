@@ -1,0 +1,77 @@
+// Manifest: what dataset.json and shard.json say, as structs; parsing them and writing them.
+//
+// Everything parsed here is untrusted: names are single relative components, sizes are checked against counts without
+// overflow, and the text's own CRC32C is checked first. Thread rule: values and pure functions; any thread.
+#pragma once
+
+#include "core/schema.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace penstock::layout {
+
+/// What all shards of a dataset share.
+struct Format {
+  std::string mode;                  // kModeStream, kModeTokens, kModeOpaque
+  std::string layout;                // "compact", "ids"; "" where the mode has no spans of records
+  Schema schema;                     // the user's fields; empty for opaque
+  std::string codec_json = "null";   // {"name":"json"}; "null" for tokens
+
+  [[nodiscard]] bool has_records() const;
+  [[nodiscard]] bool has_metadata() const;
+  [[nodiscard]] bool is_compact() const { return layout == "compact"; }
+  [[nodiscard]] bool is_ids() const { return layout == "ids"; }
+  /// Bytes from one stored record to the next: the fields, and the id in the ids layout; 0 for opaque.
+  [[nodiscard]] std::uint64_t stored_record_bytes() const;
+};
+
+/// Throws InvalidArgument if the parts do not go together (mode, layout, fields, codec; a field called metadata_id).
+void check_format(const Format& format);
+
+/// In words what differs between two formats, or "" if nothing that matters for their records and entries does.
+std::string format_difference(const Format& a, const Format& b);
+
+struct ShardInfo {
+  std::string name;                        // its folder; "" in shard.json, which does not say
+  std::uint64_t records = 0;
+  std::uint64_t spans = 0;
+  std::uint64_t entries = 0;
+  std::uint64_t data_bytes = 0;            // of metadata.bin; the other files' sizes follow from the counts
+  std::vector<std::string> field_digests;  // hex, in the order of the schema's leaves
+  std::string span_digest;                 // hex; "" without metadata
+  std::string task_json = "null";          // shard.json only: what the writer says that this shard was made from
+};
+
+struct Manifest {
+  Format format;
+  std::string tokenizer_json = "null";
+  std::string fingerprint;  // what write_manifest() computed
+  std::vector<ShardInfo> shards;
+};
+
+/// Name and size of each file of a shard, in the order stream, data, index, directory. Throws Corruption on overflow.
+std::vector<std::pair<std::string, std::uint64_t>> shard_files(const Format& format, const ShardInfo& shard);
+
+/// The fingerprint of the format and the shards, as layout/digest.h says.
+std::string fingerprint_of(const Format& format, const std::vector<ShardInfo>& shards);
+
+/// The canonical text of dataset.json. Computes the fingerprint.
+std::string write_manifest(const Manifest& manifest);
+
+/// Parses dataset.json. `what` names the file in messages. Throws Corruption; InvalidArgument for a version that this
+/// penstock does not know.
+Manifest parse_manifest(std::string_view text, const std::string& what);
+
+/// The same for shard.json.
+std::string write_shard_manifest(const Format& format, const ShardInfo& shard);
+std::pair<Format, ShardInfo> parse_shard_manifest(std::string_view text, const std::string& what);
+
+/// Throws InvalidArgument unless `json` is null or an object of strings, numbers and nulls of at most 64 KiB; returns its
+/// canonical text.
+std::string check_tokenizer(std::string_view json);
+
+}  // namespace penstock::layout
