@@ -1,1 +1,32 @@
 #include "layout/dataset.h"
+
+#include "core/checked.h"
+
+namespace penstock::layout {
+namespace {
+
+void check_stream(const Shard& shard, std::uint64_t record_bytes) {
+  const char* path = shard.stream.path.c_str();
+  const std::uint64_t end = checked_add(checked_mul(shard.records, record_bytes, path), shard.stream_offset, path);
+  if (record_bytes == 0 || end <= shard.stream.bytes) return;
+  raise(ErrorKind::Corruption, "{}: {} bytes, but {} records need {}", shard.stream.path,
+        with_commas(shard.stream.bytes), with_commas(shard.records), with_commas(end));
+}
+
+}  // namespace
+
+void Dataset::finish() {
+  const auto append = [this](std::vector<std::uint64_t>& sums, std::uint64_t value) {
+    sums.push_back(checked_add(sums.back(), value, path.c_str()));
+    if (sums.back() > INT64_MAX) raise(ErrorKind::Corruption, "{}: its counts do not fit 63 bits", path);
+  };
+  record_starts.assign(1, 0);
+  span_starts.assign(1, 0);
+  for (const Shard& shard : shards) {
+    check_stream(shard, stored_record_bytes);
+    append(record_starts, shard.records);
+    append(span_starts, shard.spans);
+  }
+}
+
+}  // namespace penstock::layout

@@ -63,7 +63,8 @@ struct Dataset {
   /// Prefix sums over shards, size shards + 1, made by finish().
   std::vector<std::uint64_t> record_starts;
   std::vector<std::uint64_t> span_starts;
-  /// What opening ends with: computes the prefix sums. Throws Corruption if they do not fit 63 bits.
+  /// What opening ends with: computes the prefix sums, so that no source's arithmetic can overflow or leave a stream. Throws
+  /// Corruption if they do not fit 63 bits or a stream is too short for its shard's records.
   void finish();
 };
 

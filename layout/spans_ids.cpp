@@ -1,1 +1,183 @@
-#include "layout/dataset.h"
+// The ids layout: metadata_id, the last u32 of each stored record -> metadata.index (u64 byte offsets) -> metadata.bin.
+//
+// A span is a maximal run of one id. One record more on each side of the row, where its shard has one, tells whether
+// the runs at the row's ends go on there. Each id of a window is looked up once, near ones by one read (reads.h).
+#include "core/checked.h"
+#include "layout/format.h"
+#include "layout/reads.h"
+#include "layout/windows.h"
+
+#include <algorithm>
+
+namespace penstock::layout {
+namespace {
+
+constexpr std::uint64_t kOffsetBytes = kOffsetIndexEntryBytes;
+
+// Records [start, stop) of the row have the id; begins and ends as in Span.
+struct Run {
+  std::uint64_t start = 0;
+  std::uint64_t stop = 0;
+  std::uint32_t id = 0;
+  bool begins = false;
+  bool ends = false;
+};
+
+struct IdsPiece {
+  Piece piece;
+  bool has_lead = false;  // the shard has a record before the piece, and it is read
+  bool has_tail = false;
+  std::span<Run> runs;           // stage 1
+  std::span<std::uint32_t> ids;  // distinct, rising
+  std::span<Wanted> offsets;     // of each id: its offset and the next
+  std::span<Wanted> entries;     // stage 2: of each id
+};
+
+struct State {
+  IdsPiece* pieces;
+  std::uint64_t count;
+};
+
+class IdsWindows final : public Windows {
+ public:
+  IdsWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
+
+  [[nodiscard]] RowShape shape() const override { return {false, Windows::shape().length, 1, 1}; }
+  bool plan(Row& row, unsigned stage, Reads& out) const override;
+  void spans(Row& row) const override;
+
+ private:
+  void plan_first(Row& row, Reads& out) const;
+  void find_runs(Row& row, IdsPiece& part) const;
+  void plan_offsets(Row& row, IdsPiece& part, Reads& out) const;
+  void plan_entries(Row& row, IdsPiece& part, Reads& out) const;
+};
+
+IdsWindows::IdsWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead)
+    : Windows(std::move(dataset), window, lookahead) {
+  if (stored_record_bytes() < kIdBytes) {
+    raise(ErrorKind::Corruption, "{}: records of {} bytes have no room for their id", this->dataset().path,
+          stored_record_bytes());
+  }
+  for (const Shard& shard : this->dataset().shards) {
+    const std::uint64_t wanted = checked_mul(checked_add(shard.entries, 1, "entries"), kOffsetBytes, "metadata.index");
+    if (shard.index.bytes == wanted) continue;
+    raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path, with_commas(shard.index.bytes),
+          with_commas(shard.entries), with_commas(wanted));
+  }
+}
+
+bool IdsWindows::plan(Row& row, unsigned stage, Reads& out) const {
+  if (stage == 0) {
+    plan_first(row, out);
+    return true;
+  }
+  const State& state = *static_cast<const State*>(row.state);
+  for (std::uint64_t i = 0; i < state.count; ++i) {
+    if (stage == 1) {
+      find_runs(row, state.pieces[i]);
+      plan_offsets(row, state.pieces[i], out);
+    } else {
+      plan_entries(row, state.pieces[i], out);
+    }
+  }
+  return stage < 2;
+}
+
+void IdsWindows::plan_first(Row& row, Reads& out) const {
+  const std::span<Piece> pieces = cut(row);
+  auto* parts = row.arena.make_array<IdsPiece>(pieces.size());
+  row.state = row.arena.make<State>(parts, pieces.size());
+  for (const Piece& piece : pieces) {
+    // Only the row's outer pieces can have more of their shard beyond them.
+    parts->piece = piece;
+    parts->has_lead = piece.first > 0;
+    parts->has_tail = piece.stop < shard(piece).records;
+    plan_records(row, piece, piece.first - (parts->has_lead ? 1 : 0), piece.stop + (parts->has_tail ? 1 : 0), out);
+    ++parts;
+  }
+}
+
+// The id of the record `distance` records after `record`; rows hold stored records end to end.
+std::uint32_t id_at(const std::byte* record, std::ptrdiff_t distance, std::uint64_t record_bytes) {
+  const std::byte* end = record + (distance + 1) * static_cast<std::ptrdiff_t>(record_bytes);
+  return load<std::uint32_t>(end - kIdBytes);
+}
+
+void IdsWindows::find_runs(Row& row, IdsPiece& part) const {
+  const Piece& piece = part.piece;
+  const std::uint64_t bytes = stored_record_bytes();
+  const std::byte* records = row.records + piece.start * bytes;
+  const auto count = static_cast<std::ptrdiff_t>(piece.stop - piece.first);
+  const auto differs = [&](std::ptrdiff_t i) { return id_at(records, i, bytes) != id_at(records, i - 1, bytes); };
+  std::uint64_t run_count = 1;
+  for (std::ptrdiff_t i = 1; i < count; ++i) run_count += differs(i) ? 1 : 0;
+  part.runs = {row.arena.make_array<Run>(run_count), run_count};
+  Run* run = part.runs.data();
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    if (i > 0 && !differs(i)) continue;
+    if (i > 0) (run++)->stop = piece.start + static_cast<std::uint64_t>(i);
+    *run = {piece.start + static_cast<std::uint64_t>(i), 0, id_at(records, i, bytes), true, true};
+  }
+  run->stop = piece.start + static_cast<std::uint64_t>(count);
+  if (part.has_lead) part.runs.front().begins = differs(0);
+  if (part.has_tail) part.runs.back().ends = differs(count);
+}
+
+void IdsWindows::plan_offsets(Row& row, IdsPiece& part, Reads& out) const {
+  const Shard& shard = this->shard(part.piece);
+  auto* ids = row.arena.make_array<std::uint32_t>(part.runs.size());
+  std::transform(part.runs.begin(), part.runs.end(), ids, [](const Run& run) { return run.id; });
+  std::uint32_t* end = ids + part.runs.size();
+  if (!std::is_sorted(ids, end)) std::sort(ids, end);
+  end = std::unique(ids, end);
+  part.ids = {ids, end};
+  if (part.ids.back() >= shard.entries) {
+    raise(ErrorKind::Corruption, "{}: metadata_id {} among records {} to {}, the shard has {} entries",
+          shard.stream.path, with_commas(part.ids.back()), with_commas(part.piece.first), with_commas(part.piece.stop),
+          with_commas(shard.entries));
+  }
+  part.offsets = {row.arena.make_array<Wanted>(part.ids.size()), part.ids.size()};
+  for (std::size_t i = 0; i < part.ids.size(); ++i) {
+    part.offsets[i] = {kOffsetBytes * part.ids[i], kOffsetBytes * (part.ids[i] + std::uint64_t{2}), nullptr};
+  }
+  plan_merged(row, shard.index, part.offsets, out);
+}
+
+void IdsWindows::plan_entries(Row& row, IdsPiece& part, Reads& out) const {
+  const Shard& shard = this->shard(part.piece);
+  part.entries = {row.arena.make_array<Wanted>(part.ids.size()), part.ids.size()};
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < part.ids.size(); ++i) {
+    const auto begin = load_at<std::uint64_t>(part.offsets[i].bytes, 0);
+    const auto end = load_at<std::uint64_t>(part.offsets[i].bytes, 1);
+    if (begin < last || end < begin || end > shard.data.bytes) {
+      raise(ErrorKind::Corruption, "{}: entry {} is bytes {} to {}: out of order, or beyond the {} bytes of {}",
+            shard.index.path, with_commas(part.ids[i]), with_commas(begin), with_commas(end),
+            with_commas(shard.data.bytes), shard.data.path);
+    }
+    part.entries[i] = {begin, end, nullptr};
+    last = end;
+  }
+  plan_merged(row, shard.data, part.entries, out);
+}
+
+void IdsWindows::spans(Row& row) const {
+  const State& state = *static_cast<const State*>(row.state);
+  for (const IdsPiece& part : std::span(state.pieces, state.count)) {
+    for (const Run& run : part.runs) {
+      const auto found = std::lower_bound(part.ids.begin(), part.ids.end(), run.id) - part.ids.begin();
+      const Wanted& entry = part.entries[static_cast<std::size_t>(found)];
+      row.spans.push_back({run.start, run.stop, run.begins, run.ends, -1, static_cast<std::uint32_t>(part.piece.shard),
+                           run.id, entry.bytes, entry.end - entry.begin});
+    }
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const Source> make_ids_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead) {
+  return std::make_shared<IdsWindows>(std::move(dataset), window, lookahead);
+}
+
+}  // namespace penstock::layout

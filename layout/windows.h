@@ -1,0 +1,66 @@
+// Windows: the view of windows that follow one another in a dataset's stream; by itself that of a token stream. Its
+// subclasses find the spans of a window too.
+//
+// Immutable; any thread. A row covers [i * window, i * window + window + lookahead) of the stream and is cut into
+// pieces, one for each shard that it meets (empty shards give none). Spans cover the whole row, its lookahead included.
+#pragma once
+
+#include "layout/dataset.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace penstock::layout {
+
+/// The part of a row that lies in one shard: records [first, stop) of the shard, from record `start` of the row on.
+struct Piece {
+  std::uint64_t shard = 0;
+  std::uint64_t first = 0;
+  std::uint64_t stop = 0;
+  std::uint64_t start = 0;
+
+  /// Where record `record` of the shard is in the row.
+  [[nodiscard]] std::uint64_t at(std::uint64_t record) const noexcept { return start + (record - first); }
+};
+
+class Windows : public Source {
+ public:
+  /// Throws InvalidArgument (see make_windows).
+  Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
+
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  [[nodiscard]] std::string fingerprint() const override { return dataset_->fingerprint; }
+  [[nodiscard]] std::string identity() const override;
+  [[nodiscard]] std::uint64_t shard_count() const override { return dataset_->shards.size(); }
+  [[nodiscard]] std::uint64_t record_count() const override { return dataset_->record_count(); }
+  [[nodiscard]] const Schema& schema() const override { return dataset_->schema; }
+  [[nodiscard]] std::uint64_t stored_record_bytes() const override { return dataset_->stored_record_bytes; }
+  [[nodiscard]] RowShape shape() const override { return {false, length_, 0, 0}; }
+  [[nodiscard]] ByteStore& store() const override { return *dataset_->store; }
+
+  bool plan(Row& row, unsigned stage, Reads& out) const override;
+  void spans(Row& /*row*/) const override {}
+
+ protected:
+  [[nodiscard]] const Shard& shard(const Piece& piece) const { return dataset_->shards[piece.shard]; }
+  [[nodiscard]] const Dataset& dataset() const { return *dataset_; }
+
+  /// The row's pieces, in its arena.
+  std::span<Piece> cut(Row& row) const;
+  /// The read of records [first, stop) of the piece's shard, which may go beyond the piece, to where they belong.
+  void plan_records(const Row& row, const Piece& piece, std::uint64_t first, std::uint64_t stop, Reads& out) const;
+
+ private:
+  DatasetPtr dataset_;
+  std::uint64_t window_;
+  std::uint64_t length_ = 0;  // window + lookahead
+  std::uint64_t size_ = 0;
+};
+
+/// The windows of one kind of span each; `make_windows` picks.
+std::shared_ptr<const Source> make_compact_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
+std::shared_ptr<const Source> make_ids_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
+std::shared_ptr<const Source> make_megatron_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
+
+}  // namespace penstock::layout
