@@ -1,0 +1,112 @@
+"""Entry point: finds the command, turns every error into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+EXIT_OK = 0
+EXIT_ERROR = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+_COMMANDS = {
+    "write": "Make a dataset of text, or of token ids, on many processes.",
+    "info": "What a dataset is: fields, sizes, tokenizer, fingerprint.",
+    "show": "Windows or documents, decoded, with their spans.",
+    "verify": "Read everything and check it against what was written.",
+    "combine": "Join datasets into one, with no byte encoded again.",
+    "convert": "Change a dataset's layout of spans.",
+    "bench": "Measure what the loader reads here.",
+}
+
+
+class _Commands(click.Group):
+    """Imports a command when it is asked for, so that `penstock info` does not wait for the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = importlib.import_module(f"penstock._cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.command(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Exit codes: 0 done, 1 data or system error, 2 wrong use, 130 interrupted.",
+)
+@click.version_option(package_name="penstock", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Token datasets for training: written once, opened in milliseconds, shuffled and resumed by arithmetic."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; gives the exit code.
+
+    Args:
+        arguments: Without the program's name; None takes those of the process.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        result = cli.main(given, prog_name="penstock", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else EXIT_OK
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        return _report(given, _usage_line(error), EXIT_USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        return _report(given, "interrupted: nothing was published", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output is gone, as in `penstock show … | head`: nobody wants the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except Exception as error:
+        return _report(given, *_classified(error))
+
+
+def _usage_line(error: click.ClickException) -> str:
+    command = getattr(getattr(error, "ctx", None), "command_path", "penstock")
+    return f"{error.format_message().rstrip('.')}: see {command} --help"
+
+
+def _classified(error: Exception) -> tuple[str, int]:
+    import penstock
+    from penstock._text import errors
+
+    if isinstance(error, errors.UsageError):
+        return str(error), EXIT_USAGE
+    expected = (errors.InputError, errors.WorkerError, penstock.Error, OSError, MemoryError)
+    if isinstance(error, expected):
+        return str(error) or type(error).__name__, EXIT_ERROR
+    if isinstance(error, ModuleNotFoundError):
+        return f"this needs the package {error.name}: pip install 'penstock[text]'", EXIT_ERROR
+    if "PENSTOCK_TRACEBACK" in os.environ:
+        raise error
+    return f"unexpected {type(error).__name__}: {error} (PENSTOCK_TRACEBACK=1 shows where)", EXIT_ERROR
+
+
+def _report(arguments: list[str], message: str, code: int) -> int:
+    line = " ".join(message.split())
+    print(f"penstock: {line}", file=sys.stderr)
+    if "--json" in arguments:
+        print(json.dumps({"error": line, "exit_code": code}))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

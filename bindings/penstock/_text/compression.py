@@ -1,0 +1,122 @@
+"""Bytes of a plain, gzip or Zstandard file or of standard input, and how far into the file the reading is."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
+
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_CHUNK_BYTES = 1 << 18
+_MAX_ZSTD_WINDOW = 1 << 31  # what `zstd --long=31` writes
+
+
+class _ZstdReader(io.RawIOBase):
+    """Frames end to end. Unlike zstandard's stream_reader it refuses a frame that is cut off."""
+
+    def __init__(self, source: IO[bytes], name: str) -> None:
+        import zstandard
+
+        self._source = source
+        self._name = name
+        self._new_frame: Callable[[], Any] = zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTD_WINDOW).decompressobj
+        self._frame: Any = None
+        self._errors: type[Exception] = zstandard.ZstdError
+        self._input = b""
+        self._output = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        while not self._output:
+            if not self._refill():
+                return 0
+        count = min(len(view), len(self._output))
+        view[:count] = self._output[:count]
+        self._output = self._output[count:]
+        return count
+
+    def _refill(self) -> bool:
+        if not self._input:
+            self._input = self._source.read(_CHUNK_BYTES)
+        if not self._input:
+            if self._frame is not None:
+                raise InputError(f"{self._name}: the Zstandard data is cut off: copy the file again")
+            return False
+        if self._frame is None:
+            self._frame = self._new_frame()
+        try:
+            self._output = memoryview(self._frame.decompress(self._input))
+        except self._errors as error:
+            raise InputError(f"{self._name}: damaged Zstandard data ({error}): copy the file again") from error
+        self._input = self._frame.unused_data if self._frame.eof else b""
+        if self._frame.eof:
+            self._frame = None
+        return True
+
+
+class _GzipReader(io.RawIOBase):
+    """gzip's reader with errors that name the file."""
+
+    def __init__(self, source: IO[bytes], name: str) -> None:
+        import gzip
+
+        self._file = gzip.GzipFile(fileobj=source)
+        self._name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        import zlib
+
+        view = memoryview(buffer).cast("B")
+        try:
+            data = self._file.read1(len(view))
+        except EOFError as error:
+            raise InputError(f"{self._name}: the gzip data is cut off: copy the file again") from error
+        except (OSError, zlib.error) as error:
+            raise InputError(f"{self._name}: damaged gzip data ({error}): copy the file again") from error
+        view[: len(data)] = data
+        return len(data)
+
+
+class ByteInput:
+    """One open input: `file` gives decompressed bytes, `consumed()` the bytes of the file itself read so far."""
+
+    def __init__(self, path: Path | None, name: str, compression: str) -> None:
+        """Opens `path` (None: standard input); `compression` is "", "gz" or "zst".
+
+        Raises:
+            InputError: The file cannot be opened.
+        """
+        try:
+            self._raw: BinaryIO = sys.stdin.buffer if path is None else path.open("rb")
+        except OSError as error:
+            raise InputError(f"{name}: {error.strerror}") from error
+        self._owned = path is not None
+        self.name = name
+        readers = {"gz": _GzipReader, "zst": _ZstdReader}
+        self.file: BinaryIO = self._raw
+        if compression:
+            self.file = io.BufferedReader(readers[compression](self._raw, name), _CHUNK_BYTES)
+
+    def consumed(self) -> int:
+        """Bytes of the file read so far; 0 for what cannot tell."""
+        try:
+            return self._raw.tell()
+        except (OSError, ValueError):
+            return 0
+
+    def close(self) -> None:
+        """Closes the file; standard input stays open."""
+        if self._owned:
+            self._raw.close()

@@ -1,0 +1,292 @@
+"""Documents as the one reader hands them on: not parsed further than cutting them into tasks needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .compression import ByteInput
+from .errors import InputError, quoted
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .inputs import Input
+
+_PARQUET_ROWS = 1024
+_BYTES_PER_ID = 4  # what an id of a Parquet column counts as, when tasks are cut
+BUILT_IN_COLUMNS = ("path", "kind", "size")  # of plain text
+
+
+class Columns(NamedTuple):
+    """What is taken of a document.
+
+    Attributes:
+        text: The column that holds the text.
+        ids: The column that holds token ids instead; None where there is text.
+        metadata: The columns kept as metadata; None: all others; empty: no metadata.
+        text_per: "file" or "line": what one document of plain text is.
+    """
+
+    text: str
+    ids: str | None
+    metadata: tuple[str, ...] | None
+    text_per: str
+
+
+class RawDocument(NamedTuple):
+    """One document of an input, numbered from 0 over all inputs.
+
+    Attributes:
+        line: Counted from 1: the line, or the row of a Parquet file; 0 where the document is the whole file.
+        form: "jsonl" (payload: the line), "text" (payload: UTF-8) or "row" (payload: UTF-8, or ids).
+        metadata: Columns that the reader knows; None where the payload holds them, or where none are kept.
+    """
+
+    number: int
+    name: str
+    line: int
+    form: str
+    payload: bytes | npt.NDArray[np.int64]
+    metadata: dict[str, Any] | None
+
+    def place(self) -> str:
+        """`document 18,203 (data.jsonl.zst line 18,204)`, counted from 1."""
+        where = {0: ""}.get(self.line, f" {'row' if self.form == 'row' else 'line'} {self.line:,}")
+        return f"document {self.number + 1:,} ({self.name}{where})"
+
+    def size_bytes(self) -> int:
+        """What the document counts when tasks are cut."""
+        return len(self.payload) if isinstance(self.payload, bytes) else self.payload.size * _BYTES_PER_ID
+
+    def digested(self) -> bytes:
+        """Bytes that tell this document from any other, free of the input's name and of library versions."""
+        payload = self.payload if isinstance(self.payload, bytes) else self.payload.tobytes()
+        known = b"" if self.metadata is None else json.dumps(self.metadata, sort_keys=True, default=str).encode()
+        return b"%d,%d:%b%b" % (len(payload), len(known), payload, known)
+
+
+class DocumentReader:
+    """Reads inputs one after the other. One thread at a time; one iteration at a time."""
+
+    def __init__(self, inputs: Sequence[Input], columns: Columns) -> None:
+        """Opens nothing yet."""
+        self._inputs = inputs
+        self._columns = columns
+        self._first_numbers = [0]  # of each input that was begun
+        self._finished_bytes = 0
+        self._open: ByteInput | _ParquetInput | None = None
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all files together, as they lie on disk; 0 where standard input makes that unknown."""
+        sizes = [each.size_bytes for each in self._inputs]
+        return sum(sizes) if all(each.rereadable for each in self._inputs) else 0
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether `documents` may be called again."""
+        return all(each.rereadable for each in self._inputs)
+
+    def consumed_bytes(self) -> int:
+        """Bytes of the files read so far; compressed files count as they lie on disk."""
+        return self._finished_bytes + (self._open.consumed() if self._open else 0)
+
+    def documents(self, first: int = 0) -> Iterator[RawDocument]:
+        """Documents from number `first` on, which must be 0 or one that was given before.
+
+        Raises:
+            InputError: A file that cannot be read or is damaged; a Parquet file without the columns asked for.
+        """
+        index = max(i for i, number in enumerate(self._first_numbers) if number <= first)
+        number = self._first_numbers[index]
+        del self._first_numbers[index + 1 :]
+        self._finished_bytes = sum(each.size_bytes for each in self._inputs[:index])
+        for position, each in enumerate(self._inputs[index:], index):
+            if position > index:
+                self._first_numbers.append(number)
+            for document in self._read(each, number):
+                number += 1
+                if document.number >= first:
+                    yield document
+            self._finished_bytes += each.size_bytes
+
+    def _read(self, source: Input, number: int) -> Iterator[RawDocument]:
+        opened = (
+            _ParquetInput(source, self._columns)
+            if source.format == "parquet"
+            else ByteInput(source.path, source.name, source.compression)
+        )
+        self._open = opened
+        try:
+            if isinstance(opened, _ParquetInput):
+                yield from opened.documents(number)
+            elif source.format == "jsonl":
+                yield from _json_lines(opened, number)
+            else:
+                yield from self._text(opened, source, number)
+        except OSError as error:
+            raise InputError(f"{source.name}: {error.strerror or error}") from error
+        finally:
+            self._open = None
+            opened.close()
+
+    def _text(self, opened: ByteInput, source: Input, number: int) -> Iterator[RawDocument]:
+        if self._columns.text_per == "file":
+            payload = opened.file.read()
+            known = self._built_in(source, len(payload), source.name)
+            yield RawDocument(number, source.name, 0, "text", payload, known)
+            return
+        for line_number, line in enumerate(opened.file, 1):
+            payload = line.rstrip(b"\r\n")
+            if payload and not payload.isspace():
+                known = self._built_in(source, len(payload), f"{source.name} line {line_number:,}")
+                yield RawDocument(number, source.name, line_number, "text", payload, known)
+                number += 1
+
+    def _built_in(self, source: Input, size_bytes: int, place: str) -> dict[str, Any] | None:
+        wanted = self._columns.metadata
+        if wanted == ():
+            return None
+        known = {"path": source.published_name, "kind": source.kind, "size": size_bytes}
+        return select(known, wanted, place)
+
+
+def _json_lines(opened: ByteInput, number: int) -> Iterator[RawDocument]:
+    name = opened.name
+    for line_number, line in enumerate(opened.file, 1):
+        payload = line.rstrip()
+        if payload:
+            if line_number == 1 and payload.startswith(b"\xef\xbb\xbf"):
+                payload = payload[3:]
+            yield RawDocument(number, name, line_number, "jsonl", payload, None)
+            number += 1
+
+
+def select(known: dict[str, Any], wanted: tuple[str, ...] | None, place: str) -> dict[str, Any]:
+    """The columns `wanted` of one document's; None: all of them.
+
+    Raises:
+        InputError: One is missing; the message names those that there are.
+    """
+    if wanted is None:
+        return known
+    try:
+        return {name: known[name] for name in wanted}
+    except KeyError as error:
+        raise InputError(
+            f'{place}: no column "{error.args[0]}" for --metadata: there are {quoted(list(known))}'
+        ) from None
+
+
+class _ParquetInput:
+    """The rows of one Parquet file."""
+
+    def __init__(self, source: Input, columns: Columns) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        self._source = source
+        self._done_rows = 0
+        try:
+            self._file: Any = pyarrow.parquet.ParquetFile(source.path)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise InputError(f"{source.name}: not a Parquet file that can be read ({_one_line(error)})") from error
+        self._arrow_error: type[Exception] = pyarrow.ArrowException
+        self._binary = pyarrow.binary()
+        self._types = pyarrow.types
+        names = list(self._file.schema_arrow.names)
+        self._payload = columns.ids or columns.text
+        self._is_ids = columns.ids is not None
+        if self._payload not in names:
+            option = "--ids-column" if self._is_ids else "--text-column"
+            raise InputError(f'{source.name}: no column "{self._payload}" for {option}: there are {quoted(names)}')
+        self._metadata = [name for name in names if name != self._payload]
+        if columns.metadata is not None:
+            self._metadata = list(select(dict.fromkeys(names), columns.metadata, source.name))
+        self._check_type()
+
+    def _check_type(self) -> None:
+        kind = self._file.schema_arrow.field(self._payload).type
+        types = self._types
+        if self._is_ids:
+            is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+            if not (is_list and types.is_integer(kind.value_type)):
+                raise InputError(f'{self._source.name}: column "{self._payload}" is {kind}, not lists of integers')
+        elif not (types.is_string(kind) or types.is_large_string(kind)):
+            raise InputError(f'{self._source.name}: column "{self._payload}" is {kind}, not strings')
+
+    def consumed(self) -> int:
+        """The share of the rows read, as bytes of the file."""
+        rows = self._file.metadata.num_rows
+        return int(self._source.size_bytes * self._done_rows / rows) if rows else 0
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def documents(self, number: int) -> Iterator[RawDocument]:
+        """The rows, the first with number `number`."""
+        columns = [self._payload, *(name for name in self._metadata if name != self._payload)]
+        try:
+            for rows in self._file.iter_batches(batch_size=_PARQUET_ROWS, columns=columns):
+                for document in self._rows(rows, number):
+                    yield document
+                    number += 1
+                self._done_rows += len(rows)
+        except self._arrow_error as error:
+            raise InputError(f"{self._source.name}: damaged Parquet data ({_one_line(error)})") from error
+
+    def _rows(self, rows: Any, number: int) -> Iterator[RawDocument]:
+        column = rows.column(rows.schema.get_field_index(self._payload))
+        payloads = self._ids(column) if self._is_ids else column.cast(self._large_or_small(column.type)).to_pylist()
+        known: list[Any] = [None] * len(rows)
+        if self._metadata:
+            known = rows.select(self._metadata).to_pylist()
+        for offset, (payload, metadata) in enumerate(zip(payloads, known, strict=True)):
+            line = self._done_rows + offset + 1
+            if payload is None:
+                raise InputError(f'{self._source.name} row {line:,}: column "{self._payload}" is null: drop such rows')
+            plain = None if metadata is None else {name: _plain(value) for name, value in metadata.items()}
+            yield RawDocument(number + offset, self._source.name, line, "row", payload, plain)
+
+    def _large_or_small(self, kind: Any) -> Any:
+        import pyarrow
+
+        return pyarrow.large_binary() if self._types.is_large_string(kind) else self._binary
+
+    def _ids(self, column: Any) -> Iterator[npt.NDArray[np.int64] | None]:
+        import numpy as np
+
+        for row in column:
+            if not row.is_valid:
+                yield None
+                continue
+            values = row.values
+            if values.null_count:
+                raise InputError(f'{self._source.name}: column "{self._payload}" holds a null id')
+            array = values.to_numpy(zero_copy_only=False)
+            # An id beyond int64 is beyond every token type: it stays too large.
+            yield np.minimum(array, np.iinfo(np.int64).max).astype(np.int64)
+
+
+def _plain(value: Any) -> Any:
+    """Dates, times and decimals as text: JSON and msgpack have no such types."""
+    import datetime
+    import decimal
+
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]

@@ -1,0 +1,111 @@
+"""From raw documents to texts or token ids and their metadata; runs in the worker processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .documents import Columns, RawDocument, select
+from .errors import InputError, quoted
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_KINDS = {dict: "an object", list: "a list", str: "a string", int: "a number", float: "a number", bool: "true or false"}
+
+
+def extract_texts(documents: Sequence[RawDocument], columns: Columns) -> tuple[list[str], list[dict[str, Any]] | None]:
+    """The text and the metadata (None where none is kept) of each document.
+
+    Raises:
+        InputError: Bad JSON, a missing column, what is not a string, invalid UTF-8; names document, file and line.
+    """
+    texts: list[str] = []
+    metadata: list[dict[str, Any]] = []
+    for document in documents:
+        text, known = _fields(document, columns.text, "--text-column", columns.metadata)
+        if isinstance(text, bytes):
+            text = _decode(document, text)
+        elif not isinstance(text, str):
+            raise InputError(f'{document.place()}: "{columns.text}" is {_kind(text)}, not a string')
+        texts.append(text)
+        metadata.append(known)
+    return texts, (None if columns.metadata == () else metadata)
+
+
+def extract_ids(
+    documents: Sequence[RawDocument], columns: Columns
+) -> tuple[list[npt.NDArray[np.int64]], list[dict[str, Any]] | None]:
+    """The token ids (int64, of any length) and the metadata (None where none is kept) of each document.
+
+    Raises:
+        InputError: As extract_texts, and for what is not a list of integers.
+    """
+    assert columns.ids is not None
+    arrays: list[npt.NDArray[np.int64]] = []
+    metadata: list[dict[str, Any]] = []
+    for document in documents:
+        ids, known = _fields(document, columns.ids, "--ids-column", columns.metadata)
+        arrays.append(_integers(document, ids, columns.ids))
+        metadata.append(known)
+    return arrays, (None if columns.metadata == () else metadata)
+
+
+def _fields(
+    document: RawDocument, column: str, option: str, wanted: tuple[str, ...] | None
+) -> tuple[Any, dict[str, Any]]:
+    if document.form != "jsonl":
+        return document.payload, document.metadata or {}
+    row = _parse(document)
+    if column not in row:
+        raise InputError(f'{document.place()}: no column "{column}" for {option}: there are {quoted(list(row))}')
+    payload = row[column]
+    if wanted is None:
+        del row[column]
+        return payload, row
+    return payload, select(row, wanted, document.place())
+
+
+def _parse(document: RawDocument) -> dict[str, Any]:
+    assert isinstance(document.payload, bytes)
+    text = _decode(document, document.payload)
+    try:
+        row = json.loads(text)
+    except json.JSONDecodeError as error:
+        what = f"{error.msg} at column {error.colno:,}"
+        raise InputError(f"{document.place()}: not JSON: {what}: each line must be one JSON object") from None
+    except RecursionError:
+        raise InputError(f"{document.place()}: JSON nested too deep") from None
+    if not isinstance(row, dict):
+        raise InputError(f"{document.place()}: {_kind(row)}: each line must be one JSON object")
+    return row
+
+
+def _decode(document: RawDocument, data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{document.place()}: invalid UTF-8 at byte {error.start:,} (0x{data[error.start]:02x}):"
+            " convert the file with iconv"
+        ) from None
+
+
+def _integers(document: RawDocument, ids: Any, column: str) -> npt.NDArray[np.int64]:
+    import numpy as np
+
+    if isinstance(ids, np.ndarray):
+        return ids
+    if not isinstance(ids, list):
+        raise InputError(f'{document.place()}: "{column}" is {_kind(ids)}, not a list of integers')
+    wrong = [each for each in ids if type(each) is not int]
+    if wrong:
+        raise InputError(f'{document.place()}: "{column}" holds {_kind(wrong[0])}, not integers alone')
+    # An id beyond int64 is beyond every token type: it stays too large.
+    return np.array([min(each, 2**63 - 1) for each in ids], np.int64)
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else _KINDS.get(type(value), type(value).__name__)

@@ -1,0 +1,138 @@
+"""`penstock write`: one reader cuts tasks, processes tokenize them, one writer makes shard k of task k."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .documents import DocumentReader
+from .errors import InputError, UsageError, WorkerError, counted
+from .pool import Result, WorkerPool, Work
+from .sink import ShardSink
+from .tasks import Batch, Task, cut
+from .tokenizing import DocumentTokenizer
+
+
+@dataclass
+class Summary:
+    """What was done. Kept tasks count in `tasks` and `kept_tasks`, and in nothing else."""
+
+    documents: int = 0
+    tokens: int = 0
+    text_bytes: int = 0
+    tasks: int = 0
+    kept_tasks: int = 0
+    workers: int = 0
+    seconds: float = 0.0
+    tokenizing_seconds: float = 0.0
+    working_seconds: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """All figures, rates and the tokenizer's share of the processes' time with them."""
+        seconds = max(self.seconds, 1e-9)
+        return {
+            "documents": self.documents,
+            "tokens": self.tokens,
+            "text_bytes": self.text_bytes,
+            "shards": self.tasks,
+            "kept_shards": self.kept_tasks,
+            "workers": self.workers,
+            "seconds": round(self.seconds, 3),
+            "megabytes_per_second": round(self.text_bytes / seconds / 1e6, 3),
+            "tokens_per_second": round(self.tokens / seconds),
+            "tokenizer_share": round(self.tokenizer_share, 3),
+        }
+
+    @property
+    def tokenizer_share(self) -> float:
+        """Of the time that all workers together had, the part spent inside the tokenizer: 1 is the best there is."""
+        return self.tokenizing_seconds / max(self.seconds * self.workers, 1e-9)
+
+
+@dataclass
+class TextWriter:
+    """One run. `observe` is called after every batch, with the bytes read of the files and their total."""
+
+    reader: DocumentReader
+    work: Work
+    sink: ShardSink
+    task_bytes: int
+    workers: int
+    options: dict[str, Any]
+    observe: Callable[[int, int], None] = lambda done, total: None
+    on_start: Callable[[list[int]], None] = lambda processes: None
+    _submitted: deque[Batch] = field(default_factory=deque)
+    _summary: Summary = field(default_factory=Summary)
+
+    def run(self) -> Summary:
+        """Reads, tokenizes, writes and publishes.
+
+        Raises:
+            InputError: An input that cannot be used; no documents at all.
+            WorkerError: A process died.
+            penstock.Error: The output cannot be written.
+        """
+        begin = time.perf_counter()
+        pool: WorkerPool | None = None
+        self._summary.workers = self.workers
+        try:
+            for batch in self._batches():
+                if pool is None:
+                    pool = WorkerPool(self.workers, self.work)
+                    self.on_start(pool.process_ids)
+                while not pool.has_room():
+                    self._write(pool.next_results())
+                pool.submit(batch.documents)
+                self._submitted.append(batch)
+                self.observe(self.reader.consumed_bytes(), self.reader.total_bytes)
+            while pool is not None and pool.pending():
+                self._write(pool.next_results())
+            if not self._summary.tasks:
+                raise InputError("there are no documents in the input: nothing was written")
+            self.sink.publish(self._summary.tasks)
+        except WorkerError as error:
+            raise WorkerError(f"{error}: nothing was published; finished shards are kept: go on with --resume") from error
+        finally:
+            if pool is not None:
+                pool.close()
+            self.sink.close()
+        self._summary.seconds = time.perf_counter() - begin
+        return self._summary
+
+    def _batches(self) -> Iterator[Batch]:
+        """What is to be done: all batches but those of tasks whose shard is there and was made of the same."""
+        batches = cut(self.reader.documents(), self.task_bytes)
+        while (batch := next(batches, None)) is not None:
+            if not self.sink.may_keep(batch.task, self.options):
+                yield batch
+            elif batch.completed is not None:
+                task = batch.completed
+                if self.sink.keep(task.number, task.description(self.options)):
+                    self._summary.tasks += 1
+                    self._summary.kept_tasks += 1
+                    self.observe(self.reader.consumed_bytes(), self.reader.total_bytes)
+                    continue
+                if not self.reader.rereadable:
+                    raise InputError(
+                        f"shard {task.number:,} was made of other input, and standard input cannot be read again:"
+                        " start anew with --overwrite"
+                    )
+                batches.close()
+                batches = cut(self.reader.documents(task.first_document), self.task_bytes, task.number)
+
+    def _write(self, results: Iterator[Result]) -> None:
+        for result in results:
+            batch = self._submitted.popleft()
+            self.sink.append(batch.task, result)
+            summary = self._summary
+            summary.documents += len(batch.documents)
+            summary.tokens += len(result.encoded.ids)
+            summary.text_bytes += batch.size_bytes
+            summary.tokenizing_seconds += result.tokenizing_seconds
+            summary.working_seconds += result.seconds
+            if batch.completed is not None:
+                self.sink.finish(batch.completed.description(self.options))
+                summary.tasks += 1
