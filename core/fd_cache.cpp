@@ -1,0 +1,211 @@
+#include "core/fd_cache.h"
+
+#include "core/error.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+// Counting forks costs a load where getpid() costs a system call, and cannot be fooled by a reused process number. The
+// handler is registered when the library is loaded, so no lock of ours can be held across it.
+std::atomic<std::uint64_t> fork_count{0};
+void count_fork() {
+  fork_count.fetch_add(1, std::memory_order_relaxed);
+}
+[[maybe_unused]] const int kForkHandler = pthread_atfork(nullptr, nullptr, &count_fork);
+
+int open_retrying(const char* path) {
+  for (;;) {
+    // O_NONBLOCK: a FIFO in the place of a file must not hang us; it means nothing for regular files.
+    const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0 || errno != EINTR) return fd;
+  }
+}
+
+void check_opened(int fd, const File& file) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) raise_system(errno, "cannot be examined", file.path);
+  if (!S_ISREG(status.st_mode)) raise(ErrorKind::Corruption, "{}: not a regular file", file.path);
+  const auto bytes = static_cast<std::uint64_t>(status.st_size);
+  if (bytes != file.bytes) {
+    raise(ErrorKind::Corruption, "{}: {} bytes, the manifest says {}", file.path, with_commas(bytes),
+          with_commas(file.bytes));
+  }
+}
+
+bool holds(const FdSlot& slot, const File& file) {
+  return slot.bytes == file.bytes && slot.path == file.path;
+}
+
+}  // namespace
+
+FdPin::~FdPin() {
+  if (fd_ < 0) return;
+  if (slot_ != nullptr) {
+    slot_->pins.fetch_sub(1, std::memory_order_release);
+  } else {
+    ::close(fd_);
+  }
+}
+
+FdCache::FdCache(std::size_t max_open_files)
+    : max_open_files_(max_open_files), forks_(fork_count.load(std::memory_order_relaxed)) {}
+
+FdCache::~FdCache() {
+  for (const FdSlot& slot : slots_) {
+    if (slot.fd >= 0) ::close(slot.fd);
+  }
+}
+
+FdPin FdCache::pin(const File& file, FdHint& hint) {
+  if (hint.file == &file) {
+    FdSlot& slot = *hint.slot;
+    const std::uint32_t before = slot.pins.fetch_add(1, std::memory_order_acquire);
+    if ((before & FdSlot::kBusy) == 0 && slot.generation == hint.generation && holds(slot, file)) {
+      if (!slot.used.load(std::memory_order_relaxed)) slot.used.store(true, std::memory_order_relaxed);
+      return {&slot, slot.fd};
+    }
+    slot.pins.fetch_sub(1, std::memory_order_release);
+  }
+  FdSlot* slot = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (FdSlot* found = find(file)) {
+      hint = {&file, found, found->generation};
+      return {found, found->fd};
+    }
+    slot = take_victim();
+  }
+  // Opening may take long on a parallel file system: no lock is held, and what else is cached stays usable.
+  if (slot != nullptr) vacate(*slot);
+  int fd = -1;
+  try {
+    fd = open_making_room(file);
+    if (slot == nullptr) return {nullptr, fd};
+    slot->path = file.path;
+  } catch (...) {
+    if (fd >= 0) ::close(fd);
+    if (slot != nullptr) slot->pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);
+    throw;
+  }
+  slot->fd = fd;
+  slot->bytes = file.bytes;
+  slot->used.store(false, std::memory_order_relaxed);  // until it is met again: a pass over many files evicts itself
+  hint = {&file, slot, slot->generation};
+  {
+    const std::lock_guard lock(mutex_);
+    // If another thread opened the same file meanwhile, the table keeps its slot; ours goes when the hand comes by.
+    if (table_.emplace(&file, slot).second) slot->file = &file;
+    slot->pins.fetch_sub(FdSlot::kBusy - 1, std::memory_order_release);  // ours alone, but pinned
+  }
+  return {slot, fd};
+}
+
+/// The slot of `file`, pinned; null if there is none. Under the lock no slot of the table is busy.
+FdSlot* FdCache::find(const File& file) {
+  const auto at = table_.find(&file);
+  if (at == table_.end()) return nullptr;
+  FdSlot& slot = *at->second;
+  slot.pins.fetch_add(1, std::memory_order_acquire);
+  if (holds(slot, file)) {
+    slot.used.store(true, std::memory_order_relaxed);
+    return &slot;
+  }
+  slot.pins.fetch_sub(1, std::memory_order_release);
+  table_.erase(at);  // another File lives at that address now; `slot.file` is stale but no longer in the table
+  return nullptr;
+}
+
+/// An unused slot, busy and out of the table, its descriptor still open; null if all are pinned. Under the lock.
+FdSlot* FdCache::take_victim() {
+  if (slots_.size() < max_open_files_) {
+    FdSlot& slot = slots_.emplace_back();
+    slot.pins.store(FdSlot::kBusy, std::memory_order_relaxed);
+    return &slot;
+  }
+  for (std::size_t step = 0; step < 2 * slots_.size(); ++step) {
+    FdSlot& slot = slots_[hand_];
+    hand_ = hand_ + 1 == slots_.size() ? 0 : hand_ + 1;
+    if (slot.pins.load(std::memory_order_relaxed) != 0) continue;
+    if (slot.used.exchange(false, std::memory_order_relaxed)) continue;  // a second chance
+    std::uint32_t unpinned = 0;
+    if (!slot.pins.compare_exchange_strong(unpinned, FdSlot::kBusy, std::memory_order_acquire)) continue;
+    const auto at = table_.find(slot.file);
+    if (at != table_.end() && at->second == &slot) table_.erase(at);
+    return &slot;
+  }
+  return nullptr;
+}
+
+/// Empties a busy slot.
+void FdCache::vacate(FdSlot& slot) {
+  if (slot.fd >= 0) ::close(slot.fd);
+  slot.fd = -1;
+  slot.file = nullptr;
+  slot.path.clear();
+  slot.bytes = 0;
+  ++slot.generation;
+}
+
+/// Opens and checks `file`; where the process has no descriptor left, closes cached ones until it has.
+int FdCache::open_making_room(const File& file) {
+  int fd = open_retrying(file.path.c_str());
+  while (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+    const int error = errno;
+    FdSlot* victim = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      for (FdSlot& slot : slots_) {
+        std::uint32_t unpinned = 0;
+        if (!slot.pins.compare_exchange_strong(unpinned, FdSlot::kBusy, std::memory_order_acquire)) continue;
+        if (slot.fd >= 0) {
+          victim = &slot;
+          const auto at = table_.find(slot.file);
+          if (at != table_.end() && at->second == &slot) table_.erase(at);
+          break;
+        }
+        slot.pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);
+      }
+    }
+    if (victim == nullptr) raise_system(error, "cannot be opened", file.path);
+    vacate(*victim);
+    victim->pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);
+    fd = open_retrying(file.path.c_str());
+  }
+  if (fd < 0) raise_system(errno, "cannot be opened", file.path);
+  try {
+    check_opened(fd, file);
+  } catch (...) {
+    ::close(fd);
+    throw;
+  }
+  // Windows are read at random: readahead would fetch what nobody asked for. Advice; a refusal changes nothing.
+  (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+  return fd;
+}
+
+ProcessFdCache::ProcessFdCache(std::size_t max_open_files)
+    : max_open_files_(max_open_files), cache_(new FdCache(max_open_files)) {}
+
+ProcessFdCache::~ProcessFdCache() {
+  FdCache* cache = cache_.load(std::memory_order_acquire);
+  if (cache->forks() == fork_count.load(std::memory_order_relaxed)) delete cache;
+}
+
+FdCache& ProcessFdCache::current() {
+  FdCache* cache = cache_.load(std::memory_order_acquire);
+  if (cache->forks() == fork_count.load(std::memory_order_relaxed)) return *cache;
+  auto fresh = std::make_unique<FdCache>(max_open_files_);
+  if (cache_.compare_exchange_strong(cache, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  return *cache;
+}
+
+}  // namespace penstock

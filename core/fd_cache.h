@@ -1,0 +1,99 @@
+// FdCache: open descriptors of local files, a bounded number of them, shared by all channels of a store.
+//
+// A pinned descriptor stays open until its Pin dies, however many other files are opened meanwhile. The victim is
+// chosen by CLOCK, an approximation of LRU that costs a hit one relaxed load. A channel remembers where it found a file
+// (FdHint); a hint is validated, not trusted, so it keeps nothing open, and with it a pin takes no lock. Any thread.
+#pragma once
+
+#include "core/byte_store.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace penstock {
+
+/// A place in the cache. `pins` counts the reads under way; with kBusy in it, one thread is replacing the file. The
+/// other members change only while kBusy is set and may be read only while pinned.
+struct FdSlot {
+  static constexpr std::uint32_t kBusy = 1U << 31;
+  std::atomic<std::uint32_t> pins{0};
+  std::atomic<bool> used{false};  // since the clock's hand last passed
+  int fd = -1;
+  std::uint64_t generation = 0;  // of what is in the slot; a hint of an older one is void
+  const File* file = nullptr;    // the key; only compared, since its owner may be gone
+  std::string path;              // what was at that address when the slot was filled …
+  std::uint64_t bytes = 0;       // … so that another File at the same address is noticed
+};
+
+struct FdHint {
+  const File* file = nullptr;
+  FdSlot* slot = nullptr;
+  std::uint64_t generation = 0;
+};
+
+/// Keeps a descriptor open; one that found no place in the cache (all of them pinned) is closed at the end.
+class FdPin {
+ public:
+  FdPin(FdSlot* slot, int fd) noexcept : slot_(slot), fd_(fd) {}
+  FdPin(FdPin&& other) noexcept : slot_(other.slot_), fd_(other.fd_) { other.fd_ = -1; }
+  FdPin(const FdPin&) = delete;
+  FdPin& operator=(const FdPin&) = delete;
+  FdPin& operator=(FdPin&&) = delete;
+  ~FdPin();
+  [[nodiscard]] int fd() const noexcept { return fd_; }
+
+ private:
+  FdSlot* slot_;
+  int fd_;
+};
+
+class FdCache {
+ public:
+  explicit FdCache(std::size_t max_open_files);
+  ~FdCache();
+  FdCache(const FdCache&) = delete;
+  FdCache& operator=(const FdCache&) = delete;
+
+  /// A descriptor of `file`, opened and checked if it is not in the cache; `hint` is used if it fits and set if not.
+  /// Throws NotFound, IoError; Corruption if it is not a regular file of exactly file.bytes.
+  FdPin pin(const File& file, FdHint& hint);
+
+  /// Forks that this process descends from, when the cache was made.
+  [[nodiscard]] std::uint64_t forks() const noexcept { return forks_; }
+
+ private:
+  FdSlot* find(const File& file);
+  FdSlot* take_victim();
+  void vacate(FdSlot& slot);
+  int open_making_room(const File& file);
+
+  const std::size_t max_open_files_;
+  const std::uint64_t forks_;
+  std::mutex mutex_;  // guards the table, the slots' number, the hand and every setting of kBusy
+  std::deque<FdSlot> slots_;
+  std::size_t hand_ = 0;
+  std::unordered_map<const File*, FdSlot*> table_;
+};
+
+/// The cache of this process. After fork() the child gets a fresh one and never touches the parent's, whose mutex a
+/// thread that does not exist in the child may hold; the parent's is leaked there. Any thread.
+class ProcessFdCache {
+ public:
+  explicit ProcessFdCache(std::size_t max_open_files);
+  ~ProcessFdCache();
+  ProcessFdCache(const ProcessFdCache&) = delete;
+  ProcessFdCache& operator=(const ProcessFdCache&) = delete;
+
+  FdCache& current();
+
+ private:
+  const std::size_t max_open_files_;
+  std::atomic<FdCache*> cache_;
+};
+
+}  // namespace penstock
