@@ -8,6 +8,7 @@ namespace penstock::bindings {
 void register_errors(pybind11::module_& module);
 void register_shuffle(pybind11::module_& module);
 void register_dataset(pybind11::module_& module);
+void register_batch(pybind11::module_& module);
 void register_loader(pybind11::module_& module);
 void register_writer(pybind11::module_& module);
 

@@ -1,5 +1,183 @@
+// The loader: waits without the GIL, looks for signals every 50 ms, lends memory with the GIL.
+#include "bindings/lent_memory.h"
 #include "bindings/register.h"
+#include "core/error.h"
+#include "core/loader.h"
+
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace py = pybind11;
 
 namespace penstock::bindings {
-void register_loader(pybind11::module_&) {}
+namespace {
+
+constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
+
+using ColumnSpec = std::tuple<std::string, std::size_t, std::string, std::uint64_t, std::uint64_t>;
+using Schedule = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+// A core Loader with what Python needs around it.
+class PythonLoader {
+ public:
+  PythonLoader(LoaderOptions options, const py::object& allocate) : lent_(std::make_shared<LentObjects>()) {
+    if (!allocate.is_none()) {
+      // allocate(bytes) -> (owner, address): called in poll(), which runs with the GIL.
+      options.lend = [allocate, lent = lent_](Slab& slab, std::uint64_t bytes) {
+        const py::tuple answer = allocate(bytes);
+        const auto address = answer[1].cast<std::uintptr_t>();
+        slab.lend(reinterpret_cast<std::byte*>(address), bytes, lent->hold(answer[0]));
+      };
+    }
+    loader_ = std::make_unique<Loader>(std::move(options));
+  }
+
+  ~PythonLoader() {
+    {
+      const py::gil_scoped_release released;  // joins
+      loader_->close();
+    }
+    loader_.reset();
+    lent_->drain();
+  }
+  PythonLoader(const PythonLoader&) = delete;
+  PythonLoader& operator=(const PythonLoader&) = delete;
+
+  // The next batch, or null at the end of this `for`.
+  std::shared_ptr<Batch> next() {
+    if (busy_) raise(ErrorKind::InvalidArgument, "another thread is in next() of this loader: one at a time");
+    const Busy busy(busy_);
+    lent_->drain();
+    while (true) {
+      if (std::shared_ptr<Batch> batch = loader_->poll()) return batch;
+      if (loader_->ended()) return nullptr;
+      {
+        const py::gil_scoped_release released;
+        loader_->wait(kSignalPeriod);
+      }
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    }
+  }
+
+  Loader& idle() {
+    if (busy_) raise(ErrorKind::InvalidArgument, "another thread is in next() of this loader: one at a time");
+    return *loader_;
+  }
+
+  void close() {
+    Loader& loader = idle();
+    const py::gil_scoped_release released;
+    loader.close();
+  }
+
+  [[nodiscard]] const Loader& get() const { return *loader_; }
+
+ private:
+  class Busy {
+   public:
+    explicit Busy(bool& flag) : flag_(flag) { flag_ = true; }
+    ~Busy() { flag_ = false; }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+
+   private:
+    bool& flag_;
+  };
+
+  std::shared_ptr<LentObjects> lent_;
+  std::unique_ptr<Loader> loader_;
+  bool busy_ = false;  // only touched with the GIL
+};
+
+Tail parse_tail(const std::string& tail) {
+  if (tail == "pad") return Tail::Pad;
+  if (tail == "drop") return Tail::Drop;
+  raise(ErrorKind::InvalidArgument, "tail=\"{}\": must be \"pad\" or \"drop\"", tail);
+}
+
+OnMismatch parse_on_mismatch(const std::string& text) {
+  if (text == "refuse") return OnMismatch::Refuse;
+  if (text == "restart") return OnMismatch::Restart;
+  if (text == "keep_position") return OnMismatch::KeepPosition;
+  raise(ErrorKind::InvalidArgument, "on_mismatch=\"{}\": must be \"refuse\", \"restart\" or \"keep_position\"", text);
+}
+
+std::vector<Column> parse_columns(const std::vector<ColumnSpec>& specs) {
+  std::vector<Column> columns;
+  for (const auto& [name, leaf, type, skip, shorten] : specs) {
+    columns.push_back({name, leaf, ScalarType::parse(type), skip, shorten, 0});
+  }
+  return columns;
+}
+
+std::unique_ptr<PythonLoader> make_loader(std::shared_ptr<Source> source, std::shared_ptr<Order> order,
+                                          const std::vector<ColumnSpec>& columns, int labels, std::uint64_t rank,
+                                          std::uint64_t world_size, std::optional<std::uint64_t> epochs, bool per_epoch,
+                                          const std::string& tail, const Ranges& skip, const Schedule& schedule,
+                                          unsigned threads, unsigned prefetch, std::uint64_t max_bytes,
+                                          const py::object& allocate) {
+  LoaderOptions options;
+  auto formats = std::make_shared<BatchFormats>();
+  formats->emplace_back(std::move(source), parse_columns(columns), labels);
+  options.formats = std::move(formats);
+  options.order = std::move(order);
+  options.cursor.rank = rank;
+  options.cursor.world_size = world_size;
+  options.cursor.epochs = epochs;
+  options.cursor.per_epoch = per_epoch;
+  options.cursor.tail = parse_tail(tail);
+  options.cursor.skip = skip;
+  options.cursor.schedule = schedule;
+  options.threads = threads;
+  options.prefetch = prefetch;
+  options.max_bytes = max_bytes;
+  return std::make_unique<PythonLoader>(std::move(options), allocate);
+}
+
+py::tuple state_tuple(const State& state) { return py::make_tuple(state.version, state.position, state.job); }
+
+}  // namespace
+
+void register_loader(py::module_& module) {
+  register_batch(module);
+  py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
+      .def(py::init(&make_loader), py::kw_only(), py::arg("source"), py::arg("order"), py::arg("columns"),
+           py::arg("labels"), py::arg("rank"), py::arg("world_size"), py::arg("epochs"), py::arg("per_epoch"),
+           py::arg("tail"), py::arg("skip"), py::arg("schedule"), py::arg("threads"), py::arg("prefetch"),
+           py::arg("max_bytes"), py::arg("allocate"))
+      .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
+      .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })
+      .def("state", [](const PythonLoader& loader) { return state_tuple(loader.get().state()); })
+      .def(
+          "load",
+          [](PythonLoader& loader, std::uint64_t version, std::uint64_t position, std::string job,
+             const std::string& on_mismatch) {
+            return loader.idle().load({version, position, std::move(job)}, parse_on_mismatch(on_mismatch));
+          },
+          py::arg("version"), py::arg("position"), py::arg("job"), py::arg("on_mismatch"))
+      .def("seek", [](PythonLoader& loader, std::uint64_t position) { loader.idle().seek(position); })
+      .def("set_global_batch_size",
+           [](PythonLoader& loader, std::uint64_t size) { loader.idle().set_global_batch_size(size); })
+      .def("close", &PythonLoader::close)
+      .def("describe", [](const PythonLoader& loader) { return loader.get().describe(); })
+      .def("length", [](const PythonLoader& loader) { return loader.get().cursor().length(loader.get().position()); })
+      .def("steps_before", [](const PythonLoader& loader,
+                              std::uint64_t position) { return loader.get().cursor().steps_before(position); })
+      .def_property_readonly("position", [](const PythonLoader& loader) { return loader.get().position(); })
+      .def_property_readonly("job", [](const PythonLoader& loader) { return loader.get().job(); })
+      .def_property_readonly("threads", [](const PythonLoader& loader) { return loader.get().threads(); })
+      .def_property_readonly("limit_bytes", [](const PythonLoader& loader) { return loader.get().limit_bytes(); })
+      .def_property_readonly("usage", [](const PythonLoader& loader) {
+        const BatchPool::Usage usage = loader.get().usage();
+        return py::make_tuple(usage.batches, usage.bytes);
+      });
+}
+
 }  // namespace penstock::bindings

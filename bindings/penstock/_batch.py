@@ -1,0 +1,202 @@
+"""Batch: what a loader gives at one step, and what reading a view gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _native
+from penstock._layout import BatchLayout, ColumnSpec, plan_layout
+from penstock._native import InvalidArgumentError
+from penstock._spans import Spans
+
+
+class Batch(Mapping[str, Any]):
+    """A mapping from field names to arrays, and what goes with them.
+
+    Rows are windows ([rows, length, …]) or documents (flat: [records, …], row i is `offsets[i]:offsets[i + 1]`).
+    Arrays are torch tensors or NumPy arrays, as the loader was told; they are views of the batch's memory, which stays
+    valid as long as anyone holds one of them.
+
+    Attributes:
+        position: the job's position before this batch.
+    """
+
+    __slots__ = ("_arrays", "_job", "_layout", "_memory", "_native", "_spans", "position")
+
+    def __init__(self, native: _native.Batch, layout: BatchLayout, job: tuple[int, str] | None = None) -> None:
+        """Wraps a ready native batch; `job` is (state version, job) of the loader that gives it."""
+        self._native = native
+        self._layout = layout
+        self._job = job
+        self._memory: Any = None
+        self._arrays: dict[str, Any] = {}
+        self._spans: Spans | None = None
+        self.position: int = native.position
+
+    # --- the mapping of fields
+
+    def __getitem__(self, name: str) -> Any:
+        """The field `name`: [rows, length, trailing axes…], or [records, trailing axes…] of documents."""
+        if name not in self._layout.types:
+            raise KeyError(name)
+        return self._cached(name, self._field)
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of fields, in the order of the records."""
+        return iter(self._layout.types)
+
+    def __len__(self) -> int:
+        """How many fields there are."""
+        return len(self._layout.types)
+
+    # --- the attributes
+
+    @property
+    def inputs(self) -> Any:
+        """The first `window` records of each row, of the field `token` or the only integer field: [rows, window]."""
+        return self._cached("inputs", self._labels)
+
+    @property
+    def labels(self) -> Any:
+        """What follows each of `inputs`: [rows, window]; -100 in rows that are not valid."""
+        return self._cached("labels", self._labels)
+
+    @property
+    def records(self) -> npt.NDArray[Any]:
+        """The records as read: a structured NumPy array, not copied; [rows, length], or [records] of documents."""
+        return self._cached("records", lambda _: self._records())  # type: ignore[no-any-return]
+
+    @property
+    def indices(self) -> Any:
+        """int64 [rows]: which observation each row is; -1 where padded."""
+        return self._cached("indices", lambda _: self._given(self._native.indices()))
+
+    @property
+    def epochs(self) -> Any:
+        """int64 [rows]: the epoch of each row; -1 where padded."""
+        return self._cached("epochs", lambda _: self._given(self._native.epochs()))
+
+    @property
+    def valid(self) -> Any:
+        """bool [rows]: false where padded."""
+        return self._cached("valid", lambda _: self._given(np.arange(self._native.rows) < self._native.valid))
+
+    @property
+    def offsets(self) -> Any:
+        """int64 [rows + 1] of a batch of documents: row i is records `offsets[i]:offsets[i + 1]`."""
+        if not self._layout.ragged:
+            raise AttributeError("a batch of windows has no offsets: its rows are of one length")
+        return self._cached("offsets", lambda _: self._given(self._native.starts()))
+
+    @property
+    def spans(self) -> Spans:
+        """The metadata entries of all rows, by row and start."""
+        if self._spans is None:
+            self._spans = Spans(self._native.spans(), self._layout.decode)
+        return self._spans
+
+    def state_dict(self) -> dict[str, Any]:
+        """The loader's state after this batch: for those who fetch ahead of training.
+
+        Raises:
+            InvalidArgumentError: the batch was read from a view, not given by a loader.
+        """
+        if self._job is None:
+            raise InvalidArgumentError("a batch read from a view has no state: only batches of a loader do")
+        return {"version": self._job[0], "position": self._native.end, "job": self._job[1]}
+
+    def __repr__(self) -> str:
+        """Fields, rows and position."""
+        return f"Batch({', '.join(self)}; {self._native.valid} of {self._native.rows} rows, position {self.position})"
+
+    # --- where arrays come from
+
+    def _cached(self, name: str, make: Any) -> Any:
+        try:
+            return self._arrays[name]
+        except KeyError:
+            array = self._arrays[name] = make(name)
+            return array
+
+    def _field(self, name: str) -> Any:
+        layout = self._layout
+        column = layout.column(name)
+        if column is not None:
+            return self._column(column)
+        at = next(i for i, leaf in enumerate(layout.leaves) if leaf.name == name)
+        leaf = layout.leaves[at]
+        if layout.types[name] == leaf.base and (layout.torch is None or leaf.base.kind in "SV"):
+            array: Any = self.records
+            for part in name.split("."):
+                array = array[part]
+            return array
+        return self._cast(ColumnSpec(name, at, layout.types[name].str, 0, 0), labels=False)
+
+    def _labels(self, name: str) -> Any:
+        column = self._layout.column(name)
+        if column is not None:
+            return self._column(column)
+        return self._cast(self._layout.label_column(name), labels=name == "labels")
+
+    def _shape(self, column: ColumnSpec) -> tuple[int, ...]:
+        dims = self._layout.leaves[column.leaf].dims
+        if self._layout.ragged:
+            return (self._native.record_count, *dims)
+        return (self._native.rows, self._layout.length - column.shorten, *dims)
+
+    def _column(self, column: ColumnSpec) -> Any:
+        at = self._native.columns_at[self._layout.column_of[column.name]]
+        shape, dtype = self._shape(column), np.dtype(column.type)
+        tensor = self._native.lender
+        if tensor is not None:  # slices of the lent tensor, so that torch tracks copies from them
+            torch_dtype = self._layout.torch.from_numpy(np.empty(0, dtype)).dtype
+            count = int(np.prod(shape, dtype=np.int64))
+            return tensor[at : at + count * dtype.itemsize].view(torch_dtype).view(shape)
+        return self._given(np.ndarray(shape, dtype, self._bytes(), at))
+
+    def _cast(self, column: ColumnSpec, labels: bool) -> Any:
+        made = self._native.cast(column.leaf, column.type, column.skip, column.shorten, labels)
+        return self._given(made.view(column.type).reshape(self._shape(column)))
+
+    def _records(self) -> npt.NDArray[Any]:
+        layout, native = self._layout, self._native
+        if layout.record_dtype is None:
+            raise InvalidArgumentError("opaque documents have no records: they are in spans")
+        size = layout.record_dtype.itemsize
+        if layout.ragged:
+            return np.ndarray((native.record_count,), layout.record_dtype, self._bytes(), native.records_at)
+        first = native.records_at + native.lead * size
+        return np.ndarray(
+            (native.rows, layout.length), layout.record_dtype, self._bytes(), first, (native.row_stride_records * size, size)
+        )
+
+    def _bytes(self) -> Any:
+        if self._memory is None:
+            self._memory = self._native.memory()
+        return self._memory
+
+    def _given(self, array: npt.NDArray[Any]) -> Any:
+        return array if self._layout.torch is None else self._layout.torch.from_numpy(array)
+
+
+def read_view(source: _native.Source, indices: npt.ArrayLike, view: Any) -> Batch:
+    """Reads observations of a view at once, as NumPy arrays.
+
+    Args:
+        source: the view's native source.
+        indices: observations; any integers below the view's length.
+        view: the view, for the layout of its batches.
+
+    Returns:
+        A batch whose row i is observation indices[i].
+
+    Raises:
+        InvalidArgumentError: an index that is not below the view's length.
+    """
+    layout = plan_layout(view, torch=None, dtype=None, eager=False)
+    wanted = np.ascontiguousarray(indices, dtype=np.uint64)
+    return Batch(_native.read_rows(source, wanted), layout)

@@ -1,0 +1,352 @@
+"""Loader: a rank's batches in the job's order, prefetched by native threads; its state is one number."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import operator
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock import _native
+from penstock._batch import Batch
+from penstock._layout import DtypeChoice, plan_layout
+from penstock._native import InvalidArgumentError
+from penstock._ranks import Mesh, resolve
+from penstock._resources import default_max_bytes, default_threads
+from penstock.orders import Order
+from penstock.orders import resolve as resolve_order
+
+BatchSize = int | Sequence[tuple[int, int]]
+
+_READERS = ("auto", "pread")
+_FRAMEWORKS = ("auto", "torch", "numpy")
+_running: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Where a loader goes on after `load_state_dict`; its `str` says it in words."""
+
+    epoch: int
+    position: int
+    step: int
+    message: str
+
+    def __str__(self) -> str:
+        """"resumes at epoch 1, position 4,096, step 32"."""
+        return self.message
+
+
+class Loader:
+    """Batches of one rank, read ahead by native threads; iterate over it.
+
+    The state holds the position: how many observations the whole job has consumed. It is the same on every rank and
+    does not depend on ranks, batch size, threads or prefetching, so a run resumes exactly on any number of ranks.
+
+    Example:
+        >>> import numpy as np, penstock, tempfile, os
+        >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
+        >>> np.arange(1000, dtype=np.uint16).tofile(path)
+        >>> view = penstock.open(path, dtype="u2").windows(10)
+        >>> loader = penstock.Loader(view, batch_size=4, seed=0, epochs=1, framework="numpy")
+        >>> batch = next(loader)
+        >>> batch["token"].shape
+        (4, 10)
+        >>> state = loader.state_dict()
+        >>> expected = next(loader)["token"]
+        >>> print(loader.load_state_dict(state))
+        resumes at epoch 0, position 4, step 1
+        >>> bool((next(loader)["token"] == expected).all())
+        True
+    """
+
+    def __init__(
+        self,
+        view: Any,
+        batch_size: BatchSize | None = None,
+        *,
+        global_batch_size: BatchSize | None = None,
+        seed: int = 0,
+        order: str | Order = "uniform",
+        rank: int | str | None = None,
+        world_size: int | None = None,
+        mesh: Mesh | None = None,
+        epochs: int | None = None,
+        per_epoch: bool = False,
+        tail: str = "pad",
+        skip: Iterable[tuple[int, int]] = (),
+        dtype: DtypeChoice = None,
+        pin_memory: bool = False,
+        reader: str = "auto",
+        threads: int | None = None,
+        prefetch: int = 4,
+        max_bytes: int | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        on_mismatch: str = "refuse",
+        framework: str = "auto",
+    ) -> None:
+        """Makes a loader; no file is opened and no thread started before the first batch is asked for.
+
+        Args:
+            view: what to load: `dataset.windows(…)` or `dataset.documents()`.
+            batch_size: observations of this rank's batches; or a schedule [(position, size), …] that begins at 0.
+            global_batch_size: observations of all ranks' batches together; exactly one of the two is given.
+            seed: 64 bits; decides the order, with the epoch.
+            order: "uniform", "sequential" or one of `penstock.orders`.
+            rank: number of this rank, or "env" for RANK and WORLD_SIZE of the environment.
+            world_size: number of ranks.
+            mesh: a device mesh of the data-parallel dimensions, instead of rank and world_size.
+            epochs: how many; None is endless.
+            per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
+            tail: what becomes of a last batch that is not full: "pad" or "drop".
+            skip: ranges [begin, end) of positions that are left out.
+            dtype: types of integer fields instead of int64: one, or a mapping from names.
+            pin_memory: whether batches lie in pinned memory, for asynchronous copies to a device; needs torch.
+            reader: "auto" or "pread".
+            threads: of the engine; None shares the cores with the node's other ranks.
+            prefetch: batches that are read ahead.
+            max_bytes: bound of all batches' memory, held ones included; None is a quarter of this process's memory.
+            transform: called with each batch in the caller's thread; what it returns is given out.
+            on_mismatch: what `load_state_dict` does with a state of another job: "refuse", "restart", "keep_position".
+            framework: "torch", "numpy", or "auto": torch where it is installed.
+
+        Raises:
+            InvalidArgumentError: an argument that cannot be; a process that is one of several and did not say which.
+        """
+        self.rank, self.world_size = resolve(rank, world_size, mesh)
+        _one_of("reader", reader, _READERS)
+        _one_of("framework", framework, _FRAMEWORKS)
+        _one_of("on_mismatch", on_mismatch, ("refuse", "restart", "keep_position"))
+        torch = _import_torch(framework, pin_memory)
+        if (batch_size is None) == (global_batch_size is None):
+            raise InvalidArgumentError("give exactly one of batch_size (per rank) and global_batch_size")
+        self._unit = self.world_size if global_batch_size is None else 1
+        self._view = view
+        self._transform = transform
+        self._on_mismatch = on_mismatch
+        self._endless = epochs is None and not per_epoch
+        self._layout = plan_layout(view, torch, dtype, eager=True)
+        self._native = _native.Loader(
+            source=view._source,
+            order=resolve_order(order, len(view), _index("seed", seed)),
+            columns=[tuple(column) for column in self._layout.columns],
+            labels=self._layout.column_of.get("labels", -1),
+            rank=self.rank,
+            world_size=self.world_size,
+            epochs=None if epochs is None else _index("epochs", epochs),
+            per_epoch=per_epoch,
+            tail=tail,
+            skip=[(_index("skip", begin), _index("skip", end)) for begin, end in skip],
+            schedule=self._schedule(batch_size if batch_size is not None else global_batch_size),
+            threads=default_threads() if threads is None else _index("threads", threads),
+            prefetch=_index("prefetch", prefetch),
+            max_bytes=default_max_bytes() if max_bytes is None else _index("max_bytes", max_bytes),
+            allocate=_pinned_allocator(torch) if pin_memory else None,
+        )
+        version, _, job = self._native.state()
+        self._job = (version, job)
+        _running.add(self)
+
+    def _schedule(self, size: BatchSize | None) -> list[tuple[int, int]]:
+        if isinstance(size, Sequence):
+            return [(_index("position", at), self._global("batch size", n)) for at, n in size]
+        return [(0, self._global("batch size", size))]
+
+    def _global(self, name: str, size: Any) -> int:
+        return _index(name, size) * self._unit
+
+    # --- iteration
+
+    def __iter__(self) -> Loader:
+        """Goes on at the position."""
+        self._native.begin()
+        return self
+
+    def __next__(self) -> Any:
+        """The next batch, as `transform` returns it.
+
+        Raises:
+            StopIteration: the run is over, or with per_epoch the epoch; `rewind()` begins again.
+            CorruptionError, IoError: a read for this batch failed. The loader can be asked again.
+            InvalidArgumentError: the caller holds so many batches that no memory is left; a forked child; closed.
+        """
+        native = self._native.next()
+        if native is None:
+            raise StopIteration
+        batch = Batch(native, self._layout, self._job)
+        return batch if self._transform is None else self._transform(batch)
+
+    def __len__(self) -> int:
+        """Batches of the whole run, or of the present epoch with per_epoch; not what remains.
+
+        Raises:
+            TypeError: the loader is endless.
+        """
+        if self._endless:
+            raise TypeError("an endless loader has no len(): give epochs=")
+        return self._native.length()
+
+    def __bool__(self) -> bool:
+        """Always true, whatever len() is."""
+        return True
+
+    # --- the state
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the job is, for a checkpoint: three keys, the same on every rank, O(1).
+
+        Returns:
+            {"version": int, "position": int, "job": str}; the position counts what was delivered.
+        """
+        version, position, job = self._native.state()
+        return {"version": version, "position": position, "job": job}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Resume:
+        """Goes on where a state was taken; O(1), nothing is read. Ranks, batch size and threads may differ.
+
+        Returns:
+            Where it goes on; its `str` says so.
+
+        Raises:
+            StateMismatchError: the state is of another dataset, seed, order or window, and on_mismatch is "refuse".
+            InvalidArgumentError: it is no state.
+        """
+        version, position, job = _checked_state(state)
+        message = self._native.load(version, position, job, self._on_mismatch)
+        return self._resume(message)
+
+    def _resume(self, message: str) -> Resume:
+        position = self._native.position
+        return Resume(position // len(self._view), position, self._native.steps_before(position), message)
+
+    @property
+    def position(self) -> int:
+        """Observations that the whole job has consumed."""
+        return self._native.position
+
+    def seek(self, position: int) -> None:
+        """Goes on at `position`."""
+        self._native.seek(_index("position", position))
+
+    def rewind(self) -> None:
+        """Begins again at 0."""
+        self._native.seek(0)
+
+    def set_batch_size(self, size: int) -> None:
+        """Changes the batch size, in the unit given at construction, from the next undelivered batch on.
+
+        Raises:
+            InvalidArgumentError: a global size that the number of ranks does not divide.
+        """
+        self._native.set_global_batch_size(self._global("batch size", size))
+
+    # --- its end
+
+    def close(self) -> None:
+        """Stops the threads. Batches that were given out stay valid."""
+        self._native.close()
+
+    def __enter__(self) -> Loader:
+        """Itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes it."""
+        self.close()
+
+    def __reduce__(self) -> Any:
+        """Refuses to be pickled."""
+        raise TypeError("a running loader does not pickle: pickle its view and its state_dict()")
+
+    def __repr__(self) -> str:
+        """View, rank and where it is."""
+        return f"{type(self).__name__}({self._view!r}, rank {self.rank} of {self.world_size}, {self._native.describe()})"
+
+
+class EvalLoader(Loader):
+    """A loader that begins at 0 at every `iter()`; made by `eval_loader`."""
+
+    def __iter__(self) -> Loader:
+        """Begins again."""
+        self.rewind()
+        return super().__iter__()
+
+
+def eval_loader(view: Any, batch_size: BatchSize | None = None, **options: Any) -> Loader:
+    """A loader for evaluation: the same batches at every `for`, as many on every rank.
+
+    Args:
+        view: what to load.
+        batch_size: as for `Loader`.
+        **options: as for `Loader`; `epochs` is 1 unless it is given.
+
+    Example:
+        >>> import numpy as np, penstock, tempfile, os
+        >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
+        >>> np.arange(1000, dtype=np.uint16).tofile(path)
+        >>> view = penstock.open(path, dtype="u2").windows(100)
+        >>> loader = penstock.eval_loader(view, batch_size=4, framework="numpy")
+        >>> [batch.indices.tolist() for batch in loader] == [batch.indices.tolist() for batch in loader]
+        True
+    """
+    return EvalLoader(view, batch_size, **{"epochs": 1, **options})
+
+
+def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise InvalidArgumentError(f"{name}={value!r}: must be one of {', '.join(map(repr, allowed))}")
+
+
+def _index(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidArgumentError(f"{name}={value!r}: must be an integer") from None
+    if not 0 <= number < 1 << 64:
+        raise InvalidArgumentError(f"{name}={value}: must be from 0 to 2^64 - 1")
+    return number
+
+
+def _checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:
+    for key in ("version", "position", "job"):
+        if key not in state:
+            raise InvalidArgumentError(f"this is no state of a penstock loader: it has no {key!r}")
+    if not isinstance(state["job"], str):
+        raise InvalidArgumentError(f"the state's job is {type(state['job']).__name__}: must be str")
+    return _index("version", state["version"]), _index("position", state["position"]), state["job"]
+
+
+def _import_torch(framework: str, pin_memory: bool) -> Any:
+    if framework == "auto":
+        framework = "torch" if importlib.util.find_spec("torch") is not None else "numpy"
+    if framework == "numpy":
+        if pin_memory:
+            raise InvalidArgumentError("pin_memory=True needs framework='torch': torch owns pinned memory")
+        return None
+    try:
+        import torch
+    except ImportError:
+        raise InvalidArgumentError("framework='torch', but torch is not installed") from None
+    return torch
+
+
+def _pinned_allocator(torch: Any) -> Callable[[int], tuple[Any, int]]:
+    """Lends torch's pinned memory, so that its allocator keeps it until every copy from it has finished."""
+    if not torch.accelerator.is_available():
+        raise InvalidArgumentError("pin_memory=True needs an accelerator: use pin_memory=torch.cuda.is_available()")
+
+    def allocate(size_bytes: int) -> tuple[Any, int]:
+        tensor = torch.empty(size_bytes, dtype=torch.uint8, pin_memory=True)
+        return tensor, tensor.data_ptr()
+
+    return allocate
+
+
+@atexit.register
+def _close_running() -> None:
+    # Native threads would read on while the interpreter is taken down.
+    for loader in list(_running):
+        loader.close()

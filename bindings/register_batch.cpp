@@ -1,0 +1,155 @@
+// Batch and its spans: memory of a ready batch as arrays that keep it alive, without a copy.
+#include "bindings/register.h"
+#include "core/batch.h"
+#include "core/read_rows.h"
+
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace py = pybind11;
+
+namespace penstock::bindings {
+namespace {
+
+using BatchPtr = std::shared_ptr<Batch>;
+
+// A capsule that holds a share of the batch: the base of every array over its memory.
+py::capsule holder(const BatchPtr& batch) {
+  return py::capsule(new BatchPtr(batch), [](void* held) { delete static_cast<BatchPtr*>(held); });
+}
+
+py::array_t<std::uint8_t> memory(const BatchPtr& batch) {
+  auto* data = reinterpret_cast<std::uint8_t*>(batch->slab.data());
+  return py::array_t<std::uint8_t>(static_cast<py::ssize_t>(batch->slab.bytes()), data, holder(batch));
+}
+
+py::array_t<std::int64_t> indices(const Batch& batch) {
+  py::array_t<std::int64_t> out(static_cast<py::ssize_t>(batch.plan.rows));
+  auto at = out.mutable_unchecked<1>();
+  for (std::uint64_t i = 0; i < batch.plan.rows; ++i) {
+    at(static_cast<py::ssize_t>(i)) = i < batch.plan.valid ? static_cast<std::int64_t>(batch.picks[i].index) : -1;
+  }
+  return out;
+}
+
+py::array_t<std::int64_t> epochs(const Batch& batch) {
+  py::array_t<std::int64_t> out(static_cast<py::ssize_t>(batch.plan.rows));
+  auto at = out.mutable_unchecked<1>();
+  for (std::uint64_t i = 0; i < batch.plan.rows; ++i) {
+    at(static_cast<py::ssize_t>(i)) = i < batch.plan.valid ? static_cast<std::int64_t>(batch.picks[i].epoch) : -1;
+  }
+  return out;
+}
+
+py::array_t<std::int64_t> starts(const Batch& batch) {
+  py::array_t<std::int64_t> out(static_cast<py::ssize_t>(batch.starts.size()));
+  auto at = out.mutable_unchecked<1>();
+  for (std::size_t i = 0; i < batch.starts.size(); ++i) {
+    at(static_cast<py::ssize_t>(i)) = static_cast<std::int64_t>(batch.starts[i]);
+  }
+  return out;
+}
+
+// All spans of a batch, by row and start.
+class SpanList {
+ public:
+  explicit SpanList(BatchPtr batch) : batch_(std::move(batch)) {
+    for (std::uint64_t row = 0; row < batch_->plan.valid; ++row) {
+      for (const Span& span : batch_->rows[row].spans) spans_.emplace_back(row, &span);
+    }
+  }
+
+  [[nodiscard]] std::size_t size() const { return spans_.size(); }
+
+  // (row, start, stop, begins, ends, offset or None, shard, entry)
+  [[nodiscard]] py::tuple get(std::size_t i) const {
+    const auto& [row, span] = spans_.at(i);
+    const py::object offset = span->offset < 0 ? py::object(py::none()) : py::object(py::int_(span->offset));
+    return py::make_tuple(row, span->start, span->stop, span->begins, span->ends, offset, span->shard, span->entry);
+  }
+
+  [[nodiscard]] py::bytes raw(std::size_t i) const {
+    const Span& span = *spans_.at(i).second;
+    return {reinterpret_cast<const char*>(span.raw), span.raw_bytes};
+  }
+
+  // The entry's bytes as a read-only array that keeps the batch alive.
+  [[nodiscard]] py::array_t<std::uint8_t> view(std::size_t i) const {
+    const Span& span = *spans_.at(i).second;
+    py::array_t<std::uint8_t> array(static_cast<py::ssize_t>(span.raw_bytes),
+                                    reinterpret_cast<const std::uint8_t*>(span.raw), holder(batch_));
+    array.attr("flags").attr("writeable") = false;
+    return array;
+  }
+
+ private:
+  BatchPtr batch_;
+  std::vector<std::pair<std::uint64_t, const Span*>> spans_;
+};
+
+py::array_t<std::uint8_t> cast(const BatchPtr& batch, std::size_t leaf, const std::string& type, std::uint64_t skip,
+                               std::uint64_t shorten, bool labels) {
+  // BatchFormat checks the column as it checks those that the engine makes.
+  const BatchFormat format(batch->format->source, {{"", leaf, ScalarType::parse(type), skip, shorten, 0}},
+                           labels ? 0 : -1);
+  const Column& column = format.columns.front();
+  py::array_t<std::uint8_t> out(static_cast<py::ssize_t>(batch->column_records(column) * column.record_bytes));
+  auto* data = reinterpret_cast<std::byte*>(out.mutable_data());
+  const py::gil_scoped_release released;
+  cast_column(*batch, column, labels, data);
+  return out;
+}
+
+BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices) {
+  const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
+  const py::gil_scoped_release released;
+  auto formats = std::make_shared<BatchFormats>();
+  formats->emplace_back(source, std::vector<Column>{}, -1);
+  return read_rows(std::move(formats), wanted);
+}
+
+}  // namespace
+
+void register_batch(py::module_& module) {
+  py::class_<Batch, BatchPtr>(module, "Batch", "A ready batch; see penstock.Batch.")
+      .def_property_readonly("rows", [](const Batch& batch) { return batch.plan.rows; })
+      .def_property_readonly("valid", [](const Batch& batch) { return batch.plan.valid; })
+      .def_property_readonly("position", [](const Batch& batch) { return batch.plan.position; })
+      .def_property_readonly("end", [](const Batch& batch) { return batch.plan.end; })
+      .def_property_readonly("record_count", &Batch::record_count)
+      .def_property_readonly("row_stride_records",
+                             [](const Batch& batch) { return batch.format->row_stride_records(); })
+      .def_property_readonly("lead", [](const Batch& batch) { return batch.format->shape.lead; })
+      .def_property_readonly("records_at", [](const Batch& batch) { return batch.records_at; })
+      .def_property_readonly("columns_at", [](const Batch& batch) { return batch.columns_at; })
+      .def_property_readonly(
+          "lender",
+          [](const Batch& batch) -> py::object {
+            // Only PythonLoader lends, and what it lends with is a Python object.
+            if (!batch.slab.lender()) return py::none();
+            return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(batch.slab.lender().get()));
+          },
+          "The object whose memory was lent for this batch (a pinned tensor), or None.")
+      .def("memory", &memory, "uint8 array over the batch's memory; writing to it is up to the caller.")
+      .def("indices", &indices, "int64 [rows]: observations; -1 where padded.")
+      .def("epochs", &epochs, "int64 [rows]; -1 where padded.")
+      .def("starts", &starts, "int64 [rows + 1]: first record of each row; empty if rows are fixed.")
+      .def("spans", [](const BatchPtr& batch) { return SpanList(batch); })
+      .def("cast", &cast, py::arg("leaf"), py::arg("type"), py::arg("skip") = 0, py::arg("shorten") = 0,
+           py::arg("labels") = false, "A leaf of all rows, cast densely: bytes as uint8.");
+  py::class_<SpanList>(module, "SpanList", "The spans of one batch, by row and start.")
+      .def("__len__", &SpanList::size)
+      .def("get", &SpanList::get, py::arg("i"), "(row, start, stop, begins, ends, offset, shard, entry)")
+      .def("raw", &SpanList::raw, py::arg("i"), "The entry's bytes, copied.")
+      .def("view", &SpanList::view, py::arg("i"), "The entry's bytes as a read-only uint8 array, not copied.");
+  module.def("read_rows", &read, py::arg("source"), py::arg("indices"),
+             "Reads observations (uint64 indices) at once, on the calling thread, without the GIL.");
+}
+
+}  // namespace penstock::bindings
