@@ -1,4 +1,4 @@
-"""Real text that is on every machine: the sources of Python's standard library, if need be of installed packages too."""
+"""Real text that is on every machine: sources of Python's standard library, if need be of installed packages too."""
 
 import json
 import sysconfig
@@ -32,7 +32,7 @@ def kind_of(name: str) -> str:
 
 
 def documents(limit_bytes: int) -> Iterator[dict[str, str | int]]:
-    """Yields {text, path, kind, size} until there are `limit_bytes`; installed packages only where that is too little."""
+    """Yields {text, path, kind, size} until there are `limit_bytes`; other packages only where that is too little."""
     paths = sysconfig.get_paths()
     total = 0
     for number, root in enumerate([Path(paths["stdlib"]), Path(paths["purelib"])]):
