@@ -1,1 +1,63 @@
-"""penstock: a checkpointable stream-with-metadata token data loader."""
+"""penstock: a checkpointable stream-with-metadata token data loader.
+
+Write sharded datasets (`Writer`), open them or other people's token files (`open`), load them shuffled in multi-node
+jobs (`Loader`) and resume exactly: the state is one number.
+
+Example:
+    >>> import os, tempfile, penstock
+    >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
+    >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
+    ...     for number in range(10):
+    ...         writer.append(token=range(number, number + 5), metadata={"number": number})
+    >>> dataset = penstock.open(path)
+    >>> view = dataset.windows(8)
+    >>> len(view), view[0]["token"].tolist()
+    (6, [0, 1, 2, 3, 4, 1, 2, 3])
+    >>> [span.metadata["number"] for span in view[0].spans]
+    [0, 1]
+"""
+
+from penstock import codecs, orders
+from penstock._batch import Batch
+from penstock._dataset import Dataset, View, concatenate, open
+from penstock._loader import Loader, Resume, eval_loader
+from penstock._native import (
+    CorruptionError,
+    Error,
+    InvalidArgumentError,
+    IoError,
+    NotFoundError,
+    Permutation,
+    StateMismatchError,
+)
+from penstock._spans import Span
+from penstock._writer import Writer, combine, commit, convert, finished_shards, verify
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Batch",
+    "CorruptionError",
+    "Dataset",
+    "Error",
+    "InvalidArgumentError",
+    "IoError",
+    "Loader",
+    "NotFoundError",
+    "Permutation",
+    "Resume",
+    "Span",
+    "StateMismatchError",
+    "View",
+    "Writer",
+    "codecs",
+    "combine",
+    "commit",
+    "concatenate",
+    "convert",
+    "eval_loader",
+    "finished_shards",
+    "open",
+    "orders",
+    "verify",
+]

@@ -1,0 +1,187 @@
+// Sources and stores in memory, for tests of the engine: records whose values tell where they come from, and channels
+// that complete at once, late and out of order, or with errors.
+#pragma once
+
+#include "core/batch.h"
+#include "core/byte_store.h"
+#include "core/error.h"
+#include "core/order.h"
+#include "core/source.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace penstock::testing {
+
+/// How a MemoryStore's channels behave.
+struct Behaviour {
+  bool late = false;                        // nothing completes in submit(); wait() gives the last read first
+  std::chrono::microseconds delay{0};       // of each wait(), if late
+  std::atomic<std::int64_t> fail_offset{-1};  // a read that begins here fails …
+  std::atomic<int> failures{0};             // … so many times
+};
+
+class MemoryStore : public ByteStore {
+ public:
+  MemoryStore(std::vector<std::byte> bytes, std::shared_ptr<Behaviour> behaviour)
+      : bytes_(std::move(bytes)), behaviour_(std::move(behaviour)) {}
+
+  std::unique_ptr<Channel> open_channel() override { return std::make_unique<MemoryChannel>(*this); }
+
+ private:
+  class MemoryChannel : public Channel {
+   public:
+    explicit MemoryChannel(MemoryStore& store) : store_(store) {}
+
+    void submit(std::span<Read* const> reads) override {
+      for (Read* read : reads) {
+        if (!store_.behaviour_->late) store_.read(*read);
+        pending_.push_back(read);
+      }
+    }
+
+    std::size_t wait(std::span<Read*> done, std::chrono::nanoseconds timeout) override {
+      const bool late = store_.behaviour_->late;
+      if (late && timeout.count() == 0) return 0;
+      if (late) std::this_thread::sleep_for(store_.behaviour_->delay);
+      std::size_t count = 0;
+      // Late channels give one read at a time, the last first, so that rows end in the most unlikely order.
+      while (!pending_.empty() && count < (late ? 1 : done.size())) {
+        done[count] = pending_.back();
+        pending_.pop_back();
+        if (late) store_.read(*done[count]);
+        ++count;
+      }
+      return count;
+    }
+
+    void wake() override {}
+
+   private:
+    MemoryStore& store_;
+    std::vector<Read*> pending_;
+  };
+
+  void read(Read& read) {
+    if (static_cast<std::int64_t>(read.offset) == behaviour_->fail_offset && behaviour_->failures.fetch_sub(1) > 0) {
+      read.error = std::make_exception_ptr(Error(ErrorKind::IoError, "memory: offset " + std::to_string(read.offset)));
+      return;
+    }
+    std::memcpy(read.destination, bytes_.data() + read.offset, read.size);
+  }
+
+  std::vector<std::byte> bytes_;
+  std::shared_ptr<Behaviour> behaviour_;
+};
+
+/// u32 records 0, 1, 2, … cut into `count` rows: windows of `window` records (an odd row's first record is read in a
+/// second stage), or, if window is 0, documents of index % 4 records. Each row has one span whose bytes are its index.
+class MemorySource : public Source {
+ public:
+  MemorySource(std::uint64_t count, std::uint64_t window, std::shared_ptr<Behaviour> behaviour)
+      : count_(count), window_(window), schema_(Schema::parse(R"([["token","<u4"]])")) {
+    std::vector<std::uint32_t> values(count * std::max<std::uint64_t>(window, 4));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint32_t>(i);
+    std::vector<std::byte> bytes(values.size() * 4);
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    file_ = {"memory", bytes.size()};
+    store_ = std::make_unique<MemoryStore>(std::move(bytes), std::move(behaviour));
+  }
+
+  std::uint64_t size() const override { return count_; }
+  std::string fingerprint() const override { return "f00d"; }
+  std::string identity() const override { return R"({"kind":"memory","window":)" + std::to_string(window_) + "}"; }
+  std::uint64_t shard_count() const override { return 1; }
+  std::uint64_t record_count() const override { return file_.bytes / 4; }
+  const Schema& schema() const override { return schema_; }
+  std::uint64_t stored_record_bytes() const override { return 4; }
+  RowShape shape() const override { return {.ragged = window_ == 0, .length = window_, .lead = 0, .tail = 0}; }
+  ByteStore& store() const override { return *store_; }
+
+  static std::uint64_t document_length(std::uint64_t index) { return index % 4; }
+
+  bool plan(Row& row, unsigned stage, Reads& out) const override {
+    return window_ == 0 ? plan_document(row, stage, out) : plan_window(row, stage, out);
+  }
+
+  void spans(Row& row) const override {
+    auto* raw = row.arena.make<std::uint64_t>(row.index);
+    row.spans.push_back({.start = 0,
+                         .stop = row.length,
+                         .begins = true,
+                         .ends = true,
+                         .offset = 0,
+                         .shard = 0,
+                         .entry = row.index,
+                         .raw = reinterpret_cast<const std::byte*>(raw),
+                         .raw_bytes = 8});
+  }
+
+ private:
+  void add(Row& row, std::uint64_t record, std::uint64_t from, std::uint64_t count, Reads& out) const {
+    out.push_back({.file = &file_, .offset = record * 4, .size = count * 4, .destination = row.records + from * 4});
+  }
+
+  bool plan_window(Row& row, unsigned stage, Reads& out) const {
+    const std::uint64_t first = row.index * window_;
+    const std::uint64_t late = row.index % 2;  // records left for stage 1
+    if (stage == 0) {
+      add(row, first + late, late, window_ - late, out);
+      return late > 0;
+    }
+    add(row, first, 0, 1, out);
+    return false;
+  }
+
+  // The length is "found" in stage 1, after a read in stage 0.
+  bool plan_document(Row& row, unsigned stage, Reads& out) const {
+    if (stage == 0) {
+      out.push_back({.file = &file_, .offset = row.index * 16, .size = 4, .destination = row.arena.allocate(4)});
+      return true;
+    }
+    if (stage == 1) {
+      row.length = document_length(row.index);
+      row.measured = true;
+      return true;
+    }
+    if (row.length > 0) add(row, row.index * 4, 0, row.length, out);
+    return false;
+  }
+
+  std::uint64_t count_;
+  std::uint64_t window_;
+  Schema schema_;
+  File file_;
+  std::unique_ptr<MemoryStore> store_;
+};
+
+/// Position p is observation p mod N.
+class IdentityOrder : public Order {
+ public:
+  explicit IdentityOrder(std::uint64_t size) : size_(size) {}
+  void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::uint64_t position = first + i * stride;
+      out[i] = {position % size_, 0, static_cast<std::uint32_t>(position / size_)};
+    }
+  }
+  std::uint64_t epoch_size() const override { return size_; }
+  std::uint64_t end(std::uint64_t) const override { return kNever; }
+  std::uint64_t group(std::uint64_t) const override { return 1; }
+  std::string identity(std::uint64_t) const override {
+    return R"({"name":"identity","size":)" + std::to_string(size_) + "}";
+  }
+
+ private:
+  std::uint64_t size_;
+};
+
+}  // namespace penstock::testing
