@@ -69,8 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except click.ClickException as error:
         return _report(given, _usage_line(error), EXIT_USAGE)
-    except (KeyboardInterrupt, click.Abort):
-        return _report(given, "interrupted: nothing was published", EXIT_INTERRUPTED)
+    except (KeyboardInterrupt, click.Abort) as error:
+        return _report(given, str(error) or "interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output is gone, as in `penstock show … | head`: nobody wants the rest.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

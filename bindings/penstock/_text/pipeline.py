@@ -94,7 +94,9 @@ class TextWriter:
                 raise InputError("there are no documents in the input: nothing was written")
             self.sink.publish(self._summary.tasks)
         except WorkerError as error:
-            raise WorkerError(f"{error}: nothing was published; finished shards are kept: go on with --resume") from error
+            raise WorkerError(
+                f"{error}: nothing was published; finished shards are kept: go on with --resume"
+            ) from error
         finally:
             if pool is not None:
                 pool.close()

@@ -1,0 +1,232 @@
+"""`penstock write`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from penstock._cli.output import SizeType, emit_json, emit_table, human_bytes, human_seconds, json_option, progress
+
+_EPILOG = """\b
+Examples:
+  penstock write 'docs/*.jsonl.zst' --tokenizer tokenizer.json --append '<|endoftext|>' --out corpus/
+  zcat docs.jsonl.gz | penstock write - --format jsonl --tokenizer tokenizer.json --out corpus/
+  penstock write ids.parquet --ids-column input_ids --dtype u2 --metadata url,date --out corpus/
+"""
+
+
+def _default_workers() -> int:
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+@click.command("write", epilog=_EPILOG, short_help="Make a dataset of text or token ids.")
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--out", required=True, metavar="DIR", help="The dataset's folder.")
+@click.option("--format", type=click.Choice(["jsonl", "text", "parquet"]), help="Of all inputs; else by suffix.")
+@click.option("--text-column", default="text", show_default=True, help="The column that holds the text.")
+@click.option("--ids-column", help="The column that holds token ids already made, instead of text.")
+@click.option(
+    "--text-per",
+    type=click.Choice(["file", "line"]),
+    default="file",
+    show_default=True,
+    help="Plain text: what one document is.",
+)
+@click.option("--tokenizer", metavar="FILE", help="A tokenizer.json of Hugging Face's tokenizers.")
+@click.option("--name", help="The tokenizer's name in the manifest; else that of its file.")
+@click.option("--prepend", multiple=True, metavar="TOKEN", help="A token before each document; may be repeated.")
+@click.option("--append", multiple=True, metavar="TOKEN", help="A token after each document; may be repeated.")
+@click.option("--post-processor", is_flag=True, help="Let the tokenizer add its own special tokens.")
+@click.option("--special-tokens-in-text", is_flag=True, help="Read <|…|> in a text as the special token of that name.")
+@click.option(
+    "--metadata",
+    default="none",
+    show_default=True,
+    metavar="COLUMNS|all|none",
+    help="Columns kept with each document, as in url,date; plain text has path, kind and size.",
+)
+@click.option("--codec", type=click.Choice(["json", "msgpack", "raw"]), default="json", show_default=True)
+@click.option("--layout", type=click.Choice(["compact", "ids"]), default="compact", show_default=True)
+@click.option(
+    "--dtype",
+    type=click.Choice(["auto", "u1", "u2", "u4"]),
+    default="auto",
+    show_default=True,
+    help="Of a token; auto takes u2 for vocabularies up to 65,536.",
+)
+@click.option(
+    "--shard-size",
+    type=SizeType(),
+    default="1GiB",
+    show_default=True,
+    help="Bytes of input text that one shard is made of, as 64M or 1GiB.",
+)
+@click.option("--workers", type=click.IntRange(1), help="Processes that tokenize; else one for each core.")
+@click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run that were made of the same.")
+@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.option("--dry-run", is_flag=True, help="Show three documents and what all would cost; write nothing.")
+@json_option
+def command(inputs: tuple[str, ...], **given: Any) -> None:
+    """Makes a dataset of JSONL, Parquet or plain text, plain or as .gz or .zst.
+
+    INPUT is a file, a glob or - for standard input. The bytes written are the same for any number of workers.
+    """
+    from penstock._text.documents import DocumentReader
+    from penstock._text.inputs import expand_inputs
+    from penstock._text.pool import Work
+    from penstock._text.tokenizing import DocumentTokenizer
+
+    _check(given)
+    work = Work(_tokenizer_options(given), _columns(given))
+    tokenizer = DocumentTokenizer(work.tokenizer)
+    reader = DocumentReader(expand_inputs(inputs, given["format"]), work.columns)
+    if given["dry_run"]:
+        _dry_run(reader, work, tokenizer, given)
+    else:
+        _write(reader, work, tokenizer, given)
+
+
+def _check(given: dict[str, Any]) -> None:
+    if given["tokenizer"] is None and given["ids_column"] is None:
+        raise click.UsageError("text needs --tokenizer FILE; token ids already made need --ids-column")
+    if given["resume"] and given["overwrite"]:
+        raise click.UsageError("--resume keeps what --overwrite removes: give one of them")
+    for option in ("special_tokens_in_text", "post_processor"):
+        if given["ids_column"] is not None and given[option]:
+            name = option.replace("_", "-")
+            raise click.UsageError(f"--{name} is for text; --ids-column takes ids as they are")
+    if given["codec"] == "raw" and (given["metadata"] in ("all", "none") or "," in given["metadata"]):
+        raise click.UsageError("--codec raw stores the text of one column: name it with --metadata")
+
+
+def _tokenizer_options(given: dict[str, Any]) -> Any:
+    from penstock._text.tokenizing import TokenizerOptions
+
+    return TokenizerOptions(
+        file=given["tokenizer"],
+        name=given["name"],
+        prepend=given["prepend"],
+        append=given["append"],
+        post_processor=given["post_processor"],
+        special_tokens_in_text=given["special_tokens_in_text"],
+        dtype=given["dtype"],
+    )
+
+
+def _columns(given: dict[str, Any]) -> Any:
+    from penstock._text.documents import Columns
+
+    metadata: tuple[str, ...] | None
+    if given["metadata"] == "all":
+        metadata = None
+    elif given["metadata"] == "none":
+        metadata = ()
+    else:
+        metadata = tuple(name.strip() for name in given["metadata"].split(","))
+        if "" in metadata or len(set(metadata)) < len(metadata):
+            raise click.UsageError(f'--metadata "{given["metadata"]}": name each column once, as in url,date')
+    return Columns(given["text_column"], given["ids_column"], metadata, given["text_per"])
+
+
+def _options_of_task(work: Any, tokenizer: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """All options that decide a shard's bytes; shards of another run are kept only where they are equal."""
+    columns = work.columns._asdict()
+    columns["metadata"] = "all" if work.columns.metadata is None else list(work.columns.metadata)
+    return {
+        **columns,
+        **tokenizer.identity(),
+        "codec": given["codec"],
+        "layout": given["layout"],
+        "task_bytes": given["shard_size"],
+    }
+
+
+def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
+    from penstock._text.pipeline import TextWriter
+    from penstock._text.sink import ShardSink
+
+    quiet = given["as_json"]
+    sink = ShardSink(
+        given["out"],
+        dtype=tokenizer.dtype,
+        codec=None if work.columns.metadata == () else given["codec"],
+        layout=given["layout"],
+        tokenizer=tokenizer.manifest_entry(),
+        resume=given["resume"],
+        overwrite=given["overwrite"],
+    )
+    try:
+        with progress(f"writing {given['out']}", quiet) as update:
+            writer = TextWriter(
+                reader=reader,
+                work=work,
+                sink=sink,
+                task_bytes=given["shard_size"],
+                workers=given["workers"] or _default_workers(),
+                options=_options_of_task(work, tokenizer, given),
+                observe=update,
+            )
+            summary = writer.run()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "interrupted: nothing was published; finished shards are kept: go on with --resume"
+        ) from None
+    _report(given["out"], summary, sink.dataset_bytes(), quiet)
+
+
+def _report(out: str, summary: Any, dataset_bytes: int, as_json: bool) -> None:
+    if as_json:
+        emit_json({"path": out, "bytes": dataset_bytes, **summary.as_json()})
+        return
+    kept = f", {summary.kept_tasks:,} kept from before" if summary.kept_tasks else ""
+    rate = f"{summary.text_bytes / max(summary.seconds, 1e-9) / 1e6:,.1f} MB/s of text"
+    tokens = f"{summary.tokens / max(summary.seconds, 1e-9):,.0f} tokens/s"
+    emit_table(
+        [
+            ("dataset", out),
+            ("documents", f"{summary.documents:,}"),
+            ("tokens", f"{summary.tokens:,}"),
+            ("shards", f"{summary.tasks:,}{kept}"),
+            ("on disk", human_bytes(dataset_bytes)),
+            ("took", f"{human_seconds(summary.seconds)}: {rate}, {tokens}, {summary.workers:,} workers"),
+            ("tokenizer", f"{summary.tokenizer_share:.0%} of the workers' time"),
+        ]
+    )
+
+
+def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
+    from penstock._text.estimate import estimate
+
+    workers = given["workers"] or _default_workers()
+    found = estimate(reader, work, tokenizer, workers)
+    if given["as_json"]:
+        emit_json(found)
+        return
+    for document in found["documents"]:
+        click.secho(document["place"], bold=True)
+        click.echo(f"  ids      {_shortened(document['ids'])}")
+        click.echo(f"  text     {_one_line(document['text'])}")
+        if document["metadata"] is not None:
+            click.echo(f"  metadata {document['metadata']}")
+    total = found["estimated"]
+    if total is None:
+        click.echo("how much there is cannot be known from standard input; nothing was written")
+        return
+    click.echo(
+        f"about {total['documents']:,} documents, {total['tokens']:,} tokens of {tokenizer.dtype},"
+        f" {human_bytes(total['bytes'])} on disk, {human_seconds(total['seconds'])} with {workers:,} workers;"
+        " nothing was written"
+    )
+
+
+def _shortened(ids: list[int]) -> str:
+    if len(ids) <= 24:
+        return " ".join(map(str, ids))
+    return f"{' '.join(map(str, ids[:16]))} … {' '.join(map(str, ids[-4:]))} ({len(ids):,} ids)"
+
+
+def _one_line(text: str) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 200 else f"{shown[:150]} … {shown[-40:]}"
