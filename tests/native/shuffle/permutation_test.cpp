@@ -1,0 +1,232 @@
+#include "shuffle/permutation.h"
+
+#include "core/error.h"
+#include "golden.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace penstock::shuffle {
+namespace {
+
+using Values = std::vector<std::uint64_t>;
+constexpr std::uint64_t one = 1;
+
+Values images(const Permutation& permutation, const Values& in) {
+  Values out(in.size());
+  permutation(in, out);
+  return out;
+}
+
+Values first(std::uint64_t count) {
+  Values values(count);
+  std::iota(values.begin(), values.end(), std::uint64_t{0});
+  return values;
+}
+
+ErrorKind kind_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  throw std::logic_error("no error was thrown");
+}
+
+std::vector<Form> supported_forms() {
+  std::vector<Form> forms;
+  for (const Form form : {Form::Generic, Form::Avx2, Form::Avx512}) {
+    if (supported(form)) forms.push_back(form);
+  }
+  return forms;
+}
+
+void expect_bijection(std::uint64_t n) {
+  const Permutation permutation(n, 0xfedcba9876543210U + n, 2);
+  const Values in = first(n);
+  Values out = images(permutation, in);
+  Values back(n);
+  permutation.inverse(out, back);
+  ASSERT_EQ(back, in) << "n = " << n;
+  std::sort(out.begin(), out.end());
+  ASSERT_EQ(out, in) << "n = " << n;
+}
+
+TEST(Permutation, IsABijectionInFullAroundEveryPowerOfTwo) {
+  for (std::uint64_t n = 1; n <= 130; ++n) expect_bijection(n);
+  for (unsigned k = 7; k <= 18; ++k) {
+    for (const std::uint64_t n : {(one << k) - 1, one << k, (one << k) + 1}) expect_bijection(n);
+  }
+}
+
+TEST(Permutation, LargeSizesGiveDistinctImagesThatTheInverseTakesBack) {
+  for (const std::uint64_t n : {(one << 32) - 1, one << 32, (one << 32) + 1, one << 40, (one << 52) - 1, one << 52}) {
+    const Permutation permutation(n, 77, 1);
+    Values in = first(100'000);
+    for (std::uint64_t i = 0; i < 50'000; ++i) in[i] = n - 1 - i * (n / 200'000);  // the ends and all between
+    std::sort(in.begin(), in.end());
+    in.erase(std::unique(in.begin(), in.end()), in.end());
+    Values out = images(permutation, in);
+    Values back(out.size());
+    permutation.inverse(out, back);
+    EXPECT_EQ(back, in) << "n = " << n;
+    std::sort(out.begin(), out.end());
+    EXPECT_LT(out.back(), n);
+    EXPECT_EQ(std::adjacent_find(out.begin(), out.end()), out.end()) << "n = " << n;
+    EXPECT_GT(out.back(), n - n / 1000) << "n = " << n << ": images do not reach the end";
+  }
+}
+
+TEST(Permutation, GivesTheGoldenVectors) {
+  const nlohmann::json cases = golden();
+  ASSERT_EQ(cases.at("algorithm").get<std::uint64_t>(), kAlgorithm);
+  std::size_t values = 0;
+  for (const auto& one_case : cases.at("permutation")) {
+    const Permutation permutation(one_case.at("n"), one_case.at("seed"), one_case.at("epoch"));
+    for (const auto& pair : one_case.at("pairs")) {
+      const std::uint64_t index = pair.at(0);
+      const std::uint64_t image = pair.at(1);
+      EXPECT_EQ(permutation(index), image) << one_case.dump() << " at " << index;
+      EXPECT_EQ(permutation.inverse(image), index) << one_case.dump() << " at " << index;
+      EXPECT_EQ(images(permutation, {index}), Values{image}) << one_case.dump() << " at " << index;
+      ++values;
+    }
+  }
+  EXPECT_GE(values, 64U);
+}
+
+// Where a quotient by floating point goes wrong first: beside multiples of b, and at the largest sizes.
+Values delicate_indices(std::uint64_t n, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const Sides sides = Sides::of(n);
+  Values in;
+  for (int i = 0; i < 3000; ++i) {
+    const std::uint64_t multiple = i < 1000 ? sides.a - 1 - std::min<std::uint64_t>(i, sides.a - 1) : random() % sides.a;
+    for (std::uint64_t delta = 0; delta < 3; ++delta) in.push_back(multiple * sides.b + delta - 1);
+    in.push_back(random() % n);
+  }
+  std::erase_if(in, [n](std::uint64_t index) { return index >= n; });
+  return in;
+}
+
+TEST(Permutation, EveryFormEqualsTheScalarOneBitForBit) {
+  const std::uint64_t side = (one << 26) - 2;
+  for (const std::uint64_t n : {std::uint64_t{1}, std::uint64_t{64}, std::uint64_t{65}, std::uint64_t{66},
+                                std::uint64_t{101}, std::uint64_t{1000}, one << 20, (one << 28) + 1, (one << 32) - 1,
+                                (one << 32) + 1, (one << 40) + 7, side * side, side * side - 1, side * side + 1,
+                                (one << 52) - 1, one << 52}) {
+    const Permutation permutation(n, n * 3, 5);
+    const Values in = delicate_indices(n, n);
+    for (const Form form : supported_forms()) {
+      Values out(in.size());
+      Values back(in.size());
+      permutation(in, out, form);
+      permutation.inverse(in, back, form);
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        ASSERT_EQ(out[i], permutation(in[i])) << name_of(form) << ", n = " << n << ", index " << in[i];
+        ASSERT_EQ(back[i], permutation.inverse(in[i])) << name_of(form) << ", n = " << n << ", value " << in[i];
+      }
+    }
+  }
+}
+
+TEST(Permutation, BatchesOfEveryLengthAndInPlaceAreTheSame) {
+  const Permutation permutation(101, 4);  // one pass in 14 ends outside and walks
+  for (const Form form : supported_forms()) {
+    for (std::size_t count = 0; count <= 600; count += count < 70 ? 1 : 53) {
+      Values values(count);
+      for (std::size_t i = 0; i < count; ++i) values[i] = i % 101;
+      Values expected = values;
+      for (std::uint64_t& value : expected) value = permutation(value);
+      permutation(values, values, form);
+      ASSERT_EQ(values, expected) << name_of(form) << ", " << count << " indices";
+    }
+  }
+}
+
+TEST(Permutation, AFormThatTheMachineLacksIsRefused) {
+  const Permutation permutation(1000, 4);
+  Values values = {1};
+  for (const Form form : {Form::Avx2, Form::Avx512}) {
+    if (supported(form)) continue;
+    EXPECT_EQ(kind_of([&] { permutation(values, values, form); }), ErrorKind::InvalidArgument);
+  }
+  EXPECT_TRUE(supported(best_form()));
+  EXPECT_TRUE(supported(Form::Generic));
+}
+
+TEST(Permutation, EveryBitOfSeedAndEpochMatters) {
+  for (const std::uint64_t n : {std::uint64_t{50}, std::uint64_t{1000}}) {
+    const Values in = first(n);
+    std::set<Values> seen = {images(Permutation(n, 0, 0), in)};
+    for (unsigned bit = 0; bit < 64; ++bit) {
+      EXPECT_TRUE(seen.insert(images(Permutation(n, one << bit, 0), in)).second) << "seed bit " << bit << ", n = " << n;
+      EXPECT_TRUE(seen.insert(images(Permutation(n, 0, one << bit), in)).second) << "epoch bit " << bit << ", n = " << n;
+    }
+  }
+}
+
+TEST(Permutation, SeedAndEpochDoNotAlias) {
+  const Values in = first(1000);
+  std::set<Values> seen;
+  for (std::uint64_t seed = 0; seed < 32; ++seed) {
+    for (std::uint64_t epoch = 0; epoch < 32; ++epoch) {
+      EXPECT_TRUE(seen.insert(images(Permutation(1000, seed, epoch), in)).second) << "seed " << seed << ", " << epoch;
+    }
+  }
+}
+
+TEST(Permutation, SizesThatCannotBeAreRefusedInWords) {
+  EXPECT_EQ(kind_of([] { Permutation(0, 1); }), ErrorKind::InvalidArgument);
+  EXPECT_NO_THROW(Permutation(one << 52, 1));
+  try {
+    Permutation((one << 52) + 1, 1);
+    FAIL() << "2^52 + 1 was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+    EXPECT_EQ(std::string(error.what()),
+              "a permutation of 4,503,599,627,370,497 elements: wanted at most 2^52 = 4,503,599,627,370,496");
+  }
+}
+
+TEST(Permutation, AnIndexOutsideIsRefusedAndNothingIsWritten) {
+  for (const std::uint64_t n : {std::uint64_t{10}, std::uint64_t{1000}}) {
+    const Permutation permutation(n, 1);
+    EXPECT_EQ(kind_of([&] { (void)permutation(n); }), ErrorKind::InvalidArgument);
+    EXPECT_EQ(kind_of([&] { (void)permutation.inverse(n); }), ErrorKind::InvalidArgument);
+    Values in(700, 3);
+    in[600] = n;
+    Values out(700, 12345);
+    EXPECT_EQ(kind_of([&] { permutation(in, out); }), ErrorKind::InvalidArgument);
+    EXPECT_EQ(kind_of([&] { permutation.inverse(in, out); }), ErrorKind::InvalidArgument);
+    EXPECT_EQ(out, Values(700, 12345));
+    Values shorter(699);
+    in[600] = 3;
+    EXPECT_EQ(kind_of([&] { permutation(in, shorter); }), ErrorKind::InvalidArgument);
+  }
+}
+
+TEST(Sides, HoldTheSizeWithAnEvenSideAndLittleWaste) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 200'000; ++i) {
+    const std::uint64_t n = i < 1000 ? 65 + i : 1 + random() % (one << (7 + i % 46));
+    const Sides sides = Sides::of(n);
+    const std::uint64_t product = std::uint64_t{sides.a} * sides.b;
+    ASSERT_EQ(sides.b % 2, 0U);
+    ASSERT_GE(product, n);
+    ASSERT_LT(product - n, sides.b);
+    ASSERT_LE(sides.b, one << 26);
+    ASSERT_LE(sides.a, sides.b);
+    const std::uint64_t odd = sides.b - 1;
+    ASSERT_TRUE(odd * odd < n || (odd - 1) * (odd - 1) < n) << "b is not the even ceiling of the root of " << n;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::shuffle
