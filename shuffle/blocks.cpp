@@ -61,9 +61,8 @@ std::uint64_t Blocks::group(std::uint64_t) const {
 }
 
 std::string Blocks::identity(std::uint64_t) const {
-  return fmt::format(
-      R"({{"algorithm":{},"block":{},"fetch":{},"lanes":{},"name":"blocks","seed":{},"size":{}}})", kAlgorithm,
-      shape_.block, shape_.fetch, shape_.lanes, seed_, size_);
+  return fmt::format(R"({{"algorithm":{},"block":{},"fetch":{},"lanes":{},"name":"blocks","seed":{},"size":{}}})",
+                     kAlgorithm, shape_.block, shape_.fetch, shape_.lanes, seed_, size_);
 }
 
 }  // namespace penstock::shuffle

@@ -2,9 +2,9 @@
 // finite domains, CT-RSA 2002), with modular addition instead of exclusive or, and cycle walking.
 //
 // x = l * b + r with l in [0, a) and r in [0, b); even rounds add a hash of r to l modulo a, odd ones a hash of l to r
-// modulo b; a value outside [0, N) goes through again. b is even: then a round can be an odd permutation, so that all N!
-// orders are within reach, not only the even ones (Even and Goldreich 1983).
-// A template over the rounds and the hash, so that tests can show what weaker ones fail. Immutable: any thread.
+// modulo b; a value outside [0, N) goes through again. b is even: then a round can be an odd permutation, so that all
+// N! orders are within reach, not only the even ones (Even and Goldreich 1983). A template over the rounds and the
+// hash, so that tests can show what weaker ones fail. Immutable: any thread.
 #pragma once
 
 #include "shuffle/key.h"
@@ -16,8 +16,8 @@
 
 namespace penstock::shuffle {
 
-/// The two sides of the rectangle that holds [0, N): b = ceil(sqrt N) made even, a = ceil(N / b). For N <= 2^52 both are
-/// at most 2^26 and a * b at most 2^52; a * b - N < b, so that walking costs at most 2 / sqrt N of an index.
+/// The two sides of the rectangle that holds [0, N): b = ceil(sqrt N) made even, a = ceil(N / b). For N <= 2^52 both
+/// are at most 2^26 and a * b at most 2^52; a * b - N < b, so that walking costs at most 2 / sqrt N of an index.
 struct Sides {
   std::uint64_t size = 0;
   std::uint32_t a = 0;

@@ -54,7 +54,8 @@ std::uint64_t Permutation::inverse(std::uint64_t value) const {
 
 void Permutation::check(std::span<const std::uint64_t> in, std::span<std::uint64_t> out) const {
   if (in.size() != out.size()) {
-    raise(ErrorKind::InvalidArgument, "{} indices and room for {} results: wanted equal lengths", in.size(), out.size());
+    raise(ErrorKind::InvalidArgument, "{} indices and room for {} results: wanted equal lengths", in.size(),
+          out.size());
   }
   const auto outside = std::find_if(in.begin(), in.end(), [this](std::uint64_t index) { return index >= size_; });
   if (outside != in.end()) raise_index(*outside, size_);

@@ -1,7 +1,8 @@
 // The round function and the key stream of algorithm 1, as two pure functions. Any thread.
 //
-// Everything here is always inlined: files compiled for AVX2 or AVX-512 use it too, and a copy of theirs that the linker
-// chose for the rest of the program would fault on an older machine (docs/decisions.md, "one kernel source, three forms").
+// Everything here is always inlined: files compiled for AVX2 or AVX-512 use it too, and a copy of theirs that the
+// linker chose for the rest of the program would fault on an older machine (docs/decisions.md, "one kernel source,
+// three forms").
 #pragma once
 
 #include <cstdint>

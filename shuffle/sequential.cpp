@@ -6,7 +6,9 @@
 
 namespace penstock::shuffle {
 
-Sequential::Sequential(std::uint64_t size) : size_(size) { check_order_size("sequential", size); }
+Sequential::Sequential(std::uint64_t size) : size_(size) {
+  check_order_size("sequential", size);
+}
 
 void Sequential::pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const {
   std::size_t done = 0;

@@ -27,7 +27,9 @@ std::uint64_t row_length(std::uint64_t n) {
 }
 
 /// y - x modulo n.
-std::uint64_t difference(std::uint64_t x, std::uint64_t y, std::uint64_t n) { return y >= x ? y - x : y + n - x; }
+std::uint64_t difference(std::uint64_t x, std::uint64_t y, std::uint64_t n) {
+  return y >= x ? y - x : y + n - x;
+}
 
 /// Where the order of `values` stands in the enumeration of all orders (Lehmer code).
 std::uint64_t rank_of(const std::vector<std::uint64_t>& values) {
@@ -139,7 +141,8 @@ void Battery::grid(std::uint64_t n) {
   for (std::uint64_t key = 0; key < keys; ++key) {
     const Images images = family_(n, 1000 + key, 1);
     const auto part = [n](std::uint64_t value, std::uint64_t parts) {
-      return static_cast<std::uint64_t>(static_cast<double>(value) / static_cast<double>(n) * static_cast<double>(parts));
+      return static_cast<std::uint64_t>(static_cast<double>(value) / static_cast<double>(n) *
+                                        static_cast<double>(parts));
     };
     const std::uint64_t count = samples(160'000) / keys;
     for (std::uint64_t sample = 0; sample < count; ++sample) {

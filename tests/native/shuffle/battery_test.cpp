@@ -1,5 +1,5 @@
-// The production permutation passes the battery; what is weaker fails it. A test of quality that everything passes would
-// say nothing.
+// The production permutation passes the battery; what is weaker fails it. A test of quality that everything passes
+// would say nothing.
 #include "battery.h"
 
 #include "shuffle/feistel.h"
@@ -82,15 +82,25 @@ Images affine(std::uint64_t n, std::uint64_t seed, std::uint64_t epoch) {
   };
 }
 
-TEST(Battery, PassesTheProductionPermutation) { EXPECT_EQ(listed(rejections(production)), ""); }
+TEST(Battery, PassesTheProductionPermutation) {
+  EXPECT_EQ(listed(rejections(production)), "");
+}
 
-TEST(Battery, RejectsFourRounds) { EXPECT_GE(rejections(feistel<4, Fmixk>).size(), 5U); }
+TEST(Battery, RejectsFourRounds) {
+  EXPECT_GE(rejections(feistel<4, Fmixk>).size(), 5U);
+}
 
-TEST(Battery, RejectsSixRoundsOfAOneMultiplyHash) { EXPECT_GE(rejections(feistel<6, OneMultiply>).size(), 3U); }
+TEST(Battery, RejectsSixRoundsOfAOneMultiplyHash) {
+  EXPECT_GE(rejections(feistel<6, OneMultiply>).size(), 3U);
+}
 
-TEST(Battery, RejectsSixRoundsOfAHashThatIsLinearOverBits) { EXPECT_GE(rejections(feistel<6, XorShift>).size(), 3U); }
+TEST(Battery, RejectsSixRoundsOfAHashThatIsLinearOverBits) {
+  EXPECT_GE(rejections(feistel<6, XorShift>).size(), 3U);
+}
 
-TEST(Battery, RejectsAnAffineMap) { EXPECT_GE(rejections(affine).size(), 40U); }
+TEST(Battery, RejectsAnAffineMap) {
+  EXPECT_GE(rejections(affine).size(), 40U);
+}
 
 }  // namespace
 }  // namespace penstock::shuffle

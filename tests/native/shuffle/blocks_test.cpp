@@ -70,7 +70,8 @@ TEST(Blocks, AnyStrideGivesWhatSinglePositionsGive) {
 
 // Rank r of R reads positions p with p mod R = r. Where R divides the lanes, what it reads in one fetch of each of its
 // lanes is whole blocks: runs of a multiple of `block`. Only its last fetches have ragged ends.
-void expect_ranks_read_whole_blocks(std::uint64_t n, const BlocksShape& shape, std::uint64_t ranks, std::uint64_t epoch) {
+void expect_ranks_read_whole_blocks(std::uint64_t n, const BlocksShape& shape, std::uint64_t ranks,
+                                    std::uint64_t epoch) {
   const Blocks order(n, 21, shape);
   const std::uint64_t lanes_of_rank = shape.lanes / ranks;
   const std::uint64_t window = shape.fetch * lanes_of_rank;
@@ -85,7 +86,8 @@ void expect_ranks_read_whole_blocks(std::uint64_t n, const BlocksShape& shape, s
           std::count_if(lengths.begin(), lengths.end(), [&](std::uint64_t run) { return run % shape.block != 0; });
       // A ragged piece lies in two blocks at most, and joins or splits no others.
       const std::uint64_t allowed = left <= window + lanes_of_rank ? 2 * lanes_of_rank : 0;
-      ASSERT_LE(static_cast<std::uint64_t>(broken), allowed) << order.identity(0) << ", rank " << rank << " of " << ranks;
+      ASSERT_LE(static_cast<std::uint64_t>(broken), allowed)
+          << order.identity(0) << ", rank " << rank << " of " << ranks;
       ASSERT_LE(lengths.size(), count / shape.block + 2 * lanes_of_rank);
       position += count * ranks;
     }

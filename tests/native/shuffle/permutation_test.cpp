@@ -107,7 +107,8 @@ Values delicate_indices(std::uint64_t n, std::uint64_t seed) {
   const Sides sides = Sides::of(n);
   Values in;
   for (int i = 0; i < 3000; ++i) {
-    const std::uint64_t multiple = i < 1000 ? sides.a - 1 - std::min<std::uint64_t>(i, sides.a - 1) : random() % sides.a;
+    const std::uint64_t multiple =
+        i < 1000 ? sides.a - 1 - std::min<std::uint64_t>(i, sides.a - 1) : random() % sides.a;
     for (std::uint64_t delta = 0; delta < 3; ++delta) in.push_back(multiple * sides.b + delta - 1);
     in.push_back(random() % n);
   }
@@ -117,10 +118,10 @@ Values delicate_indices(std::uint64_t n, std::uint64_t seed) {
 
 TEST(Permutation, EveryFormEqualsTheScalarOneBitForBit) {
   const std::uint64_t side = (one << 26) - 2;
-  for (const std::uint64_t n : {std::uint64_t{1}, std::uint64_t{64}, std::uint64_t{65}, std::uint64_t{66},
-                                std::uint64_t{101}, std::uint64_t{1000}, one << 20, (one << 28) + 1, (one << 32) - 1,
-                                (one << 32) + 1, (one << 40) + 7, side * side, side * side - 1, side * side + 1,
-                                (one << 52) - 1, one << 52}) {
+  for (const std::uint64_t n :
+       {std::uint64_t{1}, std::uint64_t{64}, std::uint64_t{65}, std::uint64_t{66}, std::uint64_t{101},
+        std::uint64_t{1000}, one << 20, (one << 28) + 1, (one << 32) - 1, (one << 32) + 1, (one << 40) + 7, side * side,
+        side * side - 1, side * side + 1, (one << 52) - 1, one << 52}) {
     const Permutation permutation(n, n * 3, 5);
     const Values in = delicate_indices(n, n);
     for (const Form form : supported_forms()) {
@@ -167,7 +168,8 @@ TEST(Permutation, EveryBitOfSeedAndEpochMatters) {
     std::set<Values> seen = {images(Permutation(n, 0, 0), in)};
     for (unsigned bit = 0; bit < 64; ++bit) {
       EXPECT_TRUE(seen.insert(images(Permutation(n, one << bit, 0), in)).second) << "seed bit " << bit << ", n = " << n;
-      EXPECT_TRUE(seen.insert(images(Permutation(n, 0, one << bit), in)).second) << "epoch bit " << bit << ", n = " << n;
+      EXPECT_TRUE(seen.insert(images(Permutation(n, 0, one << bit), in)).second)
+          << "epoch bit " << bit << ", n = " << n;
     }
   }
 }
