@@ -7,7 +7,7 @@ PYTEST_FLAGS ?= -n 2
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs bench demo clean
+.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs bench demo fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -61,6 +61,9 @@ bench: build  ## the figures of docs/benchmarks.md, measured here
 
 demo: build  ## train, kill, resume on other numbers of processes, compare every token and loss
 	python examples/demo/run.py --out demo-output
+
+fuzz: setup-check  ## each fuzz target for a minute
+	scripts/fuzz 60
 
 format:  ## rewrites what lint would refuse
 	clang-format -i $(CPP_FILES)
