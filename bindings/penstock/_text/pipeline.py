@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .documents import DocumentReader
-from .errors import InputError, UsageError, WorkerError, counted
-from .pool import Result, WorkerPool, Work
+from .errors import InputError, WorkerError
+from .pool import Result, Work, WorkerPool
 from .sink import ShardSink
-from .tasks import Batch, Task, cut
-from .tokenizing import DocumentTokenizer
+from .tasks import Batch, cut
 
 
 @dataclass

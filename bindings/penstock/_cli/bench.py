@@ -1,0 +1,90 @@
+"""`penstock bench`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from penstock._cli.data import data_options, open_data
+from penstock._cli.output import emit_json, emit_table, json_option, progress
+
+
+@click.command("bench", short_help="Measure what the loader reads here.")
+@data_options
+@click.option("--window", "-w", type=click.IntRange(1), default=2048, show_default=True, help="Records of a window.")
+@click.option("--documents", is_flag=True, help="Read documents instead of windows.")
+@click.option("--batch-size", "-b", type=click.IntRange(1), default=8, show_default=True)
+@click.option("--order", default="uniform", show_default=True, help="uniform or sequential.")
+@click.option("--seconds", type=click.FloatRange(0.1), default=5.0, show_default=True, help="How long to read.")
+@click.option("--threads", type=click.IntRange(1), help="Of the loader; else as training would have.")
+@click.option("--prefetch", type=click.IntRange(1), default=4, show_default=True, help="Batches read ahead.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@json_option
+def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
+    """Loads batches for some seconds, as one rank of a training job would, and says how fast they came.
+
+    The second run of the same command reads from the page cache: that is the warm figure.
+    """
+    found = _measure(data, given, as_json)
+    if as_json:
+        emit_json(found)
+        return
+    emit_table(
+        [
+            ("opening", f"{found['open_ms']:,.1f} ms"),
+            ("first batch", f"{found['first_batch_ms']:,.1f} ms after that"),
+            ("batches", f"{found['batches_per_second']:,.0f} /s of {given['batch_size']:,}"),
+            (found["observations"], f"{found['observations_per_second']:,.0f} /s"),
+            ("read", f"{found['megabytes_per_second']:,.1f} MB/s, {found['records_per_second']:,.0f} records/s"),
+            ("reader", f"{found['reader']}, {found['threads']} threads"),
+        ]
+    )
+
+
+def _measure(data: tuple[str, ...], given: dict[str, Any], quiet: bool) -> dict[str, Any]:
+    import penstock
+
+    begin = time.perf_counter()
+    dataset = open_data(data, given["dtype"], given["format"])
+    view = dataset.documents() if given["documents"] else dataset.windows(given["window"])
+    opened = time.perf_counter()
+    options = {name: given[name] for name in ("batch_size", "order", "threads", "prefetch", "seed")}
+    loader = penstock.Loader(view, **options, rank=0, world_size=1, framework="numpy")
+    record_bytes = dataset.dtype.itemsize if dataset.dtype is not None else 0
+    batches = records = 0
+    with loader, progress("reading", quiet, "batches") as update:
+        batch = next(loader)
+        first = now = time.perf_counter()
+        while now - first < given["seconds"]:
+            batch = next(loader)
+            batches += 1
+            records += given["batch_size"] * given["window"] if not given["documents"] else int(batch.offsets[-1])
+            now = time.perf_counter()
+            if batches % 64 == 0:
+                elapsed = now - first
+                update(batches, round(batches * given["seconds"] / elapsed))
+    seconds = now - first
+    return {
+        "path": " ".join(data),
+        "observations": "documents" if given["documents"] else "windows",
+        "window": None if given["documents"] else given["window"],
+        "batch_size": given["batch_size"],
+        "seconds": round(seconds, 3),
+        "open_ms": round((opened - begin) * 1e3, 3),
+        "first_batch_ms": round((first - opened) * 1e3, 3),
+        "batches": batches,
+        "batches_per_second": round(batches / seconds, 3),
+        "observations_per_second": round(batches * given["batch_size"] / seconds, 3),
+        "records_per_second": round(records / seconds),
+        "megabytes_per_second": round(records * record_bytes / seconds / 1e6, 3),
+        "reader": "pread",
+        "threads": given["threads"] or _default_threads(),
+    }
+
+
+def _default_threads() -> int:
+    from penstock._resources import default_threads
+
+    return default_threads()

@@ -1,0 +1,51 @@
+"""`penstock info`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from penstock._cli.data import data_options, open_data
+from penstock._cli.output import emit_json, emit_table, json_option
+
+
+@click.command("info", short_help="What a dataset is.")
+@data_options
+@json_option
+def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_json: bool) -> None:
+    """Shows fields, sizes, tokenizer and fingerprint of a dataset, or of token files in place.
+
+    DATA is a dataset's folder; a Megatron prefix; .bin or .npy files (with --dtype where they do not say it).
+    """
+    dataset = open_data(data, dtype, format)
+    if as_json:
+        emit_json(describe(data, dataset))
+        return
+    emit_table([(name.replace("_", " "), _words(name, value)) for name, value in describe(data, dataset).items()])
+
+
+def describe(data: tuple[str, ...], dataset: Any) -> dict[str, Any]:
+    """What `info` says, as JSON values."""
+    return {
+        "path": " ".join(data),
+        "kind": dataset.kind,
+        "mode": dataset.mode,
+        "layout": dataset.layout,
+        "fields": {name: str(dataset.dtype[name]) for name in dataset.dtype.names or ()} if dataset.dtype else {},
+        "record_bytes": dataset.dtype.itemsize if dataset.dtype else 0,
+        "records": dataset.records,
+        "spans": dataset.spans,
+        "shards": dataset.shards,
+        "codec": dataset.codec,
+        "tokenizer": dataset.tokenizer,
+        "fingerprint": dataset.fingerprint,
+    }
+
+
+def _words(name: str, value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {each}" for key, each in value.items()) or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,159 @@
+"""`penstock show`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from penstock._cli.data import data_options, open_data
+from penstock._cli.output import emit_json, json_option
+
+_LINES_SHOWN = 24  # of one span's text, on a terminal
+_VALUES_SHOWN = 24
+
+
+@click.command("show", short_help="Windows or documents, decoded.")
+@data_options
+@click.option(
+    "--index", "-i", "indices", type=int, multiple=True, help="Which; may be repeated; negative: from the end."
+)
+@click.option("--window", "-w", type=click.IntRange(1), default=256, show_default=True, help="Records of a window.")
+@click.option("--documents", is_flag=True, help="Show documents instead of windows.")
+@click.option("--tokenizer", metavar="FILE", help="The tokenizer.json that wrote the ids; else ids are shown.")
+@click.option("--full", is_flag=True, help="All of a long text.")
+@json_option
+def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
+    """Shows windows of the stream (or documents) with the spans that they are cut from.
+
+    DATA may be followed by the numbers to show: penstock show corpus/ 0 12
+    """
+    paths, numbers = _split(data)
+    dataset = open_data(paths, given["dtype"], given["format"])
+    view = dataset.documents() if given["documents"] else dataset.windows(given["window"])
+    decoder = _Decoder(given["tokenizer"], dataset)
+    found = [_describe(view, _in_range(view, index), decoder) for index in (*given["indices"], *numbers) or (0,)]
+    if as_json:
+        emit_json({"path": " ".join(paths), "rows": found})
+        return
+    for row in found:
+        _draw(row, "document" if given["documents"] else "window", given["full"])
+
+
+def _split(data: tuple[str, ...]) -> tuple[tuple[str, ...], list[int]]:
+    """Paths, and the numbers that follow the last of them."""
+    end = len(data)
+    while end > 1 and data[end - 1].isdecimal():
+        end -= 1
+    return data[:end], [int(number) for number in data[end:]]
+
+
+def _in_range(view: Any, index: int) -> int:
+    count = len(view)
+    if not -count <= index < count:
+        raise click.UsageError(f"there is no {index:,}: there are {count:,}, from 0 on")
+    return index % count
+
+
+class _Decoder:
+    """Ids to text, where a tokenizer is given; else numbers."""
+
+    def __init__(self, file: str | None, dataset: Any) -> None:
+        names = dataset.dtype.names if dataset.dtype is not None else ()
+        self.field = "token" if "token" in names else next((name for name in names if _is_ids(dataset, name)), None)
+        self._tokenizer: Any = None
+        if file is None:
+            return
+        from penstock._text.tokenizing import DocumentTokenizer, TokenizerOptions
+
+        self._tokenizer = DocumentTokenizer(TokenizerOptions(file=file))
+        written = (dataset.tokenizer or {}).get("hash")
+        if written is not None and written != f"sha256:{self._tokenizer.sha256}":
+            click.echo(f"penstock: {file} is not the tokenizer that wrote the dataset: the text may be wrong", err=True)
+
+    def text(self, record_values: Any) -> str:
+        """What records say: text, or numbers."""
+        if self._tokenizer is not None and self.field is not None:
+            return str(self._tokenizer.decode(record_values[self.field].tolist()))
+        shown = []
+        for name, values in record_values.items():
+            listed = values.tolist()
+            more = f" … {len(listed):,} in all" if len(listed) > _VALUES_SHOWN else ""
+            numbers = " ".join(map(str, listed[:_VALUES_SHOWN]))
+            shown.append(f"{numbers}{more}" if len(record_values) == 1 else f"{name}: {numbers}{more}")
+        return "\n".join(shown)
+
+
+def _is_ids(dataset: Any, name: str) -> bool:
+    return bool(dataset.dtype[name].kind in "iu" and dataset.dtype[name].shape == ())
+
+
+def _describe(view: Any, index: int, decoder: _Decoder) -> dict[str, Any]:
+    row = view[index]
+    fields = {name: row[name] for name in row}
+    length = len(next(iter(fields.values()))) if fields else 0
+    spans = [
+        {
+            "id": list(span.id),
+            "start": span.start,
+            "stop": span.stop,
+            "begins": span.begins,
+            "ends": span.ends,
+            "offset": span.offset,
+            "metadata": _json_value(span),
+            "text": decoder.text({name: values[span.start : span.stop] for name, values in fields.items()}),
+        }
+        for span in row.spans
+    ]
+    ids = fields[decoder.field].tolist() if decoder.field in fields else None
+    return {"index": index, "records": length, "ids": ids, "spans": spans, "text": decoder.text(fields)}
+
+
+def _json_value(span: Any) -> Any:
+    value = span.metadata
+    if value is None:
+        value = span.raw
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).decode("utf-8", "backslashreplace") or None
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return str(value)
+    return value
+
+
+def _draw(row: dict[str, Any], noun: str, full: bool) -> None:
+    click.secho(f"{noun} {row['index']:,}: {row['records']:,} records, {len(row['spans']):,} spans", bold=True)
+    for number, span in enumerate(row["spans"]):
+        color = ("cyan", "yellow", "green", "magenta")[number % 4]
+        click.echo(click.style("┌ ", fg=color) + click.style(_span_title(span), fg=color, bold=True))
+        if span["metadata"] is not None:
+            click.echo(click.style("│ ", fg=color) + _visible(json.dumps(span["metadata"], ensure_ascii=False)))
+        _draw_text(span["text"], color, full)
+    if not row["spans"]:
+        _draw_text(row["text"], "cyan", full)
+
+
+def _span_title(span: dict[str, Any]) -> str:
+    shard, entry = span["id"]
+    offset = "" if span["offset"] is None else f" from its record {span['offset']:,}"
+    beginning = " from its beginning" if span["begins"] else offset
+    end = " to its end" if span["ends"] else ""
+    return f"{span['start']:,} to {span['stop']:,}: document {shard}/{entry:,}{beginning}{end}"
+
+
+def _draw_text(text: str, color: str, full: bool) -> None:
+    lines = text.splitlines() or [""]
+    shown = lines if full else lines[:_LINES_SHOWN]
+    for line in shown:
+        click.echo(click.style("│ ", fg=color) + _visible(line))
+    if len(shown) < len(lines):
+        click.echo(
+            click.style("│ ", fg=color) + click.style(f"… {len(lines) - len(shown):,} more lines (--full)", dim=True)
+        )
+
+
+def _visible(line: str) -> str:
+    """Without characters that a terminal would obey: data must not move the cursor."""
+    return "".join(each if each.isprintable() or each == "\t" else repr(each)[1:-1] for each in line)

@@ -1,0 +1,31 @@
+"""`penstock verify`."""
+
+from __future__ import annotations
+
+import click
+
+from penstock._cli.output import emit_json, human_bytes, json_option, progress
+
+
+@click.command("verify", short_help="Read everything and check it.")
+@click.argument("data", metavar="DATA")
+@json_option
+def command(data: str, as_json: bool) -> int:
+    """Reads every byte of a dataset and checks it against the manifest, the checksums and the digests.
+
+    Names every problem; exit code 1 where there is one.
+    """
+    import penstock
+
+    with progress(f"verifying {data}", as_json) as update:
+        report = penstock.verify(data, progress=update)
+    problems = list(report.problems)
+    if as_json:
+        emit_json({"path": data, "ok": not problems, "bytes": report.bytes, "problems": problems})
+    elif problems:
+        for problem in problems:
+            click.echo(problem)
+        click.echo(f"{data}: {len(problems):,} {'problem' if len(problems) == 1 else 'problems'}", err=True)
+    else:
+        click.echo(f"{data}: {human_bytes(report.bytes)} read, all as written")
+    return 1 if problems else 0

@@ -1,0 +1,450 @@
+"""The command line, through real processes."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tokenizers")
+zstandard = pytest.importorskip("zstandard")
+pytest.importorskip("pyarrow")
+
+import penstock  # noqa: E402
+import pyarrow  # noqa: E402
+import pyarrow.parquet  # noqa: E402
+from text_corpus import END, rows, train_tokenizer, write_jsonl  # noqa: E402
+
+SHARD = "100k"  # several tasks of the corpus
+PROGRAM = [sys.executable, "-m", "penstock"]
+
+
+class Corpus(NamedTuple):
+    folder: Path
+    rows: list[dict[str, Any]]
+    jsonl: Path
+    tokenizer: Path
+    dataset: Path
+
+    def options(self, *more: str) -> list[str]:
+        return [
+            "--tokenizer",
+            str(self.tokenizer),
+            "--append",
+            END,
+            "--metadata",
+            "url,n",
+            "--shard-size",
+            SHARD,
+            *more,
+        ]
+
+
+def run(*arguments: object, code: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [*PROGRAM, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def run_json(*arguments: object, code: int = 0, **options: Any) -> Any:
+    done = run(*arguments, "--json", code=code, **options)
+    assert done.stdout.count("\n") == 1
+    return json.loads(done.stdout)
+
+
+def refused(*arguments: object, code: int = 1, **options: Any) -> str:
+    """The error of a command: one line, and nothing else."""
+    done = run(*arguments, code=code, **options)
+    assert done.stderr.count("\n") == 1 and done.stdout == "", done.stdout + done.stderr
+    return done.stderr.removeprefix("penstock: ").strip()
+
+
+def digests(folder: Path) -> dict[str, str]:
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def documents_of(path: Path) -> list[tuple[list[int], Any]]:
+    view = penstock.open(str(path)).documents()
+    return [(row["token"].tolist(), row.spans[0].metadata) for row in (view[i] for i in range(len(view)))]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    folder = tmp_path_factory.mktemp("corpus")
+    content = rows()
+    jsonl = write_jsonl(folder / "docs.jsonl", content)
+    tokenizer = train_tokenizer(folder / "small.json")
+    found = Corpus(folder, content, jsonl, tokenizer, folder / "dataset")
+    run("write", jsonl, "--out", found.dataset, *found.options("--workers", "2"))
+    return found
+
+
+# ---- what write makes
+
+
+def test_write_makes_the_documents_that_the_tokenizer_gives(corpus: Corpus) -> None:
+    from tokenizers import Tokenizer
+
+    library = Tokenizer.from_file(str(corpus.tokenizer))
+    library.encode_special_tokens = True
+    expected = [([*library.encode(row["text"]).ids, 0], {"url": row["url"], "n": row["n"]}) for row in corpus.rows]
+    assert documents_of(corpus.dataset) == expected
+    dataset = penstock.open(str(corpus.dataset))
+    assert dataset.dtype["token"] == np.dtype("<u2")
+    digest = hashlib.sha256(corpus.tokenizer.read_bytes()).hexdigest()
+    assert dataset.tokenizer == {
+        "name": "small",
+        "vocabulary_size": library.get_vocab_size(),
+        "end_of_document": 0,
+        "hash": f"sha256:{digest}",
+    }
+    assert str(corpus.folder) not in "".join(path.read_text("latin-1") for path in corpus.dataset.rglob("*.json"))
+
+
+def test_the_bytes_are_the_same_for_any_number_of_workers(corpus: Corpus, tmp_path: Path) -> None:
+    expected = digests(corpus.dataset)
+    assert len(list(corpus.dataset.glob("0*"))) > 3
+    for workers in (1, 3):
+        run("write", corpus.jsonl, "--out", tmp_path / str(workers), *corpus.options("--workers", str(workers)))
+        assert digests(tmp_path / str(workers)) == expected
+
+
+def test_every_kind_of_input_gives_the_same_dataset(corpus: Corpus, tmp_path: Path) -> None:
+    data = corpus.jsonl.read_bytes()
+    (tmp_path / "docs.jsonl.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "docs.jsonl.zst").write_bytes(zstandard.compress(data))
+    expected = digests(corpus.dataset)
+    for name in ("docs.jsonl.gz", "docs.jsonl.zst"):
+        run("write", tmp_path / name, "--out", tmp_path / "out" / name, *corpus.options())
+        assert digests(tmp_path / "out" / name) == expected, name
+    with corpus.jsonl.open("rb") as file:
+        run("write", "-", "--format", "jsonl", "--out", tmp_path / "out/stdin", *corpus.options(), stdin=file)
+    assert digests(tmp_path / "out/stdin") == expected
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(corpus.rows), tmp_path / "docs.parquet")
+    run("write", tmp_path / "docs.parquet", "--out", tmp_path / "out/parquet", *corpus.options())
+    # Parquet's tasks count the text alone, so the shards end elsewhere; the documents are the same.
+    assert documents_of(tmp_path / "out/parquet") == documents_of(corpus.dataset)
+
+
+def test_ids_already_made_give_what_the_text_gave(corpus: Corpus, tmp_path: Path) -> None:
+    made = [{"ids": ids[:-1], **metadata} for ids, metadata in documents_of(corpus.dataset)]
+    write_jsonl(tmp_path / "ids.jsonl", made)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(made), tmp_path / "ids.parquet")
+    common = ["--ids-column", "ids", "--append", "0", "--metadata", "url,n", "--dtype", "u2"]
+    fingerprints = set()
+    for name in ("ids.jsonl", "ids.parquet"):
+        run("write", tmp_path / name, "--out", tmp_path / "out" / name, *common)
+        assert documents_of(tmp_path / "out" / name) == documents_of(corpus.dataset)
+        fingerprints.add(penstock.open(str(tmp_path / "out" / name)).fingerprint)
+    assert len(fingerprints) == 1
+    message = refused("write", tmp_path / "ids.jsonl", "--out", tmp_path / "u1", "--ids-column", "ids", "--dtype", "u1")
+    assert message.startswith("token ") and "(max 255): use --dtype u2" in message and "ids.jsonl line" in message
+    assert not (tmp_path / "u1/dataset.json").exists()
+
+
+def test_plain_text_with_all_metadata_and_none(corpus: Corpus, tmp_path: Path) -> None:
+    for name, text in (("b.py", "x = 1\n"), ("a.md", "# é\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    common = ["--tokenizer", corpus.tokenizer]
+    run("write", "*.py", "*.md", "--out", "all", "--metadata", "all", *common, cwd=tmp_path)
+    view = penstock.open(str(tmp_path / "all")).documents()
+    assert [view[i].spans[0].metadata for i in range(2)] == [
+        {"path": "b.py", "kind": "py", "size": 6},
+        {"path": "a.md", "kind": "md", "size": 5},
+    ]
+    run("write", "b.py", "--out", "none", *common, cwd=tmp_path)
+    assert penstock.open(str(tmp_path / "none")).mode == "tokens"
+    run("write", "b.py", "--out", "raw", "--metadata", "path", "--codec", "raw", *common, cwd=tmp_path)
+    assert penstock.open(str(tmp_path / "raw")).documents()[0].spans[0].raw == b"b.py"
+
+
+def test_dry_run_shows_three_documents_and_writes_nothing(corpus: Corpus, tmp_path: Path) -> None:
+    found = run_json("write", corpus.jsonl, "--out", tmp_path / "out", *corpus.options("--dry-run"))
+    expected = documents_of(corpus.dataset)
+    assert [(each["ids"], each["metadata"]) for each in found["documents"]] == expected[:3]
+    assert [each["text"] for each in found["documents"]] == [row["text"] + END for row in corpus.rows[:3]]
+    assert found["estimated"]["documents"] == len(corpus.rows)
+    assert found["estimated"]["tokens"] == sum(len(ids) for ids, _ in expected)
+    size = sum(path.stat().st_size for path in corpus.dataset.rglob("*") if path.is_file())
+    assert 0.5 < found["estimated"]["bytes"] / size < 2
+    words = run("write", corpus.jsonl, "--out", tmp_path / "out", *corpus.options("--dry-run")).stdout
+    assert "document 3 (" in words and "nothing was written" in words
+    assert not (tmp_path / "out").exists()
+
+
+# ---- refusals
+
+
+def test_errors_are_one_line_that_names_the_place_and_says_what_to_do(corpus: Corpus, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(json.dumps(corpus.rows[0]) + "\n" + json.dumps({"body": "x", "url": "u"}) + "\n")
+    message = refused("write", bad, "--out", tmp_path / "out", *corpus.options())
+    assert message == f'document 2 ({bad} line 2): no column "text" for --text-column: there are "body", "url"'
+    assert not (tmp_path / "out/dataset.json").exists()
+    bad.write_text("\n")
+    assert "no documents" in refused("write", bad, "--out", tmp_path / "out2", *corpus.options())
+    assert run_json("info", tmp_path / "nowhere", code=1)["exit_code"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["write", "x.jsonl", "--out", "o"], "needs --tokenizer"),
+        (["write", "x.jsonl"], "Missing option '--out'"),
+        (["write", "none.jsonl", "--out", "o", "--ids-column", "i"], "none.jsonl: no such file"),
+        (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--shard-size", "0"], "is not a size"),
+        (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--resume", "--overwrite"], "give one of them"),
+        (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--metadata", "a,a"], "name each column once"),
+        (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--codec", "raw"], "name it with --metadata"),
+        (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--append", "<s>"], "needs --tokenizer"),
+        (["nonsense"], "No such command 'nonsense'"),
+        (["info", "--nonsense", "x"], "No such option"),
+    ],
+)
+def test_wrong_use_is_exit_code_2(
+    arguments: list[str], words: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from penstock._cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("x.jsonl").write_text("{}\n")
+    assert main(arguments) == 2
+    error = capfd.readouterr().err
+    assert words in error and error.count("\n") == 1
+    assert not Path("o").exists()
+
+
+def test_what_is_there_is_refused_unless_told_what_to_do(corpus: Corpus, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    small = write_jsonl(tmp_path / "small.jsonl", corpus.rows[:50])
+    run("write", small, "--out", out, *corpus.options())
+    before = digests(out)
+    message = refused("write", corpus.jsonl, "--out", out, *corpus.options(), code=2)
+    assert "holds a dataset already: replace it with --overwrite" in message
+    assert "made of other input" in refused("write", corpus.jsonl, "--out", out, *corpus.options("--resume"), code=2)
+    assert digests(out) == before
+    assert run_json("write", small, "--out", out, *corpus.options("--resume"))["kept_shards"] > 0
+    assert digests(out) == before
+    run("write", corpus.jsonl, "--out", out, *corpus.options("--overwrite"))
+    assert digests(out) == digests(corpus.dataset)
+
+
+# ---- what ends in the middle
+
+
+class Running:
+    """A `penstock write` that reads what the test gives it, and has finished two shards of it."""
+
+    def __init__(self, corpus: Corpus, out: Path) -> None:
+        command = [*PROGRAM, "write", "-", "--format", "jsonl", "--out", str(out), *corpus.options("--workers", "2")]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        data = corpus.jsonl.read_bytes()
+        assert self.process.stdin is not None
+        self.process.stdin.write(data[: len(data) * 9 // 10])
+        self.process.stdin.flush()
+        wait_for(lambda: (out / "00001").exists(), "two finished shards")
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        self.workers = [pid for pid in map(int, children) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        assert len(self.workers) == 2
+
+    def end(self) -> str:
+        """Waits; what was said on standard error."""
+        _, error = self.process.communicate(timeout=60)
+        wait_for(lambda: not any(map(alive, self.workers)), "the end of the workers")
+        return error.decode()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_for(condition: Any, what: str) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def running(corpus: Corpus, tmp_path: Path) -> Iterator[Running]:
+    found = Running(corpus, tmp_path / "out")
+    yield found
+    if found.process.poll() is None:
+        os.killpg(found.process.pid, signal.SIGKILL)
+        found.process.wait()
+
+
+def assert_resumes(corpus: Corpus, out: Path) -> None:
+    assert not (out / "dataset.json").exists()
+    message = refused("write", corpus.jsonl, "--out", out, *corpus.options(), code=2)
+    assert "finished shards of a run that did not end: go on with --resume" in message
+    assert run_json("write", corpus.jsonl, "--out", out, *corpus.options("--resume"))["kept_shards"] >= 2
+    assert digests(out) == digests(corpus.dataset)
+
+
+def test_a_killed_worker_is_named_and_resuming_gives_the_same_bytes(
+    corpus: Corpus, running: Running, tmp_path: Path
+) -> None:
+    os.kill(running.workers[1], signal.SIGKILL)
+    running.process.stdin.close()  # type: ignore[union-attr]
+    running.process.stdin = None
+    error = running.end()
+    assert running.process.returncode == 1 and error.count("\n") == 1
+    assert f"worker 1 (process {running.workers[1]}) was killed by SIGKILL" in error and "--resume" in error
+    assert_resumes(corpus, tmp_path / "out")
+
+
+def test_a_killed_parent_leaves_no_process_and_resuming_gives_the_same_bytes(
+    corpus: Corpus, running: Running, tmp_path: Path
+) -> None:
+    running.process.kill()
+    running.end()
+    assert_resumes(corpus, tmp_path / "out")
+
+
+def test_ctrl_c_ends_all_with_one_line_and_exit_code_130(running: Running, tmp_path: Path) -> None:
+    os.killpg(running.process.pid, signal.SIGINT)
+    error = running.end()
+    assert running.process.returncode == 130
+    assert error.count("\n") == 1 and "nothing was published" in error and "--resume" in error
+    assert not (tmp_path / "out/dataset.json").exists()
+
+
+def test_resuming_keeps_only_shards_made_of_the_same_input_and_options(corpus: Corpus, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for change in ("input", "options"):
+        content = [dict(row) for row in corpus.rows]
+        options = corpus.options("--resume")
+        if change == "input":
+            content[-100]["text"] += "!"  # in a shard in the middle
+        else:
+            options[options.index(END)] = "<|begin|>"
+        run("write", write_jsonl(tmp_path / "a.jsonl", content), "--out", tmp_path / change, *options)
+        (tmp_path / change).rename(out)
+        (out / "dataset.json").unlink()  # as if it had been killed just before
+        kept = run_json("write", corpus.jsonl, "--out", out, *corpus.options("--resume"))["kept_shards"]
+        shards = penstock.open(str(corpus.dataset)).shards
+        assert kept == 0 if change == "options" else 0 < kept < shards
+        assert digests(out) == digests(corpus.dataset)
+        out.rename(tmp_path / f"{change}-done")
+
+
+def test_resuming_with_less_input_removes_the_shards_that_are_too_many(corpus: Corpus, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run("write", corpus.jsonl, "--out", out, *corpus.options())
+    (out / "dataset.json").unlink()
+    part = write_jsonl(tmp_path / "part.jsonl", corpus.rows[: len(corpus.rows) // 2])
+    run("write", part, "--out", out, *corpus.options("--resume"))
+    run("write", part, "--out", tmp_path / "fresh", *corpus.options())
+    assert digests(out) == digests(tmp_path / "fresh")
+
+
+# ---- the other commands
+
+
+def test_info_describes_ours_and_foreign_files_and_loads_little(corpus: Corpus, tmp_path: Path) -> None:
+    dataset = penstock.open(str(corpus.dataset))
+    found = run_json("info", corpus.dataset)
+    assert (found["fingerprint"], found["shards"]) == (dataset.fingerprint, len(list(corpus.dataset.glob("0*"))))
+    assert found["records"] == sum(len(ids) for ids, _ in documents_of(corpus.dataset))
+    assert (found["kind"], found["mode"], found["layout"]) == ("penstock", "stream", "compact")
+    assert f"{found['records']:,}" in run("info", corpus.dataset).stdout
+    np.arange(1000, dtype="<u2").tofile(tmp_path / "tokens.bin")
+    foreign = run_json("info", tmp_path / "tokens.bin", "--dtype", "u2")
+    assert (foreign["kind"], foreign["records"], foreign["spans"]) == ("raw", 1000, 0)
+    heavy = ("torch", "rich", "tokenizers", "pyarrow", "zstandard", "multiprocessing")
+    code = (
+        "import sys; from penstock._cli.main import main; main(sys.argv[1:]);"
+        f"sys.exit(' '.join(name for name in {heavy} if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "info", str(corpus.dataset)], capture_output=True, text=True)
+    assert done.stderr.strip() == ""
+
+
+def test_show_decodes_a_window_with_its_spans(corpus: Corpus) -> None:
+    found = run_json("show", corpus.dataset, "3", "--window", "700", "--tokenizer", corpus.tokenizer)["rows"][0]
+    row = penstock.open(str(corpus.dataset)).windows(700)[3]
+    assert found["ids"] == row["token"].tolist()
+    assert [each["metadata"] for each in found["spans"]] == [span.metadata for span in row.spans]
+    for each, span in zip(found["spans"], row.spans, strict=True):
+        number = next(i for i, it in enumerate(corpus.rows) if it["url"] == span.metadata["url"])
+        assert each["text"].strip("�") in corpus.rows[number]["text"] + END
+    words = run("show", corpus.dataset, "3", "4", "--window", "700", "--tokenizer", corpus.tokenizer).stdout
+    assert "window 3: 700 records" in words and "window 4:" in words and row.spans[0].metadata["url"] in words
+    assert "\x1b" not in words
+    document = run_json("show", corpus.dataset, "7", "--documents", "--tokenizer", corpus.tokenizer)["rows"][0]
+    assert document["text"] == corpus.rows[7]["text"] + END
+    assert "there is no 99,999,999" in refused("show", corpus.dataset, "99999999", code=2)
+
+
+def test_show_lets_no_control_character_reach_the_terminal(tmp_path: Path) -> None:
+    with penstock.Writer(str(tmp_path / "a"), fields={"token": "u1"}, metadata="json") as writer:
+        writer.append(token=[1], metadata={"x": "\x1b[2J\x9b"})
+    words = run("show", tmp_path / "a", "--window", "1").stdout
+    assert "\x1b" not in words and "\x9b" not in words
+
+
+def test_verify_passes_whole_data_and_names_what_is_damaged(corpus: Corpus, tmp_path: Path) -> None:
+    assert run_json("verify", corpus.dataset)["ok"] is True
+    run("combine", corpus.dataset, "--out", tmp_path / "copy")
+    for name in ("00001/stream.bin", "00002/metadata.bin"):
+        data = bytearray((tmp_path / "copy" / name).read_bytes())
+        data[len(data) // 2] ^= 1
+        (tmp_path / "copy" / name).unlink()
+        (tmp_path / "copy" / name).write_bytes(data)
+    done = run("verify", tmp_path / "copy", code=1)
+    assert "00001/stream.bin" in done.stdout and "00002/metadata.bin" in done.stdout
+    found = run_json("verify", tmp_path / "copy", code=1)
+    assert not found["ok"] and len(found["problems"]) >= 2
+
+
+def test_combine_and_convert_keep_documents(corpus: Corpus, tmp_path: Path) -> None:
+    run("combine", corpus.dataset, corpus.dataset, "--out", tmp_path / "twice")
+    assert documents_of(tmp_path / "twice") == documents_of(corpus.dataset) * 2
+    run("convert", corpus.dataset, "--layout", "ids", "--out", tmp_path / "ids")
+    assert run_json("info", tmp_path / "ids")["layout"] == "ids"
+    assert run_json("info", tmp_path / "ids")["fingerprint"] == penstock.open(str(corpus.dataset)).fingerprint
+    assert "layout" in refused("convert", corpus.dataset, "--out", tmp_path / "x", code=2)
+
+
+def test_bench_measures_what_the_loader_reads(corpus: Corpus) -> None:
+    found = run_json("bench", corpus.dataset, "--window", "128", "--batch-size", "4", "--seconds", "0.3")
+    assert found["batches"] > 10 and found["seconds"] >= 0.3 and found["open_ms"] > 0 and found["first_batch_ms"] > 0
+    expected = found["batches_per_second"] * 4 * 128 * 2 / 1e6
+    assert found["megabytes_per_second"] == pytest.approx(expected, rel=0.01)
+    assert "windows" in run("bench", corpus.dataset, "--window", "128", "--seconds", "0.1").stdout
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(corpus: Corpus, tmp_path: Path) -> None:
+    assert run("write", corpus.jsonl, "--out", tmp_path / "quiet", *corpus.options()).stderr == ""
+    ours, theirs = pty.openpty()
+    command = [*PROGRAM, "write", str(corpus.jsonl), "--out", str(tmp_path / "shown"), *corpus.options()]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
+    subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=theirs, env=environment, timeout=120)
+    os.close(theirs)
+    shown = b""
+    try:
+        while data := os.read(ours, 1 << 16):
+            shown += data
+    except OSError:  # how a pseudo-terminal says that its other end is closed
+        pass
+    os.close(ours)
+    assert b"writing" in shown and b"/s" in shown and b"100%" in shown
