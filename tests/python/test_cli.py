@@ -27,7 +27,7 @@ import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 from text_corpus import END, rows, train_tokenizer, write_jsonl  # noqa: E402
 
-SHARD = "100k"  # several tasks of the corpus
+SHARD = "40k"  # several tasks of the corpus
 PROGRAM = [sys.executable, "-m", "penstock"]
 
 

@@ -12,17 +12,17 @@ import pytest
 
 pytest.importorskip("tokenizers")
 zstandard = pytest.importorskip("zstandard")
-pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow")
 
+import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
-from text_corpus import END, rows, train_tokenizer, write_jsonl  # noqa: E402
-
 from penstock._text.documents import Columns, DocumentReader, RawDocument  # noqa: E402
 from penstock._text.errors import InputError, UsageError  # noqa: E402
 from penstock._text.extract import extract_ids, extract_texts  # noqa: E402
 from penstock._text.inputs import expand_inputs  # noqa: E402
 from penstock._text.tasks import cut  # noqa: E402
 from penstock._text.tokenizing import DocumentTokenizer, TokenizerOptions  # noqa: E402
+from text_corpus import END, rows, train_tokenizer, write_jsonl  # noqa: E402
 
 ALL = Columns("text", None, None, "file")
 TEXT_ALONE = Columns("text", None, (), "file")
@@ -70,7 +70,7 @@ def test_compressed_input_that_is_cut_off_or_damaged_is_refused(tmp_path: Path, 
     path = tmp_path / f"a.jsonl.{suffix}"
     for length in (5, len(data) // 2, len(data) - 1):
         path.write_bytes(data[:length])
-        with pytest.raises(InputError, match="a.jsonl.*cut off"):
+        with pytest.raises(InputError, match=r"a.jsonl.*cut off"):
             read([path])
     path.write_bytes(data[:-20] + bytes([data[-20] ^ 0xFF]) + data[-19:])
     with pytest.raises(InputError, match=r"damaged|cut off|not JSON|UTF-8"):
@@ -301,13 +301,13 @@ def test_a_token_asked_for_twice_is_refused(tokenizer_file: str) -> None:
     for options in ({"append": (END, END)}, {"prepend": (END,), "append": (END,)}):
         with pytest.raises(UsageError, match="asked for twice"):
             DocumentTokenizer(TokenizerOptions(file=tokenizer_file, **options))
-    with pytest.raises(InputError, match='document 2 .* already ends with "<.endoftext.>": drop --append'):
+    with pytest.raises(InputError, match=r'document 2 .* already ends with "<.endoftext.>": drop --append'):
         encode(["a", f"b{END}"], file=tokenizer_file, append=(END,), special_tokens_in_text=True)
     assert encode([f"b{END}"], file=tokenizer_file, append=(END,))[0].count(0) == 1
 
 
 def test_an_unknown_token_or_file_is_refused_with_advice(tokenizer_file: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match='no token "<.endoftex.>": did you mean "<.endoftext.>"'):
+    with pytest.raises(UsageError, match=r'no token "<.endoftex.>": did you mean "<.endoftext.>"'):
         DocumentTokenizer(TokenizerOptions(file=tokenizer_file, append=("<|endoftex|>",)))
     with pytest.raises(UsageError, match="No such file"):
         DocumentTokenizer(TokenizerOptions(file=str(tmp_path / "none.json")))
@@ -343,7 +343,7 @@ def test_a_token_that_does_not_fit_says_where_and_what_to_do() -> None:
     assert str(caught.value) == (
         "token 128,256 in document 18,203 (data.jsonl.zst line 18,204) does not fit u2 (max 65,535): use --dtype u4"
     )
-    with pytest.raises(InputError, match="token -5 in document 18,202 .* is negative"):
+    with pytest.raises(InputError, match=r"token -5 in document 18,202 .* is negative"):
         tokenizer.encode_ids([np.array([-5], np.int64)], documents[:1])
     with pytest.raises(InputError, match="no token type holds it"):
         tokenizer.encode_ids([np.array([2**40], np.int64)], documents[:1])
@@ -353,3 +353,30 @@ def test_half_a_surrogate_pair_is_refused_with_its_place(tokenizer_file: str) ->
     text = json.loads('"ab\\ud83d"')
     with pytest.raises(InputError, match=r"document 2 .*surrogate pair .* at character 2"):
         encode(["good", text], file=tokenizer_file)
+
+
+# ---- processes
+
+
+def test_results_of_processes_come_in_order_and_so_does_the_first_error(tokenizer_file: str) -> None:
+    from penstock._text.pool import Work, WorkerPool, process_batch
+
+    columns = Columns("text", None, (), "file")
+    work = Work(TokenizerOptions(file=tokenizer_file), columns)
+    lines = [row["text"].encode() * (1 + 3 * (i % 2)) for i, row in enumerate(rows()[:24])]
+    batches = [[document(line, number)] for number, line in enumerate(lines)]
+    batches[17], batches[20] = [document(b"\xff", 17)], [document(b"\xff", 20)]
+    tokenizer = DocumentTokenizer(work.tokenizer)
+    pool = WorkerPool(2, work)
+    found = []
+    with pytest.raises(InputError, match="document 18 "):
+        for batch in batches:
+            while not pool.has_room():
+                found.extend(pool.next_results())
+            pool.submit(batch)
+        while pool.pending():
+            found.extend(pool.next_results())
+    pool.close()
+    for result, batch in zip(found, batches, strict=False):
+        assert np.array_equal(result.encoded.ids, process_batch(tokenizer, columns, batch).encoded.ids)
+    assert 8 < len(found) <= 17
