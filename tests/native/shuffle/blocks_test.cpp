@@ -52,7 +52,8 @@ TEST(Blocks, IsABijectionAtLargerSizesToo) {
 }
 
 TEST(Blocks, GivesTheGoldenVectors) {
-  for (const auto& one : golden().at("blocks")) {
+  const nlohmann::json cases = golden();
+  for (const auto& one : cases.at("blocks")) {
     const Blocks order(one.at("n"), one.at("seed"), {one.at("block"), one.at("fetch"), one.at("lanes")});
     for (const auto& pair : one.at("pairs")) {
       EXPECT_EQ(picks(order, pair.at(0), 1, 1)[0].index, pair.at(1).get<std::uint64_t>()) << one.dump();
