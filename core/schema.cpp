@@ -3,6 +3,8 @@
 #include "core/checked.h"
 #include "core/json.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <set>
 

@@ -6,6 +6,8 @@
 #include "layout/format.h"
 #include "layout/sealed_json.h"
 
+#include <nlohmann/json.hpp>
+
 #include <set>
 
 namespace penstock::layout {
@@ -21,19 +23,13 @@ template <typename... Arguments>
   raise(ErrorKind::Corruption, "{}: {}", what, fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-const json& member(const json& object, const char* key, const std::string& what) {
-  const auto found = object.find(key);
-  if (found == object.end()) corrupt(what, "no \"{}\"", key);
-  return *found;
-}
-
 bool is_digest(const json& value) {
   return value.is_string() && value.get_ref<const std::string&>().size() == 32 &&
          value.get_ref<const std::string&>().find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 std::string get_digest(const json& object, const std::string& key, const std::string& what) {
-  const json& value = member(object, key.c_str(), what);
+  const json& value = get_member(object, key, what);
   if (!is_digest(value)) corrupt(what, "digest \"{}\" is {}, expected 32 hex digits", key, value.dump());
   return value.get<std::string>();
 }
@@ -84,11 +80,11 @@ Format parse_format(const json& root, std::string_view name, const std::string& 
   if (get_string(root, "byte_order", what) != "little") corrupt(what, "\"byte_order\" is not \"little\"");
   Format format;
   format.mode = get_string(root, "mode", what);
-  if (!member(root, "layout", what).is_null()) format.layout = get_string(root, "layout", what);
-  const json& fields = member(root, "fields", what);
+  if (!get_member(root, "layout", what).is_null()) format.layout = get_string(root, "layout", what);
+  const json& fields = get_member(root, "fields", what);
   try {
     if (!fields.is_array() || !fields.empty()) format.schema = Schema::parse(fields.dump());
-    format.codec_json = member(root, "codec", what).dump();
+    format.codec_json = get_member(root, "codec", what).dump();
     check_format(format);
   } catch (const Error& error) {
     corrupt(what, "{}", error.what());
@@ -129,10 +125,10 @@ ShardInfo parse_shard(const json& object, const Format& format, const std::strin
   shard.spans = get_u64(object, "spans", what);
   shard.entries = get_u64(object, "entries", what);
   check_counts(format, shard, what);
-  check_files(member(object, "files", what), format, shard, what);
-  const json& digests = member(object, "digests", what);
+  check_files(get_member(object, "files", what), format, shard, what);
+  const json& digests = get_member(object, "digests", what);
   if (!digests.is_object()) corrupt(what, "\"digests\" is no object");
-  const json& fields = member(digests, "fields", what);
+  const json& fields = get_member(digests, "fields", what);
   if (!fields.is_object()) corrupt(what, "\"fields\" of \"digests\" is no object");
   for (const Leaf& leaf : format.schema.leaves()) shard.field_digests.push_back(get_digest(fields, leaf.name, what));
   if (format.has_metadata()) shard.span_digest = get_digest(digests, "spans", what);
@@ -243,9 +239,9 @@ Manifest parse_manifest(std::string_view text, const std::string& what) {
   const json root = parse_sealed(text, what);
   Manifest manifest;
   manifest.format = parse_format(root, kFormatName, what);
-  manifest.tokenizer_json = member(root, "tokenizer", what).dump();
+  manifest.tokenizer_json = get_member(root, "tokenizer", what).dump();
   manifest.fingerprint = get_digest(root, "fingerprint", what);
-  parse_shards(member(root, "shards", what), what, manifest);
+  parse_shards(get_member(root, "shards", what), what, manifest);
   const std::string fingerprint = fingerprint_of(manifest.format, manifest.shards);
   if (fingerprint != manifest.fingerprint) {
     corrupt(what, "fingerprint {}, its shards make {}", manifest.fingerprint, fingerprint);
@@ -265,7 +261,7 @@ std::pair<Format, ShardInfo> parse_shard_manifest(std::string_view text, const s
   const json root = parse_sealed(text, what);
   Format format = parse_format(root, kShardFormatName, what);
   ShardInfo shard = parse_shard(root, format, what);
-  shard.task_json = member(root, "task", what).dump();
+  shard.task_json = get_member(root, "task", what).dump();
   return {std::move(format), std::move(shard)};
 }
 

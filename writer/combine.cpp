@@ -1,0 +1,95 @@
+#include "core/error.h"
+#include "layout/folder.h"
+#include "layout/format.h"
+#include "writer/commit.h"
+#include "writer/copy_file.h"
+#include "writer/dataset_folder.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+
+namespace penstock::writer {
+namespace {
+
+void copy_files(const std::string& from, const layout::Format& format, const layout::ShardInfo& shard, int at,
+                const std::string& path) {
+  const auto copy = [&](const std::string& name, std::uint64_t bytes) {
+    copy_file(from + "/" + name, bytes, at, name, path + "/" + name);
+  };
+  for (const auto& [name, bytes] : layout::shard_files(format, shard)) {
+    copy(name, bytes);
+    copy(name + layout::kCrcSuffix, layout::crc_bytes(bytes));
+  }
+  const std::string said = from + "/" + layout::kShardManifestName;
+  copy(layout::kShardManifestName, open_regular(said).second);
+}
+
+void copy_shard(const std::string& from, const layout::Format& format, const layout::ShardInfo& shard,
+                DatasetFolder& out, std::uint64_t number) {
+  const std::string partial =
+      fmt::format("{}{}-{}", layout::kPartialPrefix, layout::shard_name(number), unique_suffix());
+  const std::string path = out.path() + "/" + partial;
+  if (::mkdirat(out.fd(), partial.c_str(), 0777) != 0) raise_system(errno, "create folder", path);
+  try {
+    const Descriptor folder = open_folder(out.fd(), partial, path);
+    copy_files(from, format, shard, folder.get(), path);
+    sync_folder(folder.get(), path);
+    out.publish_shard(partial, number);
+  } catch (...) {
+    remove_folder(out.fd(), partial);
+    throw;
+  }
+}
+
+// Ids of two tokenizers in one stream would be nonsense; where one dataset does not say, neither does the result.
+std::string common_tokenizer(const std::vector<std::string>& inputs, const std::vector<layout::Manifest>& manifests) {
+  std::string common;
+  bool all = true;
+  for (std::size_t i = 0; i < manifests.size(); ++i) {
+    const std::string& tokenizer = manifests[i].tokenizer_json;
+    all = all && tokenizer != "null";
+    if (tokenizer == "null") continue;
+    if (common.empty()) common = tokenizer;
+    if (common != tokenizer) {
+      raise(ErrorKind::InvalidArgument, "cannot combine: {} has tokenizer {}, others have {}", inputs[i], tokenizer,
+            common);
+    }
+  }
+  return all ? common : "null";
+}
+
+}  // namespace
+
+std::string combine(const std::vector<std::string>& inputs, const std::string& out) {
+  if (inputs.empty()) raise(ErrorKind::InvalidArgument, "combine: no datasets");
+  std::vector<layout::Manifest> manifests;
+  for (const std::string& input : inputs) {
+    manifests.push_back(layout::read_manifest(input));
+    const std::string difference = layout::format_difference(manifests.front().format, manifests.back().format);
+    if (!difference.empty()) {
+      raise(ErrorKind::InvalidArgument, "cannot combine {} and {}: {}", inputs.front(), input, difference);
+    }
+  }
+  layout::Manifest combined;
+  combined.format = manifests.front().format;
+  combined.tokenizer_json = common_tokenizer(inputs, manifests);
+  DatasetFolder folder(out, Access::Whole, false);
+  try {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      for (layout::ShardInfo& shard : manifests[i].shards) {
+        const std::uint64_t number = combined.shards.size();
+        copy_shard(inputs[i] + "/" + shard.name, combined.format, shard, folder, number);
+        shard.name = layout::shard_name(number);
+        combined.shards.push_back(std::move(shard));
+      }
+    }
+    folder.publish_manifest(combined);
+  } catch (...) {
+    folder.abort();
+    throw;
+  }
+  return layout::fingerprint_of(combined.format, combined.shards);
+}
+
+}  // namespace penstock::writer

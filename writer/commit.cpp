@@ -1,0 +1,78 @@
+#include "writer/commit.h"
+
+#include "core/error.h"
+#include "layout/folder.h"
+#include "layout/format.h"
+#include "writer/dataset_folder.h"
+
+namespace penstock::writer {
+namespace {
+
+// A shard is whole when it has its name; this finds what was done to it since, at the price of a stat a file.
+void check_sizes(const std::string& path, const layout::Format& format, const layout::ShardInfo& shard) {
+  for (const auto& [name, bytes] : layout::shard_files(format, shard)) {
+    for (const bool side : {false, true}) {
+      const std::string file = path + "/" + shard.name + "/" + name + (side ? layout::kCrcSuffix : "");
+      const std::uint64_t wanted = side ? layout::crc_bytes(bytes) : bytes;
+      const std::uint64_t seen = open_regular(file).second;
+      if (seen != wanted) {
+        raise(ErrorKind::Corruption, "{}: {} bytes, its shard.json says {}", file, with_commas(seen),
+              with_commas(wanted));
+      }
+    }
+  }
+}
+
+void check_contiguous(const std::string& path, const std::vector<std::uint64_t>& numbers,
+                      std::optional<std::uint64_t> expected) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] != i) {
+      raise(ErrorKind::InvalidArgument, "{}: shard {} is missing ({} finished shards, the last is {})", path,
+            layout::shard_name(i), numbers.size(), layout::shard_name(numbers.back()));
+    }
+  }
+  if (expected && numbers.size() != *expected) {
+    raise(ErrorKind::InvalidArgument, "{}: {} finished shards, expected {}", path, numbers.size(), *expected);
+  }
+}
+
+}  // namespace
+
+std::vector<FinishedShard> finished_shards(const std::string& path) {
+  std::vector<FinishedShard> shards;
+  for (const std::uint64_t number : layout::list_folder(path).shards) {
+    const auto [format, info] = layout::read_shard_manifest(path, number);
+    FinishedShard shard{number, info.records, info.spans, info.entries, 0, info.task_json};
+    for (const auto& file : layout::shard_files(format, info)) shard.bytes += file.second;
+    shards.push_back(std::move(shard));
+  }
+  return shards;
+}
+
+std::string commit(const std::string& path, const std::string& tokenizer_json, std::optional<std::uint64_t> expected) {
+  layout::Manifest manifest;
+  manifest.tokenizer_json = layout::check_tokenizer(tokenizer_json);
+  DatasetFolder folder(path, Access::Commit, false);
+  const std::vector<std::uint64_t> numbers = layout::list_folder(path).shards;
+  if (numbers.empty()) raise(ErrorKind::NotFound, "{}: no finished shard to commit", path);
+  check_contiguous(path, numbers, expected);
+  for (const std::uint64_t number : numbers) {
+    auto [format, info] = layout::read_shard_manifest(path, number);
+    if (number == 0) manifest.format = format;
+    const std::string difference = layout::format_difference(manifest.format, format);
+    if (!difference.empty()) {
+      raise(ErrorKind::InvalidArgument, "{}: shards 00000 and {} differ: {}", path, info.name, difference);
+    }
+    check_sizes(path, format, info);
+    manifest.shards.push_back(std::move(info));
+  }
+  folder.publish_manifest(manifest);
+  return layout::fingerprint_of(manifest.format, manifest.shards);
+}
+
+void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers) {
+  DatasetFolder folder(path, Access::Commit, false);
+  folder.remove_shards(numbers);
+}
+
+}  // namespace penstock::writer

@@ -1,0 +1,182 @@
+#include "writer/dataset_folder.h"
+
+#include "core/error.h"
+#include "layout/folder.h"
+#include "layout/format.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+namespace penstock::writer {
+namespace {
+
+using layout::kManifestName;
+using layout::shard_name;
+
+std::string partial_name(const std::string& name) {
+  return fmt::format("{}{}-{}", layout::kPartialPrefix, name, unique_suffix());
+}
+
+std::string parent_of(const std::string& path) {
+  const std::filesystem::path absolute = std::filesystem::absolute(path + "/.").parent_path();
+  return absolute.parent_path().string();
+}
+
+}  // namespace
+
+DatasetFolder::DatasetFolder(std::string path, Access access, bool overwrite)
+    : path_(std::move(path)), access_(access), owner_(::getpid()) {
+  if (path_.empty()) raise(ErrorKind::InvalidArgument, "the dataset's path is empty");
+  if (access_ != Access::Commit) make();
+  try {
+    folder_ = open_folder(AT_FDCWD, path_, path_);
+    lock();
+    check(overwrite);
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+DatasetFolder::~DatasetFolder() { release(); }
+
+bool DatasetFolder::is_owner() const noexcept { return owner_ == ::getpid(); }
+
+void DatasetFolder::make() {
+  if (::mkdir(path_.c_str(), 0777) != 0) {
+    if (errno == EEXIST) return;
+    if (errno != ENOENT) raise_system(errno, "create the dataset's folder", path_);
+    std::error_code error;
+    std::filesystem::create_directories(parent_of(path_), error);
+    if (error) raise_system(error.value(), "create folder", parent_of(path_));
+    if (::mkdir(path_.c_str(), 0777) != 0 && errno != EEXIST) {
+      raise_system(errno, "create the dataset's folder", path_);
+    }
+  }
+  created_ = access_ == Access::Whole;  // others may be about to write their shards into it
+  const Descriptor parent = open_folder(AT_FDCWD, parent_of(path_), parent_of(path_));
+  sync_folder(parent.get(), parent_of(path_));
+}
+
+void DatasetFolder::lock() {
+  const int how = access_ == Access::Shard ? LOCK_SH : LOCK_EX;
+  int result = 0;
+  do {
+    result = ::flock(folder_.get(), how | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  locked_ = result == 0;
+  if (locked_ || errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) return;
+  if (errno != EWOULDBLOCK) raise_system(errno, "lock the dataset's folder", path_);
+  created_ = false;  // another's now
+  raise(ErrorKind::InvalidArgument, "{}: another writer is at work in this folder; wait until it has ended", path_);
+}
+
+void DatasetFolder::check(bool overwrite) {
+  const layout::FolderListing listing = layout::list_folder(path_);
+  if (listing.has_manifest && !overwrite) {
+    raise(ErrorKind::InvalidArgument, "{}: there is a published dataset; write elsewhere{}", path_,
+          access_ == Access::Whole ? ", or pass overwrite=True to replace it" : "");
+  }
+  if (access_ == Access::Shard) return;
+  if (access_ == Access::Whole && overwrite) remove_dataset();
+  if (access_ == Access::Whole && !overwrite && !listing.shards.empty()) {
+    raise(ErrorKind::InvalidArgument, "{}", layout::describe_unfinished(path_, listing));
+  }
+  if (locked_) remove_leftovers();
+}
+
+// The manifest goes first, and surely: from then on there is no dataset, whatever happens to its shards.
+void DatasetFolder::remove_dataset() {
+  if (::unlinkat(folder_.get(), kManifestName, 0) != 0 && errno != ENOENT) {
+    raise_system(errno, "remove", path_ + "/" + kManifestName);
+  }
+  sync_folder(folder_.get(), path_);
+  remove_shards(layout::list_folder(path_).shards);
+}
+
+void DatasetFolder::remove_shards(const std::vector<std::uint64_t>& numbers) {
+  // Renamed before they are emptied: a folder with a shard's name always is a whole shard.
+  std::vector<std::string> removed;
+  for (const std::uint64_t number : numbers) {
+    removed.push_back(partial_name(shard_name(number)));
+    rename_new(folder_.get(), shard_name(number), removed.back(), path_);
+  }
+  sync_folder(folder_.get(), path_);
+  for (const std::string& name : removed) {
+    if (!remove_folder(folder_.get(), name)) raise_system(errno, "remove", path_ + "/" + name);
+  }
+}
+
+// With the lock held alone nobody is at work: what is unfinished is nobody's.
+void DatasetFolder::remove_leftovers() {
+  for (const std::string& name : layout::list_folder(path_).leftovers) {
+    if (!remove_folder(folder_.get(), name)) raise_system(errno, "remove", path_ + "/" + name);
+  }
+}
+
+void DatasetFolder::retract(const std::string& from, const std::string& to) noexcept {
+  ::renameat(folder_.get(), from.c_str(), folder_.get(), to.c_str());
+}
+
+void DatasetFolder::publish_shard(const std::string& partial, std::uint64_t number) {
+  const std::string name = shard_name(number);
+  if (rename_new(folder_.get(), partial, name, path_) != 0) {
+    raise(ErrorKind::InvalidArgument, "{}: shard {} is there already; it stays as it is", path_, name);
+  }
+  try {
+    sync_folder(folder_.get(), path_);
+  } catch (...) {
+    retract(name, partial);  // whether it would last is not known: it is not published
+    throw;
+  }
+  published_.push_back(number);
+}
+
+void DatasetFolder::publish_manifest(const layout::Manifest& manifest) {
+  const std::string text = layout::write_manifest(manifest);
+  const std::string partial = partial_name(kManifestName);
+  const std::string shown = path_ + "/" + partial;
+  bool renamed = false;
+  try {
+    Descriptor file = create_file(folder_.get(), partial, shown);
+    write_all(file.get(), std::as_bytes(std::span(text)), 0, shown);
+    sync_file(file.get(), shown);
+    file.close(shown);
+    if (rename_new(folder_.get(), partial, kManifestName, path_) != 0) {
+      raise(ErrorKind::InvalidArgument, "{}: someone else has published a dataset here", path_);
+    }
+    renamed = true;
+    sync_folder(folder_.get(), path_);
+  } catch (...) {
+    ::unlinkat(folder_.get(), renamed ? kManifestName : partial.c_str(), 0);
+    throw;
+  }
+  published_.clear();
+  created_ = false;
+}
+
+void DatasetFolder::release() noexcept {
+  // Unlocked by hand: a child forked meanwhile shares the lock and would keep it.
+  if (locked_ && is_owner() && folder_.get() >= 0) ::flock(folder_.get(), LOCK_UN);
+  locked_ = false;
+  folder_.reset();
+}
+
+void DatasetFolder::abort() noexcept {
+  if (is_owner() && folder_.get() >= 0) {
+    try {
+      remove_shards(published_);
+    } catch (const std::exception&) {  // what is left is unfinished, and the next writer says so
+    }
+  }
+  if (is_owner() && created_) ::rmdir(path_.c_str());  // only if nothing is in it
+  release();
+}
+
+}  // namespace penstock::writer

@@ -1,0 +1,75 @@
+// DatasetFolder: a dataset's folder while something is written into it: its lock, its shards, the publishing.
+//
+// What is published appears by one rename, after it was synced, and the rename is synced too. One owner, one thread at a
+// time. A forked child's copy does nothing but close its descriptors.
+//
+// Locks are flock() on the folder itself, so that nothing is left behind by who is killed: whoever writes a whole dataset
+// or commits holds it alone, those who write one shard each hold it together. Where a file system has no flock, writers
+// are not kept apart and leftovers of others are left alone.
+#pragma once
+
+#include "layout/manifest.h"
+#include "writer/system.h"
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace penstock::writer {
+
+enum class Access {
+  Whole,   // a new dataset; alone
+  Shard,   // one shard of a dataset that someone else commits; together with others
+  Commit,  // publishing or removing finished shards; alone
+};
+
+class DatasetFolder {
+ public:
+  /// Opens (Whole, Shard: creates) the folder and locks it. Throws InvalidArgument where a published dataset is there
+  /// (unless `overwrite`, which removes it: the manifest first), where finished shards are there (Whole) and where
+  /// another writer is at work; NotFound; IoError.
+  DatasetFolder(std::string path, Access access, bool overwrite);
+  ~DatasetFolder();
+  DatasetFolder(const DatasetFolder&) = delete;
+  DatasetFolder& operator=(const DatasetFolder&) = delete;
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+  [[nodiscard]] int fd() const noexcept { return folder_.get(); }
+  /// False in a forked child.
+  [[nodiscard]] bool is_owner() const noexcept;
+
+  /// Renames the complete, synced folder `partial` to that of shard `number`; throws InvalidArgument if it exists.
+  void publish_shard(const std::string& partial, std::uint64_t number);
+
+  /// Writes dataset.json. What this object published stays.
+  void publish_manifest(const layout::Manifest& manifest);
+
+  /// Removes finished shards of the folder. Throws NotFound for one that is not there, IoError.
+  void remove_shards(const std::vector<std::uint64_t>& numbers);
+
+  /// Gives the lock back, keeping what was published.
+  void release() noexcept;
+
+  /// Removes what this object published (and the folder, if it made it and nothing is in it), then releases.
+  void abort() noexcept;
+
+ private:
+  void make();
+  void lock();
+  void check(bool overwrite);
+  void remove_dataset();
+  void remove_leftovers();
+  void retract(const std::string& from, const std::string& to) noexcept;
+
+  std::string path_;
+  Access access_;
+  Descriptor folder_;
+  pid_t owner_;
+  bool created_ = false;
+  bool locked_ = false;  // false where the file system has no flock
+  std::vector<std::uint64_t> published_;
+};
+
+}  // namespace penstock::writer

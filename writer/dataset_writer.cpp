@@ -1,0 +1,197 @@
+#include "writer/dataset_writer.h"
+
+#include "core/error.h"
+#include "layout/folder.h"
+#include "layout/format.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace penstock::writer {
+namespace {
+
+constexpr std::uint64_t kChunkBytes = 1U << 20;
+
+template <typename... Arguments>
+[[noreturn]] void refuse(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  raise(ErrorKind::InvalidArgument, format, std::forward<Arguments>(arguments)...);
+}
+
+WriterOptions checked(WriterOptions options) {
+  layout::check_format(options.format);
+  options.tokenizer_json = layout::check_tokenizer(options.tokenizer_json);
+  if (options.shard_bytes == 0) refuse("a shard size of 0 bytes, expected at least 1");
+  if (options.shard && options.overwrite) {
+    refuse("overwrite and shard {}: one writer of several may not remove what is there", *options.shard);
+  }
+  return options;
+}
+
+}  // namespace
+
+DatasetWriter::DatasetWriter(const std::string& path, WriterOptions options)
+    : options_(checked(std::move(options))),
+      folder_(path, options_.shard ? Access::Shard : Access::Whole, options_.overwrite) {
+  if (!options_.shard) return;
+  // Said now, not after hours of writing.
+  for (const std::uint64_t number : layout::list_folder(path).shards) {
+    if (number == *options_.shard) refuse("{}: shard {} is finished already", path, layout::shard_name(number));
+  }
+}
+
+DatasetWriter::~DatasetWriter() { abort(); }
+
+void DatasetWriter::check_usable() const {
+  if (!failure_.empty()) refuse("this writer failed and publishes nothing: {}", failure_);
+  if (closed_) refuse("{}: this writer is closed", folder_.path());
+  if (!folder_.is_owner()) refuse("{}: this writer belongs to the process that made it, not to its fork", folder_.path());
+}
+
+// Arguments were checked: what fails now failed half-way, so that this shard cannot be gone on with.
+template <typename Action>
+void DatasetWriter::guarded(Action&& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    failure_ = error.what();
+    shard_.reset();
+    throw;
+  }
+}
+
+ShardWriter& DatasetWriter::shard() {
+  if (!shard_) {
+    shard_.emplace(folder_, options_.shard.value_or(finished_.size()), options_.format, options_.task_json);
+  }
+  return *shard_;
+}
+
+void DatasetWriter::finish_shard() {
+  first_entry_ += shard().entries();
+  finished_.push_back(shard().finish());
+  shard_.reset();
+}
+
+void DatasetWriter::roll() {
+  if (!options_.shard && shard_ && shard_->bytes() >= options_.shard_bytes) finish_shard();
+}
+
+void DatasetWriter::append(Bytes records, std::optional<Bytes> entry) {
+  const std::uint64_t length =
+      options_.format.has_records() ? records.size() / options_.format.schema.record_bytes() : 0;
+  const std::uint64_t entry_end = entry ? entry->size() : 0;
+  append_batch(records, std::span(&length, 1), entry.value_or(Bytes()), std::span(&entry_end, entry ? 1 : 0));
+}
+
+void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
+                                 std::span<const std::uint64_t> entry_ends) {
+  check_usable();
+  const layout::Format& format = options_.format;
+  const std::uint64_t record_bytes = format.schema.record_bytes();
+  std::uint64_t left = format.has_records() ? records.size() / record_bytes : 0;
+  if (left * record_bytes != records.size()) refuse("{} bytes are no whole records", with_commas(records.size()));
+  for (const std::uint64_t length : lengths) {
+    if (length > left) refuse("lengths that sum up to more than the records");
+    left -= length;
+  }
+  if (left != 0) refuse("lengths that leave {} records over", with_commas(left));
+  if (entry_ends.size() != (format.has_metadata() ? lengths.size() : 0)) {
+    refuse("{} entries for {} documents", entry_ends.size(), lengths.size());
+  }
+  std::uint64_t end = 0;
+  for (const std::uint64_t entry_end : entry_ends) {
+    if (entry_end < std::exchange(end, entry_end)) refuse("ends of entries that are not in order");
+  }
+  if (end != entries.size()) refuse("entries of {} bytes that end at {}", entries.size(), end);
+  guarded([&] {
+    std::uint64_t at = 0;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      const std::uint64_t begin = i == 0 || entry_ends.empty() ? 0 : entry_ends[i - 1];
+      const Bytes entry = entry_ends.empty() ? Bytes() : entries.subspan(begin, entry_ends[i] - begin);
+      const Bytes part = records.subspan(at, lengths[i] * record_bytes);
+      at += part.size();
+      if (format.is_ids()) {
+        const std::uint64_t id = first_entry_ + shard().add_entry(entry);
+        append_ids(part, std::span(&id, 1));
+        continue;
+      }
+      if (format.has_metadata()) shard().begin_span(entry);
+      shard().write_records(part);
+      records_ += lengths[i];
+      roll();
+    }
+  });
+}
+
+std::uint64_t DatasetWriter::entry(Bytes entry) {
+  check_usable();
+  if (!options_.format.is_ids()) refuse("entry() is for the layout \"ids\"; give append() the metadata");
+  std::uint64_t id = 0;
+  guarded([&] { id = first_entry_ + shard().add_entry(entry); });
+  return id;
+}
+
+void DatasetWriter::check_ids(std::span<const std::uint64_t> ids, std::uint64_t count) const {
+  if (!options_.format.is_ids()) refuse("metadata_id is for the layout \"ids\"");
+  if (ids.size() != 1 && ids.size() != count) {
+    refuse("{} values of metadata_id for {} records, expected one for all or one for each", ids.size(), count);
+  }
+  const std::uint64_t end = first_entry_ + (shard_ ? shard_->entries() : 0);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= end) {
+      refuse("metadata_id {} at record {} of this append: entry() has given {} so far", with_commas(ids[i]), i,
+             end == 0 ? "none" : "0 to " + with_commas(end - 1));
+    }
+    if (ids[i] < first_entry_) {
+      refuse("metadata_id {} at record {} of this append is of a finished shard; the shard under way begins at {}: call "
+             "entry() again",
+             with_commas(ids[i]), i, with_commas(first_entry_));
+    }
+  }
+}
+
+void DatasetWriter::append_ids(Bytes records, std::span<const std::uint64_t> ids) {
+  check_usable();
+  const std::uint64_t record_bytes = options_.format.schema.record_bytes();
+  const std::uint64_t count = record_bytes == 0 ? 0 : records.size() / record_bytes;
+  check_ids(ids, count);
+  guarded([&] {
+    const std::uint64_t stored_bytes = record_bytes + layout::kIdBytes;
+    const std::uint64_t step = std::max<std::uint64_t>(1, kChunkBytes / stored_bytes);
+    for (std::uint64_t first = 0; first < count; first += step) {
+      const std::uint64_t part = std::min(step, count - first);
+      stored_.resize(part * stored_bytes);
+      std::byte* to = stored_.data();
+      for (std::uint64_t i = first; i < first + part; ++i, to += stored_bytes) {
+        const auto id = static_cast<std::uint32_t>(ids[ids.size() == 1 ? 0 : i] - first_entry_);
+        std::memcpy(to, records.data() + i * record_bytes, record_bytes);
+        std::memcpy(to + record_bytes, &id, sizeof(id));
+      }
+      shard().write_records(stored_);
+    }
+    records_ += count;
+    roll();
+  });
+}
+
+void DatasetWriter::commit() {
+  if (closed_ && failure_.empty()) return;
+  check_usable();
+  guarded([&] {
+    // Without a record there is one empty shard: a task may be empty, and a dataset is never without a format.
+    if (shard_ || finished_.empty()) finish_shard();
+    if (!options_.shard) folder_.publish_manifest({options_.format, options_.tokenizer_json, "", finished_});
+  });
+  closed_ = true;
+  folder_.release();
+}
+
+void DatasetWriter::abort() noexcept {
+  if (closed_) return;
+  closed_ = true;
+  shard_.reset();
+  folder_.abort();
+}
+
+}  // namespace penstock::writer

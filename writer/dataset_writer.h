@@ -1,0 +1,85 @@
+// DatasetWriter: appends documents, cuts them into shards, and commits.
+//
+// A shard ends only between appends: after the one that brings its records and entries to `shard_bytes`. So the bytes
+// depend on what was appended alone. Arguments are checked before anything is written: a refused append loses nothing.
+// After a failed write the writer can only be aborted. One thread at a time; not in a forked child.
+#pragma once
+
+#include "layout/manifest.h"
+#include "writer/dataset_folder.h"
+#include "writer/shard_writer.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock::writer {
+
+struct WriterOptions {
+  layout::Format format;
+  std::uint64_t shard_bytes = std::uint64_t{1} << 30;
+  std::string tokenizer_json = "null";
+  std::string task_json = "null";         // written into shard.json
+  std::optional<std::uint64_t> shard;     // write this shard alone, and do not commit
+  bool overwrite = false;
+};
+
+using Bytes = std::span<const std::byte>;
+
+class DatasetWriter {
+ public:
+  /// Makes and locks the folder. Throws what DatasetFolder does, and InvalidArgument for options that cannot be.
+  DatasetWriter(const std::string& path, WriterOptions options);
+  /// Aborts what was neither committed nor aborted.
+  ~DatasetWriter();
+  DatasetWriter(const DatasetWriter&) = delete;
+  DatasetWriter& operator=(const DatasetWriter&) = delete;
+
+  /// One document: packed records of the user's fields (empty for opaque) and its entry (nullopt for a token stream).
+  /// In the ids layout it gets an entry of its own.
+  void append(Bytes records, std::optional<Bytes> entry);
+
+  /// Many documents, as append() one after the other: `lengths` in records, and for each the end of its entry in
+  /// `entries` (both empty for a token stream).
+  void append_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
+                    std::span<const std::uint64_t> entry_ends);
+
+  /// Ids layout: adds an entry; its number among all entries of this writer.
+  std::uint64_t entry(Bytes entry);
+
+  /// Ids layout: records with the entries' numbers, one for each record or one for all.
+  void append_ids(Bytes records, std::span<const std::uint64_t> ids);
+
+  /// Finishes the last shard and (unless `shard` was given) publishes the dataset. Idempotent.
+  void commit();
+
+  /// Publishes nothing; removes what this writer wrote. Idempotent; nothing after commit().
+  void abort() noexcept;
+
+  [[nodiscard]] const layout::Format& format() const noexcept { return options_.format; }
+  [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
+
+ private:
+  void check_usable() const;
+  ShardWriter& shard();
+  void finish_shard();
+  void roll();
+  void check_ids(std::span<const std::uint64_t> ids, std::uint64_t count) const;
+  template <typename Action>
+  void guarded(Action&& action);
+
+  WriterOptions options_;
+  DatasetFolder folder_;
+  std::optional<ShardWriter> shard_;
+  std::vector<layout::ShardInfo> finished_;
+  std::vector<std::byte> stored_;      // records with their ids, one chunk
+  std::uint64_t first_entry_ = 0;      // of the shard under way, among all entries
+  std::uint64_t records_ = 0;
+  std::string failure_;
+  bool closed_ = false;
+};
+
+}  // namespace penstock::writer

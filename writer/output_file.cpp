@@ -1,0 +1,58 @@
+#include "writer/output_file.h"
+
+#include "core/crc32c.h"
+#include "layout/format.h"
+
+#include <algorithm>
+
+namespace penstock::writer {
+namespace {
+
+constexpr std::size_t kBufferBytes = 1U << 20;
+constexpr std::size_t kCrcBuffer = 16U << 10;  // values
+// A flush of a full buffer must end at the end of a block: each block's CRC is then made from one flush.
+static_assert(kBufferBytes % layout::kCrcBlockBytes == 0);
+
+}  // namespace
+
+OutputFile::OutputFile(int at, const std::string& name, const std::string& path)
+    : path_(path),
+      file_(create_file(at, name, path)),
+      crc_file_(create_file(at, name + layout::kCrcSuffix, path + layout::kCrcSuffix)) {}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const std::size_t part = std::min(bytes.size(), kBufferBytes - buffer_.size());
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(part));
+    bytes = bytes.subspan(part);
+    if (buffer_.size() == kBufferBytes) flush();
+  }
+}
+
+void OutputFile::flush() {
+  const std::span<const std::byte> all(buffer_);
+  for (std::size_t at = 0; at < all.size(); at += layout::kCrcBlockBytes) {
+    crcs_.push_back(crc32c(all.subspan(at, std::min<std::size_t>(layout::kCrcBlockBytes, all.size() - at))));
+  }
+  write_all(file_.get(), all, written_, path_);
+  written_ += all.size();
+  buffer_.clear();
+  if (crcs_.size() >= kCrcBuffer) flush_crcs();
+}
+
+void OutputFile::flush_crcs() {
+  write_all(crc_file_.get(), std::as_bytes(std::span(crcs_)), crcs_written_ * 4, path_ + layout::kCrcSuffix);
+  crcs_written_ += crcs_.size();
+  crcs_.clear();
+}
+
+void OutputFile::finish() {
+  flush();
+  flush_crcs();
+  sync_file(file_.get(), path_);
+  file_.close(path_);
+  sync_file(crc_file_.get(), path_ + layout::kCrcSuffix);
+  crc_file_.close(path_ + layout::kCrcSuffix);
+}
+
+}  // namespace penstock::writer

@@ -1,0 +1,73 @@
+// ShardWriter: writes one shard into a partial folder, and publishes it by one rename.
+//
+// One thread at a time. Memory is its files' buffers (and 24 bytes an entry in the ids layout). After an error of a write
+// it can only be destroyed, which removes the partial folder; so does destroying it unfinished.
+#pragma once
+
+#include "layout/manifest.h"
+#include "writer/dataset_folder.h"
+#include "writer/field_digests.h"
+#include "writer/id_runs.h"
+#include "writer/output_file.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace penstock::writer {
+
+class ShardWriter {
+ public:
+  /// Makes the partial folder of shard `number` of `folder`, which must outlive this. `task_json` goes into shard.json.
+  ShardWriter(DatasetFolder& folder, std::uint64_t number, const layout::Format& format, std::string task_json);
+  ~ShardWriter();
+  ShardWriter(const ShardWriter&) = delete;
+  ShardWriter& operator=(const ShardWriter&) = delete;
+
+  /// Compact: records from now on belong to a new span with this entry. Opaque: one more entry.
+  void begin_span(std::span<const std::byte> entry);
+
+  /// Ids: one more entry; its id in this shard. Throws InvalidArgument if u32 has no more.
+  std::uint32_t add_entry(std::span<const std::byte> entry);
+
+  /// Appends whole stored records (in the ids layout with ids that add_entry gave).
+  void write_records(std::span<const std::byte> records);
+
+  /// Bytes of records and entries so far.
+  [[nodiscard]] std::uint64_t bytes() const noexcept;
+  [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
+  [[nodiscard]] std::uint64_t entries() const noexcept { return entries_; }
+
+  /// Completes, syncs and renames. Returns what shard.json says, with the name.
+  layout::ShardInfo finish();
+
+ private:
+  void create_files();
+  void write_entry(std::span<const std::byte> entry);
+  void write_directory(std::uint64_t count);
+  void end_span();
+  layout::ShardInfo finish_files();
+  void write_shard_manifest(const layout::ShardInfo& info);
+
+  DatasetFolder& folder_;
+  std::uint64_t number_;
+  const layout::Format format_;
+  std::string task_json_;
+  std::string partial_;  // name of the partial folder; "" once it is renamed
+  std::string path_;     // of the partial folder, for messages
+  Descriptor directory_;
+  std::optional<OutputFile> stream_, data_, index_, span_directory_;
+
+  FieldDigests field_digests_;
+  layout::SpanDigest span_digest_;
+  IdRuns runs_;
+  std::uint64_t records_ = 0;
+  std::uint64_t entries_ = 0;
+  std::uint64_t span_records_ = 0;  // of the span under way (compact)
+  std::uint64_t entry_bytes_ = 0;
+  layout::DigestBytes entry_digest_{};
+};
+
+}  // namespace penstock::writer

@@ -1,0 +1,36 @@
+// verify: reads all of a dataset and names everything that is not as its manifest says.
+//
+// Thread rule: free function; any thread. Memory is a few buffers (and 24 bytes an entry of a shard in the ids layout).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace penstock::writer {
+
+struct Problem {
+  std::string file;          // path, from the dataset's on
+  std::uint64_t offset = 0;  // byte in it where the problem begins
+  std::string message;       // names the file too
+};
+
+struct VerifyReport {
+  std::uint64_t shards = 0;
+  std::uint64_t records = 0;
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;  // read and checked
+  std::string fingerprint;
+  std::vector<Problem> problems;  // empty: everything is as it should be
+  std::uint64_t unlisted = 0;     // problems beyond the first 1,000
+
+  [[nodiscard]] bool ok() const noexcept { return problems.empty(); }
+};
+
+/// Checks the manifest, and of each shard: files and sizes, CRC32C of every block, digests of fields and spans, index and
+/// directory, ids, shard.json. Does not stop at a problem. `progress(done, total)` is called about every 8 MiB, may be
+/// empty, and may throw to stop. Throws NotFound where there is no dataset; what is wrong with it is in the report.
+VerifyReport verify(const std::string& path, const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+
+}  // namespace penstock::writer
