@@ -25,7 +25,10 @@ struct Seen {
 };
 
 inline Seen look(Batch& batch) {
-  Seen seen{.position = batch.plan.position, .end = batch.plan.end, .starts = batch.starts};
+  Seen seen;
+  seen.position = batch.plan.position;
+  seen.end = batch.plan.end;
+  seen.starts = batch.starts;
   for (std::uint64_t i = 0; i < batch.plan.rows; ++i) {
     seen.indices.push_back(i < batch.plan.valid ? static_cast<std::int64_t>(batch.picks[i].index) : -1);
     for (const Span& span : batch.rows[i].spans) {
@@ -44,7 +47,7 @@ inline Seen look(Batch& batch) {
   return seen;
 }
 
-struct Setup {
+struct Case {
   std::uint64_t count = 23;    // observations
   std::uint64_t window = 5;    // 0: documents
   std::uint64_t batch = 4;     // global batch size
@@ -61,7 +64,7 @@ struct Setup {
   std::shared_ptr<Behaviour> behaviour = std::make_shared<Behaviour>();
 };
 
-inline LoaderOptions options_of(const Setup& setup) {
+inline LoaderOptions options_of(const Case& setup) {
   auto source = std::make_shared<MemorySource>(setup.count, setup.window, setup.behaviour);
   std::vector<Column> columns;
   int labels = -1;

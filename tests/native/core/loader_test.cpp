@@ -9,12 +9,12 @@
 namespace penstock::testing {
 namespace {
 
-std::vector<Setup> kinds() {
-  std::vector<Setup> all;
+std::vector<Case> kinds() {
+  std::vector<Case> all;
   for (const std::uint64_t window : {5, 0}) {
     for (const bool lends : {false, true}) {
       for (const bool late : {false, true}) {
-        Setup setup;
+        Case setup;
         setup.window = window;
         setup.lends = lends;
         setup.behaviour->late = late;
@@ -26,7 +26,7 @@ std::vector<Setup> kinds() {
 }
 
 TEST(Loader, BatchesAreWhatTheSourceHolds) {
-  for (const Setup& setup : kinds()) {
+  for (const Case& setup : kinds()) {
     Loader loader(options_of(setup));
     const std::vector<Seen> all = rest(loader);
     ASSERT_EQ(all.size(), 12U);  // 46 positions in batches of 4
@@ -54,7 +54,7 @@ TEST(Loader, BatchesAreWhatTheSourceHolds) {
 }
 
 TEST(Loader, LabelsFollowInputsAndAreIgnoredWherePadded) {
-  Setup setup;
+  Case setup;
   setup.count = 3;
   setup.epochs = 1;
   Loader loader(options_of(setup));
@@ -67,7 +67,7 @@ TEST(Loader, LabelsFollowInputsAndAreIgnoredWherePadded) {
 
 TEST(Loader, EveryThreadCountPrefetchAndReaderGivesTheSameBatches) {
   for (const std::uint64_t window : {5, 0}) {
-    Setup plain;
+    Case plain;
     plain.window = window;
     plain.threads = 1;
     plain.prefetch = 1;
@@ -76,7 +76,7 @@ TEST(Loader, EveryThreadCountPrefetchAndReaderGivesTheSameBatches) {
     for (const unsigned threads : {1, 2, 5}) {
       for (const unsigned prefetch : {1, 2, 7}) {
         for (const bool late : {false, true}) {
-          Setup setup;
+          Case setup;
           setup.window = window;
           setup.threads = threads;
           setup.prefetch = prefetch;
@@ -90,7 +90,7 @@ TEST(Loader, EveryThreadCountPrefetchAndReaderGivesTheSameBatches) {
 }
 
 TEST(Loader, RestoreAtEveryStepRepeatsTheRest) {
-  for (Setup setup : kinds()) {
+  for (Case setup : kinds()) {
     for (const bool per_epoch : {false, true}) {
       for (const Tail tail : {Tail::Pad, Tail::Drop}) {
         setup.per_epoch = per_epoch;
@@ -121,7 +121,7 @@ TEST(Loader, RestoreAtEveryStepRepeatsTheRest) {
 }
 
 TEST(Loader, StateTellsWhatWasDeliveredNotWhatWasPrefetched) {
-  Setup setup;
+  Case setup;
   setup.prefetch = 7;
   Loader loader(options_of(setup));
   EXPECT_EQ(loader.state().position, 0U);
@@ -133,7 +133,7 @@ TEST(Loader, StateTellsWhatWasDeliveredNotWhatWasPrefetched) {
 }
 
 TEST(Loader, PerEpochEndsEachForAtTheEpochsEnd) {
-  Setup setup;
+  Case setup;
   setup.per_epoch = true;
   setup.epochs = 3;
   Loader loader(options_of(setup));
@@ -149,7 +149,7 @@ TEST(Loader, PerEpochEndsEachForAtTheEpochsEnd) {
 }
 
 TEST(Loader, AFinishedLoaderGivesNothingUntilItIsMoved) {
-  Loader loader(options_of(Setup{}));
+  Loader loader(options_of(Case{}));
   const std::vector<Seen> first = rest(loader);
   loader.begin();
   EXPECT_TRUE(rest(loader).empty());
@@ -159,12 +159,12 @@ TEST(Loader, AFinishedLoaderGivesNothingUntilItIsMoved) {
 
 TEST(Loader, AnErrorIsRaisedAtItsBatchAndTheLoaderCanBeAskedAgain) {
   for (const bool late : {false, true}) {
-    Setup setup;
+    Case setup;
     setup.prefetch = 6;
     setup.behaviour->late = late;
     setup.behaviour->fail_offset = 10 * 5 * 4;  // observation 10: row 2 of batch 2
     setup.behaviour->failures = 1;
-    Loader reference(options_of(Setup{}));
+    Loader reference(options_of(Case{}));
     const std::vector<Seen> expected = rest(reference);
     Loader loader(options_of(setup));
     EXPECT_EQ(look(*next(loader)), expected[0]);
@@ -187,7 +187,7 @@ TEST(Loader, AnErrorIsRaisedAtItsBatchAndTheLoaderCanBeAskedAgain) {
 }
 
 TEST(Loader, HeldBatchesKeepTheirContentAndTheirMemoryIsBounded) {
-  Setup setup;
+  Case setup;
   setup.epochs.reset();
   setup.max_bytes = 1;  // so the floor of prefetch + 2 batches holds
   Loader loader(options_of(setup));
@@ -210,7 +210,7 @@ TEST(Loader, HeldBatchesKeepTheirContentAndTheirMemoryIsBounded) {
 }
 
 TEST(Loader, BuffersAreRecycled) {
-  Setup setup;
+  Case setup;
   setup.epochs.reset();
   Loader loader(options_of(setup));
   std::vector<std::byte*> seen;
@@ -225,7 +225,7 @@ TEST(Loader, BatchesOutliveTheLoader) {
   std::shared_ptr<Batch> batch;
   Seen before;
   {
-    Loader loader(options_of(Setup{}));
+    Loader loader(options_of(Case{}));
     batch = next(loader);
     before = look(*batch);
   }
@@ -233,7 +233,7 @@ TEST(Loader, BatchesOutliveTheLoader) {
 }
 
 TEST(Loader, EndsAtOnceWithReadsUnderWay) {
-  Setup setup;
+  Case setup;
   setup.epochs.reset();
   setup.prefetch = 50;
   setup.behaviour->late = true;
@@ -246,7 +246,7 @@ TEST(Loader, EndsAtOnceWithReadsUnderWay) {
 }
 
 TEST(Loader, MovingWithReadsUnderWayNeverMixesBatches) {
-  Setup setup;
+  Case setup;
   setup.epochs.reset();
   setup.prefetch = 5;
   setup.behaviour->late = true;
@@ -261,7 +261,7 @@ TEST(Loader, MovingWithReadsUnderWayNeverMixesBatches) {
 }
 
 TEST(Loader, BatchSizeChangesFromTheNextUndeliveredBatch) {
-  Loader loader(options_of(Setup{}));
+  Loader loader(options_of(Case{}));
   next(loader);
   loader.set_global_batch_size(6);
   const auto batch = next(loader);
@@ -271,11 +271,11 @@ TEST(Loader, BatchSizeChangesFromTheNextUndeliveredBatch) {
 }
 
 TEST(Loader, AStateOfAnotherJobIsRefusedOrOverridden) {
-  Setup other;
+  Case other;
   other.count = 24;
   Loader theirs(options_of(other));
   next(theirs);
-  Loader loader(options_of(Setup{}));
+  Loader loader(options_of(Case{}));
   EXPECT_THROW(loader.load(theirs.state(), OnMismatch::Refuse), Error);
   EXPECT_EQ(loader.position(), 0U);
   loader.load(theirs.state(), OnMismatch::KeepPosition);
@@ -288,7 +288,7 @@ TEST(Loader, AStateOfAnotherJobIsRefusedOrOverridden) {
 }
 
 TEST(Loader, AForkedChildRefusesAndEndsCleanly) {
-  Setup setup;
+  Case setup;
   setup.epochs.reset();
   auto loader = std::make_unique<Loader>(options_of(setup));
   auto batch = next(*loader);
@@ -315,7 +315,7 @@ TEST(Loader, AForkedChildRefusesAndEndsCleanly) {
 TEST(Loader, EveryRankPadsToTheSameRows) {
   for (std::uint64_t rank = 0; rank < 5; ++rank) {
     for (const std::uint64_t window : {5, 0}) {
-      Setup setup;
+      Case setup;
       setup.window = window;
       setup.count = 7;
       setup.epochs = 1;

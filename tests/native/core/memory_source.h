@@ -126,25 +126,29 @@ class MemorySource : public Source {
   }
 
  private:
-  void add(Row& row, std::uint64_t record, std::uint64_t from, std::uint64_t count, Reads& out) const {
-    out.push_back({.file = &file_, .offset = record * 4, .size = count * 4, .destination = row.records + from * 4});
+  void add(std::uint64_t record, std::uint64_t count, std::byte* to, Reads& out) const {
+    Read& read = out.emplace_back();
+    read.file = &file_;
+    read.offset = record * 4;
+    read.size = count * 4;
+    read.destination = to;
   }
 
   bool plan_window(Row& row, unsigned stage, Reads& out) const {
     const std::uint64_t first = row.index * window_;
     const std::uint64_t late = row.index % 2;  // records left for stage 1
     if (stage == 0) {
-      add(row, first + late, late, window_ - late, out);
+      add(first + late, window_ - late, row.records + late * 4, out);
       return late > 0;
     }
-    add(row, first, 0, 1, out);
+    add(first, 1, row.records, out);
     return false;
   }
 
   // The length is "found" in stage 1, after a read in stage 0.
   bool plan_document(Row& row, unsigned stage, Reads& out) const {
     if (stage == 0) {
-      out.push_back({.file = &file_, .offset = row.index * 16, .size = 4, .destination = row.arena.allocate(4)});
+      add(row.index * 4, 1, row.arena.allocate(4), out);
       return true;
     }
     if (stage == 1) {
@@ -152,7 +156,7 @@ class MemorySource : public Source {
       row.measured = true;
       return true;
     }
-    if (row.length > 0) add(row, row.index * 4, 0, row.length, out);
+    if (row.length > 0) add(row.index * 4, row.length, row.records, out);
     return false;
   }
 
