@@ -1,0 +1,78 @@
+"""The main thread's work for a batch that is ready: CPU time of next() and of access to what a training step takes."""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import penstock
+from results import Result, alternate, warm
+from workloads import BATCH, TOKEN_BYTES, WINDOW, Corpora
+
+STEP_SECONDS = 0.002  # what a training step would take: long enough for the threads to fill every batch
+
+
+def measure(corpora: Corpora) -> list[Result]:
+    path = corpora.tokens()
+    warm([path])
+    dataset = penstock.open(str(path), dtype="u4")
+    frameworks = ["numpy", *(["torch"] if importlib.util.find_spec("torch") else [])]
+    cases = [(framework, lookahead) for framework in frameworks for lookahead in (0, 1)]
+    samples = [lambda case=case: per_batch(dataset, *case, corpora.size.batches) for case in cases]
+    found = alternate(corpora.size.repeats, samples)
+    return [
+        Result(
+            "ready batch",
+            f"main thread, {framework}, lookahead={lookahead}",
+            "µs",
+            values,
+            "warm",
+            BATCH * (WINDOW + lookahead) * TOKEN_BYTES,
+            at_most=15,
+        )
+        for (framework, lookahead), values in zip(cases, found, strict=True)
+    ]
+
+
+def per_batch(dataset: penstock.Dataset, framework: str, lookahead: int, batches: int) -> float:
+    """The median CPU time in µs of a ready batch; what reading the clock costs is taken off.
+
+    It includes next(), access to the arrays and letting go of the batch before.
+    """
+    view = dataset.windows(WINDOW, lookahead=lookahead)
+    use = use_labels if lookahead else use_field
+    times = []
+    with penstock.Loader(view, batch_size=BATCH, rank=0, world_size=1, framework=framework) as loader:
+        held = take(loader, use)
+        for _ in range(batches):
+            time.sleep(STEP_SECONDS)
+            begin = time.thread_time_ns()
+            held = take(loader, use)
+            times.append(time.thread_time_ns() - begin)
+    del held
+    return (statistics.median(times) - clock_ns()) / 1e3
+
+
+def take(loader: penstock.Loader, use: Callable[[Any], Any]) -> Any:
+    batch = next(loader)
+    return batch, use(batch)
+
+
+def use_labels(batch: Any) -> Any:
+    return batch.inputs, batch.labels
+
+
+def use_field(batch: Any) -> Any:
+    return batch["token"]
+
+
+def clock_ns() -> float:
+    """What two readings of the thread's clock are apart when nothing is between them."""
+    times = []
+    for _ in range(1000):
+        begin = time.thread_time_ns()
+        times.append(time.thread_time_ns() - begin)
+    return statistics.median(times)

@@ -1,0 +1,158 @@
+"""The corpora that are read, made once in a cache folder, and how much is measured."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+
+WINDOW = 4096
+BATCH = 8
+PREFETCH = 4  # the loader's default
+TOKEN_BYTES = 4
+#: Fields of 8 bytes a record, for the same file that is otherwise read as tokens.
+PAIR = [("token", "<u4"), ("other", "<u4")]
+DOCUMENT_TOKENS = 800
+ENTRY_BYTES = 160
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    tokens: int  # of the flat corpus
+    metadata_tokens: int  # of the corpus of documents
+    sparse_shards: int
+    sparse_shard_tokens: int
+    repeats: int
+    processes: int  # fresh ones for each start-up figure
+    seconds: float  # of each repeat of a throughput
+    batches: int  # of each repeat of the main thread's work
+
+
+FULL = Size(1 << 28, 1 << 27, 1000, 1_100_000_000, 7, 15, 1.5, 400)
+QUICK = Size(1 << 20, 1 << 19, 20, 1_000_000, 3, 3, 0.1, 20)
+
+
+class Corpora:
+    """Makes each corpus when it is first asked for."""
+
+    def __init__(self, folder: Path, size: Size) -> None:
+        self.folder = folder
+        self.size = size
+
+    def tokens(self) -> Path:
+        """One file of random u32 tokens."""
+        return self._made(f"tokens-{self.size.tokens}.bin", self._write_tokens)
+
+    def documents(self) -> Path:
+        """A dataset of documents of 800 tokens on average (exponential lengths), each with 160 bytes of metadata."""
+        return self._made(f"documents-{self.size.metadata_tokens}", self._write_documents)
+
+    def sparse(self) -> Path:
+        """A token stream of 1,000 shards of 1.1 G tokens of u32 that take no room: zeros, never written."""
+        shards, tokens = self.size.sparse_shards, self.size.sparse_shard_tokens
+        return self._made(f"sparse-{shards}-{tokens}", self._write_sparse)
+
+    def _made(self, name: str, write: Callable[[Path], None]) -> Path:
+        path = self.folder / name
+        if not path.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            partial = self.folder / f"unfinished-{name}"
+            if partial.is_dir():
+                shutil.rmtree(partial)
+            write(partial)
+            partial.rename(path)
+        return path
+
+    def _write_tokens(self, path: Path) -> None:
+        random = np.random.default_rng(1)
+        with path.open("wb") as file:
+            for begin in range(0, self.size.tokens, 1 << 22):
+                count = min(1 << 22, self.size.tokens - begin)
+                file.write(random.integers(0, 1 << 17, count, dtype=np.uint32).tobytes())
+
+    def _write_documents(self, path: Path) -> None:
+        random = np.random.default_rng(2)
+        entry = bytes(range(ENTRY_BYTES))
+        left = self.size.metadata_tokens
+        with penstock.Writer(str(path), fields={"token": "u4"}, metadata="raw") as writer:
+            while left > 0:
+                count = min(left, 1 + int(random.exponential(DOCUMENT_TOKENS)))
+                writer.append(token=random.integers(0, 1 << 17, count, dtype=np.uint32), metadata=entry)
+                left -= count
+
+    def _write_sparse(self, path: Path) -> None:
+        with penstock.Writer(str(path), fields={"token": "u4"}, metadata=None) as writer:
+            writer.append(token=np.zeros(1, np.uint32))
+        manifest = json.loads((path / "dataset.json").read_bytes())
+        one = manifest["shards"][0]
+        shutil.rmtree(path / one["name"])
+        tokens = self.size.sparse_shard_tokens
+        shards = [
+            one | {"name": f"{i:05}", "records": tokens, "files": {"stream.bin": tokens * TOKEN_BYTES}}
+            for i in range(self.size.sparse_shards)
+        ]
+        for shard in shards:
+            (path / shard["name"]).mkdir()
+            with (path / shard["name"] / "stream.bin").open("wb") as file:
+                file.truncate(tokens * TOKEN_BYTES)
+        manifest |= {"shards": shards, "fingerprint": fingerprint(manifest, shards)}
+        (path / "dataset.json").write_bytes(sealed(manifest))
+
+
+def fingerprint(manifest: dict[str, Any], shards: list[dict[str, Any]]) -> str:
+    """The fingerprint of a token stream, as docs/format.md says."""
+    fields = json.dumps(manifest["fields"], separators=(",", ":"))
+    text = f"penstock fingerprint 1\nmode {manifest['mode']}\nfields {fields}\ncodec null\n"
+    for shard in shards:
+        text += " ".join([f"shard {shard['records']}", *shard["digests"]["fields"].values(), "-"]) + "\n"
+    return xxh3_128(text.encode())
+
+
+def sealed(manifest: dict[str, Any]) -> bytes:
+    """A manifest's bytes: its CRC32C is its last member and is computed over zeros in its place."""
+    body = {key: value for key, value in manifest.items() if key != "crc32c"}
+    text = json.dumps(body, indent=2)[:-2] + ',\n  "crc32c": "'
+    return (text + f"{crc32c((text + '00000000' + _END).encode()):08x}" + _END).encode()
+
+
+_END = '"\n}\n'
+
+
+def crc32c(data: bytes) -> int:
+    """CRC32C (Castagnoli) of a few hundred kilobytes.
+
+    >>> hex(crc32c(b"123456789"))
+    '0xe3069283'
+    """
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = value >> 1 ^ 0x82F63B78 if value & 1 else value >> 1
+        table.append(value)
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF
+
+
+class _Hash128(ctypes.Structure):
+    _fields_ = (("low", ctypes.c_uint64), ("high", ctypes.c_uint64))
+
+
+def xxh3_128(data: bytes) -> str:
+    """XXH3-128 in hex, by the library that penstock is built with."""
+    library = ctypes.CDLL(ctypes.util.find_library("xxhash") or "libxxhash.so.0")
+    library.XXH3_128bits.restype = _Hash128
+    library.XXH3_128bits.argtypes = (ctypes.c_char_p, ctypes.c_size_t)
+    value = library.XXH3_128bits(data, len(data))
+    return f"{value.high:016x}{value.low:016x}"
