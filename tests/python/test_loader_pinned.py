@@ -1,0 +1,121 @@
+"""The path of pinned memory, on a machine without an accelerator: ordinary tensors are lent instead of pinned ones."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from itertools import islice
+from typing import Any
+
+import penstock
+import penstock._loader
+import pytest
+import torch
+from _datasets import MODES, assert_all_same, raw_tokens, snapshot
+
+
+class Lender:
+    """What `_pinned_allocator` gives, with memory that is not pinned."""
+
+    def __init__(self) -> None:
+        self.lent: list[weakref.ref[torch.Tensor]] = []
+        self.fail = False
+
+    def __call__(self, _: Any) -> Any:
+        return self.allocate
+
+    def allocate(self, size_bytes: int) -> tuple[torch.Tensor, int]:
+        if self.fail:
+            raise MemoryError("no pinned memory")
+        tensor = torch.full((size_bytes,), 0xA5, dtype=torch.uint8)
+        self.lent.append(weakref.ref(tensor))
+        return tensor, tensor.data_ptr()
+
+    def alive(self) -> int:
+        gc.collect()
+        return sum(each() is not None for each in self.lent)
+
+
+@pytest.fixture
+def lender(monkeypatch):
+    lender = Lender()
+    monkeypatch.setattr(penstock._loader, "_pinned_allocator", lender)
+    return lender
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_same_batches_in_lent_memory(tmp_path, mode, lender):
+    view = MODES[mode](tmp_path)
+    options = {"batch_size": 3, "epochs": 2, "seed": 2, "framework": "torch", "threads": 2}
+    with penstock.Loader(view, **options) as plain:
+        expected = [snapshot(batch) for batch in plain]
+    assert not lender.lent
+    with penstock.Loader(view, **options, pin_memory=True) as pinned:
+        assert_all_same([snapshot(batch) for batch in pinned], expected)
+    assert len(lender.lent) >= len(expected)
+    assert lender.alive() == 0
+
+
+@pytest.mark.parametrize("mode", ["raw", "documents"])
+def test_tensors_are_slices_of_what_was_lent_and_keep_it(tmp_path, mode, lender):
+    loader = penstock.Loader(MODES[mode](tmp_path), 4, pin_memory=True, prefetch=2)
+    batch = next(loader)
+    name = "inputs" if mode == "raw" else "token"
+    tensor = getattr(batch, name) if mode == "raw" else batch[name]
+    storages = {each().untyped_storage().data_ptr() for each in lender.lent if each() is not None}  # type: ignore[union-attr]
+    assert tensor.untyped_storage().data_ptr() in storages  # so torch's allocator knows of copies from it
+    content = tensor.clone()
+    del batch
+    for _ in islice(loader, 20):
+        pass
+    loader.close()
+    del loader
+    assert lender.alive() <= 1
+    assert torch.equal(tensor, content)
+
+
+def test_lent_memory_is_given_back_while_the_loader_runs(tmp_path, lender):
+    with penstock.Loader(MODES["documents"](tmp_path), 4, pin_memory=True, prefetch=3) as loader:
+        for _ in islice(loader, 100):
+            pass
+        assert len(lender.lent) >= 100 and lender.alive() <= 3 + 2 + 1
+
+
+def test_an_allocator_that_fails_is_the_error_of_next_and_the_loader_can_be_asked_again(tmp_path, lender):
+    dataset, tokens = raw_tokens(tmp_path / "tokens.bin", 400)
+    with penstock.Loader(dataset.windows(10), 4, order="sequential", pin_memory=True, prefetch=2, epochs=1) as loader:
+        next(loader)
+        lender.fail = True
+        with pytest.raises(MemoryError, match="no pinned memory"):
+            list(loader)
+        lender.fail = False
+        position = loader.position
+        rest = torch.cat([batch["token"].ravel() for batch in loader])
+        assert rest.tolist() == tokens[position * 10 :].tolist()
+
+
+def test_without_an_accelerator_it_is_refused_in_words(tmp_path):
+    if torch.accelerator.is_available():
+        pytest.skip("there is an accelerator")
+    view = raw_tokens(tmp_path / "tokens.bin", 400)[0].windows(10)
+    with pytest.raises(penstock.InvalidArgumentError, match="accelerator"):
+        penstock.Loader(view, 4, pin_memory=True)
+    with pytest.raises(penstock.InvalidArgumentError, match="torch"):
+        penstock.Loader(view, 4, pin_memory=True, framework="numpy")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_pinned_memory_stays_until_copies_from_it_have_ended(tmp_path):
+    """Batches are dropped while their copies may still be under way, and their memory is wanted by the next ones."""
+    dataset, tokens = raw_tokens(tmp_path / "tokens.bin", 64 * 65_536)
+    view = dataset.windows(65_536)
+    with penstock.Loader(view, 8, order="sequential", pin_memory=True, prefetch=2, epochs=4) as loader:
+        copies = []
+        for batch in loader:
+            assert batch["token"].is_pinned()
+            torch.cuda._sleep(20_000_000)  # the copy waits for this, the loader does not
+            copies.append((batch.indices.tolist(), batch["token"].to("cuda", non_blocking=True)))
+    torch.cuda.synchronize()
+    for indices, copy in copies:
+        expected = torch.from_numpy(tokens.reshape(64, 65_536)[indices].astype("i8"))
+        assert torch.equal(copy.cpu(), expected)

@@ -1,0 +1,83 @@
+"""The same batches, bit for bit, for any thread count, prefetch depth, process and framework."""
+
+from __future__ import annotations
+
+import multiprocessing
+from typing import Any
+
+import penstock
+import pytest
+from _datasets import MODES, assert_all_same, assert_same, snapshot
+
+
+def batches_of(view: penstock.View, **options: Any) -> list[dict[str, Any]]:
+    with penstock.Loader(
+        view, **{"batch_size": 5, "seed": 4, "epochs": 2, "framework": "numpy", **options}
+    ) as loader:
+        return [snapshot(batch) for batch in loader]
+
+
+def in_a_process(pipe: Any, view: penstock.View, options: dict[str, Any]) -> None:
+    pipe.send(batches_of(view, **options))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_any_threads_and_prefetch(tmp_path, mode):
+    view = MODES[mode](tmp_path)
+    plain = batches_of(view, threads=1, prefetch=1)
+    for threads, prefetch in [(1, 9), (2, 4), (8, 1), (8, 9)]:
+        assert_all_same(batches_of(view, threads=threads, prefetch=prefetch), plain)
+
+
+@pytest.mark.parametrize("mode", ["compact", "documents"])
+def test_any_threads_with_many_rows(tmp_path, mode):
+    """Batches of more rows than a thread takes at once, so that threads do share them."""
+    view = MODES[mode](tmp_path)
+    plain = batches_of(view, threads=1, prefetch=1, batch_size=301, epochs=100)
+    for _ in range(3):
+        assert_all_same(batches_of(view, threads=8, prefetch=9, batch_size=301, epochs=100), plain)
+
+
+def test_any_reader(tmp_path):
+    view = MODES["compact"](tmp_path)
+    assert_all_same(batches_of(view, reader="pread"), batches_of(view, reader="auto"))
+
+
+def test_spawned_processes(tmp_path):
+    spawn = multiprocessing.get_context("spawn")
+    view = MODES["compact"](tmp_path)
+    started = []
+    for rank in range(2):
+        ours, theirs = spawn.Pipe()
+        options = {"rank": rank, "world_size": 2, "batch_size": 2, "threads": 1 + rank}
+        process = spawn.Process(target=in_a_process, args=(theirs, view, options))
+        process.start()
+        started.append((process, ours, options))
+    for process, pipe, options in started:
+        assert pipe.poll(60)
+        assert_all_same(pipe.recv(), batches_of(view, **options))
+        process.join(30)
+        assert process.exitcode == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_torch_and_numpy_hold_the_same_numbers(tmp_path, mode):
+    view = MODES[mode](tmp_path)
+    for numpy_batch, torch_batch in zip(batches_of(view), batches_of(view, framework="torch"), strict=True):
+        for name in ("token", "offsets", "inputs"):  # NumPy keeps u2, torch is given int64
+            if name in numpy_batch:
+                numpy_batch[name] = numpy_batch[name].astype("i8")
+        assert_same(numpy_batch, torch_batch)
+
+
+def test_a_view_reads_what_the_loader_gives(tmp_path):
+    for mode, make in MODES.items():
+        (tmp_path / mode).mkdir()
+        view = make(tmp_path / mode)
+        with penstock.Loader(view, 4, epochs=1, framework="numpy", tail="drop") as loader:
+            for batch in loader:
+                read, given = snapshot(view.read(batch.indices)), snapshot(batch)
+                assert read.pop("position") == 0
+                assert not read.pop("epochs").any()
+                del given["position"], given["epochs"]
+                assert_same(read, given)

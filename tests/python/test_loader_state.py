@@ -1,0 +1,281 @@
+"""The state: three keys for ever; loading says where it resumes; another job is refused in words that name what differs."""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from _datasets import MODES, array, compact, raw_tokens
+from hypothesis import given
+from hypothesis import strategies as st
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+
+
+@pytest.fixture
+def view(tmp_path):
+    return raw_tokens(tmp_path / "tokens.bin", 1003)[0].windows(10)
+
+
+def make(view: penstock.View, **options: Any) -> penstock.Loader:
+    return penstock.Loader(view, **{"batch_size": 4, "seed": 1, "framework": "numpy", "threads": 1, **options})
+
+
+# --- its shape
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_it_has_three_keys_of_plain_values_and_is_valid_before_the_first_batch(tmp_path, mode):
+    with make(MODES[mode](tmp_path)) as loader:
+        for expected in (0, 4, 8):
+            state = loader.state_dict()
+            assert list(state) == ["version", "position", "job"]
+            assert [type(value) for value in state.values()] == [int, int, str]
+            assert state["version"] == 1 and state["position"] == expected
+            assert json.loads(json.dumps(state)) == state
+            assert json.dumps(json.loads(state["job"]), sort_keys=True, separators=(",", ":")) == state["job"]
+            next(loader)
+
+
+def test_it_is_the_same_on_every_rank_and_for_everything_that_may_differ(view):
+    states = []
+    for options in (
+        {"rank": 0, "world_size": 4, "batch_size": 4}, {"rank": 3, "world_size": 4, "batch_size": 4},
+        {"rank": 1, "world_size": 2, "batch_size": 8}, {"global_batch_size": 16, "batch_size": None},
+        {"rank": 0, "world_size": 8, "batch_size": 2, "threads": 3, "prefetch": 9, "framework": "torch"},
+        {"batch_size": 16, "epochs": 7, "per_epoch": True, "tail": "drop", "max_bytes": 1 << 20, "dtype": "int32"},
+    ):  # fmt: skip
+        with make(view, **options) as loader:
+            next(loader)
+            states.append(loader.state_dict())
+    assert all(state == states[0] for state in states)
+    assert states[0]["position"] == 16
+
+
+def test_taking_it_costs_nothing_and_waits_for_nothing(view):
+    with make(view, prefetch=16) as loader:
+        next(loader)
+        begun = time.perf_counter()
+        for _ in range(2000):
+            loader.state_dict()
+        assert (time.perf_counter() - begun) / 2000 < 1e-3
+
+
+def test_a_batch_of_a_view_has_no_state(view):
+    with pytest.raises(penstock.InvalidArgumentError, match="read from a view"):
+        view.read([1, 2]).state_dict()
+
+
+# --- loading
+
+
+def test_loading_says_where_it_resumes(view):
+    state = {**make(view).state_dict(), "position": 1212}
+    with make(view) as loader:
+        resume = loader.load_state_dict(state)
+        assert str(resume) == "resumes at epoch 12, position 1,212, step 303"
+        assert (resume.epoch, resume.position, resume.step) == (12, 1212, 303)
+        assert next(loader).position == 1212
+
+
+def test_ranks_batch_size_threads_prefetch_and_epochs_may_differ(view):
+    with make(view) as loader:
+        next(loader)
+        state = loader.state_dict()
+        expected = array(next(loader).indices)
+    for options in ({"batch_size": 4, "threads": 4}, {"batch_size": 8, "prefetch": 1}, {"batch_size": 4, "epochs": 2}):
+        with make(view, **options) as other:
+            other.load_state_dict(state)
+            np.testing.assert_array_equal(next(other).indices[:4], expected)
+    parts = [make(view, batch_size=2, rank=rank, world_size=2) for rank in range(2)]
+    for part in parts:
+        part.load_state_dict(state)
+    np.testing.assert_array_equal(np.stack([next(part).indices for part in parts], 1).ravel(), expected)
+
+
+def other_jobs(folder: Path) -> dict[str, tuple[penstock.View, dict[str, Any], list[str]]]:
+    """What differs -> the other job, and words that its refusal must hold."""
+    dataset, _ = raw_tokens(folder / "tokens.bin", 1003)
+    changed, _ = raw_tokens(folder / "changed.bin", 1003, seed=1)
+    longer, _ = raw_tokens(folder / "longer.bin", 2003)
+    window = dataset.windows(10)
+    return {
+        "dataset": (changed.windows(10), {}, ["dataset"]),
+        "size": (longer.windows(10), {}, ["dataset", "1,003", "2,003"]),
+        "seed": (window, {"seed": 2}, ["seed", "1", "2"]),
+        "order": (window, {"order": "sequential"}, ["order", "uniform", "sequential"]),
+        "block": (window, {"order": penstock.orders.Blocks(2, 4)}, ["order", "blocks"]),
+        "window": (dataset.windows(20), {}, ["window", "10", "20"]),
+        "lookahead": (dataset.windows(10, lookahead=1), {}, ["lookahead"]),
+        "skip": (window, {"skip": [(0, 4)]}, ["skip"]),
+    }
+
+
+@pytest.mark.parametrize("what", ["dataset", "size", "seed", "order", "block", "window", "lookahead", "skip"])
+@pytest.mark.parametrize("position", [0, 8])
+def test_another_job_is_refused_in_words_that_name_what_differs(tmp_path, view, what, position):
+    saved = {**make(view).state_dict(), "position": position}
+    other_view, options, words = other_jobs(tmp_path)[what]
+    with make(other_view, **options) as loader:
+        next(loader)
+        if what == "skip" and position == 0:
+            loader.load_state_dict(saved)  # a skip that lies at or after the position is no difference
+            return
+        with pytest.raises(penstock.StateMismatchError) as caught:
+            loader.load_state_dict(saved)
+        assert isinstance(caught.value, ValueError)
+        for word in [*words, "on_mismatch"]:
+            assert word in str(caught.value)
+        assert loader.position == 4  # a refused state changes nothing
+        next(loader)
+
+
+def test_only_what_differs_is_named(tmp_path, view):
+    saved = make(view).state_dict()
+    with make(view, seed=2) as loader, pytest.raises(penstock.StateMismatchError) as caught:
+        loader.load_state_dict(saved)
+    for word in ("window", "dataset", "skip"):
+        assert word not in str(caught.value).split("Use on_mismatch")[0]
+
+
+def test_another_lane_or_fetch_is_another_order(view):
+    for one, other in [((2, 4, 1), (2, 4, 2)), ((2, 4, 1), (2, 8, 1)), ((2, 4, 1), (4, 4, 1))]:
+        orders = [penstock.orders.Blocks(block, fetch, lanes=lanes) for block, fetch, lanes in (one, other)]
+        with pytest.raises(penstock.StateMismatchError, match="order"):
+            make(view, order=orders[1]).load_state_dict(make(view, order=orders[0]).state_dict())
+
+
+def test_skips_added_ahead_are_accepted_and_skips_behind_are_refused(view):
+    with make(view, epochs=1) as loader:
+        order = [i for batch in loader for i in batch.indices.tolist() if i >= 0]
+        saved = {**loader.state_dict(), "position": 40}
+    with make(view, epochs=1, skip=[(40, 45), (60, 70)]) as loader:
+        loader.load_state_dict(saved)
+        rest = [i for batch in loader for i in batch.indices.tolist() if i >= 0]
+        assert rest == [i for p, i in enumerate(order) if p >= 45 and not 60 <= p < 70]
+        later = {**loader.state_dict(), "position": 64}
+    for skip in ([(39, 45)], [(0, 1)], [(12, 90)]):
+        with make(view, skip=skip) as loader, pytest.raises(penstock.StateMismatchError, match="skip"):
+            loader.load_state_dict(saved)
+    with make(view) as loader, pytest.raises(penstock.StateMismatchError, match="skip"):
+        loader.load_state_dict(later)  # what was skipped cannot be taken back
+    with make(view, skip=[(60, 64), (62, 80), (40, 45)]) as loader:  # the same, said otherwise, up to 64
+        loader.load_state_dict(later)
+
+
+def test_on_mismatch_restarts_or_keeps_the_position(tmp_path, view):
+    saved = {**make(view).state_dict(), "position": 48}
+    for on_mismatch, position in [("restart", 0), ("keep_position", 48)]:
+        with make(view, seed=2, on_mismatch=on_mismatch) as loader:
+            next(loader)
+            resume = loader.load_state_dict(saved)
+            assert "seed" in str(resume) and resume.position == position == loader.position
+            assert next(loader).position == position
+        with make(view, on_mismatch=on_mismatch) as loader:  # nothing differs: it resumes
+            assert loader.load_state_dict(saved).position == 48
+
+
+def test_the_same_dataset_elsewhere_is_the_same_dataset(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, two = (compact(tmp_path / name, [[5, 9, 20], [30]])[0].windows(4) for name in ("one", "two"))
+    other = compact(tmp_path / "two" / ".." / "one" / "..", [[5, 9, 20], [30]], seed=1)[0].windows(4)
+    state = make(one).state_dict()
+    make(two).load_state_dict(state)
+    with pytest.raises(penstock.StateMismatchError, match="dataset"):
+        make(other).load_state_dict(state)
+
+
+# --- hostile states
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": None}, {"position": None}, {"job": None}, {"version": "1"}, {"position": "4"}, {"position": 4.0},
+        {"job": {}}, {"job": b"{}"}, {"position": -1}, {"position": 1 << 64}, {"position": (1 << 63) + 1}, {"version": -1},
+        {"version": 0}, {"version": 2}, {"version": 1 << 63}, {"job": ""}, {"job": "{"}, {"job": "[]"}, {"job": "null"},
+        {"job": "{}"}, {"job": "\x00"}, {"job": "\ud800"}, {"job": "[" * 100_000}, {"job": '{"format":1}'}, {"job": "1e999"},
+        {"job": '{"a":1,"a":1}'},
+    ],
+)  # fmt: skip
+def test_what_is_no_state_is_refused_and_changes_nothing(view, change):
+    with make(view) as loader:
+        next(loader)
+        state = {**loader.state_dict(), **change}
+        with pytest.raises(ValueError):
+            loader.load_state_dict(state)
+        assert loader.position == 4 and next(loader).position == 4
+
+
+@pytest.mark.parametrize("key", ["version", "position", "job"])
+def test_a_missing_key_is_named(view, key):
+    state = make(view).state_dict()
+    del state[key]
+    with pytest.raises(penstock.InvalidArgumentError, match=key):
+        make(view).load_state_dict(state)
+
+
+@pytest.mark.parametrize("what", [None, 3, "state", [], [("version", 1)]])
+def test_what_is_no_mapping_is_refused(view, what):
+    with pytest.raises(ValueError):
+        make(view).load_state_dict(what)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 70), 1 << 70) | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@st.composite
+def broken_jobs(draw: st.DrawFn, job: Any) -> Any:
+    """A real job of which one value, anywhere, became something else."""
+    if not isinstance(job, dict | list) or not job or draw(st.integers(0, 3)) == 0:
+        return draw(json_values)
+    if isinstance(job, dict):
+        key = draw(st.sampled_from(sorted(job)))
+        return {**job, key: draw(broken_jobs(job[key]))}
+    at = draw(st.integers(0, len(job) - 1))
+    return [*job[:at], draw(broken_jobs(job[at])), *job[at + 1 :]]
+
+
+def test_a_broken_job_never_crashes(view):
+    with make(view, on_mismatch="keep_position") as loader, make(view) as strict:
+        real = json.loads(loader.state_dict()["job"])
+
+        @given(broken_jobs(real))
+        def check(broken: Any) -> None:
+            state = {"version": 1, "position": 4, "job": json.dumps(broken)}
+            for each in (loader, strict):
+                try:
+                    each.load_state_dict(state)
+                except ValueError:
+                    continue
+                assert each.position == 4
+
+        check()
+
+
+# --- for ever
+
+
+def test_a_state_of_version_1_loads_for_ever():
+    golden = json.loads((GOLDEN / "state-v1.json").read_text())
+    for case in golden["cases"]:
+        view = penstock.open(GOLDEN / case["file"], dtype=case["dtype"]).windows(**case["view"])
+        order = penstock.orders.Blocks(**case["blocks"]) if "blocks" in case else case["order"]
+        with make(view, seed=case["seed"], order=order, skip=case["skip"], batch_size=case["batch_size"]) as loader:
+            loader.load_state_dict(case["state"])
+            assert loader.state_dict() == case["state"]
+            for batch, expected in zip(islice(loader, len(case["batches"])), case["batches"], strict=True):
+                assert batch.indices.tolist() == expected["indices"]
+                assert batch.epochs.tolist() == expected["epochs"]
+                assert batch["token"].tolist() == expected["tokens"]

@@ -1,0 +1,173 @@
+"""Which share of the job a process wants: given, from the environment or from a mesh; never guessed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from _datasets import raw_tokens
+
+LAUNCHERS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+
+
+@pytest.fixture
+def view(tmp_path, monkeypatch):
+    for name in (*LAUNCHERS, "RANK", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    return raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(10)
+
+
+def make(view: penstock.View, **options: Any) -> penstock.Loader:
+    return penstock.Loader(view, 2, framework="numpy", threads=1, **options)
+
+
+@pytest.mark.parametrize(("rank", "world_size"), [(4, 4), (9, 4), (-1, 4), (0, 0), (0, -1)])
+def test_a_rank_that_is_not_below_the_world_size_is_refused(view, rank, world_size):
+    with pytest.raises(penstock.InvalidArgumentError, match=str(rank)):
+        make(view, rank=rank, world_size=world_size)
+
+
+@pytest.mark.parametrize(
+    "options", [{"rank": 1}, {"world_size": 4}, {"rank": "0", "world_size": 2}, {"rank": "env", "world_size": 2},
+                {"rank": "RANK"}, {"rank": 0.5, "world_size": 2}, {"rank": 0, "world_size": "2"}],
+)  # fmt: skip
+def test_half_an_answer_is_refused(view, options):
+    with pytest.raises(ValueError):
+        make(view, **options)
+
+
+def test_ranks_share_a_batch_by_turns(view):
+    alone = next(make(view, rank=0, world_size=1))
+    parts = [next(make(view, rank=rank, world_size=2)) for rank in range(2)]
+    assert np.stack([part.indices for part in parts], 1).ravel()[:2].tolist() == alone.indices.tolist()
+
+
+def test_numbers_of_numpy_are_numbers(view):
+    loader = make(view, rank=np.int64(1), world_size=np.int32(2))
+    assert (loader.rank, loader.world_size) == (1, 2)
+
+
+def test_env_takes_rank_and_world_size_and_is_alone_without_them(view, monkeypatch):
+    assert (make(view, rank="env").rank, make(view, rank="env").world_size) == (0, 1)
+    monkeypatch.setenv("RANK", "2")
+    monkeypatch.setenv("WORLD_SIZE", "5")
+    assert (make(view, rank="env").rank, make(view, rank="env").world_size) == (2, 5)
+    for rank, world_size in [("5", "5"), ("x", "5"), ("-1", "5"), ("1", "")]:
+        monkeypatch.setenv("RANK", rank)
+        monkeypatch.setenv("WORLD_SIZE", world_size)
+        with pytest.raises(ValueError):
+            make(view, rank="env")
+    monkeypatch.setenv("WORLD_SIZE", "5")
+    monkeypatch.delenv("RANK")
+    with pytest.raises(ValueError, match="RANK"):  # else all five would be rank 0
+        make(view, rank="env")
+
+
+@pytest.mark.parametrize("variable", LAUNCHERS)
+def test_a_process_that_is_one_of_several_and_did_not_say_is_refused(view, tmp_path, variable):
+    path = str(tmp_path / "tokens.bin")
+    script = f"import penstock\npenstock.Loader(penstock.open({path!r}, dtype='u2').windows(10), 2)"
+    environment = {**os.environ, variable: "2"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    for word in ("one of 2", variable, "rank=", "mesh=", 'rank="env"'):
+        assert word in last
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, variable: "1"}, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- a mesh
+
+
+class FakeMesh:
+    """What is used of a mesh."""
+
+    def __init__(self, shape: tuple[int, ...], coordinate: list[int] | None) -> None:
+        self.shape, self.coordinate = shape, coordinate
+
+    def get_coordinate(self) -> list[int] | None:
+        return self.coordinate
+
+
+def test_a_meshs_dimensions_are_folded_in_its_order(view):
+    loader = make(view, mesh=FakeMesh((2, 3), [1, 2]))
+    assert (loader.rank, loader.world_size) == (5, 6)
+    loader = make(view, mesh=FakeMesh((4,), [3]))
+    assert (loader.rank, loader.world_size) == (3, 4)
+    with pytest.raises(ValueError, match="not part of the mesh"):
+        make(view, mesh=FakeMesh((2, 2), None))
+    with pytest.raises(ValueError, match="not both"):
+        make(view, mesh=FakeMesh((2, 2), [0, 0]), rank=0, world_size=4)
+
+
+def in_a_job(rank: int, folder: str, view: penstock.View) -> None:
+    """One of four real processes: two replicas of two shards, or data beside tensor parallelism."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=4)
+    try:
+        make(view)
+    except penstock.InvalidArgumentError as error:
+        refused = str(error)
+    both = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp_replicate", "dp_shard"))
+    three = init_device_mesh("cpu", (2, 1, 2), mesh_dim_names=("dp_replicate", "dp_shard", "tp"))
+    for name, mesh in {
+        "whole": both, "slice": both["dp_replicate", "dp_shard"], "one": both["dp_shard"],
+        "beside": three["dp_replicate", "dp_shard"],
+    }.items():  # fmt: skip
+        with make(view, mesh=mesh) as loader:
+            np.savez(
+                f"{folder}/{name}-{rank}.npz", rank=loader.rank, world_size=loader.world_size,
+                indices=next(loader).indices, refused=refused,
+            )  # fmt: skip
+    dist.destroy_process_group()
+
+
+def test_real_meshes_in_real_processes(tmp_path, view):
+    import torch.multiprocessing
+
+    torch.multiprocessing.spawn(in_a_job, (str(tmp_path), view), nprocs=4)
+    for name, ranks, world_size in [
+        ("whole", [0, 1, 2, 3], 4), ("slice", [0, 1, 2, 3], 4), ("one", [0, 1, 0, 1], 2), ("beside", [0, 0, 1, 1], 2)
+    ]:  # fmt: skip
+        found = [np.load(tmp_path / f"{name}-{process}.npz") for process in range(4)]
+        assert [int(each["rank"]) for each in found] == ranks
+        assert {int(each["world_size"]) for each in found} == {world_size}
+        for each, rank in zip(found, ranks, strict=True):
+            expected = next(make(view, rank=rank, world_size=world_size)).indices
+            np.testing.assert_array_equal(each["indices"], expected)
+            assert "one of 4 (torch.distributed)" in str(each["refused"])
+
+
+# --- the machine's share
+
+
+def test_threads_are_shared_with_the_nodes_other_ranks(monkeypatch):
+    from penstock import _resources
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+    for local, threads in [(None, 8), (4, 8), (16, 4), (64, 1), (200, 1)]:
+        if local is None:
+            monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+        else:
+            monkeypatch.setenv("LOCAL_WORLD_SIZE", str(local))
+        assert _resources.default_threads() == threads
+        assert _resources.default_max_bytes() == _resources.memory_bytes() // 4 // (local or 1)
+
+
+def test_memory_is_what_this_process_may_use():
+    from penstock import _resources
+
+    total = int(next(line for line in Path("/proc/meminfo").read_text().splitlines() if "MemTotal" in line).split()[1])
+    assert 1 << 20 < _resources.memory_bytes() <= total * 1024
