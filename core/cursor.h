@@ -7,6 +7,7 @@
 
 #include <boost/container/small_vector.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -18,9 +19,9 @@ namespace penstock {
 enum class Tail { Pad, Drop };
 
 struct CursorOptions {
-  std::uint64_t epoch_size = 0;                  // N
-  std::optional<std::uint64_t> epochs;           // of the run; none: endless
-  bool per_epoch = false;                        // the tail rule applies at each epoch's end
+  std::uint64_t epoch_size = 0;         // N
+  std::optional<std::uint64_t> epochs;  // of the run; none: endless
+  bool per_epoch = false;               // the tail rule applies at each epoch's end
   Tail tail = Tail::Pad;
   std::uint64_t rank = 0;
   std::uint64_t world_size = 1;
@@ -38,7 +39,7 @@ struct PositionRun {
 
 /// One rank's part of one global batch.
 struct BatchPlan {
-  std::uint64_t position = 0;  // the state before it
+  std::uint64_t position = 0;  // the state before it (past epochs and stages that hold no batch)
   std::uint64_t end = 0;       // the state after it (past a dropped or wholly skipped remainder)
   std::uint64_t rows = 0;      // rows of this rank, padding included: global batch size / world size
   std::uint64_t valid = 0;     // rows that are observations: the sum of the runs' counts
@@ -47,9 +48,9 @@ struct BatchPlan {
 
 class Cursor {
  public:
-  /// Throws InvalidArgument: N = 0, rank >= world size, a batch size of 0 or that world_size does not divide (the message
-  /// names the nearest that it does), a schedule that does not begin at 0 or is not increasing, a skip with end < begin,
-  /// N * epochs beyond 2^63.
+  /// Throws InvalidArgument: N = 0, rank >= world size, a batch size of 0 or that world_size does not divide (the
+  /// message names the nearest that it does), a schedule that does not begin at 0 or is not increasing, a skip with end
+  /// < begin, N * epochs or a batch size beyond 2^63.
   explicit Cursor(CursorOptions options);
 
   /// The batch that begins at state `position`, or none at the end of the run (and, if per_epoch, never none before it:
@@ -63,8 +64,8 @@ class Cursor {
   /// Batches of the run that begin before `position`: the step number there.
   [[nodiscard]] std::uint64_t steps_before(std::uint64_t position) const;
 
-  /// From the batch that begins at `position` on, global batches have `size` observations; later entries of the schedule
-  /// still apply. Throws as the constructor does.
+  /// From the batch that begins at `position` on, global batches have `size` observations; later entries of the
+  /// schedule still apply. Throws as the constructor does.
   void set_batch_size(std::uint64_t position, std::uint64_t size);
 
   [[nodiscard]] std::uint64_t batch_size_at(std::uint64_t position) const;
@@ -73,7 +74,20 @@ class Cursor {
   [[nodiscard]] const CursorOptions& options() const noexcept { return options_; }
 
  private:
-  CursorOptions options_;
+  [[nodiscard]] std::uint64_t segment_end(std::uint64_t position) const;
+  [[nodiscard]] std::uint64_t next_change(std::uint64_t position) const;
+  [[nodiscard]] std::uint64_t batches_in(std::uint64_t observations, std::uint64_t size) const;
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> equal_epochs(std::uint64_t position, std::uint64_t to) const;
+  [[nodiscard]] std::uint64_t begin_of_next(std::uint64_t position) const;
+  [[nodiscard]] std::uint64_t count(std::uint64_t from, std::uint64_t to) const;
+  [[nodiscard]] std::size_t skips_before(std::uint64_t position) const;
+  [[nodiscard]] std::uint64_t rank_of(std::uint64_t position) const;
+  [[nodiscard]] std::uint64_t select(std::uint64_t rank) const;
+  void add_runs(BatchPlan& plan, std::uint64_t taken) const;
+
+  CursorOptions options_;               // skip sorted and merged
+  std::vector<std::uint64_t> skipped_;  // positions that the skips before the i-th leave out
+  std::uint64_t horizon_ = 0;           // no batch begins at or after it: the run's end, or 2^63
 };
 
 }  // namespace penstock
