@@ -1,5 +1,164 @@
+// The writer for Python: packed records and encoded entries come in as bytes-like objects; dtypes, range checks and codecs
+// are the business of penstock._writer.
 #include "bindings/register.h"
+#include "core/schema.h"
+#include "layout/format.h"
+#include "writer/commit.h"
+#include "writer/convert.h"
+#include "writer/dataset_writer.h"
+#include "writer/verify.h"
+
+#include <pybind11/functional.h>
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+
+namespace py = pybind11;
 
 namespace penstock::bindings {
-void register_writer(pybind11::module_&) {}
+namespace {
+
+using writer::Bytes;
+using writer::DatasetWriter;
+using Numbers = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
+
+Bytes bytes_of(const py::buffer_info& info) {
+  return {static_cast<const std::byte*>(info.ptr), static_cast<std::size_t>(info.size * info.itemsize)};
+}
+
+std::span<const std::uint64_t> numbers_of(const Numbers& numbers) {
+  return {numbers.data(), static_cast<std::size_t>(numbers.size())};
+}
+
+std::unique_ptr<DatasetWriter> make_writer(const std::string& path, const std::string& mode, const std::string& layout,
+                                           const std::string& fields, const std::string& codec,
+                                           std::uint64_t shard_bytes, const std::string& tokenizer,
+                                           const std::string& task, std::optional<std::uint64_t> shard,
+                                           bool overwrite) {
+  writer::WriterOptions options;
+  options.format.mode = mode;
+  options.format.layout = layout;
+  if (mode != layout::kModeOpaque) options.format.schema = Schema::parse(fields);
+  options.format.codec_json = codec;
+  options.shard_bytes = shard_bytes;
+  options.tokenizer_json = tokenizer;
+  options.task_json = task;
+  options.shard = shard;
+  options.overwrite = overwrite;
+  const py::gil_scoped_release release;
+  return std::make_unique<DatasetWriter>(path, std::move(options));
+}
+
+void append(DatasetWriter& self, const py::buffer& records, const std::optional<py::bytes>& entry) {
+  const py::buffer_info info = records.request();
+  std::optional<Bytes> span;
+  if (entry) span = std::as_bytes(std::span(std::string_view(*entry)));
+  const py::gil_scoped_release release;
+  self.append(bytes_of(info), span);
+}
+
+void append_batch(DatasetWriter& self, const py::buffer& records, const Numbers& lengths, const py::bytes& entries,
+                  const Numbers& entry_ends) {
+  const py::buffer_info info = records.request();
+  const Bytes entry_bytes = std::as_bytes(std::span(std::string_view(entries)));
+  const py::gil_scoped_release release;
+  self.append_batch(bytes_of(info), numbers_of(lengths), entry_bytes, numbers_of(entry_ends));
+}
+
+void append_ids(DatasetWriter& self, const py::buffer& records, const Numbers& ids) {
+  const py::buffer_info info = records.request();
+  const py::gil_scoped_release release;
+  self.append_ids(bytes_of(info), numbers_of(ids));
+}
+
+std::uint64_t add_entry(DatasetWriter& self, const py::bytes& entry) {
+  const Bytes bytes = std::as_bytes(std::span(std::string_view(entry)));
+  const py::gil_scoped_release release;
+  return self.entry(bytes);
+}
+
+// Frees the writer without the GIL: its destructor removes files.
+struct WithoutGil {
+  void operator()(DatasetWriter* writer) const {
+    const py::gil_scoped_release release;
+    delete writer;
+  }
+};
+
+void register_dataset_writer(py::module_& module) {
+  py::class_<DatasetWriter, std::unique_ptr<DatasetWriter, WithoutGil>>(module, "DatasetWriter",
+                                                                        "What penstock.Writer writes with.")
+      .def(py::init([](const std::string& path, const std::string& mode, const std::string& layout,
+                       const std::string& fields, const std::string& codec, std::uint64_t shard_bytes,
+                       const std::string& tokenizer, const std::string& task, std::optional<std::uint64_t> shard,
+                       bool overwrite) {
+             return std::unique_ptr<DatasetWriter, WithoutGil>(
+                 make_writer(path, mode, layout, fields, codec, shard_bytes, tokenizer, task, shard, overwrite)
+                     .release());
+           }),
+           py::kw_only(), py::arg("path"), py::arg("mode"), py::arg("layout"), py::arg("fields"), py::arg("codec"),
+           py::arg("shard_bytes"), py::arg("tokenizer"), py::arg("task"), py::arg("shard"), py::arg("overwrite"))
+      .def("append", &append, py::arg("records"), py::arg("entry"))
+      .def("append_batch", &append_batch, py::arg("records"), py::arg("lengths"), py::arg("entries"),
+           py::arg("entry_ends"))
+      .def("append_ids", &append_ids, py::arg("records"), py::arg("ids"))
+      .def("entry", &add_entry, py::arg("entry"))
+      .def("set_task", &DatasetWriter::set_task, py::arg("task"))
+      .def("commit", &DatasetWriter::commit, py::call_guard<py::gil_scoped_release>())
+      .def("abort", &DatasetWriter::abort, py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("records", &DatasetWriter::records);
+}
+
+void register_verify(py::module_& module) {
+  py::class_<writer::VerifyReport>(module, "Report", "What verify() read and found; true if nothing is wrong.")
+      .def_readonly("shards", &writer::VerifyReport::shards)
+      .def_readonly("records", &writer::VerifyReport::records)
+      .def_readonly("entries", &writer::VerifyReport::entries)
+      .def_readonly("bytes", &writer::VerifyReport::bytes, "Bytes read and checked.")
+      .def_readonly("fingerprint", &writer::VerifyReport::fingerprint, "Hex; empty if the manifest cannot be read.")
+      .def_readonly("problems", &writer::VerifyReport::problems,
+                    "What is wrong, each with its file and byte; empty if nothing is. At most 1,000.")
+      .def_readonly("unlisted", &writer::VerifyReport::unlisted, "Problems beyond those.")
+      .def_property_readonly("ok", &writer::VerifyReport::ok)
+      .def("__bool__", &writer::VerifyReport::ok);
+  module.def(
+      "verify",
+      [](const std::string& path, const std::optional<std::function<void(std::uint64_t, std::uint64_t)>>& progress) {
+        // Called without the GIL; looks for Ctrl-C, so that hours of reading can be stopped.
+        const auto tell = [&](std::uint64_t done, std::uint64_t total) {
+          const py::gil_scoped_acquire acquire;
+          if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+          if (progress) (*progress)(done, total);
+        };
+        const py::gil_scoped_release release;
+        return writer::verify(path, tell);
+      },
+      py::arg("path"), py::arg("progress") = py::none());
+}
+
+void register_commit(py::module_& module) {
+  py::class_<writer::FinishedShard>(module, "FinishedShard", "A finished shard, as its shard.json says.")
+      .def_readonly("number", &writer::FinishedShard::number)
+      .def_readonly("records", &writer::FinishedShard::records)
+      .def_readonly("spans", &writer::FinishedShard::spans)
+      .def_readonly("entries", &writer::FinishedShard::entries)
+      .def_readonly("bytes", &writer::FinishedShard::bytes, "Of its files, without the side files.")
+      .def_readonly("task_json", &writer::FinishedShard::task_json);
+  using Unlocked = py::call_guard<py::gil_scoped_release>;
+  module.def("finished_shards", &writer::finished_shards, py::arg("path"), Unlocked());
+  module.def("commit", &writer::commit, py::arg("path"), py::arg("tokenizer"), py::arg("shards"), Unlocked());
+  module.def("remove_shards", &writer::remove_shards, py::arg("path"), py::arg("numbers"), Unlocked());
+  module.def("combine", &writer::combine, py::arg("inputs"), py::arg("out"), Unlocked());
+  module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), Unlocked());
+}
+
+}  // namespace
+
+void register_writer(py::module_& module) {
+  register_dataset_writer(module);
+  register_verify(module);
+  register_commit(module);
+}
+
 }  // namespace penstock::bindings

@@ -17,10 +17,20 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxSmallJsonBytes = 64U << 10;
+constexpr std::size_t kMaxTaskBytes = 1U << 20;
 
 template <typename... Arguments>
 [[noreturn]] void corrupt(const std::string& what, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   raise(ErrorKind::Corruption, "{}: {}", what, fmt::format(format, std::forward<Arguments>(arguments)...));
+}
+
+// What a caller gave is no corruption of a file.
+json parse_argument(std::string_view text, const std::string& what, std::size_t max_bytes) {
+  try {
+    return parse_json_strict(text, what, max_bytes);
+  } catch (const Error& error) {
+    raise(ErrorKind::InvalidArgument, "{}", error.what());
+  }
 }
 
 bool is_digest(const json& value) {
@@ -186,7 +196,7 @@ void check_format(const Format& format) {
     refuse(fmt::format("a field called {}, which is the ids layout's own", kIdField));
   }
   if (format.codec_json.size() > kMaxSmallJsonBytes) refuse("a codec of more than 64 KiB");
-  const json codec = parse_json_strict(format.codec_json, "codec", kMaxSmallJsonBytes);
+  const json codec = parse_argument(format.codec_json, "codec", kMaxSmallJsonBytes);
   if (codec.is_null() == format.has_metadata()) refuse(fmt::format("mode {} with codec {}", format.mode, codec.dump()));
   if (!codec.is_null() && (!codec.is_object() || get_string(codec, "name", "codec").empty())) {
     refuse(fmt::format("codec {}, expected an object with a name", codec.dump()));
@@ -266,7 +276,7 @@ std::pair<Format, ShardInfo> parse_shard_manifest(std::string_view text, const s
 }
 
 std::string check_tokenizer(std::string_view text) {
-  const json tokenizer = parse_json_strict(text, "tokenizer", kMaxSmallJsonBytes);
+  const json tokenizer = parse_argument(text, "tokenizer", kMaxSmallJsonBytes);
   if (tokenizer.is_null()) return "null";
   bool fine = tokenizer.is_object();
   for (const json& value : tokenizer) fine = fine && (value.is_string() || value.is_number() || value.is_null());
@@ -275,5 +285,7 @@ std::string check_tokenizer(std::string_view text) {
   }
   return tokenizer.dump();
 }
+
+std::string check_task(std::string_view text) { return parse_argument(text, "task", kMaxTaskBytes).dump(); }
 
 }  // namespace penstock::layout

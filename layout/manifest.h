@@ -74,4 +74,7 @@ std::pair<Format, ShardInfo> parse_shard_manifest(std::string_view text, const s
 /// canonical text.
 std::string check_tokenizer(std::string_view json);
 
+/// Throws InvalidArgument unless `json` is JSON of at most 1 MiB; returns its canonical text.
+std::string check_task(std::string_view json);
+
 }  // namespace penstock::layout

@@ -21,6 +21,7 @@ template <typename... Arguments>
 WriterOptions checked(WriterOptions options) {
   layout::check_format(options.format);
   options.tokenizer_json = layout::check_tokenizer(options.tokenizer_json);
+  options.task_json = layout::check_task(options.task_json);
   if (options.shard_bytes == 0) refuse("a shard size of 0 bytes, expected at least 1");
   if (options.shard && options.overwrite) {
     refuse("overwrite and shard {}: one writer of several may not remove what is there", *options.shard);
@@ -69,6 +70,7 @@ ShardWriter& DatasetWriter::shard() {
 
 void DatasetWriter::finish_shard() {
   first_entry_ += shard().entries();
+  shard().set_task(options_.task_json);
   finished_.push_back(shard().finish());
   shard_.reset();
 }
@@ -173,6 +175,11 @@ void DatasetWriter::append_ids(Bytes records, std::span<const std::uint64_t> ids
     records_ += count;
     roll();
   });
+}
+
+void DatasetWriter::set_task(const std::string& task_json) {
+  check_usable();
+  options_.task_json = layout::check_task(task_json);
 }
 
 void DatasetWriter::commit() {

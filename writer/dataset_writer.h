@@ -53,6 +53,9 @@ class DatasetWriter {
   /// Ids layout: records with the entries' numbers, one for each record or one for all.
   void append_ids(Bytes records, std::span<const std::uint64_t> ids);
 
+  /// The task of the shards that are finished from now on (JSON): what was taken in may be known only at the end.
+  void set_task(const std::string& task_json);
+
   /// Finishes the last shard and (unless `shard` was given) publishes the dataset. Idempotent.
   void commit();
 

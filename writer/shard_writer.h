@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace penstock::writer {
 
@@ -34,6 +35,9 @@ class ShardWriter {
 
   /// Appends whole stored records (in the ids layout with ids that add_entry gave).
   void write_records(std::span<const std::byte> records);
+
+  /// What goes into shard.json as its task.
+  void set_task(std::string task_json) { task_json_ = std::move(task_json); }
 
   /// Bytes of records and entries so far.
   [[nodiscard]] std::uint64_t bytes() const noexcept;

@@ -49,9 +49,10 @@ class Verifier {
   void scan(const std::string& path, std::uint64_t bytes, const Consume& consume);
   void compare(const std::string& file, const std::string& what, const std::string& seen, const std::string& said);
   void problem(const std::string& file, std::uint64_t offset, const std::string& message);
+  void add(std::string text);
   void passed(std::uint64_t bytes);
   template <typename Action>
-  bool guarded(const std::string& file, Action&& action);
+  bool guarded(Action&& action);
 
   VerifyReport& report_;
   const Progress& progress_;
@@ -59,13 +60,16 @@ class Verifier {
   std::uint64_t told_ = 0;
 };
 
-void Verifier::problem(const std::string& file, std::uint64_t offset, const std::string& message) {
+void Verifier::add(std::string text) {
   if (report_.problems.size() >= kMaxProblems) {
     ++report_.unlisted;
     return;
   }
-  const bool named = message.starts_with(file);
-  report_.problems.push_back({file, offset, named ? message : file + ": " + message});
+  report_.problems.push_back(std::move(text));
+}
+
+void Verifier::problem(const std::string& file, std::uint64_t offset, const std::string& message) {
+  add(fmt::format("{}: at byte {}: {}", file, with_commas(offset), message));
 }
 
 void Verifier::passed(std::uint64_t bytes) {
@@ -75,14 +79,14 @@ void Verifier::passed(std::uint64_t bytes) {
   progress_(report_.bytes, total_);
 }
 
-// What one check throws is a problem of its file; the other checks go on. What `progress` throws is no Error and stops.
+// What one check throws is a problem; the other checks go on. What `progress` throws is no Error and stops.
 template <typename Action>
-bool Verifier::guarded(const std::string& file, Action&& action) {
+bool Verifier::guarded(Action&& action) {
   try {
     action();
     return true;
   } catch (const Error& error) {
-    problem(file, 0, error.what());
+    add(error.what());  // which names the file
     return false;
   }
 }
@@ -96,7 +100,7 @@ void Verifier::compare(const std::string& file, const std::string& what, const s
 void Verifier::scan(const std::string& path, std::uint64_t bytes, const Consume& consume) {
   InputFile file(path, bytes);
   std::optional<InputFile> crcs;
-  guarded(path + layout::kCrcSuffix, [&] { crcs.emplace(path + layout::kCrcSuffix, layout::crc_bytes(bytes)); });
+  guarded([&] { crcs.emplace(path + layout::kCrcSuffix, layout::crc_bytes(bytes)); });
   constexpr std::uint64_t kNone = UINT64_MAX;
   std::uint64_t bad = kNone;  // where the bad blocks under way begin
   const auto end_bad = [&](std::uint64_t end) {
@@ -246,7 +250,7 @@ void Verifier::id_entries(const std::string& path, const ShardInfo& info, IdRuns
 
 void Verifier::shard_manifest(const std::string& path, const Format& format, const ShardInfo& info) {
   const std::string file = path + "/" + layout::kShardManifestName;
-  guarded(file, [&] {
+  guarded([&] {
     auto [said, counts] = layout::parse_shard_manifest(
         layout::read_small_file(file, layout::kMaxManifestBytes), file);
     counts.task_json = info.task_json;  // only shard.json says it
@@ -261,12 +265,12 @@ void Verifier::shard(const std::string& path, const Format& format, const ShardI
   for (const auto& [name, bytes] : layout::shard_files(format, info)) {
     const std::string file = path + "/" + name;
     const std::uint64_t size = bytes;
-    if (name != layout::kStreamName) guarded(file, [&] { scan(file, size, {}); });
+    if (name != layout::kStreamName) guarded([&] { scan(file, size, {}); });
   }
   IdRuns runs;
   bool fine = true;
   if (format.has_metadata()) {
-    fine = guarded(path + "/" + layout::kIndexName, [&] {
+    fine = guarded([&] {
       if (format.is_compact()) {
         compact_spans(path, info);
       } else if (format.is_ids()) {
@@ -278,7 +282,7 @@ void Verifier::shard(const std::string& path, const Format& format, const ShardI
   }
   if (!format.has_records()) return;
   const std::string file = path + "/" + layout::kStreamName;
-  guarded(file, [&] { stream(file, format, info, format.is_ids() && fine ? &runs : nullptr); });
+  guarded([&] { stream(file, format, info, format.is_ids() && fine ? &runs : nullptr); });
 }
 
 void Verifier::run(const std::string& path) {
@@ -288,7 +292,7 @@ void Verifier::run(const std::string& path) {
     manifest = layout::read_manifest(path);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::NotFound) throw;
-    problem(file, 0, error.what());
+    add(error.what());
     return;
   }
   report_.fingerprint = manifest.fingerprint;

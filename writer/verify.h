@@ -10,20 +10,14 @@
 
 namespace penstock::writer {
 
-struct Problem {
-  std::string file;          // path, from the dataset's on
-  std::uint64_t offset = 0;  // byte in it where the problem begins
-  std::string message;       // names the file too
-};
-
 struct VerifyReport {
   std::uint64_t shards = 0;
   std::uint64_t records = 0;
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;  // read and checked
   std::string fingerprint;
-  std::vector<Problem> problems;  // empty: everything is as it should be
-  std::uint64_t unlisted = 0;     // problems beyond the first 1,000
+  std::vector<std::string> problems;  // each with its file and byte; empty: everything is as it should be
+  std::uint64_t unlisted = 0;         // problems beyond the first 1,000
 
   [[nodiscard]] bool ok() const noexcept { return problems.empty(); }
 };

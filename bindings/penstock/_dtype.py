@@ -1,0 +1,219 @@
+"""Fields of a record: NumPy dtypes made packed and little-endian, their text form, and values that must fit them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock._native import InvalidArgumentError
+
+DType = np.dtype[Any]
+
+RESERVED_NAMES = frozenset(
+    "indices position epochs valid spans inputs labels records offsets state_dict keys items values get cu_seqlens "
+    "max_seqlen position_ids document_ids loss_mask metadata metadata_id".split()
+)
+"""What a field may not be called: a batch or the writer has something of this name."""
+
+_SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
+
+
+def packed(dtype: npt.DTypeLike, where: str = "dtype") -> DType:
+    """The dtype without padding and little-endian.
+
+    Raises:
+        InvalidArgumentError: An object, text, time or long double type, or one of no size.
+    """
+    dtype = np.dtype(dtype)
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return np.dtype((packed(base, where), shape))
+    if dtype.names is not None:
+        fields = dtype.fields or {}
+        return np.dtype([(name, packed(fields[name][0], f"{where}.{name}")) for name in dtype.names])
+    if dtype.itemsize == 0:
+        raise InvalidArgumentError(f"{where}: {dtype} has no size")
+    if dtype.kind in "SV" or dtype.itemsize in _SIZES.get(dtype.kind, ()):
+        return dtype.newbyteorder("<")
+    hint = {"U": ": store bytes (S) instead", "M": ": store an integer instead", "m": ": store an integer instead"}
+    raise InvalidArgumentError(f"{where}: {dtype} cannot be stored{hint.get(dtype.kind, '')}")
+
+
+def record_dtype(fields: Mapping[str, npt.DTypeLike] | npt.DTypeLike) -> DType:
+    """The packed dtype of one record.
+
+    Raises:
+        InvalidArgumentError: Fields without a name, of a reserved name, or of a type that cannot be stored.
+    """
+    if isinstance(fields, Mapping):
+        dtype = np.dtype([(str(name), packed(each, f"field {name}")) for name, each in fields.items()])
+    else:
+        dtype = np.dtype(fields)
+        if dtype.names is None:
+            raise InvalidArgumentError(f'fields {dtype} without names: pass a mapping such as {{"token": "u4"}}')
+        dtype = packed(dtype, "fields")
+    if not dtype.names:
+        raise InvalidArgumentError("no fields: pass a mapping such as {'token': 'u4'}, or None for opaque documents")
+    for name in dtype.names:
+        if name in RESERVED_NAMES:
+            raise InvalidArgumentError(f'a field cannot be called "{name}": a batch has an attribute of that name')
+    return dtype
+
+
+def descr(dtype: DType) -> list[Any]:
+    """The text form of a packed structured dtype, as the manifest has it."""
+    fields = dtype.fields or {}
+    out: list[Any] = []
+    for name in dtype.names or ():
+        field, shape = fields[name][0], ()
+        if field.subdtype is not None:
+            field, shape = field.subdtype
+        entry = [name, field.str if field.names is None else descr(field)]
+        out.append([*entry, list(shape)] if shape else entry)
+    return out
+
+
+def from_descr(fields: list[Any]) -> DType:
+    """The packed dtype that `descr` gave.
+
+    Raises:
+        InvalidArgumentError: It is not what `descr` gives.
+    """
+    try:
+        out = []
+        for name, kind, *shape in fields:
+            base = packed(kind) if isinstance(kind, str) else from_descr(kind)
+            out.append((name, base, tuple(shape[0])) if shape else (name, base))
+        return np.dtype(out)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"fields {fields!r:.200} cannot be read: {error}") from None
+
+
+def fit(values: Any, dtype: DType, name: str, unit: str = "record") -> npt.NDArray[Any]:
+    """The values as an array of `dtype` whose first axis is the records; nothing is changed in silence.
+
+    Args:
+        values: array, list or scalar of the field; its trailing axes are those of a sub-array dtype.
+        dtype: of the field, packed.
+        name: of the field, for messages.
+        unit: what the first axis counts, for messages.
+
+    Returns:
+        Array [n, …] of the dtype's base; [] or [dims…] if one value was given.
+
+    Raises:
+        InvalidArgumentError: A value does not fit; the message has it and its row.
+    """
+    shape: tuple[int, ...] = ()
+    if dtype.subdtype is not None:
+        dtype, shape = dtype.subdtype
+    array = _as_array(values, dtype, name, unit)
+    trailing = array.shape[max(array.ndim - len(shape), 0) :] if shape else ()
+    if trailing != shape or array.ndim > len(shape) + 1:
+        wanted = "one axis" if not shape else f"[n, {', '.join(map(str, shape))}]"
+        raise InvalidArgumentError(f"field {name}: values of shape {list(array.shape)}, expected {wanted}")
+    if dtype.names is not None:
+        return _fit_structured(array, dtype, name, unit)
+    return _fit_scalars(array, dtype, name, unit)
+
+
+def _as_array(values: Any, dtype: DType, name: str, unit: str) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(values)
+        if array.size == 0 and not isinstance(values, np.ndarray):
+            return array.astype(dtype)  # an empty list says nothing of its type
+        if dtype.names is not None and array.dtype.names is None:
+            array = np.asarray(values, dtype=dtype)  # tuples
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(f"field {name}: no array can be made of its values: {error}") from None
+    # NumPy makes floats or objects of integers that no 64-bit type holds all of.
+    if dtype.kind in "iu" and array.dtype.kind in "Of" and not isinstance(values, np.ndarray):
+        exact = np.asarray(values, dtype=object)
+        if all(isinstance(value, int) for value in exact.flat):
+            limits = np.iinfo(dtype)
+            bad = np.array([not limits.min <= value <= limits.max for value in exact.flat]).reshape(exact.shape)
+            if bad.any():
+                _refuse(exact, bad, dtype, name, unit)
+            return exact.astype(dtype)
+    return array
+
+
+def _fit_structured(array: npt.NDArray[Any], dtype: DType, name: str, unit: str) -> npt.NDArray[Any]:
+    if array.dtype.names != dtype.names:
+        raise InvalidArgumentError(f"field {name}: values with fields {array.dtype.names}, expected {dtype.names}")
+    out = np.empty(array.shape, dtype)
+    fields = dtype.fields or {}
+    for part in dtype.names or ():
+        base = fields[part][0]
+        inner = base.shape
+        flat = array[part].reshape((array.size, *inner))
+        out[part] = fit(flat, base, f"{name}.{part}", unit).reshape(out[part].shape)
+    return out
+
+
+def _fit_scalars(array: npt.NDArray[Any], dtype: DType, name: str, unit: str) -> npt.NDArray[Any]:
+    source = array.dtype
+    if np.can_cast(source, dtype, "safe") and source.kind not in "SUV":
+        return array.astype(dtype, copy=False)
+    if dtype.kind in "iu" and source.kind in "iu":
+        limits = np.iinfo(dtype)
+        if array.size and (int(array.min()) < limits.min or int(array.max()) > limits.max):
+            # In Python's integers: NumPy compares int64 with uint64 as floats.
+            bad = np.array([not limits.min <= int(value) <= limits.max for value in array.flat]).reshape(array.shape)
+            _refuse(array, bad, dtype, name, unit)
+        return array.astype(dtype)
+    if dtype.kind in "fc" and source.kind in "iufc" and not (dtype.kind == "f" and source.kind == "c"):
+        with np.errstate(over="ignore"):
+            out = array.astype(dtype)
+        bad = (out != array) if source.kind in "iu" else np.isfinite(array) & ~np.isfinite(out)
+        if np.any(bad):
+            _refuse(array, np.asarray(bad), dtype, name, unit)
+        return out
+    if dtype.kind in "SV":
+        return _fit_bytes(array, dtype, name, unit)
+    raise InvalidArgumentError(f"field {name}: values of type {source}, expected {short(dtype)}")
+
+
+def _fit_bytes(array: npt.NDArray[Any], dtype: DType, name: str, unit: str) -> npt.NDArray[Any]:
+    if dtype.kind == "V":
+        if array.dtype != dtype:
+            raise InvalidArgumentError(f"field {name}: values of type {array.dtype}, expected {short(dtype)}")
+        return array
+    if array.dtype.kind not in "SU":
+        raise InvalidArgumentError(f"field {name}: values of type {array.dtype}, expected bytes of {short(dtype)}")
+    if array.dtype.kind == "U":
+        try:
+            array = np.char.encode(array, "ascii") if array.size else array.astype(dtype)
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(f"field {name}: {error}; encode the text yourself") from None
+    bad = np.char.str_len(array) > dtype.itemsize
+    if np.any(bad):
+        _refuse(array, np.asarray(bad), dtype, name, unit)
+    return array.astype(dtype)
+
+
+def _refuse(array: npt.NDArray[Any], bad: npt.NDArray[np.bool_], dtype: DType, name: str, unit: str) -> None:
+    at = np.unravel_index(int(np.argmax(bad)), bad.shape) if bad.shape else ()
+    value = array[at]
+    place = f" at {unit} {int(at[0]):,} of this append" if at else ""
+    limit = ""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        limit = f" (max {limits.max:,})" if int(value) > limits.max else f" (min {limits.min:,})"
+    shown = f"{int(value):,}" if isinstance(value, int | np.integer) else f"{value!s:.80}"
+    raise InvalidArgumentError(f"{name} {shown}{place} does not fit {short(dtype)}{limit}")
+
+
+def short(dtype: DType) -> str:
+    """The short name of a scalar type: "u2", "f4", "S16"."""
+    return dtype.str.lstrip("<|")
+
+
+def as_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """The array's bytes as a flat array, without a copy where it is contiguous."""
+    if array.size == 0:
+        return np.empty(0, np.uint8)
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -1,0 +1,384 @@
+"""Writing datasets: arrays and metadata in, packed records and encoded entries to the native writer."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _dtype, _native, codecs
+from penstock._native import InvalidArgumentError
+
+_MISSING: Any = object()
+
+Path = str | os.PathLike[str]
+
+
+class Writer:
+    """Writes one dataset: appends documents, cuts them into shards, publishes everything at the end or nothing.
+
+    Leaving the `with` block commits; an exception in it aborts, which removes what this writer wrote. A killed process
+    leaves finished shards and no manifest; whoever opens the folder is told how to go on.
+
+    Args:
+        path: the dataset's folder; made if it is not there.
+        fields: mapping from names to dtypes, or a structured dtype; None for opaque documents, which are metadata alone.
+        metadata: "json", "raw", "msgpack", the name of a registered codec, a codec, or a NumPy dtype; None for a token
+            stream without documents.
+        layout: "compact" (a document is a run of records) or "ids" (each record names its entry).
+        shard_size: bytes of records and entries after which a shard ends, between two appends.
+        tokenizer: what to note of the tokenizer: name, vocabulary_size, end_of_document, hash.
+        overwrite: replace a published dataset or finished shards; the old one is gone from the start.
+        shard: write only the shard of this number, and do not commit; `commit(path)` gathers shards.
+        task: JSON value kept in shard.json: what this shard was made from.
+
+    Raises:
+        InvalidArgumentError: Fields, codec or layout that cannot be; something is there; another writer is at work.
+        IoError: The folder cannot be made.
+
+    Example:
+        >>> import os, tempfile, penstock
+        >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
+        >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
+        ...     writer.append(token=[1, 2, 3], metadata={"url": "example.org"})
+        >>> bool(penstock.verify(path))
+        True
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        fields: Mapping[str, npt.DTypeLike] | npt.DTypeLike | None = None,
+        metadata: str | codecs.Codec | npt.DTypeLike | None = None,
+        *,
+        layout: str = "compact",
+        shard_size: int = 1 << 30,
+        tokenizer: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
+        shard: int | None = None,
+        task: Any = None,
+    ) -> None:
+        """Makes and locks the folder."""
+        self._codec = codecs.get(metadata)
+        self._dtype = None if fields is None else _dtype.record_dtype(fields)
+        self._documents = 0
+        if self._dtype is None and self._codec is None:
+            raise InvalidArgumentError("neither fields nor metadata: there is nothing to write")
+        if layout not in ("compact", "ids"):
+            raise InvalidArgumentError(f'layout "{layout}", expected "compact" or "ids"')
+        mode = "opaque" if self._dtype is None else "stream" if self._codec is not None else "tokens"
+        if layout == "ids" and mode != "stream":
+            raise InvalidArgumentError('layout "ids" needs fields and metadata')
+        self._layout = layout
+        self._native = _native.DatasetWriter(
+            path=os.fspath(path),
+            mode=mode,
+            layout=layout if mode == "stream" else "",
+            fields=json.dumps(_dtype.descr(self._dtype)) if self._dtype is not None else "[]",
+            codec="null" if self._codec is None else self._codec.to_json(),
+            shard_bytes=_count(shard_size, "shard_size"),
+            tokenizer=_json_text(tokenizer, "tokenizer"),
+            task=_json_text(task, "task"),
+            shard=None if shard is None else _count(shard, "shard"),
+            overwrite=overwrite,
+        )
+
+    def append(
+        self,
+        metadata: Any = _MISSING,
+        *,
+        metadata_id: npt.ArrayLike | None = None,
+        records: npt.ArrayLike | None = None,
+        **fields: Any,
+    ) -> None:
+        """Appends one document. What is refused is not written at all, and the writer stays usable.
+
+        Args:
+            metadata: the document's entry, for its codec.
+            metadata_id: in the layout "ids", instead of metadata: what `entry` gave, one for all records or [n].
+            records: all fields at once, as a structured array [n].
+            **fields: each field's values: [n], [n, dims…] for sub-arrays, or one value for all records.
+
+        Raises:
+            InvalidArgumentError: A value does not fit its field, a field is missing or unknown, lengths differ, the codec
+                cannot encode the metadata, an id is unknown or of a finished shard.
+            IoError: It cannot be written; the writer can then only be aborted.
+        """
+        packed, _ = self._pack(records, fields)
+        if metadata_id is not None:
+            if metadata is not _MISSING:
+                raise InvalidArgumentError("metadata and metadata_id: give one of them")
+            self._native.append_ids(packed, _ids(metadata_id))
+        else:
+            self._native.append(packed, self._encode(metadata))
+        self._documents += 1
+
+    def append_batch(
+        self,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        metadata: Iterable[Any] | None = None,
+        encoded: Sequence[bytes] | None = None,
+        records: npt.ArrayLike | None = None,
+        **fields: Any,
+    ) -> None:
+        """Appends many documents: the same as `append` for each, faster.
+
+        Args:
+            lengths: records of each document [d]; None for opaque documents.
+            metadata: the documents' entries, for the codec.
+            encoded: instead of metadata: the entries' bytes, as the codec would give them.
+            records: all documents' records, as a structured array [sum of lengths].
+            **fields: each field's values for all documents, end to end.
+
+        Raises:
+            InvalidArgumentError: As `append`; nothing of the batch is written then.
+            IoError: It cannot be written; the writer can then only be aborted.
+        """
+        packed, _ = self._pack(records, fields)
+        if metadata is not None and encoded is not None:
+            raise InvalidArgumentError("metadata and encoded: give one of them")
+        if metadata is not None:
+            encoded = [self._encode(each, i) or b"" for i, each in enumerate(metadata)]
+        elif encoded is None and self._codec is not None:
+            raise InvalidArgumentError(f'no metadata, which the codec "{self._codec.name}" of this writer wants')
+        if encoded is not None and self._codec is None:
+            raise InvalidArgumentError("metadata for a writer of a token stream (metadata=None)")
+        if lengths is None:
+            if self._dtype is not None:
+                raise InvalidArgumentError("lengths of the documents are missing")
+            lengths = np.zeros(len(encoded or ()), np.uint64)
+        counts = _ids(lengths, "lengths")
+        ends = np.cumsum([len(each) for each in encoded or ()], dtype=np.uint64)
+        self._native.append_batch(packed, counts, b"".join(encoded or ()), ends)
+        self._documents += len(counts)
+
+    def entry(self, metadata: Any) -> int:
+        """Adds an entry in the layout "ids".
+
+        Args:
+            metadata: for the codec.
+
+        Returns:
+            Its number, for `append(metadata_id=…)` until the shard ends.
+
+        Raises:
+            InvalidArgumentError: Another layout, or the codec cannot encode it.
+            IoError: It cannot be written.
+        """
+        encoded = self._encode(metadata)
+        assert encoded is not None or self._codec is None
+        return self._native.entry(encoded or b"")
+
+    def set_task(self, task: Any) -> None:
+        """Sets what shard.json keeps as the task of the shards that end from now on: a JSON value."""
+        self._native.set_task(_json_text(task, "task"))
+
+    def commit(self) -> None:
+        """Finishes the last shard and publishes the dataset (with `shard=`: only finishes it). Again: nothing.
+
+        Raises:
+            InvalidArgumentError: The writer failed before or was aborted.
+            IoError: Something cannot be written or synced; nothing is published.
+        """
+        self._native.commit()
+
+    close = commit
+
+    def abort(self) -> None:
+        """Publishes nothing and removes what this writer wrote. Nothing after `commit`."""
+        self._native.abort()
+
+    def __enter__(self) -> Writer:
+        """The writer."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Commits, or aborts after an exception."""
+        if kind is None:
+            try:
+                self.commit()
+            except BaseException:
+                self.abort()
+                raise
+        else:
+            self.abort()
+
+    def _encode(self, metadata: Any, within: int = 0) -> bytes | None:
+        if self._codec is None:
+            if metadata is _MISSING:
+                return None
+            raise InvalidArgumentError("metadata for a writer of a token stream (metadata=None)")
+        if metadata is _MISSING:
+            raise InvalidArgumentError(f'no metadata, which the codec "{self._codec.name}" of this writer wants')
+        try:
+            encoded = self._codec.encode(metadata)
+            if not isinstance(encoded, bytes):
+                raise TypeError(f"the encoder gave {type(encoded).__name__}, expected bytes")
+        except Exception as error:
+            document = self._documents + within
+            raise InvalidArgumentError(
+                f'metadata of document {document:,} cannot be encoded by the codec "{self._codec.name}": {error}'
+            ) from error
+        return encoded
+
+    def _pack(self, records: Any, fields: dict[str, Any]) -> tuple[npt.NDArray[np.uint8], int]:
+        if self._dtype is None:
+            if records is not None or fields:
+                raise InvalidArgumentError("records for a writer of opaque documents (fields=None)")
+            return np.empty(0, np.uint8), 0
+        names = self._dtype.names or ()
+        if records is not None:
+            array = np.asarray(records)
+            if fields or array.dtype.names is None:
+                raise InvalidArgumentError(f"records must be one structured array with the fields {', '.join(names)}")
+            fields = {name: array[name] for name in array.dtype.names}
+        if set(fields) != set(names):
+            missing, unknown = set(names) - set(fields), set(fields) - set(names)
+            said = [f"missing: {', '.join(sorted(missing))}"] if missing else []
+            said += [f"unknown: {', '.join(sorted(unknown))}"] if unknown else []
+            raise InvalidArgumentError(f"fields {'; '.join(said)}; this writer has {', '.join(names)}")
+        parts = {name: _dtype.fit(fields[name], self._dtype[name], name) for name in names}
+        return self._assemble(parts)
+
+    def _assemble(self, parts: dict[str, npt.NDArray[Any]]) -> tuple[npt.NDArray[np.uint8], int]:
+        assert self._dtype is not None
+        counts = {
+            name: len(part) for name, part in parts.items() if part.ndim > len(self._dtype[name].shape)
+        }  # the others are one value for all records
+        if len(set(counts.values())) > 1:
+            raise InvalidArgumentError(f"fields of different lengths: {counts}")
+        count = next(iter(counts.values()), 1)
+        if len(parts) == 1 and counts:
+            return _dtype.as_bytes(next(iter(parts.values()))), count
+        packed = np.empty(count, self._dtype)
+        for name, part in parts.items():
+            packed[name] = part
+        return _dtype.as_bytes(packed), count
+
+
+def _count(value: int, name: str) -> int:
+    if not isinstance(value, int | np.integer) or not 0 <= value < 1 << 63:
+        raise InvalidArgumentError(f"{name}={value!r}, expected a whole number from 0 on")
+    return int(value)
+
+
+def _ids(values: npt.ArrayLike, name: str = "metadata_id") -> npt.NDArray[np.uint64]:
+    return np.atleast_1d(_dtype.fit(values, np.dtype("<u8"), name))
+
+
+def _json_text(value: Any, name: str) -> str:
+    try:
+        return json.dumps(value, sort_keys=True, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{name} {value!r:.200} is no JSON: {error}") from None
+
+
+@dataclass(frozen=True)
+class ShardInfo:
+    """A finished shard.
+
+    Attributes:
+        number: of its folder.
+        task: what its writer said that it was made from; None if nothing.
+        records: of the stream.
+        spans: documents, or runs of one id.
+        entries: of metadata.
+        bytes: of its files, without the side files of check values.
+    """
+
+    number: int
+    task: Any
+    records: int
+    spans: int
+    entries: int
+    bytes: int
+
+
+def finished_shards(path: Path) -> list[ShardInfo]:
+    """The finished shards of a folder, published or not, by number.
+
+    Raises:
+        NotFoundError: No such folder.
+        CorruptionError: A shard.json is damaged.
+    """
+    return [
+        ShardInfo(each.number, json.loads(each.task_json), each.records, each.spans, each.entries, each.bytes)
+        for each in _native.finished_shards(os.fspath(path))
+    ]
+
+
+def commit(path: Path, tokenizer: Mapping[str, Any] | None = None, *, shards: int | None = None) -> str:
+    """Publishes the shards that several writers (`Writer(shard=k)`) finished.
+
+    Args:
+        path: the dataset's folder.
+        tokenizer: as for `Writer`.
+        shards: how many there must be; without it, all that are there from 0 on without a gap.
+
+    Returns:
+        The fingerprint.
+
+    Raises:
+        InvalidArgumentError: A shard is missing, shards differ in format, a dataset is published or a writer at work.
+        NotFoundError: No finished shard.
+        CorruptionError: A shard's files are not as it says.
+    """
+    return _native.commit(os.fspath(path), _json_text(tokenizer, "tokenizer"), shards)
+
+
+def remove_shards(path: Path, numbers: Iterable[int]) -> None:
+    """Removes finished shards of an unpublished dataset.
+
+    Raises:
+        InvalidArgumentError: The dataset is published, or a writer is at work.
+        NotFoundError: A shard is not there.
+    """
+    _native.remove_shards(os.fspath(path), list(numbers))
+
+
+def combine(inputs: Iterable[Path], out: Path) -> str:
+    """One dataset of the shards of several, in order, without re-encoding: files are hard-linked, reflinked or copied.
+
+    Returns:
+        The fingerprint: that of opening the inputs as one.
+
+    Raises:
+        InvalidArgumentError: Mode, layout, fields, codec or tokenizer differ, or something is at `out`.
+    """
+    return _native.combine([os.fspath(each) for each in inputs], os.fspath(out))
+
+
+def convert(path: Path, out: Path, layout: str) -> str:
+    """The dataset in the other layout, "compact" or "ids", at `out`.
+
+    Returns:
+        The fingerprint, which stays.
+
+    Raises:
+        InvalidArgumentError: It has this layout or none, or an empty document cannot be expressed in it.
+        CorruptionError: Its bytes are not what its manifest says.
+    """
+    return _native.convert(os.fspath(path), os.fspath(out), layout)
+
+
+def verify(path: Path, progress: Callable[[int, int], None] | None = None) -> _native.Report:
+    """Reads all of a dataset and names everything that is not as its manifest says.
+
+    Args:
+        path: the dataset's folder.
+        progress: called with (bytes done, bytes in all) now and then; may raise to stop.
+
+    Returns:
+        Report: true if nothing is wrong; `problems` has a text for each thing that is, with file and byte.
+
+    Raises:
+        NotFoundError: No dataset.
+    """
+    return _native.verify(os.fspath(path), progress)
