@@ -1,12 +1,14 @@
 // What one index of a permutation costs: random indices of n = 2^28 + 1, batched (each form that this machine runs),
-// scalar and inverse. Prints one line each: the median of several repeats and their spread.
+// scalar and inverse. Prints one line each: the median of several repeats and their spread, in the thread's processor
+// time, so that other work on the machine counts less.
 //   penstock_bench_permutation [n] [indices] [repeats]
 #include "shuffle/permutation.h"
 
 #include <fmt/format.h>
 
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -17,15 +19,20 @@ namespace {
 using penstock::shuffle::Form;
 using penstock::shuffle::Permutation;
 
+double thread_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
 /// Runs `work` once to warm up and `repeats` times more; prints ns an index.
 void measure(const char* name, const char* form, std::size_t count, int repeats, const std::function<void()>& work) {
   work();
   std::vector<double> ns;
   for (int i = 0; i < repeats; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = thread_ns();
     work();
-    const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - begin;
-    ns.push_back(taken.count() / static_cast<double>(count));
+    ns.push_back((thread_ns() - begin) / static_cast<double>(count));
   }
   std::sort(ns.begin(), ns.end());
   fmt::print("{:<8} {:<8} {:7.2f} ns/index   (best {:.2f}, worst {:.2f}, {} repeats of {} indices)\n", name, form,

@@ -17,8 +17,8 @@ struct Halves {
   alignas(64) std::uint32_t r[kKernelBlock];
 };
 
-/// l = x / b, r = x % b. The product with the reciprocal is off by one at most (x < 2^52 is exact as a double, the
-/// quotient is below 2^26), and the remainder's sign and size tell in which direction: the result is exact.
+/// l = x / b, r = x % b. The quotient by the reciprocal is exact or one too small: x <= 2^52 is exact as a double, the two
+/// roundings add less than x / b * 2^-52 < 2^-26 <= 1 / b, too little to reach the next integer. The remainder tells.
 void split(const KernelInput& input, const std::uint64_t* in, Halves& halves, std::size_t count) {
   const double reciprocal = input.reciprocal_b;
   const auto b = static_cast<std::int32_t>(input.b);
@@ -26,11 +26,9 @@ void split(const KernelInput& input, const std::uint64_t* in, Halves& halves, st
     // 2^52 + x in the bits of a double is x in its mantissa: a conversion that AVX2 has no instruction for.
     const double x = __builtin_bit_cast(double, in[i] | 0x4330000000000000U) - 4503599627370496.0;
     auto quotient = static_cast<std::int32_t>(x * reciprocal);
-    // The remainder lies in [-b, 2b), so its low 32 bits are enough.
+    // The remainder is below 2b, so its low 32 bits are enough.
     auto remainder = static_cast<std::int32_t>(static_cast<std::uint32_t>(in[i]) -
                                                static_cast<std::uint32_t>(quotient) * static_cast<std::uint32_t>(b));
-    quotient -= remainder < 0 ? 1 : 0;
-    remainder += remainder < 0 ? b : 0;
     quotient += remainder >= b ? 1 : 0;
     remainder -= remainder >= b ? b : 0;
     halves.l[i] = static_cast<std::uint32_t>(quotient);

@@ -116,24 +116,48 @@ Values delicate_indices(std::uint64_t n, std::uint64_t seed) {
   return in;
 }
 
+void expect_forms_equal_scalar(std::uint64_t n) {
+  const Permutation permutation(n, n * 3, 5);
+  const Values in = delicate_indices(n, n);
+  for (const Form form : supported_forms()) {
+    Values out(in.size());
+    Values back(in.size());
+    permutation(in, out, form);
+    permutation.inverse(in, back, form);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      ASSERT_EQ(out[i], permutation(in[i])) << name_of(form) << ", n = " << n << ", index " << in[i];
+      ASSERT_EQ(back[i], permutation.inverse(in[i])) << name_of(form) << ", n = " << n << ", value " << in[i];
+    }
+  }
+}
+
 TEST(Permutation, EveryFormEqualsTheScalarOneBitForBit) {
   const std::uint64_t side = (one << 26) - 2;
-  for (const std::uint64_t n :
-       {std::uint64_t{1}, std::uint64_t{64}, std::uint64_t{65}, std::uint64_t{66}, std::uint64_t{101},
-        std::uint64_t{1000}, one << 20, (one << 28) + 1, (one << 32) - 1, (one << 32) + 1, (one << 40) + 7, side * side,
-        side * side - 1, side * side + 1, (one << 52) - 1, one << 52}) {
-    const Permutation permutation(n, n * 3, 5);
-    const Values in = delicate_indices(n, n);
-    for (const Form form : supported_forms()) {
-      Values out(in.size());
-      Values back(in.size());
-      permutation(in, out, form);
-      permutation.inverse(in, back, form);
-      for (std::size_t i = 0; i < in.size(); ++i) {
-        ASSERT_EQ(out[i], permutation(in[i])) << name_of(form) << ", n = " << n << ", index " << in[i];
-        ASSERT_EQ(back[i], permutation.inverse(in[i])) << name_of(form) << ", n = " << n << ", value " << in[i];
-      }
-    }
+  // At sides such as 98, 206 and 394 the floating quotient of a multiple falls short of the integer.
+  Values sizes = {1,
+                  64,
+                  65,
+                  66,
+                  101,
+                  1000,
+                  98 * 98,
+                  206 * 206,
+                  394 * 394,
+                  side * side,
+                  one << 20,
+                  (one << 28) + 1,
+                  (one << 32) - 1,
+                  (one << 32) + 1,
+                  (one << 40) + 7,
+                  side * side - 1,
+                  side * side + 1,
+                  (one << 52) - 1,
+                  one << 52};
+  std::mt19937_64 random(3);
+  for (unsigned i = 0; i < 46; ++i) sizes.push_back(65 + random() % (one << (7 + i)) % (kMaxSize - 65));
+  for (const std::uint64_t n : sizes) {
+    expect_forms_equal_scalar(n);
+    if (HasFatalFailure()) return;
   }
 }
 
