@@ -91,7 +91,7 @@ def test_attributes_equality_and_pickles():
 
 
 @pytest.mark.parametrize(
-    "array", [np.zeros(3), np.zeros(3, bool), np.array(["1"]), np.array([None]), np.zeros(2, "f2")]
+    "array", [np.zeros(3), np.zeros(3, bool), np.array(["1"]), np.array([None]), np.zeros(2, "f2"), [1.0], []]
 )
 def test_what_is_not_an_integer_is_refused(array):
     permutation = Permutation(10, seed=1)
