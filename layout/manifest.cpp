@@ -179,7 +179,7 @@ std::uint64_t Format::stored_record_bytes() const {
   return has_records() ? schema.record_bytes() + (is_ids() ? kIdBytes : 0) : 0;
 }
 
-void check_format(const Format& format) {
+void check_format(Format& format) {
   const auto refuse = [](const std::string& text) { raise(ErrorKind::InvalidArgument, "{}", text); };
   const bool stream = format.mode == kModeStream;
   if (!stream && format.mode != kModeTokens && format.mode != kModeOpaque) {
@@ -201,6 +201,7 @@ void check_format(const Format& format) {
   if (!codec.is_null() && (!codec.is_object() || get_string(codec, "name", "codec").empty())) {
     refuse(fmt::format("codec {}, expected an object with a name", codec.dump()));
   }
+  format.codec_json = codec.dump();
 }
 
 std::string format_difference(const Format& a, const Format& b) {

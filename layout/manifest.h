@@ -29,8 +29,9 @@ struct Format {
   [[nodiscard]] std::uint64_t stored_record_bytes() const;
 };
 
-/// Throws InvalidArgument if the parts do not go together (mode, layout, fields, codec; a field called metadata_id).
-void check_format(const Format& format);
+/// Makes the codec's text canonical. Throws InvalidArgument if the parts do not go together (mode, layout, fields, codec;
+/// a field called metadata_id).
+void check_format(Format& format);
 
 /// In words what differs between two formats, or "" if nothing that matters for their records and entries does.
 std::string format_difference(const Format& a, const Format& b);
