@@ -1,1 +1,85 @@
+// Windows of the compact layout against the model.
+#include "tests/native/layout/model.h"
+
+#include "layout/format.h"
+
 #include <gtest/gtest.h>
+
+namespace penstock::testing {
+namespace {
+
+using layout::SpanKind;
+
+ModelShard shard(std::vector<std::uint64_t> lengths) {
+  ModelShard result;
+  for (std::uint64_t i = 0; i < lengths.size(); ++i) {
+    result.spans.push_back({lengths[i], "entry " + std::to_string(i) + std::string(i % 3, '!')});
+  }
+  return result;
+}
+
+TEST(CompactTest, EveryWindowHasExactlyItsSpansAndEntries) {
+  expect_all_windows(Model(SpanKind::Compact, {shard({3, 1, 4}), shard({1, 5})}));
+}
+
+TEST(CompactTest, EmptySpansAndEmptyShardsCoverNothing) {
+  expect_all_windows(Model(SpanKind::Compact, {shard({0, 0, 2, 0, 0, 3, 0}), shard({}), shard({0, 0}), shard({0, 4})}));
+}
+
+TEST(CompactTest, EntriesMayBeEmpty) {
+  expect_all_windows(Model(SpanKind::Compact, {ModelShard{{{2, ""}, {0, ""}, {3, "x"}, {2, ""}}, {}, {}}}));
+}
+
+TEST(CompactTest, ASpanLongerThanAWindowKeepsItsOffset) {
+  const Model model(SpanKind::Compact, {shard({10})});
+  const auto source = layout::make_windows(model.dataset(), 3, 0);
+  Driven driven;
+  drive(*source, 2, driven);
+  ASSERT_EQ(driven.row.spans.size(), 1U);
+  const Span& span = driven.row.spans[0];
+  EXPECT_EQ(span.offset, 6);
+  EXPECT_FALSE(span.begins);
+  EXPECT_FALSE(span.ends);
+}
+
+// Around the directory's steps: spans that begin, end and lie across multiples of 4096.
+TEST(CompactTest, WindowsAroundTheDirectorysStepsFindTheirSpans) {
+  const std::uint64_t step = layout::kDirectoryStride;
+  const Model model(SpanKind::Compact, {shard({step - 1, 1, 0, 1, step - 2, 3, 0, 2 * step, 7}), shard({step, step})});
+  for (const std::uint64_t window : {step - 1, step, step + 1, step / 2, 3 * step + 5, std::uint64_t{700}}) {
+    const auto source = layout::make_windows(model.dataset(), window, 1);
+    for (std::uint64_t i = 0; i < source->size(); ++i) {
+      Driven driven;
+      drive(*source, i, driven);
+      const std::vector<Span> wanted = model.spans(i * window, i * window + window + 1);
+      ASSERT_EQ(driven.row.spans.size(), wanted.size()) << "window " << i << " of " << window;
+      for (std::size_t k = 0; k < wanted.size(); ++k) {
+        const Span& span = driven.row.spans[k];
+        ASSERT_EQ(std::tie(span.start, span.stop, span.begins, span.ends, span.offset, span.entry),
+                  std::tie(wanted[k].start, wanted[k].stop, wanted[k].begins, wanted[k].ends, wanted[k].offset,
+                           wanted[k].entry));
+      }
+    }
+  }
+}
+
+TEST(CompactTest, AWindowCostsOneRangeOfEachFileAndOnlyItsOwnEntries) {
+  std::vector<std::uint64_t> lengths(3000, 10);
+  const Model model(SpanKind::Compact, {shard(lengths)});
+  const auto source = layout::make_windows(model.dataset(), 20, 0);
+  for (std::uint64_t i = 0; i < source->size(); ++i) {
+    Driven driven;
+    drive(*source, i, driven);
+    ASSERT_EQ(driven.reads.size(), 4U);
+    ASSERT_EQ(driven.stages, 3U);
+    std::uint64_t entry_bytes = 0;
+    for (const Span& span : driven.row.spans) entry_bytes += span.raw_bytes;
+    ASSERT_EQ(driven.row.spans.size(), 2U);
+    ASSERT_EQ(driven.bytes_read("metadata.bin"), entry_bytes);
+    // A step has 410 spans of 10 records; the index is read around one step, or two where a window crosses.
+    ASSERT_LE(driven.bytes_read("metadata.index"), 2 * 412 * sizeof(layout::CompactIndexEntry));
+  }
+}
+
+}  // namespace
+}  // namespace penstock::testing

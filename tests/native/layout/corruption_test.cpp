@@ -1,1 +1,112 @@
+// Bytes on disk are untrusted: whatever index, directory and ids say, a row is right or Corruption is thrown, and no
+// read leaves its file (drive() checks each one).
+#include "core/error.h"
+#include "tests/native/layout/model.h"
+
 #include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace penstock::testing {
+namespace {
+
+using layout::SpanKind;
+
+void poke(const std::string& path, std::uint64_t at, std::span<const std::byte> bytes) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(at));
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+// Drives all observations; returns how many were refused.
+std::uint64_t drive_all(const Source& source) {
+  std::uint64_t refused = 0;
+  for (std::uint64_t i = 0; i < source.size(); ++i) {
+    Driven driven;
+    try {
+      drive(source, i, driven);
+      for (const Span& span : driven.row.spans) {
+        EXPECT_LE(span.start, span.stop);
+        EXPECT_LE(span.stop, driven.row.length);
+      }
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::Corruption) << error.what();
+      ++refused;
+    }
+  }
+  return refused;
+}
+
+// Puts each of some evil values at each u64 of `file` and drives everything. Returns the refusals.
+std::uint64_t poke_everywhere(const File& file, const std::vector<const Source*>& sources) {
+  std::ifstream stream(file.path, std::ios::binary);
+  const std::vector<char> original((std::istreambuf_iterator<char>(stream)), {});
+  std::uint64_t refused = 0;
+  for (std::uint64_t at = 0; at + 8 <= original.size(); at += 8) {
+    for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{5}, std::uint64_t{4096},
+                                      std::uint64_t{UINT64_MAX}, std::uint64_t{1} << 63, UINT64_MAX / 16}) {
+      poke(file.path, at, std::as_bytes(std::span(&value, 1)));
+      for (const Source* source : sources) refused += drive_all(*source);
+    }
+    poke(file.path, at, std::as_bytes(std::span(original)).subspan(at, 8));
+  }
+  for (const Source* source : sources) EXPECT_EQ(drive_all(*source), 0U);
+  return refused;
+}
+
+TEST(CorruptionTest, MutatedCompactIndexAndDirectoryNeverLeaveTheFiles) {
+  const Model model(SpanKind::Compact, {{{{3, "aa"}, {0, ""}, {5, "b"}, {1, "ccc"}, {4095, "d"}, {2, ""}}, {}, {}}});
+  const auto windows = layout::make_windows(model.dataset(), 5, 1);
+  const auto long_windows = layout::make_windows(model.dataset(), 4100, 0);
+  const auto documents = layout::make_documents(model.dataset());
+  const std::vector<const Source*> sources = {long_windows.get(), documents.get()};
+  const layout::Shard& shard = model.dataset()->shards[0];
+  EXPECT_GT(poke_everywhere(shard.index, sources), 0U);
+  EXPECT_GT(poke_everywhere(shard.directory, {long_windows.get()}), 0U);
+  const std::uint64_t evil = UINT64_MAX;
+  poke(shard.directory.path, 0, std::as_bytes(std::span(&evil, 1)));
+  EXPECT_GT(drive_all(*windows), 0U);
+}
+
+TEST(CorruptionTest, MutatedIdsAndOffsetsNeverLeaveTheFiles) {
+  const Model model(SpanKind::Ids, {{{}, {0, 0, 1, 3, 3, 2, 1, 4}, {"aa", "", "b", "cccc", "d"}}});
+  const auto windows = layout::make_windows(model.dataset(), 3, 0);
+  const layout::Shard& shard = model.dataset()->shards[0];
+  EXPECT_GT(poke_everywhere(shard.index, {windows.get()}), 0U);
+  EXPECT_GT(poke_everywhere(shard.stream, {windows.get()}), 0U);
+}
+
+TEST(CorruptionTest, MutatedOpaqueOffsetsNeverLeaveTheFiles) {
+  const Model model(SpanKind::Opaque, {{{}, {}, {"aa", "", "b", "cccc"}}});
+  const auto documents = layout::make_documents(model.dataset());
+  EXPECT_GT(poke_everywhere(model.dataset()->shards[0].index, {documents.get()}), 0U);
+}
+
+TEST(CorruptionTest, IndexFilesOfTheWrongSizeAreRefusedBeforeAnythingIsRead) {
+  for (const SpanKind kind : {SpanKind::Compact, SpanKind::Ids}) {
+    const Model model(kind,
+                      {{{{3, "aa"}},
+                        kind == SpanKind::Ids ? std::vector<std::uint32_t>{0, 0, 0} : std::vector<std::uint32_t>{},
+                        {"aa"}}});
+    layout::Dataset broken = *model.dataset();
+    broken.shards[0].index.bytes -= 1;
+    EXPECT_THROW(layout::make_windows(std::make_shared<layout::Dataset>(broken), 1, 0), Error);
+  }
+}
+
+TEST(CorruptionTest, MessagesNameTheFile) {
+  const Model model(SpanKind::Compact, {{{{3, "aa"}, {3, "b"}}, {}, {}}});
+  const std::uint64_t evil = 77;
+  poke(model.dataset()->shards[0].index.path, 16, std::as_bytes(std::span(&evil, 1)));
+  const auto windows = layout::make_windows(model.dataset(), 2, 0);
+  try {
+    Driven driven;
+    drive(*windows, 0, driven);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("00000/metadata.index"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace penstock::testing

@@ -1,0 +1,79 @@
+#include "tests/native/layout/drive.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace penstock::testing {
+namespace {
+
+// Rows whose length the source sets get their place once it is known, as in the engine.
+void place(const Source& source, Driven& out) {
+  const std::uint64_t bytes = source.stored_record_bytes();
+  const RowShape shape = source.shape();
+  out.memory.assign((shape.lead + out.row.length + shape.tail) * bytes + 1, std::byte{0xEE});
+  out.row.records = out.memory.data() + shape.lead * bytes;
+}
+
+void perform(const Read& read) {
+  ASSERT_LE(read.offset + read.size, read.file->bytes) << read.file->path;
+  ASSERT_GT(read.size, 0U);
+  const int descriptor = ::open(read.file->path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0) << read.file->path;
+  EXPECT_EQ(::pread(descriptor, read.destination, read.size, static_cast<off_t>(read.offset)),
+            static_cast<ssize_t>(read.size))
+      << read.file->path;
+  ::close(descriptor);
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "penstock-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  folder_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void write_file(const std::string& path, std::span<const std::byte> bytes) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!file.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+std::uint64_t Driven::bytes_read(const std::string& suffix) const {
+  std::uint64_t bytes = 0;
+  for (const Read& read : reads) bytes += read.file->path.ends_with(suffix) ? read.size : 0;
+  return bytes;
+}
+
+void drive(const Source& source, std::uint64_t index, Driven& out) {
+  const RowShape shape = source.shape();
+  out.row.index = index;
+  out.row.length = shape.length;
+  if (!shape.ragged) place(source, out);
+  for (bool more = true; more; ++out.stages) {
+    ASSERT_LT(out.stages, 16U);
+    Reads reads;
+    const bool was_measured = out.row.measured;
+    more = source.plan(out.row, out.stages, reads);
+    if (shape.ragged && out.row.measured && !was_measured) {
+      ASSERT_TRUE(more && reads.empty()) << "the stage that measures plans nothing";
+      place(source, out);
+    }
+    for (const Read& read : reads) {
+      perform(read);
+      out.reads.push_back(read);
+    }
+  }
+  source.spans(out.row);
+}
+
+}  // namespace penstock::testing

@@ -1,0 +1,52 @@
+// What a source's tests share: a folder that goes away, and the simplest engine there can be: plan, read, plan, …
+#pragma once
+
+#include "core/source.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock::testing {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] std::string path(const std::string& name = "") const { return (folder_ / name).string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+void write_file(const std::string& path, std::span<const std::byte> bytes);
+
+template <typename T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+/// A row as it was delivered, and the reads that it took.
+struct Driven {
+  Row row;
+  std::vector<std::byte> memory;  // lead, records, tail
+  std::vector<Read> reads;
+  unsigned stages = 0;
+
+  [[nodiscard]] std::span<const std::byte> records(const Source& source) const {
+    return {row.records, row.length * source.stored_record_bytes()};
+  }
+  /// Bytes read of the files whose name ends with `suffix`.
+  [[nodiscard]] std::uint64_t bytes_read(const std::string& suffix) const;
+};
+
+/// Drives observation `index` to its end. Each read is checked to stay inside its file and the row's memory.
+void drive(const Source& source, std::uint64_t index, Driven& out);
+
+}  // namespace penstock::testing

@@ -1,0 +1,208 @@
+#include "tests/native/layout/model.h"
+
+#include "core/error.h"
+#include "core/local_store.h"
+#include "layout/format.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <tuple>
+
+namespace penstock::testing {
+namespace {
+
+using layout::SpanKind;
+
+template <typename T>
+void append(std::vector<std::byte>& out, T value) {
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+std::vector<std::byte> text_bytes(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::vector<std::byte> compact_index(const ModelShard& shard, std::string& data) {
+  std::vector<std::byte> index;
+  std::uint64_t record = 0;
+  for (const ModelSpan& span : shard.spans) {
+    append(index, record);
+    append<std::uint64_t>(index, data.size());
+    record += span.records;
+    data += span.entry;
+  }
+  append(index, record);
+  append<std::uint64_t>(index, data.size());
+  return index;
+}
+
+std::vector<std::byte> offset_index(const ModelShard& shard, std::string& data) {
+  std::vector<std::byte> index;
+  for (const std::string& entry : shard.entries) {
+    append<std::uint64_t>(index, data.size());
+    data += entry;
+  }
+  append<std::uint64_t>(index, data.size());
+  return index;
+}
+
+std::vector<std::byte> directory_of(const std::vector<std::uint64_t>& owners, std::uint64_t spans) {
+  std::vector<std::byte> directory;
+  for (std::uint64_t record = 0; record < owners.size(); record += layout::kDirectoryStride)
+    append(directory, owners[record]);
+  append(directory, spans);
+  return directory;
+}
+
+File put(const std::string& path, const std::vector<std::byte>& bytes) {
+  write_file(path, bytes);
+  return {path, bytes.size()};
+}
+
+}  // namespace
+
+std::uint64_t ModelShard::records() const {
+  const auto add = [](std::uint64_t sum, const ModelSpan& span) { return sum + span.records; };
+  return ids.empty() ? std::accumulate(spans.begin(), spans.end(), std::uint64_t{0}, add) : ids.size();
+}
+
+Model::Model(SpanKind kind, std::vector<ModelShard> shards) : kind_(kind), shards_(std::move(shards)) {
+  auto dataset = std::make_shared<layout::Dataset>();
+  dataset->path = folder_.path();
+  dataset->kind = "penstock";
+  dataset->mode = kind == SpanKind::None ? "tokens" : kind == SpanKind::Opaque ? "opaque" : "stream";
+  dataset->spans = kind;
+  if (kind != SpanKind::Opaque) dataset->schema = Schema::parse(R"([["token","<u2"]])");
+  dataset->stored_record_bytes = kind == SpanKind::Opaque ? 0 : kind == SpanKind::Ids ? 6 : 2;
+  dataset->codec_json = kind == SpanKind::None ? "null" : R"({"name":"raw"})";
+  dataset->tokenizer_json = "null";
+  dataset->fingerprint = "00";
+  dataset->store = make_local_store();
+  for (const ModelShard& shard : shards_) owners_.push_back(find_owners(shard));
+  for (std::uint64_t i = 0; i < shards_.size(); ++i) write_shard(*dataset, i);
+  dataset->finish();
+  dataset_ = dataset;
+}
+
+void Model::write_shard(layout::Dataset& dataset, std::uint64_t number) const {
+  const ModelShard& from = shards_[number];
+  layout::Shard& to = dataset.shards.emplace_back();
+  to.name = "0000" + std::to_string(number);
+  const std::string folder = folder_.path(to.name) + "/";
+  if (kind_ != SpanKind::Opaque) to.records = from.records();
+  std::vector<std::byte> stream;
+  for (std::uint64_t i = 0; i < to.records; ++i) {
+    append(stream, static_cast<std::uint16_t>(number * 1000 + i));
+    if (kind_ == SpanKind::Ids) append(stream, from.ids[i]);
+  }
+  if (kind_ != SpanKind::Opaque) to.stream = put(folder + "stream.bin", stream);
+  if (kind_ == SpanKind::None) return;
+  std::string data;
+  const bool compact = kind_ == SpanKind::Compact;
+  to.index = put(folder + "metadata.index", compact ? compact_index(from, data) : offset_index(from, data));
+  to.spans = compact ? from.spans.size() : from.entries.size();
+  to.entries = to.spans;
+  to.data = put(folder + "metadata.bin", text_bytes(data));
+  if (compact) to.directory = put(folder + "metadata.directory", directory_of(owners_[number], to.spans));
+}
+
+std::vector<std::uint64_t> Model::find_owners(const ModelShard& shard) const {
+  if (kind_ == SpanKind::Ids) return {shard.ids.begin(), shard.ids.end()};
+  std::vector<std::uint64_t> result;
+  for (std::uint64_t i = 0; i < shard.spans.size(); ++i) result.insert(result.end(), shard.spans[i].records, i);
+  return result;
+}
+
+Model::Place Model::place(std::uint64_t i) const {
+  std::uint64_t shard = 0;
+  for (; i >= shards_[shard].records(); ++shard) i -= shards_[shard].records();
+  return {shard, i};
+}
+
+std::string Model::entry(const Place& place, std::uint64_t owner) const {
+  return kind_ == SpanKind::Ids ? shards_[place.shard].entries[owner] : shards_[place.shard].spans[owner].entry;
+}
+
+std::vector<std::byte> Model::record(std::uint64_t i) const {
+  const Place at = place(i);
+  std::vector<std::byte> result;
+  append(result, static_cast<std::uint16_t>(at.shard * 1000 + at.record));
+  if (kind_ == SpanKind::Ids) append(result, shards_[at.shard].ids[at.record]);
+  return result;
+}
+
+std::vector<Span> Model::spans(std::uint64_t begin, std::uint64_t end) const {
+  std::vector<Span> result;
+  if (kind_ == SpanKind::None) return result;
+  for (std::uint64_t i = begin; i < end; ++i) {
+    const Place at = place(i);
+    const std::vector<std::uint64_t>& owner = owners_[at.shard];
+    const std::uint64_t records = owner.size();
+    const bool first_of_span = at.record == 0 || owner[at.record] != owner[at.record - 1];
+    if (i == begin || first_of_span) {
+      std::uint64_t offset = 0;
+      while (offset < at.record && owner[at.record - offset - 1] == owner[at.record]) ++offset;
+      Span span;
+      span.start = i - begin;
+      span.begins = first_of_span;
+      span.offset = kind_ == SpanKind::Ids ? -1 : static_cast<std::int64_t>(offset);
+      span.shard = static_cast<std::uint32_t>(at.shard);
+      span.entry = owner[at.record];
+      result.push_back(span);
+    }
+    result.back().stop = i + 1 - begin;
+    result.back().ends = at.record + 1 == records || owner[at.record + 1] != owner[at.record];
+  }
+  return result;
+}
+
+void expect_row(const Model& model, const Source& source, const Driven& driven, std::uint64_t begin,
+                std::uint64_t end) {
+  ASSERT_EQ(driven.row.length, end - begin);
+  const std::span<const std::byte> records = driven.records(source);
+  const std::uint64_t size = source.stored_record_bytes();
+  for (std::uint64_t i = begin; i < end; ++i) {
+    ASSERT_EQ(std::memcmp(&records[(i - begin) * size], model.record(i).data(), size), 0) << "record " << i;
+  }
+  const std::vector<Span> wanted = model.spans(begin, end);
+  ASSERT_EQ(driven.row.spans.size(), wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const Span& a = driven.row.spans[i];
+    const Span& b = wanted[i];
+    ASSERT_EQ(std::tie(a.start, a.stop, a.begins, a.ends, a.offset, a.shard, a.entry),
+              std::tie(b.start, b.stop, b.begins, b.ends, b.offset, b.shard, b.entry))
+        << "span " << i << " of records " << begin << " to " << end;
+    const ModelShard& shard = model.shards()[b.shard];
+    const std::string entry = shard.ids.empty() ? shard.spans[b.entry].entry : shard.entries[b.entry];
+    ASSERT_NE(a.raw, nullptr);
+    ASSERT_EQ(std::string(reinterpret_cast<const char*>(a.raw), a.raw_bytes), entry) << "span " << i;
+  }
+}
+
+void expect_all_windows(const Model& model) {
+  const std::uint64_t records = model.records();
+  for (std::uint64_t lookahead = 0; lookahead <= 2; ++lookahead) {
+    for (std::uint64_t window = 1; window + lookahead <= records; ++window) {
+      SCOPED_TRACE(::testing::Message() << "window " << window << ", lookahead " << lookahead);
+      const auto source = layout::make_windows(model.dataset(), window, lookahead);
+      ASSERT_EQ(source->size(), (records - lookahead) / window);
+      for (std::uint64_t i = 0; i < source->size(); ++i) {
+        Driven driven;
+        drive(*source, i, driven);
+        expect_row(model, *source, driven, i * window, i * window + window + lookahead);
+        if (::testing::Test::HasFatalFailure()) return;
+        const std::uint64_t row_bytes = driven.row.length * source->stored_record_bytes();
+        const std::uint64_t extra = (source->shape().lead + source->shape().tail) * source->stored_record_bytes();
+        ASSERT_GE(driven.bytes_read("stream.bin"), row_bytes);
+        ASSERT_LE(driven.bytes_read("stream.bin"), row_bytes + extra) << "records that nobody uses were read";
+      }
+    }
+    ASSERT_THROW(layout::make_windows(model.dataset(), records + 1 - lookahead, lookahead), Error);
+  }
+}
+
+}  // namespace penstock::testing
