@@ -33,8 +33,8 @@ std::string parent_of(const std::string& path) {
 DatasetFolder::DatasetFolder(std::string path, Access access, bool overwrite)
     : path_(std::move(path)), access_(access), owner_(::getpid()) {
   if (path_.empty()) raise(ErrorKind::InvalidArgument, "the dataset's path is empty");
-  if (access_ != Access::Commit) make();
   try {
+    if (access_ != Access::Commit) make();
     folder_ = open_folder(AT_FDCWD, path_, path_);
     lock();
     check(overwrite);

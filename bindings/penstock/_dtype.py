@@ -49,6 +49,8 @@ def record_dtype(fields: Mapping[str, npt.DTypeLike] | npt.DTypeLike) -> DType:
         InvalidArgumentError: Fields without a name, of a reserved name, or of a type that cannot be stored.
     """
     if isinstance(fields, Mapping):
+        if "" in fields:  # NumPy would call it f0
+            raise InvalidArgumentError("a field without a name")
         dtype = np.dtype([(str(name), packed(each, f"field {name}")) for name, each in fields.items()])
     else:
         dtype = np.dtype(fields)

@@ -1,0 +1,254 @@
+"""Runs under the shim: writes datasets in forked children that are killed, fail or write short, and checks what is left.
+
+Prints one line of JSON. A problem is an AssertionError and exit code 1.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import penstock
+
+COUNT, KILL, FAIL, SHORT = range(4)
+SHARDS = 3
+RAISING = ("write", "fsync", "rename", "mkdir", "create")
+
+
+def documents(shard: int) -> list[tuple[list[int], dict[str, int]]]:
+    return [(list(range(shard, shard + 40 * i)), {"shard": shard, "document": i}) for i in range(4)]
+
+
+def write_whole(path: Path, overwrite: bool = False) -> None:
+    size = 4 * 40 + 4 * 80 + 4 * 120 + 1  # each of documents(k) is one shard
+    with penstock.Writer(path, {"token": "u4"}, "json", shard_size=size, overwrite=overwrite) as writer:
+        for shard in range(SHARDS):
+            for token, metadata in documents(shard):
+                writer.append(token=token, metadata=metadata)
+
+
+def write_shard(path: Path, shard: int) -> None:
+    with penstock.Writer(path, {"token": "u4"}, "json", shard=shard) as writer:
+        for token, metadata in documents(shard):
+            writer.append(token=token, metadata=metadata)
+
+
+def write_shards(path: Path) -> None:
+    """Goes on with whatever is there."""
+    done = [each.number for each in penstock.finished_shards(path)] if path.exists() else []
+    if (path / "dataset.json").exists():
+        return
+    for shard in range(SHARDS):
+        if shard not in done:
+            write_shard(path, shard)
+    penstock.commit(path, shards=SHARDS)
+
+
+def tree(path: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(path)): each.read_bytes() for each in sorted(path.rglob("*")) if each.is_file()}
+
+
+def forked(action: Callable[[], None]) -> int:
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+            os._exit(0)
+        except BaseException as error:
+            os.write(2, f"{type(error).__name__}: {error}\n".encode())
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def fds() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+class Driver:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.shim = ctypes.CDLL(None)
+        self.shim.shim_log.restype = ctypes.c_char_p
+        self.whole = self.reference("whole", write_whole)
+        self.shards = self.reference("shards", write_shards)
+
+    def reference(self, name: str, write: Callable[[Path], None]) -> dict[str, bytes]:
+        write(self.root / name)
+        assert penstock.verify(self.root / name).ok
+        return tree(self.root / name)
+
+    def armed(self, mode: int, k: int, error: int, action: Callable[[], None]) -> list[str]:
+        self.shim.shim_arm(mode, ctypes.c_long(k), error)
+        try:
+            action()
+        finally:
+            self.shim.shim_disarm()
+        return self.log()
+
+    def log(self) -> list[str]:
+        return self.shim.shim_log().decode().splitlines()
+
+    def calls(self, write: Callable[[Path], None]) -> list[str]:
+        path = self.root / "count"
+        log = self.armed(COUNT, -1, 0, lambda: write(path))
+        shutil.rmtree(path)
+        return log
+
+    def check_after_death(self, path: Path, reference: dict[str, bytes]) -> bool:
+        """Whether it is published; if so it must be whole."""
+        if (path / "dataset.json").exists():
+            report = penstock.verify(path)
+            assert report.ok, report.problems
+            published = {name: data for name, data in tree(path).items() if ".partial-" not in name}
+            assert published == reference
+            return True
+        for shard in penstock.finished_shards(path) if path.exists() else []:
+            folder = f"{shard.number:05d}/"
+            assert all(tree(path)[name] == data for name, data in reference.items() if name.startswith(folder))
+        try:
+            penstock.verify(path)
+        except penstock.NotFoundError as error:
+            text = str(error)
+            assert "unfinished dataset" in text or "not a dataset" in text or "folder" in text, text
+        else:
+            raise AssertionError("a dataset without a manifest was verified")
+        return False
+
+    def kill(self, write: Callable[[Path], None], go_on: Callable[[Path], None], reference: dict[str, bytes]) -> dict:
+        total, published = len(self.calls(write)), 0
+        for k in range(1, total + 1):
+            path = self.root / f"kill{k}"
+            code = forked(lambda path=path, k=k: self.armed(KILL, k, 0, lambda: write(path)))
+            assert code == 77, (k, code)
+            published += self.check_after_death(path, reference)
+            go_on(path)
+            assert tree(path) == reference, (k, sorted(tree(path)))
+            shutil.rmtree(path)
+        assert 0 < published < total
+        return {"calls": total, "published": published}
+
+    def fail(self, write: Callable[[Path], None]) -> dict:
+        log = self.calls(write)
+        raised = 0
+        for error in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS):
+            for k in range(1, len(log) + 1):
+                path = self.root / "fail"
+                before = fds()
+                try:
+                    self.armed(FAIL, k, error, lambda path=path: write(path))
+                except OSError as seen:
+                    raised += 1
+                    where = (k, log[k - 1], str(seen))
+                    assert isinstance(seen, penstock.IoError) and seen.errno == error, where
+                    assert os.strerror(error) in str(seen) and str(path.parent) in str(seen), where
+                    assert not path.exists() or not os.listdir(path), (where, os.listdir(path))
+                else:
+                    assert log[k - 1].split("\t")[0] not in RAISING, (k, log[k - 1])
+                    assert penstock.verify(path).ok
+                assert fds() == before, (k, log[k - 1])
+                shutil.rmtree(path, ignore_errors=True)
+        return {"calls": len(log), "raised": raised}
+
+    def order(self) -> dict:
+        """What is renamed was synced since it was last written; the rename is synced before the next one."""
+        dirty: set[str] = set()
+        renamed: str | None = None
+        renames = 0
+        for line in self.calls(write_whole):
+            call, first, *second = line.split("\t")
+            if call in ("write", "create", "mkdir"):
+                dirty.add(first)
+                dirty.add(str(Path(first).parent))
+            elif call == "fsync":
+                dirty.discard(first)
+                renamed = None if renamed == first else renamed
+            elif call == "rename":
+                assert renamed is None, f"{line}: the rename before it was not synced"
+                unsynced = [path for path in dirty if path == first or path.startswith(first + "/")]
+                assert not unsynced, f"{line}: not synced: {unsynced}"
+                renamed = str(Path(second[0]).parent)
+                renames += 1
+        assert renamed is None and renames == SHARDS + 1
+        return {"renames": renames}
+
+    def short(self) -> dict:
+        path = self.root / "short"
+        self.armed(SHORT, -1, 0, lambda: write_whole(path))
+        assert tree(path) == self.whole
+        return {"files": len(self.whole)}
+
+    def random(self, runs: int) -> dict:
+        """Three processes write a shard each, and all are killed at a random time."""
+        seeded, published = random.Random(7), 0
+        for run in range(runs):
+            path = self.root / f"random{run}"
+            children: list[int] = []
+            for shard in range(SHARDS):
+                child = os.fork()
+                if child == 0:
+                    try:
+                        write_shard(path, shard)
+                    finally:
+                        os._exit(0)
+                children.append(child)
+            time.sleep(seeded.uniform(0, 0.03))
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+            for child in children:
+                os.waitpid(child, 0)
+            published += self.check_after_death(path, self.shards)
+            write_shards(path)
+            assert tree(path) == self.shards
+            shutil.rmtree(path)
+        assert published == 0
+        return {"runs": runs}
+
+    def run(self, name: str) -> dict:
+        if name == "kill-whole":
+            return self.kill(write_whole, lambda path: write_whole(path, overwrite=True), self.whole)
+        if name == "kill-shards":
+            return self.kill(write_shards, write_shards, self.shards)
+        if name == "kill-overwrite":
+            return self.kill_overwrite()
+        return {"fail": lambda: self.fail(write_whole), "order": self.order, "short": self.short,
+                "random": lambda: self.random(30)}[name]()  # fmt: skip
+
+    def kill_overwrite(self) -> dict:
+        """Replacing a dataset: at every moment the old one, the new one, or none; never a mixture."""
+        old = self.root / "old"
+        with penstock.Writer(old, {"token": "u4"}, "json") as writer:
+            writer.append(token=[1, 2, 3], metadata={})
+        before = tree(old)
+
+        def replace(path: Path) -> None:
+            write_whole(path, overwrite=True)
+
+        counted = self.root / "counted"
+        shutil.copytree(old, counted)
+        total, seen = len(self.armed(COUNT, -1, 0, lambda: replace(counted))), set()
+        for k in range(1, total + 1):
+            path = self.root / f"over{k}"
+            shutil.copytree(old, path)
+            assert forked(lambda path=path, k=k: self.armed(KILL, k, 0, lambda: replace(path))) == 77
+            now = {name: data for name, data in tree(path).items() if ".partial-" not in name}
+            kind = "none" if "dataset.json" not in now else "old" if now == before else "new"
+            assert kind != "new" or now == self.whole
+            seen.add(kind)
+            replace(path)
+            assert tree(path) == self.whole
+            shutil.rmtree(path)
+        assert seen == {"old", "none", "new"}
+        return {"calls": total}
+
+
+if __name__ == "__main__":
+    print(json.dumps(Driver(Path(sys.argv[2])).run(sys.argv[1])))

@@ -1,0 +1,326 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import penstock
+from penstock import _dtype
+
+DOCUMENTS = [(list(range(5 * i)), {"number": i}) for i in range(1, 20)]
+
+
+def write(path: Path, documents: Any = DOCUMENTS, **options: Any) -> dict[str, bytes]:
+    with penstock.Writer(path, {"token": "u2"}, "json", **options) as writer:
+        for token, metadata in documents:
+            writer.append(token=token, metadata=metadata)
+    return tree(path)
+
+
+def tree(path: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(path)): each.read_bytes() for each in sorted(path.rglob("*")) if each.is_file()}
+
+
+def fingerprint(path: Path) -> str:
+    report = penstock.verify(path)
+    assert report.ok, report.problems
+    return report.fingerprint
+
+
+# ---- what is written
+
+
+def test_stream_is_bare_little_endian_records(tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    with penstock.Writer(path, {"a": "u2", "b": "u4"}) as writer:
+        writer.append(a=[1, 2], b=[3, 4])
+    assert (path / "00000/stream.bin").read_bytes() == bytes.fromhex("0100030000000200 04000000")
+    mapped = np.memmap(path / "00000/stream.bin", np.dtype([("a", "<u2"), ("b", "<u4")]), "r")
+    assert mapped["b"].tolist() == [3, 4]
+
+
+def test_append_batch_writes_the_same_bytes(tmp_path: Path) -> None:
+    one = write(tmp_path / "one", shard_size=400)
+    with penstock.Writer(tmp_path / "two", {"token": "u2"}, "json", shard_size=400) as writer:
+        token = np.concatenate([np.array(each, "u4") for each, _ in DOCUMENTS])
+        writer.append_batch([len(each) for each, _ in DOCUMENTS], token=token, metadata=[each for _, each in DOCUMENTS])
+    assert tree(tmp_path / "two") == one
+    assert "00002/stream.bin" in one
+
+
+def write_shard(path: Path, shard: int) -> None:
+    with penstock.Writer(path, {"token": "u2"}, "json", shard=shard, task={"shard": shard}) as writer:
+        for token, metadata in DOCUMENTS[shard::3]:
+            writer.append(token=token, metadata=metadata)
+
+
+def test_one_process_and_three_write_the_same_bytes(tmp_path: Path) -> None:
+    for shard in (2, 0, 1):
+        write_shard(tmp_path / "one", shard)
+    processes = [multiprocessing.Process(target=write_shard, args=(tmp_path / "three", k)) for k in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    for name in ("one", "three"):
+        assert [each.task for each in penstock.finished_shards(tmp_path / name)] == [{"shard": k} for k in range(3)]
+        penstock.commit(tmp_path / name, {"name": "t", "vocabulary_size": 100}, shards=3)
+    assert tree(tmp_path / "one") == tree(tmp_path / "three")
+    fingerprint(tmp_path / "one")
+
+
+def test_nothing_published_names_a_place_a_time_or_a_process(tmp_path: Path) -> None:
+    for name, data in write(tmp_path / "somewhere").items():
+        assert b"somewhere" not in data and str(os.getpid()).encode() not in data, name
+
+
+# ---- layouts
+
+
+def test_conversion_both_ways_keeps_content_and_fingerprint(tmp_path: Path) -> None:
+    write(tmp_path / "compact", shard_size=300)
+    said = fingerprint(tmp_path / "compact")
+    assert penstock.convert(tmp_path / "compact", tmp_path / "ids", "ids") == said == fingerprint(tmp_path / "ids")
+    assert penstock.convert(tmp_path / "ids", tmp_path / "again", "compact") == said
+    assert tree(tmp_path / "again") == tree(tmp_path / "compact")
+
+
+def test_ids_repeat_and_compact_repeats_their_bytes(tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "ids", {"token": "u1"}, "raw", layout="ids") as writer:
+        a, b, _unused = writer.entry(b"aa"), writer.entry(b"b"), writer.entry(b"never")
+        writer.append(token=[1, 2, 3, 4, 5], metadata_id=[a, a, b, a, a])
+        writer.append(token=[6], metadata_id=a)
+    penstock.convert(tmp_path / "ids", tmp_path / "compact", "compact")
+    files = tree(tmp_path / "compact")
+    assert files["00000/metadata.bin"] == b"aabaa"
+    index = np.frombuffer(files["00000/metadata.index"], "<u8").reshape(-1, 2)
+    assert index.tolist() == [[0, 0], [2, 2], [3, 3], [6, 5]]
+    assert fingerprint(tmp_path / "ids") == fingerprint(tmp_path / "compact")
+
+
+def test_ids_of_a_finished_shard_are_refused(tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "d", {"token": "u1"}, "raw", layout="ids", shard_size=4) as writer:
+        first = writer.entry(b"a")
+        writer.append(token=[1, 2, 3, 4], metadata_id=first)  # ends the shard
+        with pytest.raises(ValueError, match="metadata_id 0 .* of a finished shard"):
+            writer.append(token=[5], metadata_id=first)
+        with pytest.raises(ValueError, match="metadata_id 7"):
+            writer.append(token=[5], metadata_id=7)
+        second = writer.entry(b"b")
+        with pytest.raises(ValueError, match="2 values of metadata_id for 1 records"):
+            writer.append(token=[5], metadata_id=[second, second])
+        writer.append(token=[5], metadata_id=second)
+    fingerprint(tmp_path / "d")
+
+
+def test_converting_an_empty_span_to_ids_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "d", [([1], {}), ([], {}), ([2], {})])
+    with pytest.raises(ValueError, match="span 1 has no records"):
+        penstock.convert(tmp_path / "d", tmp_path / "ids", "ids")
+    assert not (tmp_path / "ids").exists()
+
+
+def test_combining_keeps_bytes_and_links(tmp_path: Path) -> None:
+    one, two = write(tmp_path / "one", shard_size=300), write(tmp_path / "two", DOCUMENTS[:3])
+    penstock.combine([tmp_path / "one", tmp_path / "two"], tmp_path / "both")
+    both = tree(tmp_path / "both")
+    shards = len(penstock.finished_shards(tmp_path / "one"))
+    assert both[f"{shards:05d}/stream.bin"] == two["00000/stream.bin"]
+    assert both["00001/metadata.index"] == one["00001/metadata.index"]
+    assert (tmp_path / "both/00000/stream.bin").stat().st_nlink == 2
+    shutil.rmtree(tmp_path / "one")
+    fingerprint(tmp_path / "both")
+
+
+def test_combining_refuses_what_differs(tmp_path: Path) -> None:
+    write(tmp_path / "one", tokenizer={"name": "a"})
+    write(tmp_path / "two", tokenizer={"name": "b"})
+    with penstock.Writer(tmp_path / "three", {"token": "u4"}) as writer:
+        writer.append(token=[1])
+    with pytest.raises(ValueError, match="tokenizer"):
+        penstock.combine([tmp_path / "one", tmp_path / "two"], tmp_path / "out")
+    with pytest.raises(ValueError, match="mode stream and tokens"):
+        penstock.combine([tmp_path / "one", tmp_path / "three"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# ---- refused, and nothing lost
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"token": [0] * 17 + [128256]}, r"token 128,256 at record 17 of this append does not fit u2 \(max 65,535\)"),
+        ({"token": [-1]}, r"token -1 .* \(min 0\)"),
+        ({"token": [2**70]}, "does not fit u2"),
+        ({"token": [1.5]}, "float64, expected u2"),
+        ({"token": [[1, 2]]}, "shape"),
+        ({"token": ["a"]}, "expected u2"),
+        ({"tokens": [1]}, "missing: token; unknown: tokens"),
+        ({"token": [1], "metadata": {1, 2}}, 'document 1 cannot be encoded by the codec "json"'),
+        ({"token": [1], "metadata": float("nan")}, "cannot be encoded"),
+        ({"token": [1], "metadata_id": 0, "metadata": penstock}, "give one of them"),
+    ],
+)
+def test_bad_append_is_refused_and_loses_nothing(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
+    good = write(tmp_path / "good", [([1], 1), ([2], 2)])
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}, "json") as writer:
+        writer.append(token=[1], metadata=1)
+        with pytest.raises(ValueError, match=message):
+            writer.append(**{"metadata": None, **arguments})
+        with pytest.raises(ValueError, match="no metadata"):
+            writer.append(token=[1])
+        writer.append(token=[2], metadata=2)
+    assert tree(tmp_path / "d") == good
+
+
+def test_fields_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    for fields in ({"token": "O"}, {"token": "U4"}, {"token": "M8[s]"}, {"token": "g"}, {"": "u4"}, {}, "u4"):
+        with pytest.raises((ValueError, TypeError)):
+            penstock.Writer(tmp_path / "d", fields)  # type: ignore[arg-type]
+    for name in ("indices", "labels", "metadata_id", "a.b"):
+        with pytest.raises(ValueError, match="called|contains"):
+            penstock.Writer(tmp_path / "d", {name: "u4"})
+    assert not (tmp_path / "d").exists()
+
+
+def test_overwriting_needs_a_word(tmp_path: Path) -> None:
+    write(tmp_path / "d")
+    before = tree(tmp_path / "d")
+    with pytest.raises(ValueError, match="published dataset.*overwrite=True"):
+        write(tmp_path / "d")
+    assert tree(tmp_path / "d") == before
+    assert write(tmp_path / "d", DOCUMENTS[:1], overwrite=True) == write(tmp_path / "other", DOCUMENTS[:1])
+
+
+def test_second_writer_is_refused(tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}) as writer:
+        for options in ({}, {"overwrite": True}, {"shard": 0}):
+            with pytest.raises(ValueError, match="another writer is at work"):
+                penstock.Writer(tmp_path / "d", {"token": "u2"}, **options)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="another writer is at work"):
+            penstock.commit(tmp_path / "d")
+        writer.append(token=[1])
+    fingerprint(tmp_path / "d")
+
+
+def test_exception_publishes_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), penstock.Writer(tmp_path / "d", {"token": "u2"}, shard_size=2) as writer:
+        writer.append(token=[1, 2, 3])
+        raise RuntimeError
+    assert not (tmp_path / "d").exists()
+    with pytest.raises(ValueError, match="closed"):
+        writer.append(token=[1])
+
+
+def test_unfinished_folder_says_what_it_holds(tmp_path: Path) -> None:
+    write_shard(tmp_path / "d", 0)
+    write_shard(tmp_path / "d", 2)
+    (tmp_path / "d/.partial-00001-1-0").mkdir()
+    with pytest.raises(penstock.NotFoundError, match="2 finished shards, 1 unfinished.*--resume"):
+        penstock.verify(tmp_path / "d")
+    with pytest.raises(ValueError, match="2 finished shards.*overwrite=True"):
+        write(tmp_path / "d")
+    with pytest.raises(ValueError, match="shard 00002 is finished already"):
+        write_shard(tmp_path / "d", 2)
+    with pytest.raises(ValueError, match="shard 00001 is missing"):
+        penstock.commit(tmp_path / "d")
+    with pytest.raises(penstock.NotFoundError, match="not a dataset"):
+        penstock.verify(tmp_path)
+
+
+def test_commit_refuses_shards_that_differ_or_are_too_few(tmp_path: Path) -> None:
+    write_shard(tmp_path / "d", 0)
+    with pytest.raises(ValueError, match="1 finished shards, expected 2"):
+        penstock.commit(tmp_path / "d", shards=2)
+    with penstock.Writer(tmp_path / "d", {"token": "u4"}, "json", shard=1) as writer:
+        writer.append(token=[1], metadata={})
+    with pytest.raises(ValueError, match="00000 and 00001 differ: fields"):
+        penstock.commit(tmp_path / "d")
+    (tmp_path / "d/00000/stream.bin").write_bytes(b"")
+    with pytest.raises(penstock.CorruptionError, match="stream.bin: 0 bytes"):
+        penstock.commit(tmp_path / "d")
+
+
+def test_fork_of_a_writer_refuses_and_removes_nothing(tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}) as writer:
+        writer.append(token=[1])
+        child = os.fork()
+        if child == 0:
+            try:
+                writer.append(token=[2])
+            except ValueError:
+                writer.abort()
+                os._exit(5)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+    assert fingerprint(tmp_path / "d")
+    assert (tmp_path / "d/00000/stream.bin").read_bytes() == b"\x01\x00"
+
+
+# ---- verify finds what was done to a file
+
+
+@pytest.mark.parametrize("layout", ["compact", "ids"])
+def test_verify_finds_every_flipped_byte(tmp_path: Path, layout: str) -> None:
+    write(tmp_path / "d", layout=layout)
+    for name, data in tree(tmp_path / "d").items():
+        for at in {0, len(data) // 2, len(data) - 1}:
+            (tmp_path / "d" / name).write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+            report = penstock.verify(tmp_path / "d")
+            assert not report.ok and any(name.removesuffix(".crc") in each for each in report.problems), (name, at)
+        (tmp_path / "d" / name).write_bytes(data[:-1])
+        assert not penstock.verify(tmp_path / "d").ok, name
+        (tmp_path / "d" / name).write_bytes(data)
+    fingerprint(tmp_path / "d")
+
+
+def test_verify_does_not_stop_at_the_first_problem_and_tells_progress(tmp_path: Path) -> None:
+    write(tmp_path / "d", shard_size=300)
+    for shard in ("00000", "00001"):
+        (tmp_path / "d" / shard / "stream.bin").unlink()
+    told: list[tuple[int, int]] = []
+    report = penstock.verify(tmp_path / "d", lambda done, total: told.append((done, total)))
+    assert len(report.problems) == 2 and told
+    with pytest.raises(KeyboardInterrupt):
+        penstock.verify(tmp_path / "d", interrupt)
+
+
+def interrupt(done: int, total: int) -> None:
+    raise KeyboardInterrupt
+
+
+# ---- any dtype
+
+scalars = st.sampled_from(["b1", "u1", "i2", ">u4", "i8", "u8", "f2", "f4", "f8", "c8", "S5", "V3"])
+shapes = st.sampled_from([(), (2,), (2, 3)])
+
+
+def structured(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    fields = st.lists(st.tuples(inner, shapes), min_size=1, max_size=3)
+    return fields.map(lambda each: [(f"f{i}", kind, shape) for i, (kind, shape) in enumerate(each)])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(fields=structured(st.one_of(scalars, structured(scalars))), count=st.integers(0, 9), seed=st.integers(0, 99))
+def test_any_dtype_round_trips(tmp_path: Path, fields: list[Any], count: int, seed: int) -> None:
+    dtype = np.dtype(fields, align=True)
+    packed = _dtype.packed(dtype)
+    assert _dtype.from_descr(_dtype.descr(packed)) == packed
+    raw = np.random.default_rng(seed).integers(0, 2, count * packed.itemsize).astype(np.uint8)
+    values = raw.view(packed) if count else np.empty(0, packed)
+    path = tmp_path / "d"
+    shutil.rmtree(path, ignore_errors=True)
+    with penstock.Writer(path, dtype) as writer:
+        writer.append(records=values.astype(dtype))
+        writer.append(**{name: values[name] for name in values.dtype.names or ()})
+    assert (path / "00000/stream.bin").read_bytes() == values.tobytes() * 2
+    fingerprint(path)
