@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from settings import Settings
+from settings import ROWS_PER_STEP, Settings
 
 # Where the arithmetic is the same (4 processes, 1 x 3 rows) losses are equal bit for bit. On 2 or 3 processes the same
 # gradients are summed in another order; in float64 each sum may differ by 1e-16 of itself, and Adam divides small
@@ -26,12 +26,12 @@ class Run:
     rows: dict[int, Row] = field(default_factory=dict)  # by position
     evaluation: list[float] = field(default_factory=list)
 
-    def step_losses(self, rows_per_step: int) -> dict[int, float]:
+    def step_losses(self) -> dict[int, float]:
         """Step -> mean loss of its rows, summed in the order of positions; whole steps only."""
         steps: dict[int, list[float]] = {}
         for position in sorted(self.rows):
-            steps.setdefault(position // rows_per_step + 1, []).append(self.rows[position].loss)
-        return {step: sum(losses) / rows_per_step for step, losses in steps.items() if len(losses) == rows_per_step}
+            steps.setdefault(position // ROWS_PER_STEP + 1, []).append(self.rows[position].loss)
+        return {step: sum(losses) / ROWS_PER_STEP for step, losses in steps.items() if len(losses) == ROWS_PER_STEP}
 
 
 def read_run(folder: Path) -> Run:
@@ -83,7 +83,7 @@ def compare_and_show(s: Settings, console: Console) -> bool:
     runs = {name: read_run(s.folder / "runs" / name) for name in names}
     reference = runs["reference"]
     table = Table("run", "steps", "tokens", "token ids", "losses", "greatest difference", "verdict")
-    good = sorted(reference.rows) == list(range(s.steps * s.rows_per_step))
+    good = sorted(reference.rows) == list(range(s.steps * ROWS_PER_STEP))
     for name in names[1:]:
         result = compare(runs[name], reference)
         exact = name in ("killed", "resumed-on-4")  # as many processes and as many parts a step as the reference
@@ -94,7 +94,7 @@ def compare_and_show(s: Settings, console: Console) -> bool:
         good &= fine
         table.add_row(
             name,
-            f"{result.first // s.rows_per_step + 1} to {-(-result.stop // s.rows_per_step)}",
+            f"{result.first // ROWS_PER_STEP + 1} to {-(-result.stop // ROWS_PER_STEP)}",
             f"{result.tokens:,}",
             "all equal" if result.wrong_rows == 0 else f"[red]{result.wrong_rows:,} rows differ",
             f"{result.equal_losses:,} of {len(runs[name].rows):,} equal bit for bit",
@@ -126,7 +126,7 @@ def plot(s: Settings, runs: dict[str, Run], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    losses = {name: run.step_losses(s.rows_per_step) for name, run in runs.items()}
+    losses = {name: run.step_losses() for name, run in runs.items()}
     figure, (top, bottom) = pyplot.subplots(
         2, 1, figsize=(9, 5.6), sharex=True, height_ratios=[3, 1], layout="constrained", dpi=110
     )
@@ -158,6 +158,6 @@ def plot(s: Settings, runs: dict[str, Run], path: Path) -> None:
     bottom.set_ylim(5e-18, 1e-3)
     bottom.axhline(TOLERANCE, color="0.5", ls="--", lw=0.8)
     bottom.set_ylabel("difference\n(dashed: allowed)")
-    bottom.set_xlabel(f"optimizer step ({s.rows_per_step} rows each, on any number of processes)")
+    bottom.set_xlabel(f"optimizer step ({ROWS_PER_STEP} rows each, on any number of processes)")
     figure.savefig(path)
     pyplot.close(figure)

@@ -20,7 +20,7 @@ import penstock
 import report
 from rich.console import Console
 from rich.table import Table
-from settings import Settings, settings
+from settings import SHARES, Settings, settings
 
 HERE = Path(__file__).resolve().parent
 console = Console(width=None if sys.stdout.isatty() else 120)
@@ -64,7 +64,7 @@ def show_batch(s: Settings) -> None:
 def launch(s: Settings, run: str, processes: int, until: int, resume_from: Path | None) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     command += [str(HERE / "train.py"), "--settings", str(s.folder / "settings.json")]
-    command += ["--run", run, "--until", str(until)]
+    command += ["--name", run, "--until", str(until)]
     if resume_from:
         command += ["--resume-from", str(resume_from)]
     environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
@@ -73,9 +73,8 @@ def launch(s: Settings, run: str, processes: int, until: int, resume_from: Path 
 
 
 def train(s: Settings, run: str, processes: int, until: int, resume_from: Path | None = None) -> None:
-    accumulation = s.rows_per_step // (processes * s.rows_per_batch)
     begin = f" from {resume_from.name}" if resume_from else ""
-    with stage(f"{run}: {processes} processes x {accumulation} x {s.rows_per_batch} rows{begin} to step {until}"):
+    with stage(f"{run}: {SHARES[processes]}{begin} to step {until}"):
         if launch(s, run, processes, until, resume_from).wait() != 0:
             console.print((s.folder / f"{run}.log").read_text()[-4000:], markup=False)
             raise SystemExit(f"{run} failed")
@@ -83,7 +82,7 @@ def train(s: Settings, run: str, processes: int, until: int, resume_from: Path |
 
 def train_and_kill(s: Settings, run: str, processes: int) -> None:
     """Starts as if to train to the end; once process 2 has logged step `kill_at`, kills it as a dying machine would."""
-    with stage(f"{run}: {processes} processes, one killed after step {s.kill_at}"):
+    with stage(f"{run}: {SHARES[processes]}, one killed after step {s.kill_at}"):
         job = launch(s, run, processes, s.steps, None)
         victim = s.folder / "runs" / run / "rank-2.jsonl"
         while job.poll() is None:

@@ -5,6 +5,25 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 
+ROWS_PER_STEP = 12  # of one optimizer step, over all processes: the same on any number of them
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How the rows of one step are shared out: processes x accumulation x rows of one batch."""
+
+    processes: int
+    accumulation: int
+    batch_size: int
+
+    def __str__(self) -> str:
+        return f"{self.processes} processes x {self.accumulation} x {self.batch_size} rows"
+
+
+SHARES = {n: Shares(n, a, b) for n, a, b in [(4, 1, 3), (2, 2, 3), (3, 2, 2)]}
+assert all(s.processes * s.accumulation * s.batch_size == ROWS_PER_STEP for s in SHARES.values())
+
+
 @dataclass(frozen=True)
 class Settings:
     out: str
@@ -13,8 +32,6 @@ class Settings:
     window: int
     width: int
     layers: int
-    rows_per_step: int  # rows of one optimizer step, over all processes: the same on any number of them
-    rows_per_batch: int  # rows of one forward pass of one process
     steps: int
     save_every: int
     kill_at: int  # SIGKILL once this step is done; its last checkpoint is older
@@ -49,5 +66,5 @@ class Settings:
 def settings(out: Path, quick: bool) -> Settings:
     """The demo as the README shows it, or one of seconds for a test."""
     if quick:
-        return Settings(str(out), 2_000_000, 1024, 64, 32, 2, 12, 3, steps=24, save_every=4, kill_at=10, switch_at=16)
-    return Settings(str(out), 1 << 40, 4096, 128, 128, 4, 12, 3, steps=100, save_every=10, kill_at=35, switch_at=70)
+        return Settings(str(out), 2_000_000, 1024, 64, 32, 2, steps=24, save_every=4, kill_at=10, switch_at=16)
+    return Settings(str(out), 1 << 40, 4096, 128, 128, 4, steps=100, save_every=10, kill_at=35, switch_at=70)

@@ -15,10 +15,9 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from model import GPT
-from settings import Settings
+from settings import ROWS_PER_STEP, SHARES, Settings
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.checkpoint.stateful import Stateful
-from torch.nn.parallel import DistributedDataParallel
 
 
 class Training(Stateful):
@@ -64,6 +63,16 @@ def learning_rate(step: int, steps: int) -> float:
     return 2e-3 * warm * (0.55 + 0.45 * math.cos(math.pi * step / steps))
 
 
+def average_gradients(model: torch.nn.Module) -> None:
+    """Means over all processes. As one flat tensor: see "No DistributedDataParallel" in docs/decisions.md."""
+    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    dist.all_reduce(flat)
+    flat /= dist.get_world_size()
+    for gradient, mean in zip(gradients, flat.split([gradient.numel() for gradient in gradients]), strict=True):
+        gradient.copy_(mean.view_as(gradient))
+
+
 def evaluate(model: torch.nn.Module, settings: Settings) -> list[float]:
     """The loss over the held-out documents, twice by the same loader: an evaluation starts over at every `for`."""
     view = penstock.open(settings.valid_data).windows(settings.window, lookahead=1)
@@ -82,27 +91,27 @@ def evaluate(model: torch.nn.Module, settings: Settings) -> list[float]:
 def train(settings: Settings, log: Log, checkpoints: Path, resume_from: str | None, until: int) -> None:
     torch.manual_seed(0)
     # float64, so that sums in another order differ in the 13th digit and anything wrong stands out.
-    model = DistributedDataParallel(GPT(settings.vocabulary, settings.window, settings.width, settings.layers).double())
+    model = GPT(settings.vocabulary, settings.window, settings.width, settings.layers).double()
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95))
-    accumulation = settings.rows_per_step // (dist.get_world_size() * settings.rows_per_batch)
+    shares = SHARES[dist.get_world_size()]
 
     view = penstock.open(settings.train_data).windows(settings.window, lookahead=1)
-    loader = penstock.Loader(view, batch_size=settings.rows_per_batch, seed=1, rank="env")
+    loader = penstock.Loader(view, batch_size=shares.batch_size, seed=1, rank="env")
     state = {"training": Training(model, optimizer), "loader": loader}
     if resume_from:
         dcp.load(state, checkpoint_id=resume_from)
-    done = loader.state_dict()["position"] // settings.rows_per_step
+    done = loader.state_dict()["position"] // ROWS_PER_STEP
 
     batches = iter(loader)
     for step in range(done + 1, until + 1):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, settings.steps)
-        for part in range(accumulation):
+        for _ in range(shares.accumulation):
             batch = next(batches)
-            model.require_backward_grad_sync = part == accumulation - 1
             losses = model(batch.inputs, batch.labels)
-            (losses.mean() / accumulation).backward()
+            (losses.mean() / shares.accumulation).backward()
             log.batch(step, batch, losses.detach())
+        average_gradients(model)
         optimizer.step()
         optimizer.zero_grad()
         if step % settings.save_every == 0:
@@ -115,14 +124,14 @@ def train(settings: Settings, log: Log, checkpoints: Path, resume_from: str | No
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--settings", required=True)
-    parser.add_argument("--run", required=True, help="name of this run: where its log and checkpoints go")
+    parser.add_argument("--name", required=True, help="name of this run: where its log and checkpoints go")
     parser.add_argument("--resume-from", help="a checkpoint's folder")
     parser.add_argument("--until", type=int, required=True, help="the last step to take")
     arguments = parser.parse_args()
     torch.use_deterministic_algorithms(True)
     dist.init_process_group("gloo")
     settings = Settings.load(arguments.settings)
-    folder = settings.folder / "runs" / arguments.run
+    folder = settings.folder / "runs" / arguments.name
     train(settings, Log(folder), folder / "checkpoints", arguments.resume_from, arguments.until)
     dist.destroy_process_group()
 
