@@ -378,5 +378,5 @@ def test_results_of_processes_come_in_order_and_so_does_the_first_error(tokenize
             found.extend(pool.next_results())
     pool.close()
     for result, batch in zip(found, batches, strict=False):
-        assert np.array_equal(result.encoded.ids, process_batch(tokenizer, columns, batch).encoded.ids)
+        assert np.array_equal(result.encoded.ids, process_batch(tokenizer, work, batch).encoded.ids)
     assert 8 < len(found) <= 17

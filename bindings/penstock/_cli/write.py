@@ -79,7 +79,7 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     from penstock._text.tokenizing import DocumentTokenizer
 
     _check(given)
-    work = Work(_tokenizer_options(given), _columns(given))
+    work = Work(_tokenizer_options(given), _columns(given), given["codec"])
     tokenizer = DocumentTokenizer(work.tokenizer)
     reader = DocumentReader(expand_inputs(inputs, given["format"]), work.columns)
     if given["dry_run"]:
@@ -177,23 +177,28 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
 
 
 def _report(out: str, summary: Any, dataset_bytes: int, as_json: bool) -> None:
+    from penstock._text.errors import counted
+
     if as_json:
         emit_json({"path": out, "bytes": dataset_bytes, **summary.as_json()})
         return
-    kept = f", {summary.kept_tasks:,} kept from before" if summary.kept_tasks else ""
-    rate = f"{summary.text_bytes / max(summary.seconds, 1e-9) / 1e6:,.1f} MB/s of text"
-    tokens = f"{summary.tokens / max(summary.seconds, 1e-9):,.0f} tokens/s"
-    emit_table(
-        [
-            ("dataset", out),
-            ("documents", f"{summary.documents:,}"),
-            ("tokens", f"{summary.tokens:,}"),
-            ("shards", f"{summary.tasks:,}{kept}"),
-            ("on disk", human_bytes(dataset_bytes)),
-            ("took", f"{human_seconds(summary.seconds)}: {rate}, {tokens}, {summary.workers:,} workers"),
-            ("tokenizer", f"{summary.tokenizer_share:.0%} of the workers' time"),
-        ]
-    )
+    rows = [
+        ("dataset", out),
+        ("documents", f"{summary.documents:,}"),
+        ("tokens", f"{summary.tokens:,}"),
+        (
+            "shards",
+            f"{summary.tasks:,}" + (f", {summary.kept_tasks:,} of an earlier run" if summary.kept_tasks else ""),
+        ),
+        ("on disk", human_bytes(dataset_bytes)),
+    ]
+    if summary.new_tokens:
+        rate = f"{summary.text_bytes / summary.seconds / 1e6:,.1f} MB/s of text"
+        tokens = f"{summary.new_tokens / summary.seconds:,.0f} tokens/s"
+        workers = counted(summary.workers, "worker")
+        rows.append(("took", f"{human_seconds(summary.seconds)}: {rate}, {tokens}, {workers}"))
+        rows.append(("tokenizer", f"{summary.tokenizer_share:.0%} of the workers' time"))
+    emit_table(rows)
 
 
 def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:

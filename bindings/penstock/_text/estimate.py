@@ -13,6 +13,7 @@ from .tokenizing import DocumentTokenizer
 _SHOWN = 3
 _SAMPLE_SECONDS = 2.0
 _SAMPLE_BYTES = 16 << 20
+_INDEX_BYTES = 16  # what the compact layout spends on finding a document
 
 
 def estimate(reader: DocumentReader, work: Work, tokenizer: DocumentTokenizer, workers: int) -> dict[str, Any]:
@@ -30,18 +31,18 @@ def estimate(reader: DocumentReader, work: Work, tokenizer: DocumentTokenizer, w
     whole = True
     begin = time.perf_counter()
     for batch in cut(reader.documents(), 1 << 62):
-        result = process_batch(tokenizer, work.columns, batch.documents)
+        result = process_batch(tokenizer, work, batch.documents)
         at = 0
         for index, length in enumerate(result.encoded.lengths[: _SHOWN - len(shown)].tolist()):
             ids = result.encoded.ids[at : at + length].tolist()
-            known = result.metadata[index] if result.metadata is not None else None
+            known = _decode(result.entries[index], work.codec) if result.entries is not None else None
             place = batch.documents[index].place()
             shown.append({"place": place, "ids": ids, "text": tokenizer.decode(ids), "metadata": known})
             at += length
         documents += len(batch.documents)
         text_bytes += batch.size_bytes
         tokens += len(result.encoded.ids)
-        metadata_bytes += sum(len(str(known)) + 16 for known in result.metadata or ())
+        metadata_bytes += sum(len(entry) + _INDEX_BYTES for entry in result.entries or ())
         seconds += result.seconds
         whole = batch.completed is not None
         if time.perf_counter() - begin > _SAMPLE_SECONDS or text_bytes >= _SAMPLE_BYTES:
@@ -59,3 +60,10 @@ def estimate(reader: DocumentReader, work: Work, tokenizer: DocumentTokenizer, w
         "seconds": round(seconds * scale / workers, 1),
     }
     return {"documents": shown, "sample": sample, "estimated": estimated}
+
+
+def _decode(entry: bytes, codec: str) -> Any:
+    from penstock import codecs
+
+    value = codecs.get(codec).decode(memoryview(entry))
+    return value.decode() if isinstance(value, bytes) else value

@@ -17,17 +17,17 @@ from .tasks import Batch, cut
 
 @dataclass
 class Summary:
-    """What was done. Kept tasks count in `tasks` and `kept_tasks`, and in nothing else."""
+    """What the dataset holds and what this run did. Shards kept from an earlier run count in the first four alone."""
 
     documents: int = 0
     tokens: int = 0
-    text_bytes: int = 0
     tasks: int = 0
     kept_tasks: int = 0
+    new_tokens: int = 0
+    text_bytes: int = 0
     workers: int = 0
     seconds: float = 0.0
     tokenizing_seconds: float = 0.0
-    working_seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
         """All figures, rates and the tokenizer's share of the processes' time with them."""
@@ -35,13 +35,14 @@ class Summary:
         return {
             "documents": self.documents,
             "tokens": self.tokens,
-            "text_bytes": self.text_bytes,
             "shards": self.tasks,
             "kept_shards": self.kept_tasks,
+            "new_tokens": self.new_tokens,
+            "text_bytes": self.text_bytes,
             "workers": self.workers,
             "seconds": round(self.seconds, 3),
             "megabytes_per_second": round(self.text_bytes / seconds / 1e6, 3),
-            "tokens_per_second": round(self.tokens / seconds),
+            "tokens_per_second": round(self.new_tokens / seconds),
             "tokenizer_share": round(self.tokenizer_share, 3),
         }
 
@@ -114,6 +115,8 @@ class TextWriter:
                 if self.sink.keep(task.number, task.description(self.options)):
                     self._summary.tasks += 1
                     self._summary.kept_tasks += 1
+                    self._summary.documents += task.documents
+                    self._summary.tokens += self.sink.kept_tokens(task.number)
                     self.observe(self.reader.consumed_bytes(), self.reader.total_bytes)
                     continue
                 if not self.reader.rereadable:
@@ -131,9 +134,9 @@ class TextWriter:
             summary = self._summary
             summary.documents += len(batch.documents)
             summary.tokens += len(result.encoded.ids)
+            summary.new_tokens += len(result.encoded.ids)
             summary.text_bytes += batch.size_bytes
             summary.tokenizing_seconds += result.tokenizing_seconds
-            summary.working_seconds += result.seconds
             if batch.completed is not None:
                 self.sink.finish(batch.completed.description(self.options))
                 summary.tasks += 1

@@ -29,34 +29,51 @@ class Work(NamedTuple):
 
     tokenizer: TokenizerOptions
     columns: Columns
+    codec: str = "json"
 
 
 class Result(NamedTuple):
-    """A batch's tokens and metadata, and the seconds that its tokenizer and the whole of it took."""
+    """A batch's tokens and entries of metadata, and the seconds that its tokenizer and the whole of it took."""
 
     encoded: Encoded
-    metadata: list[dict[str, Any]] | None
+    entries: list[bytes] | None
     tokenizing_seconds: float
     seconds: float
 
 
-def process_batch(tokenizer: DocumentTokenizer, columns: Columns, documents: list[RawDocument]) -> Result:
-    """Parses and tokenizes one batch.
+def process_batch(tokenizer: DocumentTokenizer, work: Work, documents: list[RawDocument]) -> Result:
+    """Parses and tokenizes one batch, and encodes its metadata.
 
     Raises:
         InputError: A document that cannot be used.
     """
     begin = time.perf_counter()
-    if columns.ids is not None:
-        arrays, metadata = extract_ids(documents, columns)
+    if work.columns.ids is not None:
+        arrays, metadata = extract_ids(documents, work.columns)
         middle = time.perf_counter()
         encoded = tokenizer.encode_ids(arrays, documents)
     else:
-        texts, metadata = extract_texts(documents, columns)
+        texts, metadata = extract_texts(documents, work.columns)
         middle = time.perf_counter()
         encoded = tokenizer.encode_texts(texts, documents)
-    end = time.perf_counter()
-    return Result(encoded, metadata, end - middle, end - begin)
+    tokenized = time.perf_counter()
+    entries = None if metadata is None else _encode_metadata(metadata, documents, work.codec)
+    return Result(encoded, entries, tokenized - middle, time.perf_counter() - begin)
+
+
+def _encode_metadata(metadata: list[dict[str, Any]], documents: list[RawDocument], codec: str) -> list[bytes]:
+    from penstock import codecs
+
+    encode = codecs.get(codec).encode
+    entries: list[bytes] = []
+    for known, document in zip(metadata, documents, strict=True):
+        try:
+            value = next(iter(known.values())) if codec == "raw" else known
+            entries.append(encode(value.encode() if isinstance(value, str) else value))
+        except (TypeError, ValueError, OverflowError) as error:
+            what = f"{document.place()}: its metadata cannot be stored as {codec}: {error}"
+            raise InputError(f"{what}: choose other columns with --metadata") from None
+    return entries
 
 
 class WorkerPool:
@@ -191,7 +208,7 @@ def _run_worker(pipe: Connection, work: Work) -> None:
         sequence, documents = item
         result: Result | BaseException
         try:
-            result = process_batch(tokenizer, work.columns, documents)
+            result = process_batch(tokenizer, work, documents)
         except InputError as error:
             result = error
         except Exception as error:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import InputError, UsageError, counted
+from .errors import UsageError, counted
 
 if TYPE_CHECKING:
+    from penstock._writer import ShardInfo
+
     from .pool import Result
 
 
@@ -48,16 +49,17 @@ class ShardSink:
         self._tokenizer = tokenizer
         self._published = (Path(path) / "dataset.json").exists()
         self._overwrite = overwrite
-        self._finished: dict[int, Any] = {}
+        self._finished: dict[int, ShardInfo] = {}
+        self._stale: set[int] = set()
         self._writer: penstock.Writer | None = None
         self._number = -1
         self._executor = ThreadPoolExecutor(1, "penstock-sync")
         self._syncing: Future[None] | None = None
         if self._published and not (resume or overwrite):
             raise UsageError(f"{path} holds a dataset already: replace it with --overwrite, or choose another --out")
-        if Path(path).is_dir():
-            self._finished = {shard.number: shard.task for shard in penstock.finished_shards(path)}
-        if self._finished and not (resume or overwrite):
+        if not overwrite and Path(path).is_dir():
+            self._finished = {shard.number: shard for shard in penstock.finished_shards(path)}
+        if self._finished and not resume:
             raise UsageError(
                 f"{path} holds {counted(len(self._finished), 'finished shard')} of a run that did not end:"
                 " go on with --resume, or start anew with --overwrite"
@@ -65,15 +67,21 @@ class ShardSink:
 
     def may_keep(self, number: int, options: dict[str, Any]) -> bool:
         """Whether shard `number` is there and was made with the same options; of what input, `keep` will say."""
-        task = None if self._overwrite else self._finished.get(number)
-        return isinstance(task, dict) and task.get("options") == options
+        shard = self._finished.get(number)
+        if shard is None or number in self._stale or not isinstance(shard.task, dict):
+            return False
+        return bool(shard.task.get("options") == options)
 
     def keep(self, number: int, task: dict[str, Any]) -> bool:
-        """Whether shard `number` was made of this very task; if so it stays."""
-        if self._finished[number] != task:
-            self._remove(number)
-            return False
-        return True
+        """Whether shard `number` was made of this very task; else it is replaced when it is begun."""
+        if self._finished[number].task == task:
+            return True
+        self._stale.add(number)
+        return False
+
+    def kept_tokens(self, number: int) -> int:
+        """Tokens of a shard that is kept."""
+        return self._finished[number].records
 
     def append(self, number: int, result: Result) -> None:
         """Adds a batch of task `number`; tasks come in order.
@@ -84,8 +92,7 @@ class ShardSink:
         if self._writer is None:
             self._writer = self._begin(number)
         lengths, ids = result.encoded
-        metadata = {} if result.metadata is None else {"metadata": self._entries(result.metadata)}
-        self._writer.append_batch(lengths, token=ids, **metadata)
+        self._writer.append_batch(lengths, token=ids, encoded=result.entries)
 
     def finish(self, task: dict[str, Any]) -> None:
         """Ends the shard; it is synced while the next one begins."""
@@ -100,10 +107,13 @@ class ShardSink:
         import penstock
 
         self._wait()
-        for number in [number for number in self._finished if number >= shards]:
-            self._remove(number)
+        too_many = [number for number in self._finished if number >= shards]
         if not self._published:
-            penstock.commit(self._path, tokenizer=self._tokenizer)
+            if too_many:
+                self._remove(too_many)
+            penstock.commit(self._path, self._tokenizer, shards=shards)
+        elif too_many:
+            self._refuse_to_change()
 
     def close(self) -> None:
         """Gives up what is not finished. Finished shards stay. May be called twice."""
@@ -120,28 +130,20 @@ class ShardSink:
         import penstock
 
         if self._overwrite:
-            self._clear()
-        elif number in self._finished:
-            self._remove(number)
+            # A writer of the whole dataset removes what is there, its manifest first; this one writes nothing.
+            penstock.Writer(self._path, **self._options, overwrite=True).abort()
+            self._overwrite = self._published = False
         elif self._published:
             self._refuse_to_change()
+        elif number in self._finished:
+            self._remove([number])
         return penstock.Writer(self._path, **self._options, shard=number)
 
-    def _clear(self) -> None:
-        self._overwrite = False
-        if self._published:
-            (Path(self._path) / "dataset.json").unlink()  # first: what it does not name does not exist
-            self._published = False
-        for number in list(self._finished):
-            self._remove(number)
+    def _remove(self, numbers: list[int]) -> None:
+        from penstock._writer import remove_shards
 
-    def _remove(self, number: int) -> None:
-        if self._published:
-            self._refuse_to_change()
-        shard = Path(self._path) / f"{number:05d}"
-        # Renamed first: a folder that is half removed must not look like a finished shard.
-        shutil.rmtree(shard.rename(shard.with_name(f".partial-removed-{shard.name}")))
-        del self._finished[number]
+        self._wait()  # else the shard before this one still holds the folder's lock
+        remove_shards(self._path, numbers)
 
     def _refuse_to_change(self) -> None:
         raise UsageError(
@@ -153,13 +155,3 @@ class ShardSink:
         if self._syncing is not None:
             self._syncing.result()
             self._syncing = None
-
-    def _entries(self, metadata: list[dict[str, Any]]) -> list[Any]:
-        if self._options["metadata"] != "raw":
-            return metadata
-        (name,) = metadata[0] if metadata else ("",)
-        values = [each[name] for each in metadata]
-        wrong = next((value for value in values if not isinstance(value, str)), None)
-        if len(values) and (wrong is not None or None in values):
-            raise InputError(f'--codec raw stores text: column "{name}" holds {wrong!r:.60}: use --codec json')
-        return [value.encode() for value in values]
