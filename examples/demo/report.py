@@ -10,8 +10,8 @@ from settings import ROWS_PER_STEP, Settings
 
 # Where the arithmetic is the same (4 processes, 1 x 3 rows) losses are equal bit for bit. On 2 or 3 processes the same
 # gradients are summed in another order; in float64 each sum may differ by 1e-16 of itself, and Adam divides small
-# gradients by small roots, so it grows from step to step. One wrong row would show at 1e-3.
-TOLERANCE = 1e-7
+# gradients by small roots, so it grows from step to step. One wrong row shows at 1e-2.
+TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)

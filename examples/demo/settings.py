@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-
 ROWS_PER_STEP = 12  # of one optimizer step, over all processes: the same on any number of them
 
 
