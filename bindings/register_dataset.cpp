@@ -1,5 +1,112 @@
+// Datasets and their views (sources): opened without the GIL, looked at from Python.
 #include "bindings/register.h"
+#include "core/source.h"
+#include "layout/dataset.h"
+
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace py = pybind11;
 
 namespace penstock::bindings {
-void register_dataset(pybind11::module_&) {}
+namespace {
+
+using layout::Dataset;
+using layout::DatasetPtr;
+using layout::Shard;
+using layout::SpanKind;
+using Unlocked = py::call_guard<py::gil_scoped_release>;
+// pybind11 holds no shared_ptr to const; nothing that is bound here changes a dataset or a source.
+using Opened = std::shared_ptr<Dataset>;
+using View = std::shared_ptr<Source>;
+
+Opened opened(const DatasetPtr& dataset) {
+  return std::const_pointer_cast<Dataset>(dataset);
+}
+View viewed(const std::shared_ptr<const Source>& source) {
+  return std::const_pointer_cast<Source>(source);
+}
+
+py::object layout_name(const Dataset& dataset) {
+  switch (dataset.spans) {
+    case SpanKind::Compact: return py::str("compact");
+    case SpanKind::Ids: return py::str("ids");
+    default: return py::none();
+  }
+}
+
+// (name, records, spans, entries, bytes of records and metadata)
+py::tuple shard_tuple(const Shard& shard) {
+  return py::make_tuple(shard.name, shard.records, shard.spans, shard.entries,
+                        shard.stream.bytes + shard.index.bytes + shard.directory.bytes + shard.data.bytes);
+}
+
+Opened concatenate(const std::vector<Opened>& parts) {
+  return opened(layout::concatenate({parts.begin(), parts.end()}));
+}
+
+void register_opened(py::module_& module) {
+  py::class_<Dataset, Opened>(module, "Dataset", "An opened dataset; see penstock.Dataset.")
+      .def_readonly("path", &Dataset::path)
+      .def_readonly("kind", &Dataset::kind)
+      .def_readonly("mode", &Dataset::mode)
+      .def_property_readonly("layout", &layout_name)
+      .def_property_readonly("schema_json", [](const Dataset& dataset) { return dataset.schema.json(); })
+      .def_readonly("codec_json", &Dataset::codec_json)
+      .def_readonly("tokenizer_json", &Dataset::tokenizer_json)
+      .def_readonly("fingerprint", &Dataset::fingerprint)
+      .def_property_readonly("records", &Dataset::record_count)
+      .def_property_readonly("spans", &Dataset::span_count)
+      .def("shards", [](const Dataset& dataset) {
+        py::list shards;
+        for (const Shard& shard : dataset.shards) shards.append(shard_tuple(shard));
+        return shards;
+      });
+  module.def(
+      "open_dataset", [](const std::string& path) { return opened(layout::open_dataset(path)); }, Unlocked(),
+      py::arg("path"), "Opens a folder that penstock wrote.");
+  module.def(
+      "open_raw",
+      [](const std::vector<std::string>& paths, const std::string& descr) {
+        return opened(layout::open_raw(paths, descr));
+      },
+      Unlocked(), py::arg("paths"), py::arg("descr_json"), "Opens token files end to end.");
+  module.def(
+      "open_megatron", [](const std::vector<std::string>& prefixes) { return opened(layout::open_megatron(prefixes)); },
+      Unlocked(), py::arg("prefixes"), "Opens Megatron's pairs of .bin and .idx end to end.");
+  module.def("concatenate", &concatenate, Unlocked(), py::arg("datasets"), "Several datasets as one.");
+}
+
+void register_source(py::module_& module) {
+  py::class_<Source, View>(module, "Source", "A view of a dataset: what one index selects.")
+      .def_property_readonly("size", &Source::size)
+      .def_property_readonly("fingerprint", &Source::fingerprint)
+      .def_property_readonly("identity", &Source::identity)
+      .def_property_readonly("shard_count", &Source::shard_count)
+      .def_property_readonly("record_count", &Source::record_count)
+      .def_property_readonly("stored_record_bytes", &Source::stored_record_bytes)
+      .def_property_readonly("ragged", [](const Source& source) { return source.shape().ragged; })
+      .def_property_readonly("row_length", [](const Source& source) { return source.shape().length; });
+  module.def(
+      "make_windows",
+      [](const Opened& dataset, std::uint64_t window, std::uint64_t lookahead) {
+        return viewed(layout::make_windows(dataset, window, lookahead));
+      },
+      py::arg("dataset"), py::arg("window"), py::arg("lookahead"), "The view of windows.");
+  module.def(
+      "make_documents", [](const Opened& dataset) { return viewed(layout::make_documents(dataset)); },
+      py::arg("dataset"), "The view of documents.");
+}
+
+}  // namespace
+
+void register_dataset(py::module_& module) {
+  register_opened(module);
+  register_source(module);
+}
+
 }  // namespace penstock::bindings

@@ -1,0 +1,401 @@
+"""Datasets, opened in place, and views of them: sequences of windows or documents."""
+
+from __future__ import annotations
+
+import glob
+import json
+import operator
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _dtype, _native, codecs
+from penstock._batch import Batch, read_view
+from penstock._native import InvalidArgumentError, NotFoundError
+from penstock._spans import Span
+
+PathLike = str | os.PathLike[str]
+
+_FORMATS = ("penstock", "megatron", "raw")
+_GLOB = frozenset("*?[")
+
+
+class Shard(NamedTuple):
+    """One shard, or one file of a foreign dataset."""
+
+    name: str
+    records: int
+    spans: int
+    entries: int
+    size_bytes: int
+
+
+class Dataset:
+    """An opened dataset. No file stays open; opening one of penstock's reads its manifest and nothing else.
+
+    Attributes:
+        path: where it is, as it was given.
+        kind: "penstock", "raw", "numpy", "llm.c" or "megatron".
+        mode: "stream" (records with metadata), "tokens" (records alone) or "opaque" (metadata alone).
+        layout: how spans are stored: "compact", "ids" or None.
+        fingerprint: 32 hexadecimal digits that tell this content from others.
+    """
+
+    def __init__(self, native: _native.Dataset, reopen: tuple[Callable[..., Dataset], tuple[Any, ...]]) -> None:
+        """Wraps a native dataset; `reopen` is how another process gets it."""
+        self._native = native
+        self._reopen = reopen
+        self.path: str = native.path
+        self.kind: str = native.kind
+        self.mode: str = native.mode
+        self.layout: str | None = native.layout
+        self.fingerprint: str = native.fingerprint
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """The records' structured dtype; None for opaque documents."""
+        text = self._native.schema_json
+        return _dtype.from_descr(json.loads(text)) if text else None
+
+    @property
+    def codec(self) -> str | None:
+        """Name of the metadata's codec; None without metadata."""
+        codec = json.loads(self._native.codec_json)
+        return None if codec is None else cast(str, codec["name"])
+
+    @property
+    def tokenizer(self) -> dict[str, Any] | None:
+        """What the writer noted of the tokenizer: name, vocabulary_size, end_of_document, hash."""
+        return cast("dict[str, Any] | None", json.loads(self._native.tokenizer_json))
+
+    @property
+    def records(self) -> int:
+        """Records of the stream."""
+        return self._native.records
+
+    @property
+    def spans(self) -> int:
+        """Spans (documents) of all shards."""
+        return self._native.spans
+
+    @property
+    def shards(self) -> list[Shard]:
+        """The shards, in the order of the stream."""
+        return [Shard(*each) for each in self._native.shards()]
+
+    def windows(self, window: int, lookahead: int = 0) -> View:
+        """The view of windows of `window` records that follow one another.
+
+        Args:
+            window: records of an observation.
+            lookahead: records that are read after each window: 1 for inputs and labels.
+
+        Returns:
+            A sequence of (records - lookahead) // window observations of window + lookahead records.
+
+        Raises:
+            InvalidArgumentError: no records, a window of 0 or longer than the stream.
+        """
+        return View(self, "windows", _positive("window", window), _positive("lookahead", lookahead, 0))
+
+    def documents(self) -> View:
+        """The view whose observation i is document i: its records, of any length, and its metadata.
+
+        Raises:
+            InvalidArgumentError: a token stream, or the ids layout (see `penstock.convert`).
+        """
+        return View(self, "documents", 0, 0)
+
+    def __len__(self) -> int:
+        """Records of the stream; entries of opaque documents."""
+        return self.records or self.spans
+
+    def __reduce__(self) -> Any:
+        """Pickles as the way to open it again; the content is compared then."""
+        return _reopen, (*self._reopen, self.fingerprint)
+
+    def __repr__(self) -> str:
+        """Path, kind and size."""
+        what = f"{self.records:,} records" if self.mode != "opaque" else f"{self.spans:,} entries"
+        return f"Dataset({self.path!r}, {self.kind}, {self.mode}, {what}, {len(self._native.shards())} shards)"
+
+
+class Observation(Mapping[str, Any]):
+    """One window or document: a mapping from field names to NumPy arrays, with `records` and `spans`."""
+
+    def __init__(self, batch: Batch) -> None:
+        """The only row of `batch`."""
+        self._batch = batch
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """The field `name`: [records, trailing axes…]."""
+        return self._row(self._batch[name])
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of fields."""
+        return iter(self._batch)
+
+    def __len__(self) -> int:
+        """How many fields there are."""
+        return len(self._batch)
+
+    @property
+    def records(self) -> npt.NDArray[Any]:
+        """The records, structured: [records]."""
+        return self._row(self._batch.records)
+
+    @property
+    def inputs(self) -> npt.NDArray[Any]:
+        """As `Batch.inputs`, of this row."""
+        return cast("npt.NDArray[Any]", self._batch.inputs[0])
+
+    @property
+    def labels(self) -> npt.NDArray[Any]:
+        """As `Batch.labels`, of this row."""
+        return cast("npt.NDArray[Any]", self._batch.labels[0])
+
+    @property
+    def spans(self) -> Sequence[Span]:
+        """Its metadata entries."""
+        return self._batch.spans
+
+    @property
+    def metadata(self) -> Any:
+        """The decoded entry of a document: that of its only span.
+
+        Raises:
+            InvalidArgumentError: it has no span, or several.
+        """
+        if len(self.spans) != 1:
+            raise InvalidArgumentError(f"{len(self.spans)} spans have metadata here: look at .spans")
+        return self.spans[0].metadata
+
+    def _row(self, array: Any) -> npt.NDArray[Any]:
+        # Documents are flat, so a batch of one is the document itself.
+        return cast("npt.NDArray[Any]", array if self._batch._layout.ragged else array[0])
+
+    def __repr__(self) -> str:
+        """Fields with their lengths, and spans."""
+        fields = ", ".join(f"{name} {list(self[name].shape)}" for name in self)
+        return f"Observation({fields}; {len(self.spans)} spans)"
+
+
+class View(Sequence[Observation]):
+    """A sequence of observations: windows or documents of a dataset. What a loader loads.
+
+    Attributes:
+        dataset: what it is a view of.
+        kind: "windows" or "documents".
+        window: records of a window; 0 of documents.
+        lookahead: records read after each window.
+    """
+
+    def __init__(self, dataset: Dataset, kind: str, window: int, lookahead: int) -> None:
+        """Made by `Dataset.windows` and `Dataset.documents`."""
+        self.dataset = dataset
+        self.kind = kind
+        self.window = window
+        self.lookahead = lookahead
+        native = dataset._native
+        self._source = (
+            _native.make_windows(native, window, lookahead) if kind == "windows" else _native.make_documents(native)
+        )
+
+    @property
+    def dtype(self) -> np.dtype[Any] | None:
+        """The records' structured dtype; None for opaque documents."""
+        return self.dataset.dtype
+
+    @property
+    def _decode(self) -> Callable[[memoryview], Any] | None:
+        codec = codecs.from_json(self.dataset._native.codec_json)
+        return None if codec is None else codec.decode
+
+    def __len__(self) -> int:
+        """How many observations there are."""
+        return self._source.size
+
+    @overload
+    def __getitem__(self, index: int) -> Observation: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Observation]: ...
+    def __getitem__(self, index: int | slice) -> Observation | Sequence[Observation]:
+        """One observation, or a list of them; as NumPy arrays.
+
+        Raises:
+            IndexError: there is none of this number.
+        """
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        at = operator.index(index)
+        if not -len(self) <= at < len(self):
+            raise IndexError(f"observation {at:,} of a view of {len(self):,}")
+        return Observation(read_view(self._source, [at % len(self)], self))
+
+    def read(self, indices: npt.ArrayLike) -> Batch:
+        """Observations in bulk, in one call without the GIL.
+
+        Args:
+            indices: integers [n] below `len(self)`.
+
+        Returns:
+            A batch of n rows, as NumPy arrays.
+
+        Raises:
+            InvalidArgumentError: an index beyond the view, or indices that are no integers.
+        """
+        array = np.asarray(indices)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise InvalidArgumentError(f"indices of shape {list(array.shape)} and type {array.dtype}: integers [n] wanted")
+        if array.size and array.min() < 0:
+            raise InvalidArgumentError(f"observation {array.min()}: indices begin at 0")
+        return read_view(self._source, array, self)
+
+    def __reduce__(self) -> Any:
+        """Pickles as its dataset and what it is."""
+        return View, (self.dataset, self.kind, self.window, self.lookahead)
+
+    def __repr__(self) -> str:
+        """What it is a view of."""
+        how = f"{self.window}, lookahead={self.lookahead}" if self.kind == "windows" else ""
+        return f"{self.dataset!r}.{self.kind}({how})"
+
+
+def open(
+    path: PathLike, *more: PathLike, dtype: npt.DTypeLike | None = None, format: str | None = None
+) -> Dataset:
+    """Opens a dataset, or token files of other formats in place; several are opened as one, in the order given.
+
+    Args:
+        path: a folder that penstock wrote; a Megatron prefix (or its .bin or .idx); token files, or a glob of them.
+        *more: further ones of the same kind.
+        dtype: what bare token files hold: "u2", or a structured dtype. Files that say it themselves need none.
+        format: "penstock", "megatron" or "raw", where it is not to be found out.
+
+    Returns:
+        The dataset.
+
+    Raises:
+        NotFoundError: no such file; a folder without manifest (says how to go on).
+        CorruptionError: a manifest or header that cannot be, a truncated file.
+        InvalidArgumentError: a type is needed and not given; kinds that differ.
+
+    Example:
+        >>> import numpy as np, os, penstock, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> np.arange(10, dtype=np.uint16).tofile(os.path.join(folder, "a.bin"))
+        >>> penstock.open(os.path.join(folder, "*.bin"), dtype="u2").windows(5)[1]["token"].tolist()
+        [5, 6, 7, 8, 9]
+    """
+    if format is not None and format not in _FORMATS:
+        raise InvalidArgumentError(f"format={format!r}: must be one of {', '.join(map(repr, _FORMATS))}")
+    paths = [expanded for each in (path, *more) for expanded in _expand(os.fspath(each))]
+    kinds = {format or _kind_of(each) for each in paths}
+    if len(kinds) > 1:
+        raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
+    kind = kinds.pop()
+    if dtype is not None and kind != "raw":
+        raise InvalidArgumentError(f"dtype={dtype!r}: {kind} datasets say their type themselves")
+    reopen = (_open_kind, (kind, tuple(str(Path(each).absolute()) for each in paths), _descr(dtype)))
+    return Dataset(_open_native(kind, paths, _descr(dtype)), reopen)
+
+
+def concatenate(datasets: Sequence[Dataset]) -> Dataset:
+    """Several opened datasets as one, shards in order; those of penstock get the fingerprint that `combine` gives.
+
+    Raises:
+        InvalidArgumentError: none, or they differ in mode, fields, codec or layout.
+    """
+    parts = list(datasets)
+    return Dataset(_native.concatenate([each._native for each in parts]), (concatenate, (parts,)))
+
+
+def _reopen(function: Callable[..., Dataset], arguments: tuple[Any, ...], fingerprint: str) -> Dataset:
+    dataset = function(*arguments)
+    if dataset.fingerprint != fingerprint:
+        raise InvalidArgumentError(
+            f"{dataset.path}: its content has changed since it was pickled: fingerprint {fingerprint} then, "
+            f"{dataset.fingerprint} now"
+        )
+    return dataset
+
+
+def _open_kind(kind: str, paths: Sequence[str], descr: str) -> Dataset:
+    return Dataset(_open_native(kind, paths, descr), (_open_kind, (kind, tuple(paths), descr)))
+
+
+def _open_native(kind: str, paths: Sequence[str], descr: str) -> _native.Dataset:
+    if kind == "megatron":
+        return _native.open_megatron(list(dict.fromkeys(_megatron_prefix(each) for each in paths)))
+    if kind == "raw":
+        return _native.open_raw(list(paths), descr)
+    parts = [_native.open_dataset(each) for each in paths]
+    return parts[0] if len(parts) == 1 else _native.concatenate(parts)
+
+
+def _expand(path: str) -> list[str]:
+    scheme, separator, _ = path.partition("://")
+    if separator:
+        raise InvalidArgumentError(f"{path}: {scheme} is not read yet; penstock reads files of this machine")
+    if not _GLOB & set(path) or os.path.lexists(path):
+        return [path]
+    found = sorted(glob.glob(path, recursive=True))
+    if not found:
+        raise NotFoundError(2, f"{path}: no file matches", path)
+    return found
+
+
+def _kind_of(path: str) -> str:
+    if Path(path).is_dir():
+        _refuse_token_folder(path)
+        return "penstock"
+    stem, extension = os.path.splitext(path)
+    if extension in (".bin", ".idx") and Path(stem + ".idx").exists():
+        return "megatron"
+    if Path(path + ".idx").exists() and Path(path + ".bin").exists():
+        return "megatron"
+    return "raw" if Path(path).exists() or extension else "penstock"
+
+
+def _refuse_token_folder(path: str) -> None:
+    """A folder of token files is a usual mistake: the files are what is opened."""
+    folder = Path(path)
+    if (folder / "dataset.json").exists():
+        return
+    for extension in ("bin", "npy"):
+        if any(folder.glob(f"*.{extension}")):
+            raise InvalidArgumentError(
+                f'{path}: no dataset of penstock, but a folder of .{extension} files: open "{path}/*.{extension}" '
+                "(with dtype= if the files do not say it)"
+            )
+
+
+def _megatron_prefix(path: str) -> str:
+    stem, extension = os.path.splitext(path)
+    return stem if extension in (".bin", ".idx") else path
+
+
+def _descr(dtype: npt.DTypeLike | None) -> str:
+    if dtype is None:
+        return ""
+    try:
+        given = np.dtype(dtype)
+    except TypeError as error:
+        raise InvalidArgumentError(f"dtype={dtype!r}: {error}") from None
+    if given.names is None:
+        given = np.dtype([("token", given)])
+    return json.dumps(_dtype.descr(_dtype.packed(given)))
+
+
+def _positive(name: str, value: Any, least: int = 1) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidArgumentError(f"{name}={value!r}: must be an integer") from None
+    if number < least:
+        raise InvalidArgumentError(f"{name}={number}: must be at least {least}")
+    return number
