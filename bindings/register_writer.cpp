@@ -1,5 +1,5 @@
-// The writer for Python: packed records and encoded entries come in as bytes-like objects; dtypes, range checks and codecs
-// are the business of penstock._writer.
+// The writer for Python: packed records and encoded entries come in as bytes-like objects; dtypes, range checks and
+// codecs are the business of penstock._writer.
 #include "bindings/register.h"
 #include "core/schema.h"
 #include "layout/format.h"

@@ -1,6 +1,7 @@
 // CRC32C (Castagnoli): the check value of the 4 KiB blocks of every file of a shard, and of the manifest.
 //
-// Thread rule: pure functions; any thread. Uses SSE4.2 where the processor has it, a table elsewhere; both give the same.
+// Thread rule: pure functions; any thread. Uses SSE4.2 where the processor has it, a table elsewhere; both give the
+// same.
 #pragma once
 
 #include <cstddef>

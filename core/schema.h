@@ -16,12 +16,12 @@ namespace penstock {
 
 /// One scalar field of a record, possibly repeated by sub-arrays around it.
 struct Leaf {
-  std::string name;             // "token", "a.b"
-  char kind = 'u';              // NumPy's kind: b i u f c S V
-  std::uint32_t item_bytes = 0;  // of one scalar
-  std::uint64_t offset_bytes = 0;  // in the record
-  std::vector<std::uint64_t> dims;           // trailing axes; empty for a scalar
-  std::vector<std::uint64_t> stride_bytes;   // of each of dims
+  std::string name;                         // "token", "a.b"
+  char kind = 'u';                          // NumPy's kind: b i u f c S V
+  std::uint32_t item_bytes = 0;             // of one scalar
+  std::uint64_t offset_bytes = 0;           // in the record
+  std::vector<std::uint64_t> dims;          // trailing axes; empty for a scalar
+  std::vector<std::uint64_t> stride_bytes;  // of each of dims
 
   [[nodiscard]] bool is_integer() const noexcept { return kind == 'i' || kind == 'u'; }
   /// Scalars in one record: the product of dims, 1 for a scalar.

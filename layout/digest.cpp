@@ -26,7 +26,9 @@ struct Digest::State {
   XXH3_state_t xxh;
 };
 
-Digest::Digest() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh); }
+Digest::Digest() : state_(std::make_unique<State>()) {
+  XXH3_128bits_reset(&state_->xxh);
+}
 Digest::~Digest() = default;
 Digest::Digest(Digest&&) noexcept = default;
 Digest& Digest::operator=(Digest&&) noexcept = default;
@@ -35,11 +37,17 @@ void Digest::update(std::span<const std::byte> bytes) {
   if (!bytes.empty()) XXH3_128bits_update(&state_->xxh, bytes.data(), bytes.size());
 }
 
-void Digest::update(std::string_view text) { update(std::as_bytes(std::span(text))); }
+void Digest::update(std::string_view text) {
+  update(std::as_bytes(std::span(text)));
+}
 
-void Digest::update_u64(std::uint64_t value) { update(std::as_bytes(std::span(&value, 1))); }
+void Digest::update_u64(std::uint64_t value) {
+  update(std::as_bytes(std::span(&value, 1)));
+}
 
-DigestBytes Digest::bytes() const { return canonical(XXH3_128bits_digest(&state_->xxh)); }
+DigestBytes Digest::bytes() const {
+  return canonical(XXH3_128bits_digest(&state_->xxh));
+}
 
 std::string Digest::hex() const {
   std::string text;
@@ -47,7 +55,9 @@ std::string Digest::hex() const {
   return text;
 }
 
-DigestBytes digest_of(std::span<const std::byte> bytes) { return canonical(XXH3_128bits(bytes.data(), bytes.size())); }
+DigestBytes digest_of(std::span<const std::byte> bytes) {
+  return canonical(XXH3_128bits(bytes.data(), bytes.size()));
+}
 
 void SpanDigest::add(std::uint64_t records, std::uint64_t entry_bytes, const DigestBytes& entry) {
   std::array<std::byte, 32> packed;

@@ -52,8 +52,8 @@ class SpanDigest {
   Digest digest_;
 };
 
-/// The fingerprint of a dataset of ours: XXH3-128 over a text that docs/format.md gives, of mode, fields, codec and, shard
-/// by shard in order, record count and digests. Layout, names, tokenizer and versions are not in it.
+/// The fingerprint of a dataset of ours: XXH3-128 over a text that docs/format.md gives, of mode, fields, codec and,
+/// shard by shard in order, record count and digests. Layout, names, tokenizer and versions are not in it.
 class Fingerprint {
  public:
   Fingerprint(std::string_view mode, std::string_view fields_json, std::string_view codec_json);

@@ -73,9 +73,9 @@ void put_counts(ordered_json& out, const Format& format, const ShardInfo& shard)
 
 // A single relative component: what a manifest may name inside its folder.
 void check_name(const std::string& name, const std::string& what) {
-  const bool fine = !name.empty() && name.size() <= 255 && name[0] != '.' &&
-                    name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
-                        std::string::npos;
+  const bool fine =
+      !name.empty() && name.size() <= 255 && name[0] != '.' &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == std::string::npos;
   if (!fine) corrupt(what, "shard name {}, expected a folder inside the dataset", json(name).dump());
 }
 
@@ -119,7 +119,13 @@ void check_counts(const Format& format, const ShardInfo& shard, const std::strin
 void check_files(const json& files, const Format& format, ShardInfo& shard, const std::string& what) {
   if (!files.is_object()) corrupt(what, "\"files\" is no object");
   if (format.has_metadata()) shard.data_bytes = get_u64(files, kDataName, what);
-  const auto expected = shard_files(format, shard);
+  const auto expected = [&] {
+    try {
+      return shard_files(format, shard);
+    } catch (const Error& error) {
+      corrupt(what, "{}", error.what());
+    }
+  }();
   for (const auto& [name, bytes] : expected) {
     const std::uint64_t said = get_u64(files, name.c_str(), what);
     if (said != bytes) {
@@ -155,6 +161,7 @@ void parse_shards(const json& list, const std::string& what, Manifest& manifest)
   if (!list.is_array() || list.empty()) corrupt(what, "\"shards\" is no list of shards");
   std::set<std::string> names;
   std::uint64_t total = 0;
+  const std::string total_name = what + ": bytes of all files";
   manifest.shards.reserve(list.size());
   for (const json& object : list) {
     if (!object.is_object()) corrupt(what, "a shard that is no object");
@@ -165,15 +172,19 @@ void parse_shards(const json& list, const std::string& what, Manifest& manifest)
     ShardInfo& shard = manifest.shards.back();
     shard.name = name;
     for (const auto& file : shard_files(manifest.format, shard)) {
-      total = checked_add(total, file.second, "bytes of all files");
+      total = checked_add(total, file.second, total_name.c_str());
     }
   }
 }
 
 }  // namespace
 
-bool Format::has_records() const { return mode != kModeOpaque; }
-bool Format::has_metadata() const { return mode != kModeTokens; }
+bool Format::has_records() const {
+  return mode != kModeOpaque;
+}
+bool Format::has_metadata() const {
+  return mode != kModeTokens;
+}
 
 std::uint64_t Format::stored_record_bytes() const {
   return has_records() ? schema.record_bytes() + (is_ids() ? kIdBytes : 0) : 0;
@@ -287,6 +298,8 @@ std::string check_tokenizer(std::string_view text) {
   return tokenizer.dump();
 }
 
-std::string check_task(std::string_view text) { return parse_argument(text, "task", kMaxTaskBytes).dump(); }
+std::string check_task(std::string_view text) {
+  return parse_argument(text, "task", kMaxTaskBytes).dump();
+}
 
 }  // namespace penstock::layout

@@ -16,10 +16,10 @@ namespace penstock::layout {
 
 /// What all shards of a dataset share.
 struct Format {
-  std::string mode;                  // kModeStream, kModeTokens, kModeOpaque
-  std::string layout;                // "compact", "ids"; "" where the mode has no spans of records
-  Schema schema;                     // the user's fields; empty for opaque
-  std::string codec_json = "null";   // {"name":"json"}; "null" for tokens
+  std::string mode;                 // kModeStream, kModeTokens, kModeOpaque
+  std::string layout;               // "compact", "ids"; "" where the mode has no spans of records
+  Schema schema;                    // the user's fields; empty for opaque
+  std::string codec_json = "null";  // {"name":"json"}; "null" for tokens
 
   [[nodiscard]] bool has_records() const;
   [[nodiscard]] bool has_metadata() const;
@@ -29,15 +29,15 @@ struct Format {
   [[nodiscard]] std::uint64_t stored_record_bytes() const;
 };
 
-/// Makes the codec's text canonical. Throws InvalidArgument if the parts do not go together (mode, layout, fields, codec;
-/// a field called metadata_id).
+/// Makes the codec's text canonical. Throws InvalidArgument if the parts do not go together (mode, layout, fields,
+/// codec; a field called metadata_id).
 void check_format(Format& format);
 
 /// In words what differs between two formats, or "" if nothing that matters for their records and entries does.
 std::string format_difference(const Format& a, const Format& b);
 
 struct ShardInfo {
-  std::string name;                        // its folder; "" in shard.json, which does not say
+  std::string name;  // its folder; "" in shard.json, which does not say
   std::uint64_t records = 0;
   std::uint64_t spans = 0;
   std::uint64_t entries = 0;
@@ -71,8 +71,8 @@ Manifest parse_manifest(std::string_view text, const std::string& what);
 std::string write_shard_manifest(const Format& format, const ShardInfo& shard);
 std::pair<Format, ShardInfo> parse_shard_manifest(std::string_view text, const std::string& what);
 
-/// Throws InvalidArgument unless `json` is null or an object of strings, numbers and nulls of at most 64 KiB; returns its
-/// canonical text.
+/// Throws InvalidArgument unless `json` is null or an object of strings, numbers and nulls of at most 64 KiB; returns
+/// its canonical text.
 std::string check_tokenizer(std::string_view json);
 
 /// Throws InvalidArgument unless `json` is JSON of at most 1 MiB; returns its canonical text.

@@ -4,7 +4,9 @@
 
 namespace penstock::layout {
 
-std::string shard_name(std::uint64_t number) { return fmt::format("{:05}", number); }
+std::string shard_name(std::uint64_t number) {
+  return fmt::format("{:05}", number);
+}
 
 std::int64_t shard_number(std::string_view name) noexcept {
   constexpr std::size_t kMaxDigits = 12;

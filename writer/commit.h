@@ -19,7 +19,8 @@ struct FinishedShard {
   std::string task_json;    // what its writer said that it was made from
 };
 
-/// The finished shards of the folder, published or not, by number. Throws NotFound (no folder), Corruption (shard.json).
+/// The finished shards of the folder, published or not, by number. Throws NotFound (no folder), Corruption
+/// (shard.json).
 std::vector<FinishedShard> finished_shards(const std::string& path);
 
 /// Gathers the finished shards 00000, 00001, … under one dataset.json and returns the fingerprint. Throws
@@ -30,9 +31,9 @@ std::string commit(const std::string& path, const std::string& tokenizer_json, s
 /// Removes finished shards of an unpublished dataset. Throws InvalidArgument, NotFound, IoError.
 void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers);
 
-/// One dataset at `out` of the shards of `inputs`, in order, without re-encoding: files are hard-linked, else reflinked,
-/// else copied. Returns the fingerprint, which is that of opening the inputs as one. Throws InvalidArgument where mode,
-/// layout, fields, codec or tokenizer differ, Corruption, NotFound, IoError.
+/// One dataset at `out` of the shards of `inputs`, in order, without re-encoding: files are hard-linked, else
+/// reflinked, else copied. Returns the fingerprint, which is that of opening the inputs as one. Throws InvalidArgument
+/// where mode, layout, fields, codec or tokenizer differ, Corruption, NotFound, IoError.
 std::string combine(const std::vector<std::string>& inputs, const std::string& out);
 
 }  // namespace penstock::writer

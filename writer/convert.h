@@ -5,9 +5,9 @@
 
 namespace penstock::writer {
 
-/// Writes the stream dataset at `path` to `out` in `layout` ("compact", "ids"), shard by shard; the fingerprint, which is
-/// returned, stays. To ids: each span gets an id of its own; throws InvalidArgument for an empty span. To compact: an
-/// entry's bytes are repeated for each run of its id. Throws also Corruption, NotFound, IoError. Any thread.
+/// Writes the stream dataset at `path` to `out` in `layout` ("compact", "ids"), shard by shard; the fingerprint, which
+/// is returned, stays. To ids: each span gets an id of its own; throws InvalidArgument for an empty span. To compact:
+/// an entry's bytes are repeated for each run of its id. Throws also Corruption, NotFound, IoError. Any thread.
 std::string convert(const std::string& path, const std::string& out, const std::string& layout);
 
 }  // namespace penstock::writer

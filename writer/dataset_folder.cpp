@@ -44,9 +44,13 @@ DatasetFolder::DatasetFolder(std::string path, Access access, bool overwrite)
   }
 }
 
-DatasetFolder::~DatasetFolder() { release(); }
+DatasetFolder::~DatasetFolder() {
+  release();
+}
 
-bool DatasetFolder::is_owner() const noexcept { return owner_ == ::getpid(); }
+bool DatasetFolder::is_owner() const noexcept {
+  return owner_ == ::getpid();
+}
 
 void DatasetFolder::make() {
   if (::mkdir(path_.c_str(), 0777) != 0) {

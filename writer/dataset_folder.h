@@ -1,11 +1,11 @@
 // DatasetFolder: a dataset's folder while something is written into it: its lock, its shards, the publishing.
 //
-// What is published appears by one rename, after it was synced, and the rename is synced too. One owner, one thread at a
-// time. A forked child's copy does nothing but close its descriptors.
+// What is published appears by one rename, after it was synced, and the rename is synced too. One owner, one thread at
+// a time. A forked child's copy does nothing but close its descriptors.
 //
-// Locks are flock() on the folder itself, so that nothing is left behind by who is killed: whoever writes a whole dataset
-// or commits holds it alone, those who write one shard each hold it together. Where a file system has no flock, writers
-// are not kept apart and leftovers of others are left alone.
+// Locks are flock() on the folder itself, so that nothing is left behind by who is killed: whoever writes a whole
+// dataset or commits holds it alone, those who write one shard each hold it together. Where a file system has no flock,
+// writers are not kept apart and leftovers of others are left alone.
 #pragma once
 
 #include "layout/manifest.h"

@@ -41,12 +41,15 @@ DatasetWriter::DatasetWriter(const std::string& path, WriterOptions options)
   }
 }
 
-DatasetWriter::~DatasetWriter() { abort(); }
+DatasetWriter::~DatasetWriter() {
+  abort();
+}
 
 void DatasetWriter::check_usable() const {
   if (!failure_.empty()) refuse("this writer failed and publishes nothing: {}", failure_);
   if (closed_) refuse("{}: this writer is closed", folder_.path());
-  if (!folder_.is_owner()) refuse("{}: this writer belongs to the process that made it, not to its fork", folder_.path());
+  if (!folder_.is_owner())
+    refuse("{}: this writer belongs to the process that made it, not to its fork", folder_.path());
 }
 
 // Arguments were checked: what fails now failed half-way, so that this shard cannot be gone on with.
@@ -146,9 +149,10 @@ void DatasetWriter::check_ids(std::span<const std::uint64_t> ids, std::uint64_t 
              end == 0 ? "none" : "0 to " + with_commas(end - 1));
     }
     if (ids[i] < first_entry_) {
-      refuse("metadata_id {} at record {} of this append is of a finished shard; the shard under way begins at {}: call "
-             "entry() again",
-             with_commas(ids[i]), i, with_commas(first_entry_));
+      refuse(
+          "metadata_id {} at record {} of this append is of a finished shard; the shard under way begins at {}: call "
+          "entry() again",
+          with_commas(ids[i]), i, with_commas(first_entry_));
     }
   }
 }

@@ -22,8 +22,8 @@ struct WriterOptions {
   layout::Format format;
   std::uint64_t shard_bytes = std::uint64_t{1} << 30;
   std::string tokenizer_json = "null";
-  std::string task_json = "null";         // written into shard.json
-  std::optional<std::uint64_t> shard;     // write this shard alone, and do not commit
+  std::string task_json = "null";      // written into shard.json
+  std::optional<std::uint64_t> shard;  // write this shard alone, and do not commit
   bool overwrite = false;
 };
 
@@ -78,8 +78,8 @@ class DatasetWriter {
   DatasetFolder folder_;
   std::optional<ShardWriter> shard_;
   std::vector<layout::ShardInfo> finished_;
-  std::vector<std::byte> stored_;      // records with their ids, one chunk
-  std::uint64_t first_entry_ = 0;      // of the shard under way, among all entries
+  std::vector<std::byte> stored_;  // records with their ids, one chunk
+  std::uint64_t first_entry_ = 0;  // of the shard under way, among all entries
   std::uint64_t records_ = 0;
   std::string failure_;
   bool closed_ = false;

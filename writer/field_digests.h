@@ -1,7 +1,7 @@
 // FieldDigests: the digest of each field's values, taken from records as they pass by.
 //
-// A leaf's digest is over its values in stream order, little-endian and packed, so it does not depend on the other fields
-// nor on the layout. One thread at a time.
+// A leaf's digest is over its values in stream order, little-endian and packed, so it does not depend on the other
+// fields nor on the layout. One thread at a time.
 #pragma once
 
 #include "core/schema.h"

@@ -22,8 +22,8 @@ class IdRuns {
 
   [[nodiscard]] std::uint64_t entries() const noexcept { return entries_.size(); }
 
-  /// The next stored records, whose last four bytes are the id. Returns the number within `records` of the first whose id
-  /// no entry has; everything before it was taken.
+  /// The next stored records, whose last four bytes are the id. Returns the number within `records` of the first whose
+  /// id no entry has; everything before it was taken.
   std::optional<std::uint64_t> update(std::span<const std::byte> records, std::uint64_t record_bytes) {
     const std::byte* at = records.data() + record_bytes - 4;
     for (std::uint64_t i = 0; i < records.size() / record_bytes; ++i, at += record_bytes) {

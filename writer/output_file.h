@@ -1,6 +1,7 @@
 // OutputFile: one file of a shard and its side file of CRC32C values, written from front to back.
 //
-// One thread at a time. Memory is a buffer of 1 MiB and one of 64 KiB, whatever the file's size. The first error is final.
+// One thread at a time. Memory is a buffer of 1 MiB and one of 64 KiB, whatever the file's size. The first error is
+// final.
 #pragma once
 
 #include "writer/system.h"

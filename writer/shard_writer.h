@@ -1,7 +1,7 @@
 // ShardWriter: writes one shard into a partial folder, and publishes it by one rename.
 //
-// One thread at a time. Memory is its files' buffers (and 24 bytes an entry in the ids layout). After an error of a write
-// it can only be destroyed, which removes the partial folder; so does destroying it unfinished.
+// One thread at a time. Memory is its files' buffers (and 24 bytes an entry in the ids layout). After an error of a
+// write it can only be destroyed, which removes the partial folder; so does destroying it unfinished.
 #pragma once
 
 #include "layout/manifest.h"

@@ -1,4 +1,5 @@
-// System calls as the writer needs them: whole writes, synced folders, renames that replace nothing; errors name the file.
+// System calls as the writer needs them: whole writes, synced folders, renames that replace nothing; errors name the
+// file.
 //
 // Thread rule: free functions, any thread; a Descriptor belongs to one owner.
 #pragma once

@@ -172,7 +172,8 @@ void Verifier::compact_directory(InputFile& directory, std::uint64_t& next, std:
     const std::uint64_t offset = directory.offset();
     const auto said = directory.next_value<std::uint64_t>();
     if (said == span) continue;
-    problem(directory.path(), offset, fmt::format("record {} is said to lie in span {}, it is in {}", next, said, span));
+    problem(directory.path(), offset,
+            fmt::format("record {} is said to lie in span {}, it is in {}", next, said, span));
   }
 }
 
@@ -201,9 +202,9 @@ void Verifier::compact_spans(const std::string& path, const ShardInfo& info) {
     here = next;
   }
   if (here.first_record != info.records || here.byte_offset != info.data_bytes) {
-    problem(index.path(), info.spans * sizeof(here), fmt::format("ends with ({}, {}), expected ({}, {})",
-                                                                 here.first_record, here.byte_offset, info.records,
-                                                                 info.data_bytes));
+    problem(index.path(), info.spans * sizeof(here),
+            fmt::format("ends with ({}, {}), expected ({}, {})", here.first_record, here.byte_offset, info.records,
+                        info.data_bytes));
     return;
   }
   const std::uint64_t offset = directory.offset();
@@ -251,8 +252,7 @@ void Verifier::id_entries(const std::string& path, const ShardInfo& info, IdRuns
 void Verifier::shard_manifest(const std::string& path, const Format& format, const ShardInfo& info) {
   const std::string file = path + "/" + layout::kShardManifestName;
   guarded([&] {
-    auto [said, counts] = layout::parse_shard_manifest(
-        layout::read_small_file(file, layout::kMaxManifestBytes), file);
+    auto [said, counts] = layout::parse_shard_manifest(layout::read_small_file(file, layout::kMaxManifestBytes), file);
     counts.task_json = info.task_json;  // only shard.json says it
     if (layout::write_shard_manifest(said, counts) != layout::write_shard_manifest(format, info)) {
       problem(file, 0, "says something else than dataset.json");

@@ -22,9 +22,9 @@ struct VerifyReport {
   [[nodiscard]] bool ok() const noexcept { return problems.empty(); }
 };
 
-/// Checks the manifest, and of each shard: files and sizes, CRC32C of every block, digests of fields and spans, index and
-/// directory, ids, shard.json. Does not stop at a problem. `progress(done, total)` is called about every 8 MiB, may be
-/// empty, and may throw to stop. Throws NotFound where there is no dataset; what is wrong with it is in the report.
+/// Checks the manifest, and of each shard: files and sizes, CRC32C of every block, digests of fields and spans, index
+/// and directory, ids, shard.json. Does not stop at a problem. `progress(done, total)` is called about every 8 MiB, may
+/// be empty, and may throw to stop. Throws NotFound where there is no dataset; what is wrong with it is in the report.
 VerifyReport verify(const std::string& path, const std::function<void(std::uint64_t, std::uint64_t)>& progress);
 
 }  // namespace penstock::writer

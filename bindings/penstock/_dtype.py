@@ -13,8 +13,29 @@ from penstock._native import InvalidArgumentError
 DType = np.dtype[Any]
 
 RESERVED_NAMES = frozenset(
-    "indices position epochs valid spans inputs labels records offsets state_dict keys items values get cu_seqlens "
-    "max_seqlen position_ids document_ids loss_mask metadata metadata_id".split()
+    {  # fmt: skip
+        "indices",
+        "position",
+        "epochs",
+        "valid",
+        "spans",
+        "inputs",
+        "labels",
+        "records",
+        "offsets",
+        "state_dict",
+        "keys",
+        "items",
+        "values",
+        "get",
+        "cu_seqlens",
+        "max_seqlen",
+        "position_ids",
+        "document_ids",
+        "loss_mask",
+        "metadata",
+        "metadata_id",
+    }
 )
 """What a field may not be called: a batch or the writer has something of this name."""
 

@@ -28,7 +28,7 @@ class Writer:
 
     Args:
         path: the dataset's folder; made if it is not there.
-        fields: mapping from names to dtypes, or a structured dtype; None for opaque documents, which are metadata alone.
+        fields: mapping from names to dtypes, or a structured dtype; None for opaque documents: metadata alone.
         metadata: "json", "raw", "msgpack", the name of a registered codec, a codec, or a NumPy dtype; None for a token
             stream without documents.
         layout: "compact" (a document is a run of records) or "ids" (each record names its entry).
@@ -106,8 +106,8 @@ class Writer:
             **fields: each field's values: [n], [n, dims…] for sub-arrays, or one value for all records.
 
         Raises:
-            InvalidArgumentError: A value does not fit its field, a field is missing or unknown, lengths differ, the codec
-                cannot encode the metadata, an id is unknown or of a finished shard.
+            InvalidArgumentError: A value does not fit its field, a field is missing or unknown, lengths differ, the
+                codec cannot encode the metadata, an id is unknown or of a finished shard.
             IoError: It cannot be written; the writer can then only be aborted.
         """
         packed, _ = self._pack(records, fields)

@@ -1,7 +1,7 @@
 """Codecs: how a metadata entry becomes bytes and an object again. Never pickle.
 
-`raw` takes and gives bytes; `json` anything that JSON has; `msgpack` needs the package of that name; `Numpy(dtype)` arrays
-of one dtype, decoded without a copy; `register` adds one of your own.
+`raw` takes and gives bytes; `json` anything that JSON has; `msgpack` needs the package of that name; `Numpy(dtype)`
+arrays of one dtype, decoded without a copy; `register` adds one of your own.
 
 Example:
     >>> from penstock import codecs
@@ -56,7 +56,8 @@ class Numpy(Codec):
     """Entries are one-dimensional arrays of one dtype, of any length.
 
     Args:
-        dtype: scalar or structured; made packed and little-endian. For a fixed shape, make it a field: `[("x", "f4", 3)]`.
+        dtype: scalar or structured; made packed and little-endian. For a fixed shape, make it a field:
+            `[("x", "f4", 3)]`.
 
     Raises:
         InvalidArgumentError: A dtype with objects or text, or a bare sub-array.
@@ -166,7 +167,9 @@ def get(metadata: str | Codec | npt.DTypeLike | None) -> Codec | None:
         found = _registered.get(metadata) or _BUILT_IN.get(metadata)
         if found is None:
             known = ", ".join([*_BUILT_IN, *_registered])
-            raise InvalidArgumentError(f'no codec "{metadata}": there are {known}; add one with penstock.codecs.register')
+            raise InvalidArgumentError(
+                f'no codec "{metadata}": there are {known}; add one with penstock.codecs.register'
+            )
         return found
     return Numpy(metadata)
 
@@ -190,8 +193,8 @@ def from_json(text: str) -> Codec | None:
         found = _registered.get(name) or _BUILT_IN.get(name)
         if found is None:
             raise InvalidArgumentError(
-                f'the metadata codec "{name}" is not known here: call penstock.codecs.register("{name}", encode, decode) '
-                "first; span.raw gives the bytes"
+                f'the metadata codec "{name}" is not known here: call penstock.codecs.register("{name}", encode, '
+                "decode) first; span.raw gives the bytes"
             )
         return found
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-
 import penstock
+import pytest
 from penstock import codecs
 
 

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import runpy
 import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import penstock
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-import penstock
 from penstock import _dtype
 
 DOCUMENTS = [(list(range(5 * i)), {"number": i}) for i in range(1, 20)]
@@ -110,7 +110,7 @@ def test_ids_of_a_finished_shard_are_refused(tmp_path: Path) -> None:
     with penstock.Writer(tmp_path / "d", {"token": "u1"}, "raw", layout="ids", shard_size=4) as writer:
         first = writer.entry(b"a")
         writer.append(token=[1, 2, 3, 4], metadata_id=first)  # ends the shard
-        with pytest.raises(ValueError, match="metadata_id 0 .* of a finished shard"):
+        with pytest.raises(ValueError, match=r"metadata_id 0 .* of a finished shard"):
             writer.append(token=[5], metadata_id=first)
         with pytest.raises(ValueError, match="metadata_id 7"):
             writer.append(token=[5], metadata_id=7)
@@ -187,7 +187,7 @@ def test_fields_that_cannot_be_are_refused(tmp_path: Path) -> None:
         with pytest.raises((ValueError, TypeError)):
             penstock.Writer(tmp_path / "d", fields)  # type: ignore[arg-type]
     for name in ("indices", "labels", "metadata_id", "a.b"):
-        with pytest.raises(ValueError, match="called|contains"):
+        with pytest.raises(ValueError, match=r"called|contains"):
             penstock.Writer(tmp_path / "d", {name: "u4"})
     assert not (tmp_path / "d").exists()
 
@@ -195,7 +195,7 @@ def test_fields_that_cannot_be_are_refused(tmp_path: Path) -> None:
 def test_overwriting_needs_a_word(tmp_path: Path) -> None:
     write(tmp_path / "d")
     before = tree(tmp_path / "d")
-    with pytest.raises(ValueError, match="published dataset.*overwrite=True"):
+    with pytest.raises(ValueError, match=r"published dataset.*overwrite=True"):
         write(tmp_path / "d")
     assert tree(tmp_path / "d") == before
     assert write(tmp_path / "d", DOCUMENTS[:1], overwrite=True) == write(tmp_path / "other", DOCUMENTS[:1])
@@ -225,9 +225,9 @@ def test_unfinished_folder_says_what_it_holds(tmp_path: Path) -> None:
     write_shard(tmp_path / "d", 0)
     write_shard(tmp_path / "d", 2)
     (tmp_path / "d/.partial-00001-1-0").mkdir()
-    with pytest.raises(penstock.NotFoundError, match="2 finished shards, 1 unfinished.*--resume"):
+    with pytest.raises(penstock.NotFoundError, match=r"2 finished shards, 1 unfinished.*--resume"):
         penstock.verify(tmp_path / "d")
-    with pytest.raises(ValueError, match="2 finished shards.*overwrite=True"):
+    with pytest.raises(ValueError, match=r"2 finished shards.*overwrite=True"):
         write(tmp_path / "d")
     with pytest.raises(ValueError, match="shard 00002 is finished already"):
         write_shard(tmp_path / "d", 2)
@@ -246,7 +246,7 @@ def test_commit_refuses_shards_that_differ_or_are_too_few(tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="00000 and 00001 differ: fields"):
         penstock.commit(tmp_path / "d")
     (tmp_path / "d/00000/stream.bin").write_bytes(b"")
-    with pytest.raises(penstock.CorruptionError, match="stream.bin: 0 bytes"):
+    with pytest.raises(penstock.CorruptionError, match=r"stream.bin: 0 bytes"):
         penstock.commit(tmp_path / "d")
 
 
@@ -324,3 +324,16 @@ def test_any_dtype_round_trips(tmp_path: Path, fields: list[Any], count: int, se
         writer.append(**{name: values[name] for name in values.dtype.names or ()})
     assert (path / "00000/stream.bin").read_bytes() == values.tobytes() * 2
     fingerprint(path)
+
+
+# ---- bytes of the first version
+
+GOLDEN = Path(__file__).parents[1] / "golden/dataset-v1"
+
+
+@pytest.mark.parametrize("layout", ["compact", "ids"])
+def test_the_first_versions_bytes_verify_and_are_written_again(tmp_path: Path, layout: str) -> None:
+    assert fingerprint(GOLDEN / layout) == "7acd40253a5859e181f1eb1e735995c1"
+    make = runpy.run_path(str(GOLDEN / "make.py"))
+    make["write"](tmp_path / "d", layout)
+    assert tree(tmp_path / "d") == tree(GOLDEN / layout)

@@ -1,4 +1,4 @@
-"""Runs under the shim: writes datasets in forked children that are killed, fail or write short, and checks what is left.
+"""Runs under the shim: writes datasets in forked children that are killed, fail or write short; checks what is left.
 
 Prints one line of JSON. A problem is an AssertionError and exit code 1.
 """
@@ -70,7 +70,7 @@ def forked(action: Callable[[], None]) -> int:
 
 
 def fds() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 class Driver:
@@ -150,7 +150,7 @@ class Driver:
                     where = (k, log[k - 1], str(seen))
                     assert isinstance(seen, penstock.IoError) and seen.errno == error, where
                     assert os.strerror(error) in str(seen) and str(path.parent) in str(seen), where
-                    assert not path.exists() or not os.listdir(path), (where, os.listdir(path))
+                    assert not path.exists() or not any(path.iterdir()), where
                 else:
                     assert log[k - 1].split("\t")[0] not in RAISING, (k, log[k - 1])
                     assert penstock.verify(path).ok

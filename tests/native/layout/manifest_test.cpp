@@ -1,0 +1,164 @@
+#include "layout/manifest.h"
+
+#include "core/error.h"
+#include "layout/digest.h"
+#include "layout/format.h"
+#include "layout/sealed_json.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace penstock::layout {
+namespace {
+
+constexpr const char* kDigest = "0123456789abcdef0123456789abcdef";
+
+Manifest make(const std::string& layout = "compact") {
+  Manifest manifest;
+  manifest.format = {"stream", layout, Schema::parse(R"([["token","<u2"],["b","<f4"]])"), R"({"name":"json"})"};
+  manifest.tokenizer_json = R"({"name":"t"})";
+  manifest.shards.push_back({"00000", 5000, 3, 3, 77, {kDigest, kDigest}, kDigest});
+  manifest.shards.push_back({"00001", 0, 0, 0, 0, {kDigest, kDigest}, kDigest});
+  return manifest;
+}
+
+// The text with its seal made right again after `from` became `to`.
+std::string edited(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+  return seal_json(text.substr(0, text.rfind("\n  \"crc32c\"")));
+}
+
+void expect_refused(const std::string& text, const std::string& words, ErrorKind kind = ErrorKind::Corruption) {
+  try {
+    parse_manifest(text, "d/dataset.json");
+    ADD_FAILURE() << words << "\n" << text;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what() << "\nexpected: " << words;
+    EXPECT_NE(std::string(error.what()).find("dataset.json"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Manifest, WhatIsWrittenIsReadAgain) {
+  for (const char* layout : {"compact", "ids"}) {
+    const std::string text = write_manifest(make(layout));
+    const Manifest read = parse_manifest(text, "d");
+    EXPECT_EQ(write_manifest(read), text);
+    EXPECT_EQ(read.shards[0].data_bytes, 77U);
+    EXPECT_EQ(read.fingerprint, fingerprint_of(read.format, read.shards));
+  }
+}
+
+TEST(Manifest, EveryCutAndEveryFlippedBitIsRefused) {
+  const std::string text = write_manifest(make());
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    EXPECT_THROW(parse_manifest(text.substr(0, size), "d"), Error) << size;
+  }
+  std::size_t refused = 0;
+  for (std::size_t bit = 0; bit < text.size() * 8; ++bit) {
+    std::string flipped = text;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+    try {
+      parse_manifest(flipped, "d");
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  EXPECT_EQ(refused, text.size() * 8);
+}
+
+TEST(Manifest, DamageUnderARightSealNeverCrashes) {
+  // What an attacker could do: any bytes, with the seal made right.
+  const std::string text = write_manifest(make());
+  std::mt19937 random(3);
+  for (int i = 0; i < 10000; ++i) {
+    std::string body = text.substr(0, text.rfind("\n  \"crc32c\""));
+    for (int k = 0; k <= i % 3; ++k) body[random() % body.size()] = static_cast<char>(random());
+    try {
+      parse_manifest(seal_json(body), "d");
+    } catch (const Error&) {
+    }
+  }
+}
+
+TEST(Manifest, RefusesWhatCannotBe) {
+  const std::string text = write_manifest(make());
+  expect_refused("", "0 bytes");
+  expect_refused("{}", "crc32c");
+  expect_refused(edited(text, "\"version\": 1", "\"version\": 2"), "version 2", ErrorKind::InvalidArgument);
+  expect_refused(edited(text, "\"penstock\"", "\"litdata\""), "format");
+  expect_refused(edited(text, "little", "big"), "byte_order");
+  expect_refused(edited(text, "\"mode\": \"stream\"", "\"mode\": \"tokens\""), "layout");
+  expect_refused(edited(text, "\"mode\": \"stream\",", "\"mode\": \"stream\", \"mode\": \"stream\","), "mode");
+  expect_refused(edited(text, "<u2", "|O8"), "kind");
+  expect_refused(edited(text, "<u2", ">u2"), "big-endian");
+  expect_refused(edited(text, "<u2", "<u4"), "stream.bin");
+  expect_refused(edited(text, "\"records\":5000", "\"records\":-1"), "records");
+  expect_refused(edited(text, "\"records\":5000", "\"records\":NaN"), "");
+  expect_refused(edited(text, "\"records\":5000", "\"records\":18446744073709551616"), "records");
+  expect_refused(edited(text, "\"records\":5000", "\"records\":18446744073709551615"), "64 bits");
+  expect_refused(edited(text, "\"records\":5000", "\"records\":5001"), "stream.bin");
+  expect_refused(edited(text, "\"spans\":3", "\"spans\":2"), "2 spans and 3 entries");
+  expect_refused(edited(text, "\"metadata.index\":64", "\"metadata.index\":63"), "metadata.index");
+  expect_refused(edited(text, "\"metadata.bin\":77", "\"metadata.bin\":18446744073709551615"), "64 bits");
+  expect_refused(edited(text, "\"metadata.bin\":77", "\"other\":1,\"metadata.bin\":77"), "5 files");
+  for (const char* name : {"", ".", "..", "../00000", "/etc", "a/b", "a\\\\b", "C:", "a\\u0000", ".hidden"}) {
+    expect_refused(edited(text, "\"name\":\"00000\"", std::string("\"name\":\"") + name + "\""), "shard name");
+  }
+  expect_refused(edited(text, "\"name\":\"00001\"", "\"name\":\"00000\""), "twice");
+  expect_refused(edited(text, kDigest, "zz23456789abcdef0123456789abcdef"), "32 hex digits");
+  expect_refused(edited(text, kDigest, "1123456789abcdef0123456789abcdef"), "fingerprint");
+  expect_refused(edited(text, "{\"name\":\"json\"}", "null"), "codec");
+}
+
+TEST(Manifest, UnknownMembersArePassedOver) {
+  const std::string text = write_manifest(make());
+  const Manifest read = parse_manifest(edited(text, "\"mode\"", "\"later\": [1],\n  \"mode\""), "d");
+  EXPECT_EQ(read.fingerprint, parse_manifest(text, "d").fingerprint);
+}
+
+TEST(Manifest, TheFingerprintIsOfContentAlone) {
+  const Manifest compact = make();
+  const std::string fingerprint = fingerprint_of(compact.format, compact.shards);
+  Manifest other = make("ids");
+  other.tokenizer_json = "null";
+  other.shards[0].name = "x";
+  EXPECT_EQ(fingerprint_of(other.format, other.shards), fingerprint);
+  other.shards[0].field_digests[1][0] = 'f';
+  EXPECT_NE(fingerprint_of(other.format, other.shards), fingerprint);
+  Manifest split = make();
+  split.shards.pop_back();
+  EXPECT_NE(fingerprint_of(split.format, split.shards), fingerprint);
+}
+
+TEST(Manifest, ShardManifestKeepsItsTask) {
+  const Manifest manifest = make();
+  ShardInfo shard = manifest.shards[0];
+  shard.task_json = R"({"input":"a"})";
+  const std::string text = write_shard_manifest(manifest.format, shard);
+  EXPECT_EQ(parse_shard_manifest(text, "s").second.task_json, shard.task_json);
+  EXPECT_THROW(parse_manifest(text, "s"), Error);
+}
+
+TEST(Digest, KnownAnswers) {
+  EXPECT_EQ(Digest().hex(), "99aa06d3014798d86001c324468d497f");  // XXH3-128 of nothing, as the xxhsum tool says
+  Digest digest;
+  digest.update("a");
+  digest.update("bc");
+  EXPECT_EQ(digest.bytes(), digest_of(std::as_bytes(std::span("abc", 3))));
+}
+
+TEST(ShardName, NumbersAndNamesAgree) {
+  for (const std::uint64_t number : {0ULL, 7ULL, 99999ULL, 100000ULL, 1234567ULL}) {
+    EXPECT_EQ(shard_number(shard_name(number)), static_cast<std::int64_t>(number));
+  }
+  for (const char* name : {"", "0000", "000000", "0000a", "-0001", "012345", ".partial-00000"}) {
+    EXPECT_EQ(shard_number(name), -1) << name;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::layout
