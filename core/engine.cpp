@@ -172,12 +172,12 @@ void Engine::pick(const std::shared_ptr<Batch>& batch) {
   } catch (...) {
     error = std::current_exception();
   }
-  bool nothing_to_do = false;
+  const bool nothing_to_do = batch->plan.valid == 0;
   {
     const std::lock_guard lock(mutex_);
-    if (error) return fail(*batch, 0, error);
-    nothing_to_do = batch->plan.valid == 0;
-    if (batch->format->shape.ragged) {
+    if (error) {
+      fail(*batch, 0, error);
+    } else if (batch->format->shape.ragged) {
       batch->phase = Batch::Phase::Measuring;
       batch->claimed = 0;
       batch->left = batch->plan.valid;
@@ -185,6 +185,7 @@ void Engine::pick(const std::shared_ptr<Batch>& batch) {
       enter_reading(*batch);
     }
   }
+  if (error) return ended_.notify_all();
   if (nothing_to_do) return phase_done(batch);
   work_.notify_all();
 }
@@ -222,19 +223,27 @@ void Engine::phase_done(const std::shared_ptr<Batch>& batch) {
   } catch (...) {
     error = std::current_exception();
   }
+  bool goes_on = false;
   {
     const std::lock_guard lock(mutex_);
     if (error) fail(*batch, 0, error);
-    if (batch->error) return end(*batch, Batch::Phase::Failed);
-    if (!measured || (batch->plan.valid == 0 && !lends_)) return end(*batch, Batch::Phase::Ready);
-    if (lends_) {
+    if (batch->error) {
+      end(*batch, Batch::Phase::Failed);
+    } else if (!measured || (batch->plan.valid == 0 && !lends_)) {
+      end(*batch, Batch::Phase::Ready);
+    } else if (lends_) {
       batch->phase = Batch::Phase::NeedsMemory;
-      ended_.notify_all();
-      return;
+    } else {
+      enter_reading(*batch);
+      goes_on = true;
     }
-    enter_reading(*batch);
   }
-  work_.notify_all();
+  // Without the mutex, since who wakes up takes it first.
+  if (goes_on) {
+    work_.notify_all();
+  } else {
+    ended_.notify_all();
+  }
 }
 
 void Engine::fail(Batch& batch, std::uint64_t row, const std::exception_ptr& error) {
@@ -247,7 +256,6 @@ void Engine::end(Batch& batch, Batch::Phase phase) {
   batch.phase = phase;
   const auto at = std::find_if(queue_.begin(), queue_.end(), [&](const auto& queued) { return queued.get() == &batch; });
   if (at != queue_.end()) queue_.erase(at);
-  ended_.notify_all();
 }
 
 }  // namespace penstock
