@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from penstock._native import InvalidArgumentError
 DType = np.dtype[Any]
 
 RESERVED_NAMES = frozenset(
-    {  # fmt: skip
+    {
         "indices",
         "position",
         "epochs",
@@ -53,8 +53,8 @@ def packed(dtype: npt.DTypeLike, where: str = "dtype") -> DType:
         base, shape = dtype.subdtype
         return np.dtype((packed(base, where), shape))
     if dtype.names is not None:
-        fields = dtype.fields or {}
-        return np.dtype([(name, packed(fields[name][0], f"{where}.{name}")) for name in dtype.names])
+        inner: Mapping[str, Any] = dtype.fields or {}
+        return np.dtype([(name, packed(inner[name][0], f"{where}.{name}")) for name in dtype.names])
     if dtype.itemsize == 0:
         raise InvalidArgumentError(f"{where}: {dtype} has no size")
     if dtype.kind in "SV" or dtype.itemsize in _SIZES.get(dtype.kind, ()):
@@ -69,10 +69,13 @@ def record_dtype(fields: Mapping[str, npt.DTypeLike] | npt.DTypeLike) -> DType:
     Raises:
         InvalidArgumentError: Fields without a name, of a reserved name, or of a type that cannot be stored.
     """
+    dtype: DType
     if isinstance(fields, Mapping):
         if "" in fields:  # NumPy would call it f0
             raise InvalidArgumentError("a field without a name")
-        dtype = np.dtype([(str(name), packed(each, f"field {name}")) for name, each in fields.items()])
+        dtype = np.dtype(
+            [(str(name), packed(cast(npt.DTypeLike, each), f"field {name}")) for name, each in fields.items()]
+        )
     else:
         dtype = np.dtype(fields)
         if dtype.names is None:
@@ -88,7 +91,7 @@ def record_dtype(fields: Mapping[str, npt.DTypeLike] | npt.DTypeLike) -> DType:
 
 def descr(dtype: DType) -> list[Any]:
     """The text form of a packed structured dtype, as the manifest has it."""
-    fields = dtype.fields or {}
+    fields: Mapping[str, Any] = dtype.fields or {}
     out: list[Any] = []
     for name in dtype.names or ():
         field, shape = fields[name][0], ()
@@ -168,7 +171,7 @@ def _fit_structured(array: npt.NDArray[Any], dtype: DType, name: str, unit: str)
     if array.dtype.names != dtype.names:
         raise InvalidArgumentError(f"field {name}: values with fields {array.dtype.names}, expected {dtype.names}")
     out = np.empty(array.shape, dtype)
-    fields = dtype.fields or {}
+    fields: Mapping[str, Any] = dtype.fields or {}
     for part in dtype.names or ():
         base = fields[part][0]
         inner = base.shape
