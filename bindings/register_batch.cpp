@@ -117,6 +117,11 @@ BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint
 }  // namespace
 
 void register_batch(py::module_& module) {
+  py::class_<SpanList>(module, "SpanList", "The spans of one batch, by row and start.")
+      .def("__len__", &SpanList::size)
+      .def("get", &SpanList::get, py::arg("i"), "(row, start, stop, begins, ends, offset, shard, entry)")
+      .def("raw", &SpanList::raw, py::arg("i"), "The entry's bytes, copied.")
+      .def("view", &SpanList::view, py::arg("i"), "The entry's bytes as a read-only uint8 array, not copied.");
   py::class_<Batch, BatchPtr>(module, "Batch", "A ready batch; see penstock.Batch.")
       .def_property_readonly("rows", [](const Batch& batch) { return batch.plan.rows; })
       .def_property_readonly("valid", [](const Batch& batch) { return batch.plan.valid; })
@@ -143,11 +148,6 @@ void register_batch(py::module_& module) {
       .def("spans", [](const BatchPtr& batch) { return SpanList(batch); })
       .def("cast", &cast, py::arg("leaf"), py::arg("type"), py::arg("skip") = 0, py::arg("shorten") = 0,
            py::arg("labels") = false, "A leaf of all rows, cast densely: bytes as uint8.");
-  py::class_<SpanList>(module, "SpanList", "The spans of one batch, by row and start.")
-      .def("__len__", &SpanList::size)
-      .def("get", &SpanList::get, py::arg("i"), "(row, start, stop, begins, ends, offset, shard, entry)")
-      .def("raw", &SpanList::raw, py::arg("i"), "The entry's bytes, copied.")
-      .def("view", &SpanList::view, py::arg("i"), "The entry's bytes as a read-only uint8 array, not copied.");
   module.def("read_rows", &read, py::arg("source"), py::arg("indices"),
              "Reads observations (uint64 indices) at once, on the calling thread, without the GIL.");
 }

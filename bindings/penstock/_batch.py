@@ -53,6 +53,10 @@ class Batch(Mapping[str, Any]):
         """How many fields there are."""
         return len(self._layout.types)
 
+    def __bool__(self) -> bool:
+        """Always true: opaque documents have no fields, and are something all the same."""
+        return True
+
     # --- the attributes
 
     @property
@@ -171,7 +175,11 @@ class Batch(Mapping[str, Any]):
             return np.ndarray((native.record_count,), layout.record_dtype, self._bytes(), native.records_at)
         first = native.records_at + native.lead * size
         return np.ndarray(
-            (native.rows, layout.length), layout.record_dtype, self._bytes(), first, (native.row_stride_records * size, size)
+            (native.rows, layout.length),
+            layout.record_dtype,
+            self._bytes(),
+            first,
+            (native.row_stride_records * size, size),
         )
 
     def _bytes(self) -> Any:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock._native import InvalidArgumentError
 
@@ -58,7 +57,7 @@ def stored_dtype(dtype: np.dtype[Any], stored_record_bytes: int) -> np.dtype[Any
     if dtype.itemsize == stored_record_bytes:
         return dtype
     names = list(dtype.names or ())
-    fields = dtype.fields or {}
+    fields: Mapping[str, Any] = dtype.fields or {}
     return np.dtype(
         {
             "names": names,
@@ -155,12 +154,10 @@ def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]]) -> Batc
         columns += [layout.label_column("inputs"), layout.label_column("labels")]
     for at, leaf in enumerate(layout.leaves):
         # inputs and labels are what is used of their field: the field itself is cast only if somebody asks.
-        if has_labels and at == layout.label_leaf and leaf.name not in chosen:
+        if has_labels and at == layout.label_leaf:
             continue
         if leaf.base.kind not in "SV" and (layout.torch is not None or leaf.name in chosen):
             columns.append(ColumnSpec(leaf.name, at, layout.types[leaf.name].str, 0, 0))
-    if has_labels and layout.torch is not None:
-        columns = [c for c in columns if c.leaf != layout.label_leaf or c.name in ("inputs", "labels")]
     column_of = {column.name: at for at, column in enumerate(columns)}
     return BatchLayout(**{**layout.__dict__, "columns": tuple(columns), "column_of": column_of})
 
@@ -193,7 +190,7 @@ def _chosen_types(found: tuple[Leaf, ...], dtype: DtypeChoice) -> dict[str, np.d
     return {name: _numpy_dtype(value) for name, value in dtype.items()}
 
 
-def _numpy_dtype(value: Any) -> npt.DTypeLike | Any:
+def _numpy_dtype(value: Any) -> np.dtype[Any]:
     text = str(value)
     if text.startswith("torch."):  # a torch.dtype
         value = text.removeprefix("torch.")
