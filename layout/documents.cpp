@@ -147,11 +147,10 @@ std::shared_ptr<const Source> make_documents(DatasetPtr dataset) {
     case SpanKind::Opaque: return std::make_shared<OpaqueDocuments>(std::move(dataset));
     case SpanKind::Megatron: return make_megatron_documents(std::move(dataset));
     case SpanKind::Ids:
-      raise(
-          ErrorKind::InvalidArgument,
-          "{}: spans of the ids layout may repeat and interleave, so they are no documents: convert the dataset to the "
-          "compact layout, or use windows()",
-          dataset->path);
+      raise(ErrorKind::InvalidArgument,
+            "{}: spans of the ids layout may repeat and interleave, so they are no documents: use windows(), or "
+            "`penstock convert --layout compact`",
+            dataset->path);
     case SpanKind::None: break;
   }
   raise(ErrorKind::InvalidArgument, "{}: a token stream has no documents: use windows()", dataset->path);

@@ -250,7 +250,9 @@ class View(Sequence[Observation]):
         """
         array = np.asarray(indices)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            raise InvalidArgumentError(f"indices of shape {list(array.shape)} and type {array.dtype}: integers [n] wanted")
+            raise InvalidArgumentError(
+                f"indices of shape {list(array.shape)} and type {array.dtype}: integers [n] wanted"
+            )
         if array.size and array.min() < 0:
             raise InvalidArgumentError(f"observation {array.min()}: indices begin at 0")
         return read_view(self._source, array, self)
@@ -265,9 +267,7 @@ class View(Sequence[Observation]):
         return f"{self.dataset!r}.{self.kind}({how})"
 
 
-def open(
-    path: PathLike, *more: PathLike, dtype: npt.DTypeLike | None = None, format: str | None = None
-) -> Dataset:
+def open(path: PathLike, *more: PathLike, dtype: npt.DTypeLike | None = None, format: str | None = None) -> Dataset:
     """Opens a dataset, or token files of other formats in place; several are opened as one, in the order given.
 
     Args:
@@ -298,7 +298,8 @@ def open(
     if len(kinds) > 1:
         raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
     kind = kinds.pop()
-    if dtype is not None and kind != "raw":
+    is_there = kind == "megatron" or Path(paths[0]).exists()
+    if dtype is not None and kind != "raw" and is_there:
         raise InvalidArgumentError(f"dtype={dtype!r}: {kind} datasets say their type themselves")
     reopen = (_open_kind, (kind, tuple(str(Path(each).absolute()) for each in paths), _descr(dtype)))
     return Dataset(_open_native(kind, paths, _descr(dtype)), reopen)
@@ -343,7 +344,7 @@ def _expand(path: str) -> list[str]:
         raise InvalidArgumentError(f"{path}: {scheme} is not read yet; penstock reads files of this machine")
     if not _GLOB & set(path) or os.path.lexists(path):
         return [path]
-    found = sorted(glob.glob(path, recursive=True))
+    found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - patterns may be absolute
     if not found:
         raise NotFoundError(2, f"{path}: no file matches", path)
     return found
@@ -353,8 +354,8 @@ def _kind_of(path: str) -> str:
     if Path(path).is_dir():
         _refuse_token_folder(path)
         return "penstock"
-    stem, extension = os.path.splitext(path)
-    if extension in (".bin", ".idx") and Path(stem + ".idx").exists():
+    extension = Path(path).suffix
+    if extension in (".bin", ".idx") and Path(path).with_suffix(".idx").exists():
         return "megatron"
     if Path(path + ".idx").exists() and Path(path + ".bin").exists():
         return "megatron"
@@ -366,6 +367,8 @@ def _refuse_token_folder(path: str) -> None:
     folder = Path(path)
     if (folder / "dataset.json").exists():
         return
+    if (folder / "index.json").exists():
+        raise InvalidArgumentError(f"{path}: looks like a folder of MDS or litdata, which is not read in place yet")
     for extension in ("bin", "npy"):
         if any(folder.glob(f"*.{extension}")):
             raise InvalidArgumentError(
@@ -375,8 +378,7 @@ def _refuse_token_folder(path: str) -> None:
 
 
 def _megatron_prefix(path: str) -> str:
-    stem, extension = os.path.splitext(path)
-    return stem if extension in (".bin", ".idx") else path
+    return path[:-4] if path.endswith((".bin", ".idx")) else path
 
 
 def _descr(dtype: npt.DTypeLike | None) -> str:
@@ -386,9 +388,13 @@ def _descr(dtype: npt.DTypeLike | None) -> str:
         given = np.dtype(dtype)
     except TypeError as error:
         raise InvalidArgumentError(f"dtype={dtype!r}: {error}") from None
-    if given.names is None:
-        given = np.dtype([("token", given)])
-    return json.dumps(_dtype.descr(_dtype.packed(given)))
+    packed = _dtype.packed(given)
+    # Unlike the writer, which converts, this reads what lies there: it would be misread in silence.
+    if packed != given:
+        raise InvalidArgumentError(f"dtype {given}: has padding or is big-endian, which cannot be read in place")
+    if packed.names is None:
+        packed = np.dtype([("token", packed)])
+    return json.dumps(_dtype.descr(packed))
 
 
 def _positive(name: str, value: Any, least: int = 1) -> int:
