@@ -7,9 +7,15 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -52,7 +58,11 @@ class PythonLoader {
 
   // The next batch, or null at the end of this `for`.
   std::shared_ptr<Batch> next() {
-    if (busy_) raise(ErrorKind::InvalidArgument, "another thread is in next() of this loader: one at a time");
+    check_free();
+    if (at_exit_ && std::this_thread::get_id() != exiting_thread_) {
+      const py::gil_scoped_release released;
+      stay_for_ever();
+    }
     const Busy busy(busy_);
     lent_->drain();
     while (true) {
@@ -61,13 +71,17 @@ class PythonLoader {
       {
         const py::gil_scoped_release released;
         loader_->wait(kSignalPeriod);
+        if (at_exit_) {
+          let_go_ = true;
+          stay_for_ever();
+        }
       }
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     }
   }
 
   Loader& idle() {
-    if (busy_) raise(ErrorKind::InvalidArgument, "another thread is in next() of this loader: one at a time");
+    check_free();
     return *loader_;
   }
 
@@ -77,23 +91,49 @@ class PythonLoader {
     loader.close();
   }
 
+  // close() when the interpreter ends. A daemon thread may be waiting in next(): it must never take the GIL again,
+  // which after the end would unwind it through frames that may not be unwound (std::terminate). So it stays where it
+  // is until the process is gone, as Python itself has it from 3.14 on.
+  void close_at_exit() {
+    if (getpid() != owner_) return;
+    exiting_thread_ = std::this_thread::get_id();
+    at_exit_ = true;
+    const py::gil_scoped_release released;
+    while (busy_ && !let_go_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    loader_->close();
+  }
+
   [[nodiscard]] const Loader& get() const { return *loader_; }
 
  private:
   class Busy {
    public:
-    explicit Busy(bool& flag) : flag_(flag) { flag_ = true; }
+    explicit Busy(std::atomic<bool>& flag) : flag_(flag) { flag_ = true; }
     ~Busy() { flag_ = false; }
     Busy(const Busy&) = delete;
     Busy& operator=(const Busy&) = delete;
 
    private:
-    bool& flag_;
+    std::atomic<bool>& flag_;
   };
+
+  // In a forked child the thread that was in next() is gone; the core loader refuses there in words of its own.
+  void check_free() const {
+    if (!busy_ || getpid() != owner_) return;
+    raise(ErrorKind::InvalidArgument, "another thread is in next() of this loader: one at a time");
+  }
+
+  [[noreturn]] static void stay_for_ever() {
+    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
 
   std::shared_ptr<LentObjects> lent_;
   std::unique_ptr<Loader> loader_;
-  bool busy_ = false;  // only touched with the GIL
+  const pid_t owner_ = getpid();
+  std::atomic<bool> busy_ = false;     // a thread is in next(); changed with the GIL
+  std::atomic<bool> at_exit_ = false;  // set with the GIL
+  std::atomic<bool> let_go_ = false;   // the thread in next() stays there for ever and touches nothing
+  std::thread::id exiting_thread_;
 };
 
 Tail parse_tail(const std::string& tail) {
@@ -141,7 +181,9 @@ std::unique_ptr<PythonLoader> make_loader(std::shared_ptr<Source> source, std::s
   return std::make_unique<PythonLoader>(std::move(options), allocate);
 }
 
-py::tuple state_tuple(const State& state) { return py::make_tuple(state.version, state.position, state.job); }
+py::tuple state_tuple(const State& state) {
+  return py::make_tuple(state.version, state.position, state.job);
+}
 
 }  // namespace
 
@@ -166,6 +208,7 @@ void register_loader(py::module_& module) {
       .def("set_global_batch_size",
            [](PythonLoader& loader, std::uint64_t size) { loader.idle().set_global_batch_size(size); })
       .def("close", &PythonLoader::close)
+      .def("close_at_exit", &PythonLoader::close_at_exit, "close(), whatever other threads are at.")
       .def("describe", [](const PythonLoader& loader) { return loader.get().describe(); })
       .def("length", [](const PythonLoader& loader) { return loader.get().cursor().length(loader.get().position()); })
       .def("steps_before", [](const PythonLoader& loader,

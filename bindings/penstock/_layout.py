@@ -122,7 +122,7 @@ def plan_layout(view: Any, torch: Any, dtype: DtypeChoice, eager: bool) -> Batch
         InvalidArgumentError: an unknown field in `dtype`, a field with a reserved name, a type that does not fit.
     """
     source = view._source
-    record_dtype = view.dtype
+    record_dtype = view.dtype if view.dtype is not None and view.dtype.names else None
     found = tuple(leaves(record_dtype)) if record_dtype is not None else ()
     for leaf in found:
         if leaf.name in RESERVED:

@@ -36,7 +36,7 @@ class Resume:
     message: str
 
     def __str__(self) -> str:
-        """"resumes at epoch 1, position 4,096, step 32"."""
+        """ "resumes at epoch 1, position 4,096, step 32"."""
         return self.message
 
 
@@ -263,7 +263,9 @@ class Loader:
 
     def __repr__(self) -> str:
         """View, rank and where it is."""
-        return f"{type(self).__name__}({self._view!r}, rank {self.rank} of {self.world_size}, {self._native.describe()})"
+        return (
+            f"{type(self).__name__}({self._view!r}, rank {self.rank} of {self.world_size}, {self._native.describe()})"
+        )
 
 
 class EvalLoader(Loader):
@@ -311,11 +313,19 @@ def _index(name: str, value: Any) -> int:
 
 
 def _checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:
+    if not isinstance(state, Mapping):
+        raise InvalidArgumentError(
+            f"{type(state).__name__} is no state of a penstock loader: must be what state_dict() gave"
+        )
     for key in ("version", "position", "job"):
         if key not in state:
             raise InvalidArgumentError(f"this is no state of a penstock loader: it has no {key!r}")
     if not isinstance(state["job"], str):
         raise InvalidArgumentError(f"the state's job is {type(state['job']).__name__}: must be str")
+    try:
+        state["job"].encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"the state's job is no text: {error}") from None
     return _index("version", state["version"]), _index("position", state["position"]), state["job"]
 
 
@@ -349,4 +359,4 @@ def _pinned_allocator(torch: Any) -> Callable[[int], tuple[Any, int]]:
 def _close_running() -> None:
     # Native threads would read on while the interpreter is taken down.
     for loader in list(_running):
-        loader.close()
+        loader._native.close_at_exit()

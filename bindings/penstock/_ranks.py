@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from typing import Any, Protocol
@@ -49,6 +50,9 @@ def resolve(rank: int | str | None, world_size: int | None, mesh: Mesh | None) -
     if rank == "env":
         if world_size is not None:
             raise InvalidArgumentError('rank="env" takes the world size from WORLD_SIZE: leave world_size= out')
+        for name, other in (("RANK", "WORLD_SIZE"), ("WORLD_SIZE", "RANK")):
+            if name in os.environ and other not in os.environ:
+                raise InvalidArgumentError(f'rank="env": {name} is set and {other} is not; set both, or neither')
         return _checked(_from_env("RANK", 0), _from_env("WORLD_SIZE", 1))
     if isinstance(rank, str):
         raise InvalidArgumentError(f'rank={rank!r}: must be a number or "env"')
@@ -66,6 +70,10 @@ def local_world_size() -> int:
 
 
 def _checked(rank: int, world_size: int) -> tuple[int, int]:
+    try:
+        rank, world_size = operator.index(rank), operator.index(world_size)
+    except TypeError:
+        raise InvalidArgumentError(f"rank={rank!r} and world_size={world_size!r}: must be integers") from None
     if world_size < 1 or not 0 <= rank < world_size:
         raise InvalidArgumentError(f"rank {rank} of world size {world_size}: ranks go from 0 to world size - 1")
     return rank, world_size

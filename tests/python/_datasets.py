@@ -99,7 +99,9 @@ def ids(folder: Path, shards: Sequence[Sequence[int]], entries: int = 5) -> tupl
         records = records_of(len(numbers), seed=77 + shard)
         with penstock.Writer(path, fields=FIELDS, metadata="json", layout="ids") as writer:
             given = [writer.entry({"shard": shard, "concept": number}) for number in range(entries)]
-            writer.append(**columns_of(records), metadata_id=np.asarray([given[number] for number in numbers], np.uint32))
+            writer.append(
+                **columns_of(records), metadata_id=np.asarray([given[number] for number in numbers], np.uint32)
+            )
         start = 0
         for stop in range(1, len(numbers) + 1):
             if stop == len(numbers) or numbers[stop] != numbers[start]:

@@ -97,7 +97,7 @@ def test_a_value_that_does_not_fit_the_type_asked_for_raises_at_its_batch(tmp_pa
         given = []
         with pytest.raises(ValueError, match="128") as caught:
             given.extend(iter(lambda: next(loader)["token"].tolist(), None))
-        assert given == [] and "token" in str(caught.value) and loader.position == 2
+        assert given == [[[1, 2]], [[3, 4]]] and "token" in str(caught.value) and loader.position == 2
 
 
 @pytest.mark.parametrize("framework", ["torch", "numpy"])
@@ -129,7 +129,9 @@ def test_fields_of_every_kind(tmp_path, framework):
     assert batch["vector"].shape == (3, 5, 3) and batch["grid"].shape == (3, 5, 2, 2)
 
 
-@pytest.mark.parametrize("name", ["indices", "spans", "records", "valid", "epochs", "position", "labels", "keys", "offsets"])
+@pytest.mark.parametrize(
+    "name", ["indices", "spans", "records", "valid", "epochs", "position", "labels", "keys", "offsets"]
+)
 def test_a_field_called_like_an_attribute_is_refused(tmp_path, name):
     np.zeros(20, "u2").tofile(tmp_path / "a.bin")
     with pytest.raises(penstock.InvalidArgumentError, match=name):
@@ -229,7 +231,10 @@ def test_windows_with_lookahead_overlap_by_it(tokens):
     for index in range(8):
         assert view[index]["token"].tolist()[-16:] == expected[index * 10 : index * 10 + 16].tolist()
         batch = view.read([index])
-        assert batch.inputs.shape == (1, 10) and batch.labels[0].tolist() == expected[index * 10 + 1 : index * 10 + 11].tolist()
+        assert (
+            batch.inputs.shape == (1, 10)
+            and batch.labels[0].tolist() == expected[index * 10 + 1 : index * 10 + 11].tolist()
+        )
 
 
 # --- windows and their spans
@@ -298,7 +303,10 @@ def test_a_row_knows_its_spans(tmp_path):
             with pytest.raises(IndexError):
                 batch.spans[len(batch.spans)]
             for row, index in enumerate(batch.indices.tolist()):
-                found = [(s.start, s.stop, s.begins, s.ends, s.offset, tuple(s.id), s.metadata) for s in batch.spans.of_row(row)]
+                found = [
+                    (s.start, s.stop, s.begins, s.ends, s.offset, tuple(s.id), s.metadata)
+                    for s in batch.spans.of_row(row)
+                ]
                 assert found == (model.window_spans(index, 7) if index >= 0 else [])
 
 

@@ -227,7 +227,11 @@ def test_every_job_is_elastic(data, job, order):
     stop = data.draw(st.integers(0, len(expected)), "stop")
     first = run_steps(job.size, before, stop, **common, skip=job.skip, global_batch_size=first_sizes)
     assert [step.rows for step in first] == expected[:stop]
-    state = first[-1].after if first else Run(job.size, 1, {"batch_size": 1, "skip": job.skip, **common}).loaders[0].state_dict()
+    state = (
+        first[-1].after
+        if first
+        else Run(job.size, 1, {"batch_size": 1, "skip": job.skip, **common}).loaders[0].state_dict()
+    )
     later_sizes = data.draw(schedules(after, job.end), "schedule'")
     rest = run_steps(job.size, after, 10_000, state, **common, skip=job.skip, global_batch_size=later_sizes)
     assert [step.rows for step in rest] == rows_of(job, order, job.batches(state["position"], later_sizes))

@@ -22,6 +22,7 @@ def broken_at(loader: penstock.Loader, kind: type[Exception]) -> tuple[list[Any]
 
 @pytest.mark.parametrize("prefetch", [1, 6])
 def test_a_file_truncated_after_opening(tmp_path, prefetch):
+    """Its size is checked when it is first opened, so all of it is refused then, not only what it lacks."""
     paths = [tmp_path / name for name in ("a.bin", "b.bin", "c.bin")]
     tokens = np.arange(900, dtype="u2")
     for number, path in enumerate(paths):
@@ -29,17 +30,34 @@ def test_a_file_truncated_after_opening(tmp_path, prefetch):
     view = penstock.open(*paths, dtype="u2").windows(10)
     whole = paths[1].read_bytes()
     with penstock.Loader(view, 5, order="sequential", epochs=1, framework="numpy", prefetch=prefetch) as loader:
-        paths[1].write_bytes(whole[:500])  # records 300 to 549 are left
+        paths[1].write_bytes(whole[:500])
         given, error = broken_at(loader, penstock.CorruptionError)
-        assert [batch.position for batch in given] == [0, 5, 10, 15, 20, 25, 30, 35, 40, 45]
+        assert [batch.position for batch in given] == [0, 5, 10, 15, 20, 25]
         assert isinstance(error, penstock.Error)
         assert "b.bin" in str(error)
-        assert loader.position == 50 == loader.state_dict()["position"]
+        assert loader.position == 30 == loader.state_dict()["position"]
         with pytest.raises(penstock.CorruptionError, match=r"b\.bin"):  # still broken
             next(loader)
         paths[1].write_bytes(whole)
         rest = list(loader)
     np.testing.assert_array_equal(np.concatenate([b["token"].ravel() for b in given + rest]), tokens)
+
+
+@pytest.mark.parametrize("prefetch", [1, 6])
+def test_a_file_truncated_while_it_is_read(tmp_path, prefetch):
+    """It was opened before, so what is left of it is still delivered."""
+    dataset, tokens = raw_tokens(tmp_path / "a.bin", 900)
+    whole = (tmp_path / "a.bin").read_bytes()
+    view = dataset.windows(10)
+    view[0]
+    with penstock.Loader(view, 5, order="sequential", epochs=1, framework="numpy", prefetch=prefetch) as loader:
+        (tmp_path / "a.bin").write_bytes(whole[:1100])  # records 0 to 549 are left
+        given, error = broken_at(loader, penstock.CorruptionError)
+        assert [batch.position for batch in given] == list(range(0, 55, 5))
+        assert "a.bin" in str(error) and loader.position == 55
+        (tmp_path / "a.bin").write_bytes(whole)
+        given += list(loader)
+    np.testing.assert_array_equal(np.concatenate([batch["token"].ravel() for batch in given]), tokens)
 
 
 def test_a_file_removed_after_opening(tmp_path):
@@ -78,7 +96,7 @@ def test_what_took_the_place_of_a_file(tmp_path):
 @pytest.mark.parametrize("name", ["stream.bin", "metadata.bin", "metadata.index", "metadata.directory"])
 @pytest.mark.parametrize("mode", ["windows", "documents"])
 def test_any_file_of_a_shard_that_was_truncated(tmp_path, name, mode):
-    dataset, model = compact(tmp_path, LENGTHS[2:])
+    dataset, _ = compact(tmp_path, LENGTHS[2:])
     view = dataset.windows(6) if mode == "windows" else dataset.documents()
     if mode == "documents" and name == "metadata.directory":
         return  # documents do not need it

@@ -24,7 +24,7 @@ importlib.util.find_spec = lambda name, package=None: None if name == "torch" el
 
 
 def run(script: str, *arguments: str) -> None:
-    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
 
 

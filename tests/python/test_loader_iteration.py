@@ -56,7 +56,9 @@ def test_a_padded_run_delivers_everything_and_ends_at_k_n(view, batch_size):
     last = batches[-1]
     valid = 206 - (len(batches) - 1) * batch_size
     assert last.valid.tolist() == [True] * valid + [False] * (batch_size - valid)
-    assert (last.indices[valid:] == -1).all() and (last.epochs[valid:] == -1).all() and (last.indices[:valid] >= 0).all()
+    assert (
+        (last.indices[valid:] == -1).all() and (last.epochs[valid:] == -1).all() and (last.indices[:valid] >= 0).all()
+    )
     assert not last["token"][valid:].any()
     assert sum(int(batch.valid.sum()) for batch in batches) == 206
 
@@ -124,7 +126,9 @@ def test_exactly_one_batch_size_is_given(view, arguments):
 def test_a_global_batch_size_that_ranks_do_not_divide_names_the_nearest_that_they_do(view):
     with pytest.raises(ValueError, match=r"100") as caught:
         make(view, global_batch_size=100, rank=0, world_size=7)
-    assert "98" in str(caught.value) and "105" in str(caught.value)
+    assert "98" in str(caught.value)
+    with pytest.raises(ValueError, match="105"):
+        make(view, global_batch_size=103, rank=0, world_size=7)
     loader = make(view, global_batch_size=98, rank=0, world_size=7)
     assert len(next(loader).indices) == 14
 
@@ -160,7 +164,9 @@ def test_a_schedule_changes_the_batch_size_at_positions(view):
         assert [i for batch in indices_of(scheduled) for i in batch if i >= 0] == order
 
 
-@pytest.mark.parametrize("schedule", [[], [(1, 4)], [(0, 4), (0, 8)], [(0, 4), (9, 8), (5, 4)], [(0, 0)], [(0, 4), (8, 5)]])
+@pytest.mark.parametrize(
+    "schedule", [[], [(1, 4)], [(0, 4), (0, 8)], [(0, 4), (9, 8), (5, 4)], [(0, 0)], [(0, 4), (8, 5)]]
+)
 def test_a_schedule_that_cannot_be(view, schedule):
     with pytest.raises(ValueError):
         make(view, global_batch_size=schedule, rank=0, world_size=2)
@@ -168,7 +174,7 @@ def test_a_schedule_that_cannot_be(view, schedule):
 
 def test_set_batch_size_works_from_the_next_undelivered_batch_on(view):
     with make(view, 4, rank=1, world_size=2, epochs=1, prefetch=6) as loader:
-        next(loader), next(loader)  # noqa: B018
+        next(loader), next(loader)
         loader.set_batch_size(3)  # per rank, as at construction; six batches of four were read ahead
         sizes = [(batch.position, len(batch.indices)) for batch in islice(loader, 3)]
         assert sizes == [(16, 3), (22, 3), (28, 3)]
@@ -224,7 +230,9 @@ def test_an_eval_loader_gives_the_same_batches_at_every_for(view):
 
 def test_transform_changes_what_is_given_but_not_the_order(view):
     seen = []
-    with make(view, 5, epochs=1, transform=lambda batch: (seen.append(batch.position), batch["token"].sum())[1]) as loader:
+    with make(
+        view, 5, epochs=1, transform=lambda batch: (seen.append(batch.position), batch["token"].sum())[1]
+    ) as loader:
         sums = list(loader)
     with make(view, 5, epochs=1) as plain:
         assert sums == [batch["token"].sum() for batch in plain]
@@ -245,8 +253,8 @@ def test_an_error_in_transform_is_the_callers(view):
 @pytest.mark.parametrize(
     "options",
     [{"tail": "keep"}, {"reader": "mmap"}, {"framework": "jax"}, {"on_mismatch": "shrug"}, {"order": "random"},
-     {"epochs": -1}, {"seed": -1}, {"seed": 1 << 64}, {"seed": 0.5}, {"threads": -1}, {"prefetch": -2}, {"max_bytes": -1},
-     {"epochs": 1 << 62}, {"epochs": 1.5}],
+     {"epochs": -1}, {"seed": -1}, {"seed": 1 << 64}, {"seed": 0.5}, {"threads": -1}, {"prefetch": -2},
+     {"max_bytes": -1}, {"epochs": 1 << 62}, {"epochs": 1.5}],
 )  # fmt: skip
 def test_an_argument_that_cannot_be_is_refused_in_words(view, options):
     with pytest.raises(penstock.InvalidArgumentError) as caught:

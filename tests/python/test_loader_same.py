@@ -11,9 +11,7 @@ from _datasets import MODES, assert_all_same, assert_same, snapshot
 
 
 def batches_of(view: penstock.View, **options: Any) -> list[dict[str, Any]]:
-    with penstock.Loader(
-        view, **{"batch_size": 5, "seed": 4, "epochs": 2, "framework": "numpy", **options}
-    ) as loader:
+    with penstock.Loader(view, **{"batch_size": 5, "seed": 4, "epochs": 2, "framework": "numpy", **options}) as loader:
         return [snapshot(batch) for batch in loader]
 
 

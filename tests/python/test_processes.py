@@ -64,7 +64,7 @@ def slow_reads(tmp_path):
     return {**os.environ, "LD_PRELOAD": str(library)}
 
 
-def run(script: str, tokens: Path, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def run(script: str, tokens: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", PRELUDE + script, str(tokens)], capture_output=True, text=True, timeout=timeout
     )
@@ -93,7 +93,7 @@ def line(process: subprocess.Popen[str]) -> str:
 
 def test_ctrl_c_ends_a_wait_for_a_read_at_once(tokens, slow_reads):
     script = """
-loader = make(threads=1)
+loader = make(threads=1, prefetch=1, batch_size=2)
 print("waits", flush=True)
 try:
     next(loader)
@@ -121,7 +121,7 @@ try:
 except KeyboardInterrupt:
     pass
 position = loader.state_dict()["position"]
-assert seen[-1] in (position, position - 16), (seen[-1], position)
+assert seen[-1] in (position - 16, position - 32), (seen[-1], position)  # one may be lost between next() and append()
 assert [batch.position for batch in islice(loader, 3)] == [position, position + 16, position + 32]
 print("ended", flush=True)
 """
@@ -141,7 +141,7 @@ def test_a_handler_of_the_program_runs_on_its_main_thread_while_a_loader_waits(t
 import signal
 on_main = []
 signal.signal(signal.SIGUSR1, lambda *_: on_main.append(threading.current_thread() is threading.main_thread()))
-loader = make(threads=2, prefetch=1)
+loader = make(threads=2, prefetch=1, batch_size=2)
 print("waits", flush=True)
 batch = next(loader)
 print(on_main, batch.position, flush=True)
@@ -169,7 +169,10 @@ print(on_main, batch.position, flush=True)
         ("import builtins\nbuiltins.kept = iter(make())\nnext(builtins.kept)", 0),
         ("import atexit\nloader = make()\natexit.register(lambda: next(loader))\nnext(loader)", 0),
         ("import atexit\nloader = make()\natexit.register(loader.close)\nnext(loader)", 0),
-        ("loader = make()\nthreading.Thread(target=lambda: [None for _ in loader], daemon=True).start()\ntime.sleep(.3)", 0),
+        (
+            "loader = make()\nthreading.Thread(target=lambda: [0 for _ in loader], daemon=True).start()\ntime.sleep(.3)",
+            0,
+        ),
         ("loader = make()\nos._exit(4 if next(loader) else 5)", 4),
     ],
 )
@@ -255,14 +258,14 @@ assert next(loader).position == 16
 
 def test_forked_while_reads_are_under_way(tokens, slow_reads):
     script = """
-loader = make()
+loader = make(batch_size=2, prefetch=1)
 threading.Thread(target=lambda: next(loader), daemon=True).start()
 time.sleep(0.5)
 def work():
     try:
         next(loader)
-    except penstock.InvalidArgumentError:
-        pass
+    except penstock.InvalidArgumentError as error:
+        assert "forked" in str(error)
 assert child(work) == 7
 print("done", flush=True)
 """
@@ -281,7 +284,7 @@ def test_a_killed_reader_leaves_nothing_behind(tokens, tmp_path):
     script = "loader = make()\nfor step, _ in enumerate(loader):\n    if step == 50: print('runs', flush=True)"
     with started(script, tokens, {**os.environ, "TMPDIR": str(scratch)}) as process:
         assert line(process) == "runs"
-        open_files = [os.readlink(link) for link in Path(f"/proc/{process.pid}/fd").iterdir()]
+        open_files = [str(link.readlink()) for link in Path(f"/proc/{process.pid}/fd").iterdir()]
         mapped = Path(f"/proc/{process.pid}/maps").read_text()
         locks = [entry.split()[4] for entry in Path("/proc/locks").read_text().splitlines()]
         process.kill()
@@ -298,7 +301,7 @@ def test_a_killed_reader_leaves_nothing_behind(tokens, tmp_path):
 
 def test_two_threads_in_next_are_refused_and_the_gil_is_free_meanwhile(tokens, slow_reads):
     script = """
-loader = make()
+loader = make(batch_size=2, prefetch=1)
 found = []
 thread = threading.Thread(target=lambda: found.append(next(loader).position))
 thread.start()
@@ -315,7 +318,7 @@ assert loader.state_dict()["position"] == 0
 assert time.monotonic() - begun < 0.5
 print("free", flush=True)
 thread.join()
-assert found == [0] and next(loader).position == 16
+assert found == [0] and next(loader).position == 2
 print("done", flush=True)
 """
     with started(script, tokens, slow_reads) as process:

@@ -72,15 +72,15 @@ def test_env_takes_rank_and_world_size_and_is_alone_without_them(view, monkeypat
 @pytest.mark.parametrize("variable", LAUNCHERS)
 def test_a_process_that_is_one_of_several_and_did_not_say_is_refused(view, tmp_path, variable):
     path = str(tmp_path / "tokens.bin")
-    script = f"import penstock\npenstock.Loader(penstock.open({path!r}, dtype='u2').windows(10), 2)"
+    script = f"import penstock\npenstock.Loader(penstock.open({path!r}, dtype='u2').windows(10), 2, framework='numpy')"
     environment = {**os.environ, variable: "2"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     for word in ("one of 2", variable, "rank=", "mesh=", 'rank="env"'):
         assert word in last
     done = subprocess.run(
-        [sys.executable, "-c", script], env={**os.environ, variable: "1"}, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script], env={**os.environ, variable: "1"}, capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -67,7 +67,7 @@ def test_restore_at_every_step_with_every_tail(tmp_path, per_epoch, tail):
             for batch in loader:
                 batches.append(snapshot(batch))
                 states.append(batch.state_dict())
-    assert len(batches) > 6
+    assert len(batches) >= 6
     for step, state in enumerate(states):
         with loader_of(view, "uniform", **options) as fresh:
             fresh.load_state_dict(state)
