@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace penstock {
 namespace {
@@ -95,8 +96,9 @@ bool Loader::plan_one() {
   if (!plan) return false;
   // What a batch holds is known only once it was read; the largest so far is the estimate.
   if (!has_memory_for(largest_bytes_)) return false;
-  planned_to_ = plan->end;
-  planned_.push_back(make_batch(std::move(*plan)));
+  const std::uint64_t end = plan->end;
+  planned_.push_back(make_batch(std::move(*plan)));  // may throw: the batch is then still to be planned
+  planned_to_ = end;
   largest_bytes_ = std::max(largest_bytes_, planned_.back()->accounted_bytes);
   engine_->enqueue(planned_.back());
   return true;
@@ -120,6 +122,7 @@ void Loader::raise_out_of_memory() const {
 
 std::shared_ptr<Batch> Loader::poll() {
   check_process();
+  if (late_error_) std::rethrow_exception(std::exchange(late_error_, nullptr));
   ended_ = false;
   if (position_ >= for_end_) {
     ended_ = true;
@@ -163,7 +166,11 @@ std::shared_ptr<Batch> Loader::deliver() {
   planned_.pop_front();
   position_ = batch->plan.end;
   largest_bytes_ = std::max(largest_bytes_, batch->accounted_bytes);
-  plan_ahead();  // the engine goes on while the caller works with this batch
+  try {
+    plan_ahead();  // the engine goes on while the caller works with this batch
+  } catch (...) {
+    late_error_ = std::current_exception();  // of the memory for a later batch: this one is not lost
+  }
   return batch;
 }
 

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -96,6 +97,7 @@ class Loader {
   std::shared_ptr<BatchPool> pool_;
   std::unique_ptr<Engine> engine_;              // none after close(); made by the first poll()
   std::deque<std::shared_ptr<Batch>> planned_;  // in order, not yet delivered
+  std::exception_ptr late_error_;               // no memory for a batch to come; the next poll() throws it
   std::uint64_t position_ = 0;                  // of the next batch to deliver
   std::uint64_t planned_to_ = 0;                // of the next batch to plan
   std::uint64_t for_end_ = 0;                   // where the present `for` ends
