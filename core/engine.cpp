@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace penstock {
 namespace {
@@ -35,8 +36,9 @@ bool is_final(Batch::Phase phase) { return phase == Batch::Phase::Ready || phase
 
 }  // namespace
 
-Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, unsigned threads, bool lends)
-    : order_(std::move(order)), pool_(std::move(pool)), lends_(lends) {
+Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, unsigned threads, bool lends,
+               std::size_t wake_at)
+    : order_(std::move(order)), pool_(std::move(pool)), lends_(lends), wake_at_(wake_at) {
   const SignalsBlocked blocked;
   for (unsigned i = 0; i < std::max(threads, 1U); ++i) {
     workers_.push_back(std::make_unique<Worker>());
@@ -70,6 +72,8 @@ void Engine::enqueue(std::shared_ptr<Batch> batch) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(batch));
+    unannounced_ = queue_.size() < wake_at_;
+    if (unannounced_) return;
     wake_workers();
   }
   work_.notify_one();
@@ -78,7 +82,14 @@ void Engine::enqueue(std::shared_ptr<Batch> batch) {
 Batch::Phase Engine::wait(const Batch& batch, std::chrono::nanoseconds patience) {
   std::unique_lock lock(mutex_);
   const auto settled = [&] { return is_final(batch.phase) || batch.phase == Batch::Phase::NeedsMemory; };
-  if (!settled() && patience.count() > 0) ended_.wait_for(lock, patience, settled);
+  if (settled() || patience.count() <= 0) return batch.phase;
+  if (std::exchange(unannounced_, false)) {
+    wake_workers();
+    lock.unlock();
+    work_.notify_one();
+    lock.lock();
+  }
+  ended_.wait_for(lock, patience, settled);
   return batch.phase;
 }
 

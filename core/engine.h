@@ -26,8 +26,10 @@ namespace penstock {
 class Engine {
  public:
   /// Starts `threads` threads, which block all signals. `pool` is told what batches hold. If `lends`, ragged batches
-  /// wait in NeedsMemory until lend() is called for them.
-  Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, unsigned threads, bool lends);
+  /// wait in NeedsMemory until lend() is called for them. Sleeping threads are woken when `wake_at` batches are to be
+  /// read or the consumer waits: waking one is most of what a ready batch costs the consumer.
+  Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, unsigned threads, bool lends,
+         std::size_t wake_at);
   /// Cancels what is under way and joins.
   ~Engine();
   Engine(const Engine&) = delete;
@@ -70,10 +72,12 @@ class Engine {
   const std::shared_ptr<const Order> order_;
   const std::shared_ptr<BatchPool> pool_;
   const bool lends_;
+  const std::size_t wake_at_;
   std::mutex mutex_;
   std::condition_variable work_;   // there is something to claim, or stop_
   std::condition_variable ended_;  // a batch is Ready, Failed or NeedsMemory
   std::deque<std::shared_ptr<Batch>> queue_;  // in order; those whose rows are all claimed leave it
+  bool unannounced_ = false;  // the last enqueue() woke nobody
   bool stop_ = false;
   std::vector<std::unique_ptr<Worker>> workers_;
 };

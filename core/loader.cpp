@@ -74,7 +74,7 @@ bool Loader::has_memory_for(std::uint64_t bytes) const {
 
 std::shared_ptr<Batch> Loader::make_batch(BatchPlan plan) {
   Pick first;
-  options_.order->pick(plan.position, 1, std::span(&first, 1));
+  if (options_.formats->size() > 1) options_.order->pick(plan.position, 1, std::span(&first, 1));
   std::shared_ptr<Batch> batch = pool_->take();
   batch->plan = std::move(plan);
   batch->formats = options_.formats;
@@ -106,7 +106,9 @@ bool Loader::plan_one() {
 
 void Loader::plan_ahead() {
   if (!engine_) {
-    engine_ = std::make_unique<Engine>(options_.order, pool_, options_.threads, static_cast<bool>(options_.lend));
+    // At half of what is read ahead: the other half is there while the threads wake up.
+    engine_ = std::make_unique<Engine>(options_.order, pool_, options_.threads, static_cast<bool>(options_.lend),
+                                       (options_.prefetch + 1) / 2);
   }
   while (planned_.size() < options_.prefetch && plan_one()) {
   }
