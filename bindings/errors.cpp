@@ -7,7 +7,7 @@ namespace py = pybind11;
 namespace penstock::bindings {
 namespace {
 
-// Set once at import. Borrowed by the translator; they live as long as the interpreter (the module holds them).
+// Set once at import, from penstock/_errors.py; they live as long as the interpreter.
 struct Exceptions {
   PyObject* base = nullptr;
   PyObject* invalid_argument = nullptr;
@@ -17,14 +17,6 @@ struct Exceptions {
   PyObject* state_mismatch = nullptr;
 };
 Exceptions exceptions;
-
-PyObject* define(py::module_& module, const char* name, const py::tuple& bases, const char* doc) {
-  const std::string qualified = std::string("penstock.") + name;
-  PyObject* type = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, bases.ptr(), nullptr);
-  if (type == nullptr) throw py::error_already_set();
-  module.attr(name) = py::reinterpret_borrow<py::object>(type);
-  return type;
-}
 
 PyObject* type_of(ErrorKind kind) {
   switch (kind) {
@@ -53,19 +45,15 @@ void set_python_error(const Error& error) {
 
 }  // namespace
 
-void register_errors(py::module_& module) {
-  const py::object exception = py::reinterpret_borrow<py::object>(PyExc_Exception);
-  exceptions.base = define(module, "Error", py::make_tuple(exception), "Base of all errors that penstock raises.");
-  const py::object base = py::reinterpret_borrow<py::object>(exceptions.base);
-  const auto with = [&](PyObject* other) { return py::make_tuple(base, py::reinterpret_borrow<py::object>(other)); };
-  exceptions.invalid_argument =
-      define(module, "InvalidArgumentError", with(PyExc_ValueError), "An argument that cannot be.");
-  exceptions.not_found = define(module, "NotFoundError", with(PyExc_FileNotFoundError), "No such file or dataset.");
-  exceptions.io = define(module, "IoError", with(PyExc_OSError), "The operating system refused; errno and filename say.");
-  exceptions.corruption =
-      define(module, "CorruptionError", py::make_tuple(base), "Bytes on disk that are not what the manifest says.");
-  exceptions.state_mismatch =
-      define(module, "StateMismatchError", with(PyExc_ValueError), "A state of another job; the message names what differs.");
+void register_errors() {
+  const py::module_ errors = py::module_::import("penstock._errors");
+  const auto type = [&](const char* name) { return py::object(errors.attr(name)).release().ptr(); };
+  exceptions.base = type("Error");
+  exceptions.invalid_argument = type("InvalidArgumentError");
+  exceptions.not_found = type("NotFoundError");
+  exceptions.io = type("IoError");
+  exceptions.corruption = type("CorruptionError");
+  exceptions.state_mismatch = type("StateMismatchError");
 
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {

@@ -2,7 +2,7 @@
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The native half of penstock; use the names that the package `penstock` exports.";
-  penstock::bindings::register_errors(module);
+  penstock::bindings::register_errors();
   penstock::bindings::register_shuffle(module);
   penstock::bindings::register_dataset(module);
   penstock::bindings::register_loader(module);

@@ -5,7 +5,7 @@
 
 namespace penstock::bindings {
 
-void register_errors(pybind11::module_& module);
+void register_errors();
 void register_shuffle(pybind11::module_& module);
 void register_dataset(pybind11::module_& module);
 void register_batch(pybind11::module_& module);

@@ -29,6 +29,19 @@ py::array_t<std::uint8_t> memory(const BatchPtr& batch) {
   return py::array_t<std::uint8_t>(static_cast<py::ssize_t>(batch->slab.bytes()), data, holder(batch));
 }
 
+// Column i as it lies in the batch: [rows, length, dims…], or [records, dims…] of ragged rows. `dtype` is the column's.
+py::array column(const BatchPtr& batch, std::size_t i, const py::dtype& dtype) {
+  const Column& column = batch->format->columns.at(i);
+  const Leaf& leaf = batch->format->source->schema().leaves()[column.leaf];
+  const std::uint64_t records = batch->column_records(column);
+  std::vector<py::ssize_t> shape;
+  if (!batch->format->shape.ragged) shape.push_back(static_cast<py::ssize_t>(batch->plan.rows));
+  shape.push_back(static_cast<py::ssize_t>(
+      batch->format->shape.ragged ? records : batch->format->shape.length - column.shorten));
+  for (const std::uint64_t dim : leaf.dims) shape.push_back(static_cast<py::ssize_t>(dim));
+  return py::array(dtype, std::move(shape), {}, batch->slab.data() + batch->columns_at[i], holder(batch));
+}
+
 py::array_t<std::int64_t> indices(const Batch& batch) {
   py::array_t<std::int64_t> out(static_cast<py::ssize_t>(batch.plan.rows));
   auto at = out.mutable_unchecked<1>();
@@ -142,6 +155,7 @@ void register_batch(py::module_& module) {
           },
           "The object whose memory was lent for this batch (a pinned tensor), or None.")
       .def("memory", &memory, "uint8 array over the batch's memory; writing to it is up to the caller.")
+      .def("column", &column, py::arg("i"), py::arg("dtype"), "Array over column i, whose type `dtype` is; not copied.")
       .def("indices", &indices, "int64 [rows]: observations; -1 where padded.")
       .def("epochs", &epochs, "int64 [rows]; -1 where padded.")
       .def("starts", &starts, "int64 [rows + 1]: first record of each row; empty if rows are fixed.")

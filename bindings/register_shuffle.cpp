@@ -118,7 +118,7 @@ py::tuple pick(const Order& order, const py::object& first, const py::object& st
 void register_permutation(py::module_& module) {
   py::class_<Permutation>(module, "Permutation", R"(The bijection of [0, n) that (seed, epoch) chooses.
 
-Constant time and memory for any n from 1 to 2^52; the same on every machine. Immutable, picklable, and safe to share
+Constant time and memory for any n from 1 to 2^52; the same on every machine. Immutable, picklable, safe to share
 between threads; calls on arrays run without the GIL.
 
 Args:

@@ -20,18 +20,18 @@ Example:
 from penstock import codecs, orders
 from penstock._batch import Batch
 from penstock._dataset import Dataset, View, concatenate, open
-from penstock._loader import Loader, Resume, eval_loader
-from penstock._native import (
+from penstock._errors import (
     CorruptionError,
     Error,
     InvalidArgumentError,
     IoError,
     NotFoundError,
-    Permutation,
     StateMismatchError,
 )
+from penstock._loader import Loader, Resume, eval_loader
+from penstock._native import Permutation
 from penstock._spans import Span
-from penstock._writer import Writer, combine, commit, convert, finished_shards, verify
+from penstock._writer import Writer, combine, commit, convert, finished_shards, remove_shards, verify
 
 __version__ = "0.1.0"
 
@@ -59,5 +59,6 @@ __all__ = [
     "finished_shards",
     "open",
     "orders",
+    "remove_shards",
     "verify",
 ]

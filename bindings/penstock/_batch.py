@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
+from penstock._errors import InvalidArgumentError
 from penstock._layout import BatchLayout, ColumnSpec, plan_layout
-from penstock._native import InvalidArgumentError
 from penstock._spans import Spans
 
 
@@ -153,14 +153,15 @@ class Batch(Mapping[str, Any]):
         return (self._native.rows, self._layout.length - column.shorten, *dims)
 
     def _column(self, column: ColumnSpec) -> Any:
-        at = self._native.columns_at[self._layout.column_of[column.name]]
-        shape, dtype = self._shape(column), np.dtype(column.type)
+        number, dtype = self._layout.column_of[column.name], np.dtype(column.type)
         tensor = self._native.lender
-        if tensor is not None:  # slices of the lent tensor, so that torch tracks copies from them
-            torch_dtype = self._layout.torch.from_numpy(np.empty(0, dtype)).dtype
-            count = int(np.prod(shape, dtype=np.int64))
-            return tensor[at : at + count * dtype.itemsize].view(torch_dtype).view(shape)
-        return self._given(np.ndarray(shape, dtype, self._bytes(), at))
+        if tensor is None:
+            return self._given(self._native.column(number, dtype))
+        # Slices of the lent tensor, so that torch tracks copies from them.
+        at, shape = self._native.columns_at[number], self._shape(column)
+        torch_dtype = self._layout.torch.from_numpy(np.empty(0, dtype)).dtype
+        count = int(np.prod(shape, dtype=np.int64))
+        return tensor[at : at + count * dtype.itemsize].view(torch_dtype).view(shape)
 
     def _cast(self, column: ColumnSpec, labels: bool) -> Any:
         made = self._native.cast(column.leaf, column.type, column.skip, column.shorten, labels)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from penstock import _dtype, _native, codecs
 from penstock._batch import Batch, read_view
-from penstock._native import InvalidArgumentError, NotFoundError
+from penstock._errors import InvalidArgumentError, NotFoundError
 from penstock._spans import Span
 
 PathLike = str | os.PathLike[str]

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from penstock._native import InvalidArgumentError
+from penstock._errors import InvalidArgumentError
 
 DType = np.dtype[Any]
 

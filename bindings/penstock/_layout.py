@@ -8,13 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock._native import InvalidArgumentError
-
-#: Names that a field may not have, because a batch has attributes of these names.
-RESERVED = frozenset(
-    "indices position epochs valid spans inputs labels records offsets state_dict keys items values get "
-    "cu_seqlens max_seqlen position_ids document_ids loss_mask metadata_id".split()
-)
+from penstock._dtype import RESERVED_NAMES
+from penstock._errors import InvalidArgumentError
 
 DtypeChoice = Mapping[str, Any] | str | np.dtype[Any] | type | None
 
@@ -125,7 +120,7 @@ def plan_layout(view: Any, torch: Any, dtype: DtypeChoice, eager: bool) -> Batch
     record_dtype = view.dtype if view.dtype is not None and view.dtype.names else None
     found = tuple(leaves(record_dtype)) if record_dtype is not None else ()
     for leaf in found:
-        if leaf.name in RESERVED:
+        if leaf.name in RESERVED_NAMES:
             raise InvalidArgumentError(f"field {leaf.name!r} is called like an attribute of a batch: rename it")
     label_leaf, why = _label_leaf(found, view.lookahead)
     chosen = _chosen_types(found, dtype)
@@ -195,6 +190,7 @@ def _numpy_dtype(value: Any) -> np.dtype[Any]:
     if text.startswith("torch."):  # a torch.dtype
         value = text.removeprefix("torch.")
     try:
-        return np.dtype(value)
+        dtype: np.dtype[Any] = np.dtype(value)
     except TypeError as error:
         raise InvalidArgumentError(f"dtype {value!r}: {error}") from None
+    return dtype

@@ -12,8 +12,8 @@ from typing import Any
 
 from penstock import _native
 from penstock._batch import Batch
+from penstock._errors import InvalidArgumentError
 from penstock._layout import DtypeChoice, plan_layout
-from penstock._native import InvalidArgumentError
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads
 from penstock.orders import Order
@@ -132,7 +132,7 @@ class Loader:
         self._native = _native.Loader(
             source=view._source,
             order=resolve_order(order, len(view), _index("seed", seed)),
-            columns=[tuple(column) for column in self._layout.columns],
+            columns=list(self._layout.columns),
             labels=self._layout.column_of.get("labels", -1),
             rank=self.rank,
             world_size=self.world_size,

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any, Protocol
 
-from penstock._native import InvalidArgumentError
+from penstock._errors import InvalidArgumentError
 
 # Variables by which launchers tell a process how many there are (torchrun, Slurm, Open MPI, MPICH).
 _WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")

@@ -50,7 +50,7 @@ class Span:
     @property
     def metadata(self) -> Any:
         """The entry, decoded by the dataset's codec each time it is asked for; None where there is no codec."""
-        return None if self._decode is None else self._decode(memoryview(self._list.view(self._at)))
+        return None if self._decode is None else self._decode(self._list.view(self._at).data)
 
     def __repr__(self) -> str:
         """All but the entry."""

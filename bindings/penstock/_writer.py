@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _dtype, _native, codecs
-from penstock._native import InvalidArgumentError
+from penstock._errors import InvalidArgumentError
 
 _MISSING: Any = object()
 

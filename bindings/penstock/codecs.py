@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _dtype
-from penstock._native import InvalidArgumentError
+from penstock._errors import InvalidArgumentError
 
 __all__ = ["Codec", "Numpy", "from_json", "get", "register"]
 

@@ -10,6 +10,7 @@ import operator
 from dataclasses import dataclass
 
 from penstock import _native
+from penstock._errors import InvalidArgumentError
 
 __all__ = ["Blocks", "Order", "Sequential", "Uniform", "resolve"]
 
@@ -76,10 +77,10 @@ class Blocks:
         for name in ("block", "fetch", "lanes"):
             value = operator.index(getattr(self, name))
             if not 1 <= value < 1 << 64:
-                raise _native.InvalidArgumentError(f"orders.Blocks: {name} {value}: wanted at least 1, below 2**64")
+                raise InvalidArgumentError(f"orders.Blocks: {name} {value}: wanted at least 1, below 2**64")
             object.__setattr__(self, name, value)
         if self.fetch % self.block:
-            raise _native.InvalidArgumentError(
+            raise InvalidArgumentError(
                 f"orders.Blocks: a fetch of {self.fetch}: wanted a multiple of the block, {self.block}"
             )
 
@@ -114,7 +115,7 @@ def resolve(order: str | Order, n: int, seed: int) -> _native.Order:
     """
     if isinstance(order, str):
         if order not in _BY_NAME:
-            raise _native.InvalidArgumentError(
+            raise InvalidArgumentError(
                 f"order {order!r}: wanted 'uniform', 'sequential' or an object such as orders.Blocks(block, fetch)"
             )
         return _BY_NAME[order]._native(n, seed)

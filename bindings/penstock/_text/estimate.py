@@ -65,5 +65,7 @@ def estimate(reader: DocumentReader, work: Work, tokenizer: DocumentTokenizer, w
 def _decode(entry: bytes, codec: str) -> Any:
     from penstock import codecs
 
-    value = codecs.get(codec).decode(memoryview(entry))
+    found = codecs.get(codec)
+    assert found is not None
+    value = found.decode(memoryview(entry))
     return value.decode() if isinstance(value, bytes) else value

@@ -63,7 +63,6 @@ class TextWriter:
     workers: int
     options: dict[str, Any]
     observe: Callable[[int, int], None] = lambda done, total: None
-    on_start: Callable[[list[int]], None] = lambda processes: None
     _submitted: deque[Batch] = field(default_factory=deque)
     _summary: Summary = field(default_factory=Summary)
 
@@ -76,30 +75,26 @@ class TextWriter:
             penstock.Error: The output cannot be written.
         """
         begin = time.perf_counter()
-        pool: WorkerPool | None = None
-        self._summary.workers = self.workers
+        pool = WorkerPool(self.workers, self.work)
         try:
             for batch in self._batches():
-                if pool is None:
-                    pool = WorkerPool(self.workers, self.work)
-                    self.on_start(pool.process_ids)
                 while not pool.has_room():
                     self._write(pool.next_results())
                 pool.submit(batch.documents)
                 self._submitted.append(batch)
                 self.observe(self.reader.consumed_bytes(), self.reader.total_bytes)
-            while pool is not None and pool.pending():
+            while pool.pending():
                 self._write(pool.next_results())
             if not self._summary.tasks:
                 raise InputError("there are no documents in the input: nothing was written")
             self.sink.publish(self._summary.tasks)
+            self._summary.workers = pool.started
         except WorkerError as error:
             raise WorkerError(
                 f"{error}: nothing was published; finished shards are kept: go on with --resume"
             ) from error
         finally:
-            if pool is not None:
-                pool.close()
+            pool.close()
             self.sink.close()
         self._summary.seconds = time.perf_counter() - begin
         return self._summary

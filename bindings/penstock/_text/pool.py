@@ -64,12 +64,14 @@ def process_batch(tokenizer: DocumentTokenizer, work: Work, documents: list[RawD
 def _encode_metadata(metadata: list[dict[str, Any]], documents: list[RawDocument], codec: str) -> list[bytes]:
     from penstock import codecs
 
-    encode = codecs.get(codec).encode
+    found = codecs.get(codec)
+    assert found is not None
+    encode = found.encode
     entries: list[bytes] = []
     for known, document in zip(metadata, documents, strict=True):
         try:
             value = next(iter(known.values())) if codec == "raw" else known
-            entries.append(encode(value.encode() if isinstance(value, str) else value))
+            entries.append(found.encode(value.encode() if isinstance(value, str) else value))
         except (TypeError, ValueError, OverflowError) as error:
             what = f"{document.place()}: its metadata cannot be stored as {codec}: {error}"
             raise InputError(f"{what}: choose other columns with --metadata") from None
@@ -83,28 +85,32 @@ class WorkerPool:
     """
 
     def __init__(self, count: int, work: Work) -> None:
-        """Starts the processes; each loads the tokenizer at once."""
-        context = get_context("spawn")
+        """Starts nothing yet: a process starts when there is a batch for it, so that little input takes few."""
+        self._count = count
+        self._work = work
+        self._context = get_context("spawn")
         self._processes: list[SpawnProcess] = []
         self._connections: list[Connection] = []
-        self._waiting = [0] * count
+        self._waiting: list[int] = []  # batches in the hands of each
         self._results: dict[int, Result | BaseException] = {}
         self._sent = 0
         self._taken = 0
-        for index in range(count):
-            ours, theirs = context.Pipe()
-            name = f"penstock-worker-{index}"
-            process = context.Process(target=_run_worker, args=(theirs, work), name=name, daemon=True)
-            with _surroundings_of_workers():
-                process.start()
-            theirs.close()
-            self._processes.append(process)
-            self._connections.append(ours)
+
+    def _start(self) -> None:
+        ours, theirs = self._context.Pipe()
+        name = f"penstock-worker-{len(self._processes)}"
+        process = self._context.Process(target=_run_worker, args=(theirs, self._work), name=name, daemon=True)
+        with _surroundings_of_workers():
+            process.start()
+        theirs.close()
+        self._processes.append(process)
+        self._connections.append(ours)
+        self._waiting.append(0)
 
     @property
-    def process_ids(self) -> list[int]:
-        """The processes, in order."""
-        return [process.pid or 0 for process in self._processes]
+    def started(self) -> int:
+        """How many processes there are."""
+        return len(self._processes)
 
     def has_room(self) -> bool:
         """Whether `submit` may be called now."""
@@ -114,6 +120,8 @@ class WorkerPool:
 
     def submit(self, documents: list[RawDocument]) -> None:
         """Hands the next batch to the worker with the least to do."""
+        if len(self._processes) < self._count and all(self._waiting):
+            self._start()
         index = self._waiting.index(min(self._waiting))
         try:
             self._connections[index].send((self._sent, documents))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import Any, NamedTuple
 
 from .documents import RawDocument
@@ -48,7 +48,7 @@ class Task(NamedTuple):
         }
 
 
-def cut(documents: Iterable[RawDocument], task_bytes: int, first_task: int = 0) -> Iterator[Batch]:
+def cut(documents: Iterable[RawDocument], task_bytes: int, first_task: int = 0) -> Generator[Batch, None, None]:
     """Cuts documents into batches of tasks. A task ends with the document that brings it to `task_bytes`.
 
     Args:

@@ -1,0 +1,485 @@
+"""
+The native half of penstock; use the names that the package `penstock` exports.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import typing
+
+import numpy
+import numpy.typing
+import typing_extensions
+
+__all__: list[str] = [
+    "Batch",
+    "BlocksOrder",
+    "Dataset",
+    "DatasetWriter",
+    "FinishedShard",
+    "Loader",
+    "Order",
+    "Permutation",
+    "Report",
+    "SequentialOrder",
+    "Source",
+    "SpanList",
+    "UniformOrder",
+    "combine",
+    "commit",
+    "concatenate",
+    "convert",
+    "finished_shards",
+    "make_documents",
+    "make_windows",
+    "open_dataset",
+    "open_megatron",
+    "open_raw",
+    "read_rows",
+    "remove_shards",
+    "verify",
+]
+
+class Permutation:
+    """
+    The bijection of [0, n) that (seed, epoch) chooses.
+
+    Constant time and memory for any n from 1 to 2^52; the same on every machine. Immutable, picklable, safe to share
+    between threads; calls on arrays run without the GIL.
+
+    Args:
+        n: Number of elements, 1 to 2**52.
+        seed: 0 to 2**64 - 1.
+        epoch: 0 to 2**64 - 1; each gives an order of its own, and never another seed's.
+
+    Raises:
+        ValueError: For a number outside these ranges.
+
+    Example:
+        >>> import numpy, penstock
+        >>> p = penstock.Permutation(1000, seed=7)
+        >>> images = p(numpy.arange(1000, dtype=numpy.uint64))
+        >>> bool((numpy.sort(images) == numpy.arange(1000)).all())
+        True
+        >>> int(p.inverse(images)[3]), p[3] == int(images[3]), len(p)
+        (3, True, 1000)
+    """
+
+    algorithm: typing.ClassVar[int] = 1
+    def __call__(self, indices: typing.Any) -> numpy.typing.NDArray[numpy.uint64]:
+        """
+        Images of many indices.
+
+        Args:
+            indices: Array of integers of any shape, each in [0, n).
+
+        Returns:
+            New uint64 array of the same shape.
+
+        Raises:
+            TypeError: If the array is not of integers.
+            ValueError: If an index is outside [0, n).
+        """
+    def __eq__(self, arg0: Permutation) -> bool: ...
+    def __getitem__(self, index: typing.Any) -> int:
+        """
+        Image of one index, negative ones from the end; IndexError beyond.
+        """
+    def __getstate__(self) -> tuple[int, int, int]: ...
+    def __hash__(self) -> int: ...
+    def __init__(self, n: typing.Any, seed: typing.Any, epoch: typing.Any = 0) -> None: ...
+    def __len__(self) -> int: ...
+    def __repr__(self) -> str: ...
+    def __setstate__(self, arg0: tuple) -> None: ...
+    def inverse(self, values: typing.Any) -> numpy.typing.NDArray[numpy.uint64]:
+        """
+        The indices whose images are `values`: ``p.inverse(p(i)) == i``.
+
+        Args:
+            values: Array of integers of any shape, each in [0, n).
+
+        Returns:
+            New uint64 array of the same shape.
+
+        Raises:
+            TypeError: If the array is not of integers.
+            ValueError: If a value is outside [0, n).
+        """
+    @property
+    def epoch(self) -> int:
+        """
+        The epoch.
+        """
+    @property
+    def n(self) -> int:
+        """
+        Number of elements.
+        """
+    @property
+    def seed(self) -> int:
+        """
+        The seed.
+        """
+
+class Order:
+    """
+    A pure function from positions to observations.
+    """
+    def end(self, position: typing.Any) -> int:
+        """
+        First position after `position` that no batch may cross; 2**64 - 1: none.
+        """
+    def group(self, position: typing.Any) -> int:
+        """
+        Positions around `position` worth planning together.
+        """
+    def identity(self, position: typing.Any) -> str:
+        """
+        Canonical JSON of all that decides the positions before `position`.
+        """
+    def pick(self, first: typing.Any, stride: typing.Any, count: typing.SupportsInt | typing.SupportsIndex) -> tuple:
+        """
+        What stands at first, first + stride, …: (index uint64, source uint32, epoch uint32) arrays of [count].
+        """
+    @property
+    def epoch_size(self) -> int:
+        """
+        Observations in one epoch.
+        """
+
+class UniformOrder(Order):
+    def __init__(self, n: typing.Any, seed: typing.Any) -> None: ...
+
+class SequentialOrder(Order):
+    def __init__(self, n: typing.Any) -> None: ...
+
+class BlocksOrder(Order):
+    def __init__(
+        self, n: typing.Any, seed: typing.Any, block: typing.Any, fetch: typing.Any, lanes: typing.Any = 1
+    ) -> None: ...
+
+class Dataset:
+    """
+    An opened dataset; see penstock.Dataset.
+    """
+    def shards(self) -> list: ...
+    @property
+    def codec_json(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def layout(self) -> typing.Any: ...
+    @property
+    def mode(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def records(self) -> int: ...
+    @property
+    def schema_json(self) -> str: ...
+    @property
+    def spans(self) -> int: ...
+    @property
+    def tokenizer_json(self) -> str: ...
+
+class Source:
+    """
+    A view of a dataset: what one index selects.
+    """
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def ragged(self) -> bool: ...
+    @property
+    def record_count(self) -> int: ...
+    @property
+    def row_length(self) -> int: ...
+    @property
+    def shard_count(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def stored_record_bytes(self) -> int: ...
+
+class SpanList:
+    """
+    The spans of one batch, by row and start.
+    """
+    def __len__(self) -> int: ...
+    def get(self, i: typing.SupportsInt | typing.SupportsIndex) -> tuple:
+        """
+        (row, start, stop, begins, ends, offset, shard, entry)
+        """
+    def raw(self, i: typing.SupportsInt | typing.SupportsIndex) -> bytes:
+        """
+        The entry's bytes, copied.
+        """
+    def view(self, i: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.uint8]:
+        """
+        The entry's bytes as a read-only uint8 array, not copied.
+        """
+
+class Batch:
+    """
+    A ready batch; see penstock.Batch.
+    """
+    def cast(
+        self,
+        leaf: typing.SupportsInt | typing.SupportsIndex,
+        type: str,
+        skip: typing.SupportsInt | typing.SupportsIndex = 0,
+        shorten: typing.SupportsInt | typing.SupportsIndex = 0,
+        labels: bool = False,
+    ) -> numpy.typing.NDArray[numpy.uint8]:
+        """
+        A leaf of all rows, cast densely: bytes as uint8.
+        """
+    def epochs(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        int64 [rows]; -1 where padded.
+        """
+    def indices(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        int64 [rows]: observations; -1 where padded.
+        """
+    def memory(self) -> numpy.typing.NDArray[numpy.uint8]:
+        """
+        uint8 array over the batch's memory; writing to it is up to the caller.
+        """
+    def spans(self) -> SpanList: ...
+    def starts(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        int64 [rows + 1]: first record of each row; empty if rows are fixed.
+        """
+    @property
+    def columns_at(self) -> list[int]: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def lead(self) -> int: ...
+    @property
+    def lender(self) -> typing.Any:
+        """
+        The object whose memory was lent for this batch (a pinned tensor), or None.
+        """
+    @property
+    def position(self) -> int: ...
+    @property
+    def record_count(self) -> int: ...
+    @property
+    def records_at(self) -> int: ...
+    @property
+    def row_stride_records(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def valid(self) -> int: ...
+
+class Loader:
+    """
+    The native loader; see penstock.Loader.
+    """
+    def __init__(
+        self,
+        *,
+        source: Source,
+        order: Order,
+        columns: collections.abc.Sequence[
+            tuple[
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+            ]
+        ],
+        labels: typing.SupportsInt | typing.SupportsIndex,
+        rank: typing.SupportsInt | typing.SupportsIndex,
+        world_size: typing.SupportsInt | typing.SupportsIndex,
+        epochs: typing.SupportsInt | typing.SupportsIndex | None,
+        per_epoch: bool,
+        tail: str,
+        skip: collections.abc.Sequence[
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+        ],
+        schedule: collections.abc.Sequence[
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+        ],
+        threads: typing.SupportsInt | typing.SupportsIndex,
+        prefetch: typing.SupportsInt | typing.SupportsIndex,
+        max_bytes: typing.SupportsInt | typing.SupportsIndex,
+        allocate: typing.Any,
+    ) -> None: ...
+    def begin(self) -> None: ...
+    def close(self) -> None: ...
+    def close_at_exit(self) -> None:
+        """
+        close(), whatever other threads are at.
+        """
+    def describe(self) -> str: ...
+    def length(self) -> int: ...
+    def load(
+        self,
+        version: typing.SupportsInt | typing.SupportsIndex,
+        position: typing.SupportsInt | typing.SupportsIndex,
+        job: str,
+        on_mismatch: str,
+    ) -> str: ...
+    def next(self) -> Batch:
+        """
+        The next batch; None at the end of this `for`.
+        """
+    def seek(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def set_global_batch_size(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def state(self) -> tuple: ...
+    def steps_before(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    @property
+    def job(self) -> str: ...
+    @property
+    def limit_bytes(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def usage(self) -> tuple[int, int]: ...
+
+class DatasetWriter:
+    """
+    What penstock.Writer writes with.
+    """
+    def __init__(
+        self,
+        *,
+        path: str,
+        mode: str,
+        layout: str,
+        fields: str,
+        codec: str,
+        shard_bytes: typing.SupportsInt | typing.SupportsIndex,
+        tokenizer: str,
+        task: str,
+        shard: typing.SupportsInt | typing.SupportsIndex | None,
+        overwrite: bool,
+    ) -> None: ...
+    def abort(self) -> None: ...
+    def append(self, records: typing_extensions.Buffer, entry: bytes | None) -> None: ...
+    def append_batch(
+        self,
+        records: typing_extensions.Buffer,
+        lengths: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+        entries: bytes,
+        entry_ends: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+    ) -> None: ...
+    def append_ids(
+        self, records: typing_extensions.Buffer, ids: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]
+    ) -> None: ...
+    def commit(self) -> None: ...
+    def entry(self, entry: bytes) -> int: ...
+    def set_task(self, task: str) -> None: ...
+    @property
+    def records(self) -> int: ...
+
+class Report:
+    """
+    What verify() read and found; true if nothing is wrong.
+    """
+    def __bool__(self) -> bool: ...
+    @property
+    def bytes(self) -> int:
+        """
+        Bytes read and checked.
+        """
+    @property
+    def entries(self) -> int: ...
+    @property
+    def fingerprint(self) -> str:
+        """
+        Hex; empty if the manifest cannot be read.
+        """
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def problems(self) -> list[str]:
+        """
+        What is wrong, each with its file and byte; empty if nothing is. At most 1,000.
+        """
+    @property
+    def records(self) -> int: ...
+    @property
+    def shards(self) -> int: ...
+    @property
+    def unlisted(self) -> int:
+        """
+        Problems beyond those.
+        """
+
+class FinishedShard:
+    """
+    A finished shard, as its shard.json says.
+    """
+    @property
+    def bytes(self) -> int:
+        """
+        Of its files, without the side files.
+        """
+    @property
+    def entries(self) -> int: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def records(self) -> int: ...
+    @property
+    def spans(self) -> int: ...
+    @property
+    def task_json(self) -> str: ...
+
+def combine(inputs: collections.abc.Sequence[str], out: str) -> str: ...
+def commit(path: str, tokenizer: str, shards: typing.SupportsInt | typing.SupportsIndex | None) -> str: ...
+def concatenate(datasets: collections.abc.Sequence[Dataset]) -> Dataset:
+    """
+    Several datasets as one.
+    """
+
+def convert(path: str, out: str, layout: str) -> str: ...
+def finished_shards(path: str) -> list[FinishedShard]: ...
+def make_documents(dataset: Dataset) -> Source:
+    """
+    The view of documents.
+    """
+
+def make_windows(
+    dataset: Dataset,
+    window: typing.SupportsInt | typing.SupportsIndex,
+    lookahead: typing.SupportsInt | typing.SupportsIndex,
+) -> Source:
+    """
+    The view of windows.
+    """
+
+def open_dataset(path: str) -> Dataset:
+    """
+    Opens a folder that penstock wrote.
+    """
+
+def open_megatron(prefixes: collections.abc.Sequence[str]) -> Dataset:
+    """
+    Opens Megatron's pairs of .bin and .idx end to end.
+    """
+
+def open_raw(paths: collections.abc.Sequence[str], descr_json: str) -> Dataset:
+    """
+    Opens token files end to end.
+    """
+
+def read_rows(source: Source, indices: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]) -> Batch:
+    """
+    Reads observations (uint64 indices) at once, on the calling thread, without the GIL.
+    """
+
+def remove_shards(path: str, numbers: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> None: ...
+def verify(path: str, progress: collections.abc.Callable[[int, int], None] | None = None) -> Report: ...
