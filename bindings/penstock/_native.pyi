@@ -238,6 +238,12 @@ class Batch:
         """
         A leaf of all rows, cast densely: bytes as uint8.
         """
+    def column(
+        self, i: typing.SupportsInt | typing.SupportsIndex, dtype: numpy.dtype[typing.Any]
+    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+        """
+        Array over column i, whose type `dtype` is; not copied.
+        """
     def epochs(self) -> numpy.typing.NDArray[numpy.int64]:
         """
         int64 [rows]; -1 where padded.
