@@ -40,12 +40,13 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         "--dir", type=Path, help="where corpora are kept for the next time (2 GB); else they are removed"
     )
     parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--markdown", type=Path, help="file for the table, as docs/benchmarks.md has it")
     return parser.parse_args(given)
 
 
 @contextlib.contextmanager
 def cache_folder(chosen: Path | None) -> Iterator[Path]:
-    """`chosen`, or a folder beside the repository's build that is removed in the end."""
+    """`chosen`, or a temporary folder that is removed in the end."""
     if chosen is not None:
         yield chosen
         return
@@ -53,25 +54,39 @@ def cache_folder(chosen: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
+COLUMNS = ("measurement", "figure", "median", "spread", "target", "repeats", "bytes", "cache")
+
+
+def cells(result: Result) -> tuple[str, ...]:
+    """The line as text, by COLUMNS."""
+    return (
+        result.name,
+        result.what,
+        f"{number(result.median)} {result.unit}",
+        f"{number(min(result.values))} – {number(max(result.values))}",
+        result.target,
+        str(len(result.values)),
+        f"{result.bytes:,}" if result.bytes else "",
+        result.cache,
+    )
+
+
 def table(results: list[Result], command: str) -> Table:
+    """For the terminal; targets that were missed are red."""
     out = Table(title=f"{machine()}\n{command}", title_justify="left", title_style="", show_edge=False)
-    for column, justify in (("measurement", "left"), ("figure", "left"), ("median", "right"), ("spread", "right")):
-        out.add_column(column, justify=justify, no_wrap=column != "figure")
-    for column, justify in (("target", "right"), ("repeats", "right"), ("bytes", "right"), ("cache", "left")):
-        out.add_column(column, justify=justify, no_wrap=column != "cache")
+    for column in COLUMNS:
+        right = column in ("median", "spread", "target", "repeats", "bytes")
+        out.add_column(column, justify="right" if right else "left", no_wrap=column not in ("figure", "cache"))
     for result in results:
-        reached = {True: "green", False: "red", None: ""}[result.reached]
-        out.add_row(
-            result.name,
-            result.what,
-            f"{number(result.median)} {result.unit}",
-            f"{number(min(result.values))} – {number(max(result.values))}",
-            f"[{reached}]{result.target}[/{reached}]" if reached else result.target,
-            str(len(result.values)),
-            f"{result.bytes:,}" if result.bytes else "",
-            result.cache,
-        )
+        style = {True: "green", False: "red", None: None}[result.reached]
+        out.add_row(*cells(result), style=style)
     return out
+
+
+def markdown(results: list[Result], command: str) -> str:
+    """For the documentation."""
+    lines = [f"{machine()}; `{command}`", "", "| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
+    return "\n".join([*lines, *("| " + " | ".join(cells(result)) + " |" for result in results)]) + "\n"
 
 
 def main() -> None:
@@ -85,6 +100,8 @@ def main() -> None:
             print(f"measuring: {name}", file=sys.stderr, flush=True)
             results += MEASUREMENTS[name](corpora)
     Console(width=None if sys.stdout.isatty() else 160).print(table(results, command))
+    if options.markdown:
+        options.markdown.write_text(markdown(results, command), encoding="utf-8")
     if options.json:
         lines = [result.as_json(machine(), command) for result in results]
         options.json.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
