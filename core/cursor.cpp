@@ -46,8 +46,10 @@ void check_schedule(const CursorOptions& options) {
   }
 }
 
-/// Sorted, without empty ranges, neighbours joined.
-void normalize(std::vector<std::pair<std::uint64_t, std::uint64_t>>& skip) {
+}  // namespace
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> merge_skips(
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> skip) {
   for (const auto& [begin, end] : skip) {
     if (end < begin) {
       raise(ErrorKind::InvalidArgument, "skip ({}, {}) ends before it begins", with_commas(begin), with_commas(end));
@@ -64,9 +66,8 @@ void normalize(std::vector<std::pair<std::uint64_t, std::uint64_t>>& skip) {
     }
   }
   skip.resize(kept);
+  return skip;
 }
-
-}  // namespace
 
 Cursor::Cursor(CursorOptions options) : options_(std::move(options)), horizon_(kLimit) {
   const std::uint64_t epoch_size = options_.epoch_size;
@@ -81,7 +82,7 @@ Cursor::Cursor(CursorOptions options) : options_(std::move(options)), horizon_(k
           with_commas(epoch_size));
   }
   check_schedule(options_);
-  normalize(options_.skip);
+  options_.skip = merge_skips(std::move(options_.skip));
   std::uint64_t skipped = 0;
   for (const auto& [begin, end] : options_.skip) {
     skipped_.push_back(skipped);

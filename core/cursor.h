@@ -18,6 +18,11 @@ namespace penstock {
 
 enum class Tail { Pad, Drop };
 
+/// Half-open ranges of positions in order, joined where they touch, without empty ones. Throws InvalidArgument for one
+/// that ends before it begins.
+std::vector<std::pair<std::uint64_t, std::uint64_t>> merge_skips(
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> skip);
+
 struct CursorOptions {
   std::uint64_t epoch_size = 0;         // N
   std::optional<std::uint64_t> epochs;  // of the run; none: endless
