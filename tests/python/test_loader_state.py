@@ -202,9 +202,9 @@ def test_the_same_dataset_elsewhere_is_the_same_dataset(tmp_path):
     [
         {"version": None}, {"position": None}, {"job": None}, {"version": "1"}, {"position": "4"}, {"position": 4.0},
         {"job": {}}, {"job": b"{}"}, {"position": -1}, {"position": 1 << 64}, {"position": (1 << 63) + 1},
-        {"version": -1}, {"version": 0}, {"version": 2}, {"version": 1 << 63}, {"job": ""}, {"job": "{"}, {"job": "[]"}, {"job": "null"},
-        {"job": "{}"}, {"job": "\x00"}, {"job": "\ud800"}, {"job": "[" * 100_000}, {"job": '{"format":1}'},
-        {"job": "1e999"}, {"job": '{"a":1,"a":1}'},
+        {"version": -1}, {"version": 0}, {"version": 2}, {"version": 1 << 63}, {"job": ""}, {"job": "{"},
+        {"job": "[]"}, {"job": "null"}, {"job": "{}"}, {"job": "\x00"}, {"job": "\ud800"}, {"job": "[" * 100_000},
+        {"job": '{"format":1}'}, {"job": "1e999"}, {"job": '{"a":1,"a":1}'},
     ],
 )  # fmt: skip
 def test_what_is_no_state_is_refused_and_changes_nothing(view, change):

@@ -170,7 +170,7 @@ print(on_main, batch.position, flush=True)
         ("import atexit\nloader = make()\natexit.register(lambda: next(loader))\nnext(loader)", 0),
         ("import atexit\nloader = make()\natexit.register(loader.close)\nnext(loader)", 0),
         (
-            "loader = make()\nthreading.Thread(target=lambda: [0 for _ in loader], daemon=True).start()\ntime.sleep(.3)",
+            "loader = make()\nthreading.Thread(target=lambda: [*loader], daemon=True).start()\ntime.sleep(1)",
             0,
         ),
         ("loader = make()\nos._exit(4 if next(loader) else 5)", 4),

@@ -66,7 +66,6 @@ def _encode_metadata(metadata: list[dict[str, Any]], documents: list[RawDocument
 
     found = codecs.get(codec)
     assert found is not None
-    encode = found.encode
     entries: list[bytes] = []
     for known, document in zip(metadata, documents, strict=True):
         try:
@@ -114,9 +113,9 @@ class WorkerPool:
 
     def has_room(self) -> bool:
         """Whether `submit` may be called now."""
-        return (
-            self._sent - self._taken < 2 * _BATCHES_EACH * len(self._processes) and min(self._waiting) < _BATCHES_EACH
-        )
+        if self._sent - self._taken >= 2 * _BATCHES_EACH * self._count:
+            return False
+        return len(self._processes) < self._count or min(self._waiting) < _BATCHES_EACH
 
     def submit(self, documents: list[RawDocument]) -> None:
         """Hands the next batch to the worker with the least to do."""
