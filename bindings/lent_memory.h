@@ -17,7 +17,8 @@ class LentObjects : public std::enable_shared_from_this<LentObjects> {
  public:
   /// Keeps `object` alive until the result is dropped, on whichever thread. Call with the GIL.
   std::shared_ptr<void> hold(pybind11::object object) {
-    return {object.release().ptr(), [self = shared_from_this()](void* held) { self->let_go(static_cast<PyObject*>(held)); }};
+    return {object.release().ptr(),
+            [self = shared_from_this()](void* held) { self->let_go(static_cast<PyObject*>(held)); }};
   }
 
   /// Frees what was laid aside. Call with the GIL.

@@ -36,8 +36,8 @@ py::array column(const BatchPtr& batch, std::size_t i, const py::dtype& dtype) {
   const std::uint64_t records = batch->column_records(column);
   std::vector<py::ssize_t> shape;
   if (!batch->format->shape.ragged) shape.push_back(static_cast<py::ssize_t>(batch->plan.rows));
-  shape.push_back(static_cast<py::ssize_t>(
-      batch->format->shape.ragged ? records : batch->format->shape.length - column.shorten));
+  shape.push_back(
+      static_cast<py::ssize_t>(batch->format->shape.ragged ? records : batch->format->shape.length - column.shorten));
   for (const std::uint64_t dim : leaf.dims) shape.push_back(static_cast<py::ssize_t>(dim));
   return py::array(dtype, std::move(shape), {}, batch->slab.data() + batch->columns_at[i], holder(batch));
 }

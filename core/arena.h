@@ -43,8 +43,8 @@ class Arena {
     std::uint64_t bytes;
   };
   std::vector<Block> blocks_;
-  std::size_t current_ = 0;      // block being filled
-  std::uint64_t used_ = 0;       // bytes used of it
+  std::size_t current_ = 0;  // block being filled
+  std::uint64_t used_ = 0;   // bytes used of it
   std::uint64_t capacity_bytes_ = 0;
 };
 

@@ -11,7 +11,9 @@ namespace {
 constexpr std::uint64_t kAlign = 64;  // a cache line; enough for any vector load
 constexpr std::int64_t kIgnoredLabel = -100;
 
-std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + kAlign - 1) / kAlign * kAlign;
+}
 
 template <typename T>
 void fill_as(std::byte* out, std::uint64_t count, std::int64_t value) {
@@ -69,7 +71,8 @@ BatchFormat::BatchFormat(std::shared_ptr<const Source> source_, std::vector<Colu
     const Leaf& leaf = source->schema().leaves()[column.leaf];
     check_cast(leaf, column.type);
     column.record_bytes = column.type.bytes * leaf.count();
-    const bool fits = column.skip <= column.shorten && (shape.ragged ? column.shorten == 0 : column.shorten < shape.length);
+    const bool fits =
+        column.skip <= column.shorten && (shape.ragged ? column.shorten == 0 : column.shorten < shape.length);
     if (!fits) {
       raise(ErrorKind::InvalidArgument, "column {}: skips {} and drops {} records of a row of {}", column.name,
             column.skip, column.shorten, shape.length);
@@ -91,8 +94,7 @@ std::uint64_t Batch::row_length(std::uint64_t i) const noexcept {
 }
 
 std::byte* Batch::row_records(std::uint64_t i) noexcept {
-  const std::uint64_t record =
-      format->shape.ragged ? starts[i] : i * format->row_stride_records() + format->shape.lead;
+  const std::uint64_t record = format->shape.ragged ? starts[i] : i * format->row_stride_records() + format->shape.lead;
   return slab.data() + records_at + record * format->stored_record_bytes;
 }
 
@@ -101,8 +103,9 @@ std::uint64_t Batch::column_records(const Column& column) const noexcept {
 }
 
 std::uint64_t Batch::needed_bytes() const {
-  const std::uint64_t records =
-      format->shape.ragged ? record_count() : checked_mul(plan.rows, format->row_stride_records(), "records of a batch");
+  const std::uint64_t records = format->shape.ragged
+                                    ? record_count()
+                                    : checked_mul(plan.rows, format->row_stride_records(), "records of a batch");
   std::uint64_t bytes = aligned(checked_mul(records, format->stored_record_bytes, "bytes of a batch"));
   for (const Column& column : format->columns) {
     bytes = checked_add(bytes, aligned(checked_mul(column_records(column), column.record_bytes, "bytes of a column")),
@@ -148,8 +151,7 @@ void Batch::measure() {
 
 void Batch::place() {
   records_at = 0;
-  const std::uint64_t records =
-      format->shape.ragged ? record_count() : plan.rows * format->row_stride_records();
+  const std::uint64_t records = format->shape.ragged ? record_count() : plan.rows * format->row_stride_records();
   std::uint64_t at = aligned(records * format->stored_record_bytes);
   columns_at.clear();
   for (const Column& column : format->columns) {

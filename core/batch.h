@@ -50,16 +50,16 @@ struct Batch {
   std::vector<std::uint64_t> starts;  // ragged: row i is records [starts[i], starts[i + 1]); else empty
 
   Slab slab;
-  std::uint64_t records_at = 0;              // byte in the slab where the records begin …
-  std::vector<std::uint64_t> columns_at;     // … and each column
+  std::uint64_t records_at = 0;           // byte in the slab where the records begin …
+  std::vector<std::uint64_t> columns_at;  // … and each column
 
   Phase phase = Phase::Planned;
-  std::uint64_t claimed = 0;                 // rows handed to threads in this phase
-  std::atomic<std::uint64_t> left{0};        // rows that have not ended in this phase
+  std::uint64_t claimed = 0;           // rows handed to threads in this phase
+  std::atomic<std::uint64_t> left{0};  // rows that have not ended in this phase
   std::atomic<bool> cancelled{false};
-  std::exception_ptr error;                  // of the lowest row that failed
+  std::exception_ptr error;  // of the lowest row that failed
   std::uint64_t error_row = UINT64_MAX;
-  std::uint64_t accounted_bytes = 0;         // what the pool counts for it
+  std::uint64_t accounted_bytes = 0;  // what the pool counts for it
 
   /// Records of all rows without lead and tail: plan.rows * length, or starts.back().
   [[nodiscard]] std::uint64_t record_count() const noexcept;
@@ -74,7 +74,8 @@ struct Batch {
   /// Slab and arenas.
   [[nodiscard]] std::uint64_t held_bytes() const noexcept;
 
-  /// Makes row i of picks[i] for all valid rows, arenas empty. Throws InvalidArgument if sources of different shape meet.
+  /// Makes row i of picks[i] for all valid rows, arenas empty. Throws InvalidArgument if sources of different shape
+  /// meet.
   void prepare_rows();
   /// ragged: starts from the rows' lengths.
   void measure();

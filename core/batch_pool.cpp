@@ -4,7 +4,9 @@
 
 namespace penstock {
 
-BatchPool::BatchPool(std::size_t max_free) : max_free_(max_free), owner_(getpid()) { free_.reserve(max_free); }
+BatchPool::BatchPool(std::size_t max_free) : max_free_(max_free), owner_(getpid()) {
+  free_.reserve(max_free);
+}
 
 std::shared_ptr<BatchPool> BatchPool::make(std::size_t max_free) {
   return std::shared_ptr<BatchPool>(new BatchPool(max_free));

@@ -23,15 +23,15 @@ struct File {
 
 struct Row;
 
-/// One planned read, filled in by Source::plan: `size` bytes of `file` from `offset` into `destination`. The engine owns
-/// it from plan to completion; a channel sets `error` if it failed.
+/// One planned read, filled in by Source::plan: `size` bytes of `file` from `offset` into `destination`. The engine
+/// owns it from plan to completion; a channel sets `error` if it failed.
 struct Read {
   const File* file = nullptr;
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
   std::byte* destination = nullptr;
-  Row* row = nullptr;          // set by the engine
-  std::exception_ptr error;    // set by the channel
+  Row* row = nullptr;        // set by the engine
+  std::exception_ptr error;  // set by the channel
 };
 
 class Channel {

@@ -1,7 +1,7 @@
 // Columns: how the records of a row become the contiguous arrays that a training step wants.
 //
-// A column takes one leaf of the schema, converts each value and writes it densely: [rows, length, dims…]. It is made by
-// the thread that read the row, while the row is still in its cache. Thread rule: pure functions; any thread.
+// A column takes one leaf of the schema, converts each value and writes it densely: [rows, length, dims…]. It is made
+// by the thread that read the row, while the row is still in its cache. Thread rule: pure functions; any thread.
 #pragma once
 
 #include "core/schema.h"
@@ -23,8 +23,8 @@ struct ScalarType {
   static ScalarType parse(const std::string& text);  // also "int32", "float16", "bool"; throws InvalidArgument
 };
 
-/// One array of a batch: leaf `leaf` as `type`, from record `skip` of each row; `shorten` records fewer than the row has
-/// (inputs: skip 0, shorten 1; labels: skip 1, shorten 1; a field itself: 0, 0).
+/// One array of a batch: leaf `leaf` as `type`, from record `skip` of each row; `shorten` records fewer than the row
+/// has (inputs: skip 0, shorten 1; labels: skip 1, shorten 1; a field itself: 0, 0).
 struct Column {
   std::string name;
   std::size_t leaf = 0;
@@ -35,11 +35,13 @@ struct Column {
   std::uint64_t record_bytes = 0;
 };
 
-/// Throws InvalidArgument if `from` cannot become `to` (a float to an integer, anything to or from bytes but itself, …).
+/// Throws InvalidArgument if `from` cannot become `to` (a float to an integer, anything to or from bytes but itself,
+/// …).
 void check_cast(const Leaf& from, ScalarType to);
 
-/// Writes leaf values of `count` records, which lie `stored_record_bytes` apart from `records` on (any alignment), densely
-/// to `out` as `type`. Throws Error{InvalidArgument} naming the leaf, the value and the type when an integer does not fit.
+/// Writes leaf values of `count` records, which lie `stored_record_bytes` apart from `records` on (any alignment),
+/// densely to `out` as `type`. Throws Error{InvalidArgument} naming the leaf, the value and the type when an integer
+/// does not fit.
 void cast_leaf(const Leaf& leaf, const std::byte* records, std::uint64_t stored_record_bytes, std::uint64_t count,
                ScalarType type, std::byte* out);
 

@@ -32,7 +32,9 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-bool is_final(Batch::Phase phase) { return phase == Batch::Phase::Ready || phase == Batch::Phase::Failed; }
+bool is_final(Batch::Phase phase) {
+  return phase == Batch::Phase::Ready || phase == Batch::Phase::Failed;
+}
 
 }  // namespace
 
@@ -43,10 +45,9 @@ Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> po
   for (unsigned i = 0; i < std::max(threads, 1U); ++i) {
     workers_.push_back(std::make_unique<Worker>());
     Worker& worker = *workers_.back();
-    worker.runner = std::make_unique<RowRunner>(
-        [this](const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error) {
-          row_done(batch, row, error);
-        });
+    worker.runner =
+        std::make_unique<RowRunner>([this](const std::shared_ptr<Batch>& batch, std::uint64_t row,
+                                           const std::exception_ptr& error) { row_done(batch, row, error); });
     worker.thread = std::thread([this, &worker] { work(worker); });
   }
 }
@@ -124,9 +125,9 @@ bool Engine::claim(Claim& claim) {
     const std::uint64_t share = (batch.plan.valid + workers_.size() - 1) / workers_.size();
     const std::uint64_t count =
         std::min({std::clamp<std::uint64_t>(share, 1, kMostRows), batch.plan.valid - batch.claimed});
-    const auto part = measuring                      ? RowRunner::Part::Measure
+    const auto part = measuring                    ? RowRunner::Part::Measure
                       : batch.format->shape.ragged ? RowRunner::Part::AfterMeasure
-                                                     : RowRunner::Part::Whole;
+                                                   : RowRunner::Part::Whole;
     claim = {*at, false, part, batch.claimed, batch.claimed + count};
     batch.claimed += count;
     if (!measuring && batch.claimed == batch.plan.valid) queue_.erase(at);
@@ -265,7 +266,8 @@ void Engine::fail(Batch& batch, std::uint64_t row, const std::exception_ptr& err
 
 void Engine::end(Batch& batch, Batch::Phase phase) {
   batch.phase = phase;
-  const auto at = std::find_if(queue_.begin(), queue_.end(), [&](const auto& queued) { return queued.get() == &batch; });
+  const auto at =
+      std::find_if(queue_.begin(), queue_.end(), [&](const auto& queued) { return queued.get() == &batch; });
   if (at != queue_.end()) queue_.erase(at);
 }
 

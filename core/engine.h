@@ -64,20 +64,20 @@ class Engine {
   void pick(const std::shared_ptr<Batch>& batch);
   void row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error);
   void phase_done(const std::shared_ptr<Batch>& batch);
-  void enter_reading(Batch& batch);  // with mutex_ held
-  void end(Batch& batch, Batch::Phase phase);  // with mutex_ held
+  void enter_reading(Batch& batch);                                             // with mutex_ held
+  void end(Batch& batch, Batch::Phase phase);                                   // with mutex_ held
   void fail(Batch& batch, std::uint64_t row, const std::exception_ptr& error);  // with mutex_ held
-  void wake_workers();  // with mutex_ held
+  void wake_workers();                                                          // with mutex_ held
 
   const std::shared_ptr<const Order> order_;
   const std::shared_ptr<BatchPool> pool_;
   const bool lends_;
   const std::size_t wake_at_;
   std::mutex mutex_;
-  std::condition_variable work_;   // there is something to claim, or stop_
-  std::condition_variable ended_;  // a batch is Ready, Failed or NeedsMemory
+  std::condition_variable work_;              // there is something to claim, or stop_
+  std::condition_variable ended_;             // a batch is Ready, Failed or NeedsMemory
   std::deque<std::shared_ptr<Batch>> queue_;  // in order; those whose rows are all claimed leave it
-  bool unannounced_ = false;  // the last enqueue() woke nobody
+  bool unannounced_ = false;                  // the last enqueue() woke nobody
   bool stop_ = false;
   std::vector<std::unique_ptr<Worker>> workers_;
 };

@@ -209,7 +209,8 @@ std::string Loader::load(const State& state, OnMismatch on_mismatch) {
   const std::optional<std::string> difference = job_difference(state.job, job_, state.position);
   if (difference && on_mismatch == OnMismatch::Refuse) {
     raise(ErrorKind::StateMismatch,
-          "this state is of another job: {}. Use on_mismatch=\"restart\" to begin at 0 or \"keep_position\" to go on at {}",
+          "this state is of another job: {}. Use on_mismatch=\"restart\" to begin at 0 or \"keep_position\" to go on "
+          "at {}",
           *difference, with_commas(state.position));
   }
   seek(difference && on_mismatch == OnMismatch::Restart ? 0 : state.position);

@@ -33,7 +33,7 @@ struct LoaderOptions {
   CursorOptions cursor;                         // epoch_size and stage_end are taken from the order
   unsigned threads = 1;
   unsigned prefetch = 4;
-  std::uint64_t max_bytes = 0;                  // of records, fields and metadata, held batches included
+  std::uint64_t max_bytes = 0;  // of records, fields and metadata, held batches included
   /// Memory that the caller lends, at least `bytes` long: called by poll() on its thread. Empty: our own, recycled.
   std::function<void(Slab&, std::uint64_t bytes)> lend;
 };

@@ -9,8 +9,9 @@
 namespace penstock {
 
 /// A store of local files. At most `max_open_files` descriptors are cached (0: a default from RLIMIT_NOFILE). Files are
-/// opened O_RDONLY | O_CLOEXEC, must be regular and exactly File::bytes long (else Corruption naming both sizes), and are
-/// advised POSIX_FADV_RANDOM. A short read is Corruption, EINTR is repeated. After fork the child uses a cache of its own.
+/// opened O_RDONLY | O_CLOEXEC, must be regular and exactly File::bytes long (else Corruption naming both sizes), and
+/// are advised POSIX_FADV_RANDOM. A short read is Corruption, EINTR is repeated. After fork the child uses a cache of
+/// its own.
 std::shared_ptr<ByteStore> make_local_store(std::size_t max_open_files = 0);
 
 }  // namespace penstock

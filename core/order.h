@@ -1,7 +1,7 @@
 // Order: the seam between positions and observations.
 //
-// A position is how many observations the whole job has consumed; the order says which observation stands there. It is a
-// pure function of its constructor's arguments and the position: no state, no files, no threads. Any thread.
+// A position is how many observations the whole job has consumed; the order says which observation stands there. It is
+// a pure function of its constructor's arguments and the position: no state, no files, no threads. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -118,7 +118,8 @@ void RowRunner::pump(std::chrono::nanoseconds patience) {
     }
     if (progress) continue;
     // Only with reads at one store can its channel be waited on for long; with several, each gets a turn.
-    const auto turn = waiting > 1 ? std::min<std::chrono::nanoseconds>(patience, std::chrono::milliseconds(1)) : patience;
+    const auto turn =
+        waiting > 1 ? std::min<std::chrono::nanoseconds>(patience, std::chrono::milliseconds(1)) : patience;
     for (auto& [store, lane] : lanes_) {
       if (lane->under_way > 0 && turn.count() > 0) collect(*lane, turn);
     }

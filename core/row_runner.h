@@ -1,9 +1,9 @@
 // RowRunner: drives rows through their source's stages, on channels of its own thread.
 //
-// start() plans a row's first reads; pump() submits what is planned, collects what ended and plans the next stage of rows
-// whose reads are all there, until nothing can go on without waiting. With a channel that reads at once (pread) rows are
-// finished inside pump(); with one that does not (a ring, an object store) many rows are under way. One thread; only
-// wake() may be called by others.
+// start() plans a row's first reads; pump() submits what is planned, collects what ended and plans the next stage of
+// rows whose reads are all there, until nothing can go on without waiting. With a channel that reads at once (pread)
+// rows are finished inside pump(); with one that does not (a ring, an object store) many rows are under way. One
+// thread; only wake() may be called by others.
 #pragma once
 
 #include "core/batch.h"
@@ -25,8 +25,8 @@ class RowRunner {
  public:
   /// Which stages a row goes through before it is done: all; until its length is measured; the rest after that.
   enum class Part { Whole, Measure, AfterMeasure };
-  /// Called on this thread when a row is done; `error` is set if it failed. A Whole or AfterMeasure row has its spans and
-  /// columns then.
+  /// Called on this thread when a row is done; `error` is set if it failed. A Whole or AfterMeasure row has its spans
+  /// and columns then.
   using Done = std::function<void(const std::shared_ptr<Batch>&, std::uint64_t row, std::exception_ptr error)>;
 
   explicit RowRunner(Done done);
@@ -47,9 +47,9 @@ class RowRunner {
     std::shared_ptr<Batch> batch;
     std::uint64_t row = 0;
     Part part = Part::Whole;
-    bool more = true;           // a stage follows the reads under way
-    std::size_t pending = 0;    // reads under way
-    std::exception_ptr error;   // the first of them that failed
+    bool more = true;          // a stage follows the reads under way
+    std::size_t pending = 0;   // reads under way
+    std::exception_ptr error;  // the first of them that failed
     Reads reads;
   };
   struct Lane {  // one store's channel and the reads planned for it
@@ -67,7 +67,7 @@ class RowRunner {
 
   Done done_;
   boost::container::flat_map<ByteStore*, std::unique_ptr<Lane>> lanes_;
-  std::mutex lanes_mutex_;  // lanes_ changes on this thread alone; wake() looks from others
+  std::mutex lanes_mutex_;                     // lanes_ changes on this thread alone; wake() looks from others
   std::vector<std::unique_ptr<Flight>> idle_;  // flights to use again; one under way is owned by its row's pointer
   std::size_t in_flight_ = 0;
 };

@@ -1,13 +1,13 @@
 // Source: the seam between observations and bytes. A view (windows, documents) of a dataset is a source.
 //
-// The engine drives a row through stages: stage 0 plans the first reads, stage k is called when all of stage k-1's reads
-// have ended and may use what they read (records, then index, then entries). A source is immutable: any thread; all that
-// belongs to one row lives in the Row.
+// The engine drives a row through stages: stage 0 plans the first reads, stage k is called when all of stage k-1's
+// reads have ended and may use what they read (records, then index, then entries). A source is immutable: any thread;
+// all that belongs to one row lives in the Row.
 //
 // Fixed rows (windows): `row.records` points to the row's place in the batch from the start.
-// Ragged rows (documents): the stages before the records find the length. The plan() that knows it sets `row.length` and
-// `row.measured`, appends nothing and returns true; the engine then waits for all rows of the batch, gives every row its
-// place, and only then calls the next stage, which reads the records there. (Opaque documents have length 0.)
+// Ragged rows (documents): the stages before the records find the length. The plan() that knows it sets `row.length`
+// and `row.measured`, appends nothing and returns true; the engine then waits for all rows of the batch, gives every
+// row its place, and only then calls the next stage, which reads the records there. (Opaque documents have length 0.)
 #pragma once
 
 #include "core/arena.h"
@@ -30,9 +30,9 @@ using Reads = boost::container::small_vector<Read, 4>;
 struct Span {
   std::uint64_t start = 0;
   std::uint64_t stop = 0;
-  bool begins = false;             // the document begins in this row
-  bool ends = false;               // the document ends in this row
-  std::int64_t offset = -1;        // of the record at `start` within its document; -1: unknown (ids layout)
+  bool begins = false;       // the document begins in this row
+  bool ends = false;         // the document ends in this row
+  std::int64_t offset = -1;  // of the record at `start` within its document; -1: unknown (ids layout)
   std::uint32_t shard = 0;
   std::uint64_t entry = 0;         // number of the entry in its shard
   const std::byte* raw = nullptr;  // the entry's bytes, in the row's arena
@@ -50,15 +50,15 @@ struct Row {
   unsigned stage = 0;            // the engine's: stages planned so far
   void* flight = nullptr;        // the engine's, while reads are under way
   Arena arena;
-  std::vector<Span> spans;       // filled by Source::spans
+  std::vector<Span> spans;  // filled by Source::spans
 };
 
 /// What a row of this source looks like in memory.
 struct RowShape {
-  bool ragged = false;         // each row has its own length
-  std::uint64_t length = 0;    // records in a fixed row (window + lookahead)
-  std::uint64_t lead = 0;      // records that the source may write before row.records …
-  std::uint64_t tail = 0;      // … and after the last one (the ids layout sees there whether a span goes on)
+  bool ragged = false;       // each row has its own length
+  std::uint64_t length = 0;  // records in a fixed row (window + lookahead)
+  std::uint64_t lead = 0;    // records that the source may write before row.records …
+  std::uint64_t tail = 0;    // … and after the last one (the ids layout sees there whether a span goes on)
 };
 
 class Source {
@@ -81,8 +81,9 @@ class Source {
   [[nodiscard]] virtual RowShape shape() const = 0;
   [[nodiscard]] virtual ByteStore& store() const = 0;
 
-  /// Appends the reads of `stage` for row.index to `out`. Returns false if no stage follows this one's reads. May return
-  /// true with nothing appended: the next stage is then called at once. Throws Corruption on bytes that cannot be.
+  /// Appends the reads of `stage` for row.index to `out`. Returns false if no stage follows this one's reads. May
+  /// return true with nothing appended: the next stage is then called at once. Throws Corruption on bytes that cannot
+  /// be.
   virtual bool plan(Row& row, unsigned stage, Reads& out) const = 0;
 
   /// Appends the row's spans, in order of start, to row.spans. Called once, after the last stage's reads.

@@ -1,7 +1,7 @@
 // Dataset: an opened dataset, ours or a foreign one, as tables of shards; no file is open.
 //
-// Opening one of ours reads dataset.json and nothing else. Views of it (windows, documents) are Sources. Immutable after
-// opening; any thread; views share it.
+// Opening one of ours reads dataset.json and nothing else. Views of it (windows, documents) are Sources. Immutable
+// after opening; any thread; views share it.
 #pragma once
 
 #include "core/byte_store.h"
@@ -28,15 +28,15 @@ struct MegatronIndex;  // megatron.h
 
 /// One shard, or one foreign file: `records` records of the stream from byte `stream_offset` of `stream`.
 struct Shard {
-  std::string name;                // for messages: "00012", "tokens/a.bin"
+  std::string name;  // for messages: "00012", "tokens/a.bin"
   std::uint64_t records = 0;
-  std::uint64_t spans = 0;         // spans (documents) of the shard
-  std::uint64_t entries = 0;       // metadata entries; equals spans but in the ids layout
+  std::uint64_t spans = 0;    // spans (documents) of the shard
+  std::uint64_t entries = 0;  // metadata entries; equals spans but in the ids layout
   File stream;
   std::uint64_t stream_offset = 0;
-  File index;                      // metadata.index, or Megatron's .idx
-  File directory;                  // metadata.directory (compact)
-  File data;                       // metadata.bin
+  File index;      // metadata.index, or Megatron's .idx
+  File directory;  // metadata.directory (compact)
+  File data;       // metadata.bin
   // Ours only, what the fingerprint is made of (hex XXH3-128): each visible field's values, in the schema's order of
   // leaves; span lengths and entry bytes ("" without metadata).
   std::vector<std::string> field_digests;
@@ -46,16 +46,16 @@ struct Shard {
 };
 
 struct Dataset {
-  std::string path;                // as the user gave it, for messages and repr
-  std::string kind;                // "penstock", "raw", "numpy", "llm.c", "megatron"
-  std::string mode;                // "stream" (with metadata), "tokens", "opaque"
+  std::string path;  // as the user gave it, for messages and repr
+  std::string kind;  // "penstock", "raw", "numpy", "llm.c", "megatron"
+  std::string mode;  // "stream" (with metadata), "tokens", "opaque"
   SpanKind spans = SpanKind::None;
-  Schema schema;                   // visible fields; empty for opaque
+  Schema schema;  // visible fields; empty for opaque
   std::uint64_t stored_record_bytes = 0;
-  std::string codec_json;          // {"name":"json"}, {"name":"numpy","dtype":[…]}; "null" without metadata
-  std::string tokenizer_json;      // "null" if unknown
-  std::string fingerprint;         // 32 hex digits
-  std::vector<Shard> shards;       // fixed after opening: reads point at its Files
+  std::string codec_json;      // {"name":"json"}, {"name":"numpy","dtype":[…]}; "null" without metadata
+  std::string tokenizer_json;  // "null" if unknown
+  std::string fingerprint;     // 32 hex digits
+  std::vector<Shard> shards;   // fixed after opening: reads point at its Files
   std::shared_ptr<ByteStore> store;
 
   [[nodiscard]] std::uint64_t record_count() const noexcept { return record_starts.empty() ? 0 : record_starts.back(); }
@@ -63,8 +63,8 @@ struct Dataset {
   /// Prefix sums over shards, size shards + 1, made by finish().
   std::vector<std::uint64_t> record_starts;
   std::vector<std::uint64_t> span_starts;
-  /// What opening ends with: computes the prefix sums, so that no source's arithmetic can overflow or leave a stream. Throws
-  /// Corruption if they do not fit 63 bits or a stream is too short for its shard's records.
+  /// What opening ends with: computes the prefix sums, so that no source's arithmetic can overflow or leave a stream.
+  /// Throws Corruption if they do not fit 63 bits or a stream is too short for its shard's records.
   void finish();
 };
 
@@ -82,8 +82,8 @@ DatasetPtr open_raw(const std::vector<std::string>& paths, const std::string& de
 /// Opens Megatron's prefix.bin + prefix.idx pairs, documents as spans. Same errors.
 DatasetPtr open_megatron(const std::vector<std::string>& prefixes);
 
-/// Several datasets as one, shards in order. Those of ours get the fingerprint that combining them on disk gives. Throws
-/// InvalidArgument if mode, schema, codec or kind of spans differ.
+/// Several datasets as one, shards in order. Those of ours get the fingerprint that combining them on disk gives.
+/// Throws InvalidArgument if mode, schema, codec or kind of spans differ.
 DatasetPtr concatenate(const std::vector<DatasetPtr>& datasets);
 
 /// The view of windows of `window` records that follow one another, each read with `lookahead` records after it:

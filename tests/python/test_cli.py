@@ -22,11 +22,10 @@ pytest.importorskip("tokenizers")
 zstandard = pytest.importorskip("zstandard")
 pytest.importorskip("pyarrow")
 
+import penstock  # noqa: E402
 import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 from text_corpus import END, rows, train_tokenizer, write_jsonl  # noqa: E402
-
-import penstock  # noqa: E402
 
 SHARD = "25k"  # several tasks of the corpus
 PROGRAM = [sys.executable, "-m", "penstock"]

@@ -48,9 +48,9 @@ inline Seen look(Batch& batch) {
 }
 
 struct Case {
-  std::uint64_t count = 23;    // observations
-  std::uint64_t window = 5;    // 0: documents
-  std::uint64_t batch = 4;     // global batch size
+  std::uint64_t count = 23;  // observations
+  std::uint64_t window = 5;  // 0: documents
+  std::uint64_t batch = 4;   // global batch size
   std::uint64_t rank = 0;
   std::uint64_t world_size = 1;
   std::optional<std::uint64_t> epochs = 2;

@@ -23,10 +23,10 @@ namespace penstock::testing {
 
 /// How a MemoryStore's channels behave.
 struct Behaviour {
-  bool late = false;                        // nothing completes in submit(); wait() gives the last read first
-  std::chrono::microseconds delay{0};       // of each wait(), if late
+  bool late = false;                          // nothing completes in submit(); wait() gives the last read first
+  std::chrono::microseconds delay{0};         // of each wait(), if late
   std::atomic<std::int64_t> fail_offset{-1};  // a read that begins here fails …
-  std::atomic<int> failures{0};             // … so many times
+  std::atomic<int> failures{0};               // … so many times
 };
 
 class MemoryStore : public ByteStore {
