@@ -91,7 +91,9 @@ def markdown(results: list[Result], command: str) -> str:
 
 def main() -> None:
     options = arguments()
-    command = shlex.join(["python", "benchmarks/run.py", *sys.argv[1:]])
+    # What repeats the measurement; where its files are is this machine's business.
+    chosen = [word for name in options.only or () for word in ("--only", name)]
+    command = shlex.join(["python", "benchmarks/run.py", *(["--quick"] if options.quick else []), *chosen])
     size = QUICK if options.quick else FULL
     results: list[Result] = []
     with cache_folder(options.dir) as folder:

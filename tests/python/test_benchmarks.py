@@ -24,8 +24,11 @@ def lines(tmp_path_factory) -> list[dict[str, Any]]:
     command += ["--dir", str(folder / "corpora"), "--markdown", str(folder / "table.md")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert (folder / "table.md").read_text().count("\n| ") == len(json.loads((folder / "results.json").read_text())) + 1
-    return json.loads((folder / "results.json").read_text())
+    found: list[dict[str, Any]] = json.loads((folder / "results.json").read_text())
+    table = (folder / "table.md").read_text()
+    assert table.count("\n| ") == len(found) + 2  # the head and its rule
+    assert str(folder) not in table
+    return found
 
 
 @pytest.fixture
