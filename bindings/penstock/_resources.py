@@ -7,7 +7,7 @@ from pathlib import Path
 
 from penstock._ranks import local_world_size
 
-# More threads than cores pay while reads wait for a disk; one is always left for the training step.
+# Beyond this many threads a reader of local files gains little.
 _MOST_THREADS = 8
 
 
