@@ -15,12 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-# SIGINT is given back its meaning: a shell's background job, and what it starts, ignores it.
 PRELUDE = """
-import os, signal, sys, threading, time
+import os, sys, threading, time
 from itertools import islice
 import penstock
-signal.signal(signal.SIGINT, signal.default_int_handler)
 view = penstock.open(sys.argv[1], dtype="u2").windows(64, lookahead=1)
 def make(**options):
     return penstock.Loader(view, **{"batch_size": 16, "framework": "numpy", "threads": 2, "prefetch": 8, **options})
@@ -140,6 +138,7 @@ print("ended", flush=True)
 
 def test_a_handler_of_the_program_runs_on_its_main_thread_while_a_loader_waits(tokens, slow_reads):
     script = """
+import signal
 on_main = []
 signal.signal(signal.SIGUSR1, lambda *_: on_main.append(threading.current_thread() is threading.main_thread()))
 loader = make(threads=2, prefetch=1, batch_size=2)
