@@ -231,8 +231,9 @@ void Loader::close() {
 }
 
 std::string Loader::describe() const {
-  return fmt::format("epoch {}, position {}, step {}", with_commas(position_ / cursor_.options().epoch_size),
-                     with_commas(position_), with_commas(cursor_.steps_before(position_)));
+  return fmt::format("epoch {}, position {}, step {}{}", with_commas(position_ / cursor_.options().epoch_size),
+                     with_commas(position_), with_commas(cursor_.steps_before(position_)),
+                     position_ >= cursor_.run_end() ? ": the run is over" : "");
 }
 
 }  // namespace penstock

@@ -312,6 +312,9 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
         InvalidArgumentError: none, or they differ in mode, fields, codec or layout.
     """
     parts = list(datasets)
+    for each in parts:
+        if not isinstance(each, Dataset):
+            raise InvalidArgumentError(f"concatenate takes opened datasets, not {type(each).__name__}: open it first")
     return Dataset(_native.concatenate([each._native for each in parts]), (concatenate, (parts,)))
 
 

@@ -122,7 +122,7 @@ def plan_layout(view: Any, torch: Any, dtype: DtypeChoice, eager: bool) -> Batch
     for leaf in found:
         if leaf.name in RESERVED_NAMES:
             raise InvalidArgumentError(f"field {leaf.name!r} is called like an attribute of a batch: rename it")
-    label_leaf, why = _label_leaf(found, view.lookahead)
+    label_leaf, why = _label_leaf(found, view.lookahead, source.ragged)
     chosen = _chosen_types(found, dtype)
     types = {leaf.name: chosen.get(leaf.name) or _default_type(leaf, torch) for leaf in found}
     layout = BatchLayout(
@@ -161,7 +161,9 @@ def _default_type(leaf: Leaf, torch: Any) -> np.dtype[Any]:
     return np.dtype(np.int64) if torch is not None and leaf.base.kind in "iu" else leaf.base
 
 
-def _label_leaf(found: tuple[Leaf, ...], lookahead: int) -> tuple[int | None, str]:
+def _label_leaf(found: tuple[Leaf, ...], lookahead: int, ragged: bool) -> tuple[int | None, str]:
+    if ragged:
+        return None, "documents have fields and offsets; inputs and labels are of windows(window, lookahead=1)"
     if lookahead == 0:
         return None, "the view was made without lookahead; use windows(window, lookahead=1)"
     integers = [at for at, leaf in enumerate(found) if leaf.base.kind in "iu"]

@@ -116,9 +116,17 @@ class Loader:
         Raises:
             InvalidArgumentError: an argument that cannot be; a process that is one of several and did not say which.
         """
+        if not hasattr(view, "_source"):
+            raise InvalidArgumentError(
+                f"a loader loads a view, not {type(view).__name__}: dataset.windows(window, lookahead=1) or "
+                "dataset.documents()"
+            )
+        if transform is not None and not callable(transform):
+            raise InvalidArgumentError(f"transform={transform!r}: must be a function of a batch")
         self.rank, self.world_size = resolve(rank, world_size, mesh)
         _one_of("reader", reader, _READERS)
         _one_of("framework", framework, _FRAMEWORKS)
+        _one_of("tail", tail, ("pad", "drop"))
         _one_of("on_mismatch", on_mismatch, ("refuse", "restart", "keep_position"))
         torch = _import_torch(framework, pin_memory)
         if (batch_size is None) == (global_batch_size is None):
@@ -137,9 +145,9 @@ class Loader:
             rank=self.rank,
             world_size=self.world_size,
             epochs=None if epochs is None else _index("epochs", epochs),
-            per_epoch=per_epoch,
+            per_epoch=bool(per_epoch),
             tail=tail,
-            skip=[(_index("skip", begin), _index("skip", end)) for begin, end in skip],
+            skip=_ranges(skip),
             schedule=self._schedule(batch_size if batch_size is not None else global_batch_size),
             threads=default_threads() if threads is None else _index("threads", threads),
             prefetch=_index("prefetch", prefetch),
@@ -151,7 +159,7 @@ class Loader:
         _running.add(self)
 
     def _schedule(self, size: BatchSize | None) -> list[tuple[int, int]]:
-        if isinstance(size, Sequence):
+        if isinstance(size, Sequence) and not isinstance(size, str):
             return [(_index("position", at), self._global("batch size", n)) for at, n in size]
         return [(0, self._global("batch size", size))]
 
@@ -297,7 +305,7 @@ def eval_loader(view: Any, batch_size: BatchSize | None = None, **options: Any) 
     return EvalLoader(view, batch_size, **{"epochs": 1, **options})
 
 
-def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
+def _one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise InvalidArgumentError(f"{name}={value!r}: must be one of {', '.join(map(repr, allowed))}")
 
@@ -310,6 +318,14 @@ def _index(name: str, value: Any) -> int:
     if not 0 <= number < 1 << 64:
         raise InvalidArgumentError(f"{name}={value}: must be from 0 to 2^64 - 1")
     return number
+
+
+def _ranges(skip: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    try:
+        pairs = [(begin, end) for begin, end in skip]
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"skip={skip!r}: must be ranges [(begin, end), …] of positions") from None
+    return [(_index("skip", begin), _index("skip", end)) for begin, end in pairs]
 
 
 def _checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:

@@ -289,3 +289,26 @@ def test_a_closed_loader_refuses_and_closing_twice_is_nothing(view):
     np.testing.assert_array_equal(batch["token"], content)
     assert loader.state_dict()["position"] == 4  # its state can still be saved
     assert "rank 0 of 1" in repr(loader)
+
+
+@pytest.mark.parametrize(
+    ("view", "options", "words"),
+    [
+        ("a path", {}, "a loader loads a view, not str"),
+        (None, {"tail": None}, "tail=None"),
+        (None, {"skip": 5}, "skip=5: must be ranges"),
+        (None, {"batch_size": "4"}, "batch size='4'"),
+        (None, {"transform": 5}, "transform=5: must be a function"),
+    ],
+)
+def test_what_newcomers_mistake_is_told_in_words(tmp_path, view, options, words):
+    found = raw_tokens(tmp_path / "tokens.bin", 100)[0].windows(10) if view is None else view
+    with pytest.raises(penstock.InvalidArgumentError, match=words):
+        penstock.Loader(found, **{"batch_size": 2, **options})
+
+
+def test_a_position_after_the_end_says_so(tmp_path):
+    loader = penstock.Loader(raw_tokens(tmp_path / "tokens.bin", 100)[0].windows(10), batch_size=2, epochs=1)
+    state = {**loader.state_dict(), "position": 1000}
+    assert str(loader.load_state_dict(state)).endswith("the run is over")
+    assert next(loader, None) is None
