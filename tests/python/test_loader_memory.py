@@ -119,7 +119,7 @@ def test_the_bound_counts_columns_and_metadata_too(tmp_path):
 @pytest.mark.parametrize("mode", ["raw", "compact", "documents"])
 def test_resident_memory_is_flat_over_many_batches(tmp_path, mode):
     view = MODES[mode](tmp_path)
-    with penstock.Loader(view, 64, framework="numpy", threads=2) as loader:
+    with penstock.Loader(view, 16, framework="numpy", threads=2) as loader:
         for batch in islice(loader, 2000):
             batch["token"]
         before = resident_bytes()
