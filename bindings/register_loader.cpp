@@ -51,7 +51,7 @@ class PythonLoader {
       loader_->close();
     }
     loader_.reset();
-    lent_->drain();
+    if (getpid() == owner_) lent_->drain();
   }
   PythonLoader(const PythonLoader&) = delete;
   PythonLoader& operator=(const PythonLoader&) = delete;
@@ -64,7 +64,7 @@ class PythonLoader {
       stay_for_ever();
     }
     const Busy busy(busy_);
-    lent_->drain();
+    if (getpid() == owner_) lent_->drain();
     while (true) {
       if (std::shared_ptr<Batch> batch = loader_->poll()) return batch;
       if (loader_->ended()) return nullptr;

@@ -1,9 +1,12 @@
 #include "core/engine.h"
 
+#include "core/error.h"
+
 #include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 namespace penstock {
@@ -48,11 +51,22 @@ Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> po
     worker.runner =
         std::make_unique<RowRunner>([this](const std::shared_ptr<Batch>& batch, std::uint64_t row,
                                            const std::exception_ptr& error) { row_done(batch, row, error); });
-    worker.thread = std::thread([this, &worker] { work(worker); });
+    try {
+      worker.thread = std::thread([this, &worker] { work(worker); });
+    } catch (const std::system_error& error) {
+      workers_.pop_back();
+      stop();  // those that run would end the process if they were destroyed
+      raise(ErrorKind::IoError, "thread {} of {} cannot be started: {}; use fewer threads=", i + 1, threads,
+            error.what());
+    }
   }
 }
 
 Engine::~Engine() {
+  stop();
+}
+
+void Engine::stop() {
   cancel_all();
   {
     const std::lock_guard lock(mutex_);

@@ -58,6 +58,7 @@ class Engine {
     bool waits_for_reads = false;  // in pump(), so a wake() is needed
   };
 
+  void stop();
   void work(Worker& worker);
   bool claim(Claim& claim);  // with mutex_ held
   void run(Worker& worker, const Claim& claim);

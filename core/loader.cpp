@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace penstock {
@@ -132,7 +133,10 @@ std::shared_ptr<Batch> Loader::poll() {
   }
   plan_ahead();
   if (planned_.empty()) {
-    if (cursor_.plan(position_)) raise_out_of_memory();
+    if (cursor_.plan(position_)) {
+      if (dropped_are_alive()) return nullptr;  // their memory comes back when their last read ends
+      raise_out_of_memory();
+    }
     position_ = planned_to_ = for_end_;  // nothing but skips or a dropped tail was left
     ended_ = true;
     return nullptr;
@@ -177,11 +181,26 @@ std::shared_ptr<Batch> Loader::deliver() {
 }
 
 void Loader::wait(std::chrono::nanoseconds patience) {
-  if (!planned_.empty()) engine_->wait(*planned_.front(), patience);
+  if (!planned_.empty()) {
+    engine_->wait(*planned_.front(), patience);
+  } else {
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(patience, std::chrono::milliseconds(1)));
+  }
+}
+
+bool Loader::dropped_are_alive() {
+  std::erase_if(dropped_, [](const std::weak_ptr<Batch>& batch) { return batch.expired(); });
+  return !dropped_.empty();
 }
 
 void Loader::drop_planned() {
   if (engine_) engine_->cancel_all();
+  late_error_ = nullptr;
+  dropped_are_alive();  // forgets those that are gone
+  for (const auto& batch : planned_) {
+    batch->cancelled = true;
+    dropped_.push_back(batch);
+  }
   planned_.clear();
   planned_to_ = position_;
 }

@@ -51,6 +51,7 @@ bool RowRunner::plan_stage(Flight& flight) {
   flight.more = source.plan(row, row.stage++, flight.reads);
   if (flight.reads.empty()) return true;
   Lane& lane = lane_of(source.store());
+  lane.planned.reserve(lane.planned.size() + flight.reads.size());  // what can throw comes before anything is under way
   flight.pending = flight.reads.size();
   for (Read& read : flight.reads) {
     read.row = &row;
@@ -61,11 +62,12 @@ bool RowRunner::plan_stage(Flight& flight) {
 
 void RowRunner::advance(Flight& flight) {
   try {
-    while (flight.pending == 0 && !flight.error) {
+    while (flight.pending == 0 && !flight.error && !flight.batch->cancelled) {
       if (!plan_stage(flight)) break;
     }
     if (flight.pending > 0) return;
-    if (!flight.error && flight.part != Part::Measure) flight.batch->finish_row(flight.row);
+    const bool wanted = !flight.error && !flight.batch->cancelled;  // nobody asks for a cancelled batch any more
+    if (wanted && flight.part != Part::Measure) flight.batch->finish_row(flight.row);
   } catch (...) {
     // A source plans only after it has checked, so what it threw before planning leaves nothing under way.
     flight.error = std::current_exception();

@@ -161,7 +161,9 @@ class Batch(Mapping[str, Any]):
         at, shape = self._native.columns_at[number], self._shape(column)
         torch_dtype = self._layout.torch.from_numpy(np.empty(0, dtype)).dtype
         count = int(np.prod(shape, dtype=np.int64))
-        return tensor[at : at + count * dtype.itemsize].view(torch_dtype).view(shape)
+        array = tensor[at : at + count * dtype.itemsize].view(torch_dtype).view(shape)
+        array._penstock = self._native  # a held array counts against max_bytes, as its whole batch is held
+        return array
 
     def _cast(self, column: ColumnSpec, labels: bool) -> Any:
         made = self._native.cast(column.leaf, column.type, column.skip, column.shorten, labels)

@@ -112,7 +112,7 @@ class Dataset:
 
     def __len__(self) -> int:
         """Records of the stream; entries of opaque documents."""
-        return self.records or self.spans
+        return self.spans if self.mode == "opaque" else self.records
 
     def __reduce__(self) -> Any:
         """Pickles as the way to open it again; the content is compared then."""

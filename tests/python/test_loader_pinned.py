@@ -70,7 +70,7 @@ def test_tensors_are_slices_of_what_was_lent_and_keep_it(tmp_path, mode, lender)
         pass
     loader.close()
     del loader
-    assert lender.alive() <= 1
+    assert lender.alive() <= 2  # what the tensor is a slice of, and that of the last batch
     assert torch.equal(tensor, content)
 
 

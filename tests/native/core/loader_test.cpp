@@ -260,6 +260,22 @@ TEST(Loader, MovingWithReadsUnderWayNeverMixesBatches) {
   }
 }
 
+TEST(Loader, MovingAwayFromManyReadsIsNotTakenForHeldBatches) {
+  Case setup;
+  setup.epochs.reset();
+  setup.prefetch = 4;
+  setup.max_bytes = 1;
+  setup.threads = 4;
+  setup.behaviour->late = true;
+  setup.behaviour->delay = std::chrono::microseconds(300);
+  Loader loader(options_of(setup));
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    loader.poll();  // plans ahead; all of it is dropped by the seek
+    loader.seek(i);
+  }
+  EXPECT_EQ(next(loader)->plan.position, 29U);
+}
+
 TEST(Loader, BatchSizeChangesFromTheNextUndeliveredBatch) {
   Loader loader(options_of(Case{}));
   next(loader);
