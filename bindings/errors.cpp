@@ -55,6 +55,7 @@ void register_errors() {
   exceptions.corruption = type("CorruptionError");
   exceptions.state_mismatch = type("StateMismatchError");
 
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): the type of pybind11's translators
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
       if (pointer) std::rethrow_exception(pointer);

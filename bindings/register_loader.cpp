@@ -151,6 +151,7 @@ OnMismatch parse_on_mismatch(const std::string& text) {
 
 std::vector<Column> parse_columns(const std::vector<ColumnSpec>& specs) {
   std::vector<Column> columns;
+  columns.reserve(specs.size());
   for (const auto& [name, leaf, type, skip, shorten] : specs) {
     columns.push_back({name, leaf, ScalarType::parse(type), skip, shorten, 0});
   }

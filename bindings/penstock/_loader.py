@@ -246,7 +246,7 @@ class Loader:
     def set_batch_size(self, size: int) -> None:
         """Changes the batch size, in the unit given at construction, from the next undelivered batch on.
 
-        The size belongs to positions from here on, as in a schedule: after `rewind()` those before have their own again.
+        The size belongs to positions from here on, as in a schedule: after `rewind()` those before have theirs.
 
         Raises:
             InvalidArgumentError: a global size that the number of ranks does not divide.
