@@ -35,12 +35,12 @@ def stage(title: str) -> Iterator[None]:
 
 
 def penstock_write(s: Settings, name: str, shard_size: str) -> None:
-    command = [str(Path(sys.executable).parent / "penstock"), "write", str(s.folder / f"{name}.jsonl")]
+    command = ["penstock", "write", str(s.folder / f"{name}.jsonl"), "--out", str(s.folder / name)]
     command += ["--tokenizer", s.tokenizer, "--append", "<|endoftext|>", "--text-column", "text"]
     command += ["--metadata", "path,kind,size", "--shard-size", shard_size, "--workers", "2"]
-    command += ["--out", str(s.folder / name)]
-    console.print("$ " + " ".join(command[1:]).replace(str(s.folder), s.folder.name), highlight=False)
-    subprocess.run(["penstock", *command[1:]], executable=command[0], check=True)
+    console.print("$ " + " ".join(command).replace(str(s.folder), s.folder.name), highlight=False)
+    # The command of this environment, activated or not.
+    subprocess.run(command, executable=Path(sys.executable).parent / "penstock", check=True)
 
 
 def show_batch(s: Settings) -> None:
