@@ -154,9 +154,9 @@ def plot(s: Settings, runs: dict[str, Run], path: Path) -> None:
         bottom.plot(steps, [max(greatest[step], 1e-17) for step in steps], color=color, lw=1.4)
     killed, resumed = max(losses["killed"]), min(losses["resumed-on-2"])
     top.plot(killed, losses["killed"][killed], "X", color="C3", ms=13, zorder=5)
-    top.annotate(
-        f"SIGKILL after step {killed}", (killed, losses["killed"][killed]), (14, 22), textcoords="offset points"
-    )
+    arrow = {"arrowstyle": "-", "color": "C3"}
+    place = (killed, losses["killed"][killed])
+    top.annotate(f"SIGKILL after step {killed}", place, (12, 110), textcoords="offset points", arrowprops=arrow)
     for name, mark in (("resumed-on-2", f"from step {resumed - 1}"), ("resumed-on-3", f"from step {s.switch_at}")):
         for axes in (top, bottom):
             axes.axvline(min(losses[name]) - 0.5, color=looks[name][0], ls=":", lw=1)
