@@ -28,7 +28,7 @@ def estimate(reader: DocumentReader, work: Work, tokenizer: DocumentTokenizer, w
     """
     shown: list[dict[str, Any]] = []
     documents, text_bytes, tokens, metadata_bytes, seconds = 0, 0, 0, 0, 0.0
-    whole = True
+    whole, consumed = True, 0
     begin = time.perf_counter()
     for batch in cut(reader.documents(), 1 << 62):
         result = process_batch(tokenizer, work, batch.documents)
@@ -44,11 +44,11 @@ def estimate(reader: DocumentReader, work: Work, tokenizer: DocumentTokenizer, w
         tokens += len(result.encoded.ids)
         metadata_bytes += sum(len(entry) + _INDEX_BYTES for entry in result.entries or ())
         seconds += result.seconds
-        whole = batch.completed is not None
+        whole, consumed = batch.completed is not None, reader.consumed_bytes()
         if time.perf_counter() - begin > _SAMPLE_SECONDS or text_bytes >= _SAMPLE_BYTES:
             break
     sample = {"documents": documents, "tokens": tokens, "text_bytes": text_bytes, "seconds": round(seconds, 3)}
-    consumed, total = reader.consumed_bytes(), reader.total_bytes
+    total = reader.total_bytes
     if not whole and not (consumed and total):
         return {"documents": shown, "sample": sample, "estimated": None}
     scale = 1.0 if whole else max(1.0, total / consumed)
