@@ -87,8 +87,11 @@ class PythonLoader {
 
   void close() {
     Loader& loader = idle();
-    const py::gil_scoped_release released;
-    loader.close();
+    {
+      const py::gil_scoped_release released;  // joins
+      loader.close();
+    }
+    if (getpid() == owner_) lent_->drain();  // the last threads to let go of a batch had no GIL
   }
 
   // close() when the interpreter ends. A daemon thread may be waiting in next(): it must never take the GIL again,
