@@ -1,34 +1,369 @@
-"""Every Python code block of README.md and docs/ runs; the blocks of one page run in order, in one namespace."""
+"""Every code block of README.md and docs/ is run, or held against the thing that makes it true.
+
+- `python`: the blocks of a page run one after the other in one process; one with `title="train.py"` is written to that
+  file instead.
+- `console`: the commands of a page run one after the other in the same folder, after its Python blocks, and must print
+  what the page shows. `penstock` is this one; what else the folder holds, `make_inputs` makes.
+- `sh`: commands without output, whose options are checked only.
+- `text`: a picture or the content of a file; see TEXT_BLOCKS.
+"""
 
 from __future__ import annotations
 
+import gzip
+import importlib
+import json
+import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+import penstock
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^( *)```(\w+)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+END = "<|endoftext|>"
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    return [body for _, found, body in BLOCK.findall(page.read_text()) if found == language]
+class Block(NamedTuple):
+    page: str
+    line: int
+    language: str
+    title: str
+    body: str
+
+    def name(self) -> str:
+        return f"{self.page}:{self.line}"
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
-def test_python_blocks_of_a_page_run(page: Path, tmp_path: Path) -> None:
-    # Each page in a process of its own, in an empty folder, as a reader would try it.
-    program = "\n\n".join(blocks(page, "python"))
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, f"{page.name}:\n{done.stderr}"
+def blocks_of(page: Path) -> list[Block]:
+    """All fenced blocks, those without a language too."""
+    found: list[Block] = []
+    fence, start, info, body = "", 0, "", [""]
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        opening = re.match(r"\s*(`{3,}|~{3,})(.*)$", line)
+        if not fence and opening:
+            fence, start, info, body = opening[1], number, opening[2].strip(), []
+        elif fence and line.strip() == fence:
+            title = re.search(r'title="([^"]*)"', info)
+            language = info.split(" ")[0]
+            found.append(Block(page.name, start, language, title[1] if title else "", "\n".join(body) + "\n"))
+            fence = ""
+        elif fence:
+            body.append(line)
+    assert not fence, f"{page.name}:{start}: this block does not end"
+    return found
+
+
+BLOCKS = {page: blocks_of(page) for page in PAGES}
+
+
+def blocks(language: str) -> list[Block]:
+    return [block for found in BLOCKS.values() for block in found if block.language == language]
+
+
+# ---- what the pages' commands find
+
+
+def text_of(number: int) -> str:
+    lines = [f"The square of {n} is {n * n}, its cube {n**3}." for n in range(number, number + 1 + number * 7 % 13)]
+    return "\n".join([f"Numbers from {number} on", *lines, ""])
+
+
+def rows(first: int, stop: int) -> str:
+    """Documents as lines of JSONL, the same on every machine."""
+    documents = (
+        {"text": text_of(n), "url": f"numbers/{n}", "date": f"2024-01-{n % 28 + 1:02}"} for n in range(first, stop)
+    )
+    return "".join(json.dumps(each) + "\n" for each in documents)
+
+
+def train_tokenizer(path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    byte_level = tokenizers.pre_tokenizers.ByteLevel
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = byte_level(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=400, special_tokens=[END], initial_alphabet=byte_level.alphabet(), show_progress=False
+    )
+    tokenizer.train_from_iterator(map(text_of, range(200)), trainer)
+    tokenizer.save(str(path))
+
+
+def make_inputs(folder: Path) -> None:
+    """The files that the pages' commands name."""
+    zstandard, pyarrow = pytest.importorskip("zstandard"), pytest.importorskip("pyarrow")
+    parquet = importlib.import_module("pyarrow.parquet")
+    train_tokenizer(folder / "tokenizer.json")
+    (folder / "docs.jsonl").write_text(rows(0, 400))
+    (folder / "docs.jsonl.gz").write_bytes(gzip.compress(rows(0, 400).encode()))
+    (folder / "docs").mkdir()
+    for part in range(2):
+        packed = zstandard.compress(rows(part * 200, part * 200 + 200).encode())
+        (folder / "docs" / f"part-{part}.jsonl.zst").write_bytes(packed)
+    (folder / "src" / "core").mkdir(parents=True)
+    for name in ("main.py", "core/cursor.py"):
+        (folder / "src" / name).write_text(f'"""{name}"""\n')
+    parquet.write_table(pyarrow.table({"input_ids": [[1, 2, 3], [7]], "n": [0, 1]}), folder / "ids.parquet")
+    (folder / "wide.jsonl").write_text('{"ids": [1, 2, 3]}\n{"ids": [7, 128256]}\n')
+    (folder / "latin1.jsonl").write_bytes('{"text": "café"}\n'.encode("latin-1"))
+    np.arange(10_000, dtype="<u2").tofile(folder / "tokens.bin")
+    for suffix in ("bin", "idx"):
+        shutil.copy(ROOT / "tests" / "golden" / "megatron" / f"u2_text_document.{suffix}", folder / f"megatron.{suffix}")
+
+
+# ---- running a page
+
+
+class Step(NamedTuple):
+    command: str
+    shown: str
+
+
+def steps_of(block: Block) -> list[Step]:
+    """The commands of a console block, each with the output that the page shows; `\\` at a line's end goes on."""
+    steps: list[Step] = []
+    goes_on = False
+    for line in block.body.splitlines():
+        if goes_on:
+            steps[-1] = Step(f"{steps[-1].command}\n{line}", "")
+        elif line.startswith("$ "):
+            steps.append(Step(line[2:], ""))
+        else:
+            assert steps, f"{block.name()}: begins with output: a console block begins with $ and a command"
+            steps[-1] = steps[-1]._replace(shown=f"{steps[-1].shown}{line}\n")
+            continue
+        goes_on = line.endswith("\\")
+    return steps
+
+
+def as_run(command: str) -> str:
+    """`make demo` and `make test` take minutes and install packages: that the targets are there is what is seen here.
+    CI calls `make test`, of which tests/python/test_demo.py, the whole demo made small, is a part."""
+    if command.startswith("make "):
+        return f"make --no-print-directory -n -C {shlex.quote(str(ROOT))} {command.removeprefix('make ')} > {os.devnull}"
+    return command
+
+
+# What differs from machine to machine and from run to run. Nothing else may.
+VARYING = [
+    (re.compile(r"\b(?:\d[\d,]* h )?(?:\d+ min )?\d[\d,]*(?:\.\d+)? (?:s|ms)(?=\W|$)"), "<time>"),
+    (re.compile(r"\b\d[\d,]*(?:\.\d+)? (?=(?:MB|tokens|records|batches)?/s)"), "<rate> "),
+    (re.compile(r"\b\d+%(?= of the workers' time)"), "<share>"),
+]
+
+
+def comparable(output: str) -> str:
+    lines = [line.rstrip() for line in output.splitlines()]
+    for pattern, name in VARYING:
+        lines = [pattern.sub(name, line) for line in lines]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def is_shown(shown: str, printed: str) -> bool:
+    """Whether a page shows what was printed; "…" stands for part of a line, or alone on one for any lines."""
+    pattern = ""
+    for line in comparable(shown).splitlines():
+        is_gap = line.strip("│ ") == "…"
+        pattern += r"(?:.*\n)*?" if is_gap else ".*?".join(map(re.escape, line.split("…"))) + r"\n"
+    return re.fullmatch(pattern, comparable(printed)) is not None
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """With this `penstock` as a command, and torchrun of this Python."""
+    programs = folder / "bin"
+    programs.mkdir()
+    program = programs / "penstock"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m penstock "$@"\n')
+    program.chmod(0o755)
+    path = [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+    return {**os.environ, "PATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+
+
+def run_python(found: list[Block], folder: Path) -> None:
+    for block in found:
+        if block.title:
+            (folder / block.title).write_text(block.body)
+    # In a process of its own, as a reader would try it. Blank lines, so that a traceback has the page's line numbers.
+    program, line = "", 1
+    for block in found:
+        if not block.title:
+            program += "\n" * (block.line + 1 - line) + block.body
+            line = block.line + 1 + block.body.count("\n")
+    (folder / "page.py").write_text(program)
+    command = [sys.executable, "page.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{found[0].page} (lines as on the page):\n{done.stderr}"
+
+
+def run_console(found: list[Block], folder: Path, variables: dict[str, str]) -> None:
+    for block in found:
+        for step in steps_of(block):
+            command = ["bash", "-o", "pipefail", "-c", as_run(step.command)]
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env=variables,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=300,
+            )
+            said = f"{block.name()}: $ {step.command}\nexit code {done.returncode}, printed:\n{done.stdout}"
+            is_refused = any(line.startswith("penstock: ") for line in step.shown.splitlines())
+            assert (done.returncode != 0) == is_refused, said
+            if step.shown:
+                assert is_shown(step.shown, done.stdout), f"{said}\nbut the page shows:\n{step.shown}"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page, found in BLOCKS.items() if any(block.language in ("python", "console") for block in found)],
+    ids=lambda page: page.name,
+)
+def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "page"
+    folder.mkdir()
+    python = [block for block in BLOCKS[page] if block.language == "python"]
+    console = [block for block in BLOCKS[page] if block.language == "console"]
+    if python:
+        run_python(python, folder)
+    if console:
+        make_inputs(folder)
+        run_console(console, folder, environment(tmp_path))
+
+
+@pytest.mark.parametrize("block", blocks("sh"), ids=Block.name)
+def test_commands_without_output_have_options_that_are_known(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
+    # They run for minutes; that they run, tests/python/test_benchmarks.py tells.
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    for line in block.body.splitlines():
+        words = shlex.split(line, comments=True)
+        if words[0] == "make":
+            subprocess.run(["bash", "-c", as_run(shlex.join(words))], check=True)
+        else:
+            assert words[:2] == ["python", "benchmarks/run.py"], f"{block.name()}: {line}: not known to this test"
+            importlib.import_module("run").arguments(words[2:])
+
+
+# ---- text blocks
+
+
+def check_listing(block: Block, folder: Path) -> None:
+    """The files of a written dataset are those of the listing, the side files of check values as it says."""
+    path = folder / "corpus"
+    with penstock.Writer(path, fields={"token": "u2"}, metadata="json", shard_size=100) as writer:
+        for number in range(2):
+            writer.append(token=np.arange(1000), metadata={"number": number})
+    names = [line.split()[0] for line in block.body.splitlines()]
+    assert names[:3] == ["corpus/", "dataset.json", "00000/"] and names[-2:] == ["00001/", ".partial-…"]
+    in_shard = {name for name in names[3:-2] if name != "stream.bin.crc"}
+    side = {f"{name}.crc" for name in in_shard if name != "shard.json"}
+    assert sorted(each.name for each in path.iterdir()) == ["00000", "00001", "dataset.json"]
+    for shard in ("00000", "00001"):
+        assert {each.name for each in (path / shard).iterdir()} == in_shard | side
+
+
+def check_fingerprint(block: Block, folder: Path) -> None:
+    """The fingerprint of a dataset is the digest of this text, filled in from its manifest."""
+    with penstock.Writer(folder / "corpus", fields={"a": "u2", "b": "f4"}, metadata="json", shard_size=100) as writer:
+        for number in range(3):
+            writer.append(a=np.arange(30), b=0.5, metadata={"number": number})
+    with penstock.Writer(folder / "bare", fields={"token": "u4"}) as writer:
+        writer.append(token=[1, 2, 3])
+    *head, shard_line = block.body.splitlines()
+    shard_form = shard_line.split("  ")[0]
+    assert shard_form == "shard <records> <digest of each leaf> <digest of the spans, or ->"
+    for path in (folder / "corpus", folder / "bare"):
+        manifest = json.loads((path / "dataset.json").read_text())
+        text = "".join(f"{line}\n" for line in head)
+        for member in ("mode", "fields", "codec"):
+            value = manifest[member]
+            said = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), sort_keys=True)
+            text = text.replace(f"<{member}>", said)
+        for shard in manifest["shards"]:
+            text += f"shard {shard['records']} {' '.join(leaf_digests(shard, manifest))}"
+            text += f" {shard['digests']['spans'] or '-'}\n"
+        assert xxh3_128(text, folder / path.name / "digest") == manifest["fingerprint"]
+
+
+def leaf_digests(shard: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
+    return [shard["digests"]["fields"][name] for name, *_ in manifest["fields"]]
+
+
+def xxh3_128(text: str, path: Path) -> str:
+    """By penstock itself: the digest of a field's values is that of their bytes."""
+    with penstock.Writer(path, fields={"byte": "u1"}) as writer:
+        writer.append(byte=np.frombuffer(text.encode(), np.uint8))
+    digest: str = json.loads((path / "dataset.json").read_text())["shards"][0]["digests"]["fields"]["byte"]
+    return digest
+
+
+def check_phases(block: Block, folder: Path) -> None:
+    """The picture names the phases that core/batch.h has."""
+    found = re.search(r"enum class Phase \{([^}]*)\}", (ROOT / "core" / "batch.h").read_text())
+    assert found
+    phases = [name.strip() for name in found[1].split(",")]
+    assert sorted(set(re.findall(r"[A-Z]\w+", block.body))) == sorted(phases)
+
+
+TEXT_BLOCKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
+    ("architecture.md", "Planned ─ one thread asks the order"): check_phases,
+    ("format.md", "corpus/"): check_listing,
+    ("format.md", "penstock fingerprint 1"): check_fingerprint,
+}
+
+
+def check_of(block: Block) -> Callable[[Block, Path], None] | None:
+    known = (check for (page, start), check in TEXT_BLOCKS.items() if page == block.page and block.body.startswith(start))
+    return next(known, None)
+
+
+@pytest.mark.parametrize("block", blocks("text"), ids=Block.name)
+def test_a_text_block_is_true(block: Block, tmp_path: Path) -> None:
+    check = check_of(block)
+    assert check is not None, f"{block.name()}: write its check and name it in TEXT_BLOCKS, or make it python or console"
+    check(block, tmp_path)
+
+
+# ---- that nothing is missed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_of_a_page_is_one_that_is_run(page: Path) -> None:
+    for block in BLOCKS[page]:
+        assert block.language in ("python", "console", "sh", "text"), (
+            f"{block.name()}: a block of {block.language or 'no language'}: nothing here runs it"
+        )
+    # Markdown takes lines indented after a blank one as code as well; in lists they are text.
+    prose = re.sub(r"^( *)(```|~~~).*?^\1\2 *$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert not re.search(r"\n\n {4,}\S", prose), f"{page.name}: an indented block: fence it"
 
 
 def test_pages_are_found() -> None:
-    names = {page.name for page in PAGES if blocks(page, "python")}
-    assert {"README.md", "resume.md", "format.md"} <= names
+    assert {"README.md", "resume.md", "format.md"} <= {block.page for block in blocks("python")}
+    assert {"README.md", "cli.md"} <= {block.page for block in blocks("console")}
+    assert {check_of(block) for block in blocks("text")} == set(TEXT_BLOCKS.values())
+
+
+def test_output_is_compared() -> None:
+    shown = "tokens  4,675\ntook    1 min 3 s: 0.2 MB/s of text, 48,820 tokens/s, 2 workers\n"
+    assert is_shown(shown, "tokens  4,675\ntook    0.3 s: 11.5 MB/s of text, 9 tokens/s, 2 workers\n")
+    assert not is_shown(shown, "tokens  4,676\ntook    0.3 s: 11.5 MB/s of text, 9 tokens/s, 2 workers\n")
+    assert not is_shown(shown, "tokens  4,675\ntook    0.3 s: 11.5 MB/s of text, 9 tokens/s, 3 workers\n")
+    assert not is_shown(shown, "tokens  4,675\n")
+    assert is_shown("ids  4 … 0\n│ …\nend\n", "ids  4 7 7 0\n│ a\n│ b\nend\n")
+    assert not is_shown("ids  4 … 0\n…\nend\n", "ids  4 7 7 1\nend\n")
+    assert not is_shown("end\n", "end\nmore\n")
+    assert not is_shown("window 3: 64 records\n", "window 3: 65 records\n")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
