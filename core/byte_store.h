@@ -37,7 +37,8 @@ struct Read {
 class Channel {
  public:
   virtual ~Channel() = default;
-  /// Takes the reads; each stays untouched by others until wait() returns it. May complete some of them at once.
+  /// Takes the reads; each stays untouched by others until wait() returns it. May complete some of them at once. Throws
+  /// only if it took none of them.
   virtual void submit(std::span<Read* const> reads) = 0;
   /// Up to done.size() reads that ended; returns how many. Waits for at most `timeout` for the first of them. Returns 0
   /// on timeout, wake() or when nothing is under way.

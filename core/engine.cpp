@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -94,14 +95,22 @@ void Engine::enqueue(std::shared_ptr<Batch> batch) {
   work_.notify_one();
 }
 
+void Engine::announce() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(unannounced_, false)) return;
+    wake_workers();
+  }
+  work_.notify_one();
+}
+
 Batch::Phase Engine::wait(const Batch& batch, std::chrono::nanoseconds patience) {
   std::unique_lock lock(mutex_);
   const auto settled = [&] { return is_final(batch.phase) || batch.phase == Batch::Phase::NeedsMemory; };
   if (settled() || patience.count() <= 0) return batch.phase;
-  if (std::exchange(unannounced_, false)) {
-    wake_workers();
+  if (unannounced_) {
     lock.unlock();
-    work_.notify_one();
+    announce();
     lock.lock();
   }
   ended_.wait_for(lock, patience, settled);
@@ -178,8 +187,12 @@ void Engine::run(Worker& worker, const Claim& claim) {
   for (std::uint64_t row = claim.first; row < claim.last; ++row) {
     if (claim.batch->cancelled) {
       row_done(claim.batch, row, nullptr);
-    } else {
+      continue;
+    }
+    try {
       worker.runner->start(claim.batch, row, claim.part);
+    } catch (...) {
+      row_done(claim.batch, row, std::current_exception());
     }
   }
 }
@@ -195,6 +208,10 @@ void Engine::pick(const std::shared_ptr<Batch>& batch) {
     }
     batch->prepare_rows();
     if (!batch->format->shape.ragged) batch->place();
+  } catch (const std::bad_alloc&) {
+    error = std::make_exception_ptr(Error(
+        ErrorKind::InvalidArgument,
+        fmt::format("no memory for a batch of {} rows: use a smaller batch size", with_commas(batch->plan.rows))));
   } catch (...) {
     error = std::current_exception();
   }
@@ -235,6 +252,8 @@ void Engine::row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, co
 }
 
 void Engine::phase_done(const std::shared_ptr<Batch>& batch) {
+  // No mutex for what is read here: the last row has ended, so no other thread changes the batch, and the `left` that
+  // each row counts down orders what they wrote before this.
   const bool measured = batch->phase == Batch::Phase::Measuring;
   std::exception_ptr error;
   try {

@@ -27,7 +27,7 @@ class Engine {
  public:
   /// Starts `threads` threads, which block all signals. `pool` is told what batches hold. If `lends`, ragged batches
   /// wait in NeedsMemory until lend() is called for them. Sleeping threads are woken when `wake_at` batches are to be
-  /// read or the consumer waits: waking one is most of what a ready batch costs the consumer.
+  /// read, by announce(), or when the consumer waits: waking one is most of what a ready batch costs the consumer.
   Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, unsigned threads, bool lends,
          std::size_t wake_at);
   /// Cancels what is under way and joins.
@@ -37,6 +37,8 @@ class Engine {
 
   /// Takes a Planned batch: plan, formats and format set; for fixed rows its slab is large enough already.
   void enqueue(std::shared_ptr<Batch> batch);
+  /// Wakes threads for what is enqueued: no further batch is to be expected soon.
+  void announce();
   /// The batch's phase as soon as it is Ready, Failed or NeedsMemory, or what it is when `patience` is over.
   Batch::Phase wait(const Batch& batch, std::chrono::nanoseconds patience);
   /// Goes on with a batch in NeedsMemory, whose slab is large enough now.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -17,6 +18,15 @@ std::vector<std::shared_ptr<const Source>> sources_of(const BatchFormats& format
   std::vector<std::shared_ptr<const Source>> sources;
   for (const BatchFormat& format : formats) sources.push_back(format.source);
   return sources;
+}
+
+void ensure_memory(Batch& batch, std::uint64_t bytes) {
+  try {
+    batch.slab.ensure(bytes);
+  } catch (const std::bad_alloc&) {
+    raise(ErrorKind::InvalidArgument, "no memory for a batch of {} rows, {} bytes: use a smaller batch size",
+          with_commas(batch.plan.rows), with_commas(bytes));
+  }
 }
 
 CursorOptions complete(CursorOptions cursor, const std::shared_ptr<const Order>& order) {
@@ -85,7 +95,7 @@ std::shared_ptr<Batch> Loader::make_batch(BatchPlan plan) {
     if (options_.lend) {
       options_.lend(batch->slab, bytes);
     } else {
-      batch->slab.ensure(bytes);
+      ensure_memory(*batch, bytes);
     }
   }
   pool_->account(*batch);
@@ -111,7 +121,10 @@ void Loader::plan_ahead() {
     engine_ = std::make_unique<Engine>(options_.order, pool_, options_.threads, static_cast<bool>(options_.lend),
                                        (options_.prefetch + 1) / 2);
   }
-  while (planned_.size() < options_.prefetch && plan_one()) {
+  while (planned_.size() < options_.prefetch) {
+    if (plan_one()) continue;
+    if (!planned_.empty()) engine_->announce();  // at the end, or of the memory: none follows to wake the threads
+    return;
   }
 }
 
@@ -225,7 +238,7 @@ std::string Loader::load(const State& state, OnMismatch on_mismatch) {
     raise(ErrorKind::StateMismatch, "the state has version {}, this penstock reads versions up to {}: use a later one",
           state.version, kStateVersion);
   }
-  const std::optional<std::string> difference = job_difference(state.job, job_, state.position);
+  const std::optional<std::string> difference = difference_to(state);
   if (difference && on_mismatch == OnMismatch::Refuse) {
     raise(ErrorKind::StateMismatch,
           "this state is of another job: {}. Use on_mismatch=\"restart\" to begin at 0 or \"keep_position\" to go on "
@@ -234,6 +247,16 @@ std::string Loader::load(const State& state, OnMismatch on_mismatch) {
   }
   seek(difference && on_mismatch == OnMismatch::Restart ? 0 : state.position);
   return (difference ? "another job (" + *difference + "): " : std::string()) + "resumes at " + describe();
+}
+
+std::optional<std::string> Loader::difference_to(const State& state) const {
+  try {
+    return job_difference(state.job, job_, state.position);
+  } catch (const Error& error) {
+    // A job of a format that this version does not know: `on_mismatch` decides, as with any other job.
+    if (error.kind() != ErrorKind::StateMismatch) throw;
+    return error.what();
+  }
 }
 
 void Loader::set_global_batch_size(std::uint64_t size) {

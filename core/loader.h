@@ -83,6 +83,7 @@ class Loader {
 
  private:
   void check_process() const;
+  std::optional<std::string> difference_to(const State& state) const;
   void plan_ahead();
   bool plan_one();
   bool has_memory_for(std::uint64_t bytes) const;

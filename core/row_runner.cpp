@@ -23,15 +23,16 @@ RowRunner::Lane& RowRunner::lane_of(ByteStore& store) {
   return *lanes_.emplace(&store, std::move(lane)).first->second;
 }
 
-void RowRunner::start(std::shared_ptr<Batch> batch, std::uint64_t row, Part part) {
+void RowRunner::start(const std::shared_ptr<Batch>& batch, std::uint64_t row, Part part) {
   std::unique_ptr<Flight> flight;
   if (idle_.empty()) {
     flight = std::make_unique<Flight>();
+    idle_.reserve(++flights_);  // so that finish() cannot fail
   } else {
     flight = std::move(idle_.back());
     idle_.pop_back();
   }
-  flight->batch = std::move(batch);
+  flight->batch = batch;
   flight->row = row;
   flight->part = part;
   flight->more = true;
@@ -91,6 +92,23 @@ void RowRunner::complete(Read& read) {
   if (--flight.pending == 0) advance(flight);
 }
 
+void RowRunner::submit(Lane& lane) {
+  std::vector<Read*> reads;
+  reads.swap(lane.planned);
+  lane.under_way += reads.size();
+  try {
+    lane.channel->submit(reads);
+  } catch (...) {
+    lane.under_way -= reads.size();
+    for (Read* read : reads) {
+      read->error = std::current_exception();
+      complete(*read);
+    }
+  }
+  reads.clear();
+  if (lane.planned.empty()) lane.planned.swap(reads);  // keeps the capacity
+}
+
 std::size_t RowRunner::collect(Lane& lane, std::chrono::nanoseconds patience) {
   std::array<Read*, kCollect> done;
   const std::size_t count = lane.channel->wait(done, patience);
@@ -105,14 +123,7 @@ void RowRunner::pump(std::chrono::nanoseconds patience) {
     progress = false;
     std::size_t waiting = 0;
     for (auto& [store, lane] : lanes_) {
-      if (!lane->planned.empty()) {
-        std::vector<Read*> reads;
-        reads.swap(lane->planned);
-        lane->under_way += reads.size();
-        lane->channel->submit(reads);
-        reads.clear();
-        if (lane->planned.empty()) lane->planned.swap(reads);  // keeps the capacity
-      }
+      if (!lane->planned.empty()) submit(*lane);
       waiting += lane->under_way > 0 ? 1 : 0;
     }
     for (auto& [store, lane] : lanes_) {

@@ -35,7 +35,8 @@ class RowRunner {
   RowRunner(const RowRunner&) = delete;
   RowRunner& operator=(const RowRunner&) = delete;
 
-  void start(std::shared_ptr<Batch> batch, std::uint64_t row, Part part);
+  /// Throws only if it did not take the row (no memory); what goes wrong later is told to `done`.
+  void start(const std::shared_ptr<Batch>& batch, std::uint64_t row, Part part);
   /// Goes on with all rows; waits for at most `patience` if that is the only way.
   void pump(std::chrono::nanoseconds patience);
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
@@ -62,6 +63,7 @@ class RowRunner {
   bool plan_stage(Flight& flight);
   void finish(Flight& flight);
   void complete(Read& read);
+  void submit(Lane& lane);
   std::size_t collect(Lane& lane, std::chrono::nanoseconds patience);
   Lane& lane_of(ByteStore& store);
 
@@ -69,6 +71,7 @@ class RowRunner {
   boost::container::flat_map<ByteStore*, std::unique_ptr<Lane>> lanes_;
   std::mutex lanes_mutex_;                     // lanes_ changes on this thread alone; wake() looks from others
   std::vector<std::unique_ptr<Flight>> idle_;  // flights to use again; one under way is owned by its row's pointer
+  std::size_t flights_ = 0;                    // that exist, idle or not
   std::size_t in_flight_ = 0;
 };
 

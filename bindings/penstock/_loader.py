@@ -23,6 +23,9 @@ BatchSize = int | Sequence[tuple[int, int]]
 
 _READERS = ("auto", "pread")
 _FRAMEWORKS = ("auto", "torch", "numpy")
+_MOST = (1 << 64) - 1
+_MOST_THREADS = 1 << 14  # what no machine has cores for, and no system threads
+_MOST_PREFETCH = 1 << 20
 _running: weakref.WeakSet[Loader] = weakref.WeakSet()
 
 
@@ -99,16 +102,17 @@ class Loader:
             rank: number of this rank, or "env" for RANK and WORLD_SIZE of the environment.
             world_size: number of ranks.
             mesh: a device mesh of the data-parallel dimensions, instead of rank and world_size.
-            epochs: how many; None is endless.
+            epochs: how many, at least 1; None is endless.
             per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
             tail: what becomes of a last batch that is not full: "pad" or "drop".
             skip: ranges [begin, end) of positions that are left out.
             dtype: types of integer fields instead of int64: one, or a mapping from names.
             pin_memory: whether batches lie in pinned memory, for asynchronous copies to a device; needs torch.
             reader: "auto" or "pread".
-            threads: of the engine; None shares the cores with the node's other ranks.
-            prefetch: batches that are read ahead.
-            max_bytes: bound of all batches' memory, held ones included; None is a quarter of this process's memory.
+            threads: of the engine, at least 1; None shares the cores with the node's other ranks.
+            prefetch: batches that are read ahead, at least 1.
+            max_bytes: bound of all batches' memory, held ones included, but never less than prefetch + 2 batches need;
+                None is a quarter of this process's memory.
             transform: called with each batch in the caller's thread; what it returns is given out.
             on_mismatch: what `load_state_dict` does with a state of another job: "refuse", "restart", "keep_position".
             framework: "torch", "numpy", or "auto": torch where it is installed.
@@ -144,13 +148,13 @@ class Loader:
             labels=self._layout.column_of.get("labels", -1),
             rank=self.rank,
             world_size=self.world_size,
-            epochs=None if epochs is None else _index("epochs", epochs),
+            epochs=None if epochs is None else _index("epochs", epochs, 1),
             per_epoch=bool(per_epoch),
             tail=tail,
             skip=_ranges(skip),
             schedule=self._schedule(batch_size if batch_size is not None else global_batch_size),
-            threads=default_threads() if threads is None else _index("threads", threads),
-            prefetch=_index("prefetch", prefetch),
+            threads=default_threads() if threads is None else _index("threads", threads, 1, _MOST_THREADS),
+            prefetch=_index("prefetch", prefetch, 1, _MOST_PREFETCH),
             max_bytes=default_max_bytes() if max_bytes is None else _index("max_bytes", max_bytes),
             allocate=_pinned_allocator(torch) if pin_memory else None,
         )
@@ -164,7 +168,7 @@ class Loader:
         return [(0, self._global("batch size", size))]
 
     def _global(self, name: str, size: Any) -> int:
-        return _index(name, size) * self._unit
+        return _index(name, size, 1, _MOST // self._unit) * self._unit
 
     # --- iteration
 
@@ -312,13 +316,14 @@ def _one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
         raise InvalidArgumentError(f"{name}={value!r}: must be one of {', '.join(map(repr, allowed))}")
 
 
-def _index(name: str, value: Any) -> int:
+def _index(name: str, value: Any, least: int = 0, most: int = _MOST) -> int:
     try:
         number = operator.index(value)
     except TypeError:
         raise InvalidArgumentError(f"{name}={value!r}: must be an integer") from None
-    if not 0 <= number < 1 << 64:
-        raise InvalidArgumentError(f"{name}={value}: must be from 0 to 2^64 - 1")
+    if not least <= number <= most:
+        limit = "2^64 - 1" if most == _MOST else f"{most:,}"
+        raise InvalidArgumentError(f"{name}={value}: must be from {least} to {limit}")
     return number
 
 

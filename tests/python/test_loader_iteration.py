@@ -299,12 +299,24 @@ def test_a_closed_loader_refuses_and_closing_twice_is_nothing(view):
         (None, {"skip": 5}, "skip=5: must be ranges"),
         (None, {"batch_size": "4"}, "batch size='4'"),
         (None, {"transform": 5}, "transform=5: must be a function"),
+        (None, {"threads": 0}, "threads=0: must be from 1 to"),
+        (None, {"threads": 1 << 32}, "threads=4294967296: must be from 1 to"),
+        (None, {"prefetch": 0}, "prefetch=0: must be from 1 to"),
+        (None, {"epochs": 0}, "epochs=0: must be from 1 to"),
+        (None, {"batch_size": 0}, "batch size=0: must be from 1 to"),
+        (None, {"batch_size": 1 << 63, "rank": 0, "world_size": 4}, "batch size=9223372036854775808: must be"),
     ],
 )
 def test_what_newcomers_mistake_is_told_in_words(tmp_path, view, options, words):
     found = raw_tokens(tmp_path / "tokens.bin", 100)[0].windows(10) if view is None else view
     with pytest.raises(penstock.InvalidArgumentError, match=words):
         penstock.Loader(found, **{"batch_size": 2, **options})
+
+
+def test_a_batch_that_memory_cannot_hold_says_so(tmp_path):
+    view = raw_tokens(tmp_path / "tokens.bin", 100)[0].windows(10)
+    with pytest.raises(penstock.InvalidArgumentError, match="no memory for a batch of 1,000,000,000,000,000 rows"):
+        next(penstock.Loader(view, batch_size=10**15))
 
 
 def test_a_position_after_the_end_says_so(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import weakref
 from itertools import islice
 from typing import Any
@@ -93,6 +94,38 @@ def test_an_allocator_that_fails_is_the_error_of_next_and_the_loader_can_be_aske
             given.append(next(loader))
         given.extend(loader)
         assert torch.cat([batch["token"].ravel() for batch in given]).tolist() == tokens.tolist()
+
+
+def test_held_slices_count_against_max_bytes(tmp_path, lender):
+    view = raw_tokens(tmp_path / "tokens.bin", 4000)[0].windows(10)
+    with penstock.Loader(view, 4, pin_memory=True, prefetch=2, max_bytes=1) as loader:
+        with pytest.raises(penstock.InvalidArgumentError, match="4 batches are held"):
+            held = [batch["token"] for batch in loader]  # the arrays alone; their batches are let go
+        held = None
+        assert loader.position == 16 and held is None
+        next(loader)
+
+
+def test_a_forked_child_lets_lent_memory_be(tmp_path, lender):
+    with penstock.Loader(MODES["raw"](tmp_path), 4, pin_memory=True, prefetch=2) as loader:
+        batch = next(loader)
+        tensor = batch.inputs
+        content = tensor.clone()
+        child = os.fork()
+        if child == 0:
+            same = torch.equal(tensor, content)
+            del batch, tensor
+            refused = False
+            try:
+                next(loader)
+            except penstock.InvalidArgumentError:
+                refused = True
+            del loader
+            gc.collect()
+            os._exit(0 if same and refused else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert torch.equal(tensor, content)
+        next(loader)
 
 
 def test_without_an_accelerator_it_is_refused_in_words(tmp_path):

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -38,10 +39,12 @@ inline Seen look(Batch& batch) {
     }
   }
   seen.records.resize(batch.record_count());
-  std::memcpy(seen.records.data(), batch.slab.data() + batch.records_at, seen.records.size() * 4);
+  std::copy_n(batch.slab.data() + batch.records_at, seen.records.size() * 4,
+              reinterpret_cast<std::byte*>(seen.records.data()));
   for (std::size_t c = 0; c < batch.format->columns.size(); ++c) {
     std::vector<std::int64_t> values(batch.column_records(batch.format->columns[c]));
-    std::memcpy(values.data(), batch.slab.data() + batch.columns_at[c], values.size() * 8);
+    std::copy_n(batch.slab.data() + batch.columns_at[c], values.size() * 8,
+                reinterpret_cast<std::byte*>(values.data()));
     seen.columns.push_back(std::move(values));
   }
   return seen;

@@ -1,5 +1,6 @@
 #include "tests/native/core/loader_fixture.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -186,6 +187,55 @@ TEST(Loader, AnErrorIsRaisedAtItsBatchAndTheLoaderCanBeAskedAgain) {
   }
 }
 
+TEST(Loader, NoMemoryOnAThreadIsAnErrorOfItsBatch) {
+  for (const std::uint64_t window : {5, 0}) {
+    Case setup;
+    setup.window = window;
+    Loader reference(options_of(setup));
+    const std::vector<Seen> expected = rest(reference);
+    setup.behaviour = std::make_shared<Behaviour>();
+    setup.behaviour->refused = 1;
+    Loader loader(options_of(setup));
+    EXPECT_THROW(rest(loader), std::bad_alloc);
+    setup.behaviour->refused = 0;
+    loader.seek(0);
+    EXPECT_EQ(rest(loader), expected);
+  }
+}
+
+TEST(Loader, NoMemoryForALaterBatchIsForgottenWhenThePositionMoves) {
+  Case setup;
+  LoaderOptions options = options_of(setup);
+  int lent = 0;
+  options.lend = [&lent](Slab& slab, std::uint64_t bytes) {
+    if (++lent == 5) throw std::bad_alloc();  // when the second batch is delivered and the fifth planned
+    const std::shared_ptr<std::byte[]> memory(new std::byte[bytes]);
+    slab.lend(memory.get(), bytes, memory);
+  };
+  Loader loader(options);
+  next(loader);
+  next(loader);
+  EXPECT_EQ(lent, 5);
+  loader.seek(0);
+  EXPECT_EQ(next(loader)->plan.position, 0U);
+}
+
+TEST(Loader, WhatIsPlannedIsReadThoughNobodyWaits) {
+  Case setup;
+  setup.prefetch = 8;
+  setup.epochs.reset();
+  setup.max_bytes = 1;
+  Loader loader(options_of(setup));
+  std::vector<std::shared_ptr<Batch>> held;
+  for (int i = 0; i < 10; ++i) held.push_back(next(loader));   // all that there is memory for
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the threads have nothing to do and sleep
+  held.pop_back();
+  std::shared_ptr<Batch> last;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!last && std::chrono::steady_clock::now() < end) last = loader.poll();  // which never waits
+  EXPECT_NE(last, nullptr);
+}
+
 TEST(Loader, HeldBatchesKeepTheirContentAndTheirMemoryIsBounded) {
   Case setup;
   setup.epochs.reset();
@@ -301,6 +351,30 @@ TEST(Loader, AStateOfAnotherJobIsRefusedOrOverridden) {
   State later = loader.state();
   later.version = 2;
   EXPECT_THROW(loader.load(later, OnMismatch::Restart), Error);
+}
+
+TEST(Loader, AThreadThatCannotStartIsAnErrorAndThoseBeforeItEnd) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's shadow is beyond any limit of the address space";
+#endif
+  Case setup;
+  setup.threads = 1000;
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit{std::size_t{1} << 30, std::size_t{1} << 30};  // stacks for about a hundred threads
+    setrlimit(RLIMIT_AS, &limit);
+    bool refused = false;
+    try {
+      Loader loader(options_of(setup));
+      loader.poll();
+    } catch (const Error& error) {
+      refused = error.kind() == ErrorKind::IoError && std::string(error.what()).find("of 1000") != std::string::npos;
+    }
+    _exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(Loader, AForkedChildRefusesAndEndsCleanly) {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <span>
 #include <string>
 #include <thread>
@@ -27,6 +28,7 @@ struct Behaviour {
   std::chrono::microseconds delay{0};         // of each wait(), if late
   std::atomic<std::int64_t> fail_offset{-1};  // a read that begins here fails …
   std::atomic<int> failures{0};               // … so many times
+  std::atomic<int> refused{0};                // submit() throws so many times
 };
 
 class MemoryStore : public ByteStore {
@@ -42,6 +44,7 @@ class MemoryStore : public ByteStore {
     explicit MemoryChannel(MemoryStore& store) : store_(store) {}
 
     void submit(std::span<Read* const> reads) override {
+      if (store_.behaviour_->refused.fetch_sub(1) > 0) throw std::bad_alloc();
       for (Read* read : reads) {
         if (!store_.behaviour_->late) store_.read(*read);
         pending_.push_back(read);

@@ -1,0 +1,101 @@
+// Sources of this folder under the engine, on real files: any number of threads gives what one gives. An executable of
+// its own, so that ThreadSanitizer runs it without the rest of the folder.
+#include "core/loader.h"
+#include "layout/documents.h"
+#include "layout/windows.h"
+#include "shuffle/uniform.h"
+#include "tests/native/layout/model.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace penstock::testing {
+namespace {
+
+using layout::SpanKind;
+using SourcePtr = std::shared_ptr<const Source>;
+
+/// Shards enough that threads open files at the same time; spans of 0 to 12 records.
+std::vector<ModelShard> many_shards(SpanKind kind) {
+  std::vector<ModelShard> shards(12);
+  for (std::uint64_t number = 0; number < shards.size(); ++number) {
+    for (std::uint64_t i = 0; i < 40; ++i) {
+      const std::uint64_t records = (i * 7 + number) % 13;
+      const std::string entry = std::to_string(number) + "/" + std::to_string(i);
+      if (kind == SpanKind::Ids) {
+        shards[number].entries.push_back(entry);
+        shards[number].ids.insert(shards[number].ids.end(), records, static_cast<std::uint32_t>(i));
+      } else {
+        shards[number].spans.push_back({records, entry});
+      }
+    }
+  }
+  return shards;
+}
+
+/// Each batch as one text of all that it holds.
+std::vector<std::string> deliver(const SourcePtr& source, unsigned threads, unsigned prefetch) {
+  auto formats = std::make_shared<BatchFormats>();
+  formats->emplace_back(source, std::vector<Column>{{"token", 0, {'i', 8}, 0, 0, 0}}, -1);
+  LoaderOptions options;
+  options.order = std::make_shared<shuffle::Uniform>(source->size(), 1);
+  options.formats = formats;
+  options.cursor.epochs = 2;
+  options.cursor.schedule = {{0, 5}};
+  options.threads = threads;
+  options.prefetch = prefetch;
+  Loader loader(options);
+  std::vector<std::string> batches;
+  while (true) {
+    const std::shared_ptr<Batch> batch = loader.poll();
+    if (!batch && loader.ended()) return batches;
+    if (!batch) {
+      loader.wait(std::chrono::milliseconds(50));
+      continue;
+    }
+    std::string& text = batches.emplace_back();
+    const Column& column = batch->format->columns[0];
+    text.append(reinterpret_cast<const char*>(batch->slab.data() + batch->columns_at[0]),
+                batch->column_records(column) * column.record_bytes);
+    for (std::uint64_t row = 0; row < batch->plan.valid; ++row) {
+      for (const Span& span : batch->rows[row].spans) {
+        text += std::to_string(span.start) + "-" + std::to_string(span.stop) + ":";
+        text.append(reinterpret_cast<const char*>(span.raw), span.raw_bytes);
+      }
+    }
+  }
+}
+
+void expect_the_same_by_any_number_of_threads(const SourcePtr& source) {
+  const std::vector<std::string> expected = deliver(source, 1, 1);
+  EXPECT_EQ(expected.size(), (2 * source->size() + 4) / 5);
+  for (const unsigned prefetch : {1, 3, 8}) EXPECT_EQ(deliver(source, 4, prefetch), expected) << prefetch;
+}
+
+TEST(ThreadsTest, WindowsOfATokenStream) {
+  const Model model(SpanKind::None, many_shards(SpanKind::None));
+  expect_the_same_by_any_number_of_threads(layout::make_windows(model.dataset(), 7, 1));
+}
+
+TEST(ThreadsTest, WindowsOfTheCompactLayout) {
+  const Model model(SpanKind::Compact, many_shards(SpanKind::Compact));
+  expect_the_same_by_any_number_of_threads(layout::make_windows(model.dataset(), 7, 1));
+}
+
+TEST(ThreadsTest, WindowsOfTheIdsLayout) {
+  const Model model(SpanKind::Ids, many_shards(SpanKind::Ids));
+  expect_the_same_by_any_number_of_threads(layout::make_windows(model.dataset(), 7, 1));
+}
+
+TEST(ThreadsTest, Documents) {
+  const Model model(SpanKind::Compact, many_shards(SpanKind::Compact));
+  expect_the_same_by_any_number_of_threads(layout::make_documents(model.dataset()));
+}
+
+}  // namespace
+}  // namespace penstock::testing
