@@ -117,7 +117,9 @@ def make_inputs(folder: Path) -> None:
     (folder / "latin1.jsonl").write_bytes('{"text": "café"}\n'.encode("latin-1"))
     np.arange(10_000, dtype="<u2").tofile(folder / "tokens.bin")
     for suffix in ("bin", "idx"):
-        shutil.copy(ROOT / "tests" / "golden" / "megatron" / f"u2_text_document.{suffix}", folder / f"megatron.{suffix}")
+        shutil.copy(
+            ROOT / "tests" / "golden" / "megatron" / f"u2_text_document.{suffix}", folder / f"megatron.{suffix}"
+        )
 
 
 # ---- running a page
@@ -148,9 +150,8 @@ def steps_of(block: Block) -> list[Step]:
 def as_run(command: str) -> str:
     """`make demo` and `make test` take minutes and install packages: that the targets are there is what is seen here.
     CI calls `make test`, of which tests/python/test_demo.py, the whole demo made small, is a part."""
-    if command.startswith("make "):
-        return f"make --no-print-directory -n -C {shlex.quote(str(ROOT))} {command.removeprefix('make ')} > {os.devnull}"
-    return command
+    program, *arguments = shlex.split(command, comments=True)
+    return shlex.join(["make", "-n", "-C", str(ROOT), *arguments]) if program == "make" else command
 
 
 # What differs from machine to machine and from run to run. Nothing else may.
@@ -209,7 +210,9 @@ def run_console(found: list[Block], folder: Path, variables: dict[str, str]) -> 
         for step in steps_of(block):
             command = ["bash", "-o", "pipefail", "-c", as_run(step.command)]
             done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300)
-            said = f"{block.name()}: $ {step.command}\nexit code {done.returncode}, printed:\n{done.stdout}{done.stderr}"
+            said = (
+                f"{block.name()}: $ {step.command}\nexit code {done.returncode}, printed:\n{done.stdout}{done.stderr}"
+            )
             is_refused = any(line.startswith("penstock: ") for line in step.shown.splitlines())
             assert (done.returncode != 0) == is_refused, said
             if step.shown:
@@ -317,14 +320,18 @@ TEXT_BLOCKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
 
 
 def check_of(block: Block) -> Callable[[Block, Path], None] | None:
-    known = (check for (page, start), check in TEXT_BLOCKS.items() if page == block.page and block.body.startswith(start))
+    known = (
+        check for (page, start), check in TEXT_BLOCKS.items() if page == block.page and block.body.startswith(start)
+    )
     return next(known, None)
 
 
 @pytest.mark.parametrize("block", blocks("text"), ids=Block.name)
 def test_a_text_block_is_true(block: Block, tmp_path: Path) -> None:
     check = check_of(block)
-    assert check is not None, f"{block.name()}: write its check and name it in TEXT_BLOCKS, or make it python or console"
+    assert check is not None, (
+        f"{block.name()}: write its check and name it in TEXT_BLOCKS, or make it python or console"
+    )
     check(block, tmp_path)
 
 
@@ -346,6 +353,12 @@ def test_pages_are_found() -> None:
     assert {"README.md", "resume.md", "format.md", "loading.md"} <= {block.page for block in blocks("python")}
     assert {"README.md", "cli.md"} <= {block.page for block in blocks("console")}
     assert {check_of(block) for block in blocks("text")} == set(TEXT_BLOCKS.values())
+
+
+def test_the_api_page_has_everything_that_is_exported() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    for name in penstock.__all__:
+        assert f"::: penstock.{name}\n" in page or f"`{name}`" in page or f"`penstock.{name}`" in page, name
 
 
 def test_output_is_compared() -> None:
