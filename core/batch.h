@@ -38,7 +38,8 @@ struct BatchFormat {
 using BatchFormats = std::vector<BatchFormat>;  // by source number
 
 struct Batch {
-  /// What engine threads may do with it; guarded by the engine's mutex, but for Ready and Failed, which are final.
+  /// What engine threads may do with it. Changed under the engine's mutex; who sees Ready, Failed or NeedsMemory
+  /// without it also sees all that was written before.
   enum class Phase { Planned, Picking, Measuring, NeedsMemory, Reading, Ready, Failed };
 
   BatchPlan plan;
@@ -53,7 +54,7 @@ struct Batch {
   std::uint64_t records_at = 0;           // byte in the slab where the records begin …
   std::vector<std::uint64_t> columns_at;  // … and each column
 
-  Phase phase = Phase::Planned;
+  std::atomic<Phase> phase{Phase::Planned};
   std::uint64_t claimed = 0;           // rows handed to threads in this phase
   std::atomic<std::uint64_t> left{0};  // rows that have not ended in this phase
   std::atomic<bool> cancelled{false};

@@ -36,8 +36,13 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-bool is_final(Batch::Phase phase) {
-  return phase == Batch::Phase::Ready || phase == Batch::Phase::Failed;
+// A consumer that must wait looks again every so often before it asks to be woken. The kernel rounds a nap up to its
+// timer slack, 50 microseconds by default, about what two small batches take.
+constexpr int kNaps = 8;
+constexpr auto kNap = std::chrono::microseconds(1);
+
+bool is_settled(Batch::Phase phase) {
+  return phase == Batch::Phase::Ready || phase == Batch::Phase::Failed || phase == Batch::Phase::NeedsMemory;
 }
 
 }  // namespace
@@ -72,60 +77,63 @@ void Engine::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
-    wake_workers();
+    for (auto& worker : workers_) worker->runner->wake();
   }
   work_.notify_all();
   for (auto& worker : workers_) worker->thread.join();
 }
 
-void Engine::wake_workers() {
-  for (auto& worker : workers_) {
-    if (worker->waits_for_reads) worker->runner->wake();
-  }
-}
-
 void Engine::enqueue(std::shared_ptr<Batch> batch) {
+  bool notify = false;
   {
     const std::lock_guard lock(mutex_);
+    if (queue_.empty()) hurry_ = false;  // all before it has been read: one thread keeps up
     queue_.push_back(std::move(batch));
     unannounced_ = queue_.size() < wake_at_;
-    if (unannounced_) return;
-    wake_workers();
+    if (!unannounced_) notify = wake_one();
   }
-  work_.notify_one();
+  if (notify) work_.notify_one();
 }
 
 void Engine::announce() {
+  if (!std::exchange(unannounced_, false)) return;
+  bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!std::exchange(unannounced_, false)) return;
-    wake_workers();
+    notify = wake_one();
   }
-  work_.notify_one();
+  if (notify) work_.notify_one();
 }
 
 Batch::Phase Engine::wait(const Batch& batch, std::chrono::nanoseconds patience) {
-  std::unique_lock lock(mutex_);
-  const auto settled = [&] { return is_final(batch.phase) || batch.phase == Batch::Phase::NeedsMemory; };
-  if (settled() || patience.count() <= 0) return batch.phase;
-  if (unannounced_) {
-    lock.unlock();
-    announce();
-    lock.lock();
+  if (is_settled(batch.phase) || patience.count() <= 0) return batch.phase;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  if (!hurry_) {
+    const std::lock_guard lock(mutex_);
+    hurry_ = unannounced_ = true;
   }
-  ended_.wait_for(lock, patience, settled);
+  announce();
+  for (int nap = 0; nap < kNaps && std::chrono::steady_clock::now() < end; ++nap) {
+    std::this_thread::sleep_for(kNap);
+    if (is_settled(batch.phase)) return batch.phase;
+  }
+  std::unique_lock lock(mutex_);
+  awaited_ = &batch;
+  ended_.wait_until(lock, end, [&] { return is_settled(batch.phase); });
+  awaited_ = nullptr;
   return batch.phase;
 }
 
 void Engine::lend(Batch& batch) {
   batch.place();
+  bool notify = false;
   {
     const std::lock_guard lock(mutex_);
     if (batch.plan.valid == 0) return end(batch, Batch::Phase::Ready);
-    enter_reading(batch);
-    wake_workers();
+    enter(batch, Batch::Phase::Reading);
+    notify = wake_one();
   }
-  work_.notify_all();
+  if (notify) work_.notify_one();
 }
 
 void Engine::cancel_all() {
@@ -134,47 +142,84 @@ void Engine::cancel_all() {
   queue_.clear();
 }
 
-// The oldest work there is. A batch leaves the queue when its last row is handed out.
-bool Engine::claim(Claim& claim) {
-  for (auto at = queue_.begin(); at != queue_.end(); ++at) {
-    Batch& batch = **at;
-    if (batch.phase == Batch::Phase::Planned) {
-      batch.phase = Batch::Phase::Picking;
-      claim = {*at, true, RowRunner::Part::Whole, 0, 0};
-      return true;
-    }
-    const bool measuring = batch.phase == Batch::Phase::Measuring;
-    if ((!measuring && batch.phase != Batch::Phase::Reading) || batch.claimed == batch.plan.valid) continue;
-    const std::uint64_t share = (batch.plan.valid + workers_.size() - 1) / workers_.size();
-    const std::uint64_t count =
-        std::min({std::clamp<std::uint64_t>(share, 1, kMostRows), batch.plan.valid - batch.claimed});
-    const auto part = measuring                    ? RowRunner::Part::Measure
-                      : batch.format->shape.ragged ? RowRunner::Part::AfterMeasure
-                                                   : RowRunner::Part::Whole;
-    claim = {*at, false, part, batch.claimed, batch.claimed + count};
-    batch.claimed += count;
-    if (!measuring && batch.claimed == batch.plan.valid) queue_.erase(at);
-    return true;
+bool Engine::idle() {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty() && asleep_ == workers_.size() && woken_ == 0;
+}
+
+// One more thread for what can be claimed, if there is one that waits; true if work_ is to be notified. One that waits
+// for reads comes first: it is about to wake up anyway.
+bool Engine::wake_one() {
+  for (auto& worker : workers_) {
+    if (!worker->waits_for_reads) continue;
+    worker->waits_for_reads = false;
+    worker->runner->wake();
+    return false;
   }
-  return false;
+  if (asleep_ == woken_) return false;
+  ++woken_;
+  return true;
+}
+
+bool Engine::can_claim(const Batch& batch) {
+  if (batch.phase == Batch::Phase::Planned) return true;
+  const bool has_rows = batch.phase == Batch::Phase::Measuring || batch.phase == Batch::Phase::Reading;
+  return has_rows && batch.claimed < batch.plan.valid;
+}
+
+// The oldest work there is. `more`: another thread would find some too.
+bool Engine::claim(Claim& claim, bool& more) {
+  const auto at = std::find_if(queue_.begin(), queue_.end(), [](const auto& batch) { return can_claim(*batch); });
+  if (at == queue_.end()) return false;
+  claim = {*at, (*at)->phase == Batch::Phase::Planned, RowRunner::Part::Whole, 0, 0};
+  if (claim.pick) {
+    (*at)->phase = Batch::Phase::Picking;
+  } else {
+    claim_rows(claim);
+  }
+  more = std::any_of(queue_.begin(), queue_.end(), [](const auto& batch) { return can_claim(*batch); });
+  return true;
+}
+
+// A batch leaves the queue when its last row is handed out. Threads share one batch only if the consumer sleeps until
+// it is there.
+void Engine::claim_rows(Claim& claim) {
+  Batch& batch = *claim.batch;
+  const bool measuring = batch.phase == Batch::Phase::Measuring;
+  const std::uint64_t share =
+      awaited_ != nullptr ? (batch.plan.valid + workers_.size() - 1) / workers_.size() : kMostRows;
+  const std::uint64_t count = std::min({share, kMostRows, batch.plan.valid - batch.claimed});
+  claim.part = measuring                    ? RowRunner::Part::Measure
+               : batch.format->shape.ragged ? RowRunner::Part::AfterMeasure
+                                            : RowRunner::Part::Whole;
+  claim.first = batch.claimed;
+  claim.last = batch.claimed += count;
+  if (measuring || batch.claimed < batch.plan.valid) return;
+  queue_.erase(std::find(queue_.begin(), queue_.end(), claim.batch));
 }
 
 void Engine::work(Worker& worker) {
   RowRunner& runner = *worker.runner;
   while (true) {
     Claim next;
+    bool more = false;
     {
       std::unique_lock lock(mutex_);
       worker.waits_for_reads = false;
       bool claimed = false;
       while (!stop_) {
-        claimed = runner.in_flight() < kMostInFlight && claim(next);
+        claimed = runner.in_flight() < kMostInFlight && claim(next, more);
         if (claimed || runner.in_flight() > 0) break;
-        work_.wait(lock);
+        ++asleep_;
+        work_.wait(lock, [&] { return woken_ > 0 || stop_; });
+        --asleep_;
+        if (woken_ > 0) --woken_;
       }
       if (stop_) break;
-      worker.waits_for_reads = !claimed;
+      worker.waits_for_reads = !claimed && runner.in_flight() < kMostInFlight;
+      more = more && hurry_ && wake_one();
     }
+    if (more) work_.notify_one();
     if (next.batch) run(worker, next);
     runner.pump(next.batch ? std::chrono::nanoseconds(0) : kPatience);
   }
@@ -182,8 +227,8 @@ void Engine::work(Worker& worker) {
   while (runner.in_flight() > 0) runner.pump(kPatience);
 }
 
-void Engine::run(Worker& worker, const Claim& claim) {
-  if (claim.pick) return pick(claim.batch);
+void Engine::run(Worker& worker, Claim& claim) {
+  if (claim.pick) pick(claim);
   for (std::uint64_t row = claim.first; row < claim.last; ++row) {
     if (claim.batch->cancelled) {
       row_done(claim.batch, row, nullptr);
@@ -197,46 +242,53 @@ void Engine::run(Worker& worker, const Claim& claim) {
   }
 }
 
-void Engine::pick(const std::shared_ptr<Batch>& batch) {
-  std::exception_ptr error;
-  try {
-    batch->picks.resize(batch->plan.valid);
-    std::uint64_t filled = 0;
-    for (const PositionRun& run : batch->plan.runs) {
-      order_->pick(run.first, run.stride, std::span(batch->picks).subspan(filled, run.count));
-      filled += run.count;
-    }
-    batch->prepare_rows();
-    if (!batch->format->shape.ragged) batch->place();
-  } catch (const std::bad_alloc&) {
-    error = std::make_exception_ptr(Error(
-        ErrorKind::InvalidArgument,
-        fmt::format("no memory for a batch of {} rows: use a smaller batch size", with_commas(batch->plan.rows))));
-  } catch (...) {
-    error = std::current_exception();
-  }
-  const bool nothing_to_do = batch->plan.valid == 0;
+// Asks the order, and goes on with the first rows.
+void Engine::pick(Claim& claim) {
+  Batch& batch = *claim.batch;
+  const std::exception_ptr error = prepare(batch);
+  const bool nothing_to_do = batch.plan.valid == 0;
+  bool awaited = false;
   {
     const std::lock_guard lock(mutex_);
+    awaited = awaited_ == &batch;
     if (error) {
-      fail(*batch, 0, error);
-    } else if (batch->format->shape.ragged) {
-      batch->phase = Batch::Phase::Measuring;
-      batch->claimed = 0;
-      batch->left = batch->plan.valid;
+      fail(batch, 0, error);
     } else {
-      enter_reading(*batch);
+      enter(batch, batch.format->shape.ragged ? Batch::Phase::Measuring : Batch::Phase::Reading);
+      if (!nothing_to_do && !batch.cancelled) claim_rows(claim);
     }
   }
-  if (error) return ended_.notify_all();
-  if (nothing_to_do) return phase_done(batch);
-  work_.notify_all();
+  if (error) {
+    if (awaited) ended_.notify_all();
+  } else if (nothing_to_do) {
+    phase_done(claim.batch);
+  }
 }
 
-void Engine::enter_reading(Batch& batch) {
-  batch.phase = Batch::Phase::Reading;
+std::exception_ptr Engine::prepare(Batch& batch) const {
+  try {
+    batch.picks.resize(batch.plan.valid);
+    std::uint64_t filled = 0;
+    for (const PositionRun& run : batch.plan.runs) {
+      order_->pick(run.first, run.stride, std::span(batch.picks).subspan(filled, run.count));
+      filled += run.count;
+    }
+    batch.prepare_rows();
+    if (!batch.format->shape.ragged) batch.place();
+    return nullptr;
+  } catch (const std::bad_alloc&) {
+    return std::make_exception_ptr(
+        Error(ErrorKind::InvalidArgument,
+              fmt::format("no memory for a batch of {} rows: use a smaller batch size", with_commas(batch.plan.rows))));
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+void Engine::enter(Batch& batch, Batch::Phase phase) {
   batch.claimed = 0;
   batch.left = batch.plan.valid;
+  batch.phase = phase;
 }
 
 void Engine::row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error) {
@@ -268,9 +320,11 @@ void Engine::phase_done(const std::shared_ptr<Batch>& batch) {
   } catch (...) {
     error = std::current_exception();
   }
-  bool goes_on = false;
+  bool notify = false;
+  bool awaited = false;
   {
     const std::lock_guard lock(mutex_);
+    awaited = awaited_ == batch.get();
     if (error) fail(*batch, 0, error);
     if (batch->error) {
       end(*batch, Batch::Phase::Failed);
@@ -279,16 +333,13 @@ void Engine::phase_done(const std::shared_ptr<Batch>& batch) {
     } else if (lends_) {
       batch->phase = Batch::Phase::NeedsMemory;
     } else {
-      enter_reading(*batch);
-      goes_on = true;
+      enter(*batch, Batch::Phase::Reading);
+      notify = hurry_ && wake_one();  // this thread goes on with it in any case
     }
   }
   // Without the mutex, since who wakes up takes it first.
-  if (goes_on) {
-    work_.notify_all();
-  } else {
-    ended_.notify_all();
-  }
+  if (notify) work_.notify_one();
+  if (awaited) ended_.notify_all();
 }
 
 void Engine::fail(Batch& batch, std::uint64_t row, const std::exception_ptr& error) {

@@ -6,6 +6,9 @@
 //
 // A batch goes Planned -> Picking (one thread asks the order which observations it consists of) -> for ragged rows
 // Measuring (their lengths), then NeedsMemory if the memory is lent by the consumer -> Reading -> Ready or Failed.
+//
+// Waking a thread costs more than all else that a batch needs, for who wakes as for who is woken. So nobody is woken
+// who need not be: a thread only for work that those awake have not taken, the consumer only if it waited long.
 #pragma once
 
 #include "core/batch.h"
@@ -27,7 +30,7 @@ class Engine {
  public:
   /// Starts `threads` threads, which block all signals. `pool` is told what batches hold. If `lends`, ragged batches
   /// wait in NeedsMemory until lend() is called for them. Sleeping threads are woken when `wake_at` batches are to be
-  /// read, by announce(), or when the consumer waits: waking one is most of what a ready batch costs the consumer.
+  /// read, by announce(), or when the consumer waits.
   Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, unsigned threads, bool lends,
          std::size_t wake_at);
   /// Cancels what is under way and joins.
@@ -45,13 +48,15 @@ class Engine {
   void lend(Batch& batch);
   /// Forgets all batches. Rows under way end in the background.
   void cancel_all();
+  /// Whether no thread holds a batch any more: one that is Ready may still be in the hands of who read it.
+  [[nodiscard]] bool idle();
 
  private:
   struct Claim {
     std::shared_ptr<Batch> batch;
-    bool pick = false;  // ask the order; else rows [first, last)
+    bool pick = false;  // ask the order first
     RowRunner::Part part = RowRunner::Part::Whole;
-    std::uint64_t first = 0;
+    std::uint64_t first = 0;  // rows [first, last)
     std::uint64_t last = 0;
   };
   struct Worker {
@@ -62,15 +67,18 @@ class Engine {
 
   void stop();
   void work(Worker& worker);
-  bool claim(Claim& claim);  // with mutex_ held
-  void run(Worker& worker, const Claim& claim);
-  void pick(const std::shared_ptr<Batch>& batch);
+  static bool can_claim(const Batch& batch);  // with mutex_ held
+  bool claim(Claim& claim, bool& more);       // with mutex_ held
+  void claim_rows(Claim& claim);              // with mutex_ held
+  bool wake_one();                            // with mutex_ held
+  void run(Worker& worker, Claim& claim);
+  void pick(Claim& claim);
+  std::exception_ptr prepare(Batch& batch) const;
   void row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error);
   void phase_done(const std::shared_ptr<Batch>& batch);
-  void enter_reading(Batch& batch);                                             // with mutex_ held
+  void enter(Batch& batch, Batch::Phase phase);                                 // with mutex_ held
   void end(Batch& batch, Batch::Phase phase);                                   // with mutex_ held
   void fail(Batch& batch, std::uint64_t row, const std::exception_ptr& error);  // with mutex_ held
-  void wake_workers();                                                          // with mutex_ held
 
   const std::shared_ptr<const Order> order_;
   const std::shared_ptr<BatchPool> pool_;
@@ -78,9 +86,13 @@ class Engine {
   const std::size_t wake_at_;
   std::mutex mutex_;
   std::condition_variable work_;              // there is something to claim, or stop_
-  std::condition_variable ended_;             // a batch is Ready, Failed or NeedsMemory
+  std::condition_variable ended_;             // awaited_ is Ready, Failed or NeedsMemory
   std::deque<std::shared_ptr<Batch>> queue_;  // in order; those whose rows are all claimed leave it
-  bool unannounced_ = false;                  // the last enqueue() woke nobody
+  const Batch* awaited_ = nullptr;            // by a consumer that sleeps on ended_
+  unsigned asleep_ = 0;                       // threads that wait for work_ …
+  unsigned woken_ = 0;                        // … and how many of them are on their way
+  bool hurry_ = false;                        // the consumer had to wait: all threads are wanted
+  bool unannounced_ = false;                  // the consumer's: its last enqueue() woke nobody
   bool stop_ = false;
   std::vector<std::unique_ptr<Worker>> workers_;
 };

@@ -147,7 +147,7 @@ std::shared_ptr<Batch> Loader::poll() {
   plan_ahead();
   if (planned_.empty()) {
     if (cursor_.plan(position_)) {
-      if (dropped_are_alive()) return nullptr;  // their memory comes back when their last read ends
+      if (!engine_->idle()) return nullptr;  // what threads still hold comes back when they let go
       raise_out_of_memory();
     }
     position_ = planned_to_ = for_end_;  // nothing but skips or a dropped tail was left
@@ -201,19 +201,10 @@ void Loader::wait(std::chrono::nanoseconds patience) {
   }
 }
 
-bool Loader::dropped_are_alive() {
-  std::erase_if(dropped_, [](const std::weak_ptr<Batch>& batch) { return batch.expired(); });
-  return !dropped_.empty();
-}
-
 void Loader::drop_planned() {
   if (engine_) engine_->cancel_all();
   late_error_ = nullptr;
-  dropped_are_alive();  // forgets those that are gone
-  for (const auto& batch : planned_) {
-    batch->cancelled = true;
-    dropped_.push_back(batch);
-  }
+  for (const auto& batch : planned_) batch->cancelled = true;
   planned_.clear();
   planned_to_ = position_;
 }

@@ -91,7 +91,6 @@ class Loader {
   std::shared_ptr<Batch> deliver();
   [[noreturn]] void raise_out_of_memory() const;
   void drop_planned();
-  bool dropped_are_alive();
   void move_to(std::uint64_t position);
 
   LoaderOptions options_;
@@ -100,7 +99,6 @@ class Loader {
   std::shared_ptr<BatchPool> pool_;
   std::unique_ptr<Engine> engine_;              // none after close(); made by the first poll()
   std::deque<std::shared_ptr<Batch>> planned_;  // in order, not yet delivered
-  std::vector<std::weak_ptr<Batch>> dropped_;   // cancelled, and perhaps still being read
   std::exception_ptr late_error_;               // no memory for a batch to come; the next poll() throws it
   std::uint64_t position_ = 0;                  // of the next batch to deliver
   std::uint64_t planned_to_ = 0;                // of the next batch to plan
