@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import statistics
+import subprocess
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+
+class SkippedError(Exception):
+    """Why something cannot be measured here, in words."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,7 @@ class Result:
     bytes: int = 0  # of records that one operation delivers
     at_most: float | None = None  # the targets of the design, where there is one
     at_least: float | None = None
+    at: dict[str, float] = field(default_factory=dict)  # where a chart puts it: {"tokens": 1e9, "shards": 100}
 
     @property
     def median(self) -> float:
@@ -41,7 +49,7 @@ class Result:
             return f"≤ {number(self.at_most)}"
         return "" if self.at_least is None else f"≥ {number(self.at_least)}"
 
-    def as_json(self, machine: str, command: str) -> dict[str, Any]:
+    def as_json(self, machine: str, versions: str, command: str) -> dict[str, Any]:
         """The line as a record; `command` repeats it."""
         return asdict(self) | {
             "median": self.median,
@@ -50,6 +58,7 @@ class Result:
             "repeats": len(self.values),
             "reached": self.reached,
             "machine": machine,
+            "versions": versions,
             "command": command,
         }
 
@@ -96,6 +105,24 @@ def machine() -> str:
         f"{models[0] if models else platform.machine()} ({vector_form()}), {len(os.sched_getaffinity(0))} cores, "
         f"{memory:.0f} GiB, {platform.system()} {platform.release().split('-')[0]}, Python {platform.python_version()}"
     )
+
+
+def versions() -> str:
+    """Of penstock and of what it is measured with and beside."""
+    found = [f"{name} {metadata.version(name)}" for name in ("penstock", "numpy", "torch", "numba") if installed(name)]
+    if shutil.which("fio") is not None:
+        done = subprocess.run(["fio", "--version"], capture_output=True, text=True, check=False)
+        found.append(done.stdout.strip().replace("-", " "))
+    return ", ".join(found)
+
+
+def installed(name: str) -> bool:
+    """Whether there is a distribution of this name; a checkout of penstock is none."""
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def vector_form() -> str:

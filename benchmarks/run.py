@@ -11,12 +11,19 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import ablation
+import cold
 import importing
+import layouts
+import memory
 import opening
 import permutation
 import ready_batch
+import sizes
 import throughput
-from results import Result, machine, number
+import training
+import writing
+from results import Result, SkippedError, machine, number, versions
 from rich.console import Console
 from rich.table import Table
 from workloads import FULL, QUICK, Corpora
@@ -27,6 +34,13 @@ MEASUREMENTS = {
     "opening": opening.measure,
     "ready": ready_batch.measure,
     "throughput": throughput.measure,
+    "cold": cold.measure,
+    "training": training.measure,
+    "sizes": sizes.measure,
+    "ablation": ablation.measure,
+    "writer": writing.measure,
+    "memory": memory.measure,
+    "layouts": layouts.measure,
 }
 
 
@@ -37,10 +51,11 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         "--quick", action="store_true", help="small corpora, few repeats: whether it runs, not how fast"
     )
     parser.add_argument(
-        "--dir", type=Path, help="where corpora are kept for the next time (2 GB); else they are removed"
+        "--dir", type=Path, help="where corpora are kept for the next time (8 GB); else they are removed"
     )
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("--markdown", type=Path, help="file for the table, as docs/benchmarks.md has it")
+    parser.add_argument("--charts", type=Path, help="folder for the charts that docs/benchmarks.md shows")
     return parser.parse_args(given)
 
 
@@ -73,7 +88,7 @@ def cells(result: Result) -> tuple[str, ...]:
 
 def table(results: list[Result], command: str) -> Table:
     """For the terminal; targets that were missed are red."""
-    out = Table(title=f"{machine()}\n{command}", title_justify="left", title_style="", show_edge=False)
+    out = Table(title=f"{machine()}\n{versions()}\n{command}", title_justify="left", title_style="", show_edge=False)
     for column in COLUMNS:
         right = column in ("median", "spread", "target", "repeats", "bytes")
         out.add_column(column, justify="right" if right else "left", no_wrap=column not in ("figure", "cache"))
@@ -85,7 +100,12 @@ def table(results: list[Result], command: str) -> Table:
 
 def markdown(results: list[Result], command: str) -> str:
     """For the documentation."""
-    lines = [f"{machine()}; `{command}`", "", "| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
+    lines = [
+        f"{machine()}; {versions()}; `{command}`",
+        "",
+        "| " + " | ".join(COLUMNS) + " |",
+        "|" + " --- |" * len(COLUMNS),
+    ]
     return "\n".join([*lines, *("| " + " | ".join(cells(result)) + " |" for result in results)]) + "\n"
 
 
@@ -100,13 +120,20 @@ def main() -> None:
         corpora = Corpora(folder, size)
         for name in options.only or MEASUREMENTS:
             print(f"measuring: {name}", file=sys.stderr, flush=True)
-            results += MEASUREMENTS[name](corpora)
+            try:
+                results += MEASUREMENTS[name](corpora)
+            except SkippedError as error:
+                print(f"skipped: {name}: {error}", file=sys.stderr)
     Console(width=None if sys.stdout.isatty() else 160).print(table(results, command))
     if options.markdown:
         options.markdown.write_text(markdown(results, command), encoding="utf-8")
+    lines = [result.as_json(machine(), versions(), command) for result in results]
     if options.json:
-        lines = [result.as_json(machine(), command) for result in results]
         options.json.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
+    if options.charts:
+        import charts
+
+        charts.draw(lines, options.charts)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,55 @@ class Size:
     processes: int  # fresh ones for each start-up figure
     seconds: float  # of each repeat of a throughput
     batches: int  # of each repeat of the main thread's work
+    cold_tokens: int  # of the corpus that is read cold
+    cold_bound: int  # bytes that a process may use when it reads cold
+    cold_seconds: float
+    grid_tokens: tuple[int, ...]  # sizes that costs are plotted against
+    grid_shards: tuple[int, ...]
+    pairs: int  # of blocks of training steps in each repeat
+    soak_batches: int
+    written_bytes: int  # of each repeat of the writer
+    text_bytes: int  # that are tokenized
 
 
-FULL = Size(1 << 28, 1 << 27, 1000, 1_100_000_000, 7, 15, 1.5, 400)
-QUICK = Size(1 << 20, 1 << 19, 20, 1_000_000, 3, 3, 0.1, 20)
+FULL = Size(
+    tokens=1 << 28,
+    metadata_tokens=1 << 27,
+    sparse_shards=1000,
+    sparse_shard_tokens=1_100_000_000,
+    repeats=7,
+    processes=15,
+    seconds=1.5,
+    batches=400,
+    cold_tokens=1 << 30,
+    cold_bound=512 << 20,
+    cold_seconds=3.0,
+    grid_tokens=(10**6, 10**9, 10**12),
+    grid_shards=(1, 100, 10_000),
+    pairs=6,
+    soak_batches=1_000_000,
+    written_bytes=1 << 30,
+    text_bytes=32 << 20,
+)
+QUICK = Size(
+    tokens=1 << 20,
+    metadata_tokens=1 << 19,
+    sparse_shards=20,
+    sparse_shard_tokens=1_000_000,
+    repeats=3,
+    processes=3,
+    seconds=0.1,
+    batches=20,
+    cold_tokens=1 << 22,
+    cold_bound=256 << 20,
+    cold_seconds=0.2,
+    grid_tokens=(10**6, 10**9),
+    grid_shards=(1, 100),
+    pairs=1,
+    soak_batches=5000,
+    written_bytes=8 << 20,
+    text_bytes=1 << 18,
+)
 
 
 class Corpora:
@@ -51,16 +97,32 @@ class Corpora:
 
     def tokens(self) -> Path:
         """One file of random u32 tokens."""
-        return self._made(f"tokens-{self.size.tokens}.bin", self._write_tokens)
+        return self._flat(self.size.tokens)
+
+    def cold_tokens(self) -> Path:
+        """The same, larger than what a process may use when it reads cold."""
+        return self._flat(self.size.cold_tokens)
 
     def documents(self) -> Path:
         """A dataset of documents of 800 tokens on average (exponential lengths), each with 160 bytes of metadata."""
-        return self._made(f"documents-{self.size.metadata_tokens}", self._write_documents)
+        return self._made(f"documents-{self.size.metadata_tokens}-{ENTRY_BYTES}", self._write_documents)
+
+    def documents_with_ids(self) -> Path:
+        """The same documents in the ids layout: records of 8 bytes, as the article has them."""
+        compact = self.documents()
+        return self._made(f"{compact.name}-ids", partial(_convert, compact))
 
     def sparse(self) -> Path:
-        """A token stream of 1,000 shards of 1.1 G tokens of u32 that take no room: zeros, never written."""
-        shards, tokens = self.size.sparse_shards, self.size.sparse_shard_tokens
-        return self._made(f"sparse-{shards}-{tokens}", self._write_sparse)
+        """1.1 T tokens in 1,000 shards."""
+        return self.sparse_of(self.size.sparse_shards, self.size.sparse_shard_tokens)
+
+    def sparse_of(self, shards: int, shard_tokens: int) -> Path:
+        """A token stream of `shards` shards of u32 tokens that take no room: zeros, never written."""
+        write = partial(self._write_sparse, shards=shards, tokens=shard_tokens)
+        return self._made(f"sparse-{shards}-{shard_tokens}", write)
+
+    def _flat(self, tokens: int) -> Path:
+        return self._made(f"tokens-{tokens}.bin", partial(self._write_tokens, tokens=tokens))
 
     def _made(self, name: str, write: Callable[[Path], None]) -> Path:
         path = self.folder / name
@@ -73,40 +135,43 @@ class Corpora:
             partial.rename(path)
         return path
 
-    def _write_tokens(self, path: Path) -> None:
+    def _write_tokens(self, path: Path, tokens: int) -> None:
         random = np.random.default_rng(1)
         with path.open("wb") as file:
-            for begin in range(0, self.size.tokens, 1 << 22):
-                count = min(1 << 22, self.size.tokens - begin)
+            for begin in range(0, tokens, 1 << 22):
+                count = min(1 << 22, tokens - begin)
                 file.write(random.integers(0, 1 << 17, count, dtype=np.uint32).tobytes())
 
     def _write_documents(self, path: Path) -> None:
         random = np.random.default_rng(2)
-        entry = bytes(range(ENTRY_BYTES))
         left = self.size.metadata_tokens
         with penstock.Writer(str(path), fields={"token": "u4"}, metadata="raw") as writer:
             while left > 0:
                 count = min(left, 1 + int(random.exponential(DOCUMENT_TOKENS)))
+                entry = left.to_bytes(8, "little") * (ENTRY_BYTES // 8)  # no two are equal
                 writer.append(token=random.integers(0, 1 << 17, count, dtype=np.uint32), metadata=entry)
                 left -= count
 
-    def _write_sparse(self, path: Path) -> None:
+    def _write_sparse(self, path: Path, shards: int, tokens: int) -> None:
         with penstock.Writer(str(path), fields={"token": "u4"}, metadata=None) as writer:
             writer.append(token=np.zeros(1, np.uint32))
         manifest = json.loads((path / "dataset.json").read_bytes())
         one = manifest["shards"][0]
         shutil.rmtree(path / one["name"])
-        tokens = self.size.sparse_shard_tokens
-        shards = [
+        listed = [
             one | {"name": f"{i:05}", "records": tokens, "files": {"stream.bin": tokens * TOKEN_BYTES}}
-            for i in range(self.size.sparse_shards)
+            for i in range(shards)
         ]
-        for shard in shards:
+        for shard in listed:
             (path / shard["name"]).mkdir()
             with (path / shard["name"] / "stream.bin").open("wb") as file:
                 file.truncate(tokens * TOKEN_BYTES)
-        manifest |= {"shards": shards, "fingerprint": fingerprint(manifest, shards)}
+        manifest |= {"shards": listed, "fingerprint": fingerprint(manifest, listed)}
         (path / "dataset.json").write_bytes(sealed(manifest))
+
+
+def _convert(compact: Path, path: Path) -> None:
+    penstock.convert(str(compact), str(path), "ids")
 
 
 def fingerprint(manifest: dict[str, Any], shards: list[dict[str, Any]]) -> str:

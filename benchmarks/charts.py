@@ -1,0 +1,201 @@
+"""The charts that docs/benchmarks.md shows, drawn from the results of run.py.
+
+python benchmarks/charts.py results.json docs/images
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot, ticker
+from results import number
+
+Line = dict[str, Any]
+OURS, OTHER, LIMIT = "C0", "0.72", "0.35"
+
+
+def draw(lines: Sequence[Line], folder: Path) -> list[Path]:
+    """Draws the charts of those measurements that are among the lines; says which files it wrote."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for name, chart in CHARTS.items():
+        chosen = [line for line in lines if line["name"] == name]
+        if chosen:
+            figure = chart(chosen)
+            drawn.append(folder / f"benchmark-{name}.png")
+            figure.savefig(drawn[-1])
+            pyplot.close(figure)
+    return drawn
+
+
+def bars(
+    axes: Any, lines: Sequence[Line], labels: Sequence[str], colors: Sequence[str], fewest: float | None = None
+) -> None:
+    """Horizontal bars of medians with their spread, the figure at each bar's end; `fewest`: a log axis from there."""
+    places = range(len(lines))
+    medians = [line["median"] for line in lines]
+    spread = [
+        [line["median"] - line["lowest"] for line in lines],
+        [line["highest"] - line["median"] for line in lines],
+    ]
+    axes.barh(places, medians, xerr=spread, color=colors, height=0.7, error_kw={"ecolor": "0.2", "lw": 0.8})
+    for place, line in zip(places, lines, strict=True):
+        axes.annotate(f" {number(line['median'])}", (line["highest"], place), va="center", fontsize=8)
+    axes.set_yticks(places, labels, fontsize=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.16)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.tick_params(axis="x", labelsize=8)
+    if fewest is not None:
+        axes.set_xscale("log")
+        axes.set_xlim(left=fewest, right=max(line["highest"] for line in lines) * 3)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def canvas(rows: int, columns: int, height: float, width: float = 8.4) -> tuple[Any, Any]:
+    return pyplot.subplots(rows, columns, figsize=(width, height), layout="constrained", dpi=110, squeeze=False)
+
+
+def color_of(what: str) -> str:
+    return OURS if "penstock" in what else LIMIT
+
+
+# --- one function a measurement
+
+
+def throughput(lines: Sequence[Line]) -> Any:
+    """Warm windows/s beside the C loop, one panel a number of threads."""
+    speeds = [line for line in lines if line["unit"] == "windows/s" and line["what"].startswith("records")]
+    threads = sorted({line["what"].partition(": ")[0].split(", ")[1] for line in speeds})
+    figure, axes = canvas(1, len(threads), 2.9)
+    for panel, count in zip(axes[0], threads, strict=True):
+        chosen = [line for line in speeds if f", {count}:" in line["what"]]
+        labels = [line["what"].removeprefix("records of ").replace(f", {count}", "") for line in chosen]
+        bars(panel, chosen, labels, [color_of(line["what"]) for line in chosen])
+        panel.set_title(count, fontsize=9)
+        panel.set_xlabel("windows of 4,096 records a second, warm", fontsize=8)
+    return figure
+
+
+def cold(lines: Sequence[Line]) -> Any:
+    speeds = [line for line in lines if line["unit"] == "windows/s"]
+    figure, axes = canvas(1, 1, 0.8 + 0.26 * len(speeds))
+    bars(axes[0][0], speeds, [line["what"] for line in speeds], [color_of(line["what"]) for line in speeds])
+    axes[0][0].set_xlabel("windows a second, cold", fontsize=8)
+    return figure
+
+
+def training(lines: Sequence[Line]) -> Any:
+    """Slowdown with the limits as marks."""
+    chosen = [line for line in lines if line["unit"] == "%"]
+    figure, axes = canvas(1, 1, 0.8 + 0.3 * len(chosen))
+    bars(axes[0][0], chosen, [line["what"] for line in chosen], [OURS] * len(chosen))
+    for place, line in enumerate(chosen):
+        if line["at_most"] is not None:
+            axes[0][0].plot([line["at_most"]] * 2, [place - 0.42, place + 0.42], color="C3", lw=1.6)
+    axes[0][0].axvline(0, color="0.2", lw=0.8)
+    axes[0][0].set_xlabel("slowdown against feeding from memory, % (red: the limit)", fontsize=8)
+    return figure
+
+
+def sizes(lines: Sequence[Line]) -> Any:
+    """Each figure against tokens, one line a number of shards; both axes logarithmic."""
+    figures = list(dict.fromkeys(line["what"].partition(": ")[2] for line in lines))
+    figure, axes = canvas(2, 2, 5.6)
+    for panel, name in zip(axes.flat, figures, strict=False):
+        chosen = [line for line in lines if line["what"].endswith(f": {name}")]
+        for color, shards in enumerate(sorted({line["at"]["shards"] for line in chosen})):
+            points = sorted(
+                (line["at"]["tokens"], line["median"], line["lowest"], line["highest"])
+                for line in chosen
+                if line["at"]["shards"] == shards
+            )
+            x, y, low, high = zip(*points, strict=True)
+            spread = [[a - b for a, b in zip(y, low, strict=True)], [b - a for a, b in zip(y, high, strict=True)]]
+            label = f"{shards:,.0f} shard{'s' if shards > 1 else ''}"
+            panel.errorbar(x, y, spread, fmt="o-", color=f"C{color}", lw=1.4, ms=4, capsize=2, label=label)
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        bottom, top = panel.get_ylim()
+        panel.set_ylim(bottom / 3, top * 3)  # what is flat shall look flat
+        panel.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 3)))
+        panel.yaxis.set_major_formatter(lambda value, _: number(value))
+        panel.yaxis.set_minor_formatter(ticker.NullFormatter())
+        panel.set_title(f"{name}, {chosen[0]['unit']}", fontsize=9)
+        panel.set_xlabel("tokens", fontsize=8)
+        panel.grid(alpha=0.25)
+        panel.spines[["top", "right"]].set_visible(False)
+    axes[0][0].legend(frameon=False, fontsize=8)
+    return figure
+
+
+def ablation(lines: Sequence[Line]) -> Any:
+    chosen = [line for line in lines if line["unit"] == "batches/s"]
+    figure, axes = canvas(1, 1, 0.8 + 0.28 * len(chosen))
+    colors = [OURS if "penstock" in line["what"] else OTHER for line in chosen]
+    bars(axes[0][0], chosen, [line["what"] for line in chosen], colors, min(line["lowest"] for line in chosen) / 2)
+    axes[0][0].set_xlabel("batches of 8 windows of 4,096 records with all metadata a second, warm", fontsize=8)
+    return figure
+
+
+def memory(lines: Sequence[Line]) -> Any:
+    line = next(line for line in lines if line["at"])
+    figure, axes = canvas(1, 1, 2.4)
+    step = line["at"]["batches"] / len(line["values"])
+    axes[0][0].plot([step * (i + 1) for i in range(len(line["values"]))], line["values"], color=OURS, lw=1.6)
+    axes[0][0].set_ylim(0, max(line["values"]) * 1.3)
+    axes[0][0].set_xlim(left=0)
+    axes[0][0].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes[0][0].set_xlabel("batches", fontsize=8)
+    axes[0][0].set_ylabel("resident, MiB", fontsize=8)
+    axes[0][0].spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def layouts(lines: Sequence[Line]) -> Any:
+    units = [unit for unit in ("B", "windows/s") if any(line["unit"] == unit for line in lines)]
+    figure, axes = canvas(1, len(units), 1.9)
+    for panel, unit in zip(axes[0], units, strict=True):
+        chosen = [line for line in lines if line["unit"] == unit]
+        colors = [OURS if line["what"].startswith("compact") else OTHER for line in chosen]
+        bars(panel, chosen, [line["what"] for line in chosen], colors)
+        panel.set_xlabel("bytes" if unit == "B" else unit, fontsize=8)
+    return figure
+
+
+def writer(lines: Sequence[Line]) -> Any:
+    chosen = [line for line in lines if line["unit"] == "MB/s" and "text" not in line["what"]]
+    figure, axes = canvas(1, 1, 0.8 + 0.28 * len(chosen))
+    bars(axes[0][0], chosen, [line["what"] for line in chosen], [color_of(line["what"]) for line in chosen])
+    axes[0][0].set_xlabel("MB/s, synced", fontsize=8)
+    return figure
+
+
+CHARTS: dict[str, Callable[[Sequence[Line]], Any]] = {
+    "throughput": throughput,
+    "cold": cold,
+    "training": training,
+    "sizes": sizes,
+    "ablation": ablation,
+    "memory": memory,
+    "layouts": layouts,
+    "writer": writer,
+}
+
+
+def main() -> None:
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    for path in draw(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), Path(sys.argv[2])):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""What loading costs a training step: fed by penstock against fed from memory, in alternating blocks.
+
+The step is torch on one thread: the tokens are looked up in a table, then matrices are multiplied until about 3 or 100
+ms are over, both calibrated here. Fed from memory it gets one and the same batch again, which stays in the cache.
+
+A block ends when the engine has read ahead what it may and sleeps, so each block pays for its own batches and for no
+other's. A pair of blocks gives one quotient of trimmed means; a repeat is the median of several pairs, each in the
+other order than the one before.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import penstock
+from results import Result, SkippedError, warm
+from workloads import BATCH, QUICK, WINDOW, Corpora
+
+PAUSE_SECONDS = 0.02  # the threads fill what is read ahead in far less
+BLOCK_SECONDS = 0.6
+TRIM = 0.1  # of the steps at each end: what the scheduler or an interrupt did
+STEPS = {3: 3.0, 100: 1.0}  # ms: the greatest slowdown in % that may be
+VOCABULARY, WIDTH, ROWS = 1 << 17, 64, 256
+
+
+@dataclass(frozen=True)
+class Block:
+    """Seconds of a step: by the clock (trimmed mean), by the process' and by the main thread's processor time."""
+
+    wall: float
+    process: float
+    main: float
+
+
+def measure(corpora: Corpora) -> list[Result]:
+    if importlib.util.find_spec("torch") is None:
+        raise SkippedError("torch is not installed")
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.inference_mode():
+            return [line for ms, most in STEPS.items() for line in slowdown(corpora, ms, most)]
+    finally:
+        torch.set_num_threads(threads)
+
+
+def slowdown(corpora: Corpora, target_ms: int, most: float) -> list[Result]:
+    """Slowdown in % of a step of about `target_ms`, by the clock and by processor time, each repeat a value."""
+    path = corpora.tokens()
+    warm([path])
+    view = penstock.open(str(path), dtype="u4").windows(WINDOW, lookahead=1)
+    with penstock.Loader(view, batch_size=BATCH, rank=0, world_size=1, framework="torch") as loader:
+        held = next(loader)
+        step = make_step(held, target_ms / 1e3)
+        seconds = statistics.median(timed(step, held) for _ in range(3))
+        steps = 3 if corpora.size is QUICK else max(4, round(BLOCK_SECONDS / seconds))
+        feeds: list[Callable[[], Any]] = [lambda: held, lambda: next(loader)]
+        rounds = [pairs(feeds, step, steps, corpora.size.pairs) for _ in range(corpora.size.repeats)]
+    what = f"a step of about {target_ms} ms, torch on 1 thread"
+    kinds = (
+        ("by the clock", "wall", most),
+        ("CPU time of the process", "process", most),
+        ("CPU time of its main thread", "main", None),
+    )
+    bytes_each = BATCH * (WINDOW + 1) * 4
+    return [
+        Result(
+            "training",
+            f"{what}: slowdown, {said}",
+            "%",
+            tuple(statistics.median(percent(fed, memory, key) for memory, fed in pair) for pair in rounds),
+            f"warm; {steps} steps a block, {corpora.size.pairs} pairs of blocks a repeat",
+            bytes_each,
+            at_most=target,
+        )
+        for said, key, target in kinds
+    ] + [
+        Result("training", f"{what}: fed from memory", "ms", tuple(m.wall * 1e3 for p in rounds for m, _ in p), "warm"),
+        Result("training", f"{what}: fed by penstock", "ms", tuple(f.wall * 1e3 for p in rounds for _, f in p), "warm"),
+    ]
+
+
+def percent(fed: Block, memory: Block, key: str) -> float:
+    """By how much the fed step is longer."""
+    return float(100 * (getattr(fed, key) / getattr(memory, key) - 1))
+
+
+def pairs(
+    feeds: Sequence[Callable[[], Any]], step: Callable[[Any], None], steps: int, count: int
+) -> list[tuple[Block, Block]]:
+    """`count` pairs of blocks (memory, fed), measured in the order memory, fed, fed, memory, …"""
+    found = []
+    for number in range(count):
+        order = (0, 1) if number % 2 == 0 else (1, 0)
+        blocks = {which: block(feeds[which], step, steps) for which in order}
+        found.append((blocks[0], blocks[1]))
+    return found
+
+
+def block(feed: Callable[[], Any], step: Callable[[Any], None], steps: int) -> Block:
+    """Some steps; processor time is read when the threads of the engine sleep again."""
+    time.sleep(PAUSE_SECONDS)
+    process, main = time.process_time(), time.thread_time()
+    times = []
+    for _ in range(steps):
+        begin = time.perf_counter()
+        step(feed())
+        times.append(time.perf_counter() - begin)
+    main = time.thread_time() - main
+    time.sleep(PAUSE_SECONDS)
+    return Block(trimmed_mean(times, TRIM), (time.process_time() - process) / steps, main / steps)
+
+
+def trimmed_mean(values: Sequence[float], share: float) -> float:
+    """The mean without the `share` least and the `share` greatest values.
+
+    >>> trimmed_mean([1, 2, 3, 4, 100], 0.2)
+    3.0
+    """
+    cut = int(len(values) * share)
+    return statistics.fmean(sorted(values)[cut : len(values) - cut])
+
+
+def make_step(batch: Any, seconds: float) -> Callable[[Any], None]:
+    """A step on `batch.inputs` and `batch.labels` with as many products of matrices as fill `seconds` here."""
+    import torch
+
+    table = torch.randn(VOCABULARY, WIDTH)
+    weight = torch.randn(WIDTH * 16, WIDTH * 16) / 32
+
+    def step(given: Any, products: int) -> None:
+        # Each id is read, as an embedding and a loss read it; a part of them is looked up.
+        total = given.inputs.sum() + given.labels.sum()
+        hidden = table[given.inputs[:, :: WINDOW // 512]].view(ROWS, -1) + total * 0
+        for _ in range(products):
+            hidden = torch.tanh(hidden @ weight)
+
+    def cost(products: int) -> float:
+        return statistics.median(timed(lambda given: step(given, products), batch) for _ in range(5))
+
+    cost(8)
+    nothing, eight = cost(0), cost(8)
+    products = max(1, round((seconds - nothing) / max(1e-9, (eight - nothing) / 8)))
+    return lambda given: step(given, products)
+
+
+def timed(step: Callable[[Any], None], batch: Any) -> float:
+    begin = time.perf_counter()
+    step(batch)
+    return time.perf_counter() - begin
