@@ -30,8 +30,8 @@ void check_same(const Dataset& a, const Dataset& b) {
   check("fields", a.schema.json(), b.schema.json());
   check("codec", a.codec_json, b.codec_json);
   if (a.spans != b.spans) {
-    raise(ErrorKind::InvalidArgument, "{} has {}, {} has {}: convert one of them to the other's layout first", a.path,
-          name_of(a.spans), b.path, name_of(b.spans));
+    raise(ErrorKind::InvalidArgument, "{} has {}, {} has {}: convert one of them first (`penstock convert --layout`)",
+          a.path, name_of(a.spans), b.path, name_of(b.spans));
   }
   // Ids of two vocabularies in one stream are never meant; a tokenizer that is not known may be the same.
   if (a.tokenizer_json != "null" && b.tokenizer_json != "null") check("tokenizer", a.tokenizer_json, b.tokenizer_json);

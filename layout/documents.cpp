@@ -148,12 +148,12 @@ std::shared_ptr<const Source> make_documents(DatasetPtr dataset) {
     case SpanKind::Megatron: return make_megatron_documents(std::move(dataset));
     case SpanKind::Ids:
       raise(ErrorKind::InvalidArgument,
-            "{}: spans of the ids layout may repeat and interleave, so they are no documents: use windows(), or "
-            "`penstock convert --layout compact`",
+            "{}: spans of the ids layout may repeat and interleave, so they are no documents: read it in windows, or "
+            "`penstock convert --layout compact` it",
             dataset->path);
     case SpanKind::None: break;
   }
-  raise(ErrorKind::InvalidArgument, "{}: a token stream has no documents: use windows()", dataset->path);
+  raise(ErrorKind::InvalidArgument, "{}: a token stream has no documents: read it in windows", dataset->path);
 }
 
 }  // namespace penstock::layout

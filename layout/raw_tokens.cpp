@@ -83,9 +83,8 @@ Found sniff(const ForeignFile& file, const std::optional<Schema>& given) {
   if (has_llmc_header(head)) return read_llmc(file, head);
   if (given) return {"raw", *given, 0, std::nullopt};
   raise(ErrorKind::InvalidArgument,
-        "{}: neither NumPy's nor llm.c's header, and bare token files do not say their type: give dtype=\"u2\" (GPT-2 "
-        "and "
-        "other vocabularies up to 65,536), dtype=\"u4\" (larger ones), or a structured dtype",
+        "{}: neither NumPy's nor llm.c's header, and bare token files do not say their type: give the dtype, u2 (GPT-2 "
+        "and other vocabularies up to 65,536), u4 (larger ones), or a structured one",
         file.path());
 }
 

@@ -2,6 +2,10 @@
 //
 // A window of [a, b) of a shard costs one range of each: the directory's entries around it name the spans among which
 // its own are, the index says where those begin, and the entries of those that meet the window lie end to end.
+//
+// Only where documents without records lie among them by the thousand is that too much: a window delivers none of them,
+// but the directory counts them all. The spans that meet the window are then found by halving, page by page, and their
+// entries are read in as many ranges as the limit of layout/reads.h asks for.
 #include "layout/spans_compact.h"
 
 #include "core/checked.h"
@@ -9,26 +13,45 @@
 #include "layout/windows.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 namespace penstock::layout {
 namespace {
 
 constexpr std::uint64_t kStep = kDirectoryStride;
+constexpr std::uint64_t kPageEntries = 4096 / sizeof(CompactIndexEntry);
+
+// A span with records in the piece.
+struct Found {
+  std::uint64_t number = 0;
+  CompactIndexEntry from{};
+  CompactIndexEntry to{};
+};
 
 // What is known of one piece after each stage.
 struct CompactPiece {
   Piece piece;
   const std::byte* directory = nullptr;  // stage 0: the entries around the piece
   std::uint64_t directory_entries = 0;
-  std::uint64_t low = 0;  // stage 1: spans [low, high) and the entry after them are read of the index
+  // Stages 1 and on: the span that has record `target` is in [low, high), all of the piece's are below `top`; index
+  // entries [begin, end) are read.
+  std::uint64_t target = 0;
+  std::uint64_t low = 0;
   std::uint64_t high = 0;
-  const std::byte* index = nullptr;
-  std::uint64_t first = 0;  // stage 2: spans [first, stop) meet the piece (empty ones between them too)
-  std::uint64_t stop = 0;
-  const std::byte* data = nullptr;
+  std::uint64_t top = 0;
+  bool halve = false;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::byte* index = nullptr;
+  std::uint64_t index_entries = 0;  // that fit where `index` points
+  Found* found = nullptr;           // the spans before `target`, in order
+  std::uint64_t count = 0;
+  Wanted* entries = nullptr;  // the last stage: where the entry of each is
 
-  [[nodiscard]] CompactIndexEntry span(std::uint64_t number) const noexcept {
-    return load_span_start(index, number - low);
+  [[nodiscard]] bool complete() const noexcept { return target >= piece.stop; }
+  [[nodiscard]] CompactIndexEntry entry(std::uint64_t number) const noexcept {
+    return load_span_start(index, number - begin);
   }
 };
 
@@ -49,7 +72,10 @@ class CompactWindows final : public Windows {
 
  private:
   void plan_directory(Row& row, CompactPiece& part, Reads& out) const;
-  void plan_index(Row& row, CompactPiece& part, Reads& out) const;
+  void begin_search(Row& row, CompactPiece& part) const;
+  void plan_index(CompactPiece& part, Reads& out) const;
+  void search(CompactPiece& part) const;
+  [[nodiscard]] bool find_target(CompactPiece& part) const;
   void plan_entries(Row& row, CompactPiece& part, Reads& out) const;
 };
 
@@ -66,11 +92,18 @@ bool CompactWindows::plan(Row& row, unsigned stage, Reads& out) const {
     return true;
   }
   const State& state = *static_cast<const State*>(row.state);
-  for (std::uint64_t i = 0; i < state.count; ++i) {
-    if (stage == 1) plan_index(row, state.pieces[i], out);
-    if (stage == 2) plan_entries(row, state.pieces[i], out);
+  bool complete = stage > 1;
+  for (CompactPiece& part : std::span(state.pieces, state.count)) {
+    if (part.complete()) continue;
+    if (stage == 1) begin_search(row, part);
+    if (stage > 1) search(part);
+    if (part.complete()) continue;
+    complete = false;
+    plan_index(part, out);
   }
-  return stage < 2;
+  if (!complete) return true;
+  for (CompactPiece& part : std::span(state.pieces, state.count)) plan_entries(row, part, out);
+  return false;
 }
 
 void CompactWindows::plan_directory(Row& row, CompactPiece& part, Reads& out) const {
@@ -80,7 +113,7 @@ void CompactWindows::plan_directory(Row& row, CompactPiece& part, Reads& out) co
                              part.directory_entries * kDirectoryEntryBytes, out);
 }
 
-void CompactWindows::plan_index(Row& row, CompactPiece& part, Reads& out) const {
+void CompactWindows::begin_search(Row& row, CompactPiece& part) const {
   const Shard& shard = this->shard(part.piece);
   part.low = load<std::uint64_t>(part.directory);
   // The span that covers the record at the next step may begin inside the piece.
@@ -89,44 +122,92 @@ void CompactWindows::plan_index(Row& row, CompactPiece& part, Reads& out) const 
     raise(ErrorKind::Corruption, "{}: entries {} and {} around record {}, the shard has {} spans", shard.directory.path,
           with_commas(part.low), with_commas(covers), with_commas(part.piece.first), with_commas(shard.spans));
   }
-  part.high = std::min(covers + 1, shard.spans);
-  const std::uint64_t bytes = (part.high - part.low + 1) * sizeof(CompactIndexEntry);
-  part.index = plan_read(row, shard.index, part.low * sizeof(CompactIndexEntry), bytes, out);
+  part.top = std::min(covers + 1, shard.spans);
+  part.high = part.top;
+  part.target = part.piece.first;
+  // At once, unless most of them surely are empty: between the steps each record is of one span.
+  const std::uint64_t all = part.high - part.low + 1;
+  const std::uint64_t useful = part.directory_entries * kStep + kPageEntries;
+  part.index_entries = all <= kMaxReadAmplification * useful ? all : kPageEntries;
+  part.index = row.arena.allocate(part.index_entries * sizeof(CompactIndexEntry));
+  part.found = row.arena.make_array<Found>(std::min(part.high - part.low, part.piece.stop - part.piece.first));
 }
 
+// All of [low, high] where it fits; else a page: the next one, and where that did not have the target, the middle one.
+void CompactWindows::plan_index(CompactPiece& part, Reads& out) const {
+  const std::uint64_t count = std::min(part.high - part.low + 1, part.index_entries);
+  part.begin = part.halve ? part.low + (part.high - part.low + 1 - count) / 2 : part.low;
+  part.end = part.begin + count;
+  plan_read(shard(part.piece).index, part.begin * sizeof(CompactIndexEntry), count * sizeof(CompactIndexEntry),
+            part.index, out);
+}
+
+// Takes all spans that the entries read have; what is left has a smaller [low, high), or a later target.
+void CompactWindows::search(CompactPiece& part) const {
+  check_span_starts(shard(part.piece), part.index, part.begin, part.end - 1);
+  part.halve = true;
+  while (!part.complete() && find_target(part)) {
+    part.low = part.found[part.count - 1].number + 1;
+    part.high = part.top;
+    part.halve = false;
+  }
+}
+
+// The span that has the target, if its entry and the next one are read; else the half of [low, high) that has it.
+bool CompactWindows::find_target(CompactPiece& part) const {
+  const auto fail = [&] {
+    const Shard& shard = this->shard(part.piece);
+    raise(ErrorKind::Corruption, "{}: spans {} to {} do not have record {}, as {} says", shard.index.path,
+          with_commas(part.low), with_commas(part.high), with_commas(part.target), shard.directory.path);
+  };
+  std::uint64_t number = std::max(part.low, part.begin);
+  if (part.entry(number).first_record > part.target) {
+    if (number == part.low) fail();
+    part.high = number;
+    return false;
+  }
+  while (number + 1 < part.end && part.entry(number + 1).first_record <= part.target) ++number;
+  if (number + 1 == part.end) {
+    if (number >= part.high) fail();
+    part.low = number;
+    return false;
+  }
+  part.found[part.count++] = {number, part.entry(number), part.entry(number + 1)};
+  part.target = part.entry(number + 1).first_record;
+  return true;
+}
+
+// The entries of those spans alone: they lie end to end but for those of empty spans between them.
 void CompactWindows::plan_entries(Row& row, CompactPiece& part, Reads& out) const {
   const Shard& shard = this->shard(part.piece);
-  check_span_starts(shard, part.index, part.low, part.high);
-  if (part.span(part.low).first_record > part.piece.first || part.span(part.high).first_record < part.piece.stop) {
-    raise(ErrorKind::Corruption, "{}: spans {} to {} do not cover records {} to {}, as {} says", shard.index.path,
-          part.low, part.high, with_commas(part.piece.first), with_commas(part.piece.stop), shard.directory.path);
+  const std::span<Wanted> wanted(row.arena.make_array<Wanted>(part.count), part.count);
+  std::uint64_t least = 0;
+  for (std::uint64_t i = 0; i < part.count; ++i) {
+    wanted[i] = {part.found[i].from.byte_offset, part.found[i].to.byte_offset, nullptr};
+    if (wanted[i].begin < std::exchange(least, wanted[i].end)) {
+      raise(ErrorKind::Corruption, "{}: the entry of span {} begins before the one before it ends", shard.index.path,
+            with_commas(part.found[i].number));
+    }
   }
-  part.first = part.low;
-  while (part.span(part.first + 1).first_record <= part.piece.first) ++part.first;
-  part.stop = part.first + 1;
-  while (part.span(part.stop).first_record < part.piece.stop) ++part.stop;
-  const std::uint64_t begin = part.span(part.first).byte_offset;
-  part.data = plan_read(row, shard.data, begin, part.span(part.stop).byte_offset - begin, out);
+  plan_merged(row, shard.data, wanted, out);
+  part.entries = wanted.data();
 }
 
 void append_spans(const CompactPiece& part, std::vector<Span>& out) {
   const Piece& piece = part.piece;
-  const std::uint64_t data_begin = part.span(part.first).byte_offset;
-  for (std::uint64_t number = part.first; number < part.stop; ++number) {
-    const CompactIndexEntry from = part.span(number);
-    const CompactIndexEntry to = part.span(number + 1);
-    if (from.first_record == to.first_record) continue;  // an empty span covers no record
-    const std::uint64_t start = std::max(from.first_record, piece.first);
+  for (std::uint64_t i = 0; i < part.count; ++i) {
+    const Found& found = part.found[i];
+    const std::uint64_t start = std::max(found.from.first_record, piece.first);
     Span& span = out.emplace_back();
     span.start = piece.at(start);
-    span.stop = piece.at(std::min(to.first_record, piece.stop));
-    span.begins = from.first_record >= piece.first;
-    span.ends = to.first_record <= piece.stop;
-    span.offset = static_cast<std::int64_t>(start - from.first_record);
+    span.stop = piece.at(std::min(found.to.first_record, piece.stop));
+    span.begins = found.from.first_record >= piece.first;
+    span.ends = found.to.first_record <= piece.stop;
+    span.offset = static_cast<std::int64_t>(start - found.from.first_record);
     span.shard = static_cast<std::uint32_t>(piece.shard);
-    span.entry = number;
-    span.raw = part.data + (from.byte_offset - data_begin);
-    span.raw_bytes = to.byte_offset - from.byte_offset;
+    span.entry = found.number;
+    span.raw = part.entries[i].bytes;
+    span.raw_bytes = part.entries[i].end - part.entries[i].begin;
   }
 }
 

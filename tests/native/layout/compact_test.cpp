@@ -81,5 +81,38 @@ TEST(CompactTest, AWindowCostsOneRangeOfEachFileAndOnlyItsOwnEntries) {
   }
 }
 
+// Three documents of the window among 300,000 empty ones, which a window does not deliver; others around it.
+TEST(CompactTest, EmptyDocumentsAroundAWindowCostNeitherTheirIndexNorTheirEntries) {
+  ModelShard many;
+  const auto empty = [&] { many.spans.insert(many.spans.end(), 100'000, {0, "an entry of an empty document"}); };
+  for (const std::uint64_t records : {5, 3, 4, 2000, 6}) {
+    empty();
+    many.spans.push_back({records, "entry of " + std::to_string(records)});
+  }
+  empty();
+  const Model model(SpanKind::Compact, {std::move(many)});
+  const std::uint64_t all = model.dataset()->shards[0].index.bytes;
+  for (const std::uint64_t window : {8, 10, 1006}) {
+    const auto source = layout::make_windows(model.dataset(), window, 1);
+    for (std::uint64_t i = 0; i < source->size(); ++i) {
+      Driven driven;
+      drive(*source, i, driven);
+      expect_row(model, *source, driven, i * window, i * window + window + 1);
+      ASSERT_LT(driven.bytes_read("metadata.index"), all / 20) << "window " << i << " of " << window;
+      ASSERT_LT(driven.bytes_read("metadata.bin"), 8192U) << "window " << i << " of " << window;
+    }
+  }
+}
+
+// Documents of one record, each after more empty ones than fit into a page: the search goes on from span to span.
+TEST(CompactTest, ASearchInPagesFindsWhatReadingAllFinds) {
+  ModelShard many;
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    many.spans.insert(many.spans.end(), i % 3 == 0 ? 3000 : i % 7, {0, "x"});
+    many.spans.push_back({1 + i % 2, "entry " + std::to_string(i)});
+  }
+  expect_all_windows(Model(SpanKind::Compact, {std::move(many)}));
+}
+
 }  // namespace
 }  // namespace penstock::testing

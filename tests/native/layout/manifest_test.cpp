@@ -153,10 +153,13 @@ TEST(Digest, KnownAnswers) {
 
 TEST(ShardName, NumbersAndNamesAgree) {
   for (const std::uint64_t number : {0ULL, 7ULL, 99999ULL, 100000ULL, 1234567ULL}) {
-    EXPECT_EQ(shard_number(shard_name(number)), static_cast<std::int64_t>(number));
+    for (const std::uint64_t generation : {0ULL, 1ULL, 12ULL}) {
+      EXPECT_EQ(parse_shard_name(shard_name(number, generation)), (ShardId{generation, number}));
+    }
   }
-  for (const char* name : {"", "0000", "000000", "0000a", "-0001", "012345", ".partial-00000"}) {
-    EXPECT_EQ(shard_number(name), -1) << name;
+  for (const char* name : {"", "0000", "000000", "0000a", "-0001", "012345", ".partial-00000", "00000.", "00000.0",
+                           "00000.01", "00000.1.2", "00000.a", ".1"}) {
+    EXPECT_EQ(parse_shard_name(name), std::nullopt) << name;
   }
 }
 

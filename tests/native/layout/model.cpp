@@ -119,7 +119,7 @@ std::vector<std::uint64_t> Model::find_owners(const ModelShard& shard) const {
 
 Model::Place Model::place(std::uint64_t i) const {
   std::uint64_t shard = 0;
-  for (; i >= shards_[shard].records(); ++shard) i -= shards_[shard].records();
+  for (; i >= owners_[shard].size(); ++shard) i -= owners_[shard].size();
   return {shard, i};
 }
 

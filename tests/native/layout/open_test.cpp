@@ -76,7 +76,14 @@ TEST_F(OpenTest, AFolderWithoutManifestSaysWhatItHolds) {
   EXPECT_NE(error().find("2 finished shards, 1 unfinished"), std::string::npos) << error();
   EXPECT_NE(error().find("--resume"), std::string::npos);
   std::filesystem::remove_all(path_);
-  EXPECT_NE(error().find("folder"), std::string::npos) << error();
+  EXPECT_EQ(error(), path_ + ": no such folder");
+}
+
+TEST_F(OpenTest, AFolderOfDatasetsNamesThem) {
+  for (const char* name : {"val", "train", "notes"}) std::filesystem::create_directory(path_ + "/" + name);
+  for (const char* name : {"val", "train"}) std::ofstream(path_ + "/" + name + "/dataset.json") << "{}";
+  EXPECT_EQ(error(), path_ + ": no dataset.json: not a dataset of penstock: did you mean " + path_ + "/train, " +
+                         path_ + "/val?");
 }
 
 TEST_F(OpenTest, AManifestThatIsNoFileIsRefused) {
