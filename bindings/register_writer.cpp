@@ -146,9 +146,11 @@ void register_commit(py::module_& module) {
       .def_readonly("bytes", &writer::FinishedShard::bytes, "Of its files, without the side files.")
       .def_readonly("task_json", &writer::FinishedShard::task_json);
   using Unlocked = py::call_guard<py::gil_scoped_release>;
-  module.def("finished_shards", &writer::finished_shards, py::arg("path"), Unlocked());
-  module.def("commit", &writer::commit, py::arg("path"), py::arg("tokenizer"), py::arg("shards"), Unlocked());
-  module.def("remove_shards", &writer::remove_shards, py::arg("path"), py::arg("numbers"), Unlocked());
+  module.def("finished_shards", &writer::finished_shards, py::arg("path"), py::arg("overwrite"), Unlocked());
+  module.def("commit", &writer::commit, py::arg("path"), py::arg("tokenizer"), py::arg("shards"), py::arg("overwrite"),
+             Unlocked());
+  module.def("remove_shards", &writer::remove_shards, py::arg("path"), py::arg("numbers"), py::arg("overwrite"),
+             Unlocked());
   module.def("combine", &writer::combine, py::arg("inputs"), py::arg("out"), Unlocked());
   module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), Unlocked());
 }

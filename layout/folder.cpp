@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 
 namespace penstock::layout {
@@ -33,10 +34,29 @@ void read_all(int fd, const std::string& path, std::string& text) {
   }
 }
 
+// Corpora are often kept as corpus/train, corpus/val: the folder above is opened by mistake.
+std::string hint_of_datasets_in(const std::string& path) {
+  constexpr std::size_t kMaxNames = 4;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    std::error_code ignored;
+    if (std::filesystem::exists(at->path() / kManifestName, ignored)) names.push_back(at->path().filename().string());
+  }
+  if (names.empty()) return "";
+  std::sort(names.begin(), names.end());
+  std::string hint;
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNames); ++i) {
+    hint += (i == 0 ? ": did you mean " : ", ") + (std::filesystem::path(path) / names[i]).string();
+  }
+  return hint + (names.size() > kMaxNames ? fmt::format(" or one of {} more?", names.size() - kMaxNames) : "?");
+}
+
 }  // namespace
 
 FolderListing list_folder(const std::string& path) {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), &::closedir);
+  if (!folder && errno == ENOENT) throw Error(ErrorKind::NotFound, path + ": no such folder", ENOENT, path);
   if (!folder) raise_system(errno, "open the dataset's folder", path);
   FolderListing listing;
   errno = 0;
@@ -44,9 +64,7 @@ FolderListing list_folder(const std::string& path) {
     const std::string name = entry->d_name;
     if (name == kManifestName) listing.has_manifest = true;
     if (name.starts_with(kPartialPrefix)) listing.leftovers.push_back(name);
-    if (const std::int64_t number = shard_number(name); number >= 0) {
-      listing.shards.push_back(static_cast<std::uint64_t>(number));
-    }
+    if (const std::optional<ShardId> shard = parse_shard_name(name)) listing.shards.push_back(*shard);
     errno = 0;
   }
   if (errno != 0) raise_system(errno, "list the dataset's folder", path);
@@ -55,13 +73,40 @@ FolderListing list_folder(const std::string& path) {
   return listing;
 }
 
+std::vector<std::uint64_t> FolderListing::numbers(std::uint64_t generation) const {
+  std::vector<std::uint64_t> found;
+  for (const ShardId& shard : shards) {
+    if (shard.generation == generation) found.push_back(shard.number);
+  }
+  return found;
+}
+
+std::uint64_t unpublished_generation(const std::string& path, const FolderListing& listing) {
+  std::uint64_t latest = 0;
+  const auto see_folders = [&] {
+    for (const ShardId& shard : listing.shards) latest = std::max(latest, shard.generation);
+  };
+  if (!listing.has_manifest) {
+    see_folders();
+    return latest;
+  }
+  try {
+    for (const ShardInfo& shard : read_manifest(path).shards) {
+      if (const std::optional<ShardId> id = parse_shard_name(shard.name)) latest = std::max(latest, id->generation);
+    }
+  } catch (const Error&) {  // nobody can tell what a damaged manifest named: nothing that is there is touched
+    see_folders();
+  }
+  return latest + 1;
+}
+
 std::string describe_unfinished(const std::string& path, const FolderListing& listing) {
   if (listing.shards.empty() && listing.leftovers.empty()) {
-    return fmt::format("{}: no {}: not a dataset of penstock", path, kManifestName);
+    return fmt::format("{}: no {}: not a dataset of penstock{}", path, kManifestName, hint_of_datasets_in(path));
   }
   return fmt::format(
-      "{}: an unfinished dataset: no {}, {} finished shard{}, {} unfinished; go on with the writer (`penstock write … "
-      "--resume`), publish what is there with penstock.commit(path), or write it anew with overwrite=True",
+      "{}: an unfinished dataset: no {}, {} finished shard{}, {} unfinished: go on where it was begun (`penstock write "
+      "… --resume`; in Python Writer(shard=…), then commit), or write it anew with overwrite",
       path, kManifestName, with_commas(listing.shards.size()), listing.shards.size() == 1 ? "" : "s",
       with_commas(listing.leftovers.size()));
 }
@@ -96,10 +141,10 @@ Manifest read_manifest(const std::string& path) {
   return parse_manifest(text, file);
 }
 
-std::pair<Format, ShardInfo> read_shard_manifest(const std::string& path, std::uint64_t number) {
-  const std::string file = path + "/" + shard_name(number) + "/" + kShardManifestName;
+std::pair<Format, ShardInfo> read_shard_manifest(const std::string& path, const std::string& name) {
+  const std::string file = path + "/" + name + "/" + kShardManifestName;
   auto [format, shard] = parse_shard_manifest(read_small_file(file, kMaxManifestBytes), file);
-  shard.name = shard_name(number);
+  shard.name = name;
   return {std::move(format), std::move(shard)};
 }
 

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <bit>
+#include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -67,10 +69,18 @@ constexpr std::uint64_t crc_bytes(std::uint64_t bytes) noexcept {
   return (bytes / kCrcBlockBytes + (bytes % kCrcBlockBytes != 0 ? 1 : 0)) * 4;
 }
 
-/// "00003": the folder of shard 3.
-std::string shard_name(std::uint64_t number);
+/// Which shard a folder is. Shards that are to replace a published dataset have a later generation than its own, so
+/// that both can lie in one folder until the new manifest is there.
+struct ShardId {
+  std::uint64_t generation = 0;
+  std::uint64_t number = 0;
+  auto operator<=>(const ShardId&) const = default;
+};
 
-/// The number of a shard folder's name, or -1 if it is not one.
-std::int64_t shard_number(std::string_view name) noexcept;
+/// "00003": the folder of shard 3; "00003.2" in generation 2.
+std::string shard_name(std::uint64_t number, std::uint64_t generation = 0);
+
+/// What a name of that form says; nullopt for any other name.
+std::optional<ShardId> parse_shard_name(std::string_view name) noexcept;
 
 }  // namespace penstock::layout

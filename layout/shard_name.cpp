@@ -3,20 +3,34 @@
 #include <fmt/format.h>
 
 namespace penstock::layout {
+namespace {
 
-std::string shard_name(std::uint64_t number) {
-  return fmt::format("{:05}", number);
-}
-
-std::int64_t shard_number(std::string_view name) noexcept {
+// Digits alone, no more than surely fit, and no zeros in front but those that pad to `width`.
+std::optional<std::uint64_t> parse_number(std::string_view digits, std::size_t width) noexcept {
   constexpr std::size_t kMaxDigits = 12;
-  if (name.size() < 5 || name.size() > kMaxDigits || (name.size() > 5 && name[0] == '0')) return -1;
-  std::int64_t number = 0;
-  for (const char digit : name) {
-    if (digit < '0' || digit > '9') return -1;
-    number = number * 10 + (digit - '0');
+  if (digits.size() < width || digits.size() > kMaxDigits || (digits.size() > width && digits[0] == '0')) return {};
+  std::uint64_t number = 0;
+  for (const char digit : digits) {
+    if (digit < '0' || digit > '9') return {};
+    number = number * 10 + static_cast<std::uint64_t>(digit - '0');
   }
   return number;
+}
+
+}  // namespace
+
+std::string shard_name(std::uint64_t number, std::uint64_t generation) {
+  return generation == 0 ? fmt::format("{:05}", number) : fmt::format("{:05}.{}", number, generation);
+}
+
+std::optional<ShardId> parse_shard_name(std::string_view name) noexcept {
+  const std::size_t dot = name.find('.');
+  const std::optional<std::uint64_t> number = parse_number(name.substr(0, dot), 5);
+  if (!number) return {};
+  if (dot == std::string_view::npos) return ShardId{0, *number};
+  const std::optional<std::uint64_t> generation = parse_number(name.substr(dot + 1), 1);
+  if (!generation || *generation == 0) return {};
+  return ShardId{*generation, *number};
 }
 
 }  // namespace penstock::layout

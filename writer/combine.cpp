@@ -5,10 +5,6 @@
 #include "writer/copy_file.h"
 #include "writer/dataset_folder.h"
 
-#include <sys/stat.h>
-
-#include <cerrno>
-
 namespace penstock::writer {
 namespace {
 
@@ -27,10 +23,8 @@ void copy_files(const std::string& from, const layout::Format& format, const lay
 
 void copy_shard(const std::string& from, const layout::Format& format, const layout::ShardInfo& shard,
                 DatasetFolder& out, std::uint64_t number) {
-  const std::string partial =
-      fmt::format("{}{}-{}", layout::kPartialPrefix, layout::shard_name(number), unique_suffix());
+  const std::string partial = out.make_partial(number);
   const std::string path = out.path() + "/" + partial;
-  if (::mkdirat(out.fd(), partial.c_str(), 0777) != 0) raise_system(errno, "create folder", path);
   try {
     const Descriptor folder = open_folder(out.fd(), partial, path);
     copy_files(from, format, shard, folder.get(), path);
@@ -68,7 +62,9 @@ std::string combine(const std::vector<std::string>& inputs, const std::string& o
     manifests.push_back(layout::read_manifest(input));
     const std::string difference = layout::format_difference(manifests.front().format, manifests.back().format);
     if (!difference.empty()) {
-      raise(ErrorKind::InvalidArgument, "cannot combine {} and {}: {}", inputs.front(), input, difference);
+      const bool layouts = difference.starts_with("layout");
+      raise(ErrorKind::InvalidArgument, "cannot combine {} and {}: {}{}", inputs.front(), input, difference,
+            layouts ? ": convert one of them first (`penstock convert --layout`)" : "");
     }
   }
   layout::Manifest combined;
@@ -80,7 +76,7 @@ std::string combine(const std::vector<std::string>& inputs, const std::string& o
       for (layout::ShardInfo& shard : manifests[i].shards) {
         const std::uint64_t number = combined.shards.size();
         copy_shard(inputs[i] + "/" + shard.name, combined.format, shard, folder, number);
-        shard.name = layout::shard_name(number);
+        shard.name = folder.shard_name(number);
         combined.shards.push_back(std::move(shard));
       }
     }

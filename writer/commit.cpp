@@ -27,37 +27,50 @@ void check_contiguous(const std::string& path, const std::vector<std::uint64_t>&
                       std::optional<std::uint64_t> expected) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] != i) {
-      raise(ErrorKind::InvalidArgument, "{}: shard {} is missing ({} finished shards, the last is {})", path,
+      raise(ErrorKind::InvalidArgument, "{}: shard {} is missing (finished shards: {}, the last is {})", path,
             layout::shard_name(i), numbers.size(), layout::shard_name(numbers.back()));
     }
   }
   if (expected && numbers.size() != *expected) {
-    raise(ErrorKind::InvalidArgument, "{}: {} finished shards, expected {}", path, numbers.size(), *expected);
+    raise(ErrorKind::InvalidArgument, "{}: finished shards: {}, expected: {}", path, numbers.size(), *expected);
   }
+}
+
+FinishedShard describe(const std::string& path, const std::string& name, std::uint64_t number) {
+  const auto [format, info] = layout::read_shard_manifest(path, name);
+  FinishedShard shard{number, info.records, info.spans, info.entries, 0, info.task_json};
+  for (const auto& file : layout::shard_files(format, info)) shard.bytes += file.second;
+  return shard;
 }
 
 }  // namespace
 
-std::vector<FinishedShard> finished_shards(const std::string& path) {
+std::vector<FinishedShard> finished_shards(const std::string& path, bool overwrite) {
+  const layout::FolderListing listing = layout::list_folder(path);
   std::vector<FinishedShard> shards;
-  for (const std::uint64_t number : layout::list_folder(path).shards) {
-    const auto [format, info] = layout::read_shard_manifest(path, number);
-    FinishedShard shard{number, info.records, info.spans, info.entries, 0, info.task_json};
-    for (const auto& file : layout::shard_files(format, info)) shard.bytes += file.second;
-    shards.push_back(std::move(shard));
+  if (listing.has_manifest && !overwrite) {
+    for (const layout::ShardInfo& info : layout::read_manifest(path).shards) {
+      shards.push_back(describe(path, info.name, shards.size()));
+    }
+    return shards;
+  }
+  const std::uint64_t generation = layout::unpublished_generation(path, listing);
+  for (const std::uint64_t number : listing.numbers(generation)) {
+    shards.push_back(describe(path, layout::shard_name(number, generation), number));
   }
   return shards;
 }
 
-std::string commit(const std::string& path, const std::string& tokenizer_json, std::optional<std::uint64_t> expected) {
+std::string commit(const std::string& path, const std::string& tokenizer_json, std::optional<std::uint64_t> expected,
+                   bool overwrite) {
   layout::Manifest manifest;
   manifest.tokenizer_json = layout::check_tokenizer(tokenizer_json);
-  DatasetFolder folder(path, Access::Commit, false);
-  const std::vector<std::uint64_t> numbers = layout::list_folder(path).shards;
+  DatasetFolder folder(path, Access::Commit, overwrite);
+  const std::vector<std::uint64_t> numbers = folder.finished();
   if (numbers.empty()) raise(ErrorKind::NotFound, "{}: no finished shard to commit", path);
   check_contiguous(path, numbers, expected);
   for (const std::uint64_t number : numbers) {
-    auto [format, info] = layout::read_shard_manifest(path, number);
+    auto [format, info] = layout::read_shard_manifest(path, folder.shard_name(number));
     if (number == 0) manifest.format = format;
     const std::string difference = layout::format_difference(manifest.format, format);
     if (!difference.empty()) {
@@ -70,8 +83,8 @@ std::string commit(const std::string& path, const std::string& tokenizer_json, s
   return layout::fingerprint_of(manifest.format, manifest.shards);
 }
 
-void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers) {
-  DatasetFolder folder(path, Access::Commit, false);
+void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers, bool overwrite) {
+  DatasetFolder folder(path, Access::Commit, overwrite);
   folder.remove_shards(numbers);
 }
 

@@ -19,17 +19,20 @@ struct FinishedShard {
   std::string task_json;    // what its writer said that it was made from
 };
 
-/// The finished shards of the folder, published or not, by number. Throws NotFound (no folder), Corruption
-/// (shard.json).
-std::vector<FinishedShard> finished_shards(const std::string& path);
+// `overwrite` everywhere: the shards meant are those that are to replace the published dataset, if there is one.
 
-/// Gathers the finished shards 00000, 00001, … under one dataset.json and returns the fingerprint. Throws
-/// InvalidArgument: a number is missing, there are not `expected` of them, formats differ, a dataset is published
-/// already, a writer is at work; NotFound: no shard; Corruption: a file's size is not what shard.json says; IoError.
-std::string commit(const std::string& path, const std::string& tokenizer_json, std::optional<std::uint64_t> expected);
+/// The finished shards of the folder, by number: those of the published dataset, or those that are not published yet.
+/// Throws NotFound (no folder), Corruption (shard.json, dataset.json).
+std::vector<FinishedShard> finished_shards(const std::string& path, bool overwrite);
 
-/// Removes finished shards of an unpublished dataset. Throws InvalidArgument, NotFound, IoError.
-void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers);
+/// Gathers the finished shards 0, 1, … under one dataset.json and returns the fingerprint. Throws InvalidArgument: a
+/// number is missing, there are not `expected` of them, formats differ, a dataset is published already, a writer is at
+/// work; NotFound: no shard; Corruption: a file's size is not what shard.json says; IoError.
+std::string commit(const std::string& path, const std::string& tokenizer_json, std::optional<std::uint64_t> expected,
+                   bool overwrite);
+
+/// Removes finished shards that are not published. Throws InvalidArgument, NotFound, IoError.
+void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers, bool overwrite);
 
 /// One dataset at `out` of the shards of `inputs`, in order, without re-encoding: files are hard-linked, else
 /// reflinked, else copied. Returns the fingerprint, which is that of opening the inputs as one. Throws InvalidArgument

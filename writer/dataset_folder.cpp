@@ -11,16 +11,27 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 namespace penstock::writer {
 namespace {
 
 using layout::kManifestName;
-using layout::shard_name;
 
 std::string partial_name(const std::string& name) {
   return fmt::format("{}{}-{}", layout::kPartialPrefix, name, unique_suffix());
+}
+
+// Over the old manifest if there is one to be replaced, else over nothing.
+void put_manifest(int at, const std::string& partial, bool replaces, const std::string& path) {
+  if (replaces) {
+    if (::renameat(at, partial.c_str(), at, kManifestName) == 0) return;
+    raise_system(errno, fmt::format("rename {} to {}", partial, kManifestName), path);
+  }
+  if (rename_new(at, partial, kManifestName, path) != 0) {
+    raise(ErrorKind::InvalidArgument, "{}: someone else has published a dataset here", path);
+  }
 }
 
 std::string parent_of(const std::string& path) {
@@ -84,36 +95,65 @@ void DatasetFolder::lock() {
 void DatasetFolder::check(bool overwrite) {
   const layout::FolderListing listing = layout::list_folder(path_);
   if (listing.has_manifest && !overwrite) {
-    raise(ErrorKind::InvalidArgument, "{}: there is a published dataset; write elsewhere{}", path_,
-          access_ == Access::Whole ? ", or pass overwrite=True to replace it" : "");
+    raise(ErrorKind::InvalidArgument,
+          "{}: there is a published dataset: write elsewhere, or let a writer replace it with overwrite", path_);
   }
+  replaces_ = listing.has_manifest;
+  generation_ = layout::unpublished_generation(path_, listing);
   if (access_ == Access::Shard) return;
-  if (access_ == Access::Whole && overwrite) remove_dataset();
   if (access_ == Access::Whole && !overwrite && !listing.shards.empty()) {
     raise(ErrorKind::InvalidArgument, "{}", layout::describe_unfinished(path_, listing));
   }
+  if (access_ == Access::Whole) remove_shards(listing.numbers(generation_));
   if (locked_) remove_leftovers();
 }
 
-// The manifest goes first, and surely: from then on there is no dataset, whatever happens to its shards.
-void DatasetFolder::remove_dataset() {
-  if (::unlinkat(folder_.get(), kManifestName, 0) != 0 && errno != ENOENT) {
-    raise_system(errno, "remove", path_ + "/" + kManifestName);
-  }
-  sync_folder(folder_.get(), path_);
-  remove_shards(layout::list_folder(path_).shards);
+std::vector<std::uint64_t> DatasetFolder::finished() const {
+  return layout::list_folder(path_).numbers(generation_);
+}
+
+std::string DatasetFolder::make_partial(std::uint64_t number) const {
+  std::string name = partial_name(shard_name(number));
+  if (::mkdirat(folder_.get(), name.c_str(), 0777) != 0) raise_system(errno, "create folder", path_ + "/" + name);
+  return name;
 }
 
 void DatasetFolder::remove_shards(const std::vector<std::uint64_t>& numbers) {
+  std::vector<std::string> names;
+  for (const std::uint64_t number : numbers) names.push_back(shard_name(number));
+  remove_folders(names);
+}
+
+void DatasetFolder::remove_folders(const std::vector<std::string>& names) {
+  if (names.empty()) return;
   // Renamed before they are emptied: a folder with a shard's name always is a whole shard.
   std::vector<std::string> removed;
-  for (const std::uint64_t number : numbers) {
-    removed.push_back(partial_name(shard_name(number)));
-    rename_new(folder_.get(), shard_name(number), removed.back(), path_);
+  for (const std::string& name : names) {
+    removed.push_back(partial_name(name));
+    rename_new(folder_.get(), name, removed.back(), path_);
   }
   sync_folder(folder_.get(), path_);
   for (const std::string& name : removed) {
     if (!remove_folder(folder_.get(), name)) raise_system(errno, "remove", path_ + "/" + name);
+  }
+}
+
+// All shards that the new manifest does not name: the replaced dataset's, and what other writers left before it.
+void DatasetFolder::remove_replaced(const layout::Manifest& manifest) {
+  std::set<std::string> named;
+  for (const layout::ShardInfo& shard : manifest.shards) named.insert(shard.name);
+  try {
+    std::vector<std::string> names;
+    for (const layout::ShardId& id : layout::list_folder(path_).shards) {
+      std::string name = layout::shard_name(id.number, id.generation);
+      if (!named.contains(name)) names.push_back(std::move(name));
+    }
+    remove_folders(names);
+  } catch (const Error& error) {
+    throw Error(error.kind(),
+                fmt::format("{}: the new dataset is published, but the old one's shards are not all removed: {}", path_,
+                            error.what()),
+                error.error_number(), error.path());
   }
 }
 
@@ -152,17 +192,19 @@ void DatasetFolder::publish_manifest(const layout::Manifest& manifest) {
     write_all(file.get(), std::as_bytes(std::span(text)), 0, shown);
     sync_file(file.get(), shown);
     file.close(shown);
-    if (rename_new(folder_.get(), partial, kManifestName, path_) != 0) {
-      raise(ErrorKind::InvalidArgument, "{}: someone else has published a dataset here", path_);
-    }
+    put_manifest(folder_.get(), partial, replaces_, path_);
     renamed = true;
     sync_folder(folder_.get(), path_);
   } catch (...) {
-    ::unlinkat(folder_.get(), renamed ? kManifestName : partial.c_str(), 0);
+    // Whether the rename would last is not known. Alone, the manifest is taken back. One that it replaced is gone, so
+    // the new one stays, and the shards of both: after a loss of power either manifest finds all of its own.
+    if (!renamed || !replaces_) ::unlinkat(folder_.get(), renamed ? kManifestName : partial.c_str(), 0);
+    if (renamed && replaces_) published_.clear();
     throw;
   }
   published_.clear();
   created_ = false;
+  if (replaces_) remove_replaced(manifest);
 }
 
 void DatasetFolder::release() noexcept {

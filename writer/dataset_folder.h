@@ -8,6 +8,7 @@
 // writers are not kept apart and leftovers of others are left alone.
 #pragma once
 
+#include "layout/format.h"
 #include "layout/manifest.h"
 #include "writer/system.h"
 
@@ -27,9 +28,10 @@ enum class Access {
 
 class DatasetFolder {
  public:
-  /// Opens (Whole, Shard: creates) the folder and locks it. Throws InvalidArgument where a published dataset is there
-  /// (unless `overwrite`, which removes it: the manifest first), where finished shards are there (Whole) and where
-  /// another writer is at work; NotFound; IoError.
+  /// Opens (Whole, Shard: creates) the folder and locks it. With `overwrite` a published dataset may be there: it stays
+  /// as it is until publish_manifest() puts the new one in its place; finished shards that are not published are
+  /// removed (Whole). Throws InvalidArgument where a published dataset is there without `overwrite`, where finished
+  /// shards are (Whole), and where another writer is at work; NotFound; IoError.
   DatasetFolder(std::string path, Access access, bool overwrite);
   ~DatasetFolder();
   DatasetFolder(const DatasetFolder&) = delete;
@@ -40,10 +42,19 @@ class DatasetFolder {
   /// False in a forked child.
   [[nodiscard]] bool is_owner() const noexcept;
 
+  /// The name that shard `number` has here; not that of any shard of a published dataset.
+  [[nodiscard]] std::string shard_name(std::uint64_t number) const { return layout::shard_name(number, generation_); }
+  /// Numbers of the finished shards that are not published, ascending.
+  [[nodiscard]] std::vector<std::uint64_t> finished() const;
+
+  /// Makes an empty .partial-… folder for shard `number`; its name.
+  [[nodiscard]] std::string make_partial(std::uint64_t number) const;
+
   /// Renames the complete, synced folder `partial` to that of shard `number`; throws InvalidArgument if it exists.
   void publish_shard(const std::string& partial, std::uint64_t number);
 
-  /// Writes dataset.json. What this object published stays.
+  /// Writes dataset.json by one rename, over that of the dataset that is replaced, whose shards are then removed. What
+  /// this object published stays, whatever is thrown after the rename.
   void publish_manifest(const layout::Manifest& manifest);
 
   /// Removes finished shards of the folder. Throws NotFound for one that is not there, IoError.
@@ -59,7 +70,8 @@ class DatasetFolder {
   void make();
   void lock();
   void check(bool overwrite);
-  void remove_dataset();
+  void remove_folders(const std::vector<std::string>& names);
+  void remove_replaced(const layout::Manifest& manifest);
   void remove_leftovers();
   void retract(const std::string& from, const std::string& to) noexcept;
 
@@ -68,7 +80,9 @@ class DatasetFolder {
   Descriptor folder_;
   pid_t owner_;
   bool created_ = false;
-  bool locked_ = false;  // false where the file system has no flock
+  bool locked_ = false;    // false where the file system has no flock
+  bool replaces_ = false;  // a published dataset is there, and is to be replaced
+  std::uint64_t generation_ = 0;
   std::vector<std::uint64_t> published_;
 };
 

@@ -1,7 +1,6 @@
 #include "writer/dataset_writer.h"
 
 #include "core/error.h"
-#include "layout/folder.h"
 #include "layout/format.h"
 
 #include <algorithm>
@@ -23,9 +22,6 @@ WriterOptions checked(WriterOptions options) {
   options.tokenizer_json = layout::check_tokenizer(options.tokenizer_json);
   options.task_json = layout::check_task(options.task_json);
   if (options.shard_bytes == 0) refuse("a shard size of 0 bytes, expected at least 1");
-  if (options.shard && options.overwrite) {
-    refuse("overwrite and shard {}: one writer of several may not remove what is there", *options.shard);
-  }
   return options;
 }
 
@@ -36,8 +32,8 @@ DatasetWriter::DatasetWriter(const std::string& path, WriterOptions options)
       folder_(path, options_.shard ? Access::Shard : Access::Whole, options_.overwrite) {
   if (!options_.shard) return;
   // Said now, not after hours of writing.
-  for (const std::uint64_t number : layout::list_folder(path).shards) {
-    if (number == *options_.shard) refuse("{}: shard {} is finished already", path, layout::shard_name(number));
+  for (const std::uint64_t number : folder_.finished()) {
+    if (number == *options_.shard) refuse("{}: shard {} is finished already", path, folder_.shard_name(number));
   }
 }
 
@@ -89,9 +85,8 @@ void DatasetWriter::append(Bytes records, std::optional<Bytes> entry) {
   append_batch(records, std::span(&length, 1), entry.value_or(Bytes()), std::span(&entry_end, entry ? 1 : 0));
 }
 
-void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
-                                 std::span<const std::uint64_t> entry_ends) {
-  check_usable();
+void DatasetWriter::check_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
+                                std::span<const std::uint64_t> entry_ends) const {
   const layout::Format& format = options_.format;
   const std::uint64_t record_bytes = format.schema.record_bytes();
   std::uint64_t left = format.has_records() ? records.size() / record_bytes : 0;
@@ -109,6 +104,14 @@ void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> l
     if (entry_end < std::exchange(end, entry_end)) refuse("ends of entries that are not in order");
   }
   if (end != entries.size()) refuse("entries of {} bytes that end at {}", entries.size(), end);
+}
+
+void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
+                                 std::span<const std::uint64_t> entry_ends) {
+  check_usable();
+  check_batch(records, lengths, entries, entry_ends);
+  const layout::Format& format = options_.format;
+  const std::uint64_t record_bytes = format.schema.record_bytes();
   guarded([&] {
     std::uint64_t at = 0;
     for (std::size_t i = 0; i < lengths.size(); ++i) {

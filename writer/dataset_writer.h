@@ -24,7 +24,7 @@ struct WriterOptions {
   std::string tokenizer_json = "null";
   std::string task_json = "null";      // written into shard.json
   std::optional<std::uint64_t> shard;  // write this shard alone, and do not commit
-  bool overwrite = false;
+  bool overwrite = false;              // of a published dataset, which stays until the new one is published
 };
 
 using Bytes = std::span<const std::byte>;
@@ -67,6 +67,8 @@ class DatasetWriter {
 
  private:
   void check_usable() const;
+  void check_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
+                   std::span<const std::uint64_t> entry_ends) const;
   ShardWriter& shard();
   void finish_shard();
   void roll();

@@ -3,10 +3,7 @@
 #include "core/error.h"
 #include "layout/format.h"
 
-#include <sys/stat.h>
-
 #include <cassert>
-#include <cerrno>
 #include <utility>
 
 namespace penstock::writer {
@@ -18,10 +15,8 @@ ShardWriter::ShardWriter(DatasetFolder& folder, std::uint64_t number, const layo
       format_(format),
       task_json_(std::move(task_json)),
       field_digests_(format.schema, format.stored_record_bytes()) {
-  const std::string name = fmt::format("{}{}-{}", layout::kPartialPrefix, layout::shard_name(number), unique_suffix());
-  path_ = folder.path() + "/" + name;
-  if (::mkdirat(folder.fd(), name.c_str(), 0777) != 0) raise_system(errno, "create folder", path_);
-  partial_ = name;
+  partial_ = folder.make_partial(number);
+  path_ = folder.path() + "/" + partial_;
   try {
     create_files();
   } catch (...) {
@@ -148,7 +143,7 @@ layout::ShardInfo ShardWriter::finish() {
   folder_.publish_shard(partial_, number_);
   partial_.clear();
   directory_.reset();
-  info.name = layout::shard_name(number_);
+  info.name = folder_.shard_name(number_);
   return info;
 }
 

@@ -19,7 +19,7 @@ Example:
 
 from penstock import codecs, orders
 from penstock._batch import Batch
-from penstock._dataset import Dataset, View, concatenate, open
+from penstock._dataset import Dataset, View, concatenate
 from penstock._errors import (
     CorruptionError,
     Error,
@@ -30,6 +30,7 @@ from penstock._errors import (
 )
 from penstock._loader import Loader, Resume, eval_loader
 from penstock._native import Permutation
+from penstock._open import open
 from penstock._spans import Span
 from penstock._writer import Writer, combine, commit, convert, finished_shards, remove_shards, verify
 

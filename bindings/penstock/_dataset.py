@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import operator
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, cast, overload
 
 import numpy as np
@@ -15,13 +12,9 @@ import numpy.typing as npt
 
 from penstock import _dtype, _native, codecs
 from penstock._batch import Batch, read_view
-from penstock._errors import InvalidArgumentError, NotFoundError
+from penstock._errors import InvalidArgumentError
 from penstock._spans import Span
-
-PathLike = str | os.PathLike[str]
-
-_FORMATS = ("penstock", "megatron", "raw")
-_GLOB = frozenset("*?[")
+from penstock._words import counted
 
 
 class Shard(NamedTuple):
@@ -38,7 +31,7 @@ class Dataset:
     """An opened dataset. No file stays open; opening one of penstock's reads its manifest and nothing else.
 
     Attributes:
-        path: where it is, as it was given.
+        path: where it is, as it was given, `~` replaced.
         kind: "penstock", "raw", "numpy", "llm.c" or "megatron".
         mode: "stream" (records with metadata), "tokens" (records alone) or "opaque" (metadata alone).
         layout: how spans are stored: "compact", "ids" or None.
@@ -120,8 +113,9 @@ class Dataset:
 
     def __repr__(self) -> str:
         """Path, kind and size."""
-        what = f"{self.records:,} records" if self.mode != "opaque" else f"{self.spans:,} entries"
-        return f"Dataset({self.path!r}, {self.kind}, {self.mode}, {what}, {len(self._native.shards())} shards)"
+        what = counted(self.spans, "entry") if self.mode == "opaque" else counted(self.records, "record")
+        shards = counted(len(self._native.shards()), "shard")
+        return f"Dataset({self.path!r}, {self.kind}, {self.mode}, {what}, {shards})"
 
 
 class Observation(Mapping[str, Any]):
@@ -129,11 +123,17 @@ class Observation(Mapping[str, Any]):
 
     def __init__(self, batch: Batch) -> None:
         """The only row of `batch`."""
+        if not isinstance(batch, Batch):
+            _refuse_mapping(batch)
         self._batch = batch
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """The field `name`: [records, trailing axes…]."""
-        return self._row(self._batch[name])
+        """The field `name`: [records, trailing axes…], contiguous."""
+        array = self._row(self._batch[name])
+        # Inside of records with more than this field it is neither contiguous nor aligned, and torch refuses it then.
+        # Of one record, NumPy calls it contiguous all the same.
+        whole = len(array) > 1 and array.flags.c_contiguous and array.flags.aligned
+        return array if whole else array.copy()
 
     def __iter__(self) -> Iterator[str]:
         """Names of fields."""
@@ -171,7 +171,7 @@ class Observation(Mapping[str, Any]):
             InvalidArgumentError: it has no span, or several.
         """
         if len(self.spans) != 1:
-            raise InvalidArgumentError(f"{len(self.spans)} spans have metadata here: look at .spans")
+            raise InvalidArgumentError(f"{counted(len(self.spans), 'entry')} of metadata here: look at .spans")
         return self.spans[0].metadata
 
     def _row(self, array: Any) -> npt.NDArray[Any]:
@@ -181,7 +181,7 @@ class Observation(Mapping[str, Any]):
     def __repr__(self) -> str:
         """Fields with their lengths, and spans."""
         fields = ", ".join(f"{name} {list(self[name].shape)}" for name in self)
-        return f"Observation({fields}; {len(self.spans)} spans)"
+        return f"Observation({fields}; {counted(len(self.spans), 'span')})"
 
 
 class View(Sequence[Observation]):
@@ -267,44 +267,6 @@ class View(Sequence[Observation]):
         return f"{self.dataset!r}.{self.kind}({how})"
 
 
-def open(path: PathLike, *more: PathLike, dtype: npt.DTypeLike | None = None, format: str | None = None) -> Dataset:
-    """Opens a dataset, or token files of other formats in place; several are opened as one, in the order given.
-
-    Args:
-        path: a folder that penstock wrote; a Megatron prefix (or its .bin or .idx); token files, or a glob of them.
-        *more: further ones of the same kind.
-        dtype: what bare token files hold: "u2", or a structured dtype. Files that say it themselves need none.
-        format: "penstock", "megatron" or "raw", where it is not to be found out.
-
-    Returns:
-        The dataset.
-
-    Raises:
-        NotFoundError: no such file; a folder without manifest (says how to go on).
-        CorruptionError: a manifest or header that cannot be, a truncated file.
-        InvalidArgumentError: a type is needed and not given; kinds that differ.
-
-    Example:
-        >>> import numpy as np, os, penstock, tempfile
-        >>> folder = tempfile.mkdtemp()
-        >>> np.arange(10, dtype=np.uint16).tofile(os.path.join(folder, "a.bin"))
-        >>> penstock.open(os.path.join(folder, "*.bin"), dtype="u2").windows(5)[1]["token"].tolist()
-        [5, 6, 7, 8, 9]
-    """
-    if format is not None and format not in _FORMATS:
-        raise InvalidArgumentError(f"format={format!r}: must be one of {', '.join(map(repr, _FORMATS))}")
-    paths = [expanded for each in (path, *more) for expanded in _expand(os.fspath(each))]
-    kinds = {format or _kind_of(each) for each in paths}
-    if len(kinds) > 1:
-        raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
-    kind = kinds.pop()
-    is_there = kind == "megatron" or Path(paths[0]).exists()
-    if dtype is not None and kind != "raw" and is_there:
-        raise InvalidArgumentError(f"dtype={dtype!r}: {kind} datasets say their type themselves")
-    reopen = (_open_kind, (kind, tuple(str(Path(each).absolute()) for each in paths), _descr(dtype)))
-    return Dataset(_open_native(kind, paths, _descr(dtype)), reopen)
-
-
 def concatenate(datasets: Sequence[Dataset]) -> Dataset:
     """Several opened datasets as one, shards in order; those of penstock get the fingerprint that `combine` gives.
 
@@ -328,76 +290,15 @@ def _reopen(function: Callable[..., Dataset], arguments: tuple[Any, ...], finger
     return dataset
 
 
-def _open_kind(kind: str, paths: Sequence[str], descr: str) -> Dataset:
-    return Dataset(_open_native(kind, paths, descr), (_open_kind, (kind, tuple(paths), descr)))
-
-
-def _open_native(kind: str, paths: Sequence[str], descr: str) -> _native.Dataset:
-    if kind == "megatron":
-        return _native.open_megatron(list(dict.fromkeys(_megatron_prefix(each) for each in paths)))
-    if kind == "raw":
-        return _native.open_raw(list(paths), descr)
-    parts = [_native.open_dataset(each) for each in paths]
-    return parts[0] if len(parts) == 1 else _native.concatenate(parts)
-
-
-def _expand(path: str) -> list[str]:
-    scheme, separator, _ = path.partition("://")
-    if separator:
-        raise InvalidArgumentError(f"{path}: {scheme} is not read yet; penstock reads files of this machine")
-    if not _GLOB & set(path) or os.path.lexists(path):
-        return [path]
-    found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - patterns may be absolute
-    if not found:
-        raise NotFoundError(2, f"{path}: no file matches", path)
-    return found
-
-
-def _kind_of(path: str) -> str:
-    if Path(path).is_dir():
-        _refuse_token_folder(path)
-        return "penstock"
-    extension = Path(path).suffix
-    if extension in (".bin", ".idx") and Path(path).with_suffix(".idx").exists():
-        return "megatron"
-    if Path(path + ".idx").exists() and Path(path + ".bin").exists():
-        return "megatron"
-    return "raw" if Path(path).exists() or extension else "penstock"
-
-
-def _refuse_token_folder(path: str) -> None:
-    """A folder of token files is a usual mistake: the files are what is opened."""
-    folder = Path(path)
-    if (folder / "dataset.json").exists():
-        return
-    if (folder / "index.json").exists():
-        raise InvalidArgumentError(f"{path}: looks like a folder of MDS or litdata, which is not read in place yet")
-    for extension in ("bin", "npy"):
-        if any(folder.glob(f"*.{extension}")):
-            raise InvalidArgumentError(
-                f'{path}: no dataset of penstock, but a folder of .{extension} files: open "{path}/*.{extension}" '
-                "(with dtype= if the files do not say it)"
-            )
-
-
-def _megatron_prefix(path: str) -> str:
-    return path[:-4] if path.endswith((".bin", ".idx")) else path
-
-
-def _descr(dtype: npt.DTypeLike | None) -> str:
-    if dtype is None:
-        return ""
-    try:
-        given = np.dtype(dtype)
-    except TypeError as error:
-        raise InvalidArgumentError(f"dtype={dtype!r}: {error}") from None
-    packed = _dtype.packed(given)
-    # Unlike the writer, which converts, this reads what lies there: it would be misread in silence.
-    if packed != given:
-        raise InvalidArgumentError(f"dtype {given}: has padding or is big-endian, which cannot be read in place")
-    if packed.names is None:
-        packed = np.dtype([("token", packed)])
-    return json.dumps(_dtype.descr(packed))
+def _refuse_mapping(given: Any) -> None:
+    # torch's default_collate makes a mapping of stacked fields and tries to call it what its elements are; a TypeError
+    # makes it a dict.
+    if isinstance(given, Mapping) and not given:
+        raise InvalidArgumentError(
+            "observations without fields (opaque documents) cannot be collated: give a collate_fn that takes their "
+            "metadata, or use penstock.Loader"
+        )
+    raise TypeError(f"an Observation is made of a Batch, not of {type(given).__name__}")
 
 
 def _positive(name: str, value: Any, least: int = 1) -> int:

@@ -42,13 +42,29 @@ RESERVED_NAMES = frozenset(
 _SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
 
 
+def numpy_dtype(given: Any, where: str = "dtype") -> DType:
+    """What `np.dtype` makes of it.
+
+    Raises:
+        InvalidArgumentError: NumPy does not understand it.
+    """
+    try:
+        dtype: DType = np.dtype(given)
+    except (TypeError, ValueError, SyntaxError) as error:  # SyntaxError: of texts with commas
+        raise InvalidArgumentError(
+            f'{where}: {given!r:.80} is no type that NumPy knows ({error}): "u2" and "f4" are, and lists of fields'
+        ) from None
+    return dtype
+    return dtype
+
+
 def packed(dtype: npt.DTypeLike, where: str = "dtype") -> DType:
     """The dtype without padding and little-endian.
 
     Raises:
         InvalidArgumentError: An object, text, time or long double type, or one of no size.
     """
-    dtype = np.dtype(dtype)
+    dtype = numpy_dtype(dtype, where)
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
         return np.dtype((packed(base, where), shape))
@@ -77,7 +93,7 @@ def record_dtype(fields: Mapping[str, npt.DTypeLike] | npt.DTypeLike) -> DType:
             [(str(name), packed(cast(npt.DTypeLike, each), f"field {name}")) for name, each in fields.items()]
         )
     else:
-        dtype = np.dtype(fields)
+        dtype = numpy_dtype(fields, "fields")
         if dtype.names is None:
             raise InvalidArgumentError(f'fields {dtype} without names: pass a mapping such as {{"token": "u4"}}')
         dtype = packed(dtype, "fields")

@@ -13,13 +13,23 @@ class InvalidArgumentError(Error, ValueError):
     __module__ = "penstock"
 
 
-class NotFoundError(Error, FileNotFoundError):
+class _SystemError(Error, OSError):
+    """One with `errno` and `filename`. Its message names the file already: str() is the message alone."""
+
+    __module__ = "penstock"
+
+    def __str__(self) -> str:
+        """The message."""
+        return super().__str__() if self.strerror is None else self.strerror
+
+
+class NotFoundError(_SystemError, FileNotFoundError):
     """No such file or dataset; `errno` and `filename` say which."""
 
     __module__ = "penstock"
 
 
-class IoError(Error, OSError):
+class IoError(_SystemError):
     """The operating system refused; `errno` and `filename` say why and where."""
 
     __module__ = "penstock"

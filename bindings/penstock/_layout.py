@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from penstock._dtype import RESERVED_NAMES
+from penstock._dtype import RESERVED_NAMES, numpy_dtype
 from penstock._errors import InvalidArgumentError
 
 DtypeChoice = Mapping[str, Any] | str | np.dtype[Any] | type | None
@@ -191,8 +191,4 @@ def _numpy_dtype(value: Any) -> np.dtype[Any]:
     text = str(value)
     if text.startswith("torch."):  # a torch.dtype
         value = text.removeprefix("torch.")
-    try:
-        dtype: np.dtype[Any] = np.dtype(value)
-    except TypeError as error:
-        raise InvalidArgumentError(f"dtype {value!r}: {error}") from None
-    return dtype
+    return numpy_dtype(value)

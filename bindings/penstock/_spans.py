@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, overload
 
 from penstock import _native
+from penstock._words import counted
 
 
 class SpanId(NamedTuple):
@@ -54,10 +55,9 @@ class Span:
 
     def __repr__(self) -> str:
         """All but the entry."""
-        edges = "[" if self.begins else "(", "]" if self.ends else ")"
         return (
-            f"Span(row={self.row}, {edges[0]}{self.start}:{self.stop}{edges[1]}, offset={self.offset}, "
-            f"id=({self.id.shard}, {self.id.entry}))"
+            f"Span(row={self.row}, start={self.start}, stop={self.stop}, begins={self.begins}, ends={self.ends}, "
+            f"offset={self.offset}, id=({self.id.shard}, {self.id.entry}))"
         )
 
 
@@ -92,4 +92,4 @@ class Spans(Sequence[Span]):
     def __repr__(self) -> str:
         """The first few."""
         shown = ", ".join(repr(span) for span in self[:3])
-        return f"<{len(self)} spans: {shown}{', …' if len(self) > 3 else ''}>"
+        return f"<{counted(len(self), 'span')}: {shown}{', …' if len(self) > 3 else ''}>"

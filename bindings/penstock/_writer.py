@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from penstock import _dtype, _native, codecs
 from penstock._errors import InvalidArgumentError
+from penstock._open import refuse_foreign
+from penstock._paths import PathLike, local_path
 
 _MISSING: Any = object()
-
-Path = str | os.PathLike[str]
 
 
 class Writer:
@@ -27,14 +27,15 @@ class Writer:
     leaves finished shards and no manifest; whoever opens the folder is told how to go on.
 
     Args:
-        path: the dataset's folder; made if it is not there.
+        path: the dataset's folder; made if it is not there. `~` is the home folder.
         fields: mapping from names to dtypes, or a structured dtype; None for opaque documents: metadata alone.
         metadata: "json", "raw", "msgpack", the name of a registered codec, a codec, or a NumPy dtype; None for a token
             stream without documents.
         layout: "compact" (a document is a run of records) or "ids" (each record names its entry).
         shard_size: bytes of records and entries after which a shard ends, between two appends.
         tokenizer: what to note of the tokenizer: name, vocabulary_size, end_of_document, hash.
-        overwrite: replace a published dataset or finished shards; the old one is gone from the start.
+        overwrite: replace a published dataset, which stays as it is until the new one is committed; finished shards
+            that are not published are removed at once (with `shard`: stay).
         shard: write only the shard of this number, and do not commit; `commit(path)` gathers shards.
         task: JSON value kept in shard.json: what this shard was made from.
 
@@ -53,7 +54,7 @@ class Writer:
 
     def __init__(
         self,
-        path: Path,
+        path: PathLike,
         fields: Mapping[str, npt.DTypeLike] | npt.DTypeLike | None = None,
         metadata: str | codecs.Codec | npt.DTypeLike | None = None,
         *,
@@ -68,6 +69,7 @@ class Writer:
         self._codec = codecs.get(metadata)
         self._dtype = None if fields is None else _dtype.record_dtype(fields)
         self._documents = 0
+        path = local_path(path)
         if self._dtype is None and self._codec is None:
             raise InvalidArgumentError("neither fields nor metadata: there is nothing to write")
         if layout not in ("compact", "ids"):
@@ -77,7 +79,7 @@ class Writer:
             raise InvalidArgumentError('layout "ids" needs fields and metadata')
         self._layout = layout
         self._native = _native.DatasetWriter(
-            path=os.fspath(path),
+            path=path,
             mode=mode,
             layout=layout if mode == "stream" else "",
             fields=json.dumps(_dtype.descr(self._dtype)) if self._dtype is not None else "[]",
@@ -301,8 +303,12 @@ class ShardInfo:
     bytes: int
 
 
-def finished_shards(path: Path) -> list[ShardInfo]:
-    """The finished shards of a folder, published or not, by number.
+def finished_shards(path: PathLike, *, overwrite: bool = False) -> list[ShardInfo]:
+    """The finished shards of a folder by number: the published dataset's, or without one those not published yet.
+
+    Args:
+        path: the dataset's folder.
+        overwrite: of the dataset that is to replace the published one: what `Writer(shard=k, overwrite=True)` wrote.
 
     Raises:
         NotFoundError: No such folder.
@@ -310,17 +316,25 @@ def finished_shards(path: Path) -> list[ShardInfo]:
     """
     return [
         ShardInfo(each.number, json.loads(each.task_json), each.records, each.spans, each.entries, each.bytes)
-        for each in _native.finished_shards(os.fspath(path))
+        for each in _native.finished_shards(local_path(path), overwrite)
     ]
 
 
-def commit(path: Path, tokenizer: Mapping[str, Any] | None = None, *, shards: int | None = None) -> str:
+def commit(
+    path: PathLike,
+    tokenizer: Mapping[str, Any] | None = None,
+    *,
+    shards: int | None = None,
+    overwrite: bool = False,
+) -> str:
     """Publishes the shards that several writers (`Writer(shard=k)`) finished.
 
     Args:
         path: the dataset's folder.
         tokenizer: as for `Writer`.
         shards: how many there must be; without it, all that are there from 0 on without a gap.
+        overwrite: put them in the place of the published dataset, if there is one: they were written with
+            `Writer(shard=k, overwrite=True)`. By one rename; the old shards are removed after it.
 
     Returns:
         The fingerprint.
@@ -329,21 +343,27 @@ def commit(path: Path, tokenizer: Mapping[str, Any] | None = None, *, shards: in
         InvalidArgumentError: A shard is missing, shards differ in format, a dataset is published or a writer at work.
         NotFoundError: No finished shard.
         CorruptionError: A shard's files are not as it says.
+        IoError: Something cannot be written, synced or removed; the message says if the dataset is published.
     """
-    return _native.commit(os.fspath(path), _json_text(tokenizer, "tokenizer"), shards)
+    return _native.commit(local_path(path), _json_text(tokenizer, "tokenizer"), shards, overwrite)
 
 
-def remove_shards(path: Path, numbers: Iterable[int]) -> None:
-    """Removes finished shards of an unpublished dataset.
+def remove_shards(path: PathLike, numbers: Iterable[int], *, overwrite: bool = False) -> None:
+    """Removes finished shards that are not published.
+
+    Args:
+        path: the dataset's folder.
+        numbers: of the shards.
+        overwrite: of the dataset that is to replace the published one, which stays.
 
     Raises:
-        InvalidArgumentError: The dataset is published, or a writer is at work.
+        InvalidArgumentError: A dataset is published and `overwrite` is not given, or a writer is at work.
         NotFoundError: A shard is not there.
     """
-    _native.remove_shards(os.fspath(path), list(numbers))
+    _native.remove_shards(local_path(path), list(numbers), overwrite)
 
 
-def combine(inputs: Iterable[Path], out: Path) -> str:
+def combine(inputs: Iterable[PathLike], out: PathLike) -> str:
     """One dataset of the shards of several, in order, without re-encoding: files are hard-linked, reflinked or copied.
 
     Returns:
@@ -352,10 +372,15 @@ def combine(inputs: Iterable[Path], out: Path) -> str:
     Raises:
         InvalidArgumentError: Mode, layout, fields, codec or tokenizer differ, or something is at `out`.
     """
-    return _native.combine([os.fspath(each) for each in inputs], os.fspath(out))
+    if isinstance(inputs, (str, os.PathLike)):
+        raise InvalidArgumentError(f"inputs {str(inputs)!r}: a list of datasets is wanted")
+    paths = [local_path(each) for each in inputs]
+    for path in paths:
+        refuse_foreign(path, "it can be opened as one with others of its kind, but not combined on disk")
+    return _native.combine(paths, local_path(out))
 
 
-def convert(path: Path, out: Path, layout: str) -> str:
+def convert(path: PathLike, out: PathLike, layout: str) -> str:
     """The dataset in the other layout, "compact" or "ids", at `out`.
 
     Returns:
@@ -365,10 +390,12 @@ def convert(path: Path, out: Path, layout: str) -> str:
         InvalidArgumentError: It has this layout or none, or an empty document cannot be expressed in it.
         CorruptionError: Its bytes are not what its manifest says.
     """
-    return _native.convert(os.fspath(path), os.fspath(out), layout)
+    text = local_path(path)
+    refuse_foreign(text, "it has no layout of spans to be converted")
+    return _native.convert(text, local_path(out), layout)
 
 
-def verify(path: Path, progress: Callable[[int, int], None] | None = None) -> _native.Report:
+def verify(path: PathLike, progress: Callable[[int, int], None] | None = None) -> _native.Report:
     """Reads all of a dataset and names everything that is not as its manifest says.
 
     Args:
@@ -380,5 +407,11 @@ def verify(path: Path, progress: Callable[[int, int], None] | None = None) -> _n
 
     Raises:
         NotFoundError: No dataset.
+        InvalidArgumentError: Files of another format, which have no check values.
     """
-    return _native.verify(os.fspath(path), progress)
+    text = local_path(path)
+    refuse_foreign(
+        text,
+        "nothing is wrong with it, but it has no checksums to be verified with; `penstock info` checks its size",
+    )
+    return _native.verify(text, progress)

@@ -58,8 +58,7 @@ class Blocks:
         lanes: At least 1. Part of the job: never derived from the number of ranks.
 
     Raises:
-        ValueError: If one of them is below 1, or `fetch` is no multiple of `block`.
-        TypeError: If one of them is not an integer.
+        InvalidArgumentError: If one of them is no integer or below 1, or `fetch` is no multiple of `block`.
 
     Example:
         >>> import penstock.orders
@@ -75,7 +74,11 @@ class Blocks:
     def __post_init__(self) -> None:
         """Checks the numbers, so that the mistake is reported where it was made."""
         for name in ("block", "fetch", "lanes"):
-            value = operator.index(getattr(self, name))
+            given = getattr(self, name)
+            try:
+                value = operator.index(given)
+            except TypeError:
+                raise InvalidArgumentError(f"orders.Blocks: {name} {given!r}: wanted an integer") from None
             if not 1 <= value < 1 << 64:
                 raise InvalidArgumentError(f"orders.Blocks: {name} {value}: wanted at least 1, below 2**64")
             object.__setattr__(self, name, value)
@@ -105,8 +108,7 @@ def resolve(order: str | Order, n: int, seed: int) -> _native.Order:
         An object with `pick(first, stride, count)` -> (index uint64, source uint32, epoch uint32) arrays of [count].
 
     Raises:
-        ValueError: For an unknown name, or numbers outside these ranges.
-        TypeError: If `order` is neither a name nor an order.
+        InvalidArgumentError: For an unknown name, what is neither a name nor an order, or numbers outside these ranges.
 
     Example:
         >>> import penstock.orders
@@ -120,5 +122,5 @@ def resolve(order: str | Order, n: int, seed: int) -> _native.Order:
             )
         return _BY_NAME[order]._native(n, seed)
     if not isinstance(order, (Uniform, Sequential, Blocks)):
-        raise TypeError(f"order {order!r}: wanted 'uniform', 'sequential' or an object of penstock.orders")
+        raise InvalidArgumentError(f"order {order!r}: wanted 'uniform', 'sequential' or an object of penstock.orders")
     return order._native(n, seed)

@@ -391,5 +391,5 @@ def test_what_is_printed_names_things(tmp_path):
     dataset, _ = compact(tmp_path, LENGTHS)
     batch = next(make(dataset.windows(7)))
     assert repr(batch) == "Batch(token, weight; 4 of 4 rows, position 0)"
-    assert repr(batch.spans[0]) == "Span(row=0, [0:3], offset=0, id=(0, 0))"
+    assert repr(batch.spans[0]) == "Span(row=0, start=0, stop=3, begins=True, ends=True, offset=0, id=(0, 0))"
     assert "spans:" in repr(batch.spans)

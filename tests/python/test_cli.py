@@ -1,9 +1,11 @@
-"""The command line, through real processes."""
+"""The command line: `write` in processes of its own, the others in this one where that shows the same."""
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
+import io
 import json
 import os
 import pty
@@ -25,9 +27,9 @@ pytest.importorskip("pyarrow")
 import penstock  # noqa: E402
 import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
-from text_corpus import END, rows, train_tokenizer, write_jsonl  # noqa: E402
+from text_corpus import END, rows, write_jsonl  # noqa: E402
 
-SHARD = "25k"  # several tasks of the corpus
+SHARD = "12k"  # several tasks of the corpus
 PROGRAM = [sys.executable, "-m", "penstock"]
 
 
@@ -53,10 +55,22 @@ class Corpus(NamedTuple):
 
 
 def run(*arguments: object, code: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [*PROGRAM, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    command = list(map(str, arguments))
+    if command[0] == "write" or options:
+        done = subprocess.run([*PROGRAM, *command], capture_output=True, text=True, timeout=120, **options)
+    else:
+        done = run_here(command)
     assert done.returncode == code, done.stdout + done.stderr
     return done
+
+
+def run_here(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """The same without the half second of CPU that a new interpreter takes."""
+    from penstock._cli.main import main
+
+    with contextlib.redirect_stdout(io.StringIO()) as output, contextlib.redirect_stderr(io.StringIO()) as errors:
+        code = main(command)
+    return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())
 
 
 def run_json(*arguments: object, code: int = 0, **options: Any) -> Any:
@@ -82,12 +96,12 @@ def documents_of(path: Path) -> list[tuple[list[int], Any]]:
     return [(row["token"].tolist(), row.spans[0].metadata) for row in (view[i] for i in range(len(view)))]
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory, tokenizer_file: str) -> Corpus:
     folder = tmp_path_factory.mktemp("corpus")
-    content = rows()[:400]
+    content = rows()[:120]
     jsonl = write_jsonl(folder / "docs.jsonl", content)
-    tokenizer = train_tokenizer(folder / "small.json")
+    tokenizer = Path(tokenizer_file)
     found = Corpus(folder, content, jsonl, tokenizer, folder / "dataset")
     run("write", jsonl, "--out", found.dataset, *found.options("--workers", "2"))
     return found
@@ -197,7 +211,6 @@ def test_errors_are_one_line_that_names_the_place_and_says_what_to_do(corpus: Co
     assert not (tmp_path / "out/dataset.json").exists()
     bad.write_text("\n")
     assert "no documents" in refused("write", bad, "--out", tmp_path / "out2", *corpus.options())
-    assert run_json("info", tmp_path / "nowhere", code=1)["exit_code"] == 1
 
 
 @pytest.mark.parametrize(
@@ -207,7 +220,6 @@ def test_errors_are_one_line_that_names_the_place_and_says_what_to_do(corpus: Co
         (["write", "x.jsonl"], "Missing option '--out'"),
         (["write", "none.jsonl", "--out", "o", "--ids-column", "i"], "none.jsonl: no such file"),
         (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--shard-size", "0"], "is not a size"),
-        (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--resume", "--overwrite"], "give one of them"),
         (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--metadata", "a,a"], "name each column once"),
         (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--codec", "raw"], "name it with --metadata"),
         (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--append", "<s>"], "needs --tokenizer"),
@@ -240,7 +252,9 @@ def test_what_is_there_is_refused_unless_told_what_to_do(corpus: Corpus, tmp_pat
     assert run_json("write", small, "--out", out, *corpus.options("--resume"))["kept_shards"] > 0
     assert digests(out) == before
     run("write", corpus.jsonl, "--out", out, *corpus.options("--overwrite"))
-    assert digests(out) == digests(corpus.dataset)
+    assert documents_of(out) == documents_of(corpus.dataset)
+    assert penstock.open(out).fingerprint == penstock.open(corpus.dataset).fingerprint
+    assert {each.name[5:] for each in out.iterdir()} == {".1", "et.json"}  # nothing of the old one is left
 
 
 # ---- what ends in the middle
@@ -249,15 +263,16 @@ def test_what_is_there_is_refused_unless_told_what_to_do(corpus: Corpus, tmp_pat
 class Running:
     """A `penstock write` that reads what the test gives it, and has finished two shards of it."""
 
-    def __init__(self, corpus: Corpus, out: Path) -> None:
-        command = [*PROGRAM, "write", "-", "--format", "jsonl", "--out", str(out), *corpus.options("--workers", "2")]
+    def __init__(self, corpus: Corpus, out: Path, shard: str = "00001", *more: str) -> None:
+        options = corpus.options("--workers", "2", *more)
+        command = [*PROGRAM, "write", "-", "--format", "jsonl", "--out", str(out), *options]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
         data = corpus.jsonl.read_bytes()
         assert self.process.stdin is not None
         self.process.stdin.write(data[: len(data) * 9 // 10])
         self.process.stdin.flush()
-        wait_for(lambda: (out / "00001").exists(), "two finished shards")
+        wait_for(lambda: (out / shard).exists(), "two finished shards")
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         self.workers = [pid for pid in map(int, children) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         assert len(self.workers) == 2
@@ -303,9 +318,11 @@ def assert_resumes(corpus: Corpus, out: Path) -> None:
 def test_a_killed_worker_is_named_and_resuming_gives_the_same_bytes(
     corpus: Corpus, running: Running, tmp_path: Path
 ) -> None:
+    # Standard input stays open and silent: the end of a worker is noticed all the same.
     os.kill(running.workers[1], signal.SIGKILL)
-    running.process.stdin.close()  # type: ignore[union-attr]
-    running.process.stdin = None
+    begin = time.monotonic()
+    running.process.wait(30)
+    assert time.monotonic() - begin < 5  # half a second, on a machine that has time
     error = running.end()
     assert running.process.returncode == 1 and error.count("\n") == 1
     assert f"worker 1 (process {running.workers[1]}) was killed by SIGKILL" in error and "--resume" in error
@@ -318,6 +335,22 @@ def test_a_killed_parent_leaves_no_process_and_resuming_gives_the_same_bytes(
     running.process.kill()
     running.end()
     assert_resumes(corpus, tmp_path / "out")
+
+
+def test_a_replacement_that_is_killed_leaves_the_old_one_and_goes_on(corpus: Corpus, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    small = write_jsonl(tmp_path / "small.jsonl", corpus.rows[:20])
+    run("write", small, "--out", out, *corpus.options())
+    before = digests(out)
+    replacing = Running(corpus, out, "00001.1", "--overwrite")
+    os.kill(replacing.workers[0], signal.SIGKILL)
+    assert "the old dataset stays" in (error := replacing.end()) and "go on with --resume --overwrite" in error
+    assert {name: digest for name, digest in digests(out).items() if ".1/" not in name} == before
+    assert "replace it with --overwrite" in refused("write", corpus.jsonl, "--out", out, *corpus.options(), code=2)
+    options = corpus.options("--resume", "--overwrite")
+    assert run_json("write", corpus.jsonl, "--out", out, *options)["kept_shards"] >= 2
+    assert documents_of(out) == documents_of(corpus.dataset)
+    assert penstock.verify(out).ok and not list(out.glob("00000"))
 
 
 def test_ctrl_c_ends_all_with_one_line_and_exit_code_130(running: Running, tmp_path: Path) -> None:
@@ -334,7 +367,7 @@ def test_resuming_keeps_only_shards_made_of_the_same_input_and_options(corpus: C
         content = [dict(row) for row in corpus.rows]
         options = corpus.options("--resume")
         if change == "input":
-            content[-100]["text"] += "!"  # in a shard in the middle
+            content[-40]["text"] += "!"  # in a shard in the middle
         else:
             options[options.index(END)] = "<|begin|>"
         run("write", write_jsonl(tmp_path / "a.jsonl", content), "--out", tmp_path / change, *options)
@@ -388,7 +421,7 @@ def test_show_decodes_a_window_with_its_spans(corpus: Corpus) -> None:
         number = next(i for i, it in enumerate(corpus.rows) if it["url"] == span.metadata["url"])
         assert each["text"].strip("�") in corpus.rows[number]["text"] + END
     words = run("show", corpus.dataset, "3", "4", "--window", "700", "--tokenizer", corpus.tokenizer).stdout
-    assert "window 3: 700 records" in words and "window 4:" in words and row.spans[0].metadata["url"] in words
+    assert "window 3: 700 records, " in words and "window 4:" in words and row.spans[0].metadata["url"] in words
     assert "\x1b" not in words
     document = run_json("show", corpus.dataset, "7", "--documents", "--tokenizer", corpus.tokenizer)["rows"][0]
     assert document["text"] == corpus.rows[7]["text"] + END
@@ -423,6 +456,64 @@ def test_combine_and_convert_keep_documents(corpus: Corpus, tmp_path: Path) -> N
     assert run_json("info", tmp_path / "ids")["layout"] == "ids"
     assert run_json("info", tmp_path / "ids")["fingerprint"] == penstock.open(str(corpus.dataset)).fingerprint
     assert "layout" in refused("convert", corpus.dataset, "--out", tmp_path / "x", code=2)
+    words = refused("combine", corpus.dataset, tmp_path / "ids", "--out", tmp_path / "x", code=2)
+    assert words.endswith("layout compact and ids: convert one of them first (`penstock convert --layout`)")
+
+
+def test_exit_code_2_is_wrong_use_whichever_command_says_it(corpus: Corpus, tmp_path: Path) -> None:
+    there, nowhere, file = corpus.dataset, tmp_path / "nowhere", tmp_path / "t.bin"
+    np.arange(1000, dtype="<u2").tofile(file)
+    before = digests(there)
+    for command in (
+        ["write", corpus.jsonl, *corpus.options()],
+        ["combine", there],
+        ["convert", there, "--layout", "ids"],
+    ):
+        words = refused(*command, "--out", there, code=2)
+        assert "holds a dataset already" in words and "--out" in words and "overwrite=" not in words
+    for command in (["info"], ["show"], ["verify"], ["bench"], ["combine", "--out", "x"]):
+        assert refused(*command, nowhere, code=2).startswith(f"{nowhere}: no such f")
+    for command in (["verify"], ["combine", "--out", "x"], ["convert", "--layout", "ids", "--out", "x"]):
+        assert "no dataset of penstock" in refused(*command, file, code=2)
+    assert refused("info", file, code=2).endswith("give the dtype, u2 (GPT-2 and other vocabularies up to 65,536), u4 "
+                                                  "(larger ones), or a structured one")  # fmt: skip
+    assert "u17" in refused("info", file, "--dtype", "u17", code=2)
+    assert "say their type" in refused("info", there, "--dtype", "u2", code=2)
+    assert "a token stream has no documents: read it in windows" in refused(
+        "show", file, "--dtype", "u2", "--documents", code=2
+    )
+    assert "'uniform', 'sequential'" in refused("bench", there, "--order", "blocks", code=2)
+    assert digests(there) == before and not Path("x").exists()
+
+
+def test_a_damaged_or_unfinished_dataset_is_exit_code_1_or_says_how_to_go_on(corpus: Corpus, tmp_path: Path) -> None:
+    run("combine", corpus.dataset, "--out", tmp_path / "copy")
+    manifest = tmp_path / "copy/dataset.json"
+    data = manifest.read_bytes()
+    manifest.write_bytes(data[:-9] + b"x" + data[-8:])
+    assert "dataset.json" in refused("info", tmp_path / "copy")
+    manifest.unlink()
+    assert "--resume" in refused("info", tmp_path / "copy", code=2)
+    manifest.write_bytes(data)
+    (tmp_path / "copy/00001/stream.bin").unlink()
+    assert "00001/stream.bin" in refused("combine", tmp_path / "copy", "--out", tmp_path / "x")
+
+
+def test_a_tilde_and_counts_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.jsonl").write_text('{"ids": [1]}\n')
+    run("write", "~/a.jsonl", "--ids-column", "ids", "--metadata", "none", "--out", "~/a")
+    assert run("show", "~/a", "--window", "1").stdout.startswith("window 0: 1 record, 0 spans")
+    assert run("combine", "~/a", "--out", "~/b").stdout == "~/b: 1 record, 0 spans, 1 shard\n"
+    assert run("verify", "~/b").stdout.endswith("all as written\n")
+
+
+def test_show_gives_the_bytes_of_a_codec_that_only_the_writer_knows(tmp_path: Path) -> None:
+    codec = penstock.codecs.register("upper", lambda text: text.upper().encode(), lambda view: bytes(view).decode())
+    with penstock.Writer(tmp_path / "a", fields={"token": "u1"}, metadata=codec) as writer:
+        writer.append(token=[1], metadata="abc")
+    shown = run_json("show", tmp_path / "a", "--window", "1", env=dict(os.environ))["rows"][0]
+    assert shown["spans"][0]["metadata"] == "ABC"
 
 
 def test_bench_measures_what_the_loader_reads(corpus: Corpus) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import penstock
 import pytest
+from penstock._words import counted
 
 
 def write(path: Path, documents: list[list[int]], layout: str = "compact", fields: str = "u2") -> penstock.Dataset:
@@ -30,7 +32,7 @@ def test_a_dataset_says_what_it_is(tmp_path):
     assert dataset.dtype == np.dtype([("token", "<u2")])
     assert [shard[:4] for shard in dataset.shards] == [("00000", 8, 3, 3)]
     assert dataset.path == str(tmp_path / "a")
-    assert "8 records, 1 shards" in repr(dataset)
+    assert "8 records, 1 shard)" in repr(dataset)
     assert "windows(2, lookahead=1)" in repr(dataset.windows(2, lookahead=1))
 
 
@@ -132,3 +134,107 @@ def test_a_view_works_in_a_forked_child(tmp_path):
     if child == 0:
         os._exit(0 if view[2]["token"].tolist() == [5, 6, 7, 8] else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+# ---- torch's own DataLoader
+
+
+@pytest.mark.parametrize("workers", [{}, {"num_workers": 2, "multiprocessing_context": "spawn"}, {"num_workers": 2}])
+def test_torchs_dataloader_stacks_the_fields_of_windows(tmp_path, workers):
+    torch = pytest.importorskip("torch")
+    with penstock.Writer(tmp_path / "a", {"token": "u2", "weight": ("f4", 2)}, "json") as writer:
+        writer.append(token=range(40), weight=np.arange(80).reshape(40, 2), metadata={})
+    view = penstock.open(tmp_path / "a").windows(10)
+    batches = list(torch.utils.data.DataLoader(view, batch_size=3, **workers))
+    assert [type(batch) for batch in batches] == [dict, dict]
+    token = torch.arange(40).view(4, 10)
+    for batch, rows in zip(batches, token.split(3), strict=True):
+        assert batch.keys() == {"token", "weight"}
+        assert torch.equal(batch["token"].to(torch.int64), rows)
+        assert torch.equal(batch["weight"], torch.stack([rows * 2.0, rows * 2.0 + 1], -1))
+
+
+def test_what_torchs_dataloader_cannot_collate_is_said(tmp_path):
+    torch = pytest.importorskip("torch")
+    with penstock.Writer(tmp_path / "a", fields=None, metadata="json") as writer:
+        for number in range(4):
+            writer.append(metadata=number)
+    with pytest.raises(ValueError, match=r"opaque documents.*give a collate_fn"):
+        next(iter(torch.utils.data.DataLoader(penstock.open(tmp_path / "a").documents(), batch_size=2)))
+    with pytest.raises(RuntimeError, match="equal size"):
+        next(iter(torch.utils.data.DataLoader(write(tmp_path / "b", DOCUMENTS).documents(), batch_size=2)))
+    with pytest.raises(TypeError, match="made of a Batch, not of list"):
+        penstock._dataset.Observation([1])
+
+
+# ---- names of files
+
+
+def test_what_is_not_there_is_said_once_and_by_errno(tmp_path):
+    for call in (penstock.open, penstock.verify, penstock.finished_shards, penstock.commit):
+        with pytest.raises(penstock.NotFoundError) as caught:
+            call(tmp_path / "nope")
+        assert str(caught.value).startswith(f"{tmp_path}/nope: ") and str(caught.value).count("nope") == 1
+        assert (caught.value.errno, caught.value.filename) == (errno.ENOENT, f"{tmp_path}/nope")
+    with pytest.raises(penstock.NotFoundError, match=r"^[^\[]*nope: no such file or folder$"):
+        penstock.open(tmp_path / "nope")
+
+
+def test_a_tilde_is_the_home_folder_everywhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    dataset = write("~/a", DOCUMENTS)
+    assert dataset.path == str(tmp_path / "a") and (tmp_path / "a/dataset.json").exists()
+    penstock.combine(["~/a", "~/a"], "~/both")
+    penstock.convert("~/both", "~/ids", "ids")
+    assert penstock.verify("~/ids").ok and len(penstock.finished_shards("~/ids")) == 2
+    np.arange(4, dtype="u2").tofile(tmp_path / "t.bin")
+    assert penstock.open("~/*.bin", dtype="u2").records == 4
+    with penstock.Writer("~/parts", {"token": "u2"}, shard=0) as writer:
+        writer.append(token=[1])
+    penstock.remove_shards("~/parts", [0])
+    with pytest.raises(penstock.NotFoundError, match="no finished shard"):
+        penstock.commit("~/parts")
+
+
+def test_a_folder_of_datasets_or_a_manifest_says_what_is_meant(tmp_path):
+    for name in ("val", "train"):
+        write(tmp_path / name, DOCUMENTS)
+    for call in (penstock.open, penstock.verify):
+        with pytest.raises(penstock.NotFoundError, match=f"did you mean {tmp_path}/train, {tmp_path}/val\\?"):
+            call(tmp_path)
+    with pytest.raises(ValueError, match=f"give its folder, {tmp_path}/val"):
+        penstock.open(tmp_path / "val/dataset.json")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (["a", "b"], r"a list of paths: give them one by one, as in open\(\*paths\)"),
+        (None, "None is no path"),
+        (3, "3 is no path"),
+        (b"a", "not bytes"),
+        ("s3://bucket/a", "s3 is not supported yet"),
+    ],
+)
+def test_what_is_no_path_is_refused_in_words(path, words):
+    for call in (penstock.open, penstock.verify, lambda path: penstock.Writer(path, {"token": "u2"})):
+        with pytest.raises(penstock.InvalidArgumentError, match=words):
+            call(path)
+
+
+def test_what_penstock_did_not_write_has_nothing_to_be_verified_with(tmp_path):
+    np.arange(4, dtype="u2").tofile(tmp_path / "t.bin")
+    for path in (tmp_path / "t.bin", tmp_path):
+        with pytest.raises(ValueError, match=r"nothing is wrong with it, but it has no checksums"):
+            penstock.verify(path)
+    with pytest.raises(ValueError, match="no dataset of penstock: it has no layout"):
+        penstock.convert(tmp_path / "t.bin", tmp_path / "out", "ids")
+    with pytest.raises(ValueError, match=r"no dataset of penstock: .* not combined on disk"):
+        penstock.combine([tmp_path / "t.bin"], tmp_path / "out")
+
+
+def test_counts_of_one_are_singular(tmp_path):
+    dataset = write(tmp_path / "a", [[1]])
+    assert repr(dataset).endswith("1 record, 1 shard)") and repr(dataset.windows(1)[0]).endswith("; 1 span)")
+    assert repr(dataset.windows(1)[0].spans).startswith("<1 span: Span(row=0, start=0, stop=1, begins=True, ")
+    assert counted(1, "entry") + counted(2, "entry") + counted(1_000, "shard") == "1 entry2 entries1,000 shards"

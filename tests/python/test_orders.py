@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock import Permutation, orders
+from penstock import InvalidArgumentError, Permutation, orders
 from permutation_reference import BlocksReference
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "permutation.json"
@@ -97,9 +97,10 @@ def test_blocks_that_cannot_be_are_refused_in_words(arguments, message):
 def test_what_is_no_order_is_refused():
     with pytest.raises(ValueError, match="'random': wanted 'uniform', 'sequential' or an object"):
         orders.resolve("random", 10, 0)
-    with pytest.raises(TypeError, match="wanted 'uniform'"):
-        orders.resolve(3, 10, 0)
-    with pytest.raises(TypeError):
+    for wrong in (3, None):
+        with pytest.raises(InvalidArgumentError, match=f"order {wrong}: wanted 'uniform'"):
+            orders.resolve(wrong, 10, 0)
+    with pytest.raises(InvalidArgumentError, match=r"block 1.5: wanted an integer"):
         orders.Blocks(1.5, 3)
     with pytest.raises(ValueError, match="wanted 1 to 2"):
         orders.resolve("uniform", 0, 0)

@@ -22,15 +22,10 @@ from penstock._text.extract import extract_ids, extract_texts  # noqa: E402
 from penstock._text.inputs import expand_inputs  # noqa: E402
 from penstock._text.tasks import cut  # noqa: E402
 from penstock._text.tokenizing import DocumentTokenizer, TokenizerOptions  # noqa: E402
-from text_corpus import END, rows, train_tokenizer, write_jsonl  # noqa: E402
+from text_corpus import END, rows, write_jsonl  # noqa: E402
 
 ALL = Columns("text", None, None, "file")
 TEXT_ALONE = Columns("text", None, (), "file")
-
-
-@pytest.fixture(scope="module")
-def tokenizer_file(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(train_tokenizer(tmp_path_factory.mktemp("tokenizer") / "small.json"))
 
 
 def read(paths: list[Any], columns: Columns = ALL, format: str | None = None) -> list[RawDocument]:
@@ -315,6 +310,8 @@ def test_a_token_asked_for_twice_is_refused(tokenizer_file: str) -> None:
 def test_an_unknown_token_or_file_is_refused_with_advice(tokenizer_file: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r'no token "<.endoftex.>": did you mean "<.endoftext.>"'):
         DocumentTokenizer(TokenizerOptions(file=tokenizer_file, append=("<|endoftex|>",)))
+    with pytest.raises(UsageError, match=r'no token "<eos>": .*its special tokens are "<.endoftext.>", "<.begin.>"$'):
+        DocumentTokenizer(TokenizerOptions(file=tokenizer_file, append=("<eos>",)))
     with pytest.raises(UsageError, match="No such file"):
         DocumentTokenizer(TokenizerOptions(file=str(tmp_path / "none.json")))
     (tmp_path / "t.json").write_text("{}")

@@ -59,8 +59,14 @@ def test_killed_shard_writers_go_on_to_the_same_bytes(shim: Path, folder: Path) 
     assert drive(shim, folder, "kill-shards")["calls"] > 100
 
 
-def test_killed_while_replacing_leaves_old_none_or_new(shim: Path, folder: Path) -> None:
-    assert drive(shim, folder, "kill-overwrite")["calls"] > 100
+@pytest.mark.parametrize("scenario", ["kill-replace", "kill-replace-shards"])
+def test_killed_while_replacing_leaves_the_old_one_or_the_new_one(shim: Path, folder: Path, scenario: str) -> None:
+    assert drive(shim, folder, scenario)["calls"] > 100
+
+
+def test_a_failing_call_while_replacing_leaves_the_old_one_or_the_new_one(shim: Path, folder: Path) -> None:
+    result = drive(shim, folder, "fail-replace")
+    assert result["raised"] > result["calls"] / 2
 
 
 def test_any_failing_call_is_a_clean_error_and_publishes_nothing(shim: Path, folder: Path) -> None:

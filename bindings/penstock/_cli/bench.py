@@ -9,6 +9,7 @@ import click
 
 from penstock._cli.data import data_options, open_data
 from penstock._cli.output import emit_json, emit_table, json_option, progress
+from penstock._words import counted
 
 
 @click.command("bench", short_help="Measure what the loader reads here.")
@@ -16,7 +17,7 @@ from penstock._cli.output import emit_json, emit_table, json_option, progress
 @click.option("--window", "-w", type=click.IntRange(1), default=2048, show_default=True, help="Records of a window.")
 @click.option("--documents", is_flag=True, help="Read documents instead of windows.")
 @click.option("--batch-size", "-b", type=click.IntRange(1), default=8, show_default=True)
-@click.option("--order", default="uniform", show_default=True, help="uniform or sequential.")
+@click.option("--order", type=click.Choice(["uniform", "sequential"]), default="uniform", show_default=True)
 @click.option("--seconds", type=click.FloatRange(0.1), default=5.0, show_default=True, help="How long to read.")
 @click.option("--threads", type=click.IntRange(1), help="Of the loader; else as training would have.")
 @click.option("--prefetch", type=click.IntRange(1), default=4, show_default=True, help="Batches read ahead.")
@@ -38,7 +39,7 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
             ("batches", f"{found['batches_per_second']:,.0f} /s of {given['batch_size']:,}"),
             (found["observations"], f"{found['observations_per_second']:,.0f} /s"),
             ("read", f"{found['megabytes_per_second']:,.1f} MB/s, {found['records_per_second']:,.0f} records/s"),
-            ("reader", f"{found['reader']}, {found['threads']} threads"),
+            ("reader", f"{found['reader']}, {counted(found['threads'], 'thread')}"),
         ]
     )
 

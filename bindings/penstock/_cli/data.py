@@ -1,29 +1,81 @@
-"""How commands are told which data to open."""
+"""How commands are told which data to open, and where new data goes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+out_option = click.option("--out", required=True, metavar="DIR", help="The new dataset's folder.")
+
 
 def data_options(command: Command) -> Command:
     """Adds the argument DATA… and the hints for files that are not ours."""
-    command = click.option("--format", help="Of foreign files, where their names do not say it.")(command)
+    formats = click.Choice(["penstock", "megatron", "raw"])
+    command = click.option("--format", type=formats, help="Where the names do not say it.")(command)
     command = click.option("--dtype", help="Of a record of bare files, as u2.")(command)
     return click.argument("data", nargs=-1, required=True, metavar="DATA...")(command)
 
 
-def open_data(data: tuple[str, ...], dtype: str | None, format: str | None) -> Any:
+def open_data(data: Sequence[str], dtype: str | None = None, format: str | None = None) -> Any:
     """The dataset; several paths are one after the other.
 
     Raises:
+        UsageError: There is no dataset of this name.
         penstock.Error: It cannot be opened.
     """
     import penstock
 
     hints = {name: value for name, value in (("dtype", dtype), ("format", format)) if value is not None}
-    return penstock.open(*data, **hints)
+    with named_by_user():
+        return penstock.open(*data, **hints)
+
+
+@contextmanager
+def named_by_user(paths: Sequence[str] | None = None) -> Iterator[None]:
+    """Makes a file that is not there the wrong use that it is where the user named it: one of `paths`; None: any."""
+    import penstock
+    from penstock._paths import local_path
+    from penstock._text.errors import UsageError
+
+    try:
+        yield
+    except penstock.NotFoundError as error:
+        if paths is not None and error.filename not in map(local_path, paths):
+            raise
+        raise UsageError(str(error)) from None
+
+
+def refuse_existing(out: str) -> None:
+    """Says that something is there where a new dataset is to be made.
+
+    Raises:
+        UsageError: A dataset, or a file.
+    """
+    from penstock._paths import local_path
+    from penstock._text.errors import UsageError
+
+    folder = Path(local_path(out))
+    if (folder / "dataset.json").exists():
+        raise UsageError(f"{out} holds a dataset already: choose another --out")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{out} is a file: choose another --out")
+
+
+def report_new(out: str, as_json: bool) -> None:
+    """Says what was made."""
+    from penstock._cli.info import describe
+    from penstock._cli.output import emit_json
+    from penstock._words import counted
+
+    dataset = open_data((out,))
+    if as_json:
+        emit_json(describe((out,), dataset))
+        return
+    counts = ((dataset.records, "record"), (dataset.spans, "span"), (len(dataset.shards), "shard"))
+    click.echo(f"{out}: {', '.join(counted(count, noun) for count, noun in counts)}")

@@ -90,7 +90,7 @@ def _classified(error: Exception) -> tuple[str, int]:
     import penstock
     from penstock._text import errors
 
-    if isinstance(error, errors.UsageError):
+    if isinstance(error, (errors.UsageError, penstock.InvalidArgumentError)):
         return str(error), EXIT_USAGE
     expected = (errors.InputError, errors.WorkerError, penstock.Error, OSError, MemoryError)
     if isinstance(error, expected):

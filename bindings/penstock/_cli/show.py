@@ -9,6 +9,7 @@ import click
 
 from penstock._cli.data import data_options, open_data
 from penstock._cli.output import emit_json, json_option
+from penstock._words import counted
 
 _LINES_SHOWN = 24  # of one span's text, on a terminal
 _VALUES_SHOWN = 24
@@ -111,7 +112,12 @@ def _describe(view: Any, index: int, decoder: _Decoder) -> dict[str, Any]:
 
 
 def _json_value(span: Any) -> Any:
-    value = span.metadata
+    import penstock
+
+    try:
+        value = span.metadata
+    except penstock.InvalidArgumentError:  # a codec of the writer's own, which this program does not have
+        value = None
     if value is None:
         value = span.raw
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -124,7 +130,8 @@ def _json_value(span: Any) -> Any:
 
 
 def _draw(row: dict[str, Any], noun: str, full: bool) -> None:
-    click.secho(f"{noun} {row['index']:,}: {row['records']:,} records, {len(row['spans']):,} spans", bold=True)
+    sizes = f"{counted(row['records'], 'record')}, {counted(len(row['spans']), 'span')}"
+    click.secho(f"{noun} {row['index']:,}: {sizes}", bold=True)
     for number, span in enumerate(row["spans"]):
         color = ("cyan", "yellow", "green", "magenta")[number % 4]
         click.echo(click.style("┌ ", fg=color) + click.style(_span_title(span), fg=color, bold=True))
@@ -150,7 +157,8 @@ def _draw_text(text: str, color: str, full: bool) -> None:
         click.echo(click.style("│ ", fg=color) + _visible(line))
     if len(shown) < len(lines):
         click.echo(
-            click.style("│ ", fg=color) + click.style(f"… {len(lines) - len(shown):,} more lines (--full)", dim=True)
+            click.style("│ ", fg=color)
+            + click.style(f"… {counted(len(lines) - len(shown), 'more line')} (--full)", dim=True)
         )
 
 

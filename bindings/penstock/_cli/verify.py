@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from penstock._cli.data import named_by_user
 from penstock._cli.output import emit_json, human_bytes, json_option, progress
+from penstock._words import counted
 
 
 @click.command("verify", short_help="Read everything and check it.")
@@ -17,7 +19,7 @@ def command(data: str, as_json: bool) -> int:
     """
     import penstock
 
-    with progress(f"verifying {data}", as_json) as update:
+    with progress(f"verifying {data}", as_json) as update, named_by_user():
         report = penstock.verify(data, progress=update)
     problems = list(report.problems)
     if as_json:
@@ -25,7 +27,7 @@ def command(data: str, as_json: bool) -> int:
     elif problems:
         for problem in problems:
             click.echo(problem)
-        click.echo(f"{data}: {len(problems):,} {'problem' if len(problems) == 1 else 'problems'}", err=True)
+        click.echo(f"{data}: {counted(len(problems) + report.unlisted, 'problem')}", err=True)
     else:
         click.echo(f"{data}: {human_bytes(report.bytes)} read, all as written")
     return 1 if problems else 0

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from penstock._cli.output import SizeType, emit_json, emit_table, human_bytes, human_seconds, json_option, progress
+from penstock._words import counted
 
 _EPILOG = """\b
 Examples:
@@ -65,7 +66,11 @@ def _default_workers() -> int:
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes that tokenize; else one for each core.")
 @click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run that were made of the same.")
-@click.option("--overwrite", is_flag=True, help="Replace what is there.")
+@click.option(
+    "--overwrite",
+    is_flag=True,
+    help="Replace the dataset that is there, once the new one is whole; with --resume: go on with replacing it.",
+)
 @click.option("--dry-run", is_flag=True, help="Show three documents and what all would cost; write nothing.")
 @json_option
 def command(inputs: tuple[str, ...], **given: Any) -> None:
@@ -91,8 +96,6 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
 def _check(given: dict[str, Any]) -> None:
     if given["tokenizer"] is None and given["ids_column"] is None:
         raise click.UsageError("text needs --tokenizer FILE; token ids already made need --ids-column")
-    if given["resume"] and given["overwrite"]:
-        raise click.UsageError("--resume keeps what --overwrite removes: give one of them")
     for option in ("special_tokens_in_text", "post_processor"):
         if given["ids_column"] is not None and given[option]:
             name = option.replace("_", "-")
@@ -144,12 +147,13 @@ def _options_of_task(work: Any, tokenizer: Any, given: dict[str, Any]) -> dict[s
 
 
 def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
+    from penstock._paths import local_path
     from penstock._text.pipeline import TextWriter
     from penstock._text.sink import ShardSink
 
     quiet = given["as_json"]
     sink = ShardSink(
-        given["out"],
+        local_path(given["out"]),
         dtype=tokenizer.dtype,
         codec=None if work.columns.metadata == () else given["codec"],
         layout=given["layout"],
@@ -170,15 +174,11 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
             )
             summary = writer.run()
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            "interrupted: nothing was published; finished shards are kept: go on with --resume"
-        ) from None
+        raise KeyboardInterrupt(f"interrupted: {sink.left_behind()}") from None
     _report(given["out"], summary, sink.dataset_bytes(), quiet)
 
 
 def _report(out: str, summary: Any, dataset_bytes: int, as_json: bool) -> None:
-    from penstock._text.errors import counted
-
     if as_json:
         emit_json({"path": out, "bytes": dataset_bytes, **summary.as_json()})
         return
@@ -220,8 +220,8 @@ def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> N
         click.echo("how much there is cannot be known from standard input; nothing was written")
         return
     click.echo(
-        f"about {total['documents']:,} documents, {total['tokens']:,} tokens of {tokenizer.dtype},"
-        f" {human_bytes(total['bytes'])} on disk, {human_seconds(total['seconds'])} with {workers:,} workers;"
+        f"about {counted(total['documents'], 'document')}, {counted(total['tokens'], 'token')} of {tokenizer.dtype},"
+        f" {human_bytes(total['bytes'])} on disk, {human_seconds(total['seconds'])} with {counted(workers, 'worker')};"
         " nothing was written"
     )
 

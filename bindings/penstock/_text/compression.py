@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import select
+import stat
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _CHUNK_BYTES = 1 << 18
+_PATIENCE_SECONDS = 0.5
 _MAX_ZSTD_WINDOW = 1 << 31  # what `zstd --long=31` writes
 
 
@@ -89,20 +94,51 @@ class _GzipReader(io.RawIOBase):
         return len(data)
 
 
+class _PatientReader(io.RawIOBase):
+    """A pipe's bytes, with a call of `while_waiting` every half second, however slowly they come."""
+
+    def __init__(self, source: io.RawIOBase, while_waiting: Callable[[], None]) -> None:
+        self._source = source
+        self._while_waiting = while_waiting
+        self._next = 0.0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._source.tell()
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        while True:
+            if time.monotonic() >= self._next:
+                self._while_waiting()
+                self._next = time.monotonic() + _PATIENCE_SECONDS
+            if select.select([self._source], [], [], _PATIENCE_SECONDS)[0]:
+                return self._source.readinto(buffer)
+
+
 class ByteInput:
     """One open input: `file` gives decompressed bytes, `consumed()` the bytes of the file itself read so far."""
 
-    def __init__(self, path: Path | None, name: str, compression: str) -> None:
+    def __init__(
+        self, path: Path | None, name: str, compression: str, while_waiting: Callable[[], None] = lambda: None
+    ) -> None:
         """Opens `path` (None: standard input); `compression` is "", "gz" or "zst".
+
+        `while_waiting` is called every half second while a pipe or standard input is read; it may raise.
 
         Raises:
             InputError: The file cannot be opened.
         """
         try:
-            self._raw: BinaryIO = sys.stdin.buffer if path is None else path.open("rb")
+            # A descriptor of its own: closing this leaves standard input open.
+            opened = io.FileIO(os.dup(sys.stdin.fileno()) if path is None else str(path))
         except OSError as error:
             raise InputError(f"{name}: {error.strerror}") from error
-        self._owned = path is not None
+        self._file = opened
+        is_pipe = not stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
+        raw = _PatientReader(opened, while_waiting) if is_pipe else opened
+        self._raw: BinaryIO = io.BufferedReader(raw, _CHUNK_BYTES)
         self.name = name
         readers = {"gz": _GzipReader, "zst": _ZstdReader}
         self.file: BinaryIO = self._raw
@@ -118,5 +154,4 @@ class ByteInput:
 
     def close(self) -> None:
         """Closes the file; standard input stays open."""
-        if self._owned:
-            self._raw.close()
+        self._file.close()

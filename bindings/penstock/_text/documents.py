@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock._words import quoted
+
 from .compression import ByteInput
-from .errors import InputError, quoted
+from .errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,6 +80,7 @@ class DocumentReader:
         self._first_numbers = [0]  # of each input that was begun
         self._finished_bytes = 0
         self._open: ByteInput | _ParquetInput | None = None
+        self.while_waiting: Callable[[], None] = lambda: None  # called every half second while a pipe is read
 
     @property
     def total_bytes(self) -> int:
@@ -117,7 +120,7 @@ class DocumentReader:
         opened = (
             _ParquetInput(source, self._columns)
             if source.format == "parquet"
-            else ByteInput(source.path, source.name, source.compression)
+            else ByteInput(source.path, source.name, source.compression, self.while_waiting)
         )
         self._open = opened
         try:
@@ -165,6 +168,12 @@ def _json_lines(opened: ByteInput, number: int) -> Iterator[RawDocument]:
             number += 1
 
 
+def there_are(columns: Iterable[str]) -> str:
+    """The columns that there are, for a message about one that is not."""
+    names = list(columns)
+    return f"there are {quoted(names)}" if names else "there are none"
+
+
 def select(known: dict[str, Any], wanted: tuple[str, ...] | None, place: str) -> dict[str, Any]:
     """The columns `wanted` of one document's; None: all of them.
 
@@ -176,9 +185,7 @@ def select(known: dict[str, Any], wanted: tuple[str, ...] | None, place: str) ->
     try:
         return {name: known[name] for name in wanted}
     except KeyError as error:
-        raise InputError(
-            f'{place}: no column "{error.args[0]}" for --metadata: there are {quoted(list(known))}'
-        ) from None
+        raise InputError(f'{place}: no column "{error.args[0]}" for --metadata: {there_are(known)}') from None
 
 
 class _ParquetInput:
@@ -202,7 +209,7 @@ class _ParquetInput:
         self._is_ids = columns.ids is not None
         if self._payload not in names:
             option = "--ids-column" if self._is_ids else "--text-column"
-            raise InputError(f'{source.name}: no column "{self._payload}" for {option}: there are {quoted(names)}')
+            raise InputError(f'{source.name}: no column "{self._payload}" for {option}: {there_are(names)}')
         self._metadata = [name for name in names if name != self._payload]
         if columns.metadata is not None:
             self._metadata = list(select(dict.fromkeys(names), columns.metadata, source.name))

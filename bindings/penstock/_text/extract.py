@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .documents import Columns, RawDocument, select
-from .errors import InputError, quoted
+from .documents import Columns, RawDocument, select, there_are
+from .errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +60,7 @@ def _fields(
         return document.payload, document.metadata or {}
     row = _parse(document)
     if column not in row:
-        raise InputError(f'{document.place()}: no column "{column}" for {option}: there are {quoted(list(row))}')
+        raise InputError(f'{document.place()}: no column "{column}" for {option}: {there_are(row)}')
     payload = row[column]
     if wanted is None:
         del row[column]

@@ -65,6 +65,7 @@ def expand_inputs(patterns: Sequence[str], format: str | None = None) -> list[In
 
 
 def _expand(pattern: str) -> list[str]:
+    pattern = os.path.expanduser(pattern)  # noqa: PTH111 - a Path would change how the name is written
     if pattern == "-" or os.path.lexists(pattern):
         return [pattern]
     if not glob.has_magic(pattern):

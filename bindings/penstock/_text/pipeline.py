@@ -76,6 +76,7 @@ class TextWriter:
         """
         begin = time.perf_counter()
         pool = WorkerPool(self.workers, self.work)
+        self.reader.while_waiting = pool.check
         try:
             for batch in self._batches():
                 while not pool.has_room():
@@ -90,9 +91,7 @@ class TextWriter:
             self.sink.publish(self._summary.tasks)
             self._summary.workers = pool.started
         except WorkerError as error:
-            raise WorkerError(
-                f"{error}: nothing was published; finished shards are kept: go on with --resume"
-            ) from error
+            raise WorkerError(f"{error}: {self.sink.left_behind()}") from error
         finally:
             pool.close()
             self.sink.close()

@@ -149,6 +149,16 @@ class WorkerPool:
         """Whether results are still to come."""
         return self._sent > self._taken
 
+    def check(self) -> None:
+        """Looks whether all processes are alive.
+
+        Raises:
+            WorkerError: One ended.
+        """
+        for index, process in enumerate(self._processes):
+            if process.exitcode is not None:
+                self._raise_dead(index)
+
     def close(self) -> None:
         """Ends the processes, at once. May be called twice."""
         for process, each in zip(self._processes, self._connections, strict=False):

@@ -6,7 +6,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import UsageError, counted
+from penstock._words import counted
+
+from .errors import UsageError
 
 if TYPE_CHECKING:
     from penstock._writer import ShardInfo
@@ -37,7 +39,8 @@ class ShardSink:
             layout: Of the spans.
             tokenizer: What the manifest says of it.
             resume: Keep finished shards whose task is the same.
-            overwrite: Remove what is there when the first shard is begun.
+            overwrite: Replace what is there: a published dataset when the new one is published, finished shards of a
+                run that did not end when the first shard is begun (with `resume`: go on with them).
 
         Raises:
             UsageError: Something is there, and neither `resume` nor `overwrite` says what to do.
@@ -45,10 +48,15 @@ class ShardSink:
         import penstock
 
         self._path = path
-        self._options: dict[str, Any] = {"fields": {"token": dtype}, "metadata": codec, "layout": layout}
-        self._tokenizer = tokenizer
         self._published = (Path(path) / "dataset.json").exists()
-        self._overwrite = overwrite
+        self._replaces = self._published and overwrite
+        self._options: dict[str, Any] = {
+            "fields": {"token": dtype},
+            "metadata": codec,
+            "layout": layout,
+            "overwrite": self._replaces,
+        }
+        self._tokenizer = tokenizer
         self._finished: dict[int, ShardInfo] = {}
         self._stale: set[int] = set()
         self._writer: penstock.Writer | None = None
@@ -57,13 +65,16 @@ class ShardSink:
         self._syncing: Future[None] | None = None
         if self._published and not (resume or overwrite):
             raise UsageError(f"{path} holds a dataset already: replace it with --overwrite, or choose another --out")
-        if not overwrite and Path(path).is_dir():
-            self._finished = {shard.number: shard for shard in penstock.finished_shards(path)}
-        if self._finished and not resume:
+        if Path(path).is_dir():
+            finished = penstock.finished_shards(path, overwrite=self._replaces)
+            self._finished = {shard.number: shard for shard in finished}
+        if self._finished and not (resume or overwrite):
             raise UsageError(
                 f"{path} holds {counted(len(self._finished), 'finished shard')} of a run that did not end:"
                 " go on with --resume, or start anew with --overwrite"
             )
+        self._useless = [] if resume else list(self._finished)  # to be removed when the first shard is begun
+        self._stale.update(self._useless)
 
     def may_keep(self, number: int, options: dict[str, Any]) -> bool:
         """Whether shard `number` is there and was made with the same options; of what input, `keep` will say."""
@@ -108,12 +119,18 @@ class ShardSink:
 
         self._wait()
         too_many = [number for number in self._finished if number >= shards]
-        if not self._published:
+        if self._replaces or not self._published:
             if too_many:
                 self._remove(too_many)
-            penstock.commit(self._path, self._tokenizer, shards=shards)
+            penstock.commit(self._path, self._tokenizer, shards=shards, overwrite=self._replaces)
         elif too_many:
             self._refuse_to_change()
+
+    def left_behind(self) -> str:
+        """What a run leaves that ends in the middle, and how to go on."""
+        if self._replaces:
+            return "the old dataset stays; finished shards of the new one are kept: go on with --resume --overwrite"
+        return "nothing was published; finished shards are kept: go on with --resume"
 
     def close(self) -> None:
         """Gives up what is not finished. Finished shards stay. May be called twice."""
@@ -129,12 +146,11 @@ class ShardSink:
     def _begin(self, number: int) -> Any:
         import penstock
 
-        if self._overwrite:
-            # A writer of the whole dataset removes what is there, its manifest first; this one writes nothing.
-            penstock.Writer(self._path, **self._options, overwrite=True).abort()
-            self._overwrite = self._published = False
-        elif self._published:
+        if self._published and not self._replaces:
             self._refuse_to_change()
+        if self._useless:
+            self._remove(self._useless)
+            self._useless = []
         elif number in self._finished:
             self._remove([number])
         return penstock.Writer(self._path, **self._options, shard=number)
@@ -143,7 +159,9 @@ class ShardSink:
         from penstock._writer import remove_shards
 
         self._wait()  # else the shard before this one still holds the folder's lock
-        remove_shards(self._path, numbers)
+        remove_shards(self._path, numbers, overwrite=self._replaces)
+        for number in numbers:
+            del self._finished[number]
 
     def _refuse_to_change(self) -> None:
         raise UsageError(

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock._words import quoted
+
 from .errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ class DocumentTokenizer:
         import tokenizers
 
         try:
-            data = Path(file).read_bytes()
+            data = Path(file).expanduser().read_bytes()
         except OSError as error:
             raise UsageError(f"--tokenizer {file}: {error.strerror}") from error
         try:
@@ -192,10 +194,18 @@ class DocumentTokenizer:
             return int(token)
         found = self._tokenizer.token_to_id(token)
         if found is None:
-            close = difflib.get_close_matches(token, self._tokenizer.get_vocab(), 1, 0.5)
-            hint = f': did you mean "{close[0]}"?' if close else ": name one that is there"
-            raise UsageError(f'the tokenizer has no token "{token}"{hint}')
+            raise UsageError(f'the tokenizer has no token "{token}": {self._suggestion(token)}')
         return int(found)
+
+    def _suggestion(self, token: str) -> str:
+        # What ends or begins a document nearly always is a special token: those first.
+        added = self._tokenizer.get_added_tokens_decoder()
+        special = [each.content for _, each in sorted(added.items()) if each.special]
+        close = difflib.get_close_matches(token, special, 1, 0.5)
+        close = close or ([] if special else difflib.get_close_matches(token, self._tokenizer.get_vocab(), 1, 0.5))
+        hints = [f'did you mean "{close[0]}"?'] if close else []
+        hints += [f"its special tokens are {quoted(special)}"] if special else []
+        return " ".join(hints) or "it has no special tokens; name one of its vocabulary"
 
     def _added_by_post_processor(self) -> tuple[list[int], list[int]]:
         if self._tokenizer is None:

@@ -36,8 +36,8 @@ def write_whole(path: Path, overwrite: bool = False) -> None:
                 writer.append(token=token, metadata=metadata)
 
 
-def write_shard(path: Path, shard: int) -> None:
-    with penstock.Writer(path, {"token": "u4"}, "json", shard=shard) as writer:
+def write_shard(path: Path, shard: int, overwrite: bool = False) -> None:
+    with penstock.Writer(path, {"token": "u4"}, "json", shard=shard, overwrite=overwrite) as writer:
         for token, metadata in documents(shard):
             writer.append(token=token, metadata=metadata)
 
@@ -55,6 +55,41 @@ def write_shards(path: Path) -> None:
 
 def tree(path: Path) -> dict[str, bytes]:
     return {str(each.relative_to(path)): each.read_bytes() for each in sorted(path.rglob("*")) if each.is_file()}
+
+
+def content(path: Path) -> dict[str, bytes]:
+    """What is published, by the shards' order: the folders of a dataset that replaced another have other names."""
+    manifest = json.loads((path / "dataset.json").read_text())
+    del manifest["crc32c"]
+    found = {}
+    for number, shard in enumerate(manifest["shards"]):
+        name = shard.pop("name")
+        found |= {f"{number}/{file.name}": file.read_bytes() for file in (path / name).iterdir()}
+    return {"dataset.json": json.dumps(manifest).encode(), **found}
+
+
+def nothing_else(path: Path) -> bool:
+    named = {shard["name"] for shard in json.loads((path / "dataset.json").read_text())["shards"]}
+    return {each.name for each in path.iterdir()} == {"dataset.json", *named}
+
+
+def write_old(path: Path) -> None:
+    with penstock.Writer(path, {"token": "u4"}, "json", shard_size=20) as writer:
+        for number in range(2):
+            writer.append(token=[1, 2, 3, 4, 5], metadata={"old": number})
+
+
+def replace_whole(path: Path) -> None:
+    write_whole(path, overwrite=True)
+
+
+def replace_shards(path: Path) -> None:
+    """Goes on with whatever is there, until the new dataset is in the place of the old one."""
+    done = [each.number for each in penstock.finished_shards(path, overwrite=True)]
+    for shard in range(SHARDS):
+        if shard not in done:
+            write_shard(path, shard, overwrite=True)
+    penstock.commit(path, shards=SHARDS, overwrite=True)
 
 
 def forked(action: Callable[[], None]) -> int:
@@ -123,15 +158,15 @@ class Driver:
             raise AssertionError("a dataset without a manifest was verified")
         return False
 
-    def kill(self, write: Callable[[Path], None], go_on: Callable[[Path], None], reference: dict[str, bytes]) -> dict:
+    def kill(self, write: Callable[[Path], None], go_on: Callable[[Path], None], whole: Path) -> dict:
         total, published = len(self.calls(write)), 0
         for k in range(1, total + 1):
             path = self.root / f"kill{k}"
             code = forked(lambda path=path, k=k: self.armed(KILL, k, 0, lambda: write(path)))
             assert code == 77, (k, code)
-            published += self.check_after_death(path, reference)
+            published += self.check_after_death(path, tree(whole))
             go_on(path)
-            assert tree(path) == reference, (k, sorted(tree(path)))
+            assert content(path) == content(whole) and nothing_else(path), (k, sorted(tree(path)))
             shutil.rmtree(path)
         assert 0 < published < total
         return {"calls": total, "published": published}
@@ -214,40 +249,58 @@ class Driver:
 
     def run(self, name: str) -> dict:
         if name == "kill-whole":
-            return self.kill(write_whole, lambda path: write_whole(path, overwrite=True), self.whole)
+            return self.kill(write_whole, replace_whole, self.root / "whole")
         if name == "kill-shards":
-            return self.kill(write_shards, write_shards, self.shards)
-        if name == "kill-overwrite":
-            return self.kill_overwrite()
+            return self.kill(write_shards, write_shards, self.root / "shards")
         return {"fail": lambda: self.fail(write_whole), "order": self.order, "short": self.short,
-                "random": lambda: self.random(30)}[name]()  # fmt: skip
+                "random": lambda: self.random(30),
+                "kill-replace": lambda: self.kill_replacing(replace_whole, self.root / "whole"),
+                "kill-replace-shards": lambda: self.kill_replacing(replace_shards, self.root / "shards"),
+                "fail-replace": lambda: self.fail_replacing(replace_whole, self.root / "whole")}[name]()  # fmt: skip
 
-    def kill_overwrite(self) -> dict:
-        """Replacing a dataset: at every moment the old one, the new one, or none; never a mixture."""
-        old = self.root / "old"
-        with penstock.Writer(old, {"token": "u4"}, "json") as writer:
-            writer.append(token=[1, 2, 3], metadata={})
-        before = tree(old)
+    def old(self, name: str) -> Path:
+        """A dataset of two shards, to be replaced by one of three."""
+        path = self.root / name
+        write_old(path)
+        return path
 
-        def replace(path: Path) -> None:
-            write_whole(path, overwrite=True)
-
-        counted = self.root / "counted"
-        shutil.copytree(old, counted)
-        total, seen = len(self.armed(COUNT, -1, 0, lambda: replace(counted))), set()
+    def kill_replacing(self, replace: Callable[[Path], None], whole: Path) -> dict:
+        """Replacing a dataset: at every moment there is the old one or the new one, and it is whole."""
+        path = self.old("counted")
+        before, after = content(path), content(whole)
+        total, seen = len(self.armed(COUNT, -1, 0, lambda: replace(path))), []
         for k in range(1, total + 1):
-            path = self.root / f"over{k}"
-            shutil.copytree(old, path)
+            path = self.old(f"kill{k}")
             assert forked(lambda path=path, k=k: self.armed(KILL, k, 0, lambda: replace(path))) == 77
-            now = {name: data for name, data in tree(path).items() if ".partial-" not in name}
-            kind = "none" if "dataset.json" not in now else "old" if now == before else "new"
-            assert kind != "new" or now == self.whole
-            seen.add(kind)
+            now = content(path)
+            assert now in (before, after) and penstock.verify(path).ok, k
+            seen.append(now == after)
             replace(path)
-            assert tree(path) == self.whole
+            assert content(path) == after and nothing_else(path), (k, sorted(tree(path)))
             shutil.rmtree(path)
-        assert seen == {"old", "none", "new"}
+        assert seen == sorted(seen) and set(seen) == {False, True}
         return {"calls": total}
+
+    def fail_replacing(self, replace: Callable[[Path], None], whole: Path) -> dict:
+        """What fails is said; a whole dataset is there, the old one unless the message says that it is replaced."""
+        path = self.old("counted")
+        before, after = content(path), content(whole)
+        log, raised = self.armed(COUNT, -1, 0, lambda: replace(path)), 0
+        renamed = next(
+            k for k, line in enumerate(log, 1) if line.startswith("rename") and line.endswith("dataset.json")
+        )
+        for k in range(1, len(log) + 1):
+            path, descriptors = self.old(f"fail{k}"), fds()
+            error = None
+            try:
+                self.armed(FAIL, k, errno.EIO, lambda path=path: replace(path))
+            except OSError as seen:
+                error, raised = seen, raised + 1
+            assert penstock.verify(path).ok and fds() == descriptors, (k, log[k - 1])
+            assert content(path) == (before if error and k <= renamed else after), (k, log[k - 1], error)
+            assert error or log[k - 1].split("\t")[0] not in RAISING, (k, log[k - 1])
+            shutil.rmtree(path)
+        return {"calls": len(log), "raised": raised}
 
 
 if __name__ == "__main__":

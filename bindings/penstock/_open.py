@@ -1,0 +1,155 @@
+"""Opening datasets and other people's token files: from paths and globs to one dataset."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy.typing as npt
+
+from penstock import _dtype, _native
+from penstock._dataset import Dataset
+from penstock._errors import InvalidArgumentError, NotFoundError
+from penstock._paths import PathLike, local_path
+
+FORMATS = ("penstock", "megatron", "raw")
+_GLOB = frozenset("*?[")
+_MANIFEST = "dataset.json"
+
+
+def open(path: PathLike, *more: PathLike, dtype: npt.DTypeLike | None = None, format: str | None = None) -> Dataset:
+    """Opens a dataset, or token files of other formats in place; several are opened as one, in the order given.
+
+    Args:
+        path: a folder that penstock wrote; a Megatron prefix (or its .bin or .idx); token files, or a glob of them.
+            `~` is the home folder.
+        *more: further ones of the same kind.
+        dtype: what bare token files hold: "u2", or a structured dtype. Files that say it themselves need none.
+        format: "penstock", "megatron" or "raw", where it is not to be found out.
+
+    Returns:
+        The dataset.
+
+    Raises:
+        NotFoundError: no such file; a folder without manifest (says how to go on).
+        CorruptionError: a manifest or header that cannot be, a truncated file.
+        InvalidArgumentError: a type is needed and not given; kinds that differ.
+
+    Example:
+        >>> import numpy as np, os, penstock, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> np.arange(10, dtype=np.uint16).tofile(os.path.join(folder, "a.bin"))
+        >>> penstock.open(os.path.join(folder, "*.bin"), dtype="u2").windows(5)[1]["token"].tolist()
+        [5, 6, 7, 8, 9]
+    """
+    if format is not None and format not in FORMATS:
+        raise InvalidArgumentError(f"format {format!r}: must be one of {', '.join(map(repr, FORMATS))}")
+    paths = [expanded for each in (path, *more) for expanded in _expand(local_path(each))]
+    kinds = {format or _kind_of(each) for each in paths}
+    if len(kinds) > 1:
+        raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
+    kind = kinds.pop()
+    if dtype is not None and kind != "raw":
+        raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves")
+    reopen = (_open_kind, (kind, tuple(str(Path(each).absolute()) for each in paths), _descr(dtype)))
+    return Dataset(_open_native(kind, paths, _descr(dtype)), reopen)
+
+
+def refuse_foreign(path: str, why: str) -> None:
+    """Refuses what is there but was not written by penstock, for what only datasets of penstock can do.
+
+    Args:
+        path: what is to be a dataset's folder.
+        why: what cannot be done with other files, and what can.
+
+    Raises:
+        NotFoundError: There is nothing of this name.
+        InvalidArgumentError: Token files, or a folder of them.
+    """
+    extension = _token_extension(path)
+    if Path(path).is_dir() and extension is None:
+        return
+    if extension is None:
+        _kind_of(path)  # says if it is not there
+    what = f"a folder of {extension} files" if extension else "a file of another format"
+    raise InvalidArgumentError(f"{path}: {what}, no dataset of penstock: {why}")
+
+
+def _open_kind(kind: str, paths: Sequence[str], descr: str) -> Dataset:
+    return Dataset(_open_native(kind, paths, descr), (_open_kind, (kind, tuple(paths), descr)))
+
+
+def _open_native(kind: str, paths: Sequence[str], descr: str) -> _native.Dataset:
+    if kind == "megatron":
+        return _native.open_megatron(list(dict.fromkeys(_megatron_prefix(each) for each in paths)))
+    if kind == "raw":
+        return _native.open_raw(list(paths), descr)
+    parts = [_native.open_dataset(each) for each in paths]
+    return parts[0] if len(parts) == 1 else _native.concatenate(parts)
+
+
+def _expand(path: str) -> list[str]:
+    if not _GLOB & set(path) or os.path.lexists(path):
+        return [path]
+    found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - patterns may be absolute
+    if not found:
+        raise NotFoundError(errno.ENOENT, f"{path}: no file matches", path)
+    return found
+
+
+def _kind_of(path: str) -> str:
+    if Path(path).is_dir():
+        _refuse_foreign_folder(path)
+        return "penstock"
+    if Path(path).name == _MANIFEST:
+        raise InvalidArgumentError(f"{path}: the manifest of a dataset: give its folder, {Path(path).parent}")
+    if Path(path).suffix in (".bin", ".idx") and Path(path).with_suffix(".idx").exists():
+        return "megatron"
+    if Path(path + ".idx").exists() and Path(path + ".bin").exists():
+        return "megatron"
+    if not os.path.lexists(path):
+        raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path)
+    return "raw"
+
+
+def _refuse_foreign_folder(path: str) -> None:
+    """A folder of token files is a usual mistake: the files are what is opened."""
+    folder = Path(path)
+    if (folder / _MANIFEST).exists():
+        return
+    if (folder / "index.json").exists():
+        raise InvalidArgumentError(f"{path}: looks like a folder of MDS or litdata, which is not read in place yet")
+    if extension := _token_extension(path):
+        raise InvalidArgumentError(
+            f'{path}: no dataset of penstock, but a folder of {extension} files: name the files, "{path}/*{extension}" '
+            "(and their dtype if they do not say it)"
+        )
+
+
+def _token_extension(path: str) -> str | None:
+    """ ".bin" or ".npy" where a folder holds such files and no manifest."""
+    folder = Path(path)
+    if (folder / _MANIFEST).exists():
+        return None
+    return next((extension for extension in (".bin", ".npy") if any(folder.glob(f"*{extension}"))), None)
+
+
+def _megatron_prefix(path: str) -> str:
+    return path[:-4] if path.endswith((".bin", ".idx")) else path
+
+
+def _descr(dtype: npt.DTypeLike | None) -> str:
+    if dtype is None:
+        return ""
+    given = _dtype.numpy_dtype(dtype)
+    packed = _dtype.packed(given)
+    # Unlike the writer, which converts, this reads what lies there: it would be misread in silence.
+    if packed != given:
+        raise InvalidArgumentError(f"dtype {given}: has padding or is big-endian, which cannot be read in place")
+    if packed.names is None:
+        packed = _dtype.numpy_dtype([("token", packed)])
+    return json.dumps(_dtype.descr(packed))
