@@ -127,10 +127,9 @@ def test_a_dropped_file_is_read_from_the_disk_again(load, tmp_path):
     path.write_bytes(os.urandom(1 << 20))
     with path.open("rb") as file:
         assert coldness.resident_pages(file.fileno()).all()  # just written
-    stayed = coldness.drop([path])
-    if stayed == 1:
-        pytest.skip("a file system in memory")
-    assert stayed < 0.5
+    if coldness.read_ahead_setting(tmp_path) is None:
+        pytest.skip("no disk: a file system in memory, or one above another")
+    assert coldness.drop([path]) < 0.5
     with path.open("rb") as file:
         file.read()
         assert coldness.resident_pages(file.fileno()).all()
@@ -158,12 +157,12 @@ def test_read_ahead_is_put_back_and_a_bound_process_is_bound(load, tmp_path):
 def test_the_articles_steps_agree_with_penstock_where_shards_and_documents_meet(load, tmp_path):
     steps, ablation = load("ablation_steps"), load("ablation")
     random = np.random.default_rng(3)
-    with penstock.Writer(tmp_path, fields={"token": "u4"}, metadata="raw", layout="ids", shard_size=50_000) as writer:
+    with penstock.Writer(tmp_path, fields={"token": "u4"}, metadata="raw", layout="ids", shard_size=9_000) as writer:
         for _ in range(100):
             length = int(random.integers(1, 3000))
             writer.append(token=random.integers(0, 99, length, dtype=np.uint32), metadata=random.bytes(20))
     files = steps.Files(tmp_path)
-    assert len(files.shards) > 10
+    assert 40 < len(files.shards) < 100  # some of one document, some of more: neighbours may have the same id
     view = penstock.open(tmp_path).windows(4096)
     article = ablation.article_steps(files)
     ablation.check(view, article)
