@@ -65,7 +65,7 @@ FULL = Size(
     pairs=9,
     soak_batches=1_000_000,
     written_bytes=1 << 30,
-    text_bytes=32 << 20,
+    text_bytes=16 << 20,
 )
 QUICK = Size(
     tokens=1 << 20,
