@@ -152,6 +152,14 @@ OnMismatch parse_on_mismatch(const std::string& text) {
   raise(ErrorKind::InvalidArgument, "on_mismatch=\"{}\": must be \"refuse\", \"restart\" or \"keep_position\"", text);
 }
 
+Reader parse_reader(const std::string& text) {
+  if (text == "auto") return Reader::Auto;
+  if (text == "pread") return Reader::Pread;
+  if (text == "uring") return Reader::Uring;
+  if (text == "direct") return Reader::Direct;
+  raise(ErrorKind::InvalidArgument, "reader=\"{}\": must be \"auto\", \"pread\", \"uring\" or \"direct\"", text);
+}
+
 std::vector<Column> parse_columns(const std::vector<ColumnSpec>& specs) {
   std::vector<Column> columns;
   columns.reserve(specs.size());
@@ -165,8 +173,8 @@ std::unique_ptr<PythonLoader> make_loader(std::shared_ptr<Source> source, std::s
                                           const std::vector<ColumnSpec>& columns, int labels, std::uint64_t rank,
                                           std::uint64_t world_size, std::optional<std::uint64_t> epochs, bool per_epoch,
                                           const std::string& tail, const Ranges& skip, const Schedule& schedule,
-                                          unsigned threads, unsigned prefetch, std::uint64_t max_bytes,
-                                          const py::object& allocate) {
+                                          const std::string& reader, unsigned threads, unsigned prefetch,
+                                          std::uint64_t max_bytes, const py::object& allocate) {
   LoaderOptions options;
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(std::move(source), parse_columns(columns), labels);
@@ -179,6 +187,7 @@ std::unique_ptr<PythonLoader> make_loader(std::shared_ptr<Source> source, std::s
   options.cursor.tail = parse_tail(tail);
   options.cursor.skip = skip;
   options.cursor.schedule = schedule;
+  options.reader = parse_reader(reader);
   options.threads = threads;
   options.prefetch = prefetch;
   options.max_bytes = max_bytes;
@@ -196,8 +205,8 @@ void register_loader(py::module_& module) {
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
       .def(py::init(&make_loader), py::kw_only(), py::arg("source"), py::arg("order"), py::arg("columns"),
            py::arg("labels"), py::arg("rank"), py::arg("world_size"), py::arg("epochs"), py::arg("per_epoch"),
-           py::arg("tail"), py::arg("skip"), py::arg("schedule"), py::arg("threads"), py::arg("prefetch"),
-           py::arg("max_bytes"), py::arg("allocate"))
+           py::arg("tail"), py::arg("skip"), py::arg("schedule"), py::arg("reader"), py::arg("threads"),
+           py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"))
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
       .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })
       .def("state", [](const PythonLoader& loader) { return state_tuple(loader.get().state()); })
@@ -219,6 +228,7 @@ void register_loader(py::module_& module) {
                               std::uint64_t position) { return loader.get().cursor().steps_before(position); })
       .def_property_readonly("position", [](const PythonLoader& loader) { return loader.get().position(); })
       .def_property_readonly("job", [](const PythonLoader& loader) { return loader.get().job(); })
+      .def_property_readonly("reader", [](const PythonLoader& loader) { return loader.get().reader_name(); })
       .def_property_readonly("threads", [](const PythonLoader& loader) { return loader.get().threads(); })
       .def_property_readonly("limit_bytes", [](const PythonLoader& loader) { return loader.get().limit_bytes(); })
       .def_property_readonly("usage", [](const PythonLoader& loader) {

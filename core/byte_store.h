@@ -4,6 +4,7 @@
 // submits reads and collects those that ended, in any order. Nothing blocks that thread but wait().
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -30,9 +31,14 @@ struct Read {
   std::uint64_t offset = 0;
   std::uint64_t size = 0;
   std::byte* destination = nullptr;
-  Row* row = nullptr;        // set by the engine
-  std::exception_ptr error;  // set by the channel
+  Row* row = nullptr;                            // set by the engine
+  const std::atomic<bool>* cancelled = nullptr;  // set by the engine: nobody wants it any more, it need not be read
+  std::exception_ptr error;                      // set by the channel
 };
+
+/// Ways to read local files. Auto: a ring of io_uring where the kernel and the container allow one, else pread.
+/// Direct: a ring that bypasses the page cache.
+enum class Reader { Auto, Pread, Uring, Direct };
 
 class Channel {
  public:
@@ -50,8 +56,11 @@ class Channel {
 class ByteStore {
  public:
   virtual ~ByteStore() = default;
-  /// A new channel for the calling thread's use. Any thread.
-  virtual std::unique_ptr<Channel> open_channel() = 0;
+  /// A new channel for the calling thread's use. Any thread. Throws InvalidArgument if this machine refuses `reader`. A
+  /// store that has but one way to read takes any.
+  virtual std::unique_ptr<Channel> open_channel(Reader reader) = 0;
+  /// The way that open_channel(reader) takes here: "pread", "uring", … Any thread.
+  [[nodiscard]] virtual std::string reader_name(Reader reader) = 0;
 };
 
 }  // namespace penstock

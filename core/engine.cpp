@@ -47,8 +47,8 @@ bool is_settled(Batch::Phase phase) {
 
 }  // namespace
 
-Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, unsigned threads, bool lends,
-               std::size_t wake_at)
+Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, Reader reader, unsigned threads,
+               bool lends, std::size_t wake_at)
     : order_(std::move(order)), pool_(std::move(pool)), lends_(lends), wake_at_(wake_at) {
   const SignalsBlocked blocked;
   for (unsigned i = 0; i < std::max(threads, 1U); ++i) {
@@ -56,7 +56,8 @@ Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> po
     Worker& worker = *workers_.back();
     worker.runner =
         std::make_unique<RowRunner>([this](const std::shared_ptr<Batch>& batch, std::uint64_t row,
-                                           const std::exception_ptr& error) { row_done(batch, row, error); });
+                                           const std::exception_ptr& error) { row_done(batch, row, error); },
+                                    reader);
     try {
       worker.thread = std::thread([this, &worker] { work(worker); });
     } catch (const std::system_error& error) {

@@ -31,8 +31,8 @@ class Engine {
   /// Starts `threads` threads, which block all signals. `pool` is told what batches hold. If `lends`, ragged batches
   /// wait in NeedsMemory until lend() is called for them. Sleeping threads are woken when `wake_at` batches are to be
   /// read, by announce(), or when the consumer waits.
-  Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, unsigned threads, bool lends,
-         std::size_t wake_at);
+  Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, Reader reader, unsigned threads,
+         bool lends, std::size_t wake_at);
   /// Cancels what is under way and joins.
   ~Engine();
   Engine(const Engine&) = delete;

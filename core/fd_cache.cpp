@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -22,18 +23,22 @@ void count_fork() {
 }
 [[maybe_unused]] const int kForkHandler = pthread_atfork(nullptr, nullptr, &count_fork);
 
-int open_retrying(const char* path) {
+int open_retrying(const char* path, bool direct) {
   for (;;) {
     // O_NONBLOCK: a FIFO in the place of a file must not hang us; it means nothing for regular files.
-    const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (direct ? O_DIRECT : 0));
     if (fd >= 0 || errno != EINTR) return fd;
   }
+}
+
+[[noreturn]] void refuse_kind(const File& file) {
+  raise(ErrorKind::Corruption, "{}: not a regular file", file.path);
 }
 
 void check_opened(int fd, const File& file) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) raise_system(errno, "cannot be examined", file.path);
-  if (!S_ISREG(status.st_mode)) raise(ErrorKind::Corruption, "{}: not a regular file", file.path);
+  if (!S_ISREG(status.st_mode)) refuse_kind(file);
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   if (bytes != file.bytes) {
     raise(ErrorKind::Corruption, "{}: {} bytes, the manifest says {}", file.path, with_commas(bytes),
@@ -56,8 +61,8 @@ FdPin::~FdPin() {
   }
 }
 
-FdCache::FdCache(std::size_t max_open_files)
-    : max_open_files_(max_open_files), forks_(fork_count.load(std::memory_order_relaxed)) {}
+FdCache::FdCache(std::size_t max_open_files, bool direct)
+    : max_open_files_(max_open_files), direct_(direct), forks_(fork_count.load(std::memory_order_relaxed)) {}
 
 FdCache::~FdCache() {
   for (const FdSlot& slot : slots_) {
@@ -157,7 +162,7 @@ void FdCache::vacate(FdSlot& slot) {
 
 /// Opens and checks `file`; where the process has no descriptor left, closes cached ones until it has.
 int FdCache::open_making_room(const File& file) {
-  int fd = open_retrying(file.path.c_str());
+  int fd = open_retrying(file.path.c_str(), direct_);
   while (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
     const int error = errno;
     FdSlot* victim = nullptr;
@@ -178,7 +183,12 @@ int FdCache::open_making_room(const File& file) {
     if (victim == nullptr) raise_system(error, "cannot be opened", file.path);
     vacate(*victim);
     victim->pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);
-    fd = open_retrying(file.path.c_str());
+    fd = open_retrying(file.path.c_str(), direct_);
+  }
+  if (fd < 0 && errno == EINVAL && direct_) {
+    if (!std::filesystem::is_regular_file(file.path)) refuse_kind(file);
+    raise_system(EINVAL, "its file system does not read past the page cache; use another reader than \"direct\"",
+                 file.path);
   }
   if (fd < 0) raise_system(errno, "cannot be opened", file.path);
   try {
@@ -192,8 +202,8 @@ int FdCache::open_making_room(const File& file) {
   return fd;
 }
 
-ProcessFdCache::ProcessFdCache(std::size_t max_open_files)
-    : max_open_files_(max_open_files), cache_(new FdCache(max_open_files)) {}
+ProcessFdCache::ProcessFdCache(std::size_t max_open_files, bool direct)
+    : max_open_files_(max_open_files), direct_(direct), cache_(new FdCache(max_open_files, direct)) {}
 
 ProcessFdCache::~ProcessFdCache() {
   FdCache* cache = cache_.load(std::memory_order_acquire);
@@ -203,7 +213,7 @@ ProcessFdCache::~ProcessFdCache() {
 FdCache& ProcessFdCache::current() {
   FdCache* cache = cache_.load(std::memory_order_acquire);
   if (cache->forks() == fork_count.load(std::memory_order_relaxed)) return *cache;
-  auto fresh = std::make_unique<FdCache>(max_open_files_);
+  auto fresh = std::make_unique<FdCache>(max_open_files_, direct_);
   if (cache_.compare_exchange_strong(cache, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
   return *cache;
 }

@@ -54,7 +54,8 @@ class FdPin {
 
 class FdCache {
  public:
-  explicit FdCache(std::size_t max_open_files);
+  /// `direct`: files are opened O_DIRECT.
+  FdCache(std::size_t max_open_files, bool direct);
   ~FdCache();
   FdCache(const FdCache&) = delete;
   FdCache& operator=(const FdCache&) = delete;
@@ -73,6 +74,7 @@ class FdCache {
   int open_making_room(const File& file);
 
   const std::size_t max_open_files_;
+  const bool direct_;
   const std::uint64_t forks_;
   std::mutex mutex_;  // guards the table, the slots' number, the hand and every setting of kBusy
   std::deque<FdSlot> slots_;
@@ -84,7 +86,7 @@ class FdCache {
 /// thread that does not exist in the child may hold; the parent's is leaked there. Any thread.
 class ProcessFdCache {
  public:
-  explicit ProcessFdCache(std::size_t max_open_files);
+  ProcessFdCache(std::size_t max_open_files, bool direct);
   ~ProcessFdCache();
   ProcessFdCache(const ProcessFdCache&) = delete;
   ProcessFdCache& operator=(const ProcessFdCache&) = delete;
@@ -93,6 +95,7 @@ class ProcessFdCache {
 
  private:
   const std::size_t max_open_files_;
+  const bool direct_;
   std::atomic<FdCache*> cache_;
 };
 

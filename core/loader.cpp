@@ -118,8 +118,8 @@ bool Loader::plan_one() {
 void Loader::plan_ahead() {
   if (!engine_) {
     // At half of what is read ahead: the other half is there while the threads wake up.
-    engine_ = std::make_unique<Engine>(options_.order, pool_, options_.threads, static_cast<bool>(options_.lend),
-                                       (options_.prefetch + 1) / 2);
+    engine_ = std::make_unique<Engine>(options_.order, pool_, options_.reader, options_.threads,
+                                       static_cast<bool>(options_.lend), (options_.prefetch + 1) / 2);
   }
   while (planned_.size() < options_.prefetch) {
     if (plan_one()) continue;
@@ -254,6 +254,10 @@ void Loader::set_global_batch_size(std::uint64_t size) {
   check_process();
   cursor_.set_batch_size(position_, size);
   drop_planned();
+}
+
+std::string Loader::reader_name() const {
+  return options_.formats->front().source->store().reader_name(options_.reader);
 }
 
 void Loader::close() {

@@ -1,12 +1,18 @@
 #include "core/local_store.h"
 
+#include "core/error.h"
 #include "core/fd_cache.h"
 #include "core/pread_channel.h"
+#include "core/ring.h"
+#include "core/uring_channel.h"
 
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace penstock {
@@ -22,11 +28,40 @@ std::size_t default_max_open_files() {
 
 class LocalStore final : public ByteStore {
  public:
-  explicit LocalStore(std::size_t max_open_files) : files_(std::make_shared<ProcessFdCache>(max_open_files)) {}
-  std::unique_ptr<Channel> open_channel() override { return std::make_unique<PreadChannel>(files_); }
+  explicit LocalStore(std::size_t max_open_files)
+      : files_(std::make_shared<ProcessFdCache>(max_open_files, false)),
+        direct_files_(std::make_shared<ProcessFdCache>(max_open_files, true)) {}
+
+  std::unique_ptr<Channel> open_channel(Reader reader) override {
+    switch (resolve(reader)) {
+      case Reader::Uring: return std::make_unique<UringChannel>(files_, false);
+      case Reader::Direct: return std::make_unique<UringChannel>(direct_files_, true);
+      default: return std::make_unique<PreadChannel>(files_);
+    }
+  }
+
+  [[nodiscard]] std::string reader_name(Reader reader) override {
+    switch (resolve(reader)) {
+      case Reader::Uring: return "uring";
+      case Reader::Direct: return "direct";
+      default: return "pread";
+    }
+  }
 
  private:
+  Reader resolve(Reader reader) {
+    if (reader == Reader::Pread) return reader;
+    std::call_once(tried_, [this] { refusal_ = Ring::refusal(); });
+    if (!refusal_) return reader == Reader::Auto ? Reader::Uring : reader;
+    if (reader == Reader::Auto) return Reader::Pread;
+    raise(ErrorKind::InvalidArgument, "reader=\"{}\": io_uring is refused here ({}); use \"pread\" or \"auto\"",
+          reader == Reader::Uring ? "uring" : "direct", *refusal_);
+  }
+
   std::shared_ptr<ProcessFdCache> files_;
+  std::shared_ptr<ProcessFdCache> direct_files_;
+  std::once_flag tried_;
+  std::optional<std::string> refusal_;
 };
 
 }  // namespace

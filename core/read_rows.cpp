@@ -9,15 +9,22 @@ namespace {
 // Rows under way at once: enough for neighbours to be merged and for a ring to be busy.
 constexpr std::uint64_t kRowsAtOnce = 64;
 
+// A ring of its own pays only for a bulk of rows.
+Reader reader_for(std::uint64_t rows) {
+  return rows < kRowsAtOnce / 2 ? Reader::Pread : Reader::Auto;
+}
+
 void run_part(const std::shared_ptr<Batch>& batch, RowRunner::Part part) {
   std::exception_ptr error;
   std::uint64_t error_row = UINT64_MAX;
-  RowRunner runner([&](const std::shared_ptr<Batch>&, std::uint64_t row, const std::exception_ptr& failed) {
-    if (failed && row < error_row) {
-      error_row = row;
-      error = failed;
-    }
-  });
+  RowRunner runner(
+      [&](const std::shared_ptr<Batch>&, std::uint64_t row, const std::exception_ptr& failed) {
+        if (failed && row < error_row) {
+          error_row = row;
+          error = failed;
+        }
+      },
+      reader_for(batch->plan.rows));
   for (std::uint64_t row = 0; row < batch->plan.rows && !error;) {
     while (row < batch->plan.rows && runner.in_flight() < kRowsAtOnce) runner.start(batch, row++, part);
     runner.pump(std::chrono::milliseconds(50));

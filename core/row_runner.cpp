@@ -7,7 +7,7 @@ namespace {
 constexpr std::size_t kCollect = 64;  // completions taken from a channel at once
 }
 
-RowRunner::RowRunner(Done done) : done_(std::move(done)) {}
+RowRunner::RowRunner(Done done, Reader reader) : done_(std::move(done)), reader_(reader) {}
 
 RowRunner::~RowRunner() {
   done_ = [](const std::shared_ptr<Batch>&, std::uint64_t, const std::exception_ptr&) {};
@@ -18,7 +18,7 @@ RowRunner::Lane& RowRunner::lane_of(ByteStore& store) {
   const auto found = lanes_.find(&store);
   if (found != lanes_.end()) return *found->second;
   auto lane = std::make_unique<Lane>();
-  lane->channel = store.open_channel();
+  lane->channel = store.open_channel(reader_);
   const std::lock_guard lock(lanes_mutex_);
   return *lanes_.emplace(&store, std::move(lane)).first->second;
 }
@@ -56,6 +56,7 @@ bool RowRunner::plan_stage(Flight& flight) {
   flight.pending = flight.reads.size();
   for (Read& read : flight.reads) {
     read.row = &row;
+    read.cancelled = &batch.cancelled;
     lane.planned.push_back(&read);
   }
   return true;

@@ -29,7 +29,8 @@ class RowRunner {
   /// and columns then.
   using Done = std::function<void(const std::shared_ptr<Batch>&, std::uint64_t row, std::exception_ptr error)>;
 
-  explicit RowRunner(Done done);
+  /// `reader`: of its channels.
+  RowRunner(Done done, Reader reader);
   /// Waits for reads under way: they write into batches.
   ~RowRunner();
   RowRunner(const RowRunner&) = delete;
@@ -68,6 +69,7 @@ class RowRunner {
   Lane& lane_of(ByteStore& store);
 
   Done done_;
+  const Reader reader_;
   boost::container::flat_map<ByteStore*, std::unique_ptr<Lane>> lanes_;
   std::mutex lanes_mutex_;                     // lanes_ changes on this thread alone; wake() looks from others
   std::vector<std::unique_ptr<Flight>> idle_;  // flights to use again; one under way is owned by its row's pointer

@@ -21,7 +21,7 @@ from penstock.orders import resolve as resolve_order
 
 BatchSize = int | Sequence[tuple[int, int]]
 
-_READERS = ("auto", "pread")
+_READERS = ("auto", "pread", "uring", "direct")
 _FRAMEWORKS = ("auto", "torch", "numpy")
 _MOST = (1 << 64) - 1
 _MOST_THREADS = 1 << 14  # what no machine has cores for, and no system threads
@@ -108,7 +108,8 @@ class Loader:
             skip: ranges [begin, end) of positions that are left out.
             dtype: types of integer fields instead of int64: one, or a mapping from names.
             pin_memory: whether batches lie in pinned memory, for asynchronous copies to a device; needs torch.
-            reader: "auto" or "pread".
+            reader: how local files are read. "auto" is "uring" (io_uring) where the kernel and the container allow it,
+                else "pread"; "direct" is io_uring past the page cache, for corpora much larger than memory.
             threads: of the engine, at least 1; None shares the cores with the node's other ranks.
             prefetch: batches that are read ahead, at least 1.
             max_bytes: bound of all batches' memory, held ones included, but never less than prefetch + 2 batches need;
@@ -153,6 +154,7 @@ class Loader:
             tail=tail,
             skip=_ranges(skip),
             schedule=self._schedule(batch_size if batch_size is not None else global_batch_size),
+            reader=reader,
             threads=default_threads() if threads is None else _index("threads", threads, 1, _MOST_THREADS),
             prefetch=_index("prefetch", prefetch, 1, _MOST_PREFETCH),
             max_bytes=default_max_bytes() if max_bytes is None else _index("max_bytes", max_bytes),
@@ -256,6 +258,20 @@ class Loader:
             InvalidArgumentError: a global size that the number of ranks does not divide.
         """
         self._native.set_global_batch_size(self._global("batch size", size))
+
+    @property
+    def reader(self) -> str:
+        """How files are read here: "pread", "uring" or "direct"; what `reader="auto"` found out by a real read.
+
+        Raises:
+            InvalidArgumentError: the reader that was asked for is refused on this machine.
+        """
+        return self._native.reader
+
+    @property
+    def threads(self) -> int:
+        """Threads of the engine."""
+        return self._native.threads
 
     # --- its end
 

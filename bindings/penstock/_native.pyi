@@ -315,6 +315,7 @@ class Loader:
         schedule: collections.abc.Sequence[
             tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
         ],
+        reader: str,
         threads: typing.SupportsInt | typing.SupportsIndex,
         prefetch: typing.SupportsInt | typing.SupportsIndex,
         max_bytes: typing.SupportsInt | typing.SupportsIndex,
@@ -349,6 +350,8 @@ class Loader:
     def limit_bytes(self) -> int: ...
     @property
     def position(self) -> int: ...
+    @property
+    def reader(self) -> str: ...
     @property
     def threads(self) -> int: ...
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from typing import Any
 
 import penstock
@@ -36,9 +37,29 @@ def test_any_threads_with_many_rows(tmp_path, mode):
         assert_all_same(batches_of(view, threads=8, prefetch=9, batch_size=301, epochs=100), plain)
 
 
-def test_any_reader(tmp_path):
+@pytest.mark.parametrize("reader", ["auto", "uring", "direct"])
+@pytest.mark.parametrize("mode", MODES)
+def test_any_reader(tmp_path, mode, reader):
+    view = MODES[mode](tmp_path)
+    expected = batches_of(view, reader="pread")
+    _forget(tmp_path)
+    assert_all_same(batches_of(view, reader=reader), expected)  # from the device
+    assert_all_same(batches_of(view, reader=reader, threads=3), expected)
+
+
+def _forget(folder):
+    """Asks the kernel to drop the files' pages from its cache."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def test_a_loader_tells_how_it_reads(tmp_path):
     view = MODES["compact"](tmp_path)
-    assert_all_same(batches_of(view, reader="pread"), batches_of(view, reader="auto"))
+    assert penstock.Loader(view, 4, reader="pread").reader == "pread"
+    assert penstock.Loader(view, 4).reader in ("uring", "pread")
 
 
 def test_spawned_processes(tmp_path):

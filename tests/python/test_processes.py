@@ -41,6 +41,10 @@ SLOW(pread64, void* buffer, size_t count, off_t offset)
 #define CALL (fd, vector, count, offset)
 SLOW(preadv, const struct iovec* vector, int count, off_t offset)
 SLOW(preadv64, const struct iovec* vector, int count, off_t offset)
+#undef CALL
+#define CALL (fd, vector, count, offset, flags)
+SLOW(preadv2, const struct iovec* vector, int count, off_t offset, int flags)
+SLOW(preadv64v2, const struct iovec* vector, int count, off_t offset, int flags)
 """
 
 

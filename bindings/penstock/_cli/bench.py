@@ -80,12 +80,6 @@ def _measure(data: tuple[str, ...], given: dict[str, Any], quiet: bool) -> dict[
         "observations_per_second": round(batches * given["batch_size"] / seconds, 3),
         "records_per_second": round(records / seconds),
         "megabytes_per_second": round(records * record_bytes / seconds / 1e6, 3),
-        "reader": "pread",
-        "threads": given["threads"] or _default_threads(),
+        "reader": loader.reader,
+        "threads": loader.threads,
     }
-
-
-def _default_threads() -> int:
-    from penstock._resources import default_threads
-
-    return default_threads()

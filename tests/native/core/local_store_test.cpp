@@ -84,6 +84,16 @@ class LocalStoreTest : public ::testing::Test {
   fs::path folder_;
 };
 
+/// The same for every way to read.
+class EveryReader : public LocalStoreTest, public ::testing::WithParamInterface<Reader> {};
+
+INSTANTIATE_TEST_SUITE_P(, EveryReader, ::testing::Values(Reader::Pread, Reader::Uring, Reader::Direct),
+                         [](const auto& info) {
+                           return info.param == Reader::Pread   ? "Pread"
+                                  : info.param == Reader::Uring ? "Uring"
+                                                                : "Direct";
+                         });
+
 /// A read with its own buffer.
 struct Wanted {
   explicit Wanted(const File& file, std::uint64_t offset, std::uint64_t size) : buffer(size) {
@@ -119,6 +129,13 @@ struct Wanted {
   Read read;
 };
 
+void read_one(Channel& channel, Wanted& wanted) {
+  Read* read = &wanted.read;
+  channel.submit({&read, 1});
+  while (channel.wait({&read, 1}, std::chrono::seconds(1)) == 0) {
+  }
+}
+
 void run(Channel& channel, std::deque<Wanted>& wanted) {
   std::vector<Read*> reads;
   for (Wanted& one : wanted) reads.push_back(&one.read);
@@ -152,10 +169,10 @@ class FileLimit {
   rlimit before_{};
 };
 
-TEST_F(LocalStoreTest, ReadsGiveTheBytesAskedForInAnyMixture) {
+TEST_P(EveryReader, ReadsGiveTheBytesAskedForInAnyMixture) {
   const File a = make_file("a", 300'000, 1);
   const File b = make_file("b", 5'000, 2);
-  const auto channel = make_local_store()->open_channel();
+  const auto channel = make_local_store()->open_channel(GetParam());
   std::deque<Wanted> wanted;
   for (int i = 0; i < 200; ++i) wanted.emplace_back(a, i * 1'000, 1'000);  // neighbours
   wanted.emplace_back(b, 4'000, 1'000);
@@ -169,7 +186,7 @@ TEST_F(LocalStoreTest, ReadsGiveTheBytesAskedForInAnyMixture) {
 
 TEST_F(LocalStoreTest, NeighboursAreReadByOneCallAndNoCallExceedsTheBounds) {
   const File file = make_file("a", 3'000'000);
-  const auto channel = make_local_store()->open_channel();
+  const auto channel = make_local_store()->open_channel(Reader::Pread);
   const auto calls = [&](std::uint64_t size, int count, std::uint64_t gap) {
     std::deque<Wanted> wanted;
     for (int i = 0; i < count; ++i) wanted.emplace_back(file, i * (size + gap), size);
@@ -187,7 +204,7 @@ TEST_F(LocalStoreTest, NeighboursAreReadByOneCallAndNoCallExceedsTheBounds) {
 
 TEST_F(LocalStoreTest, InterruptedAndShortReadsAreContinued) {
   const File file = make_file("a", 100'000);
-  const auto channel = make_local_store()->open_channel();
+  const auto channel = make_local_store()->open_channel(Reader::Pread);
   std::deque<Wanted> wanted;
   for (int i = 0; i < 10; ++i) wanted.emplace_back(file, i * 9'999, 9'999);
   wanted.emplace_back(file, 5, 77'777);
@@ -199,11 +216,11 @@ TEST_F(LocalStoreTest, InterruptedAndShortReadsAreContinued) {
   for (const Wanted& one : wanted) EXPECT_TRUE(one.right(0, byte_at)) << one.message();
 }
 
-TEST_F(LocalStoreTest, AFileOfAnotherSizeIsRefusedWithBothSizes) {
+TEST_P(EveryReader, AFileOfAnotherSizeIsRefusedWithBothSizes) {
   File shorter = make_file("shorter", 4'095);
   File longer = make_file("longer", 4'097);
   shorter.bytes = longer.bytes = 4'096;
-  const auto channel = make_local_store()->open_channel();
+  const auto channel = make_local_store()->open_channel(GetParam());
   std::deque<Wanted> wanted;
   wanted.emplace_back(shorter, 0, 10);
   wanted.emplace_back(longer, 0, 10);
@@ -214,11 +231,11 @@ TEST_F(LocalStoreTest, AFileOfAnotherSizeIsRefusedWithBothSizes) {
   EXPECT_EQ(wanted[1].kind(), ErrorKind::Corruption);
 }
 
-TEST_F(LocalStoreTest, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
+TEST_P(EveryReader, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
   const std::string fifo = (folder_ / "fifo").string();
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   const File files[] = {{folder_.string(), 10}, {fifo, 10}, {"/dev/zero", 10}, {(folder_ / "missing").string(), 10}};
-  const auto channel = make_local_store()->open_channel();
+  const auto channel = make_local_store()->open_channel(GetParam());
   std::deque<Wanted> wanted;
   for (const File& file : files) wanted.emplace_back(file, 0, 10);
   run(*channel, wanted);
@@ -228,9 +245,9 @@ TEST_F(LocalStoreTest, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
   EXPECT_EQ(wanted[3].kind(), ErrorKind::NotFound);
 }
 
-TEST_F(LocalStoreTest, AFileCutAfterItWasOpenedIsCorruptionForTheReadsBeyondTheCutOnly) {
+TEST_P(EveryReader, AFileCutAfterItWasOpenedIsCorruptionForTheReadsBeyondTheCutOnly) {
   const File file = make_file("a", 40'000);
-  const auto channel = make_local_store()->open_channel();
+  const auto channel = make_local_store()->open_channel(GetParam());
   std::deque<Wanted> first;
   first.emplace_back(file, 0, 100);
   run(*channel, first);
@@ -246,9 +263,9 @@ TEST_F(LocalStoreTest, AFileCutAfterItWasOpenedIsCorruptionForTheReadsBeyondTheC
   EXPECT_EQ(wanted[3].kind(), ErrorKind::Corruption);
 }
 
-TEST_F(LocalStoreTest, AReadBeyondTheEndIsCorruptionEvenWhereItsEndOverflows) {
+TEST_P(EveryReader, AReadBeyondTheEndIsCorruptionEvenWhereItsEndOverflows) {
   const File file = make_file("a", 1'000);
-  const auto channel = make_local_store()->open_channel();
+  const auto channel = make_local_store()->open_channel(GetParam());
   std::deque<Wanted> wanted;
   wanted.emplace_back(file, 990, 11);
   wanted.emplace_back(file, UINT64_MAX - 4, 5);
@@ -259,7 +276,7 @@ TEST_F(LocalStoreTest, AReadBeyondTheEndIsCorruptionEvenWhereItsEndOverflows) {
   EXPECT_TRUE(wanted[2].right(0, byte_at));
 }
 
-TEST_F(LocalStoreTest, AThousandFilesUnderALimitOf32DescriptorsAreReadByManyThreads) {
+TEST_P(EveryReader, AThousandFilesUnderALimitOf32DescriptorsAreReadByManyThreads) {
   std::deque<File> files;
   for (unsigned i = 0; i < 1'000; ++i) files.push_back(make_file(std::to_string(i), 64, i));
   const FileLimit limit(32);
@@ -269,12 +286,11 @@ TEST_F(LocalStoreTest, AThousandFilesUnderALimitOf32DescriptorsAreReadByManyThre
   for (unsigned t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       std::mt19937 random(t);
-      const auto channel = store->open_channel();
+      const auto channel = store->open_channel(GetParam());
       for (int i = 0; i < 3'000; ++i) {
         const unsigned k = random() % 1'000;
         Wanted one(files[k], random() % 32, 32);
-        Read* read = &one.read;
-        channel->submit({&read, 1});
+        read_one(*channel, one);
         if (!one.right(k, byte_at)) ++wrong;
       }
     });
@@ -286,7 +302,7 @@ TEST_F(LocalStoreTest, AThousandFilesUnderALimitOf32DescriptorsAreReadByManyThre
 TEST_F(LocalStoreTest, WhereTheProcessHasNoDescriptorLeftCachedOnesMakeRoom) {
   const File a = make_file("a", 64, 1);
   const File b = make_file("b", 64, 2);
-  const auto channel = make_local_store(100)->open_channel();
+  const auto channel = make_local_store(100)->open_channel(Reader::Pread);
   const FileLimit limit(64);
   std::deque<Wanted> wanted;
   wanted.emplace_back(a, 0, 64);
@@ -308,7 +324,7 @@ TEST_F(LocalStoreTest, OpenDescriptorsAreBoundedAndClosedWithTheStore) {
   const std::size_t before = open_descriptors();
   {
     const auto store = make_local_store(8);
-    const auto channel = store->open_channel();
+    const auto channel = store->open_channel(Reader::Pread);
     std::deque<Wanted> wanted;
     for (const File& file : files) wanted.emplace_back(file, 0, 64);
     run(*channel, wanted);
@@ -317,10 +333,10 @@ TEST_F(LocalStoreTest, OpenDescriptorsAreBoundedAndClosedWithTheStore) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_F(LocalStoreTest, AFileInUseOutlivesManyOthers) {
+TEST_P(EveryReader, AFileInUseOutlivesManyOthers) {
   std::deque<File> files;
   for (unsigned i = 0; i < 40; ++i) files.push_back(make_file(std::to_string(i), 64, i));
-  const auto channel = make_local_store(4)->open_channel();
+  const auto channel = make_local_store(4)->open_channel(GetParam());
   const auto read = [&](const File& file) {
     std::deque<Wanted> wanted;
     wanted.emplace_back(file, 0, 64);
@@ -337,12 +353,12 @@ TEST_F(LocalStoreTest, AFileInUseOutlivesManyOthers) {
   EXPECT_NE(read(files[0]), "");  // unused for so long, it was closed
 }
 
-TEST_F(LocalStoreTest, AnotherFileAtTheSameAddressIsNotTakenForTheFirst) {
+TEST_P(EveryReader, AnotherFileAtTheSameAddressIsNotTakenForTheFirst) {
   const File a = make_file("a", 64, 1);
   const File b = make_file("b", 64, 2);
   File file = a;
   const auto store = make_local_store(4);
-  const auto channel = store->open_channel();
+  const auto channel = store->open_channel(GetParam());
   std::deque<Wanted> wanted;
   wanted.emplace_back(file, 0, 64);
   run(*channel, wanted);
@@ -351,12 +367,12 @@ TEST_F(LocalStoreTest, AnotherFileAtTheSameAddressIsNotTakenForTheFirst) {
   run(*channel, wanted);  // by the channel's hint
   EXPECT_TRUE(wanted[0].right(2, byte_at));
   file = a;
-  run(*store->open_channel(), wanted);  // by the shared table
+  run(*store->open_channel(GetParam()), wanted);  // by the shared table
   EXPECT_TRUE(wanted[0].right(1, byte_at));
 }
 
-TEST_F(LocalStoreTest, WaitWithNothingUnderWayReturnsAtOnce) {
-  const auto channel = make_local_store()->open_channel();
+TEST_P(EveryReader, WaitWithNothingUnderWayReturnsAtOnce) {
+  const auto channel = make_local_store()->open_channel(GetParam());
   Read* done[1];
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(channel->wait(done, std::chrono::seconds(30)), 0U);
@@ -375,20 +391,19 @@ TEST_F(LocalStoreTest, AForkedChildReadsWhileTheParentsThreadsHammerTheStore) {
   std::atomic<int> wrong{0};
   const auto hammer = [&](unsigned seed, int rounds) {
     std::mt19937 random(seed);
-    const auto channel = store->open_channel();
+    const auto channel = store->open_channel(Reader::Pread);
     int failures = 0;
     for (int i = 0; rounds == 0 ? !stop : i < rounds; ++i) {
       const unsigned k = random() % 20;
       Wanted one(files[k], 0, 64);
-      Read* read = &one.read;
-      channel->submit({&read, 1});
+      read_one(*channel, one);
       if (!one.right(k, byte_at)) ++failures;
     }
     return failures;
   };
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 3; ++t) threads.emplace_back([&, t] { wrong += hammer(t, 0); });
-  const auto mine = store->open_channel();  // used before the fork and after it, on both sides
+  const auto mine = store->open_channel(Reader::Pread);  // used before the fork and after it, on both sides
   std::deque<Wanted> wanted;
   wanted.emplace_back(files[3], 0, 64);
   run(*mine, wanted);
@@ -397,8 +412,7 @@ TEST_F(LocalStoreTest, AForkedChildReadsWhileTheParentsThreadsHammerTheStore) {
     if (child == 0) {
       ::alarm(20);  // a deadlock ends the child by a signal
       Wanted again(files[4], 0, 64);
-      Read* read = &again.read;
-      mine->submit({&read, 1});
+      read_one(*mine, again);
       ::_exit(hammer(100 + round, 50) == 0 && again.right(4, byte_at) ? 0 : 1);
     }
     int status = 0;

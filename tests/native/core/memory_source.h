@@ -36,7 +36,8 @@ class MemoryStore : public ByteStore {
   MemoryStore(std::vector<std::byte> bytes, std::shared_ptr<Behaviour> behaviour)
       : bytes_(std::move(bytes)), behaviour_(std::move(behaviour)) {}
 
-  std::unique_ptr<Channel> open_channel() override { return std::make_unique<MemoryChannel>(*this); }
+  std::unique_ptr<Channel> open_channel(Reader) override { return std::make_unique<MemoryChannel>(*this); }
+  std::string reader_name(Reader) override { return "memory"; }
 
  private:
   class MemoryChannel : public Channel {

@@ -1,0 +1,73 @@
+// ReadQueue: reads that a channel has taken and not begun, in order. ChannelFiles: the descriptors that it reads from.
+//
+// Both belong to one channel and so to one thread.
+#pragma once
+
+#include "core/byte_store.h"
+#include "core/fd_cache.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace penstock {
+
+class ReadQueue {
+ public:
+  /// Throws std::bad_alloc and then has taken none.
+  void push(std::span<Read* const> reads) { reads_.insert(reads_.end(), reads.begin(), reads.end()); }
+  /// push() of `count` more cannot throw.
+  void reserve(std::size_t count) { reads_.reserve(reads_.size() + count); }
+  [[nodiscard]] bool empty() const noexcept { return head_ == reads_.size(); }
+  /// All of them; valid until the next push or pop.
+  [[nodiscard]] std::span<Read* const> front() const noexcept { return std::span(reads_).subspan(head_); }
+  void pop(std::size_t count) noexcept {
+    head_ += count;
+    if (!empty() && head_ < kMostPopped) return;
+    reads_.erase(reads_.begin(), reads_.begin() + static_cast<std::ptrdiff_t>(head_));
+    head_ = 0;
+  }
+  /// Whether nobody wants any of the reads any more: they end as they are.
+  static bool are_cancelled(std::span<Read* const> reads) noexcept {
+    return std::all_of(reads.begin(), reads.end(), [](const Read* read) {
+      return read->cancelled != nullptr && read->cancelled->load(std::memory_order_relaxed);
+    });
+  }
+
+ private:
+  static constexpr std::size_t kMostPopped = 256;  // a queue that is never empty does not grow for ever
+
+  std::vector<Read*> reads_;
+  std::size_t head_ = 0;
+};
+
+class ChannelFiles {
+ public:
+  explicit ChannelFiles(std::shared_ptr<ProcessFdCache> files) : files_(std::move(files)) {}
+
+  /// See FdCache::pin; remembers where it found a file.
+  FdPin pin(const File& file) {
+    FdCache& cache = files_->current();
+    if (cache.forks() != forks_) {
+      hints_.fill({});  // they point into the parent's cache
+      forks_ = cache.forks();
+    }
+    const auto address = reinterpret_cast<std::uintptr_t>(&file);
+    return cache.pin(file, hints_[(address * 0x9E3779B97F4A7C15U) >> 56]);  // Fibonacci hashing to kHints places
+  }
+
+ private:
+  static constexpr std::size_t kHints = 256;  // a power of two; 6 KiB a channel
+
+  std::shared_ptr<ProcessFdCache> files_;
+  std::uint64_t forks_ = 0;  // of the cache that the hints point into
+  std::array<FdHint, kHints> hints_{};
+};
+
+}  // namespace penstock

@@ -1,0 +1,136 @@
+#include "core/uring_channel.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+constexpr unsigned kDepth = 64;
+// After so many misses in a row the page cache is tried only now and then: the ring finds out by itself, too.
+constexpr std::uint64_t kPatientMisses = 16;
+constexpr std::uint64_t kTryEvery = 32;
+
+}  // namespace
+
+UringChannel::UringChannel(std::shared_ptr<ProcessFdCache> files, bool direct)
+    : files_(std::move(files)), direct_(direct), ring_(kDepth) {
+  for (unsigned i = 0; i < kDepth; ++i) idle_.push_back(std::make_unique<Operation>());
+}
+
+UringChannel::~UringChannel() {
+  while (ring_.under_way() > 0) collect(std::chrono::milliseconds(100));  // the kernel writes into batches
+}
+
+std::size_t UringChannel::wait(std::span<Read*> done, std::chrono::nanoseconds timeout) {
+  if (ended_.empty() && ring_.under_way() > 0) collect(std::chrono::nanoseconds(0));
+  while (ended_.empty() && !queue_.empty() && !ring_.full()) begin_next();
+  if (ended_.empty() && ring_.under_way() > 0) collect(timeout);
+  return hand_out(done);
+}
+
+std::size_t UringChannel::hand_out(std::span<Read*> done) {
+  const std::span<Read* const> ended = ended_.front();
+  const std::size_t count = std::min(done.size(), ended.size());
+  std::copy_n(ended.begin(), count, done.begin());
+  ended_.pop(count);
+  return count;
+}
+
+// The next run: to its end if it need not wait for the device, else into the ring.
+void UringChannel::begin_next() {
+  const std::span<Read* const> run = queue_.front().first(run_length(queue_.front()));
+  ended_.reserve(reads_under_way_ + run.size());  // so that nothing can throw where reads end
+  bool under_way = false;
+  if (!ReadQueue::are_cancelled(run)) {
+    try {
+      FdPin pin = files_.pin(*run.front()->file);
+      std::uint64_t got = 0;
+      if (!is_inside(run) && direct_) {
+        read_each_direct(idle_.back()->direct, pin.fd(), run);
+      } else if (!is_inside(run)) {
+        read_each(pin.fd(), run);
+      } else if (!read_cached(pin.fd(), run, got)) {
+        enqueue(std::move(pin), run, got);
+        under_way = true;
+      }
+    } catch (...) {
+      fail_all(run);
+    }
+  }
+  if (!under_way) ended_.push(run);
+  queue_.pop(run.size());
+}
+
+// True if the page cache had all; else `got` bytes from the front on.
+bool UringChannel::read_cached(int fd, std::span<Read* const> run, std::uint64_t& got) {
+  if (run_bytes(run) == 0) return true;
+  if (direct_ || (misses_ >= kPatientMisses && ++misses_ % kTryEvery != 0)) return false;
+  Pieces pieces;
+  const std::size_t count = fill_pieces(run, 0, pieces);
+  const ssize_t read =
+      ::preadv2(fd, pieces.data(), static_cast<int>(count), static_cast<off_t>(run.front()->offset), RWF_NOWAIT);
+  got = read > 0 ? static_cast<std::uint64_t>(read) : 0;
+  const bool hit = got == run_bytes(run);
+  misses_ = hit ? 0 : misses_ + 1;
+  return hit;
+}
+
+void UringChannel::enqueue(FdPin pin, std::span<Read* const> run, std::uint64_t got) {
+  Operation& operation = *idle_.back();          // there is one: the ring is not full
+  operation.run.assign(run.begin(), run.end());  // may throw, as plan() may: nothing is under way yet
+  const int fd = pin.fd();
+  if (direct_) {
+    operation.direct.plan(run);
+    operation.pin.emplace(std::move(pin));
+    ring_.read(fd, std::span(&operation.direct.piece(), 1), operation.direct.offset(), &operation);
+  } else {
+    const std::size_t count = fill_pieces(run, got, operation.pieces);
+    operation.expected = run_bytes(run) - got;
+    operation.pin.emplace(std::move(pin));
+    ring_.read(fd, std::span(operation.pieces).first(count), run.front()->offset + got, &operation);
+  }
+  reads_under_way_ += run.size();
+  static_cast<void>(idle_.back().release());  // complete() takes it back
+  idle_.pop_back();
+}
+
+void UringChannel::complete(const Ring::Completion& completion) {
+  std::unique_ptr<Operation> operation(static_cast<Operation*>(completion.tag));
+  const std::span<Read* const> run(operation->run);
+  if (direct_) {
+    try {
+      operation->direct.finish(operation->pin->fd(), run, completion.result);
+    } catch (...) {
+      read_each_direct(operation->direct, operation->pin->fd(), run);
+    }
+  } else if (completion.result < 0 || static_cast<std::uint64_t>(completion.result) != operation->expected) {
+    read_each(operation->pin->fd(), run);
+  }
+  operation->pin.reset();
+  reads_under_way_ -= run.size();
+  ended_.push(run);
+  idle_.push_back(std::move(operation));
+}
+
+// One by one, since an error belongs to the reads that it hit alone.
+void UringChannel::read_each_direct(DirectRead& direct, int fd, std::span<Read* const> run) {
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    try {
+      check_range(*run[i]);
+      direct.plan(run.subspan(i, 1));
+      direct.finish(fd, run.subspan(i, 1), 0);
+    } catch (...) {
+      run[i]->error = std::current_exception();
+    }
+  }
+}
+
+void UringChannel::collect(std::chrono::nanoseconds patience) {
+  std::array<Ring::Completion, 16> completions;
+  const std::size_t count = ring_.collect(completions, patience);
+  for (std::size_t i = 0; i < count; ++i) complete(completions[i]);
+}
+
+}  // namespace penstock

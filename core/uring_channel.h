@@ -1,0 +1,62 @@
+// UringChannel: a channel whose reads are under way in a ring of io_uring while its thread casts others.
+//
+// What the page cache holds is copied by the thread itself (preadv2 with RWF_NOWAIT), which is faster than a ring and
+// leaves the bytes in the core's cache; what it does not hold goes to the ring. `direct` files (O_DIRECT) have no page
+// cache: all goes to the ring, in whole blocks. A read that the ring refuses or cuts short is done again by pread, so
+// errors are told in the same words by every channel. Owned by one thread; holds its store's cache of descriptors.
+#pragma once
+
+#include "core/byte_store.h"
+#include "core/direct_read.h"
+#include "core/file_reads.h"
+#include "core/read_queue.h"
+#include "core/ring.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace penstock {
+
+class UringChannel final : public Channel {
+ public:
+  /// Throws IoError if there can be no ring.
+  UringChannel(std::shared_ptr<ProcessFdCache> files, bool direct);
+  ~UringChannel() override;
+
+  void submit(std::span<Read* const> reads) override { queue_.push(reads); }
+  std::size_t wait(std::span<Read*> done, std::chrono::nanoseconds timeout) override;
+  void wake() override { ring_.wake(); }
+
+ private:
+  struct Operation {  // a run in the ring
+    std::vector<Read*> run;
+    std::optional<FdPin> pin;
+    Pieces pieces;
+    std::uint64_t expected = 0;
+    DirectRead direct;
+  };
+
+  void begin_next();
+  bool read_cached(int fd, std::span<Read* const> run, std::uint64_t& got);
+  void enqueue(FdPin pin, std::span<Read* const> run, std::uint64_t got);
+  void complete(const Ring::Completion& completion);
+  static void read_each_direct(DirectRead& direct, int fd, std::span<Read* const> run);
+  void collect(std::chrono::nanoseconds patience);
+  std::size_t hand_out(std::span<Read*> done);
+
+  ChannelFiles files_;
+  const bool direct_;
+  ReadQueue queue_;  // not begun
+  ReadQueue ended_;  // not handed out
+  std::vector<std::unique_ptr<Operation>> idle_;
+  std::size_t reads_under_way_ = 0;
+  std::uint64_t misses_ = 0;  // in a row, of the page cache
+  Ring ring_;
+};
+
+}  // namespace penstock
