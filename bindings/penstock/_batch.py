@@ -120,17 +120,16 @@ class Batch(Mapping[str, Any]):
     # --- where arrays come from
 
     def _cached(self, name: str, make: Any) -> Any:
-        try:
-            return self._arrays[name]
-        except KeyError:
+        array = self._arrays.get(name)
+        if array is None:
             array = self._arrays[name] = make(name)
-            return array
+        return array
 
     def _field(self, name: str) -> Any:
         layout = self._layout
-        column = layout.column(name)
-        if column is not None:
-            return self._column(column)
+        number = layout.column_of.get(name)
+        if number is not None:
+            return self._column(number)
         at = next(i for i, leaf in enumerate(layout.leaves) if leaf.name == name)
         leaf = layout.leaves[at]
         if layout.types[name] == leaf.base and (layout.torch is None or leaf.base.kind in "SV"):
@@ -141,9 +140,9 @@ class Batch(Mapping[str, Any]):
         return self._cast(ColumnSpec(name, at, layout.types[name].str, 0, 0), labels=False)
 
     def _labels(self, name: str) -> Any:
-        column = self._layout.column(name)
-        if column is not None:
-            return self._column(column)
+        number = self._layout.column_of.get(name)
+        if number is not None:
+            return self._column(number)
         return self._cast(self._layout.label_column(name), labels=name == "labels")
 
     def _shape(self, column: ColumnSpec) -> tuple[int, ...]:
@@ -152,13 +151,13 @@ class Batch(Mapping[str, Any]):
             return (self._native.record_count, *dims)
         return (self._native.rows, self._layout.length - column.shorten, *dims)
 
-    def _column(self, column: ColumnSpec) -> Any:
-        number, dtype = self._layout.column_of[column.name], np.dtype(column.type)
+    def _column(self, number: int) -> Any:
+        dtype = self._layout.column_types[number]
         tensor = self._native.lender
         if tensor is None:
             return self._given(self._native.column(number, dtype))
         # Slices of the lent tensor, so that torch tracks copies from them.
-        at, shape = self._native.columns_at[number], self._shape(column)
+        at, shape = self._native.columns_at[number], self._shape(self._layout.columns[number])
         torch_dtype = self._layout.torch.from_numpy(np.empty(0, dtype)).dtype
         count = int(np.prod(shape, dtype=np.int64))
         array = tensor[at : at + count * dtype.itemsize].view(torch_dtype).view(shape)

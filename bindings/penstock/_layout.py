@@ -72,6 +72,7 @@ class BatchLayout:
     types: dict[str, np.dtype[Any]]  # of each field, as it is given out
     columns: tuple[ColumnSpec, ...]  # that the native threads make
     column_of: dict[str, int]  # field, "inputs" or "labels" -> its column
+    column_types: tuple[np.dtype[Any], ...]  # of the columns; made once, since np.dtype(text) is not free
     label_leaf: int | None  # the field that inputs and labels are of
     why_no_labels: str
     length: int  # records of a fixed row
@@ -86,11 +87,6 @@ class BatchLayout:
         assert self.label_leaf is not None
         chosen = self.types[self.leaves[self.label_leaf].name]
         return chosen if self.torch is not None and chosen.kind == "i" else np.dtype(np.int64)
-
-    def column(self, name: str) -> ColumnSpec | None:
-        """The column of a field, "inputs" or "labels", if the native threads make one."""
-        at = self.column_of.get(name)
-        return None if at is None else self.columns[at]
 
     def label_column(self, name: str) -> ColumnSpec:
         """What "inputs" or "labels" would be as a column.
@@ -131,6 +127,7 @@ def plan_layout(view: Any, torch: Any, dtype: DtypeChoice, eager: bool) -> Batch
         types=types,
         columns=(),
         column_of={},
+        column_types=(),
         label_leaf=label_leaf,
         why_no_labels=why,
         length=source.row_length,
@@ -154,7 +151,9 @@ def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]]) -> Batc
         if leaf.base.kind not in "SV" and (layout.torch is not None or leaf.name in chosen):
             columns.append(ColumnSpec(leaf.name, at, layout.types[leaf.name].str, 0, 0))
     column_of = {column.name: at for at, column in enumerate(columns)}
-    return BatchLayout(**{**layout.__dict__, "columns": tuple(columns), "column_of": column_of})
+    column_types = tuple(np.dtype(column.type) for column in columns)
+    made = {"columns": tuple(columns), "column_of": column_of, "column_types": column_types}
+    return BatchLayout(**{**layout.__dict__, **made})
 
 
 def _default_type(leaf: Leaf, torch: Any) -> np.dtype[Any]:
