@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <random>
 
 namespace penstock::testing {
 namespace {
@@ -66,6 +67,36 @@ TEST(CorruptionTest, MutatedCompactIndexAndDirectoryNeverLeaveTheFiles) {
   const std::uint64_t evil = UINT64_MAX;
   poke(shard.directory.path, 0, std::as_bytes(std::span(&evil, 1)));
   EXPECT_GT(drive_all(*windows), 0U);
+}
+
+// The same where the index is searched page by page: with too many entries to try a value at each.
+TEST(CorruptionTest, AMutatedIndexThatIsSearchedInPagesNeverLeavesTheFiles) {
+  ModelShard many;
+  for (std::uint64_t i = 0; i < 9; ++i) {
+    many.spans.insert(many.spans.end(), 5000, {0, "x"});
+    many.spans.push_back({3, "entry"});
+  }
+  const Model model(SpanKind::Compact, {std::move(many)});
+  const auto windows = layout::make_windows(model.dataset(), 4, 1);
+  const File& index = model.dataset()->shards[0].index;
+  std::mt19937_64 random(3);
+  std::uint64_t refused = 0;
+  for (int round = 0; round < 300; ++round) {
+    // Numbers of documents' entries and of those in the middles of ranges are looked at, others may never be.
+    const std::uint64_t entry = round % 2 == 0 ? random() % 10 * 5001 % 45009 : random() % 45009;
+    const std::uint64_t at = entry * 16 + random() % 2 * 8;
+    const std::uint64_t values[] = {0, 5, 27, UINT64_MAX, std::uint64_t{1} << 63, random()};
+    const std::uint64_t value = values[random() % 6];
+    std::uint64_t original = 0;
+    std::ifstream(index.path, std::ios::binary)
+        .seekg(static_cast<std::streamoff>(at))
+        .read(reinterpret_cast<char*>(&original), 8);
+    poke(index.path, at, std::as_bytes(std::span(&value, 1)));
+    refused += drive_all(*windows);
+    poke(index.path, at, std::as_bytes(std::span(&original, 1)));
+  }
+  EXPECT_GT(refused, 0U);
+  EXPECT_EQ(drive_all(*windows), 0U);
 }
 
 TEST(CorruptionTest, MutatedIdsAndOffsetsNeverLeaveTheFiles) {
