@@ -1,0 +1,415 @@
+"""The job that every peer does, and what is measured of it: `python <peer>.py TASK REQUEST`, one line of JSON out.
+
+Runs in each peer's own environment: only the standard library and NumPy are imported here. Token i of the corpus is i,
+so each window tells which it is, and each delivered token can be checked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import itertools
+import json
+import math
+import os
+import pickle
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+MIB = 1 << 20
+RESUMED_BATCHES = 3  # compared after a resume
+NO_STATE = "has no state"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a peer loads: in the training thread, or in so many processes or threads behind it."""
+
+    workers: int = 0  # processes
+    threads: int = 0
+    background: bool = False
+
+    @property
+    def name(self) -> str:
+        if not self.background:
+            return "training thread"
+        parts = [(self.workers, "worker"), (self.threads, "thread")]
+        said = " × ".join(f"{count} {what}{'s' if count > 1 else ''}" for count, what in parts if count)
+        return said or "its default"
+
+
+TRAINING_THREAD = Setting()
+ONE_WORKER = Setting(workers=1, background=True)
+TWO_WORKERS = Setting(workers=2, background=True)
+WORKERS = (TRAINING_THREAD, ONE_WORKER, TWO_WORKERS)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One rank's share of the job."""
+
+    tokens: Path  # little-endian u32, token i is i
+    folder: Path  # of the peer's own files, which prepare() makes
+    window: int = 4096
+    batch: int = 8
+    seed: int = 1
+    dtype: str = "int64"
+    rank: int = 0
+    world: int = 1
+    setting: Setting = field(default_factory=Setting)
+
+    @property
+    def windows(self) -> int:
+        return self.tokens.stat().st_size // (4 * self.window)
+
+    @property
+    def batches(self) -> int:
+        """Full batches of one rank's share of an epoch."""
+        return self.windows // (self.world * self.batch)
+
+    def matrix(self) -> np.ndarray:
+        """The windows as rows of a mapping, u32."""
+        flat = np.memmap(self.tokens, "<u4", "r", shape=(self.windows * self.window,))
+        return np.asarray(flat).reshape(self.windows, self.window)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"tokens": str(self.tokens), "folder": str(self.folder)}
+
+    @classmethod
+    def from_json(cls, members: dict[str, Any]) -> Setup:
+        paths = {key: Path(members[key]) for key in ("tokens", "folder")}
+        return cls(**(members | paths | {"setting": Setting(**members["setting"])}))
+
+
+class Peer:
+    """A loader that does the job; made once a process, in the training thread."""
+
+    name: ClassVar[str]
+    packages: ClassVar[tuple[str, ...]]  # whose versions are told
+    order: ClassVar[str] = "uniform"  # or in which neighbourhood it shuffles
+    dtypes: ClassVar[tuple[str, ...]]
+    settings: ClassVar[tuple[Setting, ...]] = WORKERS
+    note: ClassVar[str] = ""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+
+    @classmethod
+    def imports(cls, setup: Setup) -> None:
+        """Imports what only some setups need, so that it counts as import and not as the first batch."""
+
+    @classmethod
+    def prepare(cls, setup: Setup) -> None:
+        """Writes the peer's own files into the folder, once a corpus."""
+
+    def epoch(self, number: int) -> Iterator[Any]:
+        """This rank's batches of one epoch, [B, W] arrays or tensors; after load() what is left of it."""
+        raise NotImplementedError
+
+    def forever(self) -> Iterator[Any]:
+        """Batches without an end."""
+        for number in itertools.count():
+            yield from self.epoch(number)
+
+    def state(self) -> Any:
+        """What is saved after the batch that epoch() gave last."""
+        raise NotImplementedError(NO_STATE)
+
+    def load(self, state: Any) -> None:
+        """Goes on from a state, before the first batch; on another number of ranks it is that of rank 0."""
+        raise NotImplementedError(NO_STATE)
+
+    def close(self) -> None:
+        """Stops what runs behind."""
+
+
+def numbers(batch: Any, window: int) -> np.ndarray:
+    """Which windows a batch holds.
+
+    Raises:
+        ValueError: it is not made of whole windows of the corpus.
+    """
+    array = np.asarray(batch)
+    if array.ndim != 2 or array.shape[1] != window:
+        raise ValueError(f"a batch of shape {array.shape}, it should be [B, {window}]")
+    first = array[:, 0].astype(np.int64)
+    wrong = (first % window != 0) | (array != first[:, None] + np.arange(window)).any(axis=1)
+    if wrong.any():
+        raise ValueError(f"row {int(wrong.argmax())} of a batch is no window of the corpus: it begins with {first}")
+    return first // window
+
+
+def dtype_of(batch: Any) -> str:
+    return str(batch.dtype).removeprefix("torch.")
+
+
+def digest(batch: Any) -> str:
+    return hashlib.sha256(np.ascontiguousarray(np.asarray(batch, np.int64)).data).hexdigest()
+
+
+def spread(windows: np.ndarray, size: int) -> float:
+    """Mean distance of neighbours in the order, 1 for a uniform one: that of two random windows is a third of all."""
+    return float(np.abs(np.diff(windows)).mean() / (size / 3)) if len(windows) > 1 else math.nan
+
+
+# ---- memory and page cache ------------------------------------------------------------------------------------------
+
+
+def processes(root: int) -> list[int]:
+    """A process and all that descend from it."""
+    found = [root]
+    for pid in found:
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            try:
+                found += [int(child) for child in children.read_text().split()]
+            except OSError:
+                continue
+    return found
+
+
+def memory() -> dict[str, float]:
+    """Resident and anonymous MiB of this process and its workers; what they share is counted once (Pss)."""
+    sums = {"Pss": 0, "Pss_Anon": 0}
+    for pid in processes(os.getpid()):
+        try:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            key, _, value = line.partition(":")
+            if key in sums:
+                sums[key] += int(value.split()[0])
+    return {"resident_mib": sums["Pss"] / 1024, "anonymous_mib": sums["Pss_Anon"] / 1024}
+
+
+def corpus_files(setup: Setup) -> list[Path]:
+    """Whatever the peer may read."""
+    own = (file for file in setup.folder.rglob("*") if file.is_file())
+    return [setup.tokens, *sorted(file for file in own if file.stat().st_size > 0)]
+
+
+def drop_cache(files: Iterable[Path]) -> None:
+    """Lets the page cache forget the files; nothing else is touched."""
+    for file in files:
+        descriptor = os.open(file, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def cached_mib(files: Iterable[Path]) -> float:
+    """How much of the files the page cache holds, told by mincore."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    page = os.sysconf("SC_PAGE_SIZE")
+    pages = 0
+    for file in files:
+        mapped = np.memmap(file, np.uint8, "r")
+        vector = np.empty(math.ceil(mapped.size / page), np.uint8)
+        if libc.mincore(mapped.ctypes.data, mapped.size, vector.ctypes.data) != 0:
+            raise OSError(ctypes.get_errno(), "mincore", str(file))
+        pages += int((vector & 1).sum())
+    return pages * page / MIB
+
+
+def disk_read_bytes(path: Path) -> int:
+    """Bytes that the device under `path` has read since the machine started; 0 where it does not tell."""
+    device = path.stat().st_dev
+    counters = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
+    return int(counters.read_text().split()[2]) * 512 if counters.exists() else 0
+
+
+# ---- tasks ----------------------------------------------------------------------------------------------------------
+
+
+def describe(peer: type[Peer]) -> dict[str, Any]:
+    return {
+        "name": peer.name,
+        "versions": {package: version_of(package) for package in peer.packages},
+        "order": peer.order,
+        "dtypes": peer.dtypes,
+        "settings": [asdict(setting) for setting in peer.settings],
+        "note": peer.note,
+    }
+
+
+def version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return str(getattr(sys.modules.get(package), "__version__", "of this tree"))
+
+
+def prepare(peer: type[Peer], setup: Setup) -> dict[str, Any]:
+    setup.folder.mkdir(parents=True, exist_ok=True)
+    begin = time.perf_counter()
+    peer.prepare(setup)
+    return {"seconds": time.perf_counter() - begin, "bytes": sum(file.stat().st_size for file in corpus_files(setup))}
+
+
+def steady(peer: type[Peer], setup: Setup, warm_up: float, seconds: float) -> dict[str, Any]:
+    """From nothing to the first batch, then batches per second; the files should be in the page cache."""
+    begin = time.perf_counter()
+    running = peer(setup)
+    batches = running.forever()
+    first = next(batches)
+    first_ms = (time.perf_counter() - begin) * 1e3
+    numbers(first, setup.window)
+    dtype = dtype_of(first)
+    del first
+    run_for(batches, warm_up)
+    rate = run_for(batches, seconds)["batches_per_s"]
+    found = memory()
+    numbers(next(batches), setup.window)
+    running.close()
+    return {"first_ms": first_ms, "batches_per_s": rate, "dtype": dtype, **found}
+
+
+def run_for(batches: Iterator[Any], seconds: float) -> dict[str, float]:
+    """Takes batches for so long, or until there are no more; a batch is let go of when the next one is there."""
+    count = 0
+    begin = now = time.perf_counter()
+    end = begin + seconds
+    for _ in batches:
+        count += 1
+        now = time.perf_counter()
+        if now >= end:
+            break
+    return {"batches_per_s": count / (now - begin) if count else 0.0, "batches": count, "seconds": now - begin}
+
+
+def cold(peer: type[Peer], setup: Setup, seconds: float) -> dict[str, Any]:
+    """Batches per second from files that are not in the page cache, no window twice: an epoch, or `seconds` of it."""
+    files = corpus_files(setup)
+    drop_cache(files)
+    before = cached_mib(files)
+    read = disk_read_bytes(setup.tokens)
+    begin = time.perf_counter()
+    running = peer(setup)
+    batches = running.epoch(0)
+    next(batches)
+    first_ms = (time.perf_counter() - begin) * 1e3
+    found = run_for(batches, seconds)
+    disk_mb = (disk_read_bytes(setup.tokens) - read) / 1e6
+    took = time.perf_counter() - begin
+    result = {"first_ms": first_ms, **found, "cached_before_mib": before, "cached_after_mib": cached_mib(files)}
+    result |= {"disk_mb_per_s": disk_mb / took, "epoch": (found["batches"] + 1) / setup.batches, **memory()}
+    running.close()
+    return result
+
+
+def half(peer: type[Peer], setup: Setup, saved: Path) -> dict[str, Any]:
+    """To the middle of an epoch; saves the state, and what the next batches are."""
+    running = peer(setup)
+    batches = running.epoch(0)
+    before = [numbers(next(batches), setup.window) for _ in range(setup.batches // 2)]
+    result: dict[str, Any] = {"spread": spread(np.concatenate(before), setup.windows)}
+    try:
+        state = pickle.dumps(running.state())
+    except NotImplementedError as error:
+        running.close()
+        return result | {"state": str(error)}
+    after = [digest(next(batches)) for _ in range(RESUMED_BATCHES)]
+    saved.write_bytes(pickle.dumps({"state": state, "after": after}))
+    running.close()
+    return result | {"state": "saved", "state_bytes": len(state)}
+
+
+def resume(peer: type[Peer], setup: Setup, saved: Path) -> dict[str, Any]:
+    """Goes on from the state in a fresh process, and compares."""
+    expected = pickle.loads(saved.read_bytes())
+    state = pickle.loads(expected["state"])
+    begin = time.perf_counter()
+    running = peer(setup)
+    made = time.perf_counter()
+    running.load(state)
+    batches = running.epoch(0)
+    first = next(batches)
+    end = time.perf_counter()
+    found = [digest(batch) for batch in [first, *itertools.islice(batches, RESUMED_BATCHES - 1)]]
+    running.close()
+    equal = sum(one == other for one, other in zip(found, expected["after"], strict=False))
+    return {"make_ms": (made - begin) * 1e3, "resume_ms": (end - made) * 1e3, "equal_batches": equal}
+
+
+def share(peer: type[Peer], setup: Setup, saved: Path, stop: int) -> dict[str, Any]:
+    """One rank's whole epoch: which windows; and the state after `stop` batches."""
+    running = peer(setup)
+    found: list[np.ndarray] = []
+    state: bytes | None = None
+    said = "saved"
+    for batch in running.epoch(0):
+        found.append(numbers(batch, setup.window))
+        if len(found) == stop:
+            try:
+                state = pickle.dumps(running.state())
+            except NotImplementedError as error:
+                said = str(error)
+    running.close()
+    before = np.concatenate(found[:stop]) if found[:stop] else np.empty(0, np.int64)
+    after = np.concatenate(found[stop:]) if found[stop:] else np.empty(0, np.int64)
+    saved.write_bytes(pickle.dumps({"state": state, "before": before, "after": after}))
+    return {"windows": len(before) + len(after), "state": said}
+
+
+def rest(peer: type[Peer], setup: Setup, saved: Path, state: Path) -> dict[str, Any]:
+    """What one rank, of another number of ranks, delivers from a state to the epoch's end."""
+    running = peer(setup)
+    running.load(pickle.loads(pickle.loads(state.read_bytes())["state"]))
+    found = [numbers(batch, setup.window) for batch in running.epoch(0)]
+    running.close()
+    after = np.concatenate(found) if found else np.empty(0, np.int64)
+    saved.write_bytes(pickle.dumps({"after": after}))
+    return {"windows": len(after)}
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "describe": describe,
+    "prepare": prepare,
+    "steady": steady,
+    "cold": cold,
+    "half": half,
+    "resume": resume,
+    "share": share,
+    "rest": rest,
+}
+
+
+def main(peer: type[Peer]) -> None:
+    """Runs the task that the command line names."""
+    # What libraries print goes to stderr: stdout carries one line.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    try:
+        answers.write(json.dumps(done(peer, sys.argv[1], json.loads(sys.argv[2]))) + "\n")
+        answers.flush()
+        code = 0
+    except Exception:
+        traceback.print_exc()
+        sys.stderr.flush()
+        code = 1
+    # Not every library's threads let a process end.
+    os._exit(code)
+
+
+def done(peer: type[Peer], task: str, request: dict[str, Any]) -> dict[str, Any]:
+    """What the task gives, and how long it took from the process's start until all was imported."""
+    if "setup" in request:
+        request["setup"] = Setup.from_json(request["setup"])
+        peer.imports(request["setup"])
+    imported = time.monotonic_ns()
+    started = request.pop("started_ns", imported)
+    for key in ("saved", "state"):
+        if key in request:
+            request[key] = Path(request[key])
+    return TASKS[task](peer, **request) | {"import_ms": (imported - started) / 1e6}

@@ -1,0 +1,246 @@
+"""What was measured, as lines for the JSON file and as tables."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from fleet import Member
+from job import RESUMED_BATCHES
+from measure import Block, Fleet, Variant
+from results import Result, number, ratios
+
+#: The targets of the design, against peers that shuffle globally.
+TRAINING_THREAD = {"int64": 2.0, "int32": 2.5, "uint32": 2.5}
+BACKGROUND = 10.0
+COLD = 2.0
+CEILING = "bare_gather"  # no loader: shown beside the peers, with no target
+Runs = list[dict[str, Any]]
+
+
+class Report:
+    """Tables and lines of one run."""
+
+    def __init__(self, fleet: Fleet, steady: list[Block], cold: list[Block], forced: str) -> None:
+        self.fleet = fleet
+        self.repeats = fleet.size.repeats
+        self.steady = steady
+        self.cold = cold
+        self.forced = forced
+        self.facts: dict[str, dict[str, Any]] = {}
+
+    # ---- lines ----
+
+    def lines(self) -> list[Result]:
+        """Every figure with its repeats, and the ratios with their targets."""
+        found = [line for block in self.steady for line in self._speeds(block, "warm")]
+        found += [line for block in self.cold for line in self._speeds(block, f"cold: {self.forced}")]
+        found += [line for block in self.steady for line in self._startup(block)]
+        return found
+
+    def _speeds(self, block: Block, cache: str) -> list[Result]:
+        lines = []
+        for variant in self._whole(block):
+            rates = values(block.runs[variant], "batches_per_s")
+            where = f"{place(block)}, {variant.dtype}, {variant.setting.name}"
+            lines.append(self._line(variant, where, "batches/s", rates, cache))
+            if variant is not block.penstock and block.whole(block.penstock, self.repeats):
+                ours = values(block.runs[block.penstock], "batches_per_s")
+                compared = ratios(ours, rates)
+                target = self._target(block, variant)
+                lines.append(
+                    self._line(variant, f"{where}: penstock / this", "ratio", compared, cache, at_least=target)
+                )
+        return lines
+
+    def _startup(self, block: Block) -> list[Result]:
+        lines = []
+        if not block.whole(block.penstock, self.repeats):
+            return []
+        for variant in self._whole(block):
+            runs, ours = block.runs[variant], block.runs[block.penstock]
+            where = f"{place(block)}, {variant.dtype}, {variant.setting.name}"
+            figures: list[tuple[str, str, Callable[[dict[str, Any]], float]]] = [
+                ("from nothing to the first batch, import included", "ms", from_nothing),
+                ("of this: import, the interpreter's start included", "ms", lambda run: run["import_ms"]),
+                ("of this: to the first batch after it", "ms", lambda run: run["first_ms"]),
+                ("resident memory", "MiB", lambda run: run["resident_mib"]),
+                ("anonymous memory", "MiB", lambda run: run["anonymous_mib"]),
+            ]
+            for what, unit, figure in figures:
+                own = tuple(figure(run) for run in runs)
+                lines.append(self._line(variant, f"{what}: {where}", unit, own, "warm"))
+                compared = ("import" not in what or what.startswith("from nothing")) and variant is not block.penstock
+                if compared:
+                    rates = ratios([figure(run) for run in ours], own)
+                    target = None if variant.member.key == CEILING or "anonymous" in what else 1.0
+                    lines.append(
+                        self._line(variant, f"{what}: {where}: penstock / this", "ratio", rates, "warm", at_most=target)
+                    )
+        return lines
+
+    def _line(
+        self, variant: Variant, what: str, unit: str, found: tuple[float, ...], cache: str, **target: float | None
+    ) -> Result:
+        item = np.dtype(variant.dtype).itemsize
+        setup = self.fleet.base(variant.member)
+        size = setup.batch * setup.window * item if unit == "batches/s" else 0
+        return Result(variant.member.name, what, unit, found, cache, size, **target)
+
+    def _whole(self, block: Block) -> list[Variant]:
+        """Variants that ran in every round: what was measured side by side."""
+        return [variant for variant in block.order(0) if block.whole(variant, self.repeats)]
+
+    def _target(self, block: Block, variant: Variant) -> float | None:
+        if not variant.member.uniform or variant.member.key == CEILING:
+            return None
+        if block.background is None:
+            return COLD
+        return BACKGROUND if block.background else TRAINING_THREAD[variant.dtype]
+
+    # ---- tables ----
+
+    def markdown(self, head: str) -> str:
+        parts = [head, "### Warm: batches/s, and penstock's own beside them\n", self._speed_table(self.steady)]
+        parts += [f"### Cold: {self.forced}\n", self._cold_table()]
+        parts += ["### From nothing to the first batch, and memory\n", self._startup_table()]
+        parts += ["### What each does\n", self._facts_table(), self._notes()]
+        if self.fleet.failures:
+            parts += ["### What failed\n", "\n".join(f"- {line}" for line in self.fleet.failures) + "\n"]
+        return "\n".join(parts)
+
+    def _speed_table(self, blocks: list[Block]) -> str:
+        rows = []
+        for block in blocks:
+            for variant in self._whole(block):
+                runs = block.runs[variant]
+                row = [place(block), variant.dtype, variant.member.name, variant.setting.name]
+                rows.append([*row, spread_of(values(runs, "batches_per_s")), *self._ratio(block, variant)])
+        head = ["loading in", "dtype", "peer", "setting", "batches/s", "penstock / this", "target"]
+        return table(head, rows)
+
+    def _ratio(self, block: Block, variant: Variant) -> tuple[str, str]:
+        if variant is block.penstock or not block.whole(block.penstock, self.repeats):
+            return "", ""
+        ours = values(block.runs[block.penstock], "batches_per_s")
+        compared = ratios(ours, values(block.runs[variant], "batches_per_s"))
+        target = self._target(block, variant)
+        if target is None:
+            return spread_of(compared), ""
+        return spread_of(compared), f"≥ {number(target)}: {'yes' if statistics.median(compared) >= target else 'no'}"
+
+    def _cold_table(self) -> str:
+        rows = []
+        for block in self.cold:
+            for variant in self._whole(block):
+                runs = block.runs[variant]
+                first = spread_of(values(runs, "first_ms"))
+                read = spread_of(values(runs, "disk_mb_per_s"))
+                left = spread_of(values(runs, "cached_after_mib"))
+                epoch = f"{100 * statistics.median(values(runs, 'epoch')):.0f} %"
+                row = [variant.dtype, variant.member.name, variant.setting.name]
+                rows.append([*row, spread_of(values(runs, "batches_per_s")), read, epoch, left, first])
+                rows[-1] += self._ratio(block, variant)
+        head = ["dtype", "peer", "setting", "batches/s", "device reads MB/s", "of the epoch", "cached after, MiB"]
+        return table([*head, "first batch ms", "penstock / this", "target"], rows)
+
+    def _startup_table(self) -> str:
+        rows = []
+        for variant, runs in self._first_variants():
+            figures = ("import_ms", "first_ms", "resident_mib", "anonymous_mib")
+            row = [variant.dtype, variant.member.name, variant.setting.name]
+            rows.append([*row, *(spread_of(values(runs, figure)) for figure in figures)])
+        head = ["dtype", "peer", "setting", "process start and import, ms", "then to the first batch, ms"]
+        return table([*head, "resident MiB", "anonymous MiB"], rows)
+
+    def _first_variants(self) -> list[tuple[Variant, Runs]]:
+        """Each variant once."""
+        found: dict[Variant, Runs] = {}
+        for block in self.steady:
+            for variant in self._whole(block):
+                found.setdefault(variant, block.runs[variant])
+        return list(found.items())
+
+    def _facts_table(self) -> str:
+        rows = []
+        for key, fact in self.facts.items():
+            resumes = fact.get("resume_ms") or []
+            rows.append(
+                [
+                    self.fleet.members[key].name,
+                    self.fleet.members[key].order,
+                    number(fact["spread"]) if "spread" in fact else "",
+                    pair(fact, ""),
+                    exact(fact),
+                    spread_of(tuple(resumes)) if resumes else "",
+                    str(fact.get("state_bytes", "")),
+                    pair(fact, "resumed_"),
+                ]
+            )
+        head = ["peer", "order", "distance of neighbours (1: uniform)", "10,007 on 4 ranks: missed / extra"]
+        head += ["exact resume", "resume to next batch, ms", "state bytes", "resumed 4 → 2: missed / extra"]
+        return table(head, rows)
+
+    def _notes(self) -> str:
+        lines = []
+        for member in self.fleet.members.values():
+            versions = ", ".join(f"{name} {version}" for name, version in member.versions.items())
+            lines.append(f"- {member.name} ({versions}){': ' + member.note if member.note else ''}")
+        return "\n".join(lines) + "\n"
+
+    def as_json(self, machine: str, versions: str, command: str) -> dict[str, Any]:
+        lines = self.lines()
+        return {
+            "machine": machine,
+            "versions": versions,
+            "command": command,
+            "cold": self.forced,
+            "lines": [line.as_json(machine, versions, command) for line in lines],
+            "peers": {key: described(member) | self.facts.get(key, {}) for key, member in self.fleet.members.items()},
+            "failures": self.fleet.failures,
+        }
+
+
+def described(member: Member) -> dict[str, Any]:
+    return {"name": member.name, "order": member.order, "versions": member.versions, "note": member.note}
+
+
+def place(block: Block) -> str:
+    if block.background is None:
+        return "where it is fastest"
+    return "the background" if block.background else "the training thread"
+
+
+def values(runs: Runs, key: str) -> tuple[float, ...]:
+    return tuple(float(run[key]) for run in runs)
+
+
+def from_nothing(run: dict[str, Any]) -> float:
+    return float(run["import_ms"] + run["first_ms"])
+
+
+def spread_of(found: tuple[float, ...]) -> str:
+    """Median and range: 123 [100 – 140]."""
+    median = number(statistics.median(found))
+    return median if len(found) == 1 else f"{median} [{number(min(found))} – {number(max(found))}]"
+
+
+def pair(fact: dict[str, Any], prefix: str) -> str:
+    if f"{prefix}missed" in fact:
+        return f"{fact[prefix + 'missed']:,} / {fact[prefix + 'extra']:,}"
+    return fact.get(f"{prefix}error", "") or (fact.get("state", "") if prefix else "")
+
+
+def exact(fact: dict[str, Any]) -> str:
+    if fact.get("state") != "saved":
+        return str(fact.get("state", ""))
+    equal = fact["equal_batches"]
+    return "yes" if equal == RESUMED_BATCHES else f"no: {equal} of {RESUMED_BATCHES} batches"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    cells = ([cell.replace("|", "/") for cell in row] for row in rows)
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in cells)]) + "\n"
