@@ -7,7 +7,7 @@ PYTEST_FLAGS ?= -n 2
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs bench demo fuzz format clean
+.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget bench demo fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -27,7 +27,7 @@ test: build  ## native and Python tests
 
 check: test checks  ## everything that CI asks
 
-checks: setup-check build lint types stubs includes sanitize tidy wheel docs
+checks: setup-check build lint types stubs includes sanitize tidy budget wheel docs
 
 lint:  ## formatting of C++ and Python, ruff
 	clang-format --dry-run -Werror $(CPP_FILES)
@@ -56,8 +56,12 @@ wheel: setup  ## a repaired wheel, used in an empty environment without torch
 docs: build  ## the documentation into site/
 	mkdocs build --strict -q
 
-bench: build  ## the figures of docs/benchmarks.md, measured here
-	python benchmarks/run.py
+bench: build  ## the figures and charts of docs/benchmarks.md, measured here
+	python -m pip install -q --disable-pip-version-check -r benchmarks/numba.txt
+	python benchmarks/run.py --json benchmark.json --markdown benchmark.md --charts docs/images
+
+budget: setup-check build  ## instructions of the hot paths against benchmarks/budget.json
+	python benchmarks/budget.py build/release/benchmarks/penstock_budget
 
 demo: build  ## train, kill, resume on other numbers of processes, compare every token and loss
 	python examples/demo/run.py --out demo-output

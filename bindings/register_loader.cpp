@@ -2,13 +2,11 @@
 #include "bindings/lent_memory.h"
 #include "bindings/register.h"
 #include "core/error.h"
+#include "core/fork_count.h"
 #include "core/loader.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
-
-#include <sys/types.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -51,7 +49,7 @@ class PythonLoader {
       loader_->close();
     }
     loader_.reset();
-    if (getpid() == owner_) lent_->drain();
+    if (!is_forked()) lent_->drain();
   }
   PythonLoader(const PythonLoader&) = delete;
   PythonLoader& operator=(const PythonLoader&) = delete;
@@ -64,7 +62,7 @@ class PythonLoader {
       stay_for_ever();
     }
     const Busy busy(busy_);
-    if (getpid() == owner_) lent_->drain();
+    if (!is_forked()) lent_->drain();
     while (true) {
       if (std::shared_ptr<Batch> batch = loader_->poll()) return batch;
       if (loader_->ended()) return nullptr;
@@ -91,14 +89,14 @@ class PythonLoader {
       const py::gil_scoped_release released;  // joins
       loader.close();
     }
-    if (getpid() == owner_) lent_->drain();  // the last threads to let go of a batch had no GIL
+    if (!is_forked()) lent_->drain();  // the last threads to let go of a batch had no GIL
   }
 
   // close() when the interpreter ends. A daemon thread may be waiting in next(): it must never take the GIL again,
   // which after the end would unwind it through frames that may not be unwound (std::terminate). So it stays where it
   // is until the process is gone, as Python itself has it from 3.14 on.
   void close_at_exit() {
-    if (getpid() != owner_) return;
+    if (is_forked()) return;
     exiting_thread_ = std::this_thread::get_id();
     at_exit_ = true;
     const py::gil_scoped_release released;
@@ -107,6 +105,7 @@ class PythonLoader {
   }
 
   [[nodiscard]] const Loader& get() const { return *loader_; }
+  [[nodiscard]] bool is_forked() const noexcept { return fork_count() != forks_; }
 
  private:
   class Busy {
@@ -122,7 +121,7 @@ class PythonLoader {
 
   // In a forked child the thread that was in next() is gone; the core loader refuses there in words of its own.
   void check_free() const {
-    if (!busy_ || getpid() != owner_) return;
+    if (!busy_ || is_forked()) return;
     raise(ErrorKind::InvalidArgument, "another thread is in next() of this loader: one at a time");
   }
 
@@ -132,7 +131,7 @@ class PythonLoader {
 
   std::shared_ptr<LentObjects> lent_;
   std::unique_ptr<Loader> loader_;
-  const pid_t owner_ = getpid();
+  const std::uint64_t forks_ = fork_count();
   std::atomic<bool> busy_ = false;     // a thread is in next(); changed with the GIL
   std::atomic<bool> at_exit_ = false;  // set with the GIL
   std::atomic<bool> let_go_ = false;   // the thread in next() stays there for ever and touches nothing

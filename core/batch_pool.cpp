@@ -1,10 +1,10 @@
 #include "core/batch_pool.h"
 
-#include <unistd.h>
+#include "core/fork_count.h"
 
 namespace penstock {
 
-BatchPool::BatchPool(std::size_t max_free) : max_free_(max_free), owner_(getpid()) {
+BatchPool::BatchPool(std::size_t max_free) : max_free_(max_free), forks_(fork_count()) {
   free_.reserve(max_free);
 }
 
@@ -40,13 +40,13 @@ void BatchPool::account(Batch& batch) {
 }
 
 BatchPool::Usage BatchPool::usage() const {
-  if (getpid() != owner_) return usage_;  // nobody else is there to change it
+  if (fork_count() != forks_) return usage_;  // nobody else is there to change it
   const std::lock_guard lock(mutex_);
   return usage_;
 }
 
 void BatchPool::give(Batch* batch) noexcept {
-  if (getpid() != owner_) return;
+  if (fork_count() != forks_) return;
   batch->slab.release_lent();
   batch->error = nullptr;
   std::unique_ptr<Batch> done(batch);

@@ -7,8 +7,6 @@
 
 #include "core/batch.h"
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,7 +37,7 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   void give(Batch* batch) noexcept;
 
   const std::size_t max_free_;
-  const pid_t owner_;
+  const std::uint64_t forks_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Batch>> free_;
   Usage usage_;

@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <new>
 
 namespace penstock {
@@ -71,7 +71,7 @@ void DirectRead::read_rest(int fd, const Read& first, std::uint64_t got) {
 
 void DirectRead::scatter(std::span<Read* const> run) const {
   for (const Read* read : run) {
-    std::memcpy(read->destination, buffer_.get() + (read->offset - offset_), read->size);
+    std::copy_n(buffer_.get() + (read->offset - offset_), read->size, read->destination);
   }
 }
 

@@ -1,9 +1,9 @@
 #include "core/fd_cache.h"
 
 #include "core/error.h"
+#include "core/fork_count.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,14 +14,6 @@
 
 namespace penstock {
 namespace {
-
-// Counting forks costs a load where getpid() costs a system call, and cannot be fooled by a reused process number. The
-// handler is registered when the library is loaded, so no lock of ours can be held across it.
-std::atomic<std::uint64_t> fork_count{0};
-void count_fork() {
-  fork_count.fetch_add(1, std::memory_order_relaxed);
-}
-[[maybe_unused]] const int kForkHandler = pthread_atfork(nullptr, nullptr, &count_fork);
 
 int open_retrying(const char* path, bool direct) {
   for (;;) {
@@ -62,7 +54,7 @@ FdPin::~FdPin() {
 }
 
 FdCache::FdCache(std::size_t max_open_files, bool direct)
-    : max_open_files_(max_open_files), direct_(direct), forks_(fork_count.load(std::memory_order_relaxed)) {}
+    : max_open_files_(max_open_files), direct_(direct), forks_(fork_count()) {}
 
 FdCache::~FdCache() {
   for (const FdSlot& slot : slots_) {
@@ -207,12 +199,12 @@ ProcessFdCache::ProcessFdCache(std::size_t max_open_files, bool direct)
 
 ProcessFdCache::~ProcessFdCache() {
   FdCache* cache = cache_.load(std::memory_order_acquire);
-  if (cache->forks() == fork_count.load(std::memory_order_relaxed)) delete cache;
+  if (cache->forks() == fork_count()) delete cache;
 }
 
 FdCache& ProcessFdCache::current() {
   FdCache* cache = cache_.load(std::memory_order_acquire);
-  if (cache->forks() == fork_count.load(std::memory_order_relaxed)) return *cache;
+  if (cache->forks() == fork_count()) return *cache;
   auto fresh = std::make_unique<FdCache>(max_open_files_, direct_);
   if (cache_.compare_exchange_strong(cache, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
   return *cache;

@@ -1,6 +1,7 @@
 #include "core/loader.h"
 
 #include "core/error.h"
+#include "core/fork_count.h"
 
 #include <unistd.h>
 
@@ -41,7 +42,8 @@ Loader::Loader(LoaderOptions options)
     : options_(std::move(options)),
       cursor_(complete(options_.cursor, options_.order)),
       job_(job_json(*options_.order, sources_of(*options_.formats), options_.cursor.skip)),
-      owner_(getpid()) {
+      owner_(getpid()),
+      forks_(fork_count()) {
   options_.prefetch = std::max(options_.prefetch, 1U);
   options_.threads = std::max(options_.threads, 1U);
   pool_ = BatchPool::make(options_.prefetch + 2);
@@ -49,14 +51,18 @@ Loader::Loader(LoaderOptions options)
 }
 
 Loader::~Loader() {
-  if (getpid() == owner_) return;
+  if (!is_forked()) return;
   // A forked child has the engine's memory but none of its threads: nothing can be joined, no mutex be trusted.
   static_cast<void>(engine_.release());
   new std::deque<std::shared_ptr<Batch>>(std::move(planned_));
 }
 
+bool Loader::is_forked() const noexcept {
+  return fork_count() != forks_;
+}
+
 void Loader::check_process() const {
-  if (getpid() != owner_) {
+  if (is_forked()) {
     raise(ErrorKind::InvalidArgument,
           "this loader was made in process {} and has no threads in its forked child {}: make a loader there, or start "
           "the child with spawn",
@@ -216,7 +222,7 @@ void Loader::move_to(std::uint64_t position) {
 }
 
 void Loader::seek(std::uint64_t position) {
-  if (getpid() != owner_) check_process();
+  if (is_forked()) check_process();
   if (position > kMostPosition) {
     raise(ErrorKind::InvalidArgument, "position {}: at most 2^63", position);
   }
@@ -224,7 +230,7 @@ void Loader::seek(std::uint64_t position) {
 }
 
 std::string Loader::load(const State& state, OnMismatch on_mismatch) {
-  if (getpid() != owner_) check_process();
+  if (is_forked()) check_process();
   if (state.version > kStateVersion || state.version == 0) {
     raise(ErrorKind::StateMismatch, "the state has version {}, this penstock reads versions up to {}: use a later one",
           state.version, kStateVersion);
@@ -261,7 +267,7 @@ std::string Loader::reader_name() const {
 }
 
 void Loader::close() {
-  if (getpid() != owner_) return;
+  if (is_forked()) return;
   closed_ = true;
   drop_planned();
   engine_.reset();

@@ -85,6 +85,7 @@ class Loader {
   [[nodiscard]] std::string reader_name() const;
 
  private:
+  [[nodiscard]] bool is_forked() const noexcept;
   void check_process() const;
   std::optional<std::string> difference_to(const State& state) const;
   void plan_ahead();
@@ -109,7 +110,8 @@ class Loader {
   std::uint64_t largest_bytes_ = 0;             // that a batch held so far
   bool ended_ = false;
   bool closed_ = false;
-  pid_t owner_;
+  const pid_t owner_;
+  const std::uint64_t forks_;
 };
 
 }  // namespace penstock
