@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,11 +20,12 @@ def rows(setup: job.Setup) -> Iterator[dict[str, np.ndarray]]:
 
 
 def write(setup: job.Setup) -> None:
-    """Arrow files of windows of int32; the generator's own copy is kept beside them and not read."""
+    """Arrow files of windows of int32; the copy that the generator made first is removed."""
     features = Features({"token": List(Value("int32"), length=setup.window)})
     cache = setup.folder.with_name(f"{setup.folder.name}.cache")
     made = Dataset.from_generator(rows, gen_kwargs={"setup": setup}, features=features, cache_dir=str(cache))
     made.save_to_disk(str(setup.folder))
+    shutil.rmtree(cache)
 
 
 def tokens(batch: Any) -> Any:

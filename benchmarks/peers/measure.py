@@ -6,7 +6,7 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -135,15 +135,13 @@ class Fleet:
 
     def steady(self) -> list[Block]:
         """Throughput from the page cache, start-up and memory."""
-        for member in self.members.values():
-            warm(job.corpus_files(self.base(member)))
         blocks = []
         for background in (False, True):
             for dtype in ("int64", "int32", "uint32"):
                 block = Block(dtype, background, self._penstock(dtype))
                 for member in self._peers(dtype):
-                    settings = member.settings_in(background)
-                    block.others += self._best(member, dtype, settings, self._steady_once)
+                    choices = [Variant(member, dtype, setting) for setting in member.settings_in(background)]
+                    block.others += self._best(choices, self._steady_once) if len(choices) > 1 else choices
                 if block.others:
                     blocks.append(block)
         self._rounds("steady", blocks, self._steady)
@@ -157,7 +155,8 @@ class Fleet:
         for member in self.members.values():
             if member.key != PENSTOCK:
                 dtype = member.dtypes[0]
-                blocks[dtype].others += self._best(member, dtype, list(member.settings), self._cold_once)
+                choices = [Variant(member, dtype, setting) for setting in member.settings]
+                blocks[dtype].others += self._best(choices, self._cold_once)
         found = [block for block in blocks.values() if block.others]
         self._rounds("cold", found, self._cold)
         return found
@@ -169,16 +168,9 @@ class Fleet:
     def _peers(self, dtype: str) -> list[Member]:
         return [member for member in self.members.values() if member.key != PENSTOCK and dtype in member.dtypes]
 
-    def _best(
-        self,
-        member: Member,
-        dtype: str,
-        settings: Iterable[job.Setting],
-        once: Callable[[Variant], dict[str, Any] | None],
-    ) -> list[Variant]:
-        """The fastest of the settings by one run each, or none where none runs."""
-        variants = [Variant(member, dtype, setting) for setting in settings]
-        found = [(run["batches_per_s"], variant) for variant in variants if (run := once(variant)) is not None]
+    def _best(self, choices: list[Variant], once: Callable[[Variant], dict[str, Any] | None]) -> list[Variant]:
+        """The fastest by one run each, or none where none runs."""
+        found = [(run["batches_per_s"], variant) for variant in choices if (run := once(variant)) is not None]
         return [max(found, key=lambda one: one[0])[1]] if found else []
 
     def _rounds(self, what: str, blocks: list[Block], run: Callable[[Variant], dict[str, Any] | None]) -> None:
@@ -194,11 +186,14 @@ class Fleet:
         setup = variant.setup(self.base(variant.member))
         return self.tried(where, variant.member, what, setup=setup, **request)
 
-    def _steady(self, variant: Variant) -> dict[str, Any] | None:
-        return self._ask("steady", variant, warm_up=self.size.warm_up, seconds=self.size.seconds)
+    def _steady(self, variant: Variant, seconds: float | None = None) -> dict[str, Any] | None:
+        # Each time: all peers' files together may be more than the page cache holds.
+        warm(job.corpus_files(self.base(variant.member)))
+        seconds = self.size.seconds if seconds is None else seconds
+        return self._ask("steady", variant, warm_up=self.size.warm_up, seconds=seconds)
 
     def _steady_once(self, variant: Variant) -> dict[str, Any] | None:
-        return self._ask("steady", variant, warm_up=self.size.warm_up, seconds=self.size.choose_seconds)
+        return self._steady(variant, self.size.choose_seconds)
 
     def _cold_once(self, variant: Variant) -> dict[str, Any] | None:
         """Unbounded: by it the setting is chosen, and what the process itself takes is seen."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,26 @@ BACKGROUND = 10.0
 COLD = 2.0
 CEILING = "bare_gather"  # no loader: shown beside the peers, with no target
 Runs = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a run."""
+
+    what: str
+    unit: str
+    of: Callable[[dict[str, Any]], float]
+    below: bool = False  # whether penstock's is to be below every peer's
+
+
+SPEED = Figure("throughput", "batches/s", lambda run: run["batches_per_s"])
+STARTUP = (
+    Figure("from nothing to the first batch", "ms", lambda run: run["import_ms"] + run["first_ms"], below=True),
+    Figure("of this the interpreter's start and imports", "ms", lambda run: run["import_ms"]),
+    Figure("of this the rest", "ms", lambda run: run["first_ms"]),
+    Figure("resident memory", "MiB", lambda run: run["resident_mib"], below=True),
+    Figure("anonymous memory", "MiB", lambda run: run["anonymous_mib"]),
+)
 
 
 class Report:
@@ -46,48 +67,48 @@ class Report:
             rates = values(block.runs[variant], "batches_per_s")
             where = f"{place(block)}, {variant.dtype}, {variant.setting.name}"
             lines.append(self._line(variant, where, "batches/s", rates, cache))
-            if variant is not block.penstock and block.whole(block.penstock, self.repeats):
-                ours = values(block.runs[block.penstock], "batches_per_s")
-                compared = ratios(ours, rates)
+            compared = self._compared(block, variant, SPEED)
+            if compared is not None:
                 target = self._target(block, variant)
-                lines.append(
-                    self._line(variant, f"{where}: penstock / this", "ratio", compared, cache, at_least=target)
-                )
+                what = f"{where}: penstock / this"
+                lines.append(self._line(variant, what, "ratio", compared, cache, at_least=target))
         return lines
 
     def _startup(self, block: Block) -> list[Result]:
         lines = []
-        if not block.whole(block.penstock, self.repeats):
-            return []
         for variant in self._whole(block):
-            runs, ours = block.runs[variant], block.runs[block.penstock]
             where = f"{place(block)}, {variant.dtype}, {variant.setting.name}"
-            figures: list[tuple[str, str, Callable[[dict[str, Any]], float]]] = [
-                ("from nothing to the first batch, import included", "ms", from_nothing),
-                ("of this: import, the interpreter's start included", "ms", lambda run: run["import_ms"]),
-                ("of this: to the first batch after it", "ms", lambda run: run["first_ms"]),
-                ("resident memory", "MiB", lambda run: run["resident_mib"]),
-                ("anonymous memory", "MiB", lambda run: run["anonymous_mib"]),
-            ]
-            for what, unit, figure in figures:
-                own = tuple(figure(run) for run in runs)
-                lines.append(self._line(variant, f"{what}: {where}", unit, own, "warm"))
-                compared = ("import" not in what or what.startswith("from nothing")) and variant is not block.penstock
-                if compared:
-                    rates = ratios([figure(run) for run in ours], own)
-                    target = None if variant.member.key == CEILING or "anonymous" in what else 1.0
-                    lines.append(
-                        self._line(variant, f"{what}: {where}: penstock / this", "ratio", rates, "warm", at_most=target)
-                    )
+            for figure in STARTUP:
+                own = tuple(figure.of(run) for run in block.runs[variant])
+                lines.append(self._line(variant, f"{figure.what}: {where}", figure.unit, own, "warm"))
+                compared = self._compared(block, variant, figure)
+                if compared is not None:
+                    what = f"{figure.what}: {where}: penstock / this"
+                    target = 1.0 if figure.below and variant.member.key != CEILING else None
+                    lines.append(self._line(variant, what, "ratio", compared, "warm", at_most=target))
         return lines
 
+    def _compared(self, block: Block, variant: Variant, figure: Figure) -> tuple[float, ...] | None:
+        """Penstock's figure over this one's, round by round; None where there is nothing to compare."""
+        if variant is block.penstock or not block.whole(block.penstock, self.repeats):
+            return None
+        ours = [figure.of(run) for run in block.runs[block.penstock]]
+        return ratios(ours, [figure.of(run) for run in block.runs[variant]])
+
     def _line(
-        self, variant: Variant, what: str, unit: str, found: tuple[float, ...], cache: str, **target: float | None
+        self,
+        variant: Variant,
+        what: str,
+        unit: str,
+        found: tuple[float, ...],
+        cache: str,
+        at_least: float | None = None,
+        at_most: float | None = None,
     ) -> Result:
         item = np.dtype(variant.dtype).itemsize
         setup = self.fleet.base(variant.member)
         size = setup.batch * setup.window * item if unit == "batches/s" else 0
-        return Result(variant.member.name, what, unit, found, cache, size, **target)
+        return Result(variant.member.name, what, unit, found, cache, size, at_most, at_least)
 
     def _whole(self, block: Block) -> list[Variant]:
         """Variants that ran in every round: what was measured side by side."""
@@ -122,10 +143,9 @@ class Report:
         return table(head, rows)
 
     def _ratio(self, block: Block, variant: Variant) -> tuple[str, str]:
-        if variant is block.penstock or not block.whole(block.penstock, self.repeats):
+        compared = self._compared(block, variant, SPEED)
+        if compared is None:
             return "", ""
-        ours = values(block.runs[block.penstock], "batches_per_s")
-        compared = ratios(ours, values(block.runs[variant], "batches_per_s"))
         target = self._target(block, variant)
         if target is None:
             return spread_of(compared), ""
@@ -147,21 +167,19 @@ class Report:
         return table([*head, "first batch ms", "penstock / this", "target"], rows)
 
     def _startup_table(self) -> str:
-        rows = []
-        for variant, runs in self._first_variants():
-            figures = ("import_ms", "first_ms", "resident_mib", "anonymous_mib")
-            row = [variant.dtype, variant.member.name, variant.setting.name]
-            rows.append([*row, *(spread_of(values(runs, figure)) for figure in figures)])
-        head = ["dtype", "peer", "setting", "process start and import, ms", "then to the first batch, ms"]
-        return table([*head, "resident MiB", "anonymous MiB"], rows)
-
-    def _first_variants(self) -> list[tuple[Variant, Runs]]:
-        """Each variant once."""
-        found: dict[Variant, Runs] = {}
+        rows, seen = [], set()
         for block in self.steady:
             for variant in self._whole(block):
-                found.setdefault(variant, block.runs[variant])
-        return list(found.items())
+                if variant in seen:  # penstock is in two blocks of a dtype
+                    continue
+                seen.add(variant)
+                row = [variant.dtype, variant.member.name, variant.setting.name]
+                row += [spread_of(tuple(figure.of(run) for run in block.runs[variant])) for figure in STARTUP]
+                compared = [self._compared(block, variant, figure) for figure in STARTUP if figure.below]
+                rows.append(row + [spread_of(one) if one else "" for one in compared])
+        head = ["dtype", "peer", "setting", *(f"{figure.what}, {figure.unit}" for figure in STARTUP)]
+        head += [f"{figure.what}: penstock / this" for figure in STARTUP if figure.below]
+        return table(head, rows)
 
     def _facts_table(self) -> str:
         rows = []
@@ -215,10 +233,6 @@ def place(block: Block) -> str:
 
 def values(runs: Runs, key: str) -> tuple[float, ...]:
     return tuple(float(run[key]) for run in runs)
-
-
-def from_nothing(run: dict[str, Any]) -> float:
-    return float(run["import_ms"] + run["first_ms"])
 
 
 def spread_of(found: tuple[float, ...]) -> str:

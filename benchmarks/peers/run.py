@@ -37,7 +37,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tokens", type=int, help=f"of the corpus; {FULL.tokens:,} otherwise")
     parser.add_argument("--repeats", type=int, help=f"alternating ones; {FULL.repeats} otherwise")
     parser.add_argument("--environments", type=Path, default=BUILD, help="where virtual environments are kept")
-    parser.add_argument("--dir", type=Path, default=BUILD / "corpora", help="where corpora are kept: 8 GB")
+    parser.add_argument("--dir", type=Path, default=BUILD / "corpora", help="where corpora are kept: 9 GB")
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("--markdown", type=Path, help="file for the tables")
     return parser.parse_args(given)
