@@ -7,12 +7,15 @@
 #include "layout/reads.h"
 #include "layout/windows.h"
 
+#include <boost/container/small_vector.hpp>
+
 #include <algorithm>
 
 namespace penstock::layout {
 namespace {
 
 constexpr std::uint64_t kOffsetBytes = kOffsetIndexEntryBytes;
+constexpr std::ptrdiff_t kBlock = 64;  // records that are looked at together for the beginning of a run
 
 // Records [start, stop) of the row have the id; begins and ends as in Span.
 struct Run {
@@ -104,24 +107,46 @@ std::uint32_t id_at(const std::byte* record, std::ptrdiff_t distance, std::uint6
   return load<std::uint32_t>(end - kIdBytes);
 }
 
+// Whether a run begins among records [from, stop): by one pass that compares without a branch. kBytes is 0 where no
+// special case is worth its code.
+template <std::uint64_t kBytes>
+bool any_begins(const std::byte* records, std::ptrdiff_t from, std::ptrdiff_t stop, std::uint64_t record_bytes) {
+  const std::uint64_t bytes = kBytes > 0 ? kBytes : record_bytes;
+  std::uint32_t differences = 0;
+  for (std::ptrdiff_t i = from; i < stop; ++i) differences |= id_at(records, i, bytes) ^ id_at(records, i - 1, bytes);
+  return differences != 0;
+}
+
+bool any_begins(const std::byte* records, std::ptrdiff_t from, std::ptrdiff_t stop, std::uint64_t record_bytes) {
+  switch (record_bytes) {
+    case 6: return any_begins<6>(records, from, stop, record_bytes);
+    case 8: return any_begins<8>(records, from, stop, record_bytes);
+    default: return any_begins<0>(records, from, stop, record_bytes);
+  }
+}
+
 void IdsWindows::find_runs(Row& row, IdsPiece& part) const {
   const Piece& piece = part.piece;
   const std::uint64_t bytes = stored_record_bytes();
   const std::byte* records = row.records + piece.start * bytes;
   const auto count = static_cast<std::ptrdiff_t>(piece.stop - piece.first);
   const auto differs = [&](std::ptrdiff_t i) { return id_at(records, i, bytes) != id_at(records, i - 1, bytes); };
-  std::uint64_t run_count = 1;
-  for (std::ptrdiff_t i = 1; i < count; ++i) run_count += differs(i) ? 1 : 0;
-  part.runs = {row.arena.make_array<Run>(run_count), run_count};
-  Run* run = part.runs.data();
-  for (std::ptrdiff_t i = 0; i < count; ++i) {
-    if (i > 0 && !differs(i)) continue;
-    if (i > 0) (run++)->stop = piece.start + static_cast<std::uint64_t>(i);
-    *run = {piece.start + static_cast<std::uint64_t>(i), 0, id_at(records, i, bytes), true, true};
+  boost::container::small_vector<Run, 64> runs;
+  runs.push_back({piece.start, 0, id_at(records, 0, bytes), true, true});
+  for (std::ptrdiff_t from = 1; from < count; from += kBlock) {
+    const std::ptrdiff_t stop = std::min(from + kBlock, count);
+    if (!any_begins(records, from, stop, bytes)) continue;
+    for (std::ptrdiff_t i = from; i < stop; ++i) {
+      if (!differs(i)) continue;
+      runs.back().stop = piece.start + static_cast<std::uint64_t>(i);
+      runs.push_back({runs.back().stop, 0, id_at(records, i, bytes), true, true});
+    }
   }
-  run->stop = piece.start + static_cast<std::uint64_t>(count);
-  if (part.has_lead) part.runs.front().begins = differs(0);
-  if (part.has_tail) part.runs.back().ends = differs(count);
+  runs.back().stop = piece.start + static_cast<std::uint64_t>(count);
+  if (part.has_lead) runs.front().begins = differs(0);
+  if (part.has_tail) runs.back().ends = differs(count);
+  part.runs = {row.arena.make_array<Run>(runs.size()), runs.size()};
+  std::copy(runs.begin(), runs.end(), part.runs.begin());
 }
 
 void IdsWindows::plan_offsets(Row& row, IdsPiece& part, Reads& out) const {
