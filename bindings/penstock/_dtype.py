@@ -55,7 +55,6 @@ def numpy_dtype(given: Any, where: str = "dtype") -> DType:
             f'{where}: {given!r:.80} is no type that NumPy knows ({error}): "u2" and "f4" are, and lists of fields'
         ) from None
     return dtype
-    return dtype
 
 
 def packed(dtype: npt.DTypeLike, where: str = "dtype") -> DType:
