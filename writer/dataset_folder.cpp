@@ -39,6 +39,24 @@ std::string parent_of(const std::string& path) {
   return absolute.parent_path().string();
 }
 
+void sync_parent(const std::string& path) {
+  const std::string parent = parent_of(path);
+  const Descriptor folder = open_folder(AT_FDCWD, parent, parent);
+  sync_folder(folder.get(), parent);
+}
+
+// False if it is there. Folders above it that are not there are made too, and synced: a folder that lasts in one that
+// does not is lost with it.
+bool make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) == 0) return true;
+  if (errno == ENOENT) {
+    if (const std::string parent = parent_of(path); make_folder(parent)) sync_parent(parent);
+    if (::mkdir(path.c_str(), 0777) == 0) return true;
+  }
+  if (errno == EEXIST) return false;
+  raise_system(errno, "create folder", path);
+}
+
 }  // namespace
 
 DatasetFolder::DatasetFolder(std::string path, Access access, bool overwrite)
@@ -64,19 +82,9 @@ bool DatasetFolder::is_owner() const noexcept {
 }
 
 void DatasetFolder::make() {
-  if (::mkdir(path_.c_str(), 0777) != 0) {
-    if (errno == EEXIST) return;
-    if (errno != ENOENT) raise_system(errno, "create the dataset's folder", path_);
-    std::error_code error;
-    std::filesystem::create_directories(parent_of(path_), error);
-    if (error) raise_system(error.value(), "create folder", parent_of(path_));
-    if (::mkdir(path_.c_str(), 0777) != 0 && errno != EEXIST) {
-      raise_system(errno, "create the dataset's folder", path_);
-    }
-  }
+  if (!make_folder(path_)) return;
   created_ = access_ == Access::Whole;  // others may be about to write their shards into it
-  const Descriptor parent = open_folder(AT_FDCWD, parent_of(path_), parent_of(path_));
-  sync_folder(parent.get(), parent_of(path_));
+  sync_parent(path_);
 }
 
 void DatasetFolder::lock() {
@@ -99,6 +107,7 @@ void DatasetFolder::check(bool overwrite) {
           "{}: there is a published dataset: write elsewhere, or let a writer replace it with overwrite", path_);
   }
   replaces_ = listing.has_manifest;
+  clears_ = replaces_ || (access_ == Access::Whole && overwrite);
   generation_ = layout::unpublished_generation(path_, listing);
   if (access_ == Access::Shard) return;
   if (access_ == Access::Whole && !overwrite && !listing.shards.empty()) {
@@ -138,7 +147,8 @@ void DatasetFolder::remove_folders(const std::vector<std::string>& names) {
   }
 }
 
-// All shards that the new manifest does not name: the replaced dataset's, and what other writers left before it.
+// All shards that the new manifest does not name: the replaced dataset's, and what other writers left before it, of any
+// generation and with or without a manifest.
 void DatasetFolder::remove_replaced(const layout::Manifest& manifest) {
   std::set<std::string> named;
   for (const layout::ShardInfo& shard : manifest.shards) named.insert(shard.name);
@@ -151,8 +161,8 @@ void DatasetFolder::remove_replaced(const layout::Manifest& manifest) {
     remove_folders(names);
   } catch (const Error& error) {
     throw Error(error.kind(),
-                fmt::format("{}: the new dataset is published, but the old one's shards are not all removed: {}", path_,
-                            error.what()),
+                fmt::format("{}: the new dataset is published, but the shards that were there are not all removed: {}",
+                            path_, error.what()),
                 error.error_number(), error.path());
   }
 }
@@ -204,7 +214,7 @@ void DatasetFolder::publish_manifest(const layout::Manifest& manifest) {
   }
   published_.clear();
   created_ = false;
-  if (replaces_) remove_replaced(manifest);
+  if (clears_) remove_replaced(manifest);
 }
 
 void DatasetFolder::release() noexcept {

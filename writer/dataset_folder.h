@@ -53,8 +53,9 @@ class DatasetFolder {
   /// Renames the complete, synced folder `partial` to that of shard `number`; throws InvalidArgument if it exists.
   void publish_shard(const std::string& partial, std::uint64_t number);
 
-  /// Writes dataset.json by one rename, over that of the dataset that is replaced, whose shards are then removed. What
-  /// this object published stays, whatever is thrown after the rename.
+  /// Writes dataset.json by one rename, over that of the dataset that is replaced; then, where one is or where the new
+  /// one overwrites the whole folder, removes all shards that it does not name. What this object published stays,
+  /// whatever is thrown after the rename.
   void publish_manifest(const layout::Manifest& manifest);
 
   /// Removes finished shards of the folder. Throws NotFound for one that is not there, IoError.
@@ -82,6 +83,7 @@ class DatasetFolder {
   bool created_ = false;
   bool locked_ = false;    // false where the file system has no flock
   bool replaces_ = false;  // a published dataset is there, and is to be replaced
+  bool clears_ = false;    // the new manifest's shards are to be all that is there
   std::uint64_t generation_ = 0;
   std::vector<std::uint64_t> published_;
 };

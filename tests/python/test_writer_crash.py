@@ -82,5 +82,18 @@ def test_short_writes_and_signals_change_no_byte(shim: Path, folder: Path) -> No
     drive(shim, folder, "short")
 
 
+def test_combining_copies_what_cannot_be_linked(shim: Path, folder: Path) -> None:
+    assert drive(shim, folder, "copies")["files"] == 4 * 9
+
+
+def test_combining_reflinks_what_cannot_be_linked(shim: Path, tmp_path: Path) -> None:
+    if drive(shim, tmp_path, "reflinks")["reflinks"] == 0:
+        pytest.skip(f"the file system of {tmp_path} has no reflinks")
+
+
+def test_a_file_system_without_flock_is_written_to(shim: Path, folder: Path) -> None:
+    assert drive(shim, folder, "no-flock")["errors"] == 4
+
+
 def test_three_writers_killed_at_random_times(shim: Path, folder: Path) -> None:
     assert drive(shim, folder, "random")["runs"] == 30

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import random
@@ -21,6 +22,7 @@ import penstock
 
 COUNT, KILL, FAIL, SHORT = range(4)
 SHARDS = 3
+FICLONE = 0x40049409
 RAISING = ("write", "fsync", "rename", "mkdir", "create")
 
 
@@ -132,10 +134,19 @@ class Driver:
     def log(self) -> list[str]:
         return self.shim.shim_log().decode().splitlines()
 
-    def calls(self, write: Callable[[Path], None]) -> list[str]:
-        path = self.root / "count"
+    def refusing(self, calls: dict[str, int], action: Callable[[], None], mode: int = COUNT) -> list[str]:
+        """What is called where each call of these names fails, as on a file system that does not know it."""
+        for call, error in calls.items():
+            self.shim.shim_refuse(call.encode(), error)
+        try:
+            return self.armed(mode, -1, 0, action)
+        finally:
+            self.shim.shim_allow()
+
+    def calls(self, write: Callable[[Path], None], name: str = "count") -> list[str]:
+        path = self.root / name
         log = self.armed(COUNT, -1, 0, lambda: write(path))
-        shutil.rmtree(path)
+        shutil.rmtree(self.root / Path(name).parts[0])
         return log
 
     def check_after_death(self, path: Path, reference: dict[str, bytes]) -> bool:
@@ -194,11 +205,14 @@ class Driver:
         return {"calls": len(log), "raised": raised}
 
     def order(self) -> dict:
-        """What is renamed was synced since it was last written; the rename is synced before the next one."""
+        """What is renamed was synced since it was last written, and so were the folders made above it.
+
+        A rename is synced before the next one.
+        """
         dirty: set[str] = set()
         renamed: str | None = None
         renames = 0
-        for line in self.calls(write_whole):
+        for line in self.calls(write_whole, "new/folders/above"):
             call, first, *second = line.split("\t")
             if call in ("write", "create", "mkdir"):
                 dirty.add(first)
@@ -208,7 +222,9 @@ class Driver:
                 renamed = None if renamed == first else renamed
             elif call == "rename":
                 assert renamed is None, f"{line}: the rename before it was not synced"
-                unsynced = [path for path in dirty if path == first or path.startswith(first + "/")]
+                above = str(Path(first).parent)  # the dataset's folder, synced after the rename
+                unsynced = [path for path in dirty if (path + "/").startswith(first + "/")]
+                unsynced += [path for path in dirty if above.startswith(path + "/")]
                 assert not unsynced, f"{line}: not synced: {unsynced}"
                 renamed = str(Path(second[0]).parent)
                 renames += 1
@@ -220,6 +236,61 @@ class Driver:
         self.armed(SHORT, -1, 0, lambda: write_whole(path))
         assert tree(path) == self.whole
         return {"files": len(self.whole)}
+
+    def copies(self) -> dict:
+        """Combining gives the same files where they cannot be linked, nor reflinked, nor copied in the kernel."""
+        inputs = [self.root / "large", self.root / "whole"]
+        with penstock.Writer(inputs[0], {"token": "u4"}, "json") as writer:
+            writer.append(token=range(300_001), metadata={})  # more than one buffer
+        penstock.combine(inputs, self.root / "linked")
+        linked, asked = tree(self.root / "linked"), set()
+        files = len(linked) - 1  # the manifest is written
+        refused: dict[str, int] = {}
+        for call, error in (("link", errno.EXDEV), ("clone", errno.EOPNOTSUPP), ("copy_range", errno.ENOSYS)):
+            refused[call] = error
+            for mode in (COUNT, SHORT):
+                path = self.root / "copied"
+                log = self.refusing(refused, lambda path=path: penstock.combine(inputs, path), mode)
+                asked |= {line.split("\t")[0] for line in log}
+                assert sum(line.startswith("link\t") for line in log) == files, refused
+                assert tree(path) == linked and penstock.verify(path).ok, refused
+                assert all(each.stat().st_nlink == 1 for each in path.rglob("*") if each.is_file()), refused
+                shutil.rmtree(path)
+        assert {"link", "clone", "copy_range"} <= asked
+        return {"files": files}
+
+    def reflinks(self) -> dict:
+        """Files that cannot be linked are reflinked where the file system can; none is where it cannot."""
+        one, two = self.root / "whole/00000/stream.bin", self.root / "probe"
+        with one.open("rb") as source, two.open("wb") as target:
+            try:
+                fcntl.ioctl(target.fileno(), FICLONE, source.fileno())
+            except OSError:
+                return {"reflinks": 0}
+        path = self.root / "cloned"
+        log = self.refusing({"link": errno.EXDEV}, lambda: penstock.combine([self.root / "whole"], path))
+        calls = [line.split("\t")[0] for line in log]
+        assert tree(path) == self.whole and "copy_range" not in calls
+        return {"reflinks": calls.count("clone")}
+
+    def no_flock(self) -> dict:
+        """Where a file system has no flock, writing goes on, and what others left unfinished is left alone."""
+        errors = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+        for error in errors:
+            path = self.root / f"flock{error}"
+            (path / ".partial-other").mkdir(parents=True)
+            log = self.refusing({"flock": error}, lambda path=path: write_whole(path))
+            assert sum(line.startswith("flock\t") for line in log) == 1, "a lock that was not had is given back"
+            assert (path / ".partial-other").is_dir() and tree(path) == self.whole, errno.errorcode[error]
+            write_whole(path, overwrite=True)
+            assert not (path / ".partial-other").exists(), "with a lock, what is unfinished is nobody's"
+        try:
+            self.refusing({"flock": errno.EIO}, lambda: write_whole(self.root / "flock"))
+        except penstock.IoError as error:
+            assert error.errno == errno.EIO and not (self.root / "flock").exists()
+        else:
+            raise AssertionError("a lock that failed was taken for one that was had")
+        return {"errors": len(errors)}
 
     def random(self, runs: int) -> dict:
         """Three processes write a shard each, and all are killed at a random time."""
@@ -253,6 +324,7 @@ class Driver:
         if name == "kill-shards":
             return self.kill(write_shards, write_shards, self.root / "shards")
         return {"fail": lambda: self.fail(write_whole), "order": self.order, "short": self.short,
+                "copies": self.copies, "reflinks": self.reflinks, "no-flock": self.no_flock,
                 "random": lambda: self.random(30),
                 "kill-replace": lambda: self.kill_replacing(replace_whole, self.root / "whole"),
                 "kill-replace-shards": lambda: self.kill_replacing(replace_shards, self.root / "shards"),

@@ -1,10 +1,12 @@
 // LD_PRELOAD shim: counts the calls that change a file system, and at the k-th exits, fails, or writes less.
 //
 // shim_arm() begins counting, shim_disarm() ends it. One thread. Calls are logged as "<call>\t<path>[\t<second path>]".
+// shim_refuse() makes each call of one name fail, as on a file system that does not know it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,11 @@ static int armed, mode, error_number;
 static long target, count;
 static char log_text[1 << 22];
 static size_t log_size;
+static struct {
+  char call[16];
+  int error;
+} refused[8];
+static int refusals;
 
 void shim_arm(int new_mode, long k, int error) {
   mode = new_mode;
@@ -33,6 +40,11 @@ long shim_disarm(void) {
   return count;
 }
 const char* shim_log(void) { return log_text; }
+void shim_refuse(const char* call, int error) {
+  snprintf(refused[refusals].call, sizeof refused->call, "%s", call);
+  refused[refusals++].error = error;
+}
+void shim_allow(void) { refusals = 0; }
 
 static void fd_path(int fd, char* out) {
   char link[64];
@@ -52,7 +64,7 @@ static int step(const char* call, int fd, const char* name, int fd2, const char*
   char a[4096], b[4096];
   fd_path(fd, a);
   if (log_size + 16384 < sizeof log_text) {
-    log_size += (size_t)sprintf(log_text + log_size, "%s\t%s%s%s", call, a, name ? "/" : "", name ? name : "");
+    log_size += (size_t)sprintf(log_text + log_size, "%s\t%s%s%s", call, a, name && a[0] ? "/" : "", name ? name : "");
     if (name2) {
       fd_path(fd2, b);
       log_size += (size_t)sprintf(log_text + log_size, "\t%s/%s", b, name2);
@@ -61,6 +73,11 @@ static int step(const char* call, int fd, const char* name, int fd2, const char*
   }
   armed = 1;
   ++count;
+  for (int i = 0; i < refusals; ++i) {
+    if (strcmp(refused[i].call, call) != 0) continue;
+    errno = refused[i].error;
+    return 1;
+  }
   if (count != target) return 0;
   if (mode == kKill) syscall(SYS_exit_group, 77);
   if (mode != kFail) return 0;
@@ -101,6 +118,29 @@ int close(int fd) {
 int flock(int fd, int how) {
   NEXT(int, "flock", int, int);
   return step("flock", fd, NULL, 0, NULL) ? -1 : real(fd, how);
+}
+int ioctl(int fd, unsigned long request, ...) {
+  NEXT(int, "ioctl", int, unsigned long, ...);
+  va_list list;
+  va_start(list, request);
+  void* argument = va_arg(list, void*);
+  va_end(list);
+  if (request == FICLONE && step("clone", fd, NULL, 0, NULL)) return -1;
+  return real(fd, request, argument);
+}
+ssize_t copy_file_range(int from, off64_t* at, int to, off64_t* at2, size_t size, unsigned flags) {
+  NEXT(ssize_t, "copy_file_range", int, off64_t*, int, off64_t*, size_t, unsigned);
+  if (step("copy_range", to, NULL, 0, NULL)) return -1;
+  if (armed && mode == kShort) {
+    static int odd;
+    odd = !odd;
+    if (!odd) {
+      errno = EXDEV;
+      return -1;
+    }
+    if (size > 1) size = size / 2;
+  }
+  return real(from, at, to, at2, size, flags);
 }
 int mkdir(const char* path, mode_t bits) {
   NEXT(int, "mkdir", const char*, mode_t);
