@@ -22,6 +22,10 @@ WriterOptions checked(WriterOptions options) {
   options.tokenizer_json = layout::check_tokenizer(options.tokenizer_json);
   options.task_json = layout::check_task(options.task_json);
   if (options.shard_bytes == 0) refuse("a shard size of 0 bytes, expected at least 1");
+  if (options.shard && !layout::parse_shard_name(layout::shard_name(*options.shard))) {
+    refuse("shard {}: a shard's number has at most 12 digits, which are its folder's name",
+           with_commas(*options.shard));
+  }
   return options;
 }
 

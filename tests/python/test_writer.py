@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import runpy
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,17 @@ def test_combining_keeps_bytes_and_links(tmp_path: Path) -> None:
     fingerprint(tmp_path / "both")
 
 
+def test_combining_copies_to_another_device(tmp_path: Path) -> None:
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK) or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("no second file system to write to")
+    one = write(tmp_path / "one", shard_size=300)
+    with tempfile.TemporaryDirectory(prefix="penstock-combine-", dir=memory) as folder:
+        penstock.combine([tmp_path / "one"], Path(folder) / "out")
+        assert tree(Path(folder) / "out") == one
+        fingerprint(Path(folder) / "out")
+
+
 def test_combining_refuses_what_differs(tmp_path: Path) -> None:
     write(tmp_path / "one", tokenizer={"name": "a"})
     write(tmp_path / "two", tokenizer={"name": "b"})
@@ -213,6 +225,17 @@ def test_overwriting_needs_a_word(tmp_path: Path) -> None:
     assert sorted(each.name for each in (tmp_path / "d").iterdir()) == ["00000.1", "dataset.json"]
 
 
+def test_overwriting_removes_all_generations_even_if_none_is_published(tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    write_shard(path, 0)
+    shutil.copytree(path / "00000", path / "00000.1")  # of a dataset that lost its manifest while it was replaced
+    write(tmp_path / "new", DOCUMENTS[:1])
+    write(path, DOCUMENTS[:1], overwrite=True)
+    assert sorted(each.name for each in path.iterdir()) == ["00000.1", "dataset.json"]
+    assert tree(path / "00000.1") == tree(tmp_path / "new" / "00000")
+    assert fingerprint(path) == fingerprint(tmp_path / "new")
+
+
 def test_what_is_to_be_replaced_stays_until_the_new_one_is_there(tmp_path: Path) -> None:
     path = tmp_path / "d"
     before = write(path)
@@ -239,6 +262,15 @@ def test_what_is_to_be_replaced_stays_until_the_new_one_is_there(tmp_path: Path)
     # A reader of the old one that has not opened its files is told that they are gone: never are the new one's read.
     with pytest.raises(FileNotFoundError, match=r"00000/stream\.bin"):
         unread[0]
+
+
+def test_a_shard_number_that_no_folder_can_have_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"shard 1,000,000,000,000: .* at most 12 digits"):
+        penstock.Writer(tmp_path / "d", {"token": "u2"}, shard=10**12)
+    assert not (tmp_path / "d").exists()
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}, shard=10**12 - 1) as writer:
+        writer.append(token=[1])
+    assert [each.number for each in penstock.finished_shards(tmp_path / "d")] == [10**12 - 1]
 
 
 def test_second_writer_is_refused(tmp_path: Path) -> None:
