@@ -7,6 +7,8 @@
 #include "writer/field_digests.h"
 #include "writer/id_runs.h"
 #include "writer/input_file.h"
+#include "writer/unnamed.h"
+#include "writer/verify_index.h"
 
 #include <algorithm>
 #include <optional>
@@ -15,7 +17,6 @@
 namespace penstock::writer {
 namespace {
 
-using layout::CompactIndexEntry;
 using layout::Format;
 using layout::kCrcBlockBytes;
 using layout::ShardInfo;
@@ -26,12 +27,6 @@ constexpr std::uint64_t kProgressBytes = 8U << 20;
 using Consume = std::function<void(std::span<const std::byte>)>;
 using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
 
-layout::DigestBytes entry_digest(InputFile& data, std::uint64_t bytes) {
-  layout::Digest digest;
-  data.take(bytes, [&](std::span<const std::byte> part) { digest.update(part); });
-  return digest.bytes();
-}
-
 class Verifier {
  public:
   Verifier(VerifyReport& report, const Progress& progress) : report_(report), progress_(progress) {}
@@ -39,15 +34,11 @@ class Verifier {
   void run(const std::string& path);
 
  private:
+  void name_others(const std::string& path, const layout::Manifest& manifest);
   void shard(const std::string& path, const Format& format, const ShardInfo& info);
   void shard_manifest(const std::string& path, const Format& format, const ShardInfo& info);
-  void compact_spans(const std::string& path, const ShardInfo& info);
-  void compact_directory(InputFile& directory, std::uint64_t& next, std::uint64_t end, std::uint64_t span);
-  void opaque_spans(const std::string& path, const ShardInfo& info);
-  void id_entries(const std::string& path, const ShardInfo& info, IdRuns& runs);
   void stream(const std::string& path, const Format& format, const ShardInfo& info, IdRuns* runs);
   void scan(const std::string& path, std::uint64_t bytes, const Consume& consume);
-  void compare(const std::string& file, const std::string& what, const std::string& seen, const std::string& said);
   void problem(const std::string& file, std::uint64_t offset, const std::string& message);
   void add(std::string text);
   void passed(std::uint64_t bytes);
@@ -56,6 +47,9 @@ class Verifier {
 
   VerifyReport& report_;
   const Progress& progress_;
+  const TellProblem tell_ = [this](const std::string& file, std::uint64_t offset, const std::string& message) {
+    problem(file, offset, message);
+  };
   std::uint64_t total_ = 0;
   std::uint64_t told_ = 0;
 };
@@ -89,11 +83,6 @@ bool Verifier::guarded(Action&& action) {
     add(error.what());  // which names the file
     return false;
   }
-}
-
-void Verifier::compare(const std::string& file, const std::string& what, const std::string& seen,
-                       const std::string& said) {
-  if (seen != said) problem(file, 0, fmt::format("digest of {} is {}, the manifest says {}", what, seen, said));
 }
 
 // All blocks against their CRCs; consecutive bad ones are one problem.
@@ -157,95 +146,13 @@ void Verifier::stream(const std::string& path, const Format& format, const Shard
   });
   const std::vector<std::string> seen = digests.hex();
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    compare(path, "field " + format.schema.leaves()[i].name, seen[i], info.field_digests[i]);
+    compare_digests(path, "field " + format.schema.leaves()[i].name, seen[i], info.field_digests[i], tell_);
   }
   if (runs == nullptr || !ids_fine) return;
   runs->finish();
-  compare(path, "its spans", runs->hex(), info.span_digest);
+  compare_digests(path, "its spans", runs->hex(), info.span_digest, tell_);
   if (runs->spans() != info.spans) {
     problem(path, 0, fmt::format("{} spans, the manifest says {}", runs->spans(), info.spans));
-  }
-}
-
-void Verifier::compact_directory(InputFile& directory, std::uint64_t& next, std::uint64_t end, std::uint64_t span) {
-  for (; next < end; next += layout::kDirectoryStride) {
-    const std::uint64_t offset = directory.offset();
-    const auto said = directory.next_value<std::uint64_t>();
-    if (said == span) continue;
-    problem(directory.path(), offset,
-            fmt::format("record {} is said to lie in span {}, it is in {}", next, said, span));
-  }
-}
-
-void Verifier::compact_spans(const std::string& path, const ShardInfo& info) {
-  InputFile index(path + "/" + layout::kIndexName, (info.spans + 1) * sizeof(CompactIndexEntry));
-  InputFile data(path + "/" + layout::kDataName, info.data_bytes);
-  InputFile directory(path + "/" + layout::kDirectoryName, layout::directory_entries(info.records) * 8);
-  layout::SpanDigest digest;
-  std::uint64_t next_multiple = 0;
-  auto here = index.next_value<CompactIndexEntry>();
-  if (here.first_record != 0 || here.byte_offset != 0) problem(index.path(), 0, "does not begin with (0, 0)");
-  for (std::uint64_t i = 0; i < info.spans; ++i) {
-    const std::uint64_t offset = index.offset();
-    const auto next = index.next_value<CompactIndexEntry>();
-    if (next.first_record < here.first_record || next.byte_offset < here.byte_offset ||
-        next.first_record > info.records || next.byte_offset > info.data_bytes) {
-      problem(index.path(), offset,
-              fmt::format("entry ({}, {}) after ({}, {}) in a shard of {} records and {} bytes of entries",
-                          next.first_record, next.byte_offset, here.first_record, here.byte_offset, info.records,
-                          info.data_bytes));
-      return;  // nothing after it can be placed
-    }
-    const std::uint64_t bytes = next.byte_offset - here.byte_offset;
-    digest.add(next.first_record - here.first_record, bytes, entry_digest(data, bytes));
-    compact_directory(directory, next_multiple, next.first_record, i);
-    here = next;
-  }
-  if (here.first_record != info.records || here.byte_offset != info.data_bytes) {
-    problem(index.path(), info.spans * sizeof(here),
-            fmt::format("ends with ({}, {}), expected ({}, {})", here.first_record, here.byte_offset, info.records,
-                        info.data_bytes));
-    return;
-  }
-  const std::uint64_t offset = directory.offset();
-  if (const auto last = directory.next_value<std::uint64_t>(); last != info.spans) {
-    problem(directory.path(), offset, fmt::format("ends with {}, expected {} spans", last, info.spans));
-  }
-  compare(data.path(), "the spans", digest.hex(), info.span_digest);
-}
-
-// Walks the offsets of an index of entries; take(bytes) for each. False where they are not in order.
-template <typename Take>
-bool walk_offsets(InputFile& index, std::uint64_t entries, std::uint64_t data_bytes, Take&& take) {
-  auto here = index.next_value<std::uint64_t>();
-  if (here != 0) return false;
-  for (std::uint64_t i = 0; i < entries; ++i) {
-    const auto next = index.next_value<std::uint64_t>();
-    if (next < here || next > data_bytes) return false;
-    take(next - here);
-    here = next;
-  }
-  return here == data_bytes;
-}
-
-void Verifier::opaque_spans(const std::string& path, const ShardInfo& info) {
-  InputFile index(path + "/" + layout::kIndexName, (info.entries + 1) * 8);
-  InputFile data(path + "/" + layout::kDataName, info.data_bytes);
-  layout::SpanDigest digest;
-  const auto take = [&](std::uint64_t bytes) { digest.add(0, bytes, entry_digest(data, bytes)); };
-  if (walk_offsets(index, info.entries, info.data_bytes, take)) {
-    compare(data.path(), "the entries", digest.hex(), info.span_digest);
-  } else {
-    problem(index.path(), index.offset() - 8, "byte offsets that are not in order from 0 to the size of metadata.bin");
-  }
-}
-
-void Verifier::id_entries(const std::string& path, const ShardInfo& info, IdRuns& runs) {
-  InputFile index(path + "/" + layout::kIndexName, (info.entries + 1) * 8);
-  InputFile data(path + "/" + layout::kDataName, info.data_bytes);
-  const auto take = [&](std::uint64_t bytes) { runs.add_entry(bytes, entry_digest(data, bytes)); };
-  if (!walk_offsets(index, info.entries, info.data_bytes, take)) {
-    problem(index.path(), index.offset() - 8, "byte offsets that are not in order from 0 to the size of metadata.bin");
   }
 }
 
@@ -272,17 +179,26 @@ void Verifier::shard(const std::string& path, const Format& format, const ShardI
   if (format.has_metadata()) {
     fine = guarded([&] {
       if (format.is_compact()) {
-        compact_spans(path, info);
+        check_compact_index(path, info, tell_);
       } else if (format.is_ids()) {
-        id_entries(path, info, runs);
+        check_ids_index(path, info, runs, tell_);
       } else {
-        opaque_spans(path, info);
+        check_opaque_index(path, info, tell_);
       }
     });
   }
   if (!format.has_records()) return;
   const std::string file = path + "/" + layout::kStreamName;
   guarded([&] { stream(file, format, info, format.is_ids() && fine ? &runs : nullptr); });
+}
+
+// What readers do not look at is never a problem of the dataset, nor is a folder that may not be listed.
+void Verifier::name_others(const std::string& path, const layout::Manifest& manifest) {
+  try {
+    report_.notices = describe_unnamed(path, manifest);
+  } catch (const Error& error) {
+    report_.notices = {fmt::format("what else lies there is not known: {}", error.what())};
+  }
 }
 
 void Verifier::run(const std::string& path) {
@@ -302,6 +218,7 @@ void Verifier::run(const std::string& path) {
     report_.entries += info.entries;
     for (const auto& listed : layout::shard_files(manifest.format, info)) total_ += listed.second;
   }
+  name_others(path, manifest);
   for (const ShardInfo& info : manifest.shards) shard(path + "/" + info.name, manifest.format, info);
   if (progress_) progress_(report_.bytes, total_);
 }

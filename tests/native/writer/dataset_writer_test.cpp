@@ -100,6 +100,34 @@ TEST_F(DatasetWriterTest, AppendingNothingGivesOneEmptyShard) {
   }
 }
 
+TEST_F(DatasetWriterTest, VerifyNamesFoldersThatTheManifestDoesNotAndDoesNotFail) {
+  const std::string path = root_ + "/d";
+  write("d", options());
+  EXPECT_EQ(verify(path, {}).notices, std::vector<std::string>());
+  fs::create_directory(path + "/.partial-00000-1-0");
+  WriterOptions replacing = options();
+  replacing.shard = 0;
+  replacing.overwrite = true;
+  write("d", replacing);
+  VerifyReport report = verify(path, {});
+  EXPECT_TRUE(report.ok());
+  ASSERT_EQ(report.notices.size(), 2U);
+  EXPECT_NE(report.notices[0].find(path + ": dataset.json does not name 00000.1: finished shards that are to replace"),
+            std::string::npos)
+      << report.notices[0];
+  EXPECT_NE(report.notices[1].find("does not name .partial-00000-1-0: unfinished"), std::string::npos);
+  // As after a kill between the manifest's rename and the removal of what it replaced.
+  fs::copy(path + "/00000", path + "/kept", fs::copy_options::recursive);
+  commit(path, "null", 1, true);
+  for (int i = 0; i < 6; ++i) fs::copy(path + "/kept", path + "/" + layout::shard_name(i), fs::copy_options::recursive);
+  report = verify(path, {});
+  EXPECT_TRUE(report.ok());
+  ASSERT_EQ(report.notices.size(), 1U);
+  EXPECT_NE(report.notices[0].find("00000, 00001, 00002, 00003 and 2 more: shards that are no part of this dataset"),
+            std::string::npos)
+      << report.notices[0];
+}
+
 TEST_F(DatasetWriterTest, OpaqueDocumentsOfAnyLength) {
   WriterOptions made;
   made.format = {"opaque", "", Schema(), R"({"name":"raw"})"};

@@ -1,0 +1,54 @@
+#include "writer/unnamed.h"
+
+#include "core/error.h"
+#include "layout/folder.h"
+#include "layout/format.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace penstock::writer {
+namespace {
+
+// "00000, 00001, 00002, 00003 and 12 more"
+std::string list_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kMaxNames = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNames); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > kMaxNames ? fmt::format("{} and {} more", text, with_commas(names.size() - kMaxNames)) : text;
+}
+
+void describe(std::vector<std::string>& texts, const std::string& path, const std::vector<std::string>& names,
+              const std::string& what) {
+  if (names.empty()) return;
+  texts.push_back(fmt::format("{}: {} does not name {}: {}", path, layout::kManifestName, list_names(names), what));
+}
+
+}  // namespace
+
+std::vector<std::string> describe_unnamed(const std::string& path, const layout::Manifest& manifest) {
+  const layout::FolderListing listing = layout::list_folder(path);
+  const std::uint64_t next = layout::unpublished_generation(path, listing);
+  std::set<std::string> named;
+  for (const layout::ShardInfo& shard : manifest.shards) named.insert(shard.name);
+  std::vector<std::string> coming;
+  std::vector<std::string> left;
+  for (const layout::ShardId& id : listing.shards) {
+    std::string name = layout::shard_name(id.number, id.generation);
+    if (!named.contains(name)) (id.generation == next ? coming : left).push_back(std::move(name));
+  }
+  std::vector<std::string> texts;
+  describe(texts, path, coming,
+           "finished shards that are to replace this dataset: go on where they were begun (`penstock write … --resume "
+           "--overwrite`; in Python commit with overwrite), or remove them (remove_shards with overwrite)");
+  describe(texts, path, left,
+           "shards that are no part of this dataset, left by a writer that was stopped while it replaced another: "
+           "nothing reads them; remove them, or the next writer with overwrite does");
+  describe(texts, path, listing.leftovers,
+           "unfinished, of a writer at work or of one that was killed: if none is at work, remove them, or the next "
+           "writer with overwrite does");
+  return texts;
+}
+
+}  // namespace penstock::writer

@@ -1,0 +1,32 @@
+// Checks of metadata.index, metadata.directory and the entries' digests against what a shard's manifest says.
+//
+// Thread rule: free functions; any thread. What is wrong is told, with its file and byte; what cannot be read throws
+// NotFound, IoError or Corruption.
+#pragma once
+
+#include "layout/manifest.h"
+#include "writer/id_runs.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace penstock::writer {
+
+/// Takes (file, byte, what is wrong there).
+using TellProblem = std::function<void(const std::string&, std::uint64_t, const std::string&)>;
+
+/// Spans and their directory in the compact layout. `path` everywhere: the shard's folder.
+void check_compact_index(const std::string& path, const layout::ShardInfo& info, const TellProblem& tell);
+
+/// Entries of opaque documents.
+void check_opaque_index(const std::string& path, const layout::ShardInfo& info, const TellProblem& tell);
+
+/// Entries of the ids layout; they are added to `runs`, whose digest needs the stream as well.
+void check_ids_index(const std::string& path, const layout::ShardInfo& info, IdRuns& runs, const TellProblem& tell);
+
+/// Tells of a digest that is not as the manifest says.
+void compare_digests(const std::string& file, const std::string& what, const std::string& seen, const std::string& said,
+                     const TellProblem& tell);
+
+}  // namespace penstock::writer
