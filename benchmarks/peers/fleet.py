@@ -38,10 +38,11 @@ PEERS: dict[str, str | None] = {
 }
 PENSTOCK = "penstock_loader"
 PREPARE_SECONDS = 3600
+LEAVING_SECONDS = 3
 
 
 class Failed(Exception):
-    """A peer's process did not answer; the message is the last line that it said."""
+    """A peer's process did not do its task; the message is its error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,23 +146,27 @@ class Running:
             Failed: it said none.
         """
         assert self._process.stdout is not None
-        line, late = "", False
+        line, gone = "", False
         end = time.monotonic() + timeout
-        while not line and not late:
+        while not line and not gone and time.monotonic() < end:
             gone = self._gone()
             if select.select([self._process.stdout], [], [], 0.2)[0]:
-                line = self._process.stdout.readline()
-                gone = True
-            if gone:
-                break
-            late = time.monotonic() > end
+                line, gone = self._process.stdout.readline(), True
+        if line:
+            self._leave()
         self.end()
-        if late:
+        if not gone:
             raise Failed(f"no answer within {timeout:.0f} s")
-        if not line.strip():
-            raise Failed(self._complaint())
-        found: dict[str, Any] = json.loads(line)
+        found: dict[str, Any] = json.loads(line) if line.strip() else {"failed": self._last_words()}
+        if "failed" in found:
+            raise Failed(str(found["failed"]).strip().splitlines()[0][:200])
         return found
+
+    def _leave(self) -> None:
+        """Lets the process end by itself, so that it removes what it shared, but not for long."""
+        end = time.monotonic() + LEAVING_SECONDS
+        while not self._gone() and time.monotonic() < end:
+            time.sleep(0.02)
 
     def end(self) -> None:
         """Ends the process and whatever workers it left."""
@@ -174,12 +179,10 @@ class Running:
     def _gone(self) -> bool:
         return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
-    def _complaint(self) -> str:
-        """The last line that names an error, else the last line."""
+    def _last_words(self) -> str:
         self._errors.seek(0)
         lines = [line.strip() for line in self._errors.read().splitlines() if line.strip()]
-        lines = lines or [f"exit code {self._process.returncode}"]
-        return next((line for line in reversed(lines) if "Error" in line), lines[-1])[:300]
+        return f"ended with code {self._process.returncode}: {lines[-1] if lines else 'no words'}"
 
 
 def variables(own: bool, rank: int, world: int) -> dict[str, str]:

@@ -387,19 +387,17 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
 
 def main(peer: type[Peer]) -> None:
     """Runs the task that the command line names."""
-    # What libraries print goes to stderr: stdout carries one line.
+    # What libraries print goes to stderr: stdout carries one line. Who asked ends this process soon after it: not every
+    # library's threads let it end.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        answers.write(json.dumps(done(peer, sys.argv[1], json.loads(sys.argv[2]))) + "\n")
-        answers.flush()
-        code = 0
-    except Exception:
+        answer = done(peer, sys.argv[1], json.loads(sys.argv[2]))
+    except Exception as error:
         traceback.print_exc()
-        sys.stderr.flush()
-        code = 1
-    # Not every library's threads let a process end.
-    os._exit(code)
+        answer = {"failed": f"{type(error).__name__}: {error}"}
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()
 
 
 def done(peer: type[Peer], task: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class MosaicStreaming(job.Peer):
     @classmethod
     def imports(cls, setup: job.Setup) -> None:
         if setup.world == 1:
-            # What a process that was ended has left; no part of a start.
+            # What a run that failed has left; no part of a start.
             clean_stale_shared_memory()
 
     def __init__(self, setup: job.Setup) -> None:

@@ -124,10 +124,16 @@ class Report:
     # ---- tables ----
 
     def markdown(self, head: str) -> str:
-        parts = [head, "### Warm: batches/s, and penstock's own beside them\n", self._speed_table(self.steady)]
-        parts += [f"### Cold: {self.forced}\n", self._cold_table()]
-        parts += ["### From nothing to the first batch, and memory\n", self._startup_table()]
-        parts += ["### What each does\n", self._facts_table(), self._notes()]
+        parts = [head]
+        if self.steady:
+            parts += ["### Warm: batches/s, and penstock's own beside them\n", self._speed_table(self.steady)]
+        if self.cold:
+            parts += [f"### Cold: {self.forced}\n", self._cold_table()]
+        if self.steady:
+            parts += ["### From nothing to the first batch, and memory\n", self._startup_table()]
+        if self.facts:
+            parts += ["### What each does\n", self._facts_table()]
+        parts.append(self._notes())
         if self.fleet.failures:
             parts += ["### What failed\n", "\n".join(f"- {line}" for line in self.fleet.failures) + "\n"]
         return "\n".join(parts)
