@@ -524,6 +524,112 @@ def test_bench_measures_what_the_loader_reads(corpus: Corpus) -> None:
     assert "windows" in run("bench", corpus.dataset, "--window", "128", "--seconds", "0.1").stdout
 
 
+# ---- --json of every command
+
+
+def json_alone(*arguments: object, code: int = 0) -> Any:
+    """What a command says with --json: one object on one line, and nothing on standard error unless it failed."""
+    done = run(*arguments, "--json", code=code)
+    assert done.stdout.endswith("}\n") and done.stdout.count("\n") == 1
+    assert done.stderr == "" if code == 0 else done.stderr.count("\n") == 1
+    found = json.loads(done.stdout)
+    if code != 0 and "error" in found:
+        assert done.stderr == f"penstock: {found['error']}\n"
+    return found
+
+
+def test_json_of_write(corpus: Corpus, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    found = json_alone("write", corpus.jsonl, "--out", out, *corpus.options("--workers", "2"))
+    dataset = penstock.open(out)
+    assert (found["path"], found["documents"], found["tokens"]) == (str(out), len(corpus.rows), dataset.records)
+    assert (found["shards"], found["kept_shards"], found["workers"]) == (len(dataset.shards), 0, 2)
+    assert found["bytes"] == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    assert found["seconds"] > 0 and found["text_bytes"] > 0
+    dry = json_alone("write", corpus.jsonl, "--out", tmp_path / "dry", *corpus.options("--dry-run"))
+    assert set(dry) == {"documents", "sample", "estimated"} and len(dry["documents"]) == 3
+    failed = json_alone("write", corpus.jsonl, "--out", out, *corpus.options(), code=2)
+    assert failed["exit_code"] == 2 and "holds a dataset already" in failed["error"]
+
+
+def test_json_of_info(corpus: Corpus, tmp_path: Path) -> None:
+    dataset = penstock.open(corpus.dataset)
+    found = json_alone("info", corpus.dataset)
+    assert found == {
+        "path": str(corpus.dataset), "kind": "penstock", "mode": "stream", "layout": "compact",
+        "fields": {"token": "uint16"}, "record_bytes": 2, "records": dataset.records, "spans": len(corpus.rows),
+        "shards": len(dataset.shards), "size_bytes": sum(shard.size_bytes for shard in dataset.shards),
+        "codec": "json", "tokenizer": dataset.tokenizer, "fingerprint": dataset.fingerprint,
+    }  # fmt: skip
+    failed = json_alone("info", tmp_path / "nowhere", code=2)
+    assert failed["exit_code"] == 2 and failed["error"].startswith(f"{tmp_path / 'nowhere'}: no such f")
+
+
+def test_json_of_show(corpus: Corpus) -> None:
+    found = json_alone("show", corpus.dataset, "3", "4", "--window", "700")
+    view = penstock.open(corpus.dataset).windows(700)
+    assert found["path"] == str(corpus.dataset) and [row["index"] for row in found["rows"]] == [3, 4]
+    for row in found["rows"]:
+        expected = view[row["index"]]
+        assert (row["records"], row["ids"]) == (700, expected["token"].tolist())
+        for each, span in zip(row["spans"], expected.spans, strict=True):
+            assert (each["id"], each["metadata"]) == (list(span.id), span.metadata)
+            assert (each["start"], each["stop"], each["offset"]) == (span.start, span.stop, span.offset)
+            assert (each["begins"], each["ends"]) == (span.begins, span.ends)
+    failed = json_alone("show", corpus.dataset, "99999999", code=2)
+    assert failed["exit_code"] == 2 and "there is no 99,999,999" in failed["error"]
+
+
+def test_json_of_verify(corpus: Corpus, tmp_path: Path) -> None:
+    found = json_alone("verify", corpus.dataset)
+    assert (found["path"], found["ok"], found["problems"]) == (str(corpus.dataset), True, [])
+    assert found["bytes"] > 2 * penstock.open(corpus.dataset).records
+    assert set(found) == {"path", "ok", "bytes", "problems"}
+    json_alone("combine", corpus.dataset, "--out", tmp_path / "copy")
+    stream = tmp_path / "copy/00001/stream.bin"
+    data = bytearray(stream.read_bytes())
+    data[0] ^= 1
+    stream.unlink()  # a hard link of the corpus
+    stream.write_bytes(data)
+    damaged = run("verify", tmp_path / "copy", "--json", code=1)
+    found = json.loads(damaged.stdout)
+    assert damaged.stdout.count("\n") == 1 and found["ok"] is False
+    assert any("00001/stream.bin" in problem for problem in map(str, found["problems"]))
+    assert json_alone("verify", tmp_path / "nowhere", code=2)["exit_code"] == 2
+
+
+@pytest.mark.parametrize("command", ["combine", "convert"])
+def test_json_of_what_makes_a_dataset_of_others(corpus: Corpus, tmp_path: Path, command: str) -> None:
+    options = ["--layout", "ids"] if command == "convert" else [corpus.dataset]
+    out = tmp_path / "out"
+    found = json_alone(command, corpus.dataset, *options, "--out", out)
+    assert found == json_alone("info", out)
+    times = 1 if command == "convert" else 2
+    assert (found["path"], found["spans"]) == (str(out), times * len(corpus.rows))
+    assert found["layout"] == ("ids" if command == "convert" else "compact")
+    failed = json_alone(command, corpus.dataset, *options, "--out", out, code=2)
+    assert failed["exit_code"] == 2 and "holds a dataset already" in failed["error"]
+
+
+def test_json_of_bench(corpus: Corpus) -> None:
+    options = ["--batch-size", "4", "--seconds", "0.1", "--threads", "1"]
+    found = json_alone("bench", corpus.dataset, "--window", "128", *options)
+    assert (found["path"], found["observations"], found["window"]) == (str(corpus.dataset), "windows", 128)
+    assert (found["batch_size"], found["threads"]) == (4, 1) and found["reader"] in ("uring", "pread")
+    assert found["observations_per_second"] == pytest.approx(4 * found["batches_per_second"], rel=1e-3)
+    assert found["records_per_second"] == pytest.approx(128 * found["observations_per_second"], rel=1e-3)
+    documents = json_alone("bench", corpus.dataset, "--documents", *options)
+    assert (documents["observations"], documents["window"]) == ("documents", None)
+    failed = json_alone("bench", corpus.dataset, "--order", "blocks", code=2)
+    assert failed["exit_code"] == 2 and "'uniform', 'sequential'" in failed["error"]
+
+
+def test_every_command_has_its_test_of_json() -> None:
+    from penstock._cli.main import cli
+
+    assert sorted(cli.list_commands(None)) == ["bench", "combine", "convert", "info", "show", "verify", "write"]
+
+
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(corpus: Corpus, tmp_path: Path) -> None:
     assert run("write", corpus.jsonl, "--out", tmp_path / "quiet", *corpus.options()).stderr == ""
     ours, theirs = pty.openpty()

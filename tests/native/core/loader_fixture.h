@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <ostream>
 #include <vector>
 
 namespace penstock::testing {
@@ -25,11 +26,16 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
+/// In the words of a failed test.
+inline void PrintTo(const Seen& seen, std::ostream* out) {
+  *out << "[" << seen.position << ", " << seen.end << ")";
+}
+
 inline Seen look(Batch& batch) {
   Seen seen;
   seen.position = batch.plan.position;
   seen.end = batch.plan.end;
-  seen.starts = batch.starts;
+  if (batch.format->shape.ragged) seen.starts = batch.starts;
   for (std::uint64_t i = 0; i < batch.plan.rows; ++i) {
     seen.indices.push_back(i < batch.plan.valid ? static_cast<std::int64_t>(batch.picks[i].index) : -1);
     for (const Span& span : batch.rows[i].spans) {
@@ -67,19 +73,24 @@ struct Case {
   std::shared_ptr<Behaviour> behaviour = std::make_shared<Behaviour>();
 };
 
-inline LoaderOptions options_of(const Case& setup) {
-  auto source = std::make_shared<MemorySource>(setup.count, setup.window, setup.behaviour);
+/// Rows of `window` records that count from `first` on.
+inline BatchFormat format_of(const Case& setup, std::uint64_t window, std::uint32_t first = 0) {
+  auto source = std::make_shared<MemorySource>(setup.count, window, setup.behaviour, first);
   std::vector<Column> columns;
   int labels = -1;
-  if (setup.window > 0) {
+  if (window > 0) {
     columns.push_back({"inputs", 0, {'i', 8}, 0, 1, 0});
     columns.push_back({"labels", 0, {'i', 8}, 1, 1, 0});
     labels = 1;
   } else {
     columns.push_back({"token", 0, {'i', 8}, 0, 0, 0});
   }
+  return {source, columns, labels};
+}
+
+inline LoaderOptions options_of(const Case& setup) {
   auto formats = std::make_shared<BatchFormats>();
-  formats->emplace_back(source, columns, labels);
+  formats->push_back(format_of(setup, setup.window));
   LoaderOptions options;
   options.order = std::make_shared<IdentityOrder>(setup.count);
   options.formats = formats;
@@ -117,6 +128,33 @@ inline std::vector<Seen> rest(Loader& loader) {
   std::vector<Seen> all;
   while (auto batch = next(loader)) all.push_back(look(*batch));
   return all;
+}
+
+/// All that is left of the run, through its epochs' ends.
+inline std::vector<Seen> rest_of_run(Loader& loader) {
+  std::vector<Seen> all;
+  while (loader.position() < loader.cursor().run_end()) {
+    loader.begin();
+    for (Seen& seen : rest(loader)) all.push_back(std::move(seen));
+  }
+  return all;
+}
+
+/// A run that is left after any number of batches and taken up by another loader gives what it gave without.
+inline void expect_restores_at_every_step(const LoaderOptions& options) {
+  Loader whole(options);
+  const std::vector<Seen> all = rest_of_run(whole);
+  whole.seek(0);
+  for (std::size_t step = 0; step <= all.size(); ++step) {
+    Loader again(options);
+    if (step % 2 == 1) next(again);  // before and after the first batch
+    again.load(whole.state(), OnMismatch::Refuse);
+    EXPECT_EQ(rest_of_run(again), std::vector<Seen>(all.begin() + static_cast<std::ptrdiff_t>(step), all.end()))
+        << "after " << step;
+    if (step == all.size()) break;
+    if (whole.ended()) whole.begin();
+    while (!next(whole)) whole.begin();
+  }
 }
 
 }  // namespace penstock::testing

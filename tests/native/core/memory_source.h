@@ -8,9 +8,11 @@
 #include "core/order.h"
 #include "core/source.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -88,12 +90,13 @@ class MemoryStore : public ByteStore {
 
 /// u32 records 0, 1, 2, … cut into `count` rows: windows of `window` records (an odd row's first record is read in a
 /// second stage), or, if window is 0, documents of index % 4 records. Each row has one span whose bytes are its index.
+/// The records may count from `first` on instead, so that two sources are told apart.
 class MemorySource : public Source {
  public:
-  MemorySource(std::uint64_t count, std::uint64_t window, std::shared_ptr<Behaviour> behaviour)
+  MemorySource(std::uint64_t count, std::uint64_t window, std::shared_ptr<Behaviour> behaviour, std::uint32_t first = 0)
       : count_(count), window_(window), schema_(Schema::parse(R"([["token","<u4"]])")) {
     std::vector<std::uint32_t> values(count * std::max<std::uint64_t>(window, 4));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint32_t>(i);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<std::uint32_t>(i);
     std::vector<std::byte> bytes(values.size() * 4);
     std::memcpy(bytes.data(), values.data(), bytes.size());
     file_ = {"memory", bytes.size()};
@@ -190,6 +193,38 @@ class IdentityOrder : public Order {
 
  private:
   std::uint64_t size_;
+};
+
+/// The positions from `begin` on, up to the next stage, are of one source.
+struct Stage {
+  std::uint64_t begin = 0;
+  std::uint32_t source = 0;
+};
+
+/// As IdentityOrder, in stages that need not end where epochs do. If not `ends`, batches may cross from one to the
+/// next.
+class StagedOrder : public IdentityOrder {
+ public:
+  StagedOrder(std::uint64_t size, std::vector<Stage> stages, bool ends = true)
+      : IdentityOrder(size), stages_(std::move(stages)), ends_(ends) {}
+
+  void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override {
+    IdentityOrder::pick(first, stride, out);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i].source = std::prev(after(first + i * stride))->source;
+  }
+  std::uint64_t end(std::uint64_t position) const override {
+    const auto next = after(position);
+    return ends_ && next != stages_.end() ? next->begin : kNever;
+  }
+
+ private:
+  std::vector<Stage>::const_iterator after(std::uint64_t position) const {
+    return std::upper_bound(stages_.begin(), stages_.end(), position,
+                            [](std::uint64_t p, const Stage& stage) { return p < stage.begin; });
+  }
+
+  std::vector<Stage> stages_;
+  bool ends_;
 };
 
 }  // namespace penstock::testing
