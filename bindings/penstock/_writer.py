@@ -35,7 +35,7 @@ class Writer:
         shard_size: bytes of records and entries after which a shard ends, between two appends.
         tokenizer: what to note of the tokenizer: name, vocabulary_size, end_of_document, hash.
         overwrite: replace a published dataset, which stays as it is until the new one is committed; finished shards
-            that are not published are removed at once (with `shard`: stay).
+            that are not published are removed at once (with `shard`: stay), all others when it is committed.
         shard: write only the shard of this number, and do not commit; `commit(path)` gathers shards.
         task: JSON value kept in shard.json: what this shard was made from.
 
