@@ -85,6 +85,7 @@ class PythonLoader {
 
   void close() {
     Loader& loader = idle();
+    const Busy busy(busy_);
     {
       const py::gil_scoped_release released;  // joins
       loader.close();
@@ -227,7 +228,11 @@ void register_loader(py::module_& module) {
                               std::uint64_t position) { return loader.get().cursor().steps_before(position); })
       .def_property_readonly("position", [](const PythonLoader& loader) { return loader.get().position(); })
       .def_property_readonly("job", [](const PythonLoader& loader) { return loader.get().job(); })
-      .def_property_readonly("reader", [](const PythonLoader& loader) { return loader.get().reader_name(); })
+      .def_property_readonly("reader",
+                             [](const PythonLoader& loader) {
+                               const py::gil_scoped_release released;  // may try a ring
+                               return loader.get().reader_name();
+                             })
       .def_property_readonly("threads", [](const PythonLoader& loader) { return loader.get().threads(); })
       .def_property_readonly("limit_bytes", [](const PythonLoader& loader) { return loader.get().limit_bytes(); })
       .def_property_readonly("usage", [](const PythonLoader& loader) {

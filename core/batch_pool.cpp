@@ -20,7 +20,6 @@ std::shared_ptr<Batch> BatchPool::take() {
       batch = std::move(free_.back());
       free_.pop_back();
     }
-    ++usage_.batches;
   }
   if (!batch) batch = std::make_unique<Batch>();
   batch->phase = Batch::Phase::Planned;
@@ -29,7 +28,10 @@ std::shared_ptr<Batch> BatchPool::take() {
   batch->cancelled = false;
   batch->error = nullptr;
   batch->error_row = UINT64_MAX;
-  return {batch.release(), [pool = shared_from_this()](Batch* done) { pool->give(done); }};
+  std::shared_ptr<Batch> taken(batch.release(), [pool = shared_from_this()](Batch* done) { pool->give(done); });
+  const std::lock_guard lock(mutex_);
+  ++usage_.batches;
+  return taken;
 }
 
 void BatchPool::account(Batch& batch) {

@@ -12,7 +12,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kMemoryAlign = 512;  // what block devices' transfers want at most
+// Buffers of this size are kept for the next read; larger ones are as quickly made as they are read into.
+constexpr std::uint64_t kMostKeptBytes = 128 << 10;
 
 std::uint64_t round_up(std::uint64_t bytes) {
   return (bytes + DirectRead::kAlign - 1) / DirectRead::kAlign * DirectRead::kAlign;
@@ -34,8 +35,8 @@ void DirectRead::plan(std::span<Read* const> run) {
   offset_ = first.offset / kAlign * kAlign;
   needed_ = first.offset - offset_ + run_bytes(run);
   const std::uint64_t blocks = round_up(needed_);
-  in_place_ = run.size() == 1 && blocks == first.size &&
-              reinterpret_cast<std::uintptr_t>(first.destination) % kMemoryAlign == 0;
+  in_place_ =
+      run.size() == 1 && blocks == first.size && reinterpret_cast<std::uintptr_t>(first.destination) % kAlign == 0;
   if (!in_place_) ensure(blocks);
   piece_ = {in_place_ ? first.destination : buffer_.get(), blocks};
 }
@@ -49,6 +50,9 @@ void DirectRead::finish(int fd, std::span<Read* const> run, int result) {
   }
   read_rest(fd, first, result < 0 ? 0 : static_cast<std::uint64_t>(result));
   if (!in_place_) scatter(run);
+  if (buffer_bytes_ <= kMostKeptBytes) return;
+  buffer_.reset();
+  buffer_bytes_ = 0;
 }
 
 // A read that was cut short goes on at the block in which it ended.

@@ -36,11 +36,6 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-// A consumer that must wait looks again every so often before it asks to be woken. The kernel rounds a nap up to its
-// timer slack, 50 microseconds by default, about what two small batches take.
-constexpr int kNaps = 8;
-constexpr auto kNap = std::chrono::microseconds(1);
-
 bool is_settled(Batch::Phase phase) {
   return phase == Batch::Phase::Ready || phase == Batch::Phase::Failed || phase == Batch::Phase::NeedsMemory;
 }
@@ -50,23 +45,28 @@ bool is_settled(Batch::Phase phase) {
 Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, Reader reader, unsigned threads,
                bool lends, std::size_t wake_at)
     : order_(std::move(order)), pool_(std::move(pool)), lends_(lends), wake_at_(wake_at) {
-  const SignalsBlocked blocked;
-  for (unsigned i = 0; i < std::max(threads, 1U); ++i) {
-    workers_.push_back(std::make_unique<Worker>());
-    Worker& worker = *workers_.back();
-    worker.runner =
-        std::make_unique<RowRunner>([this](const std::shared_ptr<Batch>& batch, std::uint64_t row,
-                                           const std::exception_ptr& error) { row_done(batch, row, error); },
-                                    reader);
-    try {
-      worker.thread = std::thread([this, &worker] { work(worker); });
-    } catch (const std::system_error& error) {
-      workers_.pop_back();
-      stop();  // those that run would end the process if they were destroyed
-      raise(ErrorKind::IoError, "thread {} of {} cannot be started: {}; use fewer threads=", i + 1, threads,
-            error.what());
-    }
+  try {
+    for (unsigned i = 0; i < std::max(threads, 1U); ++i) start_worker(reader);
+  } catch (const std::system_error& error) {
+    const std::size_t started = workers_.size() - 1;
+    stop();
+    raise(ErrorKind::IoError, "thread {} of {} cannot be started: {}; use fewer threads=", started + 1, threads,
+          error.what());
+  } catch (...) {
+    stop();  // threads that run would end the process if they were destroyed
+    throw;
   }
+}
+
+void Engine::start_worker(Reader reader) {
+  const SignalsBlocked blocked;
+  auto made = std::make_unique<Worker>();
+  Worker& worker = *made;
+  worker.runner = std::make_unique<RowRunner>([this](const std::shared_ptr<Batch>& batch, std::uint64_t row,
+                                                     const std::exception_ptr& error) { row_done(batch, row, error); },
+                                              reader);
+  workers_.push_back(std::move(made));
+  worker.thread = std::thread([this, &worker] { work(worker); });
 }
 
 Engine::~Engine() {
@@ -81,14 +81,16 @@ void Engine::stop() {
     for (auto& worker : workers_) worker->runner->wake();
   }
   work_.notify_all();
-  for (auto& worker : workers_) worker->thread.join();
+  for (auto& worker : workers_) {
+    if (worker->thread.joinable()) worker->thread.join();
+  }
 }
 
 void Engine::enqueue(std::shared_ptr<Batch> batch) {
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    if (queue_.empty()) hurry_ = false;  // all before it has been read: one thread keeps up
+    if (queue_.empty()) hurry_ = false;  // all before it is in some thread's hands: one keeps up
     queue_.push_back(std::move(batch));
     unannounced_ = queue_.size() < wake_at_;
     if (!unannounced_) notify = wake_one();
@@ -108,19 +110,14 @@ void Engine::announce() {
 
 Batch::Phase Engine::wait(const Batch& batch, std::chrono::nanoseconds patience) {
   if (is_settled(batch.phase) || patience.count() <= 0) return batch.phase;
-  const auto end = std::chrono::steady_clock::now() + patience;
   if (!hurry_) {
     const std::lock_guard lock(mutex_);
     hurry_ = unannounced_ = true;
   }
   announce();
-  for (int nap = 0; nap < kNaps && std::chrono::steady_clock::now() < end; ++nap) {
-    std::this_thread::sleep_for(kNap);
-    if (is_settled(batch.phase)) return batch.phase;
-  }
   std::unique_lock lock(mutex_);
   awaited_ = &batch;
-  ended_.wait_until(lock, end, [&] { return is_settled(batch.phase); });
+  ended_.wait_for(lock, patience, [&] { return is_settled(batch.phase); });
   awaited_ = nullptr;
   return batch.phase;
 }
@@ -182,13 +179,11 @@ bool Engine::claim(Claim& claim, bool& more) {
   return true;
 }
 
-// A batch leaves the queue when its last row is handed out. Threads share one batch only if the consumer sleeps until
-// it is there.
+// A batch leaves the queue when its last row is handed out. All threads share in it, so that it is there soon.
 void Engine::claim_rows(Claim& claim) {
   Batch& batch = *claim.batch;
   const bool measuring = batch.phase == Batch::Phase::Measuring;
-  const std::uint64_t share =
-      awaited_ != nullptr ? (batch.plan.valid + workers_.size() - 1) / workers_.size() : kMostRows;
+  const std::uint64_t share = (batch.plan.valid + workers_.size() - 1) / workers_.size();
   const std::uint64_t count = std::min({share, kMostRows, batch.plan.valid - batch.claimed});
   claim.part = measuring                    ? RowRunner::Part::Measure
                : batch.format->shape.ragged ? RowRunner::Part::AfterMeasure

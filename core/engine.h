@@ -8,7 +8,7 @@
 // Measuring (their lengths), then NeedsMemory if the memory is lent by the consumer -> Reading -> Ready or Failed.
 //
 // Waking a thread costs more than all else that a batch needs, for who wakes as for who is woken. So nobody is woken
-// who need not be: a thread only for work that those awake have not taken, the consumer only if it waited long.
+// who need not be: a thread only for work that those awake have not taken, the consumer only for its next batch.
 #pragma once
 
 #include "core/batch.h"
@@ -65,6 +65,7 @@ class Engine {
     bool waits_for_reads = false;  // in pump(), so a wake() is needed
   };
 
+  void start_worker(Reader reader);
   void stop();
   void work(Worker& worker);
   static bool can_claim(const Batch& batch);  // with mutex_ held

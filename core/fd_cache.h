@@ -46,6 +46,8 @@ class FdPin {
   FdPin& operator=(FdPin&&) = delete;
   ~FdPin();
   [[nodiscard]] int fd() const noexcept { return fd_; }
+  /// Whether it counts among the cache's descriptors, whose number is bounded.
+  [[nodiscard]] bool cached() const noexcept { return slot_ != nullptr; }
 
  private:
   FdSlot* slot_;

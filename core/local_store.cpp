@@ -18,12 +18,12 @@
 namespace penstock {
 namespace {
 
-/// Half of what the process may open: the rest is the training job's. More than 4,096 would gain nothing: that is every
-/// file of 1,000 shards.
+/// A quarter of what the process may open: there may be a second store, and the rest is the training job's. More than
+/// 4,096 would gain nothing: that is every file of 1,000 shards.
 std::size_t default_max_open_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 16;
-  return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / 2, 1, 4096));
+  return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, 1, 4096));
 }
 
 class LocalStore final : public ByteStore {
@@ -33,10 +33,14 @@ class LocalStore final : public ByteStore {
         direct_files_(std::make_shared<ProcessFdCache>(max_open_files, true)) {}
 
   std::unique_ptr<Channel> open_channel(Reader reader) override {
-    switch (resolve(reader)) {
-      case Reader::Uring: return std::make_unique<UringChannel>(files_, false);
-      case Reader::Direct: return std::make_unique<UringChannel>(direct_files_, true);
-      default: return std::make_unique<PreadChannel>(files_);
+    const Reader resolved = resolve(reader);
+    if (resolved == Reader::Direct) return std::make_unique<UringChannel>(direct_files_, true);
+    if (resolved == Reader::Pread) return std::make_unique<PreadChannel>(files_);
+    try {
+      return std::make_unique<UringChannel>(files_, false);
+    } catch (const Error&) {
+      if (reader != Reader::Auto) throw;
+      return std::make_unique<PreadChannel>(files_);  // no descriptor or locked memory is left for another ring
     }
   }
 

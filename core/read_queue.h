@@ -24,6 +24,7 @@ class ReadQueue {
   void push(std::span<Read* const> reads) { reads_.insert(reads_.end(), reads.begin(), reads.end()); }
   /// push() of `count` more cannot throw.
   void reserve(std::size_t count) { reads_.reserve(reads_.size() + count); }
+  [[nodiscard]] std::size_t size() const noexcept { return reads_.size() - head_; }
   [[nodiscard]] bool empty() const noexcept { return head_ == reads_.size(); }
   /// All of them; valid until the next push or pop.
   [[nodiscard]] std::span<Read* const> front() const noexcept { return std::span(reads_).subspan(head_); }

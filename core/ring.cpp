@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 namespace penstock {
 namespace {
@@ -58,6 +60,7 @@ std::optional<std::string> Ring::refusal() {
 }
 
 Ring::Ring(unsigned depth) : depth_(depth) {
+  prepared_.reserve(depth + 1);
   const int error = set_up(depth + 1, ring_);  // one for the wake
   if (error < 0) raise_system(-error, "cannot be set up", "io_uring");
   wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -82,7 +85,7 @@ void Ring::read(int fd, std::span<const iovec> pieces, std::uint64_t offset, voi
     io_uring_prep_readv(entry, fd, pieces.data(), static_cast<unsigned>(pieces.size()), offset);
   }
   io_uring_sqe_set_data(entry, tag);
-  ++prepared_;
+  prepared_.push_back(tag);
   ++under_way_;
 }
 
@@ -91,7 +94,7 @@ void Ring::arm_wake() {
   io_uring_sqe* entry = io_uring_get_sqe(&ring_);
   io_uring_prep_poll_add(entry, wake_fd_, POLLIN);
   io_uring_sqe_set_data(entry, this);
-  ++prepared_;
+  prepared_.push_back(this);
   wake_armed_ = true;
 }
 
@@ -101,14 +104,29 @@ void Ring::wake() const noexcept {
 
 // EAGAIN and EBUSY: the kernel is short of memory or wants completions collected first; the entries stay prepared.
 void Ring::flush() {
-  while (prepared_ > 0) {
+  while (!prepared_.empty() && broken_ == 0) {
     const int taken = io_uring_submit(&ring_);
     if (taken > 0) {
-      prepared_ -= static_cast<std::size_t>(taken);
-    } else if (taken != -EINTR) {
+      prepared_.erase(prepared_.begin(), prepared_.begin() + taken);
+    } else if (taken == -EAGAIN || taken == -EBUSY) {
       return;
+    } else if (taken != -EINTR) {
+      broken_ = taken < 0 ? -taken : EIO;
     }
   }
+}
+
+// What a broken ring was never told of.
+std::size_t Ring::give_back(std::span<Completion> done) {
+  std::size_t count = 0;
+  while (broken_ != 0 && count < done.size() && !prepared_.empty()) {
+    if (prepared_.back() != this) {
+      done[count++] = {prepared_.back(), -broken_};
+      --under_way_;
+    }
+    prepared_.pop_back();
+  }
+  return count;
 }
 
 std::size_t Ring::reap(std::span<Completion> done) {
@@ -120,6 +138,7 @@ std::size_t Ring::reap(std::span<Completion> done) {
     io_uring_cqe_seen(&ring_, entry);
     if (tag == this) {
       wake_armed_ = false;
+      woken_ = true;
       eventfd_t ignored = 0;
       static_cast<void>(eventfd_read(wake_fd_, &ignored));
     } else {
@@ -132,15 +151,23 @@ std::size_t Ring::reap(std::span<Completion> done) {
 
 std::size_t Ring::collect(std::span<Completion> done, std::chrono::nanoseconds patience) {
   const bool waits = patience.count() > 0 && under_way_ > 0;
-  if (waits) arm_wake();
+  if (waits && broken_ == 0) arm_wake();
   flush();
   std::size_t count = reap(done);
-  if (count > 0 || !waits || !wake_armed_) return count;
+  count += give_back(done.subspan(count));
+  if (!waits || std::exchange(woken_, false) || count > 0) return count;
+  if (broken_ != 0) {  // what it took before still completes, but it cannot be waited for
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(patience, std::chrono::milliseconds(1)));
+    return reap(done);
+  }
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience);
   __kernel_timespec timeout{seconds.count(), (patience - seconds).count()};
   io_uring_cqe* entry = nullptr;
-  static_cast<void>(io_uring_wait_cqe_timeout(&ring_, &entry, &timeout));  // ETIME, EINTR: nothing is there, then
-  return reap(done);
+  const int error = io_uring_wait_cqe_timeout(&ring_, &entry, &timeout);
+  if (error < 0 && error != -ETIME && error != -EINTR && error != -EAGAIN && error != -EBUSY) broken_ = -error;
+  count = reap(done);
+  woken_ = false;
+  return count;
 }
 
 }  // namespace penstock

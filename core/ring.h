@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace penstock {
 
@@ -36,10 +37,14 @@ class Ring {
   [[nodiscard]] bool full() const noexcept { return under_way_ == depth_; }
   [[nodiscard]] std::size_t under_way() const noexcept { return under_way_; }
 
+  /// Whether the kernel takes no more reads: a ring that worked may be refused later. All that was not handed to it
+  /// completes with its error.
+  [[nodiscard]] bool broken() const noexcept { return broken_ != 0; }
+
   /// Prepares a read; the pieces stay where they are until it completes. Not when full().
   void read(int fd, std::span<const iovec> pieces, std::uint64_t offset, void* tag);
   /// Hands what is prepared to the kernel, then gives completions: those that are there, or, if there are none, waits
-  /// for at most `patience` for the first. wake() ends a wait.
+  /// for at most `patience` for the first. wake() ends a wait: this one, or the next if there is none.
   std::size_t collect(std::span<Completion> done, std::chrono::nanoseconds patience);
   void wake() const noexcept;
 
@@ -47,12 +52,15 @@ class Ring {
   void arm_wake();
   void flush();
   std::size_t reap(std::span<Completion> done);
+  std::size_t give_back(std::span<Completion> done);
 
   const unsigned depth_;
   io_uring ring_{};
   int wake_fd_ = -1;
   bool wake_armed_ = false;
-  std::size_t prepared_ = 0;  // entries that the kernel has not been told of
+  bool woken_ = false;           // a wake() came that has not ended a wait
+  int broken_ = 0;               // errno
+  std::vector<void*> prepared_;  // tags of entries that the kernel has not been told of, in order
   std::size_t under_way_ = 0;
 };
 

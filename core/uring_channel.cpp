@@ -1,7 +1,10 @@
 #include "core/uring_channel.h"
 
+#include "core/error.h"
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 namespace penstock {
@@ -11,6 +14,8 @@ constexpr unsigned kDepth = 64;
 // After so many misses in a row the page cache is tried only now and then: the ring finds out by itself, too.
 constexpr std::uint64_t kPatientMisses = 16;
 constexpr std::uint64_t kTryEvery = 32;
+// Buffers of direct reads are beside what a loader's max_bytes counts, so there are few of them.
+constexpr std::uint64_t kMostDirectBytes = 4 << 20;
 
 }  // namespace
 
@@ -23,9 +28,15 @@ UringChannel::~UringChannel() {
   while (ring_.under_way() > 0) collect(std::chrono::milliseconds(100));  // the kernel writes into batches
 }
 
+void UringChannel::submit(std::span<Read* const> reads) {
+  ended_.reserve(reads_under_way_ + queue_.size() + reads.size());  // so that nothing can throw where reads end
+  queue_.push(reads);
+}
+
 std::size_t UringChannel::wait(std::span<Read*> done, std::chrono::nanoseconds timeout) {
   if (ended_.empty() && ring_.under_way() > 0) collect(std::chrono::nanoseconds(0));
-  while (ended_.empty() && !queue_.empty() && !ring_.full()) begin_next();
+  while (ended_.empty() && !queue_.empty() && !ring_.full() && begin_next()) {
+  }
   if (ended_.empty() && ring_.under_way() > 0) collect(timeout);
   return hand_out(done);
 }
@@ -38,29 +49,49 @@ std::size_t UringChannel::hand_out(std::span<Read*> done) {
   return count;
 }
 
-// The next run: to its end if it need not wait for the device, else into the ring.
-void UringChannel::begin_next() {
+// The next run: to its end if it need not wait for the device, else into the ring. False if it must wait for another
+// one to end first.
+bool UringChannel::begin_next() {
   const std::span<Read* const> run = queue_.front().first(run_length(queue_.front()));
-  ended_.reserve(reads_under_way_ + run.size());  // so that nothing can throw where reads end
-  bool under_way = false;
+  const std::size_t under_way = ring_.under_way();
   if (!ReadQueue::are_cancelled(run)) {
     try {
-      FdPin pin = files_.pin(*run.front()->file);
-      std::uint64_t got = 0;
-      if (!is_inside(run) && direct_) {
-        read_each_direct(idle_.back()->direct, pin.fd(), run);
-      } else if (!is_inside(run)) {
-        read_each(pin.fd(), run);
-      } else if (!read_cached(pin.fd(), run, got)) {
-        enqueue(std::move(pin), run, got);
-        under_way = true;
-      }
+      if (!begin(run)) return false;
     } catch (...) {
       fail_all(run);
     }
   }
-  if (!under_way) ended_.push(run);
+  if (ring_.under_way() == under_way) ended_.push(run);
   queue_.pop(run.size());
+  return true;
+}
+
+// False if there is no room for it now.
+bool UringChannel::begin(std::span<Read* const> run) {
+  std::optional<FdPin> pin;
+  try {
+    pin.emplace(files_.pin(*run.front()->file));
+  } catch (const Error& error) {
+    const bool no_descriptor = error.error_number() == EMFILE || error.error_number() == ENFILE;
+    if (no_descriptor && ring_.under_way() > 0) return false;  // reads under way will give theirs back
+    throw;
+  }
+  if (!has_room(*pin, run)) return false;
+  std::uint64_t got = 0;
+  if (direct_ && (ring_.broken() || !is_inside(run) || run_bytes(run) > kMaxRunBytes)) {
+    read_each_direct(idle_.back()->direct, pin->fd(), run);
+  } else if (!direct_ && (ring_.broken() || !is_inside(run))) {
+    read_each(pin->fd(), run);
+  } else if (!read_cached(pin->fd(), run, got)) {
+    enqueue(std::move(*pin), run, got);
+  }
+  return true;
+}
+
+// Descriptors beyond the cache's bound, and memory beyond the buffers', are for one read at a time.
+bool UringChannel::has_room(const FdPin& pin, std::span<Read* const> run) const {
+  if (ring_.under_way() == 0) return true;
+  return pin.cached() && (!direct_ || bytes_under_way_ + run_bytes(run) <= kMostDirectBytes);
 }
 
 // True if the page cache had all; else `got` bytes from the front on.
@@ -92,6 +123,7 @@ void UringChannel::enqueue(FdPin pin, std::span<Read* const> run, std::uint64_t 
     ring_.read(fd, std::span(operation.pieces).first(count), run.front()->offset + got, &operation);
   }
   reads_under_way_ += run.size();
+  bytes_under_way_ += run_bytes(run);
   static_cast<void>(idle_.back().release());  // complete() takes it back
   idle_.pop_back();
 }
@@ -110,19 +142,28 @@ void UringChannel::complete(const Ring::Completion& completion) {
   }
   operation->pin.reset();
   reads_under_way_ -= run.size();
+  bytes_under_way_ -= run_bytes(run);
   ended_.push(run);
   idle_.push_back(std::move(operation));
 }
 
-// One by one, since an error belongs to the reads that it hit alone.
+// One by one, since an error belongs to the reads that it hit alone, and long ones in parts.
 void UringChannel::read_each_direct(DirectRead& direct, int fd, std::span<Read* const> run) {
-  for (std::size_t i = 0; i < run.size(); ++i) {
+  for (Read* read : run) {
     try {
-      check_range(*run[i]);
-      direct.plan(run.subspan(i, 1));
-      direct.finish(fd, run.subspan(i, 1), 0);
+      check_range(*read);
+      Read part = *read;
+      Read* const each = &part;
+      for (std::uint64_t done = 0; done < read->size; done += part.size) {
+        part.offset = read->offset + done;
+        part.destination = read->destination + done;
+        part.size = std::min(read->size - done, kMaxRunBytes);
+        direct.plan(std::span(&each, 1));
+        direct.finish(fd, std::span(&each, 1), 0);
+      }
+      read->error = nullptr;
     } catch (...) {
-      run[i]->error = std::current_exception();
+      read->error = std::current_exception();
     }
   }
 }

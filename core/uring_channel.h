@@ -28,7 +28,7 @@ class UringChannel final : public Channel {
   UringChannel(std::shared_ptr<ProcessFdCache> files, bool direct);
   ~UringChannel() override;
 
-  void submit(std::span<Read* const> reads) override { queue_.push(reads); }
+  void submit(std::span<Read* const> reads) override;
   std::size_t wait(std::span<Read*> done, std::chrono::nanoseconds timeout) override;
   void wake() override { ring_.wake(); }
 
@@ -41,7 +41,9 @@ class UringChannel final : public Channel {
     DirectRead direct;
   };
 
-  void begin_next();
+  bool begin_next();
+  bool begin(std::span<Read* const> run);
+  [[nodiscard]] bool has_room(const FdPin& pin, std::span<Read* const> run) const;
   bool read_cached(int fd, std::span<Read* const> run, std::uint64_t& got);
   void enqueue(FdPin pin, std::span<Read* const> run, std::uint64_t got);
   void complete(const Ring::Completion& completion);
@@ -55,6 +57,7 @@ class UringChannel final : public Channel {
   ReadQueue ended_;  // not handed out
   std::vector<std::unique_ptr<Operation>> idle_;
   std::size_t reads_under_way_ = 0;
+  std::uint64_t bytes_under_way_ = 0;
   std::uint64_t misses_ = 0;  // in a row, of the page cache
   Ring ring_;
 };

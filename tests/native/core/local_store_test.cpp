@@ -1,6 +1,7 @@
 #include "core/local_store.h"
 
 #include "core/error.h"
+#include "core/ring.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -85,7 +86,17 @@ class LocalStoreTest : public ::testing::Test {
 };
 
 /// The same for every way to read.
-class EveryReader : public LocalStoreTest, public ::testing::WithParamInterface<Reader> {};
+class EveryReader : public LocalStoreTest, public ::testing::WithParamInterface<Reader> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == Reader::Pread) return;
+    if (const auto why = Ring::refusal()) GTEST_SKIP() << "io_uring is refused here: " << *why;
+    if (GetParam() != Reader::Direct) return;
+    const int fd = ::open(make_file("direct", 1).path.c_str(), O_RDONLY | O_DIRECT);
+    if (fd < 0) GTEST_SKIP() << "this file system has no direct reads";
+    ::close(fd);
+  }
+};
 
 INSTANTIATE_TEST_SUITE_P(, EveryReader, ::testing::Values(Reader::Pread, Reader::Uring, Reader::Direct),
                          [](const auto& info) {

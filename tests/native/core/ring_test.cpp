@@ -10,6 +10,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,6 +48,9 @@ class RingTest : public ::testing::Test {
     ::close(fd);
   }
   ~RingTest() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override {
+    if (const auto why = Ring::refusal()) GTEST_SKIP() << "io_uring is refused here: " << *why;
+  }
 
   static std::byte byte_at(std::uint64_t i) { return static_cast<std::byte>(i * 31 + i / 4096); }
 
@@ -58,7 +62,10 @@ class RingTest : public ::testing::Test {
 
   /// Reads `count` ranges of the file at once by a new channel; whether each is right.
   bool read_many(Reader reader, std::uint64_t count, std::uint64_t bytes) {
-    const auto channel = make_local_store()->open_channel(reader);
+    return read_by(*make_local_store()->open_channel(reader), count, bytes);
+  }
+
+  bool read_by(Channel& channel, std::uint64_t count, std::uint64_t bytes) {
     std::vector<std::vector<std::byte>> buffers(count, std::vector<std::byte>(bytes));
     std::vector<Read> reads(count);
     std::vector<Read*> submitted;
@@ -69,9 +76,9 @@ class RingTest : public ::testing::Test {
       reads[i].destination = buffers[i].data();
       submitted.push_back(&reads[i]);
     }
-    channel->submit(submitted);
+    channel.submit(submitted);
     std::vector<Read*> done(64);
-    for (std::uint64_t ended = 0; ended < count;) ended += channel->wait(done, std::chrono::seconds(1));
+    for (std::uint64_t ended = 0; ended < count;) ended += channel.wait(done, std::chrono::seconds(1));
     return std::all_of(reads.begin(), reads.end(), [](const Read& read) {
       for (std::uint64_t i = 0; i < read.size; ++i) {
         if (read.error || read.destination[i] != byte_at(read.offset + i)) return false;
@@ -155,6 +162,26 @@ TEST_F(RingTest, AWaitIsEndedByAnotherThread) {
   ::close(pipe[1]);
 }
 
+TEST_F(RingTest, AWakeThatCameEarlyEndsTheNextWait) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  Ring ring(4);
+  char byte = 0;
+  const iovec piece{&byte, 1};
+  ring.read(pipe[0], std::span(&piece, 1), 0, &byte);  // nothing comes
+  std::array<Ring::Completion, 4> done;
+  ring.collect(done, std::chrono::milliseconds(1));  // from now on the ring looks for wakes
+  ring.wake();
+  EXPECT_EQ(ring.collect(done, std::chrono::nanoseconds(0)), 0U);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(ring.collect(done, std::chrono::seconds(30)), 0U);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  ASSERT_EQ(::write(pipe[1], "x", 1), 1);
+  while (ring.under_way() > 0) ring.collect(done, std::chrono::seconds(1));
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
 /// From now on `call` fails with EPERM in this process, as a container's filter does it.
 void refuse(unsigned call) {
   std::array<sock_filter, 4> program{{
@@ -190,6 +217,75 @@ TEST_F(RingTest, WhereTheKernelRefusesARingAutoIsPreadAndTheOthersSaySo) {
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << call << ": " << status;
+  }
+}
+
+TEST_F(RingTest, WhereARingIsRefusedLaterItsReadsAreMadeByPread) {
+  for (const Reader reader : {Reader::Uring, Reader::Direct}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);  // a wait without end ends the child by a signal
+      const auto channel = make_local_store()->open_channel(reader);
+      bool right = read_by(*channel, 100, 5000);
+      refuse(SYS_io_uring_enter);
+      drop_from_page_cache();
+      for (int i = 0; i < 3; ++i) right = right && read_by(*channel, 200, 5000);
+      ::_exit(right ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+}
+
+TEST_F(RingTest, WhereNoDescriptorIsLeftForARingAutoReadsByPread) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto store = make_local_store(2);
+    const bool ring = store->reader_name(Reader::Auto) == "uring";
+    std::vector<int> hogs;
+    for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) hogs.push_back(fd);
+    ::close(hogs.back());  // one for the file
+    const auto channel = store->open_channel(Reader::Auto);
+    ::_exit(ring && read_by(*channel, 10, 100) ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(RingTest, ManyFilesUnderWayStayWithinTheLimitOfDescriptors) {
+  std::deque<File> files;
+  for (int i = 0; i < 200; ++i) {
+    files.push_back({folder_ + "/" + std::to_string(i), kFileBytes});
+    std::filesystem::create_hard_link(file_.path, files.back().path);
+  }
+  for (const Reader reader : {Reader::Uring, Reader::Direct}) {
+    drop_from_page_cache();
+    const auto channel = make_local_store(10)->open_channel(reader);
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    rlimit lowered = before;
+    lowered.rlim_cur = 40;
+    ::setrlimit(RLIMIT_NOFILE, &lowered);
+    std::deque<std::byte> bytes(files.size());
+    std::deque<Read> reads(files.size());
+    std::vector<Read*> submitted;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      reads[i].file = &files[i];
+      reads[i].offset = i * 5000;
+      reads[i].size = 1;
+      reads[i].destination = &bytes[i];
+      submitted.push_back(&reads[i]);
+    }
+    channel->submit(submitted);
+    std::vector<Read*> done(64);
+    for (std::size_t ended = 0; ended < files.size();) ended += channel->wait(done, std::chrono::seconds(1));
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      EXPECT_FALSE(reads[i].error) << i;
+      EXPECT_EQ(bytes[i], byte_at(reads[i].offset)) << i;
+    }
   }
 }
 
