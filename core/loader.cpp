@@ -91,7 +91,8 @@ bool Loader::has_memory_for(std::uint64_t bytes) const {
 
 std::shared_ptr<Batch> Loader::make_batch(BatchPlan plan) {
   Pick first;
-  if (options_.formats->size() > 1) options_.order->pick(plan.position, 1, std::span(&first, 1));
+  const std::uint64_t at = plan.runs.empty() ? plan.position : plan.runs.front().first;  // not one that is skipped
+  if (options_.formats->size() > 1) options_.order->pick(at, 1, std::span(&first, 1));
   std::shared_ptr<Batch> batch = pool_->take();
   batch->plan = std::move(plan);
   batch->formats = options_.formats;
