@@ -120,6 +120,8 @@ void register_verify(py::module_& module) {
       .def_readonly("problems", &writer::VerifyReport::problems,
                     "What is wrong, each with its file and byte; empty if nothing is. At most 1,000.")
       .def_readonly("unlisted", &writer::VerifyReport::unlisted, "Problems beyond those.")
+      .def_readonly("notices", &writer::VerifyReport::notices,
+                    "Folders that the manifest does not name, with what to do; no problems.")
       .def_property_readonly("ok", &writer::VerifyReport::ok)
       .def("__bool__", &writer::VerifyReport::ok);
   module.def(

@@ -411,6 +411,11 @@ class Report:
         Hex; empty if the manifest cannot be read.
         """
     @property
+    def notices(self) -> list[str]:
+        """
+        Folders that the manifest does not name, with what to do; no problems.
+        """
+    @property
     def ok(self) -> bool: ...
     @property
     def problems(self) -> list[str]:

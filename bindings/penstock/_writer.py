@@ -404,6 +404,7 @@ def verify(path: PathLike, progress: Callable[[int, int], None] | None = None) -
 
     Returns:
         Report: true if nothing is wrong; `problems` has a text for each thing that is, with file and byte.
+            `notices` names folders that are no part of the dataset, with what to do; they are no problem.
 
     Raises:
         NotFoundError: No dataset.

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -447,6 +448,15 @@ def test_verify_passes_whole_data_and_names_what_is_damaged(corpus: Corpus, tmp_
     assert "00001/stream.bin" in done.stdout and "00002/metadata.bin" in done.stdout
     found = run_json("verify", tmp_path / "copy", code=1)
     assert not found["ok"] and len(found["problems"]) >= 2
+
+
+def test_verify_names_what_is_no_part_of_the_dataset_and_passes(corpus: Corpus, tmp_path: Path) -> None:
+    run("combine", corpus.dataset, "--out", tmp_path / "copy")
+    assert run("verify", tmp_path / "copy").stderr == ""
+    shutil.copytree(tmp_path / "copy/00000", tmp_path / "copy/00099")
+    assert "does not name 00099" in run("verify", tmp_path / "copy").stderr
+    found = run_json("verify", tmp_path / "copy")
+    assert found["ok"] and len(found["notices"]) == 1
 
 
 def test_combine_and_convert_keep_documents(corpus: Corpus, tmp_path: Path) -> None:

@@ -15,16 +15,20 @@ from penstock._words import counted
 def command(data: str, as_json: bool) -> int:
     """Reads every byte of a dataset and checks it against the manifest, the checksums and the digests.
 
-    Names every problem; exit code 1 where there is one.
+    Names every problem; exit code 1 where there is one. Folders that are no part of the dataset are named too, and are
+    no problem.
     """
     import penstock
 
     with progress(f"verifying {data}", as_json) as update, named_by_user():
         report = penstock.verify(data, progress=update)
-    problems = list(report.problems)
+    problems, notices = list(report.problems), list(report.notices)
     if as_json:
-        emit_json({"path": data, "ok": not problems, "bytes": report.bytes, "problems": problems})
-    elif problems:
+        emit_json({"path": data, "ok": not problems, "bytes": report.bytes, "problems": problems, "notices": notices})
+        return 1 if problems else 0
+    for notice in notices:
+        click.echo(f"note: {notice}", err=True)
+    if problems:
         for problem in problems:
             click.echo(problem)
         click.echo(f"{data}: {counted(len(problems) + report.unlisted, 'problem')}", err=True)

@@ -347,6 +347,7 @@ class Driver:
             now = content(path)
             assert now in (before, after) and penstock.verify(path).ok, k
             seen.append(now == after)
+            assert bool(penstock.verify(path).notices) != nothing_else(path), "verify names what is no part of it"
             replace(path)
             assert content(path) == after and nothing_else(path), (k, sorted(tree(path)))
             shutil.rmtree(path)
