@@ -56,7 +56,7 @@ void DirectRead::finish(int fd, std::span<Read* const> run, int result) {
 }
 
 // A read that was cut short goes on at the block in which it ended.
-void DirectRead::read_rest(int fd, const Read& first, std::uint64_t got) {
+void DirectRead::read_rest(int fd, const Read& first, std::uint64_t got) const {
   auto* memory = static_cast<std::byte*>(piece_.iov_base);
   while (got < needed_) {
     const std::uint64_t from = got / kAlign * kAlign;

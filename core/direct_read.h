@@ -35,7 +35,7 @@ class DirectRead {
     void operator()(std::byte* memory) const noexcept { std::free(memory); }
   };
   void ensure(std::uint64_t bytes);
-  void read_rest(int fd, const Read& first, std::uint64_t got);
+  void read_rest(int fd, const Read& first, std::uint64_t got) const;
   void scatter(std::span<Read* const> run) const;
 
   std::unique_ptr<std::byte, Free> buffer_;

@@ -74,7 +74,7 @@ constexpr std::uint64_t crc_bytes(std::uint64_t bytes) noexcept {
 struct ShardId {
   std::uint64_t generation = 0;
   std::uint64_t number = 0;
-  auto operator<=>(const ShardId&) const = default;
+  auto operator<=>(const ShardId&) const = default;  // NOLINT(modernize-use-nullptr): clang 14 sees one in it
 };
 
 /// "00003": the folder of shard 3; "00003.2" in generation 2.

@@ -1,5 +1,6 @@
 #include "core/columns.h"
 
+#include "core/cast_runs.h"
 #include "core/error.h"
 
 #include <gtest/gtest.h>
@@ -263,6 +264,42 @@ TEST(Columns, NoRecordsAndEmptySubArraysWriteNothing) {
   std::byte untouched{7};
   cast_leaf(leaf_of('u', 4), nullptr, 4, 0, {'i', 8}, &untouched);
   EXPECT_EQ(untouched, std::byte{7});
+}
+
+// One form equals the other, value by value, for every cast there is, dense and strided, fitting and not.
+TEST(Columns, EveryFormOfACastGivesTheSame) {
+#ifndef __x86_64__
+  GTEST_SKIP() << "there is one form";
+#else
+  if (__builtin_cpu_supports("avx2") == 0) GTEST_SKIP() << "no AVX2 here";
+  const std::vector<ScalarType> types{{'b', 1}, {'i', 1}, {'i', 2}, {'i', 4}, {'i', 8}, {'u', 1},
+                                      {'u', 2}, {'u', 4}, {'u', 8}, {'f', 2}, {'f', 4}, {'f', 8}};
+  constexpr std::uint64_t kCount = 1'037;
+  std::mt19937_64 random(1);
+  std::vector<std::byte> any(kCount * 11);
+  for (std::byte& byte : any) byte = static_cast<std::byte>(random());
+  std::vector<std::byte> small(any.size());  // integers of one byte each
+  for (std::size_t i = 0; i < small.size(); i += 8) small[i] = static_cast<std::byte>(random() % 128);
+  for (const ScalarType from : types) {
+    for (const ScalarType to : types) {
+      const CastRun plain = find_cast_run_generic(from, to);
+      const CastRun fast = find_cast_run_avx2(from, to);
+      ASSERT_EQ(plain == nullptr, fast == nullptr);
+      if (plain == nullptr) continue;
+      for (const std::uint64_t stride : {std::uint64_t{from.bytes}, std::uint64_t{8}, std::uint64_t{11}}) {
+        // Floats that do not fit another type are undefined there, so they get sensible values alone.
+        for (const std::vector<std::byte>* in : {&small, &any}) {
+          if (from.kind == 'f' && in == &any) continue;
+          std::vector<std::byte> a(kCount * to.bytes);
+          std::vector<std::byte> b(kCount * to.bytes);
+          ASSERT_EQ(plain(in->data(), stride, kCount, a.data(), to.bytes),
+                    fast(in->data(), stride, kCount, b.data(), to.bytes));
+          ASSERT_EQ(a, b) << from.str() << " to " << to.str() << ", stride " << stride;
+        }
+      }
+    }
+  }
+#endif
 }
 
 }  // namespace
