@@ -594,7 +594,7 @@ def test_json_of_verify(corpus: Corpus, tmp_path: Path) -> None:
     found = json_alone("verify", corpus.dataset)
     assert (found["path"], found["ok"], found["problems"]) == (str(corpus.dataset), True, [])
     assert found["bytes"] > 2 * penstock.open(corpus.dataset).records
-    assert set(found) == {"path", "ok", "bytes", "problems"}
+    assert set(found) == {"path", "ok", "bytes", "problems", "notices"} and found["notices"] == []
     json_alone("combine", corpus.dataset, "--out", tmp_path / "copy")
     stream = tmp_path / "copy/00001/stream.bin"
     data = bytearray(stream.read_bytes())
