@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,21 +121,21 @@ class Stall:
     def reading(self, script: str) -> Iterator[subprocess.Popen[str]]:
         """A process that runs the script and has reads in its ring."""
         process = subprocess.Popen(
-            [sys.executable, "-c", PRELUDE + script, str(self.tokens), self.reader], text=True, bufsize=1,
+            [sys.executable, "-c", PRELUDE + script, str(self.tokens), self.reader], text=True, bufsize=1, start_new_session=True,
             env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         try:
             assert line(process) == "ready"
             self.begin(process.pid)
             go_on(process)
-            end = time.monotonic() + 20
+            latest = time.monotonic() + 20
             while reads_in_rings(process.pid) == 0:
                 assert process.poll() is None, process.communicate()
-                assert time.monotonic() < end, "nothing was read"
+                assert time.monotonic() < latest, "nothing was read"
                 time.sleep(0.01)
             yield process
         finally:
-            process.kill()
+            end(process)
             self.release()
             process.communicate()
 
@@ -198,7 +199,18 @@ class SlowDisk(Stall):
 
 def line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
-    return process.stdout.readline().strip()
+    hangs = threading.Timer(20, end, [process])
+    hangs.start()
+    try:
+        return process.stdout.readline().strip()
+    finally:
+        hangs.cancel()
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Kills it and its children."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def go_on(process: subprocess.Popen[str]) -> None:
