@@ -42,7 +42,8 @@ class Batch(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         """The field `name`: [rows, length, trailing axes…], or [records, trailing axes…] of documents."""
         if name not in self._layout.types:
-            raise KeyError(name)
+            inside = [each for each in self._layout.types if each.startswith(f"{name}.")]
+            raise KeyError(f"{name}: ask for {', '.join(inside)}" if inside else name)
         return self._cached(name, self._field)
 
     def __iter__(self) -> Iterator[str]:
@@ -112,6 +113,10 @@ class Batch(Mapping[str, Any]):
         if self._job is None:
             raise InvalidArgumentError("a batch read from a view has no state: only batches of a loader do")
         return {"version": self._job[0], "position": self._native.end, "job": self._job[1]}
+
+    def __reduce__(self) -> Any:
+        """Refuses to be pickled."""
+        raise TypeError("a batch does not pickle, its memory is the loader's: pickle copies of its arrays")
 
     def __repr__(self) -> str:
         """Fields, rows and position."""

@@ -74,19 +74,13 @@ class BatchLayout:
     column_of: dict[str, int]  # field, "inputs" or "labels" -> its column
     column_types: tuple[np.dtype[Any], ...]  # of the columns; made once, since np.dtype(text) is not free
     label_leaf: int | None  # the field that inputs and labels are of
+    label_type: np.dtype[Any]  # theirs: always signed, since labels are -100 where a row is padded
     why_no_labels: str
     length: int  # records of a fixed row
     lookahead: int
     ragged: bool
     torch: Any  # the module, or None for NumPy
     decode: Callable[[memoryview], Any] | None
-
-    @property
-    def label_type(self) -> np.dtype[Any]:
-        """The signed type of inputs and labels."""
-        assert self.label_leaf is not None
-        chosen = self.types[self.leaves[self.label_leaf].name]
-        return chosen if self.torch is not None and chosen.kind == "i" else np.dtype(np.int64)
 
     def label_column(self, name: str) -> ColumnSpec:
         """What "inputs" or "labels" would be as a column.
@@ -129,6 +123,7 @@ def plan_layout(view: Any, torch: Any, dtype: DtypeChoice, eager: bool) -> Batch
         column_of={},
         column_types=(),
         label_leaf=label_leaf,
+        label_type=_label_type(found, label_leaf, chosen),
         why_no_labels=why,
         length=source.row_length,
         lookahead=view.lookahead,
@@ -172,6 +167,11 @@ def _label_leaf(found: tuple[Leaf, ...], lookahead: int, ragged: bool) -> tuple[
     if len(integers) == 1:
         return integers[0], ""
     return None, f"the records have {len(integers)} integer fields and none is called token"
+
+
+def _label_type(found: tuple[Leaf, ...], label_leaf: int | None, chosen: dict[str, np.dtype[Any]]) -> np.dtype[Any]:
+    wanted = None if label_leaf is None else chosen.get(found[label_leaf].name)
+    return wanted if wanted is not None and wanted.kind == "i" else np.dtype(np.int64)
 
 
 def _chosen_types(found: tuple[Leaf, ...], dtype: DtypeChoice) -> dict[str, np.dtype[Any]]:

@@ -8,7 +8,7 @@ import operator
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from penstock import _native
 from penstock._batch import Batch
@@ -31,7 +31,14 @@ _running: weakref.WeakSet[Loader] = weakref.WeakSet()
 
 @dataclass(frozen=True)
 class Resume:
-    """Where a loader goes on after `load_state_dict`; its `str` says it in words."""
+    """Where a loader goes on after `load_state_dict`; its `str` says it in words.
+
+    Attributes:
+        epoch: in which it goes on.
+        position: observations that the job has consumed.
+        step: steps of this loader's schedule from 0 to the position; of other batch sizes, the run took another number.
+        message: all of it in words.
+    """
 
     epoch: int
     position: int
@@ -101,12 +108,13 @@ class Loader:
             order: "uniform", "sequential" or one of `penstock.orders`.
             rank: number of this rank, or "env" for RANK and WORLD_SIZE of the environment.
             world_size: number of ranks.
-            mesh: a device mesh of the data-parallel dimensions, instead of rank and world_size.
+            mesh: a device mesh of the data-parallel dimensions alone, as `mesh["dp"]`, instead of rank and world_size.
             epochs: how many, at least 1; None is endless.
             per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
             tail: what becomes of a last batch that is not full: "pad" or "drop".
             skip: ranges [begin, end) of positions that are left out.
-            dtype: types of integer fields instead of int64: one, or a mapping from names.
+            dtype: types of integer fields instead of int64: one, or a mapping from names. `inputs` and `labels` are
+                always signed: of the type chosen for their field if that is a signed integer, else int64.
             pin_memory: whether batches lie in pinned memory, for asynchronous copies to a device; needs torch.
             reader: how local files are read. "auto" is "uring" (io_uring) where the kernel and the container allow it,
                 else "pread"; "direct" is io_uring past the page cache, for corpora much larger than memory.
@@ -166,7 +174,13 @@ class Loader:
 
     def _schedule(self, size: BatchSize | None) -> list[tuple[int, int]]:
         if isinstance(size, Sequence) and not isinstance(size, str):
-            return [(_index("position", at), self._global("batch size", n)) for at, n in size]
+            try:
+                pairs = [(at, n) for at, n in size]
+            except (TypeError, ValueError):
+                raise InvalidArgumentError(
+                    f"batch size {size!r:.80}: must be an integer, or a schedule [(position, size), …]"
+                ) from None
+            return [(_index("position", at), self._global("batch size", n)) for at, n in pairs]
         return [(0, self._global("batch size", size))]
 
     def _global(self, name: str, size: Any) -> int:
@@ -200,8 +214,12 @@ class Loader:
             TypeError: the loader is endless.
         """
         if self._endless:
-            raise TypeError("an endless loader has no len(): give epochs=")
+            raise TypeError("an endless loader has no len(): give epochs=, and do not wrap a loader in a DataLoader")
         return self._native.length()
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        """Refuses: what asks for items, as a DataLoader does, would have its own order and position."""
+        raise TypeError("a loader is iterated itself: do not wrap it in a DataLoader, and read single rows of the view")
 
     def __bool__(self) -> bool:
         """Always true, whatever len() is."""

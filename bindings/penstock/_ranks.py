@@ -9,8 +9,15 @@ from typing import Any, Protocol
 
 from penstock._errors import InvalidArgumentError
 
-# Variables by which launchers tell a process how many there are (torchrun, Slurm, Open MPI, MPICH).
-_WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+# Variables by which launchers tell a process how many there are, and which it is (torchrun, Slurm, Open MPI, MPICH).
+_LAUNCHERS = {
+    "WORLD_SIZE": "RANK",
+    "SLURM_NTASKS": "SLURM_PROCID",
+    "OMPI_COMM_WORLD_SIZE": "OMPI_COMM_WORLD_RANK",
+    "PMI_SIZE": "PMI_RANK",
+}
+# How the data-parallel dimensions of a mesh are called: dp_replicate, dp_shard, data, ….
+_DATA_PARALLEL = ("dp", "data", "replicate", "shard", "ddp", "fsdp", "hsdp")
 
 
 class Mesh(Protocol):
@@ -28,9 +35,10 @@ def resolve(rank: int | str | None, world_size: int | None, mesh: Mesh | None) -
     """The (rank, world size) that a loader works with.
 
     Args:
-        rank: a number, "env" (RANK and WORLD_SIZE of the environment; alone where they are not set) or None.
+        rank: a number, "env" (RANK and WORLD_SIZE of the environment; alone where they are not set, unless another
+            launcher's variables say that there are several) or None.
         world_size: how many ranks there are; needed with a number.
-        mesh: a device mesh of the data-parallel dimensions; its coordinates are folded in mesh order.
+        mesh: a device mesh of the data-parallel dimensions alone; its coordinates are folded in mesh order.
 
     Returns:
         The rank and the number of ranks.
@@ -53,6 +61,8 @@ def resolve(rank: int | str | None, world_size: int | None, mesh: Mesh | None) -
         for name, other in (("RANK", "WORLD_SIZE"), ("WORLD_SIZE", "RANK")):
             if name in os.environ and other not in os.environ:
                 raise InvalidArgumentError(f'rank="env": {name} is set and {other} is not; set both, or neither')
+        if "RANK" not in os.environ:
+            _refuse_alone_in_a_job()
         return _checked(_from_env("RANK", 0), _from_env("WORLD_SIZE", 1))
     if isinstance(rank, str):
         raise InvalidArgumentError(f'rank={rank!r}: must be a number or "env"')
@@ -90,6 +100,9 @@ def _from_env(name: str, default: int) -> int:
 
 
 def _from_mesh(mesh: Mesh) -> tuple[int, int]:
+    if not hasattr(mesh, "get_coordinate") or not hasattr(mesh, "shape"):
+        raise InvalidArgumentError(f"mesh={mesh!r:.80}: must be a device mesh of torch.distributed")
+    _refuse_other_dimensions(mesh)
     coordinate = mesh.get_coordinate()
     if coordinate is None:
         raise InvalidArgumentError("this process is not part of the mesh: it needs no loader")
@@ -100,9 +113,38 @@ def _from_mesh(mesh: Mesh) -> tuple[int, int]:
     return _checked(rank, world_size)
 
 
+def _refuse_other_dimensions(mesh: Mesh) -> None:
+    """Refuses a mesh whose processes do not all want data of their own, as those of one tensor-parallel group."""
+    if len(mesh.shape) < 2:
+        return
+    names = tuple(getattr(mesh, "mesh_dim_names", None) or ())
+    if not names:
+        raise InvalidArgumentError(
+            f"mesh of shape {tuple(mesh.shape)} without names: name its dimensions (mesh_dim_names=), so that those of "
+            "data parallelism can be told, or give rank= and world_size="
+        )
+    if all(name.startswith(_DATA_PARALLEL) for name in names):
+        return
+    data = ", ".join(f'"{name}"' for name in names if name.startswith(_DATA_PARALLEL))
+    raise InvalidArgumentError(
+        f"mesh with the dimensions {', '.join(names)}: not all are of data parallelism, and ranks that differ in the "
+        f"others must read the same; give mesh[{data or '…'}], or rank= and world_size="
+    )
+
+
+def _refuse_alone_in_a_job() -> None:
+    for size, rank in _LAUNCHERS.items():
+        if _from_env(size, 1) > 1:
+            raise InvalidArgumentError(
+                f'rank="env" takes RANK and WORLD_SIZE, which are not set, but this process is one of '
+                f"{os.environ[size]} ({size}): set RANK to {rank} and WORLD_SIZE to {size}, or give rank= and "
+                "world_size="
+            )
+
+
 def _refuse_one_of_several() -> None:
     advice = 'say which share it wants: rank= and world_size=, mesh=, or rank="env"'
-    for name in _WORLD_SIZE_VARIABLES:
+    for name in _LAUNCHERS:
         if _from_env(name, 1) > 1:
             raise InvalidArgumentError(f"this process is one of {os.environ[name]} ({name}); {advice}")
     # Only asked if the program has imported it: importing torch here would cost seconds.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from itertools import islice
 from typing import Any
 
@@ -393,3 +394,29 @@ def test_what_is_printed_names_things(tmp_path):
     assert repr(batch) == "Batch(token, weight; 4 of 4 rows, position 0)"
     assert repr(batch.spans[0]) == "Span(row=0, start=0, stop=3, begins=True, ends=True, offset=0, id=(0, 0))"
     assert "spans:" in repr(batch.spans)
+
+
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [("i4", "int32"), ({"token": "i4"}, "int32"), ("u2", "int64"), (None, "int64")]
+)
+def test_inputs_and_labels_have_the_signed_type_that_was_chosen(tokens, framework, dtype, expected):
+    with make(tokens[0].windows(10, lookahead=1), dtype=dtype, framework=framework) as loader:
+        batch = next(loader)
+    assert {str(array.dtype).removeprefix("torch.") for array in (batch.inputs, batch.labels)} == {expected}
+
+
+def test_what_a_batch_refuses_it_says_in_words(tmp_path):
+    records_of(30, dtype=NESTED).tofile(tmp_path / "a.bin")
+    view = penstock.open(tmp_path / "a.bin", dtype=NESTED).windows(5)
+    with make(view) as loader:
+        batch = next(loader)
+        nested = next(name for name in batch if "." in name)
+        with pytest.raises(KeyError, match=f"ask for .*{nested}"):
+            batch[nested.split(".")[0]]
+        with pytest.raises(TypeError, match="copies of its arrays"):
+            pickle.dumps(batch)
+        with pytest.raises(TypeError, match="do not wrap it in a DataLoader"):
+            loader[0]
+    with pytest.raises(penstock.InvalidArgumentError, match="must be an integer, or a schedule"):
+        make(view, batch_size=[1, 2])

@@ -69,6 +69,24 @@ def test_env_takes_rank_and_world_size_and_is_alone_without_them(view, monkeypat
         make(view, rank="env")
 
 
+@pytest.mark.parametrize(
+    ("size", "rank"),
+    [("SLURM_NTASKS", "SLURM_PROCID"), ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"), ("PMI_SIZE", "PMI_RANK")],
+)
+def test_env_is_not_alone_where_another_launcher_says_several(view, monkeypatch, size, rank):
+    monkeypatch.setenv(size, "2")
+    with pytest.raises(penstock.InvalidArgumentError) as caught:  # else each of the two would be rank 0 of 1
+        make(view, rank="env")
+    for words in ("RANK and WORLD_SIZE", "one of 2", f"set RANK to {rank} and WORLD_SIZE to {size}"):
+        assert words in str(caught.value)
+    monkeypatch.setenv(size, "1")
+    assert make(view, rank="env").world_size == 1
+    monkeypatch.setenv(size, "2")
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert make(view, rank="env").rank == 1
+
+
 @pytest.mark.parametrize("variable", LAUNCHERS)
 def test_a_process_that_is_one_of_several_and_did_not_say_is_refused(view, tmp_path, variable):
     path = str(tmp_path / "tokens.bin")
@@ -91,22 +109,41 @@ def test_a_process_that_is_one_of_several_and_did_not_say_is_refused(view, tmp_p
 class FakeMesh:
     """What is used of a mesh."""
 
-    def __init__(self, shape: tuple[int, ...], coordinate: list[int] | None) -> None:
-        self.shape, self.coordinate = shape, coordinate
+    def __init__(
+        self, shape: tuple[int, ...], coordinate: list[int] | None, names: tuple[str, ...] | None = None
+    ) -> None:
+        self.shape, self.coordinate, self.mesh_dim_names = shape, coordinate, names
 
     def get_coordinate(self) -> list[int] | None:
         return self.coordinate
 
 
 def test_a_meshs_dimensions_are_folded_in_its_order(view):
-    loader = make(view, mesh=FakeMesh((2, 3), [1, 2]))
+    loader = make(view, mesh=FakeMesh((2, 3), [1, 2], ("dp_replicate", "dp_shard")))
     assert (loader.rank, loader.world_size) == (5, 6)
     loader = make(view, mesh=FakeMesh((4,), [3]))
     assert (loader.rank, loader.world_size) == (3, 4)
     with pytest.raises(ValueError, match="not part of the mesh"):
-        make(view, mesh=FakeMesh((2, 2), None))
+        make(view, mesh=FakeMesh((4,), None))
     with pytest.raises(ValueError, match="not both"):
         make(view, mesh=FakeMesh((2, 2), [0, 0]), rank=0, world_size=4)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [(("dp", "tp"), 'mesh["dp"]'), (("dp_replicate", "dp_shard", "cp"), 'mesh["dp_replicate", "dp_shard"]'),
+     (("pp", "tp"), "pp, tp"), (None, "mesh_dim_names")],
+)  # fmt: skip
+def test_a_mesh_of_more_than_data_parallelism_is_refused(view, names, words):
+    dimensions = len(names) if names else 2
+    with pytest.raises(penstock.InvalidArgumentError) as caught:  # else tensor-parallel ranks would read other data
+        make(view, mesh=FakeMesh((2,) * dimensions, [0] * dimensions, names))
+    assert words in str(caught.value)
+
+
+def test_what_is_no_mesh_is_refused_in_words(view):
+    with pytest.raises(penstock.InvalidArgumentError, match="mesh=5: must be a device mesh"):
+        make(view, mesh=5)
 
 
 def in_a_job(rank: int, folder: str, view: penstock.View) -> None:
