@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         # Not cli.main(), which turns Ctrl-C into an Abort without words, and a blank line.
-        with cli.make_context("penstock", list(given)) as context:
+        with cli.make_context("penstock", list(given) or ["--help"]) as context:
             result = cli.invoke(context)
         sys.stdout.flush()
         return result if isinstance(result, int) else EXIT_OK
