@@ -258,6 +258,17 @@ def test_what_is_there_is_refused_unless_told_what_to_do(corpus: Corpus, tmp_pat
     assert {each.name[5:] for each in out.iterdir()} == {".1", "et.json"}  # nothing of the old one is left
 
 
+@pytest.mark.parametrize(("how", "words"), [("> /dev/full", "No space left"), (">&-", "closed")])
+def test_standard_output_that_takes_nothing_is_one_line(tmp_path: Path, how: str, words: str) -> None:
+    (tmp_path / "a.jsonl").write_text('{"ids": [1]}\n')
+    program = f"{sys.executable} -m penstock"
+    for command in ("write a.jsonl --ids-column ids --out a", "info a", "info a --json"):
+        done = subprocess.run(["sh", "-c", f"{program} {command} {how}"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+        assert "standard output" in done.stderr and words in done.stderr
+        assert ("a was written; only the report" in done.stderr) == command.startswith("write")
+
+
 # ---- what ends in the middle
 
 

@@ -70,12 +70,14 @@ def refuse_existing(out: str) -> None:
 def report_new(out: str, as_json: bool) -> None:
     """Says what was made."""
     from penstock._cli.info import describe
-    from penstock._cli.output import emit_json
+    from penstock._cli.output import echo, emit_json, report_of
     from penstock._words import counted
 
     dataset = open_data((out,))
     if as_json:
-        emit_json(describe((out,), dataset))
+        with report_of(out):
+            emit_json(describe((out,), dataset))
         return
     counts = ((dataset.records, "record"), (dataset.spans, "span"), (len(dataset.shards), "shard"))
-    click.echo(f"{out}: {', '.join(counted(count, noun) for count, noun in counts)}")
+    with report_of(out):
+        echo(f"{out}: {', '.join(counted(count, noun) for count, noun in counts)}")

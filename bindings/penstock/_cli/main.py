@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import click
 
+from penstock._cli.output import OutputError
+
 EXIT_OK = 0
 EXIT_ERROR = 1
 EXIT_USAGE = 2
@@ -65,7 +67,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Not cli.main(), which turns Ctrl-C into an Abort without words, and a blank line.
         with cli.make_context("penstock", list(given) or ["--help"]) as context:
             result = cli.invoke(context)
-        sys.stdout.flush()
         return result if isinstance(result, int) else EXIT_OK
     except click.exceptions.Exit as error:
         return error.exit_code
@@ -75,10 +76,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _report(given, str(error) or "interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output is gone, as in `penstock show … | head`: nobody wants the rest.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return EXIT_OK
     except Exception as error:
+        if isinstance(error, OutputError):
+            _drop_output()
         return _report(given, *_classified(error))
+
+
+def _drop_output() -> None:
+    """Sends what standard output still holds nowhere, so that the interpreter's end does not fail on it."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage_line(error: click.ClickException) -> str:
@@ -92,7 +101,7 @@ def _classified(error: Exception) -> tuple[str, int]:
 
     if isinstance(error, (errors.UsageError, penstock.InvalidArgumentError)):
         return str(error), EXIT_USAGE
-    expected = (errors.InputError, errors.WorkerError, penstock.Error, OSError, MemoryError)
+    expected = (OutputError, errors.InputError, errors.WorkerError, penstock.Error, OSError, MemoryError)
     if isinstance(error, expected):
         return str(error) or type(error).__name__, EXIT_ERROR
     if isinstance(error, ModuleNotFoundError):

@@ -60,16 +60,46 @@ def human_seconds(seconds: float) -> str:
     return f"{minutes // 60:,} h {minutes % 60} min"
 
 
+class OutputError(RuntimeError):
+    """Standard output took no more; the message says so."""
+
+
+def echo(text: str) -> None:
+    """Prints a line.
+
+    Raises:
+        OutputError: Standard output is closed or full.
+        BrokenPipeError: Its reader is gone.
+    """
+    if sys.stdout is None:
+        raise OutputError("standard output is closed")
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"standard output: {error.strerror or error}") from error
+
+
+@contextmanager
+def report_of(out: str) -> Iterator[None]:
+    """Makes an OutputError say that the dataset `out` is there, and only its report is not."""
+    try:
+        yield
+    except OutputError as error:
+        raise OutputError(f"{out} was written; only the report could not be printed: {error}") from error
+
+
 def emit_json(value: Any) -> None:
     """Prints one JSON object."""
-    click.echo(json.dumps(value, ensure_ascii=False, default=str))
+    echo(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def emit_table(rows: list[tuple[str, str]]) -> None:
     """Prints names and values in two columns."""
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
-        click.echo(f"{name:<{width}}  {value}".rstrip())
+        echo(f"{name:<{width}}  {value}".rstrip())
 
 
 Update = Callable[[int, int], None]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from penstock._cli.data import data_options, open_data
-from penstock._cli.output import emit_json, json_option
+from penstock._cli.output import echo, emit_json, json_option
 from penstock._words import counted
 
 _LINES_SHOWN = 24  # of one span's text, on a terminal
@@ -131,12 +131,12 @@ def _json_value(span: Any) -> Any:
 
 def _draw(row: dict[str, Any], noun: str, full: bool) -> None:
     sizes = f"{counted(row['records'], 'record')}, {counted(len(row['spans']), 'span')}"
-    click.secho(f"{noun} {row['index']:,}: {sizes}", bold=True)
+    echo(click.style(f"{noun} {row['index']:,}: {sizes}", bold=True))
     for number, span in enumerate(row["spans"]):
         color = ("cyan", "yellow", "green", "magenta")[number % 4]
-        click.echo(click.style("┌ ", fg=color) + click.style(_span_title(span), fg=color, bold=True))
+        echo(click.style("┌ ", fg=color) + click.style(_span_title(span), fg=color, bold=True))
         if span["metadata"] is not None:
-            click.echo(click.style("│ ", fg=color) + _visible(json.dumps(span["metadata"], ensure_ascii=False)))
+            echo(click.style("│ ", fg=color) + _visible(json.dumps(span["metadata"], ensure_ascii=False)))
         _draw_text(span["text"], color, full)
     if not row["spans"]:
         _draw_text(row["text"], "cyan", full)
@@ -154,9 +154,9 @@ def _draw_text(text: str, color: str, full: bool) -> None:
     lines = text.splitlines() or [""]
     shown = lines if full else lines[:_LINES_SHOWN]
     for line in shown:
-        click.echo(click.style("│ ", fg=color) + _visible(line))
+        echo(click.style("│ ", fg=color) + _visible(line))
     if len(shown) < len(lines):
-        click.echo(
+        echo(
             click.style("│ ", fg=color)
             + click.style(f"… {counted(len(lines) - len(shown), 'more line')} (--full)", dim=True)
         )

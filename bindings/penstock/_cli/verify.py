@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from penstock._cli.data import named_by_user
-from penstock._cli.output import emit_json, human_bytes, json_option, progress
+from penstock._cli.output import echo, emit_json, human_bytes, json_option, progress
 from penstock._words import counted
 
 
@@ -30,8 +30,8 @@ def command(data: str, as_json: bool) -> int:
         click.echo(f"note: {notice}", err=True)
     if problems:
         for problem in problems:
-            click.echo(problem)
+            echo(problem)
         click.echo(f"{data}: {counted(len(problems) + report.unlisted, 'problem')}", err=True)
     else:
-        click.echo(f"{data}: {human_bytes(report.bytes)} read, all as written")
+        echo(f"{data}: {human_bytes(report.bytes)} read, all as written")
     return 1 if problems else 0

@@ -7,7 +7,17 @@ from typing import Any
 
 import click
 
-from penstock._cli.output import SizeType, emit_json, emit_table, human_bytes, human_seconds, json_option, progress
+from penstock._cli.output import (
+    SizeType,
+    echo,
+    emit_json,
+    emit_table,
+    human_bytes,
+    human_seconds,
+    json_option,
+    progress,
+    report_of,
+)
 from penstock._words import counted
 
 _EPILOG = """\b
@@ -175,7 +185,8 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
             summary = writer.run()
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted: {sink.left_behind()}") from None
-    _report(given["out"], summary, sink.dataset_bytes(), quiet)
+    with report_of(given["out"]):
+        _report(given["out"], summary, sink.dataset_bytes(), quiet)
 
 
 def _report(out: str, summary: Any, dataset_bytes: int, as_json: bool) -> None:
@@ -210,16 +221,16 @@ def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> N
         emit_json(found)
         return
     for document in found["documents"]:
-        click.secho(document["place"], bold=True)
-        click.echo(f"  ids      {_shortened(document['ids'])}")
-        click.echo(f"  text     {_one_line(document['text'])}")
+        echo(click.style(document["place"], bold=True))
+        echo(f"  ids      {_shortened(document['ids'])}")
+        echo(f"  text     {_one_line(document['text'])}")
         if document["metadata"] is not None:
-            click.echo(f"  metadata {document['metadata']}")
+            echo(f"  metadata {document['metadata']}")
     total = found["estimated"]
     if total is None:
-        click.echo("how much there is cannot be known from standard input; nothing was written")
+        echo("how much there is cannot be known from standard input; nothing was written")
         return
-    click.echo(
+    echo(
         f"about {counted(total['documents'], 'document')}, {counted(total['tokens'], 'token')} of {tokenizer.dtype},"
         f" {human_bytes(total['bytes'])} on disk, {human_seconds(total['seconds'])} with {counted(workers, 'worker')};"
         " nothing was written"
