@@ -269,6 +269,14 @@ def test_standard_output_that_takes_nothing_is_one_line(tmp_path: Path, how: str
         assert ("a was written; only the report" in done.stderr) == command.startswith("write")
 
 
+def test_ids_beyond_the_vocabulary_and_a_file_in_the_way_are_refused(corpus: Corpus, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"ids": [1]}\n{"ids": [65535]}\n')
+    ids = ["write", tmp_path / "a.jsonl", "--ids-column", "ids", "--out"]
+    words = refused(*ids, tmp_path / "a", "--tokenizer", corpus.tokenizer)
+    assert "token 65,535 in document 2" in words and "not in the tokenizer's vocabulary" in words
+    assert refused(*ids, tmp_path / "a.jsonl", code=2).endswith("is a file: choose another --out")
+
+
 # ---- what ends in the middle
 
 
@@ -475,6 +483,8 @@ def test_combine_and_convert_keep_documents(corpus: Corpus, tmp_path: Path) -> N
     assert documents_of(tmp_path / "twice") == documents_of(corpus.dataset) * 2
     run("convert", corpus.dataset, "--layout", "ids", "--out", tmp_path / "ids")
     assert run_json("info", tmp_path / "ids")["layout"] == "ids"
+    assert run_json("info", tmp_path / "ids")["record_bytes"] == 6
+    assert "6, of which 4 metadata_id" in run("info", tmp_path / "ids").stdout
     assert run_json("info", tmp_path / "ids")["fingerprint"] == penstock.open(str(corpus.dataset)).fingerprint
     assert "layout" in refused("convert", corpus.dataset, "--out", tmp_path / "x", code=2)
     words = refused("combine", corpus.dataset, tmp_path / "ids", "--out", tmp_path / "x", code=2)

@@ -22,7 +22,10 @@ def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_jso
     if as_json:
         emit_json(describe(data, dataset))
         return
-    emit_table([(name.replace("_", " "), _words(name, value)) for name, value in describe(data, dataset).items()])
+    found = {name: _words(name, value) for name, value in describe(data, dataset).items()}
+    if _id_bytes(dataset.layout):
+        found["record_bytes"] += f", of which {_id_bytes(dataset.layout)} metadata_id"
+    emit_table([(name.replace("_", " "), words) for name, words in found.items()])
 
 
 def describe(data: tuple[str, ...], dataset: Any) -> dict[str, Any]:
@@ -33,7 +36,7 @@ def describe(data: tuple[str, ...], dataset: Any) -> dict[str, Any]:
         "mode": dataset.mode,
         "layout": dataset.layout,
         "fields": {name: str(dataset.dtype[name]) for name in dataset.dtype.names or ()} if dataset.dtype else {},
-        "record_bytes": dataset.dtype.itemsize if dataset.dtype else 0,
+        "record_bytes": (dataset.dtype.itemsize if dataset.dtype else 0) + _id_bytes(dataset.layout),
         "records": dataset.records,
         "spans": dataset.spans,
         "shards": len(dataset.shards),
@@ -42,6 +45,11 @@ def describe(data: tuple[str, ...], dataset: Any) -> dict[str, Any]:
         "tokenizer": dataset.tokenizer,
         "fingerprint": dataset.fingerprint,
     }
+
+
+def _id_bytes(layout: str | None) -> int:
+    """Bytes of the hidden field that each record of the ids layout ends with."""
+    return 4 if layout == "ids" else 0
 
 
 def _words(name: str, value: Any) -> str:

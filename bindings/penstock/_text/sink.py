@@ -63,6 +63,8 @@ class ShardSink:
         self._number = -1
         self._executor = ThreadPoolExecutor(1, "penstock-sync")
         self._syncing: Future[None] | None = None
+        if Path(path).exists() and not Path(path).is_dir():
+            raise UsageError(f"{path} is a file: choose another --out")
         if self._published and not (resume or overwrite):
             raise UsageError(f"{path} holds a dataset already: replace it with --overwrite, or choose another --out")
         if Path(path).is_dir():

@@ -63,6 +63,7 @@ class DocumentTokenizer:
         if options.post_processor:
             self._processed = self._added_by_post_processor()
         self._refuse_tokens_asked_twice()
+        self._size = self.vocabulary_size
         self.dtype = self._choose_dtype(options.dtype)
 
     def _load(self, file: str) -> None:
@@ -166,14 +167,20 @@ class DocumentTokenizer:
     ) -> None:
         import numpy as np
 
-        most = np.iinfo(self.dtype).max
-        wrong = np.flatnonzero((ids > most) | (ids < 0))
+        most = int(np.iinfo(self.dtype).max)
+        last = most if self._size is None else min(most, self._size - 1)
+        wrong = np.flatnonzero((ids > last) | (ids < 0))
         if not wrong.size:
             return
         value = int(ids[wrong[0]])
         place = documents[int(np.searchsorted(np.cumsum(lengths), wrong[0], side="right"))].place()
         if value < 0:
             raise InputError(f"token {value:,} in {place} is negative: ids count from 0")
+        if self._size is not None and value >= self._size:
+            raise InputError(
+                f"token {value:,} in {place} is not in the tokenizer's vocabulary of {self._size:,}: the ids are of "
+                "another tokenizer"
+            )
         wider = next((dtype for dtype in DTYPES if value <= np.iinfo(dtype).max), None)
         advice = f"use --dtype {wider}" if wider else "no token type holds it"
         raise InputError(f"token {value:,} in {place} does not fit {self.dtype} (max {most:,}): {advice}")
