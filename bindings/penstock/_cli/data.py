@@ -31,9 +31,20 @@ def open_data(data: Sequence[str], dtype: str | None = None, format: str | None 
     """
     import penstock
 
+    if dtype is not None:
+        _check_dtype(dtype)
     hints = {name: value for name, value in (("dtype", dtype), ("format", format)) if value is not None}
     with named_by_user():
         return penstock.open(*data, **hints)
+
+
+def _check_dtype(text: str) -> None:
+    import numpy as np
+
+    try:
+        np.dtype(text)
+    except (TypeError, ValueError, SyntaxError):
+        raise click.UsageError(f'--dtype {text}: no type that NumPy knows: "u2" and "u4" are') from None
 
 
 @contextmanager
