@@ -239,8 +239,8 @@ std::string Loader::load(const State& state, OnMismatch on_mismatch) {
   const std::optional<std::string> difference = difference_to(state);
   if (difference && on_mismatch == OnMismatch::Refuse) {
     raise(ErrorKind::StateMismatch,
-          "this state is of another job: {}. Use on_mismatch=\"restart\" to begin at 0 or \"keep_position\" to go on "
-          "at {}",
+          "this state is of another job: {}. Use on_mismatch=\"restart\", an argument of Loader(...), to begin at 0 or "
+          "\"keep_position\" to go on at {}",
           *difference, with_commas(state.position));
   }
   seek(difference && on_mismatch == OnMismatch::Restart ? 0 : state.position);
