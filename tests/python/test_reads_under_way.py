@@ -121,7 +121,8 @@ class Stall:
     def reading(self, script: str) -> Iterator[subprocess.Popen[str]]:
         """A process that runs the script and has reads in its ring."""
         process = subprocess.Popen(
-            [sys.executable, "-c", PRELUDE + script, str(self.tokens), self.reader], text=True, bufsize=1, start_new_session=True,
+            [sys.executable, "-c", PRELUDE + script, str(self.tokens), self.reader],
+            text=True, bufsize=1, start_new_session=True,
             env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         try:
