@@ -7,7 +7,7 @@ PYTEST_FLAGS ?= -n 2
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget bench demo fuzz format clean
+.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget bench bench-peers demo fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -59,6 +59,9 @@ docs: build  ## the documentation into site/
 bench: build  ## the figures and charts of docs/benchmarks.md, measured here
 	python -m pip install -q --disable-pip-version-check -r benchmarks/numba.txt
 	python benchmarks/run.py --json benchmark.json --markdown benchmark.md --charts docs/images
+
+bench-peers: build  ## other loaders beside penstock, each in an environment of its own (about an hour, 20 GB)
+	python benchmarks/peers/run.py --json build/peers/results.json --markdown build/peers/results.md
 
 budget: setup-check build  ## instructions of the hot paths against benchmarks/budget.json
 	python benchmarks/budget.py build/release/benchmarks/penstock_budget

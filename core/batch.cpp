@@ -120,14 +120,23 @@ std::uint64_t Batch::held_bytes() const noexcept {
   return bytes;
 }
 
+bool BatchFormat::holds(const BatchFormat& other) const noexcept {
+  const auto same = [](const Column& a, const Column& b) {
+    return a.record_bytes == b.record_bytes && a.type == b.type && a.skip == b.skip && a.shorten == b.shorten;
+  };
+  return shape.ragged == other.shape.ragged && shape.length == other.shape.length && shape.lead == other.shape.lead &&
+         shape.tail == other.shape.tail && stored_record_bytes == other.stored_record_bytes &&
+         std::equal(columns.begin(), columns.end(), other.columns.begin(), other.columns.end(), same);
+}
+
 void Batch::prepare_rows() {
+  starts.clear();
   if (rows.size() < plan.rows) rows.resize(plan.rows);
   for (std::uint64_t i = 0; i < plan.valid; ++i) {
     const BatchFormat& own = (*formats)[picks[i].source];
-    if (own.row_stride_records() != format->row_stride_records() || own.shape.ragged != format->shape.ragged ||
-        own.stored_record_bytes != format->stored_record_bytes) {
+    if (!format->holds(own)) {
       raise(ErrorKind::InvalidArgument, "sources {} and {} meet in one batch, but their rows differ in shape",
-            picks[0].source, picks[i].source);
+            format - formats->data(), picks[i].source);
     }
     Row& row = rows[i];
     row.index = picks[i].index;

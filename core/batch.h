@@ -31,6 +31,8 @@ struct BatchFormat {
   /// Reads shape and sizes from the source and checks the columns against its schema.
   BatchFormat(std::shared_ptr<const Source> source, std::vector<Column> columns, int labels);
 
+  /// Whether rows of `other` fit into a batch of this format.
+  [[nodiscard]] bool holds(const BatchFormat& other) const noexcept;
   /// Records in memory from one fixed row to the next: lead, row, tail.
   [[nodiscard]] std::uint64_t row_stride_records() const noexcept { return shape.lead + shape.length + shape.tail; }
 };

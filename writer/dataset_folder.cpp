@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <set>
@@ -128,8 +129,9 @@ std::string DatasetFolder::make_partial(std::uint64_t number) const {
 }
 
 void DatasetFolder::remove_shards(const std::vector<std::uint64_t>& numbers) {
-  std::vector<std::string> names;
-  for (const std::uint64_t number : numbers) names.push_back(shard_name(number));
+  std::vector<std::string> names(numbers.size());
+  std::transform(numbers.begin(), numbers.end(), names.begin(),
+                 [this](std::uint64_t number) { return shard_name(number); });
   remove_folders(names);
 }
 
