@@ -56,8 +56,13 @@ def test_every_measurement_is_expected(load):
     assert list(load("run").MEASUREMENTS) == list(EXPECTED)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("measurement", EXPECTED)
+# Those that take long run where nobody waits for the whole suite: `pytest -m bench`.
+CHEAP = ("permutation", "import", "opening", "layouts")
+
+
+@pytest.mark.parametrize(
+    "measurement", [name if name in CHEAP else pytest.param(name, marks=pytest.mark.bench) for name in EXPECTED]
+)
 def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(measurement, tmp_path):
     if measurement == "training":
         pytest.importorskip("torch")
