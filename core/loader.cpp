@@ -170,7 +170,7 @@ std::shared_ptr<Batch> Loader::poll() {
   switch (engine_->wait(*next, std::chrono::nanoseconds(0))) {
     case Batch::Phase::Ready: return deliver();
     case Batch::Phase::Failed: {
-      const std::exception_ptr error = next->error;
+      const std::exception_ptr error = std::exchange(next->error, nullptr);  // it ends on this thread
       drop_planned();
       std::rethrow_exception(error);
     }
