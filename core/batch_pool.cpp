@@ -19,19 +19,22 @@ std::shared_ptr<Batch> BatchPool::take() {
     if (!free_.empty()) {
       batch = std::move(free_.back());
       free_.pop_back();
+      ++usage_.batches;
     }
   }
-  if (!batch) batch = std::make_unique<Batch>();
+  if (!batch) {
+    batch = std::make_unique<Batch>();
+    const std::lock_guard lock(mutex_);
+    ++usage_.batches;
+  }
   batch->phase = Batch::Phase::Planned;
   batch->claimed = 0;
   batch->left = 0;
   batch->cancelled = false;
   batch->error = nullptr;
   batch->error_row = UINT64_MAX;
-  std::shared_ptr<Batch> taken(batch.release(), [pool = shared_from_this()](Batch* done) { pool->give(done); });
-  const std::lock_guard lock(mutex_);
-  ++usage_.batches;
-  return taken;
+  // Counted before: where there is no memory for the pointer's count, give() takes the batch back.
+  return {batch.release(), [pool = shared_from_this()](Batch* done) { pool->give(done); }};
 }
 
 void BatchPool::account(Batch& batch) {
