@@ -27,8 +27,8 @@ from ablation_steps import (
     seek_and_read,
 )
 from results import Result, alternate, ratios, warm
-from throughput import WARM_UP_BATCHES
-from workloads import BATCH, PREFETCH, WINDOW, Corpora
+from throughput import windows_per_second
+from workloads import BATCH, WINDOW, Corpora
 
 NAIVE = "Python loop, a seek and a read for each entry"
 TWO_THREADS = "penstock, 2 threads, as read"
@@ -116,14 +116,4 @@ def batches_of(windows: int) -> Iterator[list[int]]:
 
 def loader_batches_per_second(view: Any, threads: int, framework: str, seconds: float) -> float:
     """By the loader, all bytes of all entries in each batch."""
-    options: dict[str, Any] = {"threads": threads, "prefetch": PREFETCH, "framework": framework, "seed": SEED}
-    with penstock.Loader(view, batch_size=BATCH, rank=0, world_size=1, **options) as loader:
-        for _ in itertools.islice(loader, WARM_UP_BATCHES):
-            pass
-        batches = 0
-        begin = now = time.perf_counter()
-        while now - begin < seconds:
-            next(loader)
-            batches += 1
-            now = time.perf_counter()
-    return batches / (now - begin)
+    return windows_per_second(view, framework, threads, seconds, SEED) / BATCH

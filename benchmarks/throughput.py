@@ -81,12 +81,12 @@ def line(what: str, unit: str, values: tuple[float, ...], size: int, at_least: f
     return Result("throughput", what, unit, values, "warm", size, at_least=at_least)
 
 
-def windows_per_second(view: penstock.View, framework: str, threads: int, seconds: float) -> float:
+def windows_per_second(view: penstock.View, framework: str, threads: int, seconds: float, seed: int = 0) -> float:
     """Windows that next() gives in `seconds`, by a loader of its own after some batches to warm up.
 
     With the framework numpy records are given as read; with torch as int64 tensors, cast by the native threads.
     """
-    options: dict[str, Any] = {"threads": threads, "prefetch": PREFETCH, "framework": framework}
+    options: dict[str, Any] = {"threads": threads, "prefetch": PREFETCH, "framework": framework, "seed": seed}
     with penstock.Loader(view, batch_size=BATCH, rank=0, world_size=1, **options) as loader:
         for _ in itertools.islice(loader, WARM_UP_BATCHES):
             pass
