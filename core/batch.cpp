@@ -138,17 +138,21 @@ void Batch::prepare_rows() {
       raise(ErrorKind::InvalidArgument, "sources {} and {} meet in one batch, but their rows differ in shape",
             format - formats->data(), picks[i].source);
     }
-    Row& row = rows[i];
-    row.index = picks[i].index;
-    row.length = format->shape.length;
-    row.records = nullptr;
-    row.measured = false;
-    row.state = nullptr;
-    row.stage = 0;
-    row.arena.reset();
-    row.spans.clear();
+    rows[i].records = nullptr;
+    prepare_row(i);
   }
   for (std::uint64_t i = plan.valid; i < plan.rows; ++i) rows[i].spans.clear();
+}
+
+void Batch::prepare_row(std::uint64_t i) {
+  Row& row = rows[i];
+  row.index = picks[i].index;
+  row.length = format->shape.length;
+  row.measured = false;
+  row.state = nullptr;
+  row.stage = 0;
+  row.arena.reset();
+  row.spans.clear();
 }
 
 void Batch::measure() {

@@ -80,6 +80,8 @@ struct Batch {
   /// Makes row i of picks[i] for all valid rows, arenas empty. Throws InvalidArgument if sources of different shape
   /// meet.
   void prepare_rows();
+  /// Row i as it was before its first stage, but for its place in memory.
+  void prepare_row(std::uint64_t i);
   /// ragged: starts from the rows' lengths.
   void measure();
   /// Gives every row and column its place in the slab and clears the padding (zeros; labels -100).

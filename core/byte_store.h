@@ -59,6 +59,9 @@ class ByteStore {
   /// A new channel for the calling thread's use. Any thread. Throws InvalidArgument if this machine refuses `reader`. A
   /// store that has but one way to read takes any.
   virtual std::unique_ptr<Channel> open_channel(Reader reader) = 0;
+  /// A new channel that never waits: reads whose bytes are not at hand end with not_cached() as their error. Any
+  /// thread.
+  virtual std::unique_ptr<Channel> open_cached_channel();
   /// The way that open_channel(reader) takes here: "pread", "uring", … Any thread.
   [[nodiscard]] virtual std::string reader_name(Reader reader) = 0;
 };

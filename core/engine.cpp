@@ -1,8 +1,10 @@
 #include "core/engine.h"
 
+#include "core/cached_channel.h"
 #include "core/error.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -13,12 +15,11 @@
 namespace penstock {
 namespace {
 
-// A thread takes a few rows at once so that neighbours on disk can be read together and the mutex is taken rarely, but
-// leaves rows for the others.
-constexpr std::uint64_t kMostRows = 16;
 // Rows that one thread keeps under way on channels that do not read at once.
 constexpr std::size_t kMostInFlight = 64;
 constexpr auto kPatience = std::chrono::milliseconds(50);
+// A consumer that misses the page cache time and again hardly tries any more.
+constexpr unsigned kMostRest = 1024;
 
 // Signals are for the threads that the embedding program made: Python handles them on its main thread.
 class SignalsBlocked {
@@ -36,6 +37,12 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
+unsigned usable_cores() {
+  cpu_set_t cores;
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return std::thread::hardware_concurrency();
+  return static_cast<unsigned>(CPU_COUNT(&cores));
+}
+
 bool is_settled(Batch::Phase phase) {
   return phase == Batch::Phase::Ready || phase == Batch::Phase::Failed || phase == Batch::Phase::NeedsMemory;
 }
@@ -44,9 +51,19 @@ bool is_settled(Batch::Phase phase) {
 
 Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, Reader reader, unsigned threads,
                bool lends, std::size_t wake_at)
-    : order_(std::move(order)), pool_(std::move(pool)), lends_(lends), wake_at_(wake_at) {
+    : order_(std::move(order)),
+      pool_(std::move(pool)),
+      lends_(lends),
+      wake_at_(wake_at),
+      queue_(threads),
+      crew_(threads, usable_cores()),
+      helper_([this](const auto& batch, std::uint64_t row, const auto& error) { helped_row_done(batch, row, error); },
+              [reader](ByteStore& store) -> std::unique_ptr<Channel> {
+                if (reader == Reader::Direct) return std::make_unique<CachedChannel>();  // the page cache is not asked
+                return store.open_cached_channel();
+              }) {
   try {
-    for (unsigned i = 0; i < std::max(threads, 1U); ++i) start_worker(reader);
+    for (unsigned i = 0; i < threads; ++i) start_worker(reader);
   } catch (const std::system_error& error) {
     const std::size_t started = workers_.size() - 1;
     stop();
@@ -62,9 +79,9 @@ void Engine::start_worker(Reader reader) {
   const SignalsBlocked blocked;
   auto made = std::make_unique<Worker>();
   Worker& worker = *made;
-  worker.runner = std::make_unique<RowRunner>([this](const std::shared_ptr<Batch>& batch, std::uint64_t row,
-                                                     const std::exception_ptr& error) { row_done(batch, row, error); },
-                                              reader);
+  worker.runner = std::make_unique<RowRunner>(
+      [this](const auto& batch, std::uint64_t row, const auto& error) { row_done(batch, row, error); },
+      [reader](ByteStore& store) { return store.open_channel(reader); });
   workers_.push_back(std::move(made));
   worker.thread = std::thread([this, &worker] { work(worker); });
 }
@@ -74,13 +91,12 @@ Engine::~Engine() {
 }
 
 void Engine::stop() {
-  cancel_all();
   {
     const std::lock_guard lock(mutex_);
-    stop_ = true;
+    queue_.cancel_all();
+    crew_.dismiss();
     for (auto& worker : workers_) worker->runner->wake();
   }
-  work_.notify_all();
   for (auto& worker : workers_) {
     if (worker->thread.joinable()) worker->thread.join();
   }
@@ -91,11 +107,11 @@ void Engine::enqueue(std::shared_ptr<Batch> batch) {
   {
     const std::lock_guard lock(mutex_);
     if (queue_.empty()) hurry_ = false;  // all before it is in some thread's hands: one keeps up
-    queue_.push_back(std::move(batch));
-    unannounced_ = queue_.size() < wake_at_;
-    if (!unannounced_) notify = wake_one();
+    queue_.push(std::move(batch));
+    unannounced_ = queue_.batches() < wake_at_;
+    if (!unannounced_) notify = call_one();
   }
-  if (notify) work_.notify_one();
+  if (notify) crew_.notify();
 }
 
 void Engine::announce() {
@@ -103,23 +119,68 @@ void Engine::announce() {
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    notify = wake_one();
+    notify = call_one();
   }
-  if (notify) work_.notify_one();
+  if (notify) crew_.notify();
 }
 
 Batch::Phase Engine::wait(const Batch& batch, std::chrono::nanoseconds patience) {
   if (is_settled(batch.phase) || patience.count() <= 0) return batch.phase;
-  if (!hurry_) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  {
     const std::lock_guard lock(mutex_);
     hurry_ = unannounced_ = true;
   }
   announce();
+  bool helps = rest_ == 0;
+  if (!helps) --rest_;
+  while (helps && !is_settled(batch.phase) && std::chrono::steady_clock::now() < deadline) helps = help();
   std::unique_lock lock(mutex_);
-  awaited_ = &batch;
-  ended_.wait_for(lock, patience, [&] { return is_settled(batch.phase); });
-  awaited_ = nullptr;
+  if (!is_settled(batch.phase)) {
+    crew_.consumer_sleeps();
+    awaited_ = &batch;
+    ended_.wait_until(lock, deadline, [&] { return is_settled(batch.phase); });
+    awaited_ = nullptr;
+  }
+  crew_.consumer_leaves();
   return batch.phase;
+}
+
+// The consumer takes work as a thread does; false if there is none for it.
+bool Engine::help() {
+  Claim claim;
+  bool notify = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!queue_.claim(WorkQueue::For::Consumer, claim)) return false;
+    crew_.consumer_helps();
+    notify = queue_.has_work() && call_one();
+  }
+  if (notify) crew_.notify();
+  missed_ = false;
+  run(helper_, claim);
+  helper_.pump(std::chrono::nanoseconds(0));
+  if (missed_) {
+    rest_ = next_rest_;
+    next_rest_ = std::min(2 * next_rest_, kMostRest);
+  } else {
+    next_rest_ = 1;
+  }
+  return !missed_;
+}
+
+// A row that the page cache does not hold is for a thread, which may wait.
+void Engine::helped_row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error) {
+  if (error != not_cached()) return row_done(batch, row, error);
+  missed_ = true;
+  bool notify = false;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.give_back(batch, row);
+    crew_.consumer_sleeps();
+    notify = call_one();
+  }
+  if (notify) crew_.notify();
 }
 
 void Engine::lend(Batch& batch) {
@@ -127,103 +188,68 @@ void Engine::lend(Batch& batch) {
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    if (batch.plan.valid == 0) return end(batch, Batch::Phase::Ready);
-    enter(batch, Batch::Phase::Reading);
-    notify = wake_one();
+    if (batch.plan.valid == 0) return queue_.end(batch, Batch::Phase::Ready);
+    WorkQueue::enter(batch, Batch::Phase::Reading);
+    notify = call_one();
   }
-  if (notify) work_.notify_one();
+  if (notify) crew_.notify();
 }
 
 void Engine::cancel_all() {
   const std::lock_guard lock(mutex_);
-  for (const auto& batch : queue_) batch->cancelled = true;
-  queue_.clear();
+  queue_.cancel_all();
 }
 
 bool Engine::idle() {
   const std::lock_guard lock(mutex_);
-  return queue_.empty() && asleep_ == workers_.size() && woken_ == 0;
+  return queue_.empty() && crew_.all_asleep();
 }
 
-// One more thread for what can be claimed, if there is one that waits; true if work_ is to be notified. One that waits
-// for reads comes first: it is about to wake up anyway.
-bool Engine::wake_one() {
+// One more thread for what can be claimed. One that waits for reads comes first: it is about to wake up anyway.
+bool Engine::call_one() {
   for (auto& worker : workers_) {
     if (!worker->waits_for_reads) continue;
     worker->waits_for_reads = false;
     worker->runner->wake();
     return false;
   }
-  if (asleep_ == woken_) return false;
-  ++woken_;
-  return true;
+  return crew_.call();
 }
 
-bool Engine::can_claim(const Batch& batch) {
-  if (batch.phase == Batch::Phase::Planned) return true;
-  const bool has_rows = batch.phase == Batch::Phase::Measuring || batch.phase == Batch::Phase::Reading;
-  return has_rows && batch.claimed < batch.plan.valid;
-}
-
-// The oldest work there is. `more`: another thread would find some too.
-bool Engine::claim(Claim& claim, bool& more) {
-  const auto at = std::find_if(queue_.begin(), queue_.end(), [](const auto& batch) { return can_claim(*batch); });
-  if (at == queue_.end()) return false;
-  claim = {*at, (*at)->phase == Batch::Phase::Planned, RowRunner::Part::Whole, 0, 0};
-  if (claim.pick) {
-    (*at)->phase = Batch::Phase::Picking;
-  } else {
-    claim_rows(claim);
+// Something to do for this thread, which sleeps until there is, unless it has reads under way. False: nothing (more)
+// but those.
+bool Engine::next_claim(Worker& worker, Claim& claim) {
+  RowRunner& runner = *worker.runner;
+  bool claimed = false;
+  bool notify = false;
+  {
+    std::unique_lock lock(mutex_);
+    worker.waits_for_reads = false;
+    while (!crew_.dismissed()) {
+      const bool may_claim = runner.in_flight() < kMostInFlight && !(runner.in_flight() == 0 && crew_.is_crowded());
+      claimed = may_claim && queue_.claim(WorkQueue::For::Thread, claim);
+      if (claimed || runner.in_flight() > 0) break;
+      crew_.sleep(lock);
+    }
+    worker.waits_for_reads = !claimed && runner.in_flight() < kMostInFlight && !crew_.dismissed();
+    notify = claimed && hurry_ && queue_.has_work() && call_one();
   }
-  more = std::any_of(queue_.begin(), queue_.end(), [](const auto& batch) { return can_claim(*batch); });
-  return true;
-}
-
-// A batch leaves the queue when its last row is handed out. All threads share in it, so that it is there soon.
-void Engine::claim_rows(Claim& claim) {
-  Batch& batch = *claim.batch;
-  const bool measuring = batch.phase == Batch::Phase::Measuring;
-  const std::uint64_t share = (batch.plan.valid + workers_.size() - 1) / workers_.size();
-  const std::uint64_t count = std::min({share, kMostRows, batch.plan.valid - batch.claimed});
-  claim.part = measuring                    ? RowRunner::Part::Measure
-               : batch.format->shape.ragged ? RowRunner::Part::AfterMeasure
-                                            : RowRunner::Part::Whole;
-  claim.first = batch.claimed;
-  claim.last = batch.claimed += count;
-  if (measuring || batch.claimed < batch.plan.valid) return;
-  queue_.erase(std::find(queue_.begin(), queue_.end(), claim.batch));
+  if (notify) crew_.notify();
+  return claimed;
 }
 
 void Engine::work(Worker& worker) {
   RowRunner& runner = *worker.runner;
   while (true) {
-    Claim next;
-    bool more = false;
-    {
-      std::unique_lock lock(mutex_);
-      worker.waits_for_reads = false;
-      bool claimed = false;
-      while (!stop_) {
-        claimed = runner.in_flight() < kMostInFlight && claim(next, more);
-        if (claimed || runner.in_flight() > 0) break;
-        ++asleep_;
-        work_.wait(lock, [&] { return woken_ > 0 || stop_; });
-        --asleep_;
-        if (woken_ > 0) --woken_;
-      }
-      if (stop_) break;
-      worker.waits_for_reads = !claimed && runner.in_flight() < kMostInFlight;
-      more = more && hurry_ && wake_one();
-    }
-    if (more) work_.notify_one();
-    if (next.batch) run(worker, next);
-    runner.pump(next.batch ? std::chrono::nanoseconds(0) : kPatience);
+    Claim claim;
+    const bool claimed = next_claim(worker, claim);
+    if (!claimed && runner.in_flight() == 0) return;  // dismissed
+    if (claimed) run(runner, claim);
+    runner.pump(claimed ? std::chrono::nanoseconds(0) : kPatience);
   }
-  // Reads under way write into batches: they end here, before the thread does.
-  while (runner.in_flight() > 0) runner.pump(kPatience);
 }
 
-void Engine::run(Worker& worker, Claim& claim) {
+void Engine::run(RowRunner& runner, Claim& claim) {
   if (claim.pick) pick(claim);
   for (std::uint64_t row = claim.first; row < claim.last; ++row) {
     if (claim.batch->cancelled) {
@@ -231,7 +257,7 @@ void Engine::run(Worker& worker, Claim& claim) {
       continue;
     }
     try {
-      worker.runner->start(claim.batch, row, claim.part);
+      runner.start(claim.batch, row, claim.part);
     } catch (...) {
       row_done(claim.batch, row, std::current_exception());
     }
@@ -248,10 +274,10 @@ void Engine::pick(Claim& claim) {
     const std::lock_guard lock(mutex_);
     awaited = awaited_ == &batch;
     if (error) {
-      fail(batch, 0, error);
+      queue_.fail(batch, 0, error);
     } else {
-      enter(batch, batch.format->shape.ragged ? Batch::Phase::Measuring : Batch::Phase::Reading);
-      if (!nothing_to_do && !batch.cancelled) claim_rows(claim);
+      WorkQueue::enter(batch, batch.format->shape.ragged ? Batch::Phase::Measuring : Batch::Phase::Reading);
+      if (!nothing_to_do && !batch.cancelled) queue_.claim_rows(claim);
     }
   }
   if (error) {
@@ -279,12 +305,6 @@ std::exception_ptr Engine::prepare(Batch& batch) const {
   } catch (...) {
     return std::current_exception();
   }
-}
-
-void Engine::enter(Batch& batch, Batch::Phase phase) {
-  batch.claimed = 0;
-  batch.left = batch.plan.valid;
-  batch.phase = phase;
 }
 
 void Engine::row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error) {
@@ -321,34 +341,21 @@ void Engine::phase_done(const std::shared_ptr<Batch>& batch) {
   {
     const std::lock_guard lock(mutex_);
     awaited = awaited_ == batch.get();
-    if (error) fail(*batch, 0, error);
+    if (error) queue_.fail(*batch, 0, error);
     if (batch->error) {
-      end(*batch, Batch::Phase::Failed);
+      queue_.end(*batch, Batch::Phase::Failed);
     } else if (!measured || (batch->plan.valid == 0 && !lends_)) {
-      end(*batch, Batch::Phase::Ready);
+      queue_.end(*batch, Batch::Phase::Ready);
     } else if (lends_) {
       batch->phase = Batch::Phase::NeedsMemory;
     } else {
-      enter(*batch, Batch::Phase::Reading);
-      notify = hurry_ && wake_one();  // this thread goes on with it in any case
+      WorkQueue::enter(*batch, Batch::Phase::Reading);
+      notify = hurry_ && call_one();  // this thread goes on with it in any case
     }
   }
   // Without the mutex, since who wakes up takes it first.
-  if (notify) work_.notify_one();
+  if (notify) crew_.notify();
   if (awaited) ended_.notify_all();
-}
-
-void Engine::fail(Batch& batch, std::uint64_t row, const std::exception_ptr& error) {
-  batch.error_row = row;
-  batch.error = error;
-  end(batch, Batch::Phase::Failed);
-}
-
-void Engine::end(Batch& batch, Batch::Phase phase) {
-  batch.phase = phase;
-  const auto at =
-      std::find_if(queue_.begin(), queue_.end(), [&](const auto& queued) { return queued.get() == &batch; });
-  if (at != queue_.end()) queue_.erase(at);
 }
 
 }  // namespace penstock

@@ -1,24 +1,25 @@
 // Engine: the threads that fill batches ahead of the consumer.
 //
-// Batches are enqueued in the order in which they will be delivered. Threads take work from the oldest batch that has
-// any, row by row; rows end in any order, on any thread; the consumer waits for the batch that is next. All threads of
-// penstock live here. enqueue, wait, lend and cancel_all: one consumer thread.
+// Batches are enqueued in the order in which they will be delivered. Threads take rows of the oldest batch that has any
+// (WorkQueue); rows end in any order, on any thread; the consumer waits for the batch that is next, and meanwhile takes
+// rows itself where the page cache has them: it would only sleep, and be woken. All threads of penstock live here.
+// enqueue, wait, lend and cancel_all: one consumer thread.
 //
 // A batch goes Planned -> Picking (one thread asks the order which observations it consists of) -> for ragged rows
 // Measuring (their lengths), then NeedsMemory if the memory is lent by the consumer -> Reading -> Ready or Failed.
-//
-// Waking a thread costs more than all else that a batch needs, for who wakes as for who is woken. So nobody is woken
-// who need not be: a thread only for work that those awake have not taken, the consumer only for its next batch.
 #pragma once
 
 #include "core/batch.h"
 #include "core/batch_pool.h"
+#include "core/crew.h"
 #include "core/row_runner.h"
+#include "core/work_queue.h"
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -29,7 +30,7 @@ namespace penstock {
 class Engine {
  public:
   /// Starts `threads` threads, which block all signals. `pool` is told what batches hold. If `lends`, ragged batches
-  /// wait in NeedsMemory until lend() is called for them. Sleeping threads are woken when `wake_at` batches are to be
+  /// wait in NeedsMemory until lend() is called for them. Sleeping threads are called when `wake_at` batches are to be
   /// read, by announce(), or when the consumer waits.
   Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, Reader reader, unsigned threads,
          bool lends, std::size_t wake_at);
@@ -52,13 +53,6 @@ class Engine {
   [[nodiscard]] bool idle();
 
  private:
-  struct Claim {
-    std::shared_ptr<Batch> batch;
-    bool pick = false;  // ask the order first
-    RowRunner::Part part = RowRunner::Part::Whole;
-    std::uint64_t first = 0;  // rows [first, last)
-    std::uint64_t last = 0;
-  };
   struct Worker {
     std::thread thread;
     std::unique_ptr<RowRunner> runner;
@@ -68,34 +62,34 @@ class Engine {
   void start_worker(Reader reader);
   void stop();
   void work(Worker& worker);
-  static bool can_claim(const Batch& batch);  // with mutex_ held
-  bool claim(Claim& claim, bool& more);       // with mutex_ held
-  void claim_rows(Claim& claim);              // with mutex_ held
-  bool wake_one();                            // with mutex_ held
-  void run(Worker& worker, Claim& claim);
+  bool next_claim(Worker& worker, Claim& claim);
+  bool call_one();  // with mutex_ held; true: crew_.notify() when it is let go
+  bool help();
+  void run(RowRunner& runner, Claim& claim);
   void pick(Claim& claim);
   std::exception_ptr prepare(Batch& batch) const;
   void row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error);
+  void helped_row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error);
   void phase_done(const std::shared_ptr<Batch>& batch);
-  void enter(Batch& batch, Batch::Phase phase);                                 // with mutex_ held
-  void end(Batch& batch, Batch::Phase phase);                                   // with mutex_ held
-  void fail(Batch& batch, std::uint64_t row, const std::exception_ptr& error);  // with mutex_ held
 
   const std::shared_ptr<const Order> order_;
   const std::shared_ptr<BatchPool> pool_;
   const bool lends_;
   const std::size_t wake_at_;
   std::mutex mutex_;
-  std::condition_variable work_;              // there is something to claim, or stop_
-  std::condition_variable ended_;             // awaited_ is Ready, Failed or NeedsMemory
-  std::deque<std::shared_ptr<Batch>> queue_;  // in order; those whose rows are all claimed leave it
-  const Batch* awaited_ = nullptr;            // by a consumer that sleeps on ended_
-  unsigned asleep_ = 0;                       // threads that wait for work_ …
-  unsigned woken_ = 0;                        // … and how many of them are on their way
-  bool hurry_ = false;                        // the consumer had to wait: all threads are wanted
-  bool unannounced_ = false;                  // the consumer's: its last enqueue() woke nobody
-  bool stop_ = false;
+  WorkQueue queue_;                 // by mutex_, as the phases of its batches
+  Crew crew_;                       // by mutex_
+  std::condition_variable ended_;   // awaited_ is Ready, Failed or NeedsMemory
+  const Batch* awaited_ = nullptr;  // by a consumer that sleeps on ended_
+  bool hurry_ = false;              // the consumer had to wait: all threads are wanted
   std::vector<std::unique_ptr<Worker>> workers_;
+
+  // The consumer's own.
+  RowRunner helper_;
+  bool missed_ = false;       // what it last took was not all in the page cache
+  unsigned rest_ = 0;         // so often it does not try again …
+  unsigned next_rest_ = 1;    // … and how often after the next miss
+  bool unannounced_ = false;  // its last enqueue() called nobody
 };
 
 }  // namespace penstock

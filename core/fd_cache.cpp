@@ -62,23 +62,37 @@ FdCache::~FdCache() {
   }
 }
 
-FdPin FdCache::pin(const File& file, FdHint& hint) {
-  if (hint.file == &file) {
-    FdSlot& slot = *hint.slot;
-    const std::uint32_t before = slot.pins.fetch_add(1, std::memory_order_acquire);
-    if ((before & FdSlot::kBusy) == 0 && slot.generation == hint.generation && holds(slot, file)) {
-      if (!slot.used.load(std::memory_order_relaxed)) slot.used.store(true, std::memory_order_relaxed);
-      return {&slot, slot.fd};
-    }
-    slot.pins.fetch_sub(1, std::memory_order_release);
+std::optional<FdPin> FdCache::pin_hinted(const File& file, const FdHint& hint) {
+  if (hint.file != &file) return std::nullopt;
+  FdSlot& slot = *hint.slot;
+  const std::uint32_t before = slot.pins.fetch_add(1, std::memory_order_acquire);
+  if ((before & FdSlot::kBusy) == 0 && slot.generation == hint.generation && holds(slot, file)) {
+    if (!slot.used.load(std::memory_order_relaxed)) slot.used.store(true, std::memory_order_relaxed);
+    return std::optional<FdPin>(std::in_place, &slot, slot.fd);
   }
+  slot.pins.fetch_sub(1, std::memory_order_release);
+  return std::nullopt;
+}
+
+std::optional<FdPin> FdCache::pin_found(const File& file, FdHint& hint) {
+  FdSlot* found = find(file);
+  if (found == nullptr) return std::nullopt;
+  hint = {&file, found, found->generation};
+  return std::optional<FdPin>(std::in_place, found, found->fd);
+}
+
+std::optional<FdPin> FdCache::pin_open(const File& file, FdHint& hint) {
+  if (std::optional<FdPin> pin = pin_hinted(file, hint)) return pin;
+  const std::lock_guard lock(mutex_);
+  return pin_found(file, hint);
+}
+
+FdPin FdCache::pin(const File& file, FdHint& hint) {
+  if (std::optional<FdPin> pin = pin_hinted(file, hint)) return std::move(*pin);
   FdSlot* slot = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (FdSlot* found = find(file)) {
-      hint = {&file, found, found->generation};
-      return {found, found->fd};
-    }
+    if (std::optional<FdPin> pin = pin_found(file, hint)) return std::move(*pin);
     slot = take_victim();
   }
   // Opening may take long on a parallel file system: no lock is held, and what else is cached stays usable.

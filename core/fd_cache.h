@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -65,11 +66,15 @@ class FdCache {
   /// A descriptor of `file`, opened and checked if it is not in the cache; `hint` is used if it fits and set if not.
   /// Throws NotFound, IoError; Corruption if it is not a regular file of exactly file.bytes.
   FdPin pin(const File& file, FdHint& hint);
+  /// The same if it is in the cache; opens nothing.
+  std::optional<FdPin> pin_open(const File& file, FdHint& hint);
 
   /// Forks that this process descends from, when the cache was made.
   [[nodiscard]] std::uint64_t forks() const noexcept { return forks_; }
 
  private:
+  static std::optional<FdPin> pin_hinted(const File& file, const FdHint& hint);
+  std::optional<FdPin> pin_found(const File& file, FdHint& hint);  // with mutex_ held
   FdSlot* find(const File& file);
   FdSlot* take_victim();
   void vacate(FdSlot& slot);

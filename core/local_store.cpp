@@ -1,5 +1,6 @@
 #include "core/local_store.h"
 
+#include "core/cached_channel.h"
 #include "core/error.h"
 #include "core/fd_cache.h"
 #include "core/pread_channel.h"
@@ -43,6 +44,8 @@ class LocalStore final : public ByteStore {
       return std::make_unique<PreadChannel>(files_);  // no descriptor or locked memory is left for another ring
     }
   }
+
+  std::unique_ptr<Channel> open_cached_channel() override { return std::make_unique<CachedChannel>(files_); }
 
   [[nodiscard]] std::string reader_name(Reader reader) override {
     switch (resolve(reader)) {

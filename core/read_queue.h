@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -54,17 +55,30 @@ class ChannelFiles {
 
   /// See FdCache::pin; remembers where it found a file.
   FdPin pin(const File& file) {
+    FdCache& cache = current();
+    return cache.pin(file, hint(file));
+  }
+  /// See FdCache::pin_open.
+  std::optional<FdPin> pin_open(const File& file) {
+    FdCache& cache = current();
+    return cache.pin_open(file, hint(file));
+  }
+
+ private:
+  static constexpr std::size_t kHints = 256;  // a power of two; 6 KiB a channel
+
+  FdCache& current() {
     FdCache& cache = files_->current();
     if (cache.forks() != forks_) {
       hints_.fill({});  // they point into the parent's cache
       forks_ = cache.forks();
     }
-    const auto address = reinterpret_cast<std::uintptr_t>(&file);
-    return cache.pin(file, hints_[(address * 0x9E3779B97F4A7C15U) >> 56]);  // Fibonacci hashing to kHints places
+    return cache;
   }
-
- private:
-  static constexpr std::size_t kHints = 256;  // a power of two; 6 KiB a channel
+  FdHint& hint(const File& file) {
+    const auto address = reinterpret_cast<std::uintptr_t>(&file);
+    return hints_[(address * 0x9E3779B97F4A7C15U) >> 56];  // Fibonacci hashing to kHints places
+  }
 
   std::shared_ptr<ProcessFdCache> files_;
   std::uint64_t forks_ = 0;  // of the cache that the hints point into

@@ -24,7 +24,7 @@ void run_part(const std::shared_ptr<Batch>& batch, RowRunner::Part part) {
           error = failed;
         }
       },
-      reader_for(batch->plan.rows));
+      [&](ByteStore& store) { return store.open_channel(reader_for(batch->plan.rows)); });
   for (std::uint64_t row = 0; row < batch->plan.rows && !error;) {
     while (row < batch->plan.rows && runner.in_flight() < kRowsAtOnce) runner.start(batch, row++, part);
     runner.pump(std::chrono::milliseconds(50));

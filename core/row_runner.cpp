@@ -7,7 +7,8 @@ namespace {
 constexpr std::size_t kCollect = 64;  // completions taken from a channel at once
 }
 
-RowRunner::RowRunner(Done done, Reader reader) : done_(std::move(done)), reader_(reader) {}
+RowRunner::RowRunner(Done done, OpenChannel open_channel)
+    : done_(std::move(done)), open_channel_(std::move(open_channel)) {}
 
 RowRunner::~RowRunner() {
   done_ = [](const std::shared_ptr<Batch>&, std::uint64_t, const std::exception_ptr&) {};
@@ -18,7 +19,7 @@ RowRunner::Lane& RowRunner::lane_of(ByteStore& store) {
   const auto found = lanes_.find(&store);
   if (found != lanes_.end()) return *found->second;
   auto lane = std::make_unique<Lane>();
-  lane->channel = store.open_channel(reader_);
+  lane->channel = open_channel_(store);
   const std::lock_guard lock(lanes_mutex_);
   return *lanes_.emplace(&store, std::move(lane)).first->second;
 }

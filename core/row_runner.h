@@ -29,8 +29,9 @@ class RowRunner {
   /// and columns then.
   using Done = std::function<void(const std::shared_ptr<Batch>&, std::uint64_t row, std::exception_ptr error)>;
 
-  /// `reader`: of its channels.
-  RowRunner(Done done, Reader reader);
+  using OpenChannel = std::function<std::unique_ptr<Channel>(ByteStore& store)>;
+
+  RowRunner(Done done, OpenChannel open_channel);
   /// Waits for reads under way: they write into batches.
   ~RowRunner();
   RowRunner(const RowRunner&) = delete;
@@ -69,7 +70,7 @@ class RowRunner {
   Lane& lane_of(ByteStore& store);
 
   Done done_;
-  const Reader reader_;
+  const OpenChannel open_channel_;
   boost::container::flat_map<ByteStore*, std::unique_ptr<Lane>> lanes_;
   std::mutex lanes_mutex_;                     // lanes_ changes on this thread alone; wake() looks from others
   std::vector<std::unique_ptr<Flight>> idle_;  // flights to use again; one under way is owned by its row's pointer

@@ -1,0 +1,92 @@
+#include "core/work_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+// A thread takes a few rows at once so that neighbours on disk can be read together and the mutex is taken rarely, but
+// leaves rows for the others.
+constexpr std::uint64_t kMostRows = 16;
+
+bool can_claim(const Batch& batch, WorkQueue::For who) {
+  if (who == WorkQueue::For::Consumer && batch.format->shape.ragged) return false;
+  if (batch.phase == Batch::Phase::Planned) return true;
+  const bool has_rows = batch.phase == Batch::Phase::Measuring || batch.phase == Batch::Phase::Reading;
+  return has_rows && batch.claimed < batch.plan.valid;
+}
+
+}  // namespace
+
+bool WorkQueue::has_work() const {
+  return !given_back_.empty() || std::any_of(batches_.begin(), batches_.end(),
+                                             [](const auto& batch) { return can_claim(*batch, For::Thread); });
+}
+
+bool WorkQueue::claim(For who, Claim& claim) {
+  if (who == For::Thread && !given_back_.empty()) {
+    GivenBack& row = given_back_.back();
+    claim = {std::move(row.batch), false, RowRunner::Part::Whole, row.row, row.row + 1};
+    given_back_.pop_back();
+    return true;
+  }
+  const auto at =
+      std::find_if(batches_.begin(), batches_.end(), [who](const auto& batch) { return can_claim(*batch, who); });
+  if (at == batches_.end()) return false;
+  claim = {*at, (*at)->phase == Batch::Phase::Planned, RowRunner::Part::Whole, 0, 0};
+  if (claim.pick) {
+    (*at)->phase = Batch::Phase::Picking;
+  } else {
+    claim_rows(claim);
+  }
+  return true;
+}
+
+// A batch leaves the queue when its last row is handed out.
+void WorkQueue::claim_rows(Claim& claim) {
+  Batch& batch = *claim.batch;
+  const bool measuring = batch.phase == Batch::Phase::Measuring;
+  const std::uint64_t share = (batch.plan.valid + threads_ - 1) / threads_;
+  const std::uint64_t count = std::min({share, kMostRows, batch.plan.valid - batch.claimed});
+  claim.part = measuring                    ? RowRunner::Part::Measure
+               : batch.format->shape.ragged ? RowRunner::Part::AfterMeasure
+                                            : RowRunner::Part::Whole;
+  claim.first = batch.claimed;
+  claim.last = batch.claimed += count;
+  if (measuring || batch.claimed < batch.plan.valid) return;
+  batches_.erase(std::find(batches_.begin(), batches_.end(), claim.batch));
+}
+
+void WorkQueue::give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row) {
+  batch->prepare_row(row);
+  given_back_.push_back({batch, row});
+}
+
+void WorkQueue::enter(Batch& batch, Batch::Phase phase) {
+  batch.claimed = 0;
+  batch.left = batch.plan.valid;
+  batch.phase = phase;
+}
+
+void WorkQueue::fail(Batch& batch, std::uint64_t row, const std::exception_ptr& error) {
+  batch.error_row = row;
+  batch.error = error;
+  end(batch, Batch::Phase::Failed);
+}
+
+void WorkQueue::end(Batch& batch, Batch::Phase phase) {
+  batch.phase = phase;
+  const auto at =
+      std::find_if(batches_.begin(), batches_.end(), [&](const auto& queued) { return queued.get() == &batch; });
+  if (at != batches_.end()) batches_.erase(at);
+}
+
+void WorkQueue::cancel_all() {
+  for (const auto& batch : batches_) batch->cancelled = true;
+  for (const GivenBack& row : given_back_) row.batch->cancelled = true;
+  batches_.clear();
+  given_back_.clear();
+}
+
+}  // namespace penstock
