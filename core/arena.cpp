@@ -4,30 +4,33 @@
 
 namespace penstock {
 namespace {
-constexpr std::uint64_t kAlign = 16;
 constexpr std::uint64_t kFirstBlock = 512;
 }  // namespace
 
-std::byte* Arena::allocate(std::uint64_t bytes) {
-  bytes = (bytes + kAlign - 1) / kAlign * kAlign;
-  while (current_ < blocks_.size() && blocks_[current_].bytes - used_ < bytes) {
-    ++current_;
-    used_ = 0;
-  }
-  if (current_ == blocks_.size()) {
+void Arena::enter(std::size_t block) noexcept {
+  current_ = block;
+  next_ = blocks_[block].memory.get();
+  left_ = blocks_[block].bytes;
+}
+
+// In a later block, or a new one. Never nullptr, for no bytes either.
+std::byte* Arena::allocate_elsewhere(std::uint64_t rounded) {
+  while (left_ < rounded && current_ + 1 < blocks_.size()) enter(current_ + 1);
+  if (left_ < rounded || blocks_.empty()) {
     // Doubling keeps the number of blocks logarithmic; a row's needs are about the same each time it is reused.
-    const std::uint64_t size = std::max({kFirstBlock, capacity_bytes_, bytes});
+    const std::uint64_t size = std::max({kFirstBlock, capacity_bytes_, rounded});
     blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
     capacity_bytes_ += size;
+    enter(blocks_.size() - 1);
   }
-  std::byte* result = blocks_[current_].memory.get() + used_;
-  used_ += bytes;
+  std::byte* result = next_;
+  next_ += rounded;
+  left_ -= rounded;
   return result;
 }
 
 void Arena::reset() noexcept {
-  current_ = 0;
-  used_ = 0;
+  if (!blocks_.empty()) enter(0);
 }
 
 }  // namespace penstock

@@ -17,7 +17,14 @@ namespace penstock {
 class Arena {
  public:
   /// `bytes` uninitialised bytes aligned to 16.
-  std::byte* allocate(std::uint64_t bytes);
+  std::byte* allocate(std::uint64_t bytes) {
+    const std::uint64_t rounded = (bytes + kAlign - 1) / kAlign * kAlign;
+    if (rounded == 0 || rounded > left_) return allocate_elsewhere(rounded);
+    std::byte* result = next_;
+    next_ += rounded;
+    left_ -= rounded;
+    return result;
+  }
 
   template <typename T, typename... Arguments>
   T* make(Arguments&&... arguments) {
@@ -38,13 +45,19 @@ class Arena {
   [[nodiscard]] std::uint64_t capacity_bytes() const noexcept { return capacity_bytes_; }
 
  private:
+  static constexpr std::uint64_t kAlign = 16;
+
+  std::byte* allocate_elsewhere(std::uint64_t rounded);
+  void enter(std::size_t block) noexcept;
+
   struct Block {
     std::unique_ptr<std::byte[]> memory;
     std::uint64_t bytes;
   };
   std::vector<Block> blocks_;
-  std::size_t current_ = 0;  // block being filled
-  std::uint64_t used_ = 0;   // bytes used of it
+  std::size_t current_ = 0;    // block being filled …
+  std::byte* next_ = nullptr;  // … from here on …
+  std::uint64_t left_ = 0;     // … so many bytes
   std::uint64_t capacity_bytes_ = 0;
 };
 

@@ -30,14 +30,15 @@ std::size_t CachedChannel::wait(std::span<Read*> done, std::chrono::nanoseconds 
   std::copy_n(queue_.front().begin(), count, done.begin());
   queue_.pop(count);
   ended_ -= count;
+  if (files_ && queue_.empty()) files_->let_go();
   return count;
 }
 
 // What is wrong with a file or a range is found, and told, by who reads it in earnest.
 bool CachedChannel::read_cached(std::span<Read* const> run) {
   if (!files_ || !is_inside(run)) return false;
-  const std::optional<FdPin> pin = files_->pin_open(*run.front()->file);
-  if (!pin) return false;
+  const FdPin* pin = files_->hold_open(*run.front()->file);
+  if (pin == nullptr) return false;
   Pieces pieces;
   const std::size_t count = fill_pieces(run, 0, pieces);
   const ssize_t got =

@@ -45,12 +45,20 @@ class FdPin {
   FdPin(const FdPin&) = delete;
   FdPin& operator=(const FdPin&) = delete;
   FdPin& operator=(FdPin&&) = delete;
-  ~FdPin();
+  ~FdPin() {
+    if (slot_ != nullptr && fd_ >= 0) {
+      slot_->pins.fetch_sub(1, std::memory_order_release);
+    } else if (fd_ >= 0) {
+      close_own();
+    }
+  }
   [[nodiscard]] int fd() const noexcept { return fd_; }
   /// Whether it counts among the cache's descriptors, whose number is bounded.
   [[nodiscard]] bool cached() const noexcept { return slot_ != nullptr; }
 
  private:
+  void close_own() noexcept;
+
   FdSlot* slot_;
   int fd_;
 };

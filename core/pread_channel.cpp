@@ -23,6 +23,7 @@ std::size_t PreadChannel::wait(std::span<Read*> done, std::chrono::nanoseconds /
   std::copy_n(queue_.front().begin(), count, done.begin());
   queue_.pop(count);
   ended_ -= count;
+  if (queue_.empty()) files_.let_go();
   return count;
 }
 
@@ -31,7 +32,7 @@ void PreadChannel::read_next() {
   ended_ = run.size();
   if (ReadQueue::are_cancelled(run)) return;
   try {
-    const FdPin pin = files_.pin(*run.front()->file);
+    const FdPin& pin = files_.hold(*run.front()->file);
     // One by one: a single read, or a run that was cut short, whose error belongs to the reads that it hit alone.
     if (run.size() == 1 || !is_inside(run) || !read_merged(pin.fd(), run)) read_each(pin.fd(), run);
   } catch (...) {

@@ -4,11 +4,13 @@
 #pragma once
 
 #include "core/byte_store.h"
+#include "core/error.h"
 #include "core/fd_cache.h"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,14 +60,69 @@ class ChannelFiles {
     FdCache& cache = current();
     return cache.pin(file, hint(file));
   }
-  /// See FdCache::pin_open.
-  std::optional<FdPin> pin_open(const File& file) {
-    FdCache& cache = current();
-    return cache.pin_open(file, hint(file));
+
+  /// A descriptor for reads that end at once: the pins of the last few files are held until let_go(), since pinning
+  /// costs as much as all else that such a read needs besides the kernel. Throws as pin().
+  const FdPin& hold(const File& file) {
+    if (const FdPin* held = find_held(file)) return *held;
+    try {
+      return hold(file, pin(file));
+    } catch (const Error& error) {
+      if (!lacks_descriptors(error)) throw;
+    }
+    let_go();  // what is held here may be what is lacking
+    return hold(file, pin(file));
+  }
+  /// The process or the system has no more descriptors.
+  static bool lacks_descriptors(const Error& error) noexcept {
+    return error.error_number() == EMFILE || error.error_number() == ENFILE;
+  }
+  /// The pin of a file that is held, for reads that take longer.
+  FdPin take(const File& file) {
+    for (Held& held : held_) {
+      if (held.file != &file || !held.pin) continue;
+      FdPin pin = std::move(*held.pin);
+      held.pin.reset();
+      return pin;
+    }
+    return pin(file);
+  }
+  /// The same if the file is open; else null. See FdCache::pin_open.
+  const FdPin* hold_open(const File& file) {
+    if (const FdPin* held = find_held(file)) return held;
+    std::optional<FdPin> pin = current().pin_open(file, hint(file));
+    return pin ? &hold(file, std::move(*pin)) : nullptr;
+  }
+  /// To be called when no read is left: what is pinned keeps its place in the cache.
+  void let_go() noexcept {
+    for (Held& held : held_) held.pin.reset();
   }
 
  private:
-  static constexpr std::size_t kHints = 256;  // a power of two; 6 KiB a channel
+  static constexpr std::size_t kHints = 256;   // a power of two; 6 KiB a channel
+  static constexpr std::size_t kMostHeld = 4;  // the files that one window reads
+
+  struct Held {
+    const File* file = nullptr;
+    std::optional<FdPin> pin;
+  };
+
+  const FdPin* find_held(const File& file) const noexcept {
+    for (const Held& held : held_) {
+      if (held.file == &file && held.pin) return &*held.pin;
+    }
+    return nullptr;
+  }
+  const FdPin& hold(const File& file, FdPin pin) {
+    const bool alone = !pin.cached() || std::any_of(held_.begin(), held_.end(),
+                                                    [](const Held& held) { return held.pin && !held.pin->cached(); });
+    if (alone) let_go();  // a descriptor beyond the cache's bound is for one file at a time
+    Held& held = held_[next_held_++ % kMostHeld];
+    held.file = &file;
+    held.pin.reset();
+    held.pin.emplace(std::move(pin));
+    return *held.pin;
+  }
 
   FdCache& current() {
     FdCache& cache = files_->current();
@@ -83,6 +140,8 @@ class ChannelFiles {
   std::shared_ptr<ProcessFdCache> files_;
   std::uint64_t forks_ = 0;  // of the cache that the hints point into
   std::array<FdHint, kHints> hints_{};
+  std::array<Held, kMostHeld> held_{};  // by this thread alone, so no fork comes between hold() and let_go()
+  std::size_t next_held_ = 0;
 };
 
 }  // namespace penstock

@@ -37,6 +37,7 @@ std::size_t UringChannel::wait(std::span<Read*> done, std::chrono::nanoseconds t
   if (ended_.empty() && ring_.under_way() > 0) collect(std::chrono::nanoseconds(0));
   while (ended_.empty() && !queue_.empty() && !ring_.full() && begin_next()) {
   }
+  if (queue_.empty()) files_.let_go();
   if (ended_.empty() && ring_.under_way() > 0) collect(timeout);
   return hand_out(done);
 }
@@ -68,12 +69,12 @@ bool UringChannel::begin_next() {
 
 // False if there is no room for it now.
 bool UringChannel::begin(std::span<Read* const> run) {
-  std::optional<FdPin> pin;
+  const FdPin* pin = nullptr;
   try {
-    pin.emplace(files_.pin(*run.front()->file));
+    pin = &files_.hold(*run.front()->file);
   } catch (const Error& error) {
-    const bool no_descriptor = error.error_number() == EMFILE || error.error_number() == ENFILE;
-    if (no_descriptor && ring_.under_way() > 0) return false;  // reads under way will give theirs back
+    if (ChannelFiles::lacks_descriptors(error) && ring_.under_way() > 0)
+      return false;  // reads under way will give theirs back
     throw;
   }
   if (!has_room(*pin, run)) return false;
@@ -83,7 +84,7 @@ bool UringChannel::begin(std::span<Read* const> run) {
   } else if (!direct_ && (ring_.broken() || !is_inside(run))) {
     read_each(pin->fd(), run);
   } else if (!read_cached(pin->fd(), run, got)) {
-    enqueue(std::move(*pin), run, got);
+    enqueue(files_.take(*run.front()->file), run, got);
   }
   return true;
 }

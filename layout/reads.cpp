@@ -7,13 +7,6 @@
 namespace penstock::layout {
 namespace {
 
-void check_inside(const File& file, std::uint64_t offset, std::uint64_t size) {
-  if (offset > file.bytes || size > file.bytes - offset) {
-    raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, the file has {}", file.path, with_commas(offset),
-          with_commas(offset + size), with_commas(file.bytes));
-  }
-}
-
 // How many of `wanted`, from the first on, one read may cover.
 std::size_t group_length(std::span<const Wanted> wanted) {
   const std::uint64_t begin = wanted[0].begin;
@@ -33,6 +26,13 @@ std::size_t group_length(std::span<const Wanted> wanted) {
 
 }  // namespace
 
+void check_inside(const File& file, std::uint64_t offset, std::uint64_t size) {
+  if (offset > file.bytes || size > file.bytes - offset) {
+    raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, the file has {}", file.path, with_commas(offset),
+          with_commas(offset + size), with_commas(file.bytes));
+  }
+}
+
 void plan_read(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* destination, Reads& out) {
   check_inside(file, offset, size);
   if (size == 0) return;
@@ -48,6 +48,10 @@ const std::byte* plan_read(Row& row, const File& file, std::uint64_t offset, std
   std::byte* destination = row.arena.allocate(size);
   plan_read(file, offset, size, destination, out);
   return destination;
+}
+
+bool is_one_read(std::span<const Wanted> wanted) {
+  return group_length(wanted) == wanted.size();
 }
 
 void plan_merged(Row& row, const File& file, std::span<Wanted> wanted, Reads& out) {

@@ -15,6 +15,9 @@ namespace penstock::layout {
 inline constexpr std::uint64_t kMaxReadAmplification = 4;
 inline constexpr std::uint64_t kReadSlackBytes = 4096;
 
+/// Throws Corruption if the range is not inside the file.
+void check_inside(const File& file, std::uint64_t offset, std::uint64_t size);
+
 /// Appends the read of `size` bytes at `offset` to `destination`; nothing for size 0. Throws Corruption if that is not
 /// inside the file: offsets come from other files, which are untrusted.
 void plan_read(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* destination, Reads& out);
@@ -29,6 +32,9 @@ struct Wanted {
   std::uint64_t end = 0;
   const std::byte* bytes = nullptr;
 };
+
+/// Whether plan_merged would read all of `wanted` at once.
+bool is_one_read(std::span<const Wanted> wanted);
 
 /// Reads all of `wanted` (begin and end non-decreasing; neighbours may overlap) into the row's arena: near ones in one
 /// read, far ones apart, by the limit above. Sets `bytes`, never to nullptr.

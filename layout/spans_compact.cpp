@@ -1,7 +1,9 @@
 // The compact layout: metadata.directory -> metadata.index -> metadata.bin.
 //
 // A window of [a, b) of a shard costs one range of each: the directory's entries around it name the spans among which
-// its own are, the index says where those begin, and the entries of those that meet the window lie end to end.
+// its own are, the index says where those begin, and the entries of those that meet the window lie end to end. What has
+// been read of these three files is kept (KeptBlocks), where it
+// fits, so most windows cost their records alone.
 //
 // Only where documents without records lie among them by the thousand is that too much: a window delivers none of them,
 // but the directory counts them all. The spans that meet the window are then found by halving, page by page, and their
@@ -9,12 +11,15 @@
 #include "layout/spans_compact.h"
 
 #include "core/checked.h"
+#include "layout/kept_blocks.h"
 #include "layout/reads.h"
 #include "layout/windows.h"
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace penstock::layout {
 namespace {
@@ -29,13 +34,14 @@ struct Found {
   CompactIndexEntry to{};
 };
 
-// What is known of one piece after each stage.
+// What is known of one piece.
 struct CompactPiece {
   Piece piece;
-  const std::byte* directory = nullptr;  // stage 0: the entries around the piece
+  Fetch directory;  // first: the entries around the piece
   std::uint64_t directory_entries = 0;
-  // Stages 1 and on: the span that has record `target` is in [low, high), all of the piece's are below `top`; index
-  // entries [begin, end) are read.
+  // Then: the span that has record `target` is in [low, high), all of the piece's are below `top`; index entries
+  // [begin, end) are read.
+  bool searches = false;
   std::uint64_t target = 0;
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -43,15 +49,16 @@ struct CompactPiece {
   bool halve = false;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  std::byte* index = nullptr;
-  std::uint64_t index_entries = 0;  // that fit where `index` points
+  Fetch index;
+  std::uint64_t index_entries = 0;  // that are read at once
   Found* found = nullptr;           // the spans before `target`, in order
   std::uint64_t count = 0;
-  Wanted* entries = nullptr;  // the last stage: where the entry of each is
+  Wanted* entries = nullptr;  // the last stage: where the entry of each is …
+  Fetch data;                 // … if all of them are one range
 
   [[nodiscard]] bool complete() const noexcept { return target >= piece.stop; }
   [[nodiscard]] CompactIndexEntry entry(std::uint64_t number) const noexcept {
-    return load_span_start(index, number - begin);
+    return load_span_start(index.bytes, number - begin);
   }
 };
 
@@ -60,24 +67,57 @@ struct State {
   std::uint64_t count;
 };
 
+// What is kept of one shard.
+struct Kept {
+  std::unique_ptr<KeptBlocks> directory;
+  std::unique_ptr<KeptBlocks> index;
+  std::unique_ptr<KeptBlocks> data;
+};
+
 class CompactWindows final : public Windows {
  public:
-  CompactWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead)
-      : Windows(std::move(dataset), window, lookahead) {
-    for (const Shard& shard : this->dataset().shards) check_compact(shard);
-  }
+  CompactWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead, std::uint64_t most_kept);
 
   bool plan(Row& row, unsigned stage, Reads& out) const override;
   void spans(Row& row) const override;
 
  private:
+  std::uint64_t keep(File Shard::*file, std::unique_ptr<KeptBlocks> Kept::*kept, std::uint64_t most);
+  [[nodiscard]] const Kept& kept(const CompactPiece& part) const { return kept_[part.piece.shard]; }
+  void take_reads(CompactPiece& part) const;
+  bool go_on(Row& row, CompactPiece& part, Reads& out) const;
   void plan_directory(Row& row, CompactPiece& part, Reads& out) const;
   void begin_search(Row& row, CompactPiece& part) const;
-  void plan_index(CompactPiece& part, Reads& out) const;
+  void plan_index(Row& row, CompactPiece& part, Reads& out) const;
   void search(CompactPiece& part) const;
   [[nodiscard]] bool find_target(CompactPiece& part) const;
   void plan_entries(Row& row, CompactPiece& part, Reads& out) const;
+
+  std::vector<Kept> kept_;  // by shard; grows while rows are read, so any thread may add to a KeptBlocks
 };
+
+CompactWindows::CompactWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead,
+                               std::uint64_t most_kept)
+    : Windows(std::move(dataset), window, lookahead) {
+  for (const Shard& shard : this->dataset().shards) check_compact(shard);
+  kept_.resize(this->dataset().shards.size());
+  // Those first that save the most waits for their size: every window needs the directory before all else.
+  std::uint64_t left = keep(&Shard::directory, &Kept::directory, most_kept);
+  left = keep(&Shard::index, &Kept::index, left);
+  keep(&Shard::data, &Kept::data, left);
+}
+
+// Keeps one file of each shard if all of them fit into `most` bytes. Returns what is left of it; 0 if they do not fit.
+std::uint64_t CompactWindows::keep(File Shard::*file, std::unique_ptr<KeptBlocks> Kept::*kept, std::uint64_t most) {
+  for (const Shard& shard : dataset().shards) {
+    if ((shard.*file).bytes > most) return 0;
+    most -= (shard.*file).bytes;
+  }
+  for (std::size_t i = 0; i < kept_.size(); ++i) {
+    kept_[i].*kept = std::make_unique<KeptBlocks>(dataset().shards[i].*file);
+  }
+  return most;
+}
 
 bool CompactWindows::plan(Row& row, unsigned stage, Reads& out) const {
   if (stage == 0) {
@@ -89,35 +129,49 @@ bool CompactWindows::plan(Row& row, unsigned stage, Reads& out) const {
       parts->piece = piece;
       plan_directory(row, *parts++, out);
     }
-    return true;
   }
   const State& state = *static_cast<const State*>(row.state);
-  bool complete = stage > 1;
+  bool complete = true;
   for (CompactPiece& part : std::span(state.pieces, state.count)) {
-    if (part.complete()) continue;
-    if (stage == 1) begin_search(row, part);
-    if (stage > 1) search(part);
-    if (part.complete()) continue;
-    complete = false;
-    plan_index(part, out);
+    if (stage > 0) take_reads(part);
+    if (!go_on(row, part, out)) complete = false;
   }
   if (!complete) return true;
   for (CompactPiece& part : std::span(state.pieces, state.count)) plan_entries(row, part, out);
   return false;
 }
 
+void CompactWindows::take_reads(CompactPiece& part) const {
+  if (part.directory.reading) part.directory.end(kept(part).directory.get());
+  if (part.index.reading) part.index.end(kept(part).index.get());
+}
+
+// As far as the bytes that are there allow; true if all of the piece's spans are found.
+bool CompactWindows::go_on(Row& row, CompactPiece& part, Reads& out) const {
+  while (!part.complete() && !part.directory.reading && !part.index.reading) {
+    if (part.searches) {
+      search(part);
+    } else {
+      begin_search(row, part);
+    }
+    if (!part.complete()) plan_index(row, part, out);
+  }
+  return part.complete();
+}
+
 void CompactWindows::plan_directory(Row& row, CompactPiece& part, Reads& out) const {
   const std::uint64_t first = part.piece.first / kStep;
   part.directory_entries = (part.piece.stop - 1) / kStep + 2 - first;
-  part.directory = plan_read(row, shard(part.piece).directory, first * kDirectoryEntryBytes,
-                             part.directory_entries * kDirectoryEntryBytes, out);
+  part.directory.begin(row, shard(part.piece).directory, kept(part).directory.get(), first * kDirectoryEntryBytes,
+                       part.directory_entries * kDirectoryEntryBytes, out);
 }
 
 void CompactWindows::begin_search(Row& row, CompactPiece& part) const {
   const Shard& shard = this->shard(part.piece);
-  part.low = load<std::uint64_t>(part.directory);
+  part.searches = true;
+  part.low = load<std::uint64_t>(part.directory.bytes);
   // The span that covers the record at the next step may begin inside the piece.
-  const std::uint64_t covers = load_at<std::uint64_t>(part.directory, part.directory_entries - 1);
+  const std::uint64_t covers = load_at<std::uint64_t>(part.directory.bytes, part.directory_entries - 1);
   if (part.low >= shard.spans || covers < part.low || covers > shard.spans) {
     raise(ErrorKind::Corruption, "{}: entries {} and {} around record {}, the shard has {} spans", shard.directory.path,
           with_commas(part.low), with_commas(covers), with_commas(part.piece.first), with_commas(shard.spans));
@@ -129,22 +183,21 @@ void CompactWindows::begin_search(Row& row, CompactPiece& part) const {
   const std::uint64_t all = part.high - part.low + 1;
   const std::uint64_t useful = part.directory_entries * kStep + kPageEntries;
   part.index_entries = all <= kMaxReadAmplification * useful ? all : kPageEntries;
-  part.index = row.arena.allocate(part.index_entries * sizeof(CompactIndexEntry));
   part.found = row.arena.make_array<Found>(std::min(part.high - part.low, part.piece.stop - part.piece.first));
 }
 
 // All of [low, high] where it fits; else a page: the next one, and where that did not have the target, the middle one.
-void CompactWindows::plan_index(CompactPiece& part, Reads& out) const {
+void CompactWindows::plan_index(Row& row, CompactPiece& part, Reads& out) const {
   const std::uint64_t count = std::min(part.high - part.low + 1, part.index_entries);
   part.begin = part.halve ? part.low + (part.high - part.low + 1 - count) / 2 : part.low;
   part.end = part.begin + count;
-  plan_read(shard(part.piece).index, part.begin * sizeof(CompactIndexEntry), count * sizeof(CompactIndexEntry),
-            part.index, out);
+  part.index.begin(row, shard(part.piece).index, kept(part).index.get(), part.begin * sizeof(CompactIndexEntry),
+                   count * sizeof(CompactIndexEntry), out);
 }
 
 // Takes all spans that the entries read have; what is left has a smaller [low, high), or a later target.
 void CompactWindows::search(CompactPiece& part) const {
-  check_span_starts(shard(part.piece), part.index, part.begin, part.end - 1);
+  check_span_starts(shard(part.piece), part.index.bytes, part.begin, part.end - 1);
   part.halve = true;
   while (!part.complete() && find_target(part)) {
     part.low = part.found[part.count - 1].number + 1;
@@ -189,8 +242,11 @@ void CompactWindows::plan_entries(Row& row, CompactPiece& part, Reads& out) cons
             with_commas(part.found[i].number));
     }
   }
-  plan_merged(row, shard.data, wanted, out);
   part.entries = wanted.data();
+  if (!is_one_read(wanted)) return plan_merged(row, shard.data, wanted, out);
+  const std::uint64_t begin = wanted.front().begin;
+  part.data.begin(row, shard.data, kept(part).data.get(), begin, wanted.back().end - begin, out);
+  for (Wanted& range : wanted) range.bytes = part.data.bytes + (range.begin - begin);
 }
 
 void append_spans(const CompactPiece& part, std::vector<Span>& out) {
@@ -213,7 +269,10 @@ void append_spans(const CompactPiece& part, std::vector<Span>& out) {
 
 void CompactWindows::spans(Row& row) const {
   const State& state = *static_cast<const State*>(row.state);
-  for (std::uint64_t i = 0; i < state.count; ++i) append_spans(state.pieces[i], row.spans);
+  for (CompactPiece& part : std::span(state.pieces, state.count)) {
+    if (part.data.reading) part.data.end(kept(part).data.get());
+    append_spans(part, row.spans);
+  }
 }
 
 }  // namespace
@@ -227,10 +286,6 @@ void check_compact(const Shard& shard) {
   const char* name = shard.name.c_str();
   check(shard.index, checked_mul(checked_add(shard.spans, 1, name), sizeof(CompactIndexEntry), name));
   check(shard.directory, directory_entries(shard.records) * kDirectoryEntryBytes);
-}
-
-CompactIndexEntry load_span_start(const std::byte* index, std::uint64_t number) noexcept {
-  return {load_at<std::uint64_t>(index, 2 * number), load_at<std::uint64_t>(index, 2 * number + 1)};
 }
 
 void check_span_starts(const Shard& shard, const std::byte* index, std::uint64_t low, std::uint64_t high) {
@@ -251,8 +306,9 @@ void check_span_starts(const Shard& shard, const std::byte* index, std::uint64_t
     fail(high, last);
 }
 
-std::shared_ptr<const Source> make_compact_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead) {
-  return std::make_shared<CompactWindows>(std::move(dataset), window, lookahead);
+std::shared_ptr<const Source> make_compact_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead,
+                                                   std::uint64_t most_kept) {
+  return std::make_shared<CompactWindows>(std::move(dataset), window, lookahead, most_kept);
 }
 
 }  // namespace penstock::layout

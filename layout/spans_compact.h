@@ -5,6 +5,7 @@
 
 #include "layout/dataset.h"
 #include "layout/format.h"
+#include "layout/reads.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,9 @@
 namespace penstock::layout {
 
 /// Element `number` of the entries at `index` (any alignment).
-CompactIndexEntry load_span_start(const std::byte* index, std::uint64_t number) noexcept;
+inline CompactIndexEntry load_span_start(const std::byte* index, std::uint64_t number) noexcept {
+  return load_at<CompactIndexEntry>(index, number);
+}
 
 /// Throws Corruption unless entries [low, high], which lie at `index`, rise, stay inside the shard, and begin at (0, 0)
 /// and end at (records, bytes) where they are its first and last.

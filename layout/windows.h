@@ -59,7 +59,9 @@ class Windows : public Source {
 };
 
 /// The windows of one kind of span each; `make_windows` picks.
-std::shared_ptr<const Source> make_compact_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
+/// Compact: keeps at most `most_kept` bytes of metadata (KeptBlocks).
+std::shared_ptr<const Source> make_compact_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead,
+                                                   std::uint64_t most_kept);
 std::shared_ptr<const Source> make_ids_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
 std::shared_ptr<const Source> make_megatron_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
 

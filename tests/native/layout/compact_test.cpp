@@ -2,6 +2,7 @@
 #include "tests/native/layout/model.h"
 
 #include "layout/format.h"
+#include "layout/windows.h"
 
 #include <gtest/gtest.h>
 
@@ -63,10 +64,10 @@ TEST(CompactTest, WindowsAroundTheDirectorysStepsFindTheirSpans) {
   }
 }
 
-TEST(CompactTest, AWindowCostsOneRangeOfEachFileAndOnlyItsOwnEntries) {
+TEST(CompactTest, WhereNothingIsKeptAWindowCostsOneRangeOfEachFileAndOnlyItsOwnEntries) {
   std::vector<std::uint64_t> lengths(3000, 10);
   const Model model(SpanKind::Compact, {shard(lengths)});
-  const auto source = layout::make_windows(model.dataset(), 20, 0);
+  const auto source = layout::make_compact_windows(model.dataset(), 20, 0, 0);
   for (std::uint64_t i = 0; i < source->size(); ++i) {
     Driven driven;
     drive(*source, i, driven);
@@ -78,6 +79,52 @@ TEST(CompactTest, AWindowCostsOneRangeOfEachFileAndOnlyItsOwnEntries) {
     ASSERT_EQ(driven.bytes_read("metadata.bin"), entry_bytes);
     // A step has 410 spans of 10 records; the index is read around one step, or two where a window crosses.
     ASSERT_LE(driven.bytes_read("metadata.index"), 2 * 412 * sizeof(layout::CompactIndexEntry));
+  }
+}
+
+TEST(CompactTest, WhatWasReadOfTheMetadataIsNotReadAgain) {
+  std::vector<std::uint64_t> lengths(3000, 10);
+  const Model model(SpanKind::Compact, {shard(lengths)});
+  const layout::Shard& files = model.dataset()->shards[0];
+  const auto source = layout::make_windows(model.dataset(), 20, 0);
+  for (const int pass : {1, 2}) {
+    std::uint64_t directory = 0;
+    std::uint64_t index = 0;
+    std::uint64_t data = 0;
+    for (std::uint64_t i = 0; i < source->size(); ++i) {
+      Driven driven;
+      drive(*source, i, driven);
+      expect_row(model, *source, driven, 20 * i, 20 * i + 20);
+      directory += driven.bytes_read("metadata.directory");
+      index += driven.bytes_read("metadata.index");
+      data += driven.bytes_read("metadata.bin");
+      if (pass == 1) continue;
+      ASSERT_EQ(driven.reads.size(), 1U);
+      ASSERT_EQ(driven.stages, 1U);
+    }
+    EXPECT_EQ(directory, pass == 1 ? files.directory.bytes : 0);
+    EXPECT_EQ(index, pass == 1 ? files.index.bytes : 0);
+    EXPECT_EQ(data, pass == 1 ? files.data.bytes : 0);
+  }
+}
+
+// Room for the directory, then for the index, then for the entries.
+TEST(CompactTest, WhatDoesNotFitIsReadEachTime) {
+  const Model model(SpanKind::Compact, {shard(std::vector<std::uint64_t>(3000, 10))});
+  const layout::Shard& files = model.dataset()->shards[0];
+  const std::uint64_t both = files.directory.bytes + files.index.bytes;
+  const std::pair<std::uint64_t, std::size_t> rooms[] = {
+      {files.directory.bytes - 1, 4}, {both - 1, 3}, {both + files.data.bytes - 1, 2}, {both + files.data.bytes, 1}};
+  for (const auto& [room, reads] : rooms) {
+    const auto source = layout::make_compact_windows(model.dataset(), 20, 0, room);
+    for (const std::uint64_t i : {700, 700, 701}) {
+      Driven driven;
+      drive(*source, i, driven);
+      expect_row(model, *source, driven, 20 * i, 20 * i + 20);
+      if (i == 701) {
+        EXPECT_EQ(driven.reads.size(), reads) << room;
+      }
+    }
   }
 }
 
@@ -93,7 +140,7 @@ TEST(CompactTest, EmptyDocumentsAroundAWindowCostNeitherTheirIndexNorTheirEntrie
   const Model model(SpanKind::Compact, {std::move(many)});
   const std::uint64_t all = model.dataset()->shards[0].index.bytes;
   for (const std::uint64_t window : {8, 10, 1006}) {
-    const auto source = layout::make_windows(model.dataset(), window, 1);
+    const auto source = layout::make_compact_windows(model.dataset(), window, 1, 0);
     for (std::uint64_t i = 0; i < source->size(); ++i) {
       Driven driven;
       drive(*source, i, driven);

@@ -1,11 +1,14 @@
 // Bytes on disk are untrusted: whatever index, directory and ids say, a row is right or Corruption is thrown, and no
 // read leaves its file (drive() checks each one).
 #include "core/error.h"
+#include "layout/windows.h"
 #include "tests/native/layout/model.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <random>
 
 namespace penstock::testing {
@@ -39,7 +42,9 @@ std::uint64_t drive_all(const Source& source) {
 }
 
 // Puts each of some evil values at each u64 of `file` and drives everything. Returns the refusals.
-std::uint64_t poke_everywhere(const File& file, const std::vector<const Source*>& sources) {
+// Sources are made anew for each value: they keep what they read.
+using Make = std::function<std::shared_ptr<const Source>()>;
+std::uint64_t poke_everywhere(const File& file, const std::vector<Make>& sources) {
   std::ifstream stream(file.path, std::ios::binary);
   const std::vector<char> original((std::istreambuf_iterator<char>(stream)), {});
   std::uint64_t refused = 0;
@@ -47,26 +52,25 @@ std::uint64_t poke_everywhere(const File& file, const std::vector<const Source*>
     for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{5}, std::uint64_t{4096},
                                       std::uint64_t{UINT64_MAX}, std::uint64_t{1} << 63, UINT64_MAX / 16}) {
       poke(file.path, at, std::as_bytes(std::span(&value, 1)));
-      for (const Source* source : sources) refused += drive_all(*source);
+      for (const Make& make : sources) refused += drive_all(*make());
     }
     poke(file.path, at, std::as_bytes(std::span(original)).subspan(at, 8));
   }
-  for (const Source* source : sources) EXPECT_EQ(drive_all(*source), 0U);
+  for (const Make& make : sources) EXPECT_EQ(drive_all(*make()), 0U);
   return refused;
 }
 
 TEST(CorruptionTest, MutatedCompactIndexAndDirectoryNeverLeaveTheFiles) {
   const Model model(SpanKind::Compact, {{{{3, "aa"}, {0, ""}, {5, "b"}, {1, "ccc"}, {4095, "d"}, {2, ""}}, {}, {}}});
-  const auto windows = layout::make_windows(model.dataset(), 5, 1);
-  const auto long_windows = layout::make_windows(model.dataset(), 4100, 0);
-  const auto documents = layout::make_documents(model.dataset());
-  const std::vector<const Source*> sources = {long_windows.get(), documents.get()};
+  const Make windows = [&] { return layout::make_windows(model.dataset(), 5, 1); };
+  const Make long_windows = [&] { return layout::make_windows(model.dataset(), 4100, 0); };
+  const Make documents = [&] { return layout::make_documents(model.dataset()); };
   const layout::Shard& shard = model.dataset()->shards[0];
-  EXPECT_GT(poke_everywhere(shard.index, sources), 0U);
-  EXPECT_GT(poke_everywhere(shard.directory, {long_windows.get()}), 0U);
+  EXPECT_GT(poke_everywhere(shard.index, {long_windows, documents}), 0U);
+  EXPECT_GT(poke_everywhere(shard.directory, {long_windows}), 0U);
   const std::uint64_t evil = UINT64_MAX;
   poke(shard.directory.path, 0, std::as_bytes(std::span(&evil, 1)));
-  EXPECT_GT(drive_all(*windows), 0U);
+  EXPECT_GT(drive_all(*windows()), 0U);
 }
 
 // The same where the index is searched page by page: with too many entries to try a value at each.
@@ -77,7 +81,7 @@ TEST(CorruptionTest, AMutatedIndexThatIsSearchedInPagesNeverLeavesTheFiles) {
     many.spans.push_back({3, "entry"});
   }
   const Model model(SpanKind::Compact, {std::move(many)});
-  const auto windows = layout::make_windows(model.dataset(), 4, 1);
+  const auto windows = layout::make_compact_windows(model.dataset(), 4, 1, 0);
   const File& index = model.dataset()->shards[0].index;
   std::mt19937_64 random(3);
   std::uint64_t refused = 0;
@@ -103,14 +107,14 @@ TEST(CorruptionTest, MutatedIdsAndOffsetsNeverLeaveTheFiles) {
   const Model model(SpanKind::Ids, {{{}, {0, 0, 1, 3, 3, 2, 1, 4}, {"aa", "", "b", "cccc", "d"}}});
   const auto windows = layout::make_windows(model.dataset(), 3, 0);
   const layout::Shard& shard = model.dataset()->shards[0];
-  EXPECT_GT(poke_everywhere(shard.index, {windows.get()}), 0U);
-  EXPECT_GT(poke_everywhere(shard.stream, {windows.get()}), 0U);
+  EXPECT_GT(poke_everywhere(shard.index, {[&] { return windows; }}), 0U);
+  EXPECT_GT(poke_everywhere(shard.stream, {[&] { return windows; }}), 0U);
 }
 
 TEST(CorruptionTest, MutatedOpaqueOffsetsNeverLeaveTheFiles) {
   const Model model(SpanKind::Opaque, {{{}, {}, {"aa", "", "b", "cccc"}}});
   const auto documents = layout::make_documents(model.dataset());
-  EXPECT_GT(poke_everywhere(model.dataset()->shards[0].index, {documents.get()}), 0U);
+  EXPECT_GT(poke_everywhere(model.dataset()->shards[0].index, {[&] { return documents; }}), 0U);
 }
 
 TEST(CorruptionTest, IndexFilesOfTheWrongSizeAreRefusedBeforeAnythingIsRead) {

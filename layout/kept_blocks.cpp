@@ -1,0 +1,110 @@
+#include "layout/kept_blocks.h"
+
+#include "layout/reads.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace penstock::layout {
+
+KeptBlocks::KeptBlocks(const File& file)
+    : count_((file.bytes + kBlock - 1) / kBlock), blocks_(new std::atomic<const std::byte*>[count_] {}) {}
+
+KeptBlocks::~KeptBlocks() {
+  for (std::uint64_t i = 0; i < count_; ++i) delete[] block(i);
+}
+
+const std::byte* KeptBlocks::block(std::uint64_t i) const noexcept {
+  return blocks_[i].load(std::memory_order_acquire);
+}
+
+const std::byte* KeptBlocks::find(std::uint64_t offset, std::uint64_t size, std::byte* room) const noexcept {
+  const std::uint64_t first = offset / kBlock;
+  const std::uint64_t inside = offset % kBlock;
+  if (inside + size <= kBlock) {
+    const std::byte* bytes = block(first);
+    return bytes == nullptr ? nullptr : bytes + inside;
+  }
+  const std::uint64_t last = (offset + size - 1) / kBlock;
+  for (std::uint64_t i = first; i <= last; ++i) {
+    if (block(i) == nullptr) return nullptr;
+  }
+  std::uint64_t skip = inside;
+  std::byte* to = room;
+  for (std::uint64_t i = first; i <= last; ++i) {
+    const std::uint64_t part = std::min(kBlock - skip, size - static_cast<std::uint64_t>(to - room));
+    std::memcpy(to, block(i) + skip, part);
+    to += part;
+    skip = 0;
+  }
+  return room;
+}
+
+bool KeptBlocks::copy_block(std::uint64_t offset, std::uint64_t end, std::byte* to) const noexcept {
+  const std::byte* bytes = block(offset / kBlock);
+  if (bytes == nullptr) return false;
+  std::memcpy(to, bytes, std::min(kBlock, end - offset));
+  return true;
+}
+
+void KeptBlocks::keep(std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
+  for (std::uint64_t i = offset / kBlock; !bytes.empty(); ++i) {
+    const std::span<const std::byte> part = bytes.first(std::min<std::size_t>(kBlock, bytes.size()));
+    bytes = bytes.subspan(part.size());
+    if (block(i) != nullptr) continue;
+    auto* copy = new (std::nothrow) std::byte[part.size()];
+    if (copy == nullptr) return;
+    std::memcpy(copy, part.data(), part.size());
+    const std::byte* none = nullptr;
+    if (!blocks_[i].compare_exchange_strong(none, copy, std::memory_order_acq_rel)) delete[] copy;
+  }
+}
+
+void Fetch::make_room(Row& row, std::uint64_t bytes) {
+  if (bytes <= room_bytes_) return;
+  room_ = row.arena.allocate(bytes);
+  room_bytes_ = bytes;
+}
+
+void Fetch::begin(Row& row, const File& file, const KeptBlocks* kept, std::uint64_t offset, std::uint64_t size,
+                  Reads& out) {
+  check_inside(file, offset, size);
+  if (kept == nullptr || size == 0) {
+    make_room(row, std::max<std::uint64_t>(size, 1));  // `bytes` is never null
+    bytes = room_;
+    return read(file, offset, size, room_, out);
+  }
+  const bool crosses = offset % kBlock + size > kBlock;
+  if (crosses) make_room(row, size);
+  bytes = kept->find(offset, size, room_);
+  if (bytes != nullptr) return;
+  // From the first block that is missing to the last one; those around them are copied. Other threads may keep some of
+  // them meanwhile, even all.
+  const std::uint64_t begin = offset / kBlock * kBlock;
+  const std::uint64_t end = std::min((offset + size + kBlock - 1) / kBlock * kBlock, file.bytes);
+  make_room(row, end - begin);
+  bytes = room_ + (offset - begin);
+  const auto copy = [&](std::uint64_t at) { return kept->copy_block(at, end, room_ + (at - begin)); };
+  std::uint64_t from = begin;
+  while (from < end && copy(from)) from += kBlock;
+  if (from >= end) return;
+  std::uint64_t to = end;
+  for (std::uint64_t last = (to - 1) / kBlock * kBlock; last > from && copy(last); last -= kBlock) to = last;
+  read(file, from, to - from, room_ + (from - begin), out);
+}
+
+void Fetch::read(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* to, Reads& out) {
+  read_offset_ = offset;
+  read_bytes_ = size;
+  read_to_ = to;
+  reading = size > 0;
+  plan_read(file, offset, size, to, out);
+}
+
+void Fetch::end(KeptBlocks* kept) noexcept {
+  reading = false;
+  if (kept != nullptr) kept->keep(read_offset_, std::span(read_to_, read_bytes_));
+}
+
+}  // namespace penstock::layout

@@ -1,0 +1,69 @@
+// KeptBlocks: a small file's bytes, kept in memory block by block as they are read, for all rows that come later.
+//
+// Every window looks into its shard's directory and index, some hundred bytes at a place of its own. A device and the
+// page cache read whole pages for that; so does this, once, and saves the later windows of that page the system call
+// and the wait for it. Only for files that fit into kMostKeptBytes together: what is kept stays. Any thread.
+#pragma once
+
+#include "core/source.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace penstock::layout {
+
+/// Of one view. The indexes of 13 billion tokens in documents of 800 are as large.
+inline constexpr std::uint64_t kMostKeptBytes = 256U << 20;
+
+class KeptBlocks {
+ public:
+  static constexpr std::uint64_t kBlock = 4096;  // bytes
+
+  explicit KeptBlocks(const File& file);
+  ~KeptBlocks();
+  KeptBlocks(const KeptBlocks&) = delete;
+  KeptBlocks& operator=(const KeptBlocks&) = delete;
+
+  /// `size` bytes from `offset` on, inside the file, if all of them are kept: in place, or copied to `room` if no block
+  /// has all of them. Else null.
+  [[nodiscard]] const std::byte* find(std::uint64_t offset, std::uint64_t size, std::byte* room) const noexcept;
+  /// Copies the block at `offset`, which ends at `end` if it is the last one; false if it is not kept.
+  bool copy_block(std::uint64_t offset, std::uint64_t end, std::byte* to) const noexcept;
+  /// Keeps whole blocks from `offset` on; those that there is no memory for are not kept.
+  void keep(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
+
+ private:
+  [[nodiscard]] const std::byte* block(std::uint64_t i) const noexcept;
+
+  const std::uint64_t count_;
+  const std::unique_ptr<std::atomic<const std::byte*>[]> blocks_;  // each is set once
+};
+
+/// A range of a file on its way into a row. Plain data in the row's arena.
+struct Fetch {
+  const std::byte* bytes = nullptr;  // of the range, once it is not `reading`
+  bool reading = false;
+
+  /// Looks for the range in `kept` (which may be null) and else plans its reading, into the row's arena. Throws
+  /// Corruption if it is not inside the file.
+  void begin(Row& row, const File& file, const KeptBlocks* kept, std::uint64_t offset, std::uint64_t size, Reads& out);
+  /// In the stage after one in which it was `reading`.
+  void end(KeptBlocks* kept) noexcept;
+
+ private:
+  static constexpr std::uint64_t kBlock = KeptBlocks::kBlock;
+
+  void make_room(Row& row, std::uint64_t bytes);
+  void read(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* to, Reads& out);
+
+  std::byte* room_ = nullptr;  // reused by the next begin()
+  std::uint64_t room_bytes_ = 0;
+  std::byte* read_to_ = nullptr;
+  std::uint64_t read_offset_ = 0;
+  std::uint64_t read_bytes_ = 0;
+};
+
+}  // namespace penstock::layout
