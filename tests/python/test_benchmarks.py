@@ -91,7 +91,7 @@ def what_was_measured_is_plausible(measurement: str, found: dict[str, list[float
         loop, ours = found[what + "C loop of pread"], found[what + "penstock, as read (numpy)"]
         assert found[what + "as read / C loop"] == pytest.approx([a / b for a, b in zip(ours, loop, strict=True)])
     if measurement == "layouts":
-        compact, ids = found["compact: bytes read for a window"], found["ids: bytes read for a window"]
+        compact, ids = (found[f"{layout}: bytes read for a window, an epoch's mean"] for layout in ("compact", "ids"))
         assert min(compact) > 16_384 and max(compact) < 0.6 * min(ids) and min(ids) > 32_768
     if measurement == "memory":
         assert all(values[0] < 16 for what, values in found.items() if "beyond" in what or "growth" in what)
