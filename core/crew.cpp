@@ -7,13 +7,33 @@ namespace {
 // A consumer that is away for longer is at work of its own: it may be asleep, and its core free. A shorter time is what
 // a loop without work takes between two batches.
 constexpr auto kAway = std::chrono::microseconds(200);
+// Below the first an alarm is no better than a call; above the second a call costs nothing that counts.
+constexpr auto kFastest = std::chrono::microseconds(100);
+constexpr auto kSlowest = std::chrono::seconds(1);
+constexpr unsigned kMostInVain = 3;  // the consumer has stopped: it calls when it goes on
 }  // namespace
 
-void Crew::sleep(std::unique_lock<std::mutex>& lock) {
+void Crew::sleep(std::unique_lock<std::mutex>& lock, std::size_t batches) {
+  const auto is_called = [&] { return woken_ > 0 || dismissed_; };
+  const bool even = batches > 0 && pace_ >= kFastest && pace_ <= kSlowest;
   ++asleep_;
-  called_.wait(lock, [&] { return woken_ > 0 || dismissed_; });
+  if (even && !alarm_ && in_vain_ < kMostInVain) {
+    alarm_ = true;
+    ++in_vain_;
+    called_.wait_for(lock, pace_ * batches, is_called);
+    alarm_ = false;
+  } else {
+    called_.wait(lock, is_called);
+  }
   --asleep_;
   if (woken_ > 0) --woken_;
+}
+
+void Crew::consumer_takes() {
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::nanoseconds since = now - took_at_;
+  took_at_ = now;
+  pace_ = pace_.count() == 0 || since > kSlowest ? since : (7 * pace_ + since) / 8;
 }
 
 bool Crew::call() {

@@ -18,6 +18,9 @@ namespace {
 // Rows that one thread keeps under way on channels that do not read at once.
 constexpr std::size_t kMostInFlight = 64;
 constexpr auto kPatience = std::chrono::milliseconds(50);
+// After so many more batches without a wait one more may be unread before a thread is called. A stall, where that was
+// too much, comes once in as many batches.
+constexpr std::size_t kReadyBatches = 32;
 // A consumer that misses the page cache time and again hardly tries any more.
 constexpr unsigned kMostRest = 1024;
 
@@ -50,11 +53,11 @@ bool is_settled(Batch::Phase phase) {
 }  // namespace
 
 Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, Reader reader, unsigned threads,
-               bool lends, std::size_t wake_at)
+               bool lends, std::size_t most_unread)
     : order_(std::move(order)),
       pool_(std::move(pool)),
       lends_(lends),
-      wake_at_(wake_at),
+      most_unread_(most_unread),
       queue_(threads),
       crew_(threads, usable_cores()),
       helper_([this](const auto& batch, std::uint64_t row, const auto& error) { helped_row_done(batch, row, error); },
@@ -108,10 +111,18 @@ void Engine::enqueue(std::shared_ptr<Batch> batch) {
     const std::lock_guard lock(mutex_);
     if (queue_.empty()) hurry_ = false;  // all before it is in some thread's hands: one keeps up
     queue_.push(std::move(batch));
-    unannounced_ = queue_.batches() < wake_at_;
+    ++ready_;
+    crew_.consumer_takes();
+    // One thread does where the consumer does not wait.
+    unannounced_ = queue_.batches() < call_at() || (ready_ > kReadyBatches && crew_.is_on_watch());
     if (!unannounced_) notify = call_one();
   }
   if (notify) crew_.notify();
+}
+
+// How many batches are to be read before a thread is called for them.
+std::size_t Engine::call_at() const noexcept {
+  return std::min(1 + ready_ / kReadyBatches, most_unread_);
 }
 
 void Engine::announce() {
@@ -129,6 +140,7 @@ Batch::Phase Engine::wait(const Batch& batch, std::chrono::nanoseconds patience)
   const auto deadline = std::chrono::steady_clock::now() + patience;
   {
     const std::lock_guard lock(mutex_);
+    ready_ = 0;
     hurry_ = unannounced_ = true;
   }
   announce();
@@ -229,9 +241,10 @@ bool Engine::next_claim(Worker& worker, Claim& claim) {
       const bool may_claim = runner.in_flight() < kMostInFlight && !(runner.in_flight() == 0 && crew_.is_crowded());
       claimed = may_claim && queue_.claim(WorkQueue::For::Thread, claim);
       if (claimed || runner.in_flight() > 0) break;
-      crew_.sleep(lock);
+      crew_.sleep(lock, ready_ < kReadyBatches ? 0 : call_at());
     }
     worker.waits_for_reads = !claimed && runner.in_flight() < kMostInFlight && !crew_.dismissed();
+    if (claimed) crew_.found_work();
     notify = claimed && hurry_ && queue_.has_work() && call_one();
   }
   if (notify) crew_.notify();

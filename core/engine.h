@@ -30,10 +30,11 @@ namespace penstock {
 class Engine {
  public:
   /// Starts `threads` threads, which block all signals. `pool` is told what batches hold. If `lends`, ragged batches
-  /// wait in NeedsMemory until lend() is called for them. Sleeping threads are called when `wake_at` batches are to be
-  /// read, by announce(), or when the consumer waits.
+  /// wait in NeedsMemory until lend() is called for them. Sleeping threads are called by announce(), when the
+  /// consumer waits, and when some batches are to be read: the more of them, up to `most_unread`, the longer the
+  /// consumer has not had to wait, since to call one costs its thread more than all else that a ready batch does.
   Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, Reader reader, unsigned threads,
-         bool lends, std::size_t wake_at);
+         bool lends, std::size_t most_unread);
   /// Cancels what is under way and joins.
   ~Engine();
   Engine(const Engine&) = delete;
@@ -64,6 +65,7 @@ class Engine {
   void work(Worker& worker);
   bool next_claim(Worker& worker, Claim& claim);
   bool call_one();  // with mutex_ held; true: crew_.notify() when it is let go
+  [[nodiscard]] std::size_t call_at() const noexcept;
   bool help();
   void run(RowRunner& runner, Claim& claim);
   void pick(Claim& claim);
@@ -75,13 +77,14 @@ class Engine {
   const std::shared_ptr<const Order> order_;
   const std::shared_ptr<BatchPool> pool_;
   const bool lends_;
-  const std::size_t wake_at_;
+  const std::size_t most_unread_;
   std::mutex mutex_;
   WorkQueue queue_;                 // by mutex_, as the phases of its batches
   Crew crew_;                       // by mutex_
   std::condition_variable ended_;   // awaited_ is Ready, Failed or NeedsMemory
   const Batch* awaited_ = nullptr;  // by a consumer that sleeps on ended_
   bool hurry_ = false;              // the consumer had to wait: all threads are wanted
+  std::size_t ready_ = 0;           // batches since the consumer last had to wait
   std::vector<std::unique_ptr<Worker>> workers_;
 
   // The consumer's own.

@@ -124,9 +124,9 @@ bool Loader::plan_one() {
 
 void Loader::plan_ahead() {
   if (!engine_) {
-    // At half of what is read ahead: the other half is there while the threads wake up.
+    // At three quarters of what is read ahead: the rest is there while the threads wake up.
     engine_ = std::make_unique<Engine>(options_.order, pool_, options_.reader, options_.threads,
-                                       static_cast<bool>(options_.lend), (options_.prefetch + 1) / 2);
+                                       static_cast<bool>(options_.lend), std::max(1U, options_.prefetch - (options_.prefetch + 3) / 4));
   }
   while (planned_.size() < options_.prefetch) {
     if (plan_one()) continue;
