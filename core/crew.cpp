@@ -15,7 +15,7 @@ constexpr unsigned kMostInVain = 3;  // the consumer has stopped: it calls when 
 
 void Crew::sleep(std::unique_lock<std::mutex>& lock, std::size_t batches) {
   const auto is_called = [&] { return woken_ > 0 || dismissed_; };
-  const bool even = batches > 0 && pace_ >= kFastest && pace_ <= kSlowest;
+  const bool even = batches > 0 && pace_ >= kFastest;
   ++asleep_;
   if (even && !alarm_ && in_vain_ < kMostInVain) {
     alarm_ = true;
@@ -33,7 +33,11 @@ void Crew::consumer_takes() {
   const auto now = std::chrono::steady_clock::now();
   const std::chrono::nanoseconds since = now - took_at_;
   took_at_ = now;
-  pace_ = pace_.count() == 0 || since > kSlowest ? since : (7 * pace_ + since) / 8;
+  if (since > kSlowest) {
+    pace_ = {};  // the first, or one after a pause
+  } else {
+    pace_ = pace_.count() == 0 ? since : (7 * pace_ + since) / 8;
+  }
 }
 
 bool Crew::call() {
