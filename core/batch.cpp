@@ -51,6 +51,9 @@ std::uint64_t column_row_start(const Batch& batch, const Column& column, std::ui
 void cast_row(Batch& batch, const Column& column, std::uint64_t i, std::byte* out) {
   const BatchFormat& format = *batch.format;
   const std::uint64_t count = batch.row_length(i) - column.shorten;
+  if (column.in_place) {
+    return check_values(format.source->schema().leaves()[column.leaf], batch.row_records(i), count, column.type);
+  }
   cast_leaf(format.source->schema().leaves()[column.leaf],
             batch.row_records(i) + column.skip * format.stored_record_bytes, format.stored_record_bytes, count,
             column.type, out + column_row_start(batch, column, i) * column.record_bytes);
@@ -71,6 +74,8 @@ BatchFormat::BatchFormat(std::shared_ptr<const Source> source_, std::vector<Colu
     const Leaf& leaf = source->schema().leaves()[column.leaf];
     check_cast(leaf, column.type);
     column.record_bytes = column.type.bytes * leaf.count();
+    column.in_place = column.shorten == 0 && shape.lead == 0 && shape.tail == 0 &&
+                      column.record_bytes == stored_record_bytes && has_same_bytes(leaf, column.type);
     const bool fits =
         column.skip <= column.shorten && (shape.ragged ? column.shorten == 0 : column.shorten < shape.length);
     if (!fits) {
@@ -108,6 +113,7 @@ std::uint64_t Batch::needed_bytes() const {
                                     : checked_mul(plan.rows, format->row_stride_records(), "records of a batch");
   std::uint64_t bytes = aligned(checked_mul(records, format->stored_record_bytes, "bytes of a batch"));
   for (const Column& column : format->columns) {
+    if (column.in_place) continue;
     bytes = checked_add(bytes, aligned(checked_mul(column_records(column), column.record_bytes, "bytes of a column")),
                         "bytes of a batch");
   }
@@ -122,7 +128,8 @@ std::uint64_t Batch::held_bytes() const noexcept {
 
 bool BatchFormat::holds(const BatchFormat& other) const noexcept {
   const auto same = [](const Column& a, const Column& b) {
-    return a.record_bytes == b.record_bytes && a.type == b.type && a.skip == b.skip && a.shorten == b.shorten;
+    return a.record_bytes == b.record_bytes && a.type == b.type && a.skip == b.skip && a.shorten == b.shorten &&
+           a.in_place == b.in_place;
   };
   return shape.ragged == other.shape.ragged && shape.length == other.shape.length && shape.lead == other.shape.lead &&
          shape.tail == other.shape.tail && stored_record_bytes == other.stored_record_bytes &&
@@ -168,8 +175,8 @@ void Batch::place() {
   std::uint64_t at = aligned(records * format->stored_record_bytes);
   columns_at.clear();
   for (const Column& column : format->columns) {
-    columns_at.push_back(at);
-    at += aligned(column_records(column) * column.record_bytes);
+    columns_at.push_back(column.in_place ? records_at : at);
+    if (!column.in_place) at += aligned(column_records(column) * column.record_bytes);
   }
   for (std::uint64_t i = 0; i < plan.valid; ++i) rows[i].records = row_records(i);
   clear_padding();
@@ -192,8 +199,10 @@ void Batch::finish_row(std::uint64_t i) {
 }
 
 void cast_column(Batch& batch, const Column& column, bool labels, std::byte* out) {
-  for (std::uint64_t i = 0; i < batch.plan.valid; ++i) cast_row(batch, column, i, out);
-  pad_column(batch, column, labels, out);
+  Column copied = column;
+  copied.in_place = false;
+  for (std::uint64_t i = 0; i < batch.plan.valid; ++i) cast_row(batch, copied, i, out);
+  pad_column(batch, copied, labels, out);
 }
 
 }  // namespace penstock

@@ -110,6 +110,27 @@ bool fits(Wide value, ScalarType to) {
   raise(ErrorKind::InvalidArgument, "field {}: a value does not fit {}", leaf.name, type_name(type));
 }
 
+/// Whether any has its highest bit set. No branch inside: compilers make vectors of it.
+template <typename T>
+bool any_has_sign(const std::byte* values, std::uint64_t count) {
+  T all = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, values + i * sizeof(T), sizeof(T));
+    all = static_cast<T>(all | value);
+  }
+  return (all >> (8 * sizeof(T) - 1)) != 0;
+}
+
+bool any_has_sign(const std::byte* values, std::uint64_t count, std::uint32_t bytes) {
+  switch (bytes) {
+    case 1: return any_has_sign<std::uint8_t>(values, count);
+    case 2: return any_has_sign<std::uint16_t>(values, count);
+    case 4: return any_has_sign<std::uint32_t>(values, count);
+    default: return any_has_sign<std::uint64_t>(values, count);
+  }
+}
+
 bool is_known(ScalarType type) {
   switch (type.kind) {
     case 'b': return type.bytes == 1;
@@ -164,6 +185,18 @@ void check_cast(const Leaf& from, ScalarType to) {
   const ScalarType stored{from.kind, from.item_bytes};
   if (find_cast_run(stored, to) != nullptr) return;
   raise(ErrorKind::InvalidArgument, "field {}: {} cannot become {}", from.name, type_name(stored), type_name(to));
+}
+
+bool has_same_bytes(const Leaf& from, ScalarType to) {
+  if (from.item_bytes != to.bytes) return false;
+  const auto is_integer = [](char kind) { return kind == 'i' || kind == 'u'; };
+  return from.kind == to.kind || (is_integer(from.kind) && is_integer(to.kind));
+}
+
+void check_values(const Leaf& leaf, const std::byte* records, std::uint64_t count, ScalarType type) {
+  if (leaf.kind == type.kind) return;
+  if (!any_has_sign(records, count * leaf.count(), type.bytes)) return;
+  refuse_value(leaf, records, leaf.item_bytes * leaf.count(), count, type);
 }
 
 void cast_leaf(const Leaf& leaf, const std::byte* records, std::uint64_t stored_record_bytes, std::uint64_t count,

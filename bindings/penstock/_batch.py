@@ -72,7 +72,10 @@ class Batch(Mapping[str, Any]):
 
     @property
     def records(self) -> npt.NDArray[Any]:
-        """The records as read: a structured NumPy array, not copied; [rows, length], or [records] of documents."""
+        """The records as read: a structured NumPy array, not copied; [rows, length], or [records] of documents.
+
+        A field that is all of its record, in as many bytes (tokens of u4 as int32), is the same memory.
+        """
         return self._cached("records", lambda _: self._records())  # type: ignore[no-any-return]
 
     @property

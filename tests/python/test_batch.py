@@ -77,6 +77,34 @@ def test_dtype_changes_integer_fields(tokens, dtype, framework):
             assert framework == "numpy" or batch.labels.dtype == torch.int32
 
 
+@pytest.mark.parametrize("ragged", [False, True])
+def test_a_field_that_is_its_whole_record_is_not_copied(tmp_path, ragged):
+    tokens = np.arange(1, 42, dtype=np.uint32)
+    with penstock.Writer(str(tmp_path / "data"), fields={"token": "u4"}, metadata="raw") as writer:
+        for part in np.split(tokens, [20, 30]):
+            writer.append(token=part, metadata=b"x")
+    dataset = penstock.open(tmp_path / "data")
+    view = dataset.documents() if ragged else dataset.windows(10)
+    for dtype, shared in (("int32", True), ("uint32", True), ("int64", False)):
+        rows = []
+        for batch in make(view, 3, dtype=dtype, framework="numpy"):
+            assert np.shares_memory(batch["token"], batch.records) == shared
+            assert batch["token"].flags["C_CONTIGUOUS"] and batch["token"].dtype == dtype
+            rows.append(batch["token"][batch.valid].ravel() if not ragged else batch["token"])
+            assert ragged or not batch["token"][~batch.valid].any()
+        np.testing.assert_array_equal(np.concatenate(rows), tokens[: 41 if ragged else 40])
+
+
+def test_a_value_that_does_not_fit_is_refused_where_nothing_is_copied(tmp_path):
+    tokens = np.arange(40, dtype=np.uint32)
+    tokens[23] = 2**31
+    tokens.tofile(tmp_path / "tokens.bin")
+    loader = make(penstock.open(tmp_path / "tokens.bin", dtype="u4").windows(10), 1, dtype="int32")
+    assert [next(loader)["token"][0, 0].item() for _ in range(2)] == [0, 10]
+    with pytest.raises(penstock.InvalidArgumentError, match=r"value 2,147,483,648 does not fit int32 \(record 3 of its row"):
+        next(loader)
+
+
 def test_dtype_of_one_field_leaves_the_others(tmp_path):
     records = records_of(20, dtype=np.dtype([("token", "<u2"), ("other", "<u4")]))
     records.tofile(tmp_path / "a.bin")

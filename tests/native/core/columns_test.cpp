@@ -75,6 +75,17 @@ void check_pair() {
         for (const From value : values) fits = fits && std::in_range<To>(value);
       }
       const Leaf leaf = leaf_of(kTypeOf<From>.kind, sizeof(From), 1);
+      if constexpr (sizeof(From) == sizeof(To) && std::is_integral_v<From> == std::is_integral_v<To>) {
+        ASSERT_TRUE(has_same_bytes(leaf, kTypeOf<To>));
+        if (stride == sizeof(From)) {
+          const Leaf whole = leaf_of(kTypeOf<From>.kind, sizeof(From));
+          const std::string said = refusal([&] { check_values(whole, records.data() + 1, count, kTypeOf<To>); });
+          ASSERT_EQ(said, refusal([&] { cast<To>(leaf, records, stride, count, kTypeOf<To>); }));
+          ASSERT_EQ(said.empty(), fits);
+        }
+      } else {
+        ASSERT_FALSE(has_same_bytes(leaf, kTypeOf<To>));
+      }
       if (!fits) {
         EXPECT_NE(refusal([&] { cast<To>(leaf, records, stride, count, kTypeOf<To>); }), "");
         continue;
