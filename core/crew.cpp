@@ -20,7 +20,7 @@ void Crew::sleep(std::unique_lock<std::mutex>& lock, std::size_t batches) {
   if (even && !alarm_ && in_vain_ < kMostInVain) {
     alarm_ = true;
     ++in_vain_;
-    called_.wait_for(lock, pace_ * batches, is_called);
+    called_.wait_for(lock, std::min<std::chrono::nanoseconds>(pace_ * batches, kSlowest), is_called);
     alarm_ = false;
   } else {
     called_.wait(lock, is_called);

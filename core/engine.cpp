@@ -113,11 +113,16 @@ void Engine::enqueue(std::shared_ptr<Batch> batch) {
     queue_.push(std::move(batch));
     ++ready_;
     crew_.consumer_takes();
-    // One thread does where the consumer does not wait.
-    unannounced_ = queue_.batches() < call_at() || (ready_ > kReadyBatches && crew_.is_on_watch());
+    // One thread that is at work does where the consumer does not wait.
+    const bool comes = ready_ > kReadyBatches && crew_.is_on_watch() && !any_waits_for_reads();
+    unannounced_ = queue_.batches() < call_at() || comes;
     if (!unannounced_) notify = call_one();
   }
   if (notify) crew_.notify();
+}
+
+bool Engine::any_waits_for_reads() const {
+  return std::any_of(workers_.begin(), workers_.end(), [](const auto& worker) { return worker->waits_for_reads; });
 }
 
 // How many batches are to be read before a thread is called for them.
@@ -363,7 +368,7 @@ void Engine::phase_done(const std::shared_ptr<Batch>& batch) {
       batch->phase = Batch::Phase::NeedsMemory;
     } else {
       WorkQueue::enter(*batch, Batch::Phase::Reading);
-      notify = hurry_ && call_one();  // this thread goes on with it in any case
+      notify = hurry_ && call_one();  // this thread goes on with it, unless it is crowded
     }
   }
   // Without the mutex, since who wakes up takes it first.

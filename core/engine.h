@@ -66,6 +66,7 @@ class Engine {
   bool next_claim(Worker& worker, Claim& claim);
   bool call_one();  // with mutex_ held; true: crew_.notify() when it is let go
   [[nodiscard]] std::size_t call_at() const noexcept;
+  [[nodiscard]] bool any_waits_for_reads() const;  // with mutex_ held
   bool help();
   void run(RowRunner& runner, Claim& claim);
   void pick(Claim& claim);

@@ -173,6 +173,7 @@ int FdCache::open_making_room(const File& file) {
   int fd = open_retrying(file.path.c_str(), direct_);
   while (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
     const int error = errno;
+    short_.store(true, std::memory_order_relaxed);
     FdSlot* victim = nullptr;
     {
       const std::lock_guard lock(mutex_);

@@ -114,9 +114,10 @@ class ChannelFiles {
     return nullptr;
   }
   const FdPin& hold(const File& file, FdPin pin) {
-    const bool alone = !pin.cached() || std::any_of(held_.begin(), held_.end(),
-                                                    [](const Held& held) { return held.pin && !held.pin->cached(); });
-    if (alone) let_go();  // a descriptor beyond the cache's bound is for one file at a time
+    const bool beyond =
+        std::any_of(held_.begin(), held_.end(), [](const Held& held) { return held.pin && !held.pin->cached(); });
+    // Where descriptors are few, or beyond the cache's bound, one at a time.
+    if (beyond || !pin.cached() || current().is_short()) let_go();
     Held& held = held_[next_held_++ % kMostHeld];
     held.file = &file;
     held.pin.reset();

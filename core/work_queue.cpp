@@ -26,11 +26,13 @@ bool WorkQueue::has_work() const {
 
 bool WorkQueue::claim(For who, Claim& claim) {
   if (who == For::Thread && !given_back_.empty()) {
-    GivenBack& row = given_back_.back();
-    claim = {std::move(row.batch), false, RowRunner::Part::Whole, row.row, row.row + 1};
-    given_back_.pop_back();
+    GivenBack& rows = given_back_.front();
+    claim = {std::move(rows.batch), false, RowRunner::Part::Whole, rows.first, rows.last};
+    given_back_.erase(given_back_.begin());
     return true;
   }
+  // So that give_back() cannot fail, which nobody could be told.
+  if (who == For::Consumer) given_back_.reserve(given_back_.size() + kMostRows);
   const auto at =
       std::find_if(batches_.begin(), batches_.end(), [who](const auto& batch) { return can_claim(*batch, who); });
   if (at == batches_.end()) return false;
@@ -58,9 +60,14 @@ void WorkQueue::claim_rows(Claim& claim) {
   batches_.erase(std::find(batches_.begin(), batches_.end(), claim.batch));
 }
 
-void WorkQueue::give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row) {
+// Neighbours stay together: they may be neighbours on disk.
+void WorkQueue::give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row) noexcept {
   batch->prepare_row(row);
-  given_back_.push_back({batch, row});
+  if (!given_back_.empty() && given_back_.back().batch == batch && given_back_.back().last == row) {
+    ++given_back_.back().last;
+  } else {
+    given_back_.push_back({batch, row, row + 1});
+  }
 }
 
 void WorkQueue::enter(Batch& batch, Batch::Phase phase) {
@@ -84,7 +91,7 @@ void WorkQueue::end(Batch& batch, Batch::Phase phase) {
 
 void WorkQueue::cancel_all() {
   for (const auto& batch : batches_) batch->cancelled = true;
-  for (const GivenBack& row : given_back_) row.batch->cancelled = true;
+  for (const GivenBack& rows : given_back_) rows.batch->cancelled = true;
   batches_.clear();
   given_back_.clear();
 }

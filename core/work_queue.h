@@ -39,11 +39,11 @@ class WorkQueue {
   bool claim(For who, Claim& claim);
   /// The next rows of claim.batch, which is Measuring or Reading.
   void claim_rows(Claim& claim);
-  /// Rows that were claimed Whole and not read are to be read by a thread, before all others. `row` begins anew.
-  void give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row);
+  /// A row that the consumer claimed and did not read is to be read by a thread, before all others; it begins anew.
+  void give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row) noexcept;
   /// Whether a thread would find something to claim.
   [[nodiscard]] bool has_work() const;
-  /// Batches that have rows nobody has claimed.
+  /// Batches that have rows nobody has claimed, or will have: one of whose order is being asked counts too.
   [[nodiscard]] std::size_t batches() const noexcept { return batches_.size(); }
   [[nodiscard]] bool empty() const noexcept { return batches_.empty() && given_back_.empty(); }
 
@@ -58,12 +58,13 @@ class WorkQueue {
  private:
   struct GivenBack {
     std::shared_ptr<Batch> batch;
-    std::uint64_t row = 0;
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
   };
 
   const unsigned threads_;
   std::deque<std::shared_ptr<Batch>> batches_;
-  std::vector<GivenBack> given_back_;
+  std::vector<GivenBack> given_back_;  // oldest first
 };
 
 }  // namespace penstock

@@ -70,6 +70,7 @@ void Fetch::make_room(Row& row, std::uint64_t bytes) {
 void Fetch::begin(Row& row, const File& file, const KeptBlocks* kept, std::uint64_t offset, std::uint64_t size,
                   Reads& out) {
   check_inside(file, offset, size);
+  fresh_ = false;
   if (kept == nullptr || size == 0) {
     make_room(row, std::max<std::uint64_t>(size, 1));  // `bytes` is never null
     bytes = room_;
@@ -102,9 +103,14 @@ void Fetch::read(const File& file, std::uint64_t offset, std::uint64_t size, std
   plan_read(file, offset, size, to, out);
 }
 
-void Fetch::end(KeptBlocks* kept) noexcept {
+void Fetch::end() noexcept {
+  fresh_ = fresh_ || reading;
   reading = false;
-  if (kept != nullptr) kept->keep(read_offset_, std::span(read_to_, read_bytes_));
+}
+
+void Fetch::keep(KeptBlocks* kept) noexcept {
+  if (fresh_ && kept != nullptr) kept->keep(read_offset_, std::span(read_to_, read_bytes_));
+  fresh_ = false;
 }
 
 }  // namespace penstock::layout

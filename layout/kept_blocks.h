@@ -45,13 +45,15 @@ class KeptBlocks {
 /// A range of a file on its way into a row. Plain data in the row's arena.
 struct Fetch {
   const std::byte* bytes = nullptr;  // of the range, once it is not `reading`
-  bool reading = false;
+  bool reading = false;              // its reads are planned, and end before the next stage
 
   /// Looks for the range in `kept` (which may be null) and else plans its reading, into the row's arena. Throws
   /// Corruption if it is not inside the file.
   void begin(Row& row, const File& file, const KeptBlocks* kept, std::uint64_t offset, std::uint64_t size, Reads& out);
   /// In the stage after one in which it was `reading`.
-  void end(KeptBlocks* kept) noexcept;
+  void end() noexcept;
+  /// Keeps what was read, if anything was: after its check, since what is kept is not read again.
+  void keep(KeptBlocks* kept) noexcept;
 
  private:
   static constexpr std::uint64_t kBlock = KeptBlocks::kBlock;
@@ -59,6 +61,7 @@ struct Fetch {
   void make_room(Row& row, std::uint64_t bytes);
   void read(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* to, Reads& out);
 
+  bool fresh_ = false;         // read, not kept
   std::byte* room_ = nullptr;  // reused by the next begin()
   std::uint64_t room_bytes_ = 0;
   std::byte* read_to_ = nullptr;

@@ -93,7 +93,7 @@ class CompactWindows final : public Windows {
   [[nodiscard]] bool find_target(CompactPiece& part) const;
   void plan_entries(Row& row, CompactPiece& part, Reads& out) const;
 
-  std::vector<Kept> kept_;  // by shard; grows while rows are read, so any thread may add to a KeptBlocks
+  std::vector<Kept> kept_;  // by shard; what they keep grows while rows are read, on any thread
 };
 
 CompactWindows::CompactWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead,
@@ -142,8 +142,8 @@ bool CompactWindows::plan(Row& row, unsigned stage, Reads& out) const {
 }
 
 void CompactWindows::take_reads(CompactPiece& part) const {
-  if (part.directory.reading) part.directory.end(kept(part).directory.get());
-  if (part.index.reading) part.index.end(kept(part).index.get());
+  part.directory.end();
+  part.index.end();
 }
 
 // As far as the bytes that are there allow; true if all of the piece's spans are found.
@@ -176,6 +176,7 @@ void CompactWindows::begin_search(Row& row, CompactPiece& part) const {
     raise(ErrorKind::Corruption, "{}: entries {} and {} around record {}, the shard has {} spans", shard.directory.path,
           with_commas(part.low), with_commas(covers), with_commas(part.piece.first), with_commas(shard.spans));
   }
+  part.directory.keep(kept(part).directory.get());
   part.top = std::min(covers + 1, shard.spans);
   part.high = part.top;
   part.target = part.piece.first;
@@ -198,6 +199,7 @@ void CompactWindows::plan_index(Row& row, CompactPiece& part, Reads& out) const 
 // Takes all spans that the entries read have; what is left has a smaller [low, high), or a later target.
 void CompactWindows::search(CompactPiece& part) const {
   check_span_starts(shard(part.piece), part.index.bytes, part.begin, part.end - 1);
+  part.index.keep(kept(part).index.get());
   part.halve = true;
   while (!part.complete() && find_target(part)) {
     part.low = part.found[part.count - 1].number + 1;
@@ -270,7 +272,8 @@ void append_spans(const CompactPiece& part, std::vector<Span>& out) {
 void CompactWindows::spans(Row& row) const {
   const State& state = *static_cast<const State*>(row.state);
   for (CompactPiece& part : std::span(state.pieces, state.count)) {
-    if (part.data.reading) part.data.end(kept(part).data.get());
+    part.data.end();
+    part.data.keep(kept(part).data.get());
     append_spans(part, row.spans);
   }
 }

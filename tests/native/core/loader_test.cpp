@@ -15,11 +15,14 @@ std::vector<Case> kinds() {
   for (const std::uint64_t window : {5, 0}) {
     for (const bool lends : {false, true}) {
       for (const bool late : {false, true}) {
-        Case setup;
-        setup.window = window;
-        setup.lends = lends;
-        setup.behaviour->late = late;
-        all.push_back(setup);
+        for (const unsigned miss_every : {1U, 3U, 1'000'000U}) {
+          Case setup;
+          setup.window = window;
+          setup.lends = lends;
+          setup.behaviour->late = late;
+          setup.behaviour->miss_every = miss_every;
+          all.push_back(setup);
+        }
       }
     }
   }
@@ -51,6 +54,30 @@ TEST(Loader, BatchesAreWhatTheSourceHolds) {
       EXPECT_EQ(seen.columns[0], inputs);
     }
     EXPECT_EQ(loader.position(), 46U);
+  }
+}
+
+// What the consumer reads itself while it waits, what it leaves to the threads, and both in one batch.
+TEST(Loader, AConsumerThatWaitsReadsWhatNeedNotBeWaitedFor) {
+  Case plain;
+  plain.count = 500;
+  plain.batch = 8;
+  Loader reference(options_of(plain));
+  const std::vector<Seen> expected = rest(reference);
+  EXPECT_EQ(plain.behaviour->hits, 0U);
+  for (const unsigned miss_every : {1U, 2U, 9U, 1'000'000U}) {
+    for (const unsigned threads : {1U, 3U}) {
+      Case setup = plain;
+      setup.behaviour = std::make_shared<Behaviour>();
+      setup.behaviour->miss_every = miss_every;
+      setup.behaviour->late = true;  // the threads are slow, so the consumer waits
+      setup.behaviour->delay = std::chrono::microseconds(50);
+      setup.threads = threads;
+      Loader loader(options_of(setup));
+      ASSERT_EQ(rest(loader), expected) << miss_every << " " << threads;
+      EXPECT_GT(setup.behaviour->asked, 0U);
+      EXPECT_EQ(setup.behaviour->hits > 0, miss_every > 1);
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/batch.h"
 #include "core/byte_store.h"
+#include "core/cached_channel.h"
 #include "core/error.h"
 #include "core/order.h"
 #include "core/source.h"
@@ -31,6 +32,9 @@ struct Behaviour {
   std::atomic<std::int64_t> fail_offset{-1};  // a read that begins here fails …
   std::atomic<int> failures{0};               // … so many times
   std::atomic<int> refused{0};                // submit() throws so many times
+  unsigned miss_every = 1;                    // of the reads that may not wait, the n-th, 2n-th, … misses
+  std::atomic<unsigned> asked{0};             // so many of those there were …
+  std::atomic<unsigned> hits{0};              // … and so many did not miss
 };
 
 class MemoryStore : public ByteStore {
@@ -39,6 +43,7 @@ class MemoryStore : public ByteStore {
       : bytes_(std::move(bytes)), behaviour_(std::move(behaviour)) {}
 
   std::unique_ptr<Channel> open_channel(Reader) override { return std::make_unique<MemoryChannel>(*this); }
+  std::unique_ptr<Channel> open_cached_channel() override { return std::make_unique<CachedMemoryChannel>(*this); }
   std::string reader_name(Reader) override { return "memory"; }
 
  private:
@@ -69,6 +74,34 @@ class MemoryStore : public ByteStore {
       return count;
     }
 
+    void wake() override {}
+
+   private:
+    MemoryStore& store_;
+    std::vector<Read*> pending_;
+  };
+
+  class CachedMemoryChannel : public Channel {
+   public:
+    explicit CachedMemoryChannel(MemoryStore& store) : store_(store) {}
+
+    void submit(std::span<Read* const> reads) override { pending_.insert(pending_.end(), reads.begin(), reads.end()); }
+    std::size_t wait(std::span<Read*> done, std::chrono::nanoseconds) override {
+      std::size_t count = 0;
+      for (; !pending_.empty() && count < done.size(); ++count) {
+        done[count] = pending_.back();
+        pending_.pop_back();
+        Behaviour& behaviour = *store_.behaviour_;
+        const bool fails = static_cast<std::int64_t>(done[count]->offset) == behaviour.fail_offset;
+        if (fails || ++behaviour.asked % behaviour.miss_every == 0) {
+          done[count]->error = not_cached();
+        } else {
+          ++behaviour.hits;
+          store_.read(*done[count]);
+        }
+      }
+      return count;
+    }
     void wake() override {}
 
    private:
