@@ -9,10 +9,23 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kAlign = 64;  // a cache line; enough for any vector load
+constexpr std::uint64_t kPage = 4096;
 constexpr std::int64_t kIgnoredLabel = -100;
 
 std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kAlign - 1) / kAlign * kAlign;
+}
+
+// A copy to an address that is, within its page, a few bytes beyond that of its source takes three to four times as
+// long (measured on an AMD EPYC: 20 µs instead of 6 for 32 KiB): the processor takes each load to depend on the store
+// before. Windows of whole pages with a record more would meet that in every row but the first. So rows lie a cache
+// line more apart where they exceed whole pages by less than one.
+std::uint64_t row_stride(const RowShape& shape, std::uint64_t record_bytes) {
+  const std::uint64_t records = shape.lead + shape.length + shape.tail;
+  if (shape.ragged || record_bytes == 0 || shape.length > UINT64_MAX / 2 / record_bytes) return records;
+  const std::uint64_t beyond = records * record_bytes % kPage;
+  if (records * record_bytes < kPage || beyond == 0 || beyond >= kAlign) return records;
+  return records + (kAlign - beyond + record_bytes - 1) / record_bytes;
 }
 
 template <typename T>
@@ -66,7 +79,8 @@ BatchFormat::BatchFormat(std::shared_ptr<const Source> source_, std::vector<Colu
       shape(source->shape()),
       stored_record_bytes(source->stored_record_bytes()),
       columns(std::move(columns_)),
-      labels(labels_) {
+      labels(labels_),
+      row_stride_records_(row_stride(shape, stored_record_bytes)) {
   for (Column& column : columns) {
     if (column.leaf >= source->schema().leaves().size()) {
       raise(ErrorKind::InvalidArgument, "column {}: the records have no field number {}", column.name, column.leaf);
@@ -74,7 +88,7 @@ BatchFormat::BatchFormat(std::shared_ptr<const Source> source_, std::vector<Colu
     const Leaf& leaf = source->schema().leaves()[column.leaf];
     check_cast(leaf, column.type);
     column.record_bytes = column.type.bytes * leaf.count();
-    column.in_place = column.shorten == 0 && shape.lead == 0 && shape.tail == 0 &&
+    column.in_place = column.shorten == 0 && (shape.ragged || row_stride_records_ == shape.length) &&
                       column.record_bytes == stored_record_bytes && has_same_bytes(leaf, column.type);
     const bool fits =
         column.skip <= column.shorten && (shape.ragged ? column.shorten == 0 : column.shorten < shape.length);
@@ -111,7 +125,9 @@ std::uint64_t Batch::needed_bytes() const {
   const std::uint64_t records = format->shape.ragged
                                     ? record_count()
                                     : checked_mul(plan.rows, format->row_stride_records(), "records of a batch");
-  std::uint64_t bytes = aligned(checked_mul(records, format->stored_record_bytes, "bytes of a batch"));
+  const std::uint64_t before = format->shape.ragged ? 0 : kAlign;  // at most, see place()
+  std::uint64_t bytes = aligned(
+      checked_add(before, checked_mul(records, format->stored_record_bytes, "bytes of a batch"), "bytes of a batch"));
   for (const Column& column : format->columns) {
     if (column.in_place) continue;
     bytes = checked_add(bytes, aligned(checked_mul(column_records(column), column.record_bytes, "bytes of a column")),
@@ -170,9 +186,11 @@ void Batch::measure() {
 }
 
 void Batch::place() {
-  records_at = 0;
+  // Where the lead is read before a row that begins a page, both begin a cache line but for the lead.
+  const std::uint64_t lead_bytes = format->shape.ragged ? 0 : format->shape.lead * format->stored_record_bytes;
+  records_at = aligned(lead_bytes) - lead_bytes;
   const std::uint64_t records = format->shape.ragged ? record_count() : plan.rows * format->row_stride_records();
-  std::uint64_t at = aligned(records * format->stored_record_bytes);
+  std::uint64_t at = aligned(records_at + records * format->stored_record_bytes);
   columns_at.clear();
   for (const Column& column : format->columns) {
     columns_at.push_back(column.in_place ? records_at : at);

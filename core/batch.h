@@ -33,8 +33,11 @@ struct BatchFormat {
 
   /// Whether rows of `other` fit into a batch of this format.
   [[nodiscard]] bool holds(const BatchFormat& other) const noexcept;
-  /// Records in memory from one fixed row to the next: lead, row, tail.
-  [[nodiscard]] std::uint64_t row_stride_records() const noexcept { return shape.lead + shape.length + shape.tail; }
+  /// Records in memory from one fixed row to the next: lead, row, tail, and what keeps copies fast (see .cpp).
+  [[nodiscard]] std::uint64_t row_stride_records() const noexcept { return row_stride_records_; }
+
+ private:
+  std::uint64_t row_stride_records_ = 0;
 };
 
 using BatchFormats = std::vector<BatchFormat>;  // by source number

@@ -117,10 +117,20 @@ bool any_begins(const std::byte* records, std::ptrdiff_t from, std::ptrdiff_t st
   return differences != 0;
 }
 
+// Records of 8 bytes as whole numbers, their id in the upper half: compilers make vectors of this one.
+bool any_begins_in_words(const std::byte* records, std::ptrdiff_t from, std::ptrdiff_t stop) {
+  std::uint64_t differences = 0;
+  const std::byte* at = records + from * 8;
+  for (std::ptrdiff_t i = 0; i < stop - from; ++i, at += 8) {
+    differences |= load<std::uint64_t>(at) ^ load<std::uint64_t>(at - 8);
+  }
+  return differences >> 32 != 0;
+}
+
 bool any_begins(const std::byte* records, std::ptrdiff_t from, std::ptrdiff_t stop, std::uint64_t record_bytes) {
   switch (record_bytes) {
     case 6: return any_begins<6>(records, from, stop, record_bytes);
-    case 8: return any_begins<8>(records, from, stop, record_bytes);
+    case 8: return any_begins_in_words(records, from, stop);
     default: return any_begins<0>(records, from, stop, record_bytes);
   }
 }
