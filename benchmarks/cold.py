@@ -24,6 +24,7 @@ from workloads import BATCH, TOKEN_BYTES, WINDOW, Corpora
 
 BLOCK_BYTES = 4096
 TARGET = 0.9
+PREFETCH = 8  # batches: 64 windows are under way, as docs/loading.md advises for cold disks
 
 
 def measure(corpora: Corpora) -> list[Result]:
@@ -46,7 +47,7 @@ def compare(corpora: Corpora, path: Path, lookahead: int, group: Path | None, st
         stayed.append(coldness.drop([path]))
         return float(load())
 
-    cases = readers(path)
+    cases = {what: options | {"prefetch": PREFETCH} for what, options in readers(path).items()}
     loads = [
         partial(windows_per_second, [path], "u4", lookahead, options, seconds, group) for options in cases.values()
     ]
@@ -64,7 +65,7 @@ def compare(corpora: Corpora, path: Path, lookahead: int, group: Path | None, st
     for limit in found[len(cases) :]:
         results.append(line(f"{what}: fio, {widened(lookahead) // 1024} KiB each", "windows/s", limit))
         for case, values in zip(cases, found[: len(cases)], strict=True):
-            target = None if cases[case] == {"reader": "pread"} else TARGET
+            target = None if cases[case]["reader"] == "pread" else TARGET
             results.append(line(f"{what}: {case} / fio", "ratio", ratios(values, limit), at_least=target))
     return results
 

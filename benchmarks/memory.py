@@ -1,4 +1,7 @@
-"""Resident memory over a million batches with metadata: flat, and below what max_bytes says."""
+"""Resident memory over a million batches with metadata: flat, and below what max_bytes and kept metadata may be.
+
+A view keeps the pages of metadata that it has read (docs/loading.md): here all of them fit, so they are in the bound.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,12 @@ def measure(corpora: Corpora) -> list[Result]:
     tenth = len(samples) // 10
     grown = statistics.median(samples[-tenth:]) - statistics.median(samples[tenth : 2 * tenth])
     beyond = max(samples) - said["before"]
+    kept = sum(file.stat().st_size for file in corpora.documents().glob("*/metadata.*") if file.suffix != ".crc")
+    bound = round((MAX_BYTES + kept) / 2**20, 1)
     what = f"{batches:,} batches, max_bytes={MAX_BYTES >> 20} MiB"
     at = {"batches": float(batches)}
     return [
         Result("memory", f"{what}: resident memory of the process", "MiB", tuple(samples), CACHE, at=at),
-        Result("memory", f"{what}: beyond before the loader", "MiB", (beyond,), CACHE, at_most=MAX_BYTES / 2**20),
+        Result("memory", f"{what}: beyond before the loader", "MiB", (beyond,), CACHE, at_most=bound),
         Result("memory", f"{what}: growth, second to last tenth", "MiB", (grown,), CACHE, at_most=FLAT_MIB),
     ]

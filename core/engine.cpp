@@ -46,6 +46,13 @@ unsigned usable_cores() {
   return static_cast<unsigned>(CPU_COUNT(&cores));
 }
 
+// Threads that read at once while the consumer helps (see Crew): a batch is divided among them, since smaller shares
+// only cost more claims.
+unsigned most_at_once(unsigned threads) {
+  const unsigned cores = usable_cores();
+  return threads < cores ? threads : std::max(cores, 2U) - 1;
+}
+
 bool is_settled(Batch::Phase phase) {
   return phase == Batch::Phase::Ready || phase == Batch::Phase::Failed || phase == Batch::Phase::NeedsMemory;
 }
@@ -58,7 +65,7 @@ Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> po
       pool_(std::move(pool)),
       lends_(lends),
       most_unread_(most_unread),
-      queue_(threads),
+      queue_(most_at_once(threads)),
       crew_(threads, usable_cores()),
       helper_([this](const auto& batch, std::uint64_t row, const auto& error) { helped_row_done(batch, row, error); },
               [reader](ByteStore& store) -> std::unique_ptr<Channel> {

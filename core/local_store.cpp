@@ -19,12 +19,12 @@
 namespace penstock {
 namespace {
 
-/// A quarter of what the process may open: there may be a second store, and the rest is the training job's. More than
-/// 4,096 would gain nothing: that is every file of 1,000 shards.
+/// A quarter of what the process may open: there may be a second store, and the rest is the training job's. At most
+/// every file of 16,384 shards.
 std::size_t default_max_open_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 16;
-  return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, 1, 4096));
+  return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, 1, 65536));
 }
 
 class LocalStore final : public ByteStore {
