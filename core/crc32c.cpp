@@ -1,5 +1,6 @@
 #include "core/crc32c.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -31,6 +32,11 @@ constexpr Table make_table() {
 constexpr Table kTable = make_table();
 
 #if defined(__x86_64__)
+bool has_instruction() noexcept {
+  static const bool has = __builtin_cpu_supports("sse4.2") != 0;
+  return has;
+}
+
 __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::span<const std::byte> bytes,
                                                              std::uint32_t crc) noexcept {
   const std::byte* at = bytes.data();
@@ -44,6 +50,26 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::span<const std
   auto narrow = static_cast<std::uint32_t>(state);
   for (; left > 0; ++at, --left) narrow = _mm_crc32_u8(narrow, std::to_integer<std::uint8_t>(*at));
   return ~narrow;
+}
+
+// Three blocks of `words` words that follow one another.
+__attribute__((target("sse4.2"))) std::array<std::uint32_t, 3> crc32c_three_sse42(const std::byte* first,
+                                                                                  std::size_t words) noexcept {
+  const std::byte* second = first + 8 * words;
+  const std::byte* third = second + 8 * words;
+  std::uint64_t a = 0xffffffffU;
+  std::uint64_t b = a;
+  std::uint64_t c = a;
+  for (std::size_t i = 0; i < words; ++i) {
+    std::uint64_t word[3];
+    std::memcpy(&word[0], first + 8 * i, 8);
+    std::memcpy(&word[1], second + 8 * i, 8);
+    std::memcpy(&word[2], third + 8 * i, 8);
+    a = _mm_crc32_u64(a, word[0]);
+    b = _mm_crc32_u64(b, word[1]);
+    c = _mm_crc32_u64(c, word[2]);
+  }
+  return {~static_cast<std::uint32_t>(a), ~static_cast<std::uint32_t>(b), ~static_cast<std::uint32_t>(c)};
 }
 #endif
 
@@ -65,10 +91,25 @@ std::uint32_t crc32c_portable(std::span<const std::byte> bytes, std::uint32_t cr
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t crc) noexcept {
 #if defined(__x86_64__)
-  static const bool fast = __builtin_cpu_supports("sse4.2") != 0;
-  if (fast) return crc32c_sse42(bytes, crc);
+  if (has_instruction()) return crc32c_sse42(bytes, crc);
 #endif
   return crc32c_portable(bytes, crc);
+}
+
+void crc32c_blocks(std::span<const std::byte> bytes, std::size_t block, std::vector<std::uint32_t>& out) {
+  out.reserve(out.size() + bytes.size() / block + 1);
+#if defined(__x86_64__)
+  while (block % 8 == 0 && bytes.size() >= 3 * block && has_instruction()) {
+    const std::array<std::uint32_t, 3> three = crc32c_three_sse42(bytes.data(), block / 8);
+    out.insert(out.end(), three.begin(), three.end());
+    bytes = bytes.subspan(3 * block);
+  }
+#endif
+  while (!bytes.empty()) {
+    const std::span<const std::byte> part = bytes.first(std::min(block, bytes.size()));
+    out.push_back(crc32c(part));
+    bytes = bytes.subspan(part.size());
+  }
 }
 
 }  // namespace penstock

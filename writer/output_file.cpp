@@ -9,6 +9,8 @@ namespace penstock::writer {
 namespace {
 
 constexpr std::size_t kBufferBytes = 1U << 20;
+// The disk is to be at work while the rest is made, not only from the sync at the end on.
+constexpr std::uint64_t kStartEvery = 8U << 20;
 constexpr std::size_t kCrcBuffer = 16U << 10;  // values
 // A flush of a full buffer must end at the end of a block: each block's CRC is then made from one flush.
 static_assert(kBufferBytes % layout::kCrcBlockBytes == 0);
@@ -22,6 +24,11 @@ OutputFile::OutputFile(int at, const std::string& name, const std::string& path)
 
 void OutputFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
+    if (buffer_.empty() && bytes.size() >= kBufferBytes) {
+      put(bytes.first(kBufferBytes));  // as it would lie in the buffer
+      bytes = bytes.subspan(kBufferBytes);
+      continue;
+    }
     const std::size_t part = std::min(bytes.size(), kBufferBytes - buffer_.size());
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(part));
     bytes = bytes.subspan(part);
@@ -30,13 +37,15 @@ void OutputFile::write(std::span<const std::byte> bytes) {
 }
 
 void OutputFile::flush() {
-  const std::span<const std::byte> all(buffer_);
-  for (std::size_t at = 0; at < all.size(); at += layout::kCrcBlockBytes) {
-    crcs_.push_back(crc32c(all.subspan(at, std::min<std::size_t>(layout::kCrcBlockBytes, all.size() - at))));
-  }
-  write_all(file_.get(), all, written_, path_);
-  written_ += all.size();
+  put(buffer_);
   buffer_.clear();
+}
+
+void OutputFile::put(std::span<const std::byte> bytes) {
+  crc32c_blocks(bytes, layout::kCrcBlockBytes, crcs_);
+  write_all(file_.get(), bytes, written_, path_);
+  written_ += bytes.size();
+  if (written_ % kStartEvery == 0 && !bytes.empty()) start_writing(file_.get(), written_ - kStartEvery, kStartEvery);
   if (crcs_.size() >= kCrcBuffer) flush_crcs();
 }
 

@@ -35,6 +35,7 @@ class OutputFile {
 
  private:
   void flush();
+  void put(std::span<const std::byte> bytes);
   void flush_crcs();
 
   std::string path_;

@@ -79,6 +79,11 @@ void read_exactly(int fd, std::span<std::byte> out, std::uint64_t offset, const 
   }
 }
 
+void start_writing(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  static_cast<void>(
+      ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE));
+}
+
 void sync_file(int fd, const std::string& path) {
   if (::fsync(fd) != 0) raise_system(errno, "fsync", path);
 }

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -42,6 +44,24 @@ TEST(Crc32c, GoesOnFromWhatCameBefore) {
   for (std::size_t cut = 0; cut <= all.size(); ++cut) {
     EXPECT_EQ(crc32c(all.subspan(cut), crc32c(all.first(cut))), crc32c(all));
     EXPECT_EQ(crc32c_portable(all.subspan(cut), crc32c_portable(all.first(cut))), crc32c(all));
+  }
+}
+
+TEST(Crc32c, BlocksHaveTheValuesOfEach) {
+  std::vector<std::byte> bytes(100'000);
+  std::mt19937 random(3);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  for (const std::size_t block : {1, 7, 8, 24, 4096}) {
+    for (const std::size_t size : {0, 1, 7, 8, 23, 24, 4096, 3 * 4096, 3 * 4096 + 1, 7 * 4096 - 1, 99'991}) {
+      const auto all = std::span<const std::byte>(bytes).subspan(1, size);  // of any alignment
+      std::vector<std::uint32_t> expected{42};
+      for (std::size_t at = 0; at < size; at += block) {
+        expected.push_back(crc32c_portable(all.subspan(at, std::min(block, size - at))));
+      }
+      std::vector<std::uint32_t> found{42};
+      crc32c_blocks(all, block, found);
+      ASSERT_EQ(found, expected) << block << " " << size;
+    }
   }
 }
 
