@@ -51,7 +51,7 @@ bool holds(const FdSlot& slot, const File& file) {
 
 }  // namespace
 
-void FdPin::close_own() noexcept {
+void FdPin::close_own() const noexcept {
   ::close(fd_);
 }
 

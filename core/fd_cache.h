@@ -57,7 +57,7 @@ class FdPin {
   [[nodiscard]] bool cached() const noexcept { return slot_ != nullptr; }
 
  private:
-  void close_own() noexcept;
+  void close_own() const noexcept;
 
   FdSlot* slot_;
   int fd_;

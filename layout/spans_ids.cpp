@@ -117,14 +117,18 @@ bool any_begins(const std::byte* records, std::ptrdiff_t from, std::ptrdiff_t st
   return differences != 0;
 }
 
-// Records of 8 bytes as whole numbers, their id in the upper half: compilers make vectors of this one.
+// Records of 8 bytes, two at once as whole numbers with the id in the upper half. g++ 12 makes no vectors of the loop
+// above; these are an extension of all compilers that penstock is built with, on any processor.
 bool any_begins_in_words(const std::byte* records, std::ptrdiff_t from, std::ptrdiff_t stop) {
-  std::uint64_t differences = 0;
-  const std::byte* at = records + from * 8;
-  for (std::ptrdiff_t i = 0; i < stop - from; ++i, at += 8) {
-    differences |= load<std::uint64_t>(at) ^ load<std::uint64_t>(at - 8);
+  using Words = std::uint64_t __attribute__((vector_size(16)));
+  constexpr std::ptrdiff_t kAtOnce = 8;  // records
+  Words differences{};
+  for (; from + kAtOnce <= stop; from += kAtOnce) {
+    for (std::ptrdiff_t i = from; i < from + kAtOnce; i += 2) {
+      differences |= load<Words>(records + 8 * i) ^ load<Words>(records + 8 * (i - 1));
+    }
   }
-  return differences >> 32 != 0;
+  return (differences[0] | differences[1]) >> 32 != 0 || any_begins<8>(records, from, stop, 8);
 }
 
 bool any_begins(const std::byte* records, std::ptrdiff_t from, std::ptrdiff_t stop, std::uint64_t record_bytes) {
