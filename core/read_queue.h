@@ -67,8 +67,9 @@ class ChannelFiles {
     if (const FdPin* held = find_held(file)) return *held;
     try {
       return hold(file, pin(file));
-    } catch (const Error& error) {
-      if (!lacks_descriptors(error)) throw;
+    } catch (...) {
+      const bool holds = std::any_of(held_.begin(), held_.end(), [](const Held& held) { return held.pin.has_value(); });
+      if (!holds || !current().is_short()) throw;
     }
     let_go();  // what is held here may be what is lacking
     return hold(file, pin(file));
