@@ -65,6 +65,7 @@ class ChannelFiles {
   /// costs as much as all else that such a read needs besides the kernel. Throws as pin().
   const FdPin& hold(const File& file) {
     if (const FdPin* held = find_held(file)) return *held;
+    if (current().is_short()) let_go();  // one at a time
     try {
       return hold(file, pin(file));
     } catch (...) {
@@ -117,8 +118,7 @@ class ChannelFiles {
   const FdPin& hold(const File& file, FdPin pin) {
     const bool beyond =
         std::any_of(held_.begin(), held_.end(), [](const Held& held) { return held.pin && !held.pin->cached(); });
-    // Where descriptors are few, or beyond the cache's bound, one at a time.
-    if (beyond || !pin.cached() || current().is_short()) let_go();
+    if (beyond || !pin.cached()) let_go();  // beyond the cache's bound, one at a time
     Held& held = held_[next_held_++ % kMostHeld];
     held.file = &file;
     held.pin.reset();
