@@ -28,6 +28,12 @@ std::uint64_t row_stride(const RowShape& shape, std::uint64_t record_bytes) {
   return records + (kAlign - beyond + record_bytes - 1) / record_bytes;
 }
 
+// Byte of the slab: where a lead is read before a row that begins a page, both begin a cache line but for the lead.
+std::uint64_t first_record_at(const BatchFormat& format) {
+  const std::uint64_t lead_bytes = format.shape.ragged ? 0 : format.shape.lead * format.stored_record_bytes;
+  return aligned(lead_bytes) - lead_bytes;
+}
+
 template <typename T>
 void fill_as(std::byte* out, std::uint64_t count, std::int64_t value) {
   std::fill_n(reinterpret_cast<T*>(out), count, static_cast<T>(value));
@@ -125,9 +131,9 @@ std::uint64_t Batch::needed_bytes() const {
   const std::uint64_t records = format->shape.ragged
                                     ? record_count()
                                     : checked_mul(plan.rows, format->row_stride_records(), "records of a batch");
-  const std::uint64_t before = format->shape.ragged ? 0 : kAlign;  // at most, see place()
-  std::uint64_t bytes = aligned(
-      checked_add(before, checked_mul(records, format->stored_record_bytes, "bytes of a batch"), "bytes of a batch"));
+  std::uint64_t bytes =
+      aligned(checked_add(first_record_at(*format),
+                          checked_mul(records, format->stored_record_bytes, "bytes of a batch"), "bytes of a batch"));
   for (const Column& column : format->columns) {
     if (column.in_place) continue;
     bytes = checked_add(bytes, aligned(checked_mul(column_records(column), column.record_bytes, "bytes of a column")),
@@ -186,9 +192,7 @@ void Batch::measure() {
 }
 
 void Batch::place() {
-  // Where the lead is read before a row that begins a page, both begin a cache line but for the lead.
-  const std::uint64_t lead_bytes = format->shape.ragged ? 0 : format->shape.lead * format->stored_record_bytes;
-  records_at = aligned(lead_bytes) - lead_bytes;
+  records_at = first_record_at(*format);
   const std::uint64_t records = format->shape.ragged ? record_count() : plan.rows * format->row_stride_records();
   std::uint64_t at = aligned(records_at + records * format->stored_record_bytes);
   columns_at.clear();

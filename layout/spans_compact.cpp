@@ -2,8 +2,7 @@
 //
 // A window of [a, b) of a shard costs one range of each: the directory's entries around it name the spans among which
 // its own are, the index says where those begin, and the entries of those that meet the window lie end to end. What has
-// been read of these three files is kept (KeptBlocks), where it
-// fits, so most windows cost their records alone.
+// been read of the three files is kept where they fit (KeptBlocks), so most windows cost their records alone.
 //
 // Only where documents without records lie among them by the thousand is that too much: a window delivers none of them,
 // but the directory counts them all. The spans that meet the window are then found by halving, page by page, and their

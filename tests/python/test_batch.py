@@ -95,6 +95,17 @@ def test_a_field_that_is_its_whole_record_is_not_copied(tmp_path, ragged):
         np.testing.assert_array_equal(np.concatenate(rows), tokens[: 41 if ragged else 40])
 
 
+def test_rows_of_whole_pages_and_a_record_lie_a_cache_line_apart(tmp_path):
+    tokens = np.arange(5 * 4096 + 1, dtype=np.uint32)
+    tokens.tofile(tmp_path / "tokens.bin")
+    dataset = penstock.open(tmp_path / "tokens.bin", dtype="u4")
+    for lookahead, stride in ((0, 16384), (1, 16384 + 64)):
+        batch = next(make(dataset.windows(4096, lookahead=lookahead), framework="numpy"))
+        assert batch.records.strides == (stride, 4)
+        expected = np.stack([tokens[4096 * i : 4096 * (i + 1) + lookahead] for i in range(4)])
+        np.testing.assert_array_equal(batch["token"], expected)
+
+
 def test_a_value_that_does_not_fit_is_refused_where_nothing_is_copied(tmp_path):
     tokens = np.arange(40, dtype=np.uint32)
     tokens[23] = 2**31
