@@ -19,6 +19,7 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -167,6 +168,10 @@ std::size_t open_descriptors() {
 class FileLimit {
  public:
   explicit FileLimit(rlim_t limit) {
+    // UBSan checks that an Error is one by reading its type through a pipe, once for each type; where no descriptor is
+    // left it reports what it could not read. So an Error is used before.
+    const std::unique_ptr<Error> error = std::make_unique<Error>(ErrorKind::IoError, "used while descriptors are left");
+    EXPECT_EQ(error->error_number(), 0);
     ::getrlimit(RLIMIT_NOFILE, &before_);
     rlimit lowered = before_;
     lowered.rlim_cur = limit;
