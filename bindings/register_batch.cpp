@@ -19,27 +19,63 @@ namespace {
 
 using BatchPtr = std::shared_ptr<Batch>;
 
-// A capsule that holds a share of the batch: the base of every array over its memory.
-py::capsule holder(const BatchPtr& batch) {
-  return py::capsule(new BatchPtr(batch), [](void* held) { delete static_cast<BatchPtr*>(held); });
+using Extents = std::vector<py::ssize_t>;
+
+// An array over memory of the native batch `self`: not copied, and keeps it alive.
+py::array array_over(const py::object& self, const py::dtype& dtype, Extents shape, Extents strides,
+                     const std::byte* data) {
+  return {dtype, std::move(shape), std::move(strides), data, self};
 }
 
-py::array_t<std::uint8_t> memory(const BatchPtr& batch) {
-  auto* data = reinterpret_cast<std::uint8_t*>(batch->slab.data());
-  return py::array_t<std::uint8_t>(static_cast<py::ssize_t>(batch->slab.bytes()), data, holder(batch));
+// The records as read: [rows, length], or [records] of ragged rows. `dtype` is that of a stored record.
+py::array records(const py::object& self, const py::dtype& dtype) {
+  const Batch& batch = self.cast<const Batch&>();
+  const BatchFormat& format = *batch.format;
+  const auto size = static_cast<py::ssize_t>(format.stored_record_bytes);
+  const std::byte* data = batch.slab.data() + batch.records_at;
+  if (format.shape.ragged)
+    return array_over(self, dtype, {static_cast<py::ssize_t>(batch.record_count())}, {size}, data);
+  return array_over(self, dtype,
+                    {static_cast<py::ssize_t>(batch.plan.rows), static_cast<py::ssize_t>(format.shape.length)},
+                    {static_cast<py::ssize_t>(format.row_stride_records()) * size, size},
+                    data + format.shape.lead * format.stored_record_bytes);
+}
+
+// A leaf of the records as read, with the leaf's own axes behind theirs. `dtype` is the leaf's.
+py::array field(const py::object& self, std::size_t leaf_number, const py::dtype& dtype) {
+  const Batch& batch = self.cast<const Batch&>();
+  const BatchFormat& format = *batch.format;
+  const Leaf& leaf = format.source->schema().leaves().at(leaf_number);
+  Extents shape;
+  Extents strides;
+  const std::byte* data = batch.slab.data() + batch.records_at + leaf.offset_bytes;
+  const auto size = static_cast<py::ssize_t>(format.stored_record_bytes);
+  if (format.shape.ragged) {
+    shape = {static_cast<py::ssize_t>(batch.record_count())};
+  } else {
+    data += format.shape.lead * format.stored_record_bytes;
+    shape = {static_cast<py::ssize_t>(batch.plan.rows), static_cast<py::ssize_t>(format.shape.length)};
+    strides = {static_cast<py::ssize_t>(format.row_stride_records()) * size};
+  }
+  strides.push_back(size);
+  shape.insert(shape.end(), leaf.dims.begin(), leaf.dims.end());
+  strides.insert(strides.end(), leaf.stride_bytes.begin(), leaf.stride_bytes.end());
+  return array_over(self, dtype, std::move(shape), std::move(strides), data);
 }
 
 // Column i as it lies in the batch: [rows, length, dims…], or [records, dims…] of ragged rows. `dtype` is the column's.
-py::array column(const BatchPtr& batch, std::size_t i, const py::dtype& dtype) {
-  const Column& column = batch->format->columns.at(i);
-  const Leaf& leaf = batch->format->source->schema().leaves()[column.leaf];
-  const std::uint64_t records = batch->column_records(column);
-  std::vector<py::ssize_t> shape;
-  if (!batch->format->shape.ragged) shape.push_back(static_cast<py::ssize_t>(batch->plan.rows));
-  shape.push_back(
-      static_cast<py::ssize_t>(batch->format->shape.ragged ? records : batch->format->shape.length - column.shorten));
-  for (const std::uint64_t dim : leaf.dims) shape.push_back(static_cast<py::ssize_t>(dim));
-  return py::array(dtype, std::move(shape), {}, batch->slab.data() + batch->columns_at[i], holder(batch));
+// None where the memory is lent: then an array is a slice of what its lender has.
+py::object column(const py::object& self, std::size_t i, const py::dtype& dtype) {
+  const Batch& batch = self.cast<const Batch&>();
+  if (batch.slab.lender()) return py::none();
+  const Column& column = batch.format->columns.at(i);
+  const Leaf& leaf = batch.format->source->schema().leaves()[column.leaf];
+  const RowShape& rows = batch.format->shape;
+  Extents shape;
+  if (!rows.ragged) shape.push_back(static_cast<py::ssize_t>(batch.plan.rows));
+  shape.push_back(static_cast<py::ssize_t>(rows.ragged ? batch.column_records(column) : rows.length - column.shorten));
+  shape.insert(shape.end(), leaf.dims.begin(), leaf.dims.end());
+  return array_over(self, dtype, std::move(shape), {}, batch.slab.data() + batch.columns_at[i]);
 }
 
 py::array_t<std::int64_t> indices(const Batch& batch) {
@@ -92,11 +128,11 @@ class SpanList {
     return {reinterpret_cast<const char*>(span.raw), span.raw_bytes};
   }
 
-  // The entry's bytes as a read-only array that keeps the batch alive.
-  [[nodiscard]] py::array_t<std::uint8_t> view(std::size_t i) const {
-    const Span& span = *spans_.at(i).second;
+  // The entry's bytes as a read-only array that keeps this list alive, and with it the batch.
+  [[nodiscard]] static py::array view(const py::object& self, std::size_t i) {
+    const Span& span = *self.cast<const SpanList&>().spans_.at(i).second;
     py::array_t<std::uint8_t> array(static_cast<py::ssize_t>(span.raw_bytes),
-                                    reinterpret_cast<const std::uint8_t*>(span.raw), holder(batch_));
+                                    reinterpret_cast<const std::uint8_t*>(span.raw), self);
     array.attr("flags").attr("writeable") = false;
     return array;
   }
@@ -141,10 +177,6 @@ void register_batch(py::module_& module) {
       .def_property_readonly("position", [](const Batch& batch) { return batch.plan.position; })
       .def_property_readonly("end", [](const Batch& batch) { return batch.plan.end; })
       .def_property_readonly("record_count", &Batch::record_count)
-      .def_property_readonly("row_stride_records",
-                             [](const Batch& batch) { return batch.format->row_stride_records(); })
-      .def_property_readonly("lead", [](const Batch& batch) { return batch.format->shape.lead; })
-      .def_property_readonly("records_at", [](const Batch& batch) { return batch.records_at; })
       .def_property_readonly("columns_at", [](const Batch& batch) { return batch.columns_at; })
       .def_property_readonly(
           "lender",
@@ -154,8 +186,12 @@ void register_batch(py::module_& module) {
             return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(batch.slab.lender().get()));
           },
           "The object whose memory was lent for this batch (a pinned tensor), or None.")
-      .def("memory", &memory, "uint8 array over the batch's memory; writing to it is up to the caller.")
-      .def("column", &column, py::arg("i"), py::arg("dtype"), "Array over column i, whose type `dtype` is; not copied.")
+      .def("records", &records, py::arg("dtype"),
+           "Array over the records as read, of the stored records' dtype; not copied.")
+      .def("field", &field, py::arg("leaf"), py::arg("dtype"),
+           "Array over one leaf of the records as read, of its dtype; not copied.")
+      .def("column", &column, py::arg("i"), py::arg("dtype"),
+           "Array over column i, whose type `dtype` is; not copied. None if the memory was lent.")
       .def("indices", &indices, "int64 [rows]: observations; -1 where padded.")
       .def("epochs", &epochs, "int64 [rows]; -1 where padded.")
       .def("starts", &starts, "int64 [rows + 1]: first record of each row; empty if rows are fixed.")

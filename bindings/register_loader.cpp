@@ -31,8 +31,9 @@ using Schedule = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 // A core Loader with what Python needs around it.
 class PythonLoader {
  public:
-  PythonLoader(LoaderOptions options, const py::object& allocate) : lent_(std::make_shared<LentObjects>()) {
+  PythonLoader(LoaderOptions options, const py::object& allocate) {
     if (!allocate.is_none()) {
+      lent_ = std::make_shared<LentObjects>();
       // allocate(bytes) -> (owner, address): called in poll(), which runs with the GIL.
       options.lend = [allocate, lent = lent_](Slab& slab, std::uint64_t bytes) {
         const py::tuple answer = allocate(bytes);
@@ -49,7 +50,7 @@ class PythonLoader {
       loader_->close();
     }
     loader_.reset();
-    if (!is_forked()) lent_->drain();
+    drain();
   }
   PythonLoader(const PythonLoader&) = delete;
   PythonLoader& operator=(const PythonLoader&) = delete;
@@ -62,7 +63,7 @@ class PythonLoader {
       stay_for_ever();
     }
     const Busy busy(busy_);
-    if (!is_forked()) lent_->drain();
+    drain();
     while (true) {
       if (std::shared_ptr<Batch> batch = loader_->poll()) return batch;
       if (loader_->ended()) return nullptr;
@@ -90,7 +91,7 @@ class PythonLoader {
       const py::gil_scoped_release released;  // joins
       loader.close();
     }
-    if (!is_forked()) lent_->drain();  // the last threads to let go of a batch had no GIL
+    drain();  // the last threads to let go of a batch had no GIL
   }
 
   // close() when the interpreter ends. A daemon thread may be waiting in next(): it must never take the GIL again,
@@ -120,6 +121,10 @@ class PythonLoader {
     std::atomic<bool>& flag_;
   };
 
+  void drain() const {
+    if (lent_ && !is_forked()) lent_->drain();
+  }
+
   // In a forked child the thread that was in next() is gone; the core loader refuses there in words of its own.
   void check_free() const {
     if (!busy_ || is_forked()) return;
@@ -130,7 +135,7 @@ class PythonLoader {
     while (true) std::this_thread::sleep_for(std::chrono::hours(1));
   }
 
-  std::shared_ptr<LentObjects> lent_;
+  std::shared_ptr<LentObjects> lent_;  // null unless memory is lent
   std::unique_ptr<Loader> loader_;
   const std::uint64_t forks_ = fork_count();
   std::atomic<bool> busy_ = false;     // a thread is in next(); changed with the GIL

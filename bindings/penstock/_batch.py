@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,22 +20,17 @@ class Batch(Mapping[str, Any]):
     Rows are windows ([rows, length, …]) or documents (flat: [records, …], row i is `offsets[i]:offsets[i + 1]`).
     Arrays are torch tensors or NumPy arrays, as the loader was told; they are views of the batch's memory, which stays
     valid as long as anyone holds one of them.
-
-    Attributes:
-        position: the job's position before this batch.
     """
 
-    __slots__ = ("_arrays", "_job", "_layout", "_memory", "_native", "_spans", "position")
+    __slots__ = ("_arrays", "_job", "_layout", "_native", "_spans")
 
     def __init__(self, native: _native.Batch, layout: BatchLayout, job: tuple[int, str] | None = None) -> None:
         """Wraps a ready native batch; `job` is (state version, job) of the loader that gives it."""
         self._native = native
         self._layout = layout
         self._job = job
-        self._memory: Any = None
         self._arrays: dict[str, Any] = {}
         self._spans: Spans | None = None
-        self.position: int = native.position
 
     # --- the mapping of fields
 
@@ -44,7 +39,10 @@ class Batch(Mapping[str, Any]):
         if name not in self._layout.types:
             inside = [each for each in self._layout.types if each.startswith(f"{name}.")]
             raise KeyError(f"{name}: ask for {', '.join(inside)}" if inside else name)
-        return self._cached(name, self._field)
+        array = self._arrays.get(name)
+        if array is None:
+            array = self._arrays[name] = self._field(name)
+        return array
 
     def __iter__(self) -> Iterator[str]:
         """Names of fields, in the order of the records."""
@@ -63,12 +61,12 @@ class Batch(Mapping[str, Any]):
     @property
     def inputs(self) -> Any:
         """The first `window` records of each row, of the field `token` or the only integer field: [rows, window]."""
-        return self._cached("inputs", self._labels)
+        return self._label_array("inputs")
 
     @property
     def labels(self) -> Any:
         """What follows each of `inputs`: [rows, window]; -100 in rows that are not valid."""
-        return self._cached("labels", self._labels)
+        return self._label_array("labels")
 
     @property
     def records(self) -> npt.NDArray[Any]:
@@ -76,29 +74,39 @@ class Batch(Mapping[str, Any]):
 
         A field that is all of its record, in as many bytes (tokens of u4 as int32), is the same memory.
         """
-        return self._cached("records", lambda _: self._records())  # type: ignore[no-any-return]
+        if self._layout.record_dtype is None:
+            raise InvalidArgumentError("opaque documents have no records: they are in spans")
+        array = self._arrays.get("records")
+        if array is None:
+            array = self._arrays["records"] = self._native.records(self._layout.record_dtype)
+        return array
+
+    @property
+    def position(self) -> int:
+        """The job's position before this batch."""
+        return self._native.position
 
     @property
     def indices(self) -> Any:
         """int64 [rows]: which observation each row is; -1 where padded."""
-        return self._cached("indices", lambda _: self._given(self._native.indices()))
+        return self._kept("indices", lambda: self._native.indices())
 
     @property
     def epochs(self) -> Any:
         """int64 [rows]: the epoch of each row; -1 where padded."""
-        return self._cached("epochs", lambda _: self._given(self._native.epochs()))
+        return self._kept("epochs", lambda: self._native.epochs())
 
     @property
     def valid(self) -> Any:
         """bool [rows]: false where padded."""
-        return self._cached("valid", lambda _: self._given(np.arange(self._native.rows) < self._native.valid))
+        return self._kept("valid", lambda: np.arange(self._native.rows) < self._native.valid)
 
     @property
     def offsets(self) -> Any:
         """int64 [rows + 1] of a batch of documents: row i is records `offsets[i]:offsets[i + 1]`."""
         if not self._layout.ragged:
             raise AttributeError("a batch of windows has no offsets: its rows are of one length")
-        return self._cached("offsets", lambda _: self._given(self._native.starts()))
+        return self._kept("offsets", lambda: self._native.starts())
 
     @property
     def spans(self) -> Spans:
@@ -127,31 +135,33 @@ class Batch(Mapping[str, Any]):
 
     # --- where arrays come from
 
-    def _cached(self, name: str, make: Any) -> Any:
-        array = self._arrays.get(name)
-        if array is None:
-            array = self._arrays[name] = make(name)
-        return array
-
     def _field(self, name: str) -> Any:
         layout = self._layout
         number = layout.column_of.get(name)
         if number is not None:
             return self._column(number)
-        at = next(i for i, leaf in enumerate(layout.leaves) if leaf.name == name)
+        at = layout.leaf_of[name]
         leaf = layout.leaves[at]
         if layout.types[name] == leaf.base and (layout.torch is None or leaf.base.kind in "SV"):
-            array: Any = self.records
-            for part in name.split("."):
-                array = array[part]
-            return array
+            return self._native.field(at, leaf.base)
         return self._cast(ColumnSpec(name, at, layout.types[name].str, 0, 0), labels=False)
 
-    def _labels(self, name: str) -> Any:
-        number = self._layout.column_of.get(name)
-        if number is not None:
-            return self._column(number)
-        return self._cast(self._layout.label_column(name), labels=name == "labels")
+    def _label_array(self, name: str) -> Any:
+        array = self._arrays.get(name)
+        if array is None:
+            number = self._layout.column_of.get(name)
+            if number is not None:
+                array = self._column(number)
+            else:
+                array = self._cast(self._layout.label_column(name), labels=name == "labels")
+            self._arrays[name] = array
+        return array
+
+    def _kept(self, name: str, make: Callable[[], npt.NDArray[Any]]) -> Any:
+        array = self._arrays.get(name)
+        if array is None:
+            array = self._arrays[name] = self._given(make())
+        return array
 
     def _shape(self, column: ColumnSpec) -> tuple[int, ...]:
         dims = self._layout.leaves[column.leaf].dims
@@ -160,45 +170,29 @@ class Batch(Mapping[str, Any]):
         return (self._native.rows, self._layout.length - column.shorten, *dims)
 
     def _column(self, number: int) -> Any:
-        dtype = self._layout.column_types[number]
-        tensor = self._native.lender
-        if tensor is None:
-            return self._given(self._native.column(number, dtype))
+        layout = self._layout
+        array = self._native.column(number, layout.column_types[number])
+        if array is None:
+            return self._lent_column(number)
+        return array if layout.from_numpy is None else layout.from_numpy(array)
+
+    def _lent_column(self, number: int) -> Any:
         # Slices of the lent tensor, so that torch tracks copies from them.
-        at, shape = self._native.columns_at[number], self._shape(self._layout.columns[number])
-        torch_dtype = self._layout.torch.from_numpy(np.empty(0, dtype)).dtype
+        layout, native = self._layout, self._native
+        dtype = layout.column_types[number]
+        at, shape = native.columns_at[number], self._shape(layout.columns[number])
+        torch_dtype = layout.torch.from_numpy(np.empty(0, dtype)).dtype
         count = int(np.prod(shape, dtype=np.int64))
-        array = tensor[at : at + count * dtype.itemsize].view(torch_dtype).view(shape)
-        array._penstock = self._native  # a held array counts against max_bytes, as its whole batch is held
+        array = native.lender[at : at + count * dtype.itemsize].view(torch_dtype).view(shape)
+        array._penstock = native  # a held array counts against max_bytes, as its whole batch is held
         return array
 
     def _cast(self, column: ColumnSpec, labels: bool) -> Any:
         made = self._native.cast(column.leaf, column.type, column.skip, column.shorten, labels)
         return self._given(made.view(column.type).reshape(self._shape(column)))
 
-    def _records(self) -> npt.NDArray[Any]:
-        layout, native = self._layout, self._native
-        if layout.record_dtype is None:
-            raise InvalidArgumentError("opaque documents have no records: they are in spans")
-        size = layout.record_dtype.itemsize
-        if layout.ragged:
-            return np.ndarray((native.record_count,), layout.record_dtype, self._bytes(), native.records_at)
-        first = native.records_at + native.lead * size
-        return np.ndarray(
-            (native.rows, layout.length),
-            layout.record_dtype,
-            self._bytes(),
-            first,
-            (native.row_stride_records * size, size),
-        )
-
-    def _bytes(self) -> Any:
-        if self._memory is None:
-            self._memory = self._native.memory()
-        return self._memory
-
     def _given(self, array: npt.NDArray[Any]) -> Any:
-        return array if self._layout.torch is None else self._layout.torch.from_numpy(array)
+        return array if self._layout.from_numpy is None else self._layout.from_numpy(array)
 
 
 def read_view(source: _native.Source, indices: npt.ArrayLike, view: Any) -> Batch:

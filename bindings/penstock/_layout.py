@@ -69,6 +69,7 @@ class BatchLayout:
 
     record_dtype: np.dtype[Any] | None  # None: opaque documents
     leaves: tuple[Leaf, ...]
+    leaf_of: dict[str, int]  # field -> its leaf
     types: dict[str, np.dtype[Any]]  # of each field, as it is given out
     columns: tuple[ColumnSpec, ...]  # that the native threads make
     column_of: dict[str, int]  # field, "inputs" or "labels" -> its column
@@ -80,6 +81,7 @@ class BatchLayout:
     lookahead: int
     ragged: bool
     torch: Any  # the module, or None for NumPy
+    from_numpy: Callable[[Any], Any] | None  # torch's
     decode: Callable[[memoryview], Any] | None
 
     def label_column(self, name: str) -> ColumnSpec:
@@ -118,6 +120,7 @@ def plan_layout(view: Any, torch: Any, dtype: DtypeChoice, eager: bool) -> Batch
     layout = BatchLayout(
         record_dtype=None if record_dtype is None else stored_dtype(record_dtype, source.stored_record_bytes),
         leaves=found,
+        leaf_of={leaf.name: at for at, leaf in enumerate(found)},
         types=types,
         columns=(),
         column_of={},
@@ -129,6 +132,7 @@ def plan_layout(view: Any, torch: Any, dtype: DtypeChoice, eager: bool) -> Batch
         lookahead=view.lookahead,
         ragged=source.ragged,
         torch=torch,
+        from_numpy=None if torch is None else torch.from_numpy,
         decode=view._decode,
     )
     return _with_columns(layout, chosen) if eager else layout

@@ -218,7 +218,7 @@ class SpanList:
         """
         The entry's bytes, copied.
         """
-    def view(self, i: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.uint8]:
+    def view(self, i: typing.SupportsInt | typing.SupportsIndex) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
         The entry's bytes as a read-only uint8 array, not copied.
         """
@@ -238,23 +238,27 @@ class Batch:
         """
         A leaf of all rows, cast densely: bytes as uint8.
         """
-    def column(
-        self, i: typing.SupportsInt | typing.SupportsIndex, dtype: numpy.dtype[typing.Any]
-    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+    def column(self, i: typing.SupportsInt | typing.SupportsIndex, dtype: numpy.dtype[typing.Any]) -> typing.Any:
         """
-        Array over column i, whose type `dtype` is; not copied.
+        Array over column i, whose type `dtype` is; not copied. None if the memory was lent.
         """
     def epochs(self) -> numpy.typing.NDArray[numpy.int64]:
         """
         int64 [rows]; -1 where padded.
         """
+    def field(
+        self, leaf: typing.SupportsInt | typing.SupportsIndex, dtype: numpy.dtype[typing.Any]
+    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+        """
+        Array over one leaf of the records as read, of its dtype; not copied.
+        """
     def indices(self) -> numpy.typing.NDArray[numpy.int64]:
         """
         int64 [rows]: observations; -1 where padded.
         """
-    def memory(self) -> numpy.typing.NDArray[numpy.uint8]:
+    def records(self, dtype: numpy.dtype[typing.Any]) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
-        uint8 array over the batch's memory; writing to it is up to the caller.
+        Array over the records as read, of the stored records' dtype; not copied.
         """
     def spans(self) -> SpanList: ...
     def starts(self) -> numpy.typing.NDArray[numpy.int64]:
@@ -266,8 +270,6 @@ class Batch:
     @property
     def end(self) -> int: ...
     @property
-    def lead(self) -> int: ...
-    @property
     def lender(self) -> typing.Any:
         """
         The object whose memory was lent for this batch (a pinned tensor), or None.
@@ -276,10 +278,6 @@ class Batch:
     def position(self) -> int: ...
     @property
     def record_count(self) -> int: ...
-    @property
-    def records_at(self) -> int: ...
-    @property
-    def row_stride_records(self) -> int: ...
     @property
     def rows(self) -> int: ...
     @property
