@@ -11,9 +11,6 @@ namespace penstock {
 namespace {
 
 constexpr unsigned kDepth = 64;
-// After so many misses in a row the page cache is tried only now and then: the ring finds out by itself, too.
-constexpr std::uint64_t kPatientMisses = 16;
-constexpr std::uint64_t kTryEvery = 32;
 // Buffers of direct reads are beside what a loader's max_bytes counts, so there are few of them.
 constexpr std::uint64_t kMostDirectBytes = 4 << 20;
 
@@ -83,8 +80,9 @@ bool UringChannel::begin(std::span<Read* const> run) {
     read_each_direct(idle_.back()->direct, pin->fd(), run);
   } else if (!direct_ && (ring_.broken() || !is_inside(run))) {
     read_each(pin->fd(), run);
-  } else if (!read_cached(pin->fd(), run, got)) {
-    enqueue(files_.take(*run.front()->file), run, got);
+  } else {
+    if (!direct_) got = cache_.read(pin->fd(), run);
+    if (got < run_bytes(run)) enqueue(files_.take(*run.front()->file), run, got);
   }
   return true;
 }
@@ -93,20 +91,6 @@ bool UringChannel::begin(std::span<Read* const> run) {
 bool UringChannel::has_room(const FdPin& pin, std::span<Read* const> run) const {
   if (ring_.under_way() == 0) return true;
   return pin.cached() && (!direct_ || bytes_under_way_ + run_bytes(run) <= kMostDirectBytes);
-}
-
-// True if the page cache had all; else `got` bytes from the front on.
-bool UringChannel::read_cached(int fd, std::span<Read* const> run, std::uint64_t& got) {
-  if (run_bytes(run) == 0) return true;
-  if (direct_ || (misses_ >= kPatientMisses && ++misses_ % kTryEvery != 0)) return false;
-  Pieces pieces;
-  const std::size_t count = fill_pieces(run, 0, pieces);
-  const ssize_t read =
-      ::preadv2(fd, pieces.data(), static_cast<int>(count), static_cast<off_t>(run.front()->offset), RWF_NOWAIT);
-  got = read > 0 ? static_cast<std::uint64_t>(read) : 0;
-  const bool hit = got == run_bytes(run);
-  misses_ = hit ? 0 : misses_ + 1;
-  return hit;
 }
 
 void UringChannel::enqueue(FdPin pin, std::span<Read* const> run, std::uint64_t got) {

@@ -1,12 +1,13 @@
 // UringChannel: a channel whose reads are under way in a ring of io_uring while its thread casts others.
 //
-// What the page cache holds is copied by the thread itself (preadv2 with RWF_NOWAIT), which is faster than a ring and
+// What the page cache holds is copied by the thread itself (CacheReads), which is faster than a ring and
 // leaves the bytes in the core's cache; what it does not hold goes to the ring. `direct` files (O_DIRECT) have no page
 // cache: all goes to the ring, in whole blocks. A read that the ring refuses or cuts short is done again by pread, so
 // errors are told in the same words by every channel. Owned by one thread; holds its store's cache of descriptors.
 #pragma once
 
 #include "core/byte_store.h"
+#include "core/cache_reads.h"
 #include "core/direct_read.h"
 #include "core/file_reads.h"
 #include "core/read_queue.h"
@@ -44,7 +45,6 @@ class UringChannel final : public Channel {
   bool begin_next();
   bool begin(std::span<Read* const> run);
   [[nodiscard]] bool has_room(const FdPin& pin, std::span<Read* const> run) const;
-  bool read_cached(int fd, std::span<Read* const> run, std::uint64_t& got);
   void enqueue(FdPin pin, std::span<Read* const> run, std::uint64_t got);
   void complete(const Ring::Completion& completion);
   static void read_each_direct(DirectRead& direct, int fd, std::span<Read* const> run);
@@ -58,7 +58,7 @@ class UringChannel final : public Channel {
   std::vector<std::unique_ptr<Operation>> idle_;
   std::size_t reads_under_way_ = 0;
   std::uint64_t bytes_under_way_ = 0;
-  std::uint64_t misses_ = 0;  // in a row, of the page cache
+  CacheReads cache_;
   Ring ring_;
 };
 

@@ -1,6 +1,7 @@
 // Reads of the consumer's own thread: what the page cache has of open files, and nothing else.
 #include "core/cached_channel.h"
 
+#include "core/cache_reads.h"
 #include "core/local_store.h"
 
 #include <fcntl.h>
@@ -84,6 +85,34 @@ TEST_F(CachedChannelTest, LeavesErrorsToWhoReadsInEarnest) {
   EXPECT_EQ(read(*cached, kBytes), not_cached());
   std::filesystem::resize_file(path_, kBytes / 2);
   EXPECT_EQ(read(*cached, kBytes - 100), not_cached());
+}
+
+TEST_F(CachedChannelTest, WhoTrustsTheCacheStopsWhereItHadToWait) {
+  CacheReads cache;
+  Read one;
+  one.file = &file_;
+  one.size = buffer_.size();
+  one.destination = buffer_.data();
+  Read* const each = &one;
+  const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+  const auto read_at = [&](std::uint64_t offset) {
+    one.offset = offset;
+    buffer_[99] = {};
+    const bool whole = cache.read(fd, std::span(&each, 1)) == one.size;
+    return whole && buffer_[99] == std::byte{'x'};
+  };
+  for (unsigned i = 0; i < 256; ++i) {
+    EXPECT_FALSE(cache.trusts());
+    ASSERT_TRUE(read_at(i * 100));
+  }
+  EXPECT_TRUE(cache.trusts());
+  const bool dropped = drop();
+  unsigned still = 0;
+  for (; cache.trusts() && still < 64; ++still) EXPECT_TRUE(read_at(kBytes / 2 + still * 8192ULL));
+  ::close(fd);
+  if (!dropped) GTEST_SKIP() << "this file system keeps what it has";
+  EXPECT_FALSE(cache.trusts()) << "after " << still << " reads of the device";
 }
 
 TEST_F(CachedChannelTest, OfAStoreWithoutAPageCacheHasNothing) {
