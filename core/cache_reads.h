@@ -21,7 +21,7 @@ class CacheReads {
 
  private:
   static constexpr std::uint64_t kTrusted = 256;  // hits in a row
-  static constexpr std::uint64_t kCheckEvery = 32;
+  static constexpr std::uint64_t kCheckEvery = 16;
 
   std::uint64_t trusting_read(int fd, const Read& read);
 

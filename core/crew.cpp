@@ -56,10 +56,14 @@ void Crew::consumer_leaves() {
   if (helps_) left_at_ = std::chrono::steady_clock::now();
 }
 
+unsigned Crew::beside_consumer() const noexcept {
+  return threads_ < cores_ ? threads_ : std::max(cores_, 2U) - 1;
+}
+
 unsigned Crew::most_awake() const {
   if (!helps_ || threads_ < cores_) return threads_;
   if (!inside_ && std::chrono::steady_clock::now() - left_at_ > kAway) return threads_;
-  return std::max(cores_, 2U) - 1;
+  return beside_consumer();
 }
 
 }  // namespace penstock

@@ -35,6 +35,10 @@ class Crew {
   /// Whether the calling thread should sleep, work or not: it shares a core with the consumer that helps.
   [[nodiscard]] bool is_crowded() const { return awake() > most_awake(); }
 
+  /// How many threads may be awake: all, but while the consumer helps only as many as have a core besides it.
+  [[nodiscard]] unsigned most_awake() const;
+  [[nodiscard]] unsigned beside_consumer() const noexcept;
+
   /// What the consumer does: it takes work itself, it sleeps, it is at work of its own.
   void consumer_helps() { helps_ = inside_ = true; }
   void consumer_sleeps() { helps_ = false; }
@@ -44,7 +48,6 @@ class Crew {
 
  private:
   [[nodiscard]] unsigned awake() const noexcept { return threads_ - asleep_ + woken_; }
-  [[nodiscard]] unsigned most_awake() const;
 
   const unsigned threads_;
   const unsigned cores_;

@@ -2,10 +2,7 @@
 
 #include "core/cached_channel.h"
 #include "core/error.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
+#include "core/threads.h"
 
 #include <algorithm>
 #include <new>
@@ -24,35 +21,6 @@ constexpr std::size_t kReadyBatches = 32;
 // A consumer that misses the page cache time and again hardly tries any more.
 constexpr unsigned kMostRest = 1024;
 
-// Signals are for the threads that the embedding program made: Python handles them on its main thread.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
-unsigned usable_cores() {
-  cpu_set_t cores;
-  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return std::thread::hardware_concurrency();
-  return static_cast<unsigned>(CPU_COUNT(&cores));
-}
-
-// Threads that read at once while the consumer helps (see Crew): a batch is divided among them, since smaller shares
-// only cost more claims.
-unsigned most_at_once(unsigned threads) {
-  const unsigned cores = usable_cores();
-  return threads < cores ? threads : std::max(cores, 2U) - 1;
-}
-
 bool is_settled(Batch::Phase phase) {
   return phase == Batch::Phase::Ready || phase == Batch::Phase::Failed || phase == Batch::Phase::NeedsMemory;
 }
@@ -65,7 +33,6 @@ Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> po
       pool_(std::move(pool)),
       lends_(lends),
       most_unread_(most_unread),
-      queue_(most_at_once(threads)),
       crew_(threads, usable_cores()),
       helper_([this](const auto& batch, std::uint64_t row, const auto& error) { helped_row_done(batch, row, error); },
               [reader](ByteStore& store) -> std::unique_ptr<Channel> {
@@ -120,8 +87,9 @@ void Engine::enqueue(std::shared_ptr<Batch> batch) {
     queue_.push(std::move(batch));
     ++ready_;
     crew_.consumer_takes();
-    // One thread that is at work does where the consumer does not wait.
-    const bool comes = ready_ > kReadyBatches && crew_.is_on_watch() && !any_waits_for_reads();
+    // One thread that is at work does where the consumer does not wait, as long as it keeps up.
+    const bool comes =
+        ready_ > kReadyBatches && queue_.batches() <= most_unread_ && crew_.is_on_watch() && !any_waits_for_reads();
     unannounced_ = queue_.batches() < call_at() || comes;
     if (!unannounced_) notify = call_one();
   }
@@ -176,13 +144,13 @@ bool Engine::help() {
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!queue_.claim(WorkQueue::For::Consumer, claim)) return false;
+    if (!queue_.claim(WorkQueue::For::Consumer, crew_.beside_consumer(), claim)) return false;
     crew_.consumer_helps();
     notify = queue_.has_work() && call_one();
   }
   if (notify) crew_.notify();
   missed_ = false;
-  run(helper_, claim);
+  run(WorkQueue::For::Consumer, helper_, claim);
   helper_.pump(std::chrono::nanoseconds(0));
   if (missed_) {
     rest_ = next_rest_;
@@ -251,7 +219,7 @@ bool Engine::next_claim(Worker& worker, Claim& claim) {
     worker.waits_for_reads = false;
     while (!crew_.dismissed()) {
       const bool may_claim = runner.in_flight() < kMostInFlight && !(runner.in_flight() == 0 && crew_.is_crowded());
-      claimed = may_claim && queue_.claim(WorkQueue::For::Thread, claim);
+      claimed = may_claim && queue_.claim(WorkQueue::For::Thread, crew_.most_awake(), claim);
       if (claimed || runner.in_flight() > 0) break;
       crew_.sleep(lock, ready_ < kReadyBatches ? 0 : call_at());
     }
@@ -269,13 +237,13 @@ void Engine::work(Worker& worker) {
     Claim claim;
     const bool claimed = next_claim(worker, claim);
     if (!claimed && runner.in_flight() == 0) return;  // dismissed
-    if (claimed) run(runner, claim);
+    if (claimed) run(WorkQueue::For::Thread, runner, claim);
     runner.pump(claimed ? std::chrono::nanoseconds(0) : kPatience);
   }
 }
 
-void Engine::run(RowRunner& runner, Claim& claim) {
-  if (claim.pick) pick(claim);
+void Engine::run(WorkQueue::For who, RowRunner& runner, Claim& claim) {
+  if (claim.pick) pick(who, claim);
   for (std::uint64_t row = claim.first; row < claim.last; ++row) {
     if (claim.batch->cancelled) {
       row_done(claim.batch, row, nullptr);
@@ -290,7 +258,7 @@ void Engine::run(RowRunner& runner, Claim& claim) {
 }
 
 // Asks the order, and goes on with the first rows.
-void Engine::pick(Claim& claim) {
+void Engine::pick(WorkQueue::For who, Claim& claim) {
   Batch& batch = *claim.batch;
   const std::exception_ptr error = prepare(batch);
   const bool nothing_to_do = batch.plan.valid == 0;
@@ -302,7 +270,7 @@ void Engine::pick(Claim& claim) {
       queue_.fail(batch, 0, error);
     } else {
       WorkQueue::enter(batch, batch.format->shape.ragged ? Batch::Phase::Measuring : Batch::Phase::Reading);
-      if (!nothing_to_do && !batch.cancelled) queue_.claim_rows(claim);
+      if (!nothing_to_do && !batch.cancelled) queue_.claim_rows(who, crew_.most_awake(), claim);
     }
   }
   if (error) {

@@ -18,8 +18,8 @@
 
 namespace penstock {
 
-/// A place in the cache. `pins` counts the reads under way; with kBusy in it, one thread is replacing the file. The
-/// other members change only while kBusy is set and may be read only while pinned.
+/// A place in the cache. `pins` counts those who read from it or hold it for their next reads; with kBusy in it, one
+/// thread is replacing the file. The other members change only while kBusy is set and may be read only while pinned.
 struct FdSlot {
   static constexpr std::uint32_t kBusy = 1U << 31;
   std::atomic<std::uint32_t> pins{0};

@@ -14,11 +14,22 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kMostPosition = 1ULL << 63;
+// Of max_bytes, what sources may keep of their files: the indexes of 13 billion tokens in documents of 800 are as
+// large.
+constexpr std::uint64_t kMostKeptBytes = 256U << 20;
+constexpr std::uint64_t kMostKeptShare = 4;  // and no more than one part in so many
 
 std::vector<std::shared_ptr<const Source>> sources_of(const BatchFormats& formats) {
   std::vector<std::shared_ptr<const Source>> sources;
   for (const BatchFormat& format : formats) sources.push_back(format.source);
   return sources;
+}
+
+std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes) {
+  const std::uint64_t each = std::min(max_bytes / kMostKeptShare, kMostKeptBytes) / formats.size();
+  std::uint64_t bytes = 0;
+  for (const BatchFormat& format : formats) bytes += format.source->keep_at_most(each);
+  return bytes;
 }
 
 void ensure_memory(Batch& batch, std::uint64_t bytes) {
@@ -42,6 +53,7 @@ Loader::Loader(LoaderOptions options)
     : options_(std::move(options)),
       cursor_(complete(options_.cursor, options_.order)),
       job_(job_json(*options_.order, sources_of(*options_.formats), options_.cursor.skip)),
+      kept_bytes_(kept_at_most(*options_.formats, options_.max_bytes)),
       owner_(getpid()),
       forks_(fork_count()) {
   options_.prefetch = std::max(options_.prefetch, 1U);
@@ -80,7 +92,8 @@ void Loader::begin() {
 }
 
 std::uint64_t Loader::limit_bytes() const noexcept {
-  return std::max(options_.max_bytes, (options_.prefetch + std::uint64_t{2}) * largest_bytes_);
+  const std::uint64_t left = options_.max_bytes - std::min(options_.max_bytes, kept_bytes_);
+  return std::max(left, (options_.prefetch + std::uint64_t{2}) * largest_bytes_);
 }
 
 bool Loader::has_memory_for(std::uint64_t bytes) const {

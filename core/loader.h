@@ -35,7 +35,7 @@ struct LoaderOptions {
   Reader reader = Reader::Auto;
   unsigned threads = 1;
   unsigned prefetch = 4;
-  std::uint64_t max_bytes = 0;  // of records, fields and metadata, held batches included
+  std::uint64_t max_bytes = 0;  // of records, fields and metadata, held batches and what sources keep included
   /// Memory that the caller lends, at least `bytes` long: called by poll() on its thread. Empty: our own, recycled.
   std::function<void(Slab&, std::uint64_t bytes)> lend;
 };
@@ -110,6 +110,7 @@ class Loader {
   std::uint64_t largest_bytes_ = 0;             // that a batch held so far
   bool ended_ = false;
   bool closed_ = false;
+  const std::uint64_t kept_bytes_;  // that sources may come to keep
   const pid_t owner_;
   const std::uint64_t forks_;
 };

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/byte_store.h"
-#include "core/fd_cache.h"
+#include "core/channel_files.h"
 #include "core/read_queue.h"
 
 #include <chrono>

@@ -1,8 +1,8 @@
 // Source: the seam between observations and bytes. A view (windows, documents) of a dataset is a source.
 //
 // The engine drives a row through stages: stage 0 plans the first reads, stage k is called when all of stage k-1's
-// reads have ended and may use what they read (records, then index, then entries). A source is immutable: any thread;
-// all that belongs to one row lives in the Row.
+// reads have ended and may use what they read (records, then index, then entries). All that belongs to one row lives
+// in the Row, so any thread may ask; beside it a source changes only in what it has kept of its files (keep_at_most).
 //
 // Fixed rows (windows): `row.records` points to the row's place in the batch from the start.
 // Ragged rows (documents): the stages before the records find the length. The plan() that knows it sets `row.length`
@@ -35,7 +35,7 @@ struct Span {
   std::int64_t offset = -1;  // of the record at `start` within its document; -1: unknown (ids layout)
   std::uint32_t shard = 0;
   std::uint64_t entry = 0;         // number of the entry in its shard
-  const std::byte* raw = nullptr;  // the entry's bytes, in the row's arena
+  const std::byte* raw = nullptr;  // the entry's bytes, in the row's arena or kept by the source
   std::uint64_t raw_bytes = 0;
 };
 
@@ -88,6 +88,10 @@ class Source {
 
   /// Appends the row's spans, in order of start, to row.spans. Called once, after the last stage's reads.
   virtual void spans(Row& row) const = 0;
+
+  /// From now on it may keep what many rows read of small files, up to `bytes` in all and for as long as it lives.
+  /// Returns how many bytes that can become; whoever asks first decides. Until then it keeps nothing.
+  virtual std::uint64_t keep_at_most(std::uint64_t /*bytes*/) const { return 0; }
 };
 
 }  // namespace penstock

@@ -68,7 +68,7 @@ bool UringChannel::begin_next() {
 bool UringChannel::begin(std::span<Read* const> run) {
   const FdPin* pin = nullptr;
   try {
-    pin = &files_.hold(*run.front()->file);
+    pin = &files_.hold(*run.front()->file, ring_.under_way() == 0);
   } catch (const Error& error) {
     if (ChannelFiles::lacks_descriptors(error) && ring_.under_way() > 0)
       return false;  // reads under way will give theirs back

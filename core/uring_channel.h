@@ -1,13 +1,15 @@
 // UringChannel: a channel whose reads are under way in a ring of io_uring while its thread casts others.
 //
-// What the page cache holds is copied by the thread itself (CacheReads), which is faster than a ring and
-// leaves the bytes in the core's cache; what it does not hold goes to the ring. `direct` files (O_DIRECT) have no page
-// cache: all goes to the ring, in whole blocks. A read that the ring refuses or cuts short is done again by pread, so
-// errors are told in the same words by every channel. Owned by one thread; holds its store's cache of descriptors.
+// What the page cache holds is copied by the thread itself (CacheReads), which is faster than a ring and leaves the
+// bytes in the core's cache; what it does not hold goes to the ring, but for the few reads after which a thread that
+// trusted the cache notices. `direct` files (O_DIRECT) have no page cache: all goes to the ring, in whole blocks. A
+// read that the ring refuses or cuts short is done again by pread, so errors are told in the same words by every
+// channel. Owned by one thread; holds its store's cache of descriptors.
 #pragma once
 
 #include "core/byte_store.h"
 #include "core/cache_reads.h"
+#include "core/channel_files.h"
 #include "core/direct_read.h"
 #include "core/file_reads.h"
 #include "core/read_queue.h"

@@ -9,6 +9,8 @@ namespace {
 // A thread takes a few rows at once so that neighbours on disk can be read together and the mutex is taken rarely, but
 // leaves rows for the others.
 constexpr std::uint64_t kMostRows = 16;
+// Bytes of arrays that the consumer makes at once, which takes a fraction of a millisecond.
+constexpr std::uint64_t kMostConsumerBytes = 512 << 10;
 
 bool can_claim(const Batch& batch, WorkQueue::For who) {
   if (who == WorkQueue::For::Consumer && batch.format->shape.ragged) return false;
@@ -24,7 +26,7 @@ bool WorkQueue::has_work() const {
                                              [](const auto& batch) { return can_claim(*batch, For::Thread); });
 }
 
-bool WorkQueue::claim(For who, Claim& claim) {
+bool WorkQueue::claim(For who, unsigned shares, Claim& claim) {
   if (who == For::Thread && !given_back_.empty()) {
     GivenBack& rows = given_back_.front();
     claim = {std::move(rows.batch), false, RowRunner::Part::Whole, rows.first, rows.last};
@@ -40,17 +42,21 @@ bool WorkQueue::claim(For who, Claim& claim) {
   if (claim.pick) {
     (*at)->phase = Batch::Phase::Picking;
   } else {
-    claim_rows(claim);
+    claim_rows(who, shares, claim);
   }
   return true;
 }
 
 // A batch leaves the queue when its last row is handed out.
-void WorkQueue::claim_rows(Claim& claim) {
+void WorkQueue::claim_rows(For who, unsigned shares, Claim& claim) {
   Batch& batch = *claim.batch;
   const bool measuring = batch.phase == Batch::Phase::Measuring;
-  const std::uint64_t share = (batch.plan.valid + threads_ - 1) / threads_;
-  const std::uint64_t count = std::min({share, kMostRows, batch.plan.valid - batch.claimed});
+  std::uint64_t most = std::min((batch.plan.valid + shares - 1) / shares, kMostRows);
+  if (who == For::Consumer) {
+    const std::uint64_t row_bytes = batch.slab.bytes() / batch.plan.rows + 1;
+    most = std::clamp<std::uint64_t>(kMostConsumerBytes / row_bytes, 1, most);
+  }
+  const std::uint64_t count = std::min(most, batch.plan.valid - batch.claimed);
   claim.part = measuring                    ? RowRunner::Part::Measure
                : batch.format->shape.ragged ? RowRunner::Part::AfterMeasure
                                             : RowRunner::Part::Whole;

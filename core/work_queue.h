@@ -30,15 +30,14 @@ class WorkQueue {
   /// Who claims: a thread takes any work, the consumer only rows that can be given back (not ragged ones).
   enum class For { Thread, Consumer };
 
-  /// A batch is divided among `threads`, so that it is there soon.
-  explicit WorkQueue(unsigned threads) : threads_(threads) {}
-
   /// Takes a Planned batch.
   void push(std::shared_ptr<Batch> batch) { batches_.push_back(std::move(batch)); }
-  /// False if there is nothing to do.
-  bool claim(For who, Claim& claim);
+  /// One of `shares` of a batch, so that it is there soon where so many threads read at once: smaller shares only cost
+  /// more claims. The consumer's are small in bytes, too: meanwhile it sees neither signals nor that its batch is
+  /// there. False if there is nothing to do.
+  bool claim(For who, unsigned shares, Claim& claim);
   /// The next rows of claim.batch, which is Measuring or Reading.
-  void claim_rows(Claim& claim);
+  void claim_rows(For who, unsigned shares, Claim& claim);
   /// A row that the consumer claimed and did not read is to be read by a thread, before all others; it begins anew.
   void give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row) noexcept;
   /// Whether a thread would find something to claim.
@@ -62,7 +61,6 @@ class WorkQueue {
     std::uint64_t last = 0;
   };
 
-  const unsigned threads_;
   std::deque<std::shared_ptr<Batch>> batches_;
   std::vector<GivenBack> given_back_;  // oldest first
 };

@@ -8,8 +8,19 @@
 
 namespace penstock::layout {
 
+namespace {
+std::uint64_t blocks_of(const File& file) {
+  return file.bytes / KeptBlocks::kBlock + (file.bytes % KeptBlocks::kBlock > 0 ? 1 : 0);
+}
+}  // namespace
+
 KeptBlocks::KeptBlocks(const File& file)
-    : count_((file.bytes + kBlock - 1) / kBlock), blocks_(new std::atomic<const std::byte*>[count_] {}) {}
+    : count_(blocks_of(file)), blocks_(new std::atomic<const std::byte*>[count_] {}) {}
+
+std::uint64_t KeptBlocks::most_bytes(const File& file) noexcept {
+  constexpr std::uint64_t kBeside = 32;  // the pointer, and what malloc adds
+  return file.bytes + blocks_of(file) * kBeside;
+}
 
 KeptBlocks::~KeptBlocks() {
   for (std::uint64_t i = 0; i < count_; ++i) delete[] block(i);
@@ -67,9 +78,9 @@ void Fetch::make_room(Row& row, std::uint64_t bytes) {
   room_bytes_ = bytes;
 }
 
-void Fetch::begin(Row& row, const File& file, const KeptBlocks* kept, std::uint64_t offset, std::uint64_t size,
-                  Reads& out) {
+void Fetch::begin(Row& row, const File& file, KeptBlocks* kept, std::uint64_t offset, std::uint64_t size, Reads& out) {
   check_inside(file, offset, size);
+  kept_ = kept;
   fresh_ = false;
   if (kept == nullptr || size == 0) {
     make_room(row, std::max<std::uint64_t>(size, 1));  // `bytes` is never null
@@ -108,8 +119,8 @@ void Fetch::end() noexcept {
   reading = false;
 }
 
-void Fetch::keep(KeptBlocks* kept) noexcept {
-  if (fresh_ && kept != nullptr) kept->keep(read_offset_, std::span(read_to_, read_bytes_));
+void Fetch::keep() noexcept {
+  if (fresh_ && kept_ != nullptr) kept_->keep(read_offset_, std::span(read_to_, read_bytes_));
   fresh_ = false;
 }
 

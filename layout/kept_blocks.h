@@ -2,7 +2,7 @@
 //
 // Every window looks into its shard's directory and index, some hundred bytes at a place of its own. A device and the
 // page cache read whole pages for that; so does this, once, and saves the later windows of that page the system call
-// and the wait for it. Only for files that fit into kMostKeptBytes together: what is kept stays. Any thread.
+// and the wait for it. What is kept stays, so it is for files that fit into memory (KeptMetadata). Any thread.
 #pragma once
 
 #include "core/source.h"
@@ -15,14 +15,13 @@
 
 namespace penstock::layout {
 
-/// Of one view. The indexes of 13 billion tokens in documents of 800 are as large.
-inline constexpr std::uint64_t kMostKeptBytes = 256U << 20;
-
 class KeptBlocks {
  public:
   static constexpr std::uint64_t kBlock = 4096;  // bytes
 
   explicit KeptBlocks(const File& file);
+  /// That one of `file` takes when it keeps all of it.
+  [[nodiscard]] static std::uint64_t most_bytes(const File& file) noexcept;
   ~KeptBlocks();
   KeptBlocks(const KeptBlocks&) = delete;
   KeptBlocks& operator=(const KeptBlocks&) = delete;
@@ -49,11 +48,11 @@ struct Fetch {
 
   /// Looks for the range in `kept` (which may be null) and else plans its reading, into the row's arena. Throws
   /// Corruption if it is not inside the file.
-  void begin(Row& row, const File& file, const KeptBlocks* kept, std::uint64_t offset, std::uint64_t size, Reads& out);
+  void begin(Row& row, const File& file, KeptBlocks* kept, std::uint64_t offset, std::uint64_t size, Reads& out);
   /// In the stage after one in which it was `reading`.
   void end() noexcept;
   /// Keeps what was read, if anything was: after its check, since what is kept is not read again.
-  void keep(KeptBlocks* kept) noexcept;
+  void keep() noexcept;
 
  private:
   static constexpr std::uint64_t kBlock = KeptBlocks::kBlock;
@@ -61,6 +60,7 @@ struct Fetch {
   void make_room(Row& row, std::uint64_t bytes);
   void read(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* to, Reads& out);
 
+  KeptBlocks* kept_ = nullptr;
   bool fresh_ = false;         // read, not kept
   std::byte* room_ = nullptr;  // reused by the next begin()
   std::uint64_t room_bytes_ = 0;

@@ -2,7 +2,7 @@
 //
 // A window of [a, b) of a shard costs one range of each: the directory's entries around it name the spans among which
 // its own are, the index says where those begin, and the entries of those that meet the window lie end to end. What has
-// been read of the three files is kept where they fit (KeptBlocks), so most windows cost their records alone.
+// been read of the three files is kept where they fit (KeptMetadata), so most windows cost their records alone.
 //
 // Only where documents without records lie among them by the thousand is that too much: a window delivers none of them,
 // but the directory counts them all. The spans that meet the window are then found by halving, page by page, and their
@@ -11,10 +11,12 @@
 
 #include "core/checked.h"
 #include "layout/kept_blocks.h"
+#include "layout/kept_metadata.h"
 #include "layout/reads.h"
 #include "layout/windows.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <span>
 #include <utility>
@@ -66,23 +68,19 @@ struct State {
   std::uint64_t count;
 };
 
-// What is kept of one shard.
-struct Kept {
-  std::unique_ptr<KeptBlocks> directory;
-  std::unique_ptr<KeptBlocks> index;
-  std::unique_ptr<KeptBlocks> data;
-};
-
 class CompactWindows final : public Windows {
  public:
-  CompactWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead, std::uint64_t most_kept);
+  CompactWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
+  ~CompactWindows() override { delete kept_.load(); }
+  CompactWindows(const CompactWindows&) = delete;
+  CompactWindows& operator=(const CompactWindows&) = delete;
 
   bool plan(Row& row, unsigned stage, Reads& out) const override;
   void spans(Row& row) const override;
+  std::uint64_t keep_at_most(std::uint64_t bytes) const override;
 
  private:
-  std::uint64_t keep(File Shard::*file, std::unique_ptr<KeptBlocks> Kept::*kept, std::uint64_t most);
-  [[nodiscard]] const Kept& kept(const CompactPiece& part) const { return kept_[part.piece.shard]; }
+  [[nodiscard]] const KeptMetadata::OfShard& kept(const CompactPiece& part) const;
   void take_reads(CompactPiece& part) const;
   bool go_on(Row& row, CompactPiece& part, Reads& out) const;
   void plan_directory(Row& row, CompactPiece& part, Reads& out) const;
@@ -92,30 +90,27 @@ class CompactWindows final : public Windows {
   [[nodiscard]] bool find_target(CompactPiece& part) const;
   void plan_entries(Row& row, CompactPiece& part, Reads& out) const;
 
-  std::vector<Kept> kept_;  // by shard; what they keep grows while rows are read, on any thread
+  mutable std::atomic<const KeptMetadata*> kept_ = nullptr;  // set once
 };
 
-CompactWindows::CompactWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead,
-                               std::uint64_t most_kept)
+CompactWindows::CompactWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead)
     : Windows(std::move(dataset), window, lookahead) {
   for (const Shard& shard : this->dataset().shards) check_compact(shard);
-  kept_.resize(this->dataset().shards.size());
-  // Those first that save the most waits for their size: every window needs the directory before all else.
-  std::uint64_t left = keep(&Shard::directory, &Kept::directory, most_kept);
-  left = keep(&Shard::index, &Kept::index, left);
-  keep(&Shard::data, &Kept::data, left);
 }
 
-// Keeps one file of each shard if all of them fit into `most` bytes. Returns what is left of it; 0 if they do not fit.
-std::uint64_t CompactWindows::keep(File Shard::*file, std::unique_ptr<KeptBlocks> Kept::*kept, std::uint64_t most) {
-  for (const Shard& shard : dataset().shards) {
-    if ((shard.*file).bytes > most) return 0;
-    most -= (shard.*file).bytes;
+std::uint64_t CompactWindows::keep_at_most(std::uint64_t bytes) const {
+  const KeptMetadata* kept = kept_.load(std::memory_order_acquire);
+  if (kept == nullptr) {
+    auto made = std::make_unique<const KeptMetadata>(dataset().shards, bytes);
+    if (kept_.compare_exchange_strong(kept, made.get(), std::memory_order_acq_rel)) kept = made.release();
   }
-  for (std::size_t i = 0; i < kept_.size(); ++i) {
-    kept_[i].*kept = std::make_unique<KeptBlocks>(dataset().shards[i].*file);
-  }
-  return most;
+  return kept->bytes();
+}
+
+const KeptMetadata::OfShard& CompactWindows::kept(const CompactPiece& part) const {
+  static const KeptMetadata::OfShard nothing;
+  const KeptMetadata* all = kept_.load(std::memory_order_acquire);
+  return all == nullptr ? nothing : all->shard(part.piece.shard);
 }
 
 bool CompactWindows::plan(Row& row, unsigned stage, Reads& out) const {
@@ -175,7 +170,7 @@ void CompactWindows::begin_search(Row& row, CompactPiece& part) const {
     raise(ErrorKind::Corruption, "{}: entries {} and {} around record {}, the shard has {} spans", shard.directory.path,
           with_commas(part.low), with_commas(covers), with_commas(part.piece.first), with_commas(shard.spans));
   }
-  part.directory.keep(kept(part).directory.get());
+  part.directory.keep();
   part.top = std::min(covers + 1, shard.spans);
   part.high = part.top;
   part.target = part.piece.first;
@@ -198,7 +193,7 @@ void CompactWindows::plan_index(Row& row, CompactPiece& part, Reads& out) const 
 // Takes all spans that the entries read have; what is left has a smaller [low, high), or a later target.
 void CompactWindows::search(CompactPiece& part) const {
   check_span_starts(shard(part.piece), part.index.bytes, part.begin, part.end - 1);
-  part.index.keep(kept(part).index.get());
+  part.index.keep();
   part.halve = true;
   while (!part.complete() && find_target(part)) {
     part.low = part.found[part.count - 1].number + 1;
@@ -272,7 +267,7 @@ void CompactWindows::spans(Row& row) const {
   const State& state = *static_cast<const State*>(row.state);
   for (CompactPiece& part : std::span(state.pieces, state.count)) {
     part.data.end();
-    part.data.keep(kept(part).data.get());
+    part.data.keep();
     append_spans(part, row.spans);
   }
 }
@@ -308,9 +303,8 @@ void check_span_starts(const Shard& shard, const std::byte* index, std::uint64_t
     fail(high, last);
 }
 
-std::shared_ptr<const Source> make_compact_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead,
-                                                   std::uint64_t most_kept) {
-  return std::make_shared<CompactWindows>(std::move(dataset), window, lookahead, most_kept);
+std::shared_ptr<const Source> make_compact_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead) {
+  return std::make_shared<CompactWindows>(std::move(dataset), window, lookahead);
 }
 
 }  // namespace penstock::layout

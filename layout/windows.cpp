@@ -1,7 +1,6 @@
 #include "layout/windows.h"
 
 #include "core/checked.h"
-#include "layout/kept_blocks.h"
 #include "layout/reads.h"
 
 #include <algorithm>
@@ -63,7 +62,7 @@ bool Windows::plan(Row& row, unsigned /*stage*/, Reads& out) const {
 
 std::shared_ptr<const Source> make_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead) {
   switch (dataset->spans) {
-    case SpanKind::Compact: return make_compact_windows(std::move(dataset), window, lookahead, kMostKeptBytes);
+    case SpanKind::Compact: return make_compact_windows(std::move(dataset), window, lookahead);
     case SpanKind::Ids: return make_ids_windows(std::move(dataset), window, lookahead);
     case SpanKind::Megatron: return make_megatron_windows(std::move(dataset), window, lookahead);
     case SpanKind::None:

@@ -1,7 +1,7 @@
 // Windows: the view of windows that follow one another in a dataset's stream; by itself that of a token stream. Its
 // subclasses find the spans of a window too.
 //
-// Immutable; any thread. A row covers [i * window, i * window + window + lookahead) of the stream and is cut into
+// Any thread. A row covers [i * window, i * window + window + lookahead) of the stream and is cut into
 // pieces, one for each shard that it meets (empty shards give none). Spans cover the whole row, its lookahead included.
 #pragma once
 
@@ -59,9 +59,7 @@ class Windows : public Source {
 };
 
 /// The windows of one kind of span each; `make_windows` picks.
-/// Compact: keeps at most `most_kept` bytes of metadata (KeptBlocks).
-std::shared_ptr<const Source> make_compact_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead,
-                                                   std::uint64_t most_kept);
+std::shared_ptr<const Source> make_compact_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
 std::shared_ptr<const Source> make_ids_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
 std::shared_ptr<const Source> make_megatron_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
 

@@ -47,7 +47,8 @@ void write_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset, c
 /// Reads exactly out.size() bytes at `offset`. Throws Corruption if the file ends before.
 void read_exactly(int fd, std::span<std::byte> out, std::uint64_t offset, const std::string& path);
 
-/// Has the kernel begin to write these bytes to the disk. Advice: nothing is waited for, a refusal changes nothing.
+/// Has the kernel begin to write these bytes to the disk. Advice: hardly anything is waited
+/// for (a place in the device's queue), a refusal changes nothing.
 void start_writing(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
 /// fsync. A failure is final: what was to be written may be gone, so nobody may try again and call it good.

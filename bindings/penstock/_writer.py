@@ -101,6 +101,8 @@ class Writer:
     ) -> None:
         """Appends one document. What is refused is not written at all, and the writer stays usable.
 
+        Arrays must not change meanwhile on other threads: large ones are written from where they are.
+
         Args:
             metadata: the document's entry, for its codec.
             metadata_id: in the layout "ids", instead of metadata: what `entry` gave, one for all records or [n].

@@ -106,6 +106,30 @@ def test_rows_of_whole_pages_and_a_record_lie_a_cache_line_apart(tmp_path):
         np.testing.assert_array_equal(batch["token"], expected)
 
 
+@pytest.mark.parametrize("layout", ["compact", "ids"])
+def test_rows_a_cache_line_apart_have_their_spans_and_padding(tmp_path, layout):
+    tokens = np.arange(1, 6 * 4096, dtype=np.uint32)
+    fields = {"token": "u4"} if layout == "ids" else {"token": "u4", "other": "u4"}
+    with penstock.Writer(str(tmp_path / "data"), fields=fields, metadata="raw", layout=layout) as writer:
+        for number, part in enumerate(np.array_split(tokens, 7)):
+            writer.append(**dict.fromkeys(fields, part), metadata=b"document %d" % number)
+    view = penstock.open(tmp_path / "data").windows(4096, lookahead=1)
+    batches = list(make(view, 3))
+    assert batches[0].records.strides[0] % 4096 == 64 and [int(batch.valid.sum()) for batch in batches] == [3, 2]
+    for number, batch in enumerate(batches):
+        for row in range(3):
+            first = (3 * number + row) * 4096
+            inside = bool(batch.valid[row])
+            expected = tokens[first : first + 4097] if inside else np.zeros(4097, np.uint32)
+            np.testing.assert_array_equal(batch.records["token"][row], expected)
+            np.testing.assert_array_equal(array(batch.inputs)[row], expected[:-1])
+            np.testing.assert_array_equal(array(batch.labels)[row], expected[1:] if inside else np.full(4096, -100))
+        for span in batch.spans:
+            document = np.array_split(tokens, 7)[int(span.raw.split()[1])]
+            assert set(batch.records["token"][span.row, span.start : span.stop].tolist()) <= set(document.tolist())
+        assert {span.row for span in batch.spans} == set(range(int(batch.valid.sum())))
+
+
 def test_a_value_that_does_not_fit_is_refused_where_nothing_is_copied(tmp_path):
     tokens = np.arange(40, dtype=np.uint32)
     tokens[23] = 2**31

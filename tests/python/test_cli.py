@@ -553,7 +553,8 @@ def test_bench_measures_what_the_loader_reads(corpus: Corpus) -> None:
     assert found["batches"] > 10 and found["seconds"] >= 0.3 and found["open_ms"] > 0 and found["first_batch_ms"] > 0
     expected = found["batches_per_second"] * 4 * 128 * 2 / 1e6
     assert found["megabytes_per_second"] == pytest.approx(expected, rel=0.01)
-    assert "windows" in run("bench", corpus.dataset, "--window", "128", "--seconds", "0.1").stdout
+    told = run("bench", corpus.dataset, "--window", "128", "--seconds", "0.1", "--reader", "pread").stdout
+    assert "windows" in told and "pread, " in told
 
 
 # ---- --json of every command

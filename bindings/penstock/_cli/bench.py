@@ -19,6 +19,13 @@ from penstock._words import counted
 @click.option("--batch-size", "-b", type=click.IntRange(1), default=8, show_default=True)
 @click.option("--order", type=click.Choice(["uniform", "sequential"]), default="uniform", show_default=True)
 @click.option("--seconds", type=click.FloatRange(0.1), default=5.0, show_default=True, help="How long to read.")
+@click.option(
+    "--reader",
+    type=click.Choice(["auto", "pread", "uring", "direct"]),
+    default="auto",
+    show_default=True,
+    help="How files are read; auto is uring where the kernel allows it.",
+)
 @click.option("--threads", type=click.IntRange(1), help="Of the loader; else as training would have.")
 @click.option("--prefetch", type=click.IntRange(1), default=4, show_default=True, help="Batches read ahead.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
@@ -51,7 +58,7 @@ def _measure(data: tuple[str, ...], given: dict[str, Any], quiet: bool) -> dict[
     dataset = open_data(data, given["dtype"], given["format"])
     view = dataset.documents() if given["documents"] else dataset.windows(given["window"])
     opened = time.perf_counter()
-    options = {name: given[name] for name in ("batch_size", "order", "threads", "prefetch", "seed")}
+    options = {name: given[name] for name in ("batch_size", "order", "reader", "threads", "prefetch", "seed")}
     loader = penstock.Loader(view, **options, rank=0, world_size=1, framework="numpy")
     record_bytes = dataset.dtype.itemsize if dataset.dtype is not None else 0
     batches = records = 0

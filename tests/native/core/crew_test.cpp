@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 namespace penstock {
@@ -45,6 +46,19 @@ class CrewTest : public ::testing::Test {
   std::mutex mutex_;
   std::vector<std::thread> threads_;
 };
+
+TEST_F(CrewTest, BesideAConsumerThatHelpsOnlySoManyAreAwakeAsHaveACore) {
+  for (const auto& [threads, cores, beside] : {std::tuple{2U, 2U, 1U}, std::tuple{8U, 2U, 1U}, std::tuple{8U, 8U, 7U},
+                                               std::tuple{1U, 1U, 1U}, std::tuple{3U, 4U, 3U}}) {
+    Crew crew(threads, cores);
+    EXPECT_EQ(crew.most_awake(), threads);
+    crew.consumer_helps();
+    EXPECT_EQ(crew.most_awake(), beside);
+    EXPECT_EQ(crew.beside_consumer(), beside);
+    crew.consumer_sleeps();
+    EXPECT_EQ(crew.most_awake(), threads) << "for what the page cache does not have";
+  }
+}
 
 TEST_F(CrewTest, NobodyIsCalledWhereNobodySleeps) {
   Crew crew(2, 4);

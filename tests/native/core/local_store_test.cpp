@@ -334,6 +334,39 @@ TEST_F(LocalStoreTest, WhereTheProcessHasNoDescriptorLeftCachedOnesMakeRoom) {
   EXPECT_TRUE(wanted[2].right(1, byte_at)) << wanted[2].message();
 }
 
+// Each thread wants to hold more descriptors than are left for all of them.
+TEST_P(EveryReader, ThreadsThatHoldDescriptorsLetEachOtherGoOn) {
+  std::deque<File> files;
+  for (unsigned i = 0; i < 12; ++i) files.push_back(make_file(std::to_string(i), 64, i));
+  const auto store = make_local_store(100);
+  std::vector<std::unique_ptr<Channel>> channels;
+  for (int t = 0; t < 3; ++t) channels.push_back(store->open_channel(GetParam()));
+  const FileLimit limit(64);
+  std::vector<int> hogs;
+  for (int fd = ::dup(STDERR_FILENO); fd >= 0; fd = ::dup(STDERR_FILENO)) hogs.push_back(fd);
+  for (int i = 0; i < 4; ++i) {
+    ::close(hogs.back());
+    hogs.pop_back();
+  }
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 200; ++round) {
+        std::deque<Wanted> wanted;
+        for (unsigned k = 0; k < 4; ++k) wanted.emplace_back(files[4 * t + k], 0, 64);
+        run(*channels[t], wanted);
+        for (unsigned k = 0; k < 4; ++k) {
+          if (!wanted[k].right(4 * t + k, byte_at)) errors[t] = wanted[k].message() + " wrong";
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int fd : hogs) ::close(fd);
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
 TEST_F(LocalStoreTest, OpenDescriptorsAreBoundedAndClosedWithTheStore) {
   std::deque<File> files;
   for (unsigned i = 0; i < 50; ++i) files.push_back(make_file(std::to_string(i), 64, i));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 
 namespace penstock::testing {
 namespace {
@@ -30,80 +31,101 @@ void expect_claim(const Claim& claim, const std::shared_ptr<Batch>& batch, std::
 }
 
 TEST(WorkQueue, TheOldestBatchIsSharedAmongTheThreads) {
-  WorkQueue queue(2);
+  WorkQueue queue;
+  const unsigned shares = 2;
   const auto first = batch_of(5, 5, Batch::Phase::Reading);
   const auto second = batch_of(5, 2, Batch::Phase::Reading);
   queue.push(first);
   queue.push(second);
   Claim claim;
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, claim));
+  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
   expect_claim(claim, first, 0, 3);
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, claim));
+  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, shares, claim));
   expect_claim(claim, first, 3, 5);
   EXPECT_EQ(queue.batches(), 1U);
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, claim));
+  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
   expect_claim(claim, second, 0, 1);
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, claim));
+  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
   expect_claim(claim, second, 1, 2);
-  EXPECT_FALSE(queue.claim(WorkQueue::For::Thread, claim));
+  EXPECT_FALSE(queue.claim(WorkQueue::For::Thread, shares, claim));
   EXPECT_TRUE(queue.empty());
 }
 
+// Meanwhile it sees neither signals nor that its batch is there.
+TEST(WorkQueue, TheConsumerTakesFewLargeRowsAtOnce) {
+  for (const auto& [row_bytes, rows] :
+       {std::pair{100U << 10, 5U}, std::pair{300U << 10, 1U}, std::pair{9U << 20, 1U}}) {
+    WorkQueue queue;
+    const auto batch = batch_of(5, 8, Batch::Phase::Reading);
+    batch->slab.ensure(8ULL * row_bytes);
+    queue.push(batch);
+    Claim claim;
+    ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, 1, claim));
+    expect_claim(claim, batch, 0, rows);
+    ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, 1, claim));
+    expect_claim(claim, batch, rows, 8);
+  }
+}
+
 TEST(WorkQueue, OneClaimAsksTheOrder) {
-  WorkQueue queue(2);
+  WorkQueue queue;
+  const unsigned shares = 2;
   const auto batch = batch_of(5, 4, Batch::Phase::Planned);
   queue.push(batch);
   Claim claim;
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, claim));
+  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
   EXPECT_TRUE(claim.pick);
   EXPECT_FALSE(queue.has_work());
   WorkQueue::enter(*batch, Batch::Phase::Reading);
-  queue.claim_rows(claim);
+  queue.claim_rows(WorkQueue::For::Thread, shares, claim);
   expect_claim(claim, batch, 0, 2);
   EXPECT_TRUE(queue.has_work());
 }
 
 TEST(WorkQueue, TheConsumerLeavesRaggedRowsToThreads) {
-  WorkQueue queue(1);
+  WorkQueue queue;
+  const unsigned shares = 1;
   queue.push(batch_of(0, 4, Batch::Phase::Measuring));
   const auto fixed = batch_of(5, 4, Batch::Phase::Reading);
   queue.push(fixed);
   Claim claim;
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, claim));
+  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, shares, claim));
   expect_claim(claim, fixed, 0, 4);
-  EXPECT_FALSE(queue.claim(WorkQueue::For::Consumer, claim));
-  EXPECT_TRUE(queue.claim(WorkQueue::For::Thread, claim));
+  EXPECT_FALSE(queue.claim(WorkQueue::For::Consumer, shares, claim));
+  EXPECT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
 }
 
 TEST(WorkQueue, RowsGivenBackAreForThreadsBeforeAllOthersAndStayTogether) {
-  WorkQueue queue(1);
+  WorkQueue queue;
+  const unsigned shares = 1;
   const auto first = batch_of(5, 8, Batch::Phase::Reading);
   const auto second = batch_of(5, 2, Batch::Phase::Reading);
   queue.push(first);
   queue.push(second);
   Claim claim;
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, claim));
+  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, shares, claim));
   for (const std::uint64_t row : {1, 2, 3, 6}) {
     first->rows[row].stage = 2;
     queue.give_back(first, row);
     EXPECT_EQ(first->rows[row].stage, 0U);
   }
   EXPECT_FALSE(queue.empty());
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, claim));
+  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
   expect_claim(claim, first, 1, 4);
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, claim));
+  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, shares, claim));
   expect_claim(claim, second, 0, 2);
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, claim));
+  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
   expect_claim(claim, first, 6, 7);
   EXPECT_TRUE(queue.empty());
 }
 
 TEST(WorkQueue, CancellingForgetsAll) {
-  WorkQueue queue(1);
+  WorkQueue queue;
+  const unsigned shares = 1;
   const auto batch = batch_of(5, 2, Batch::Phase::Reading);
   queue.push(batch);
   Claim claim;
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, claim));
+  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, shares, claim));
   queue.give_back(batch, 0);
   queue.cancel_all();
   EXPECT_TRUE(batch->cancelled);

@@ -2,6 +2,7 @@
 #include "tests/native/layout/model.h"
 
 #include "layout/format.h"
+#include "layout/kept_blocks.h"
 #include "layout/windows.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +68,7 @@ TEST(CompactTest, WindowsAroundTheDirectorysStepsFindTheirSpans) {
 TEST(CompactTest, WhereNothingIsKeptAWindowCostsOneRangeOfEachFileAndOnlyItsOwnEntries) {
   std::vector<std::uint64_t> lengths(3000, 10);
   const Model model(SpanKind::Compact, {shard(lengths)});
-  const auto source = layout::make_compact_windows(model.dataset(), 20, 0, 0);
+  const auto source = layout::make_windows(model.dataset(), 20, 0);
   for (std::uint64_t i = 0; i < source->size(); ++i) {
     Driven driven;
     drive(*source, i, driven);
@@ -87,6 +88,10 @@ TEST(CompactTest, WhatWasReadOfTheMetadataIsNotReadAgain) {
   const Model model(SpanKind::Compact, {shard(lengths)});
   const layout::Shard& files = model.dataset()->shards[0];
   const auto source = layout::make_windows(model.dataset(), 20, 0);
+  const std::uint64_t bytes = source->keep_at_most(1 << 20);
+  EXPECT_EQ(bytes, layout::KeptBlocks::most_bytes(files.directory) + layout::KeptBlocks::most_bytes(files.index) +
+                       layout::KeptBlocks::most_bytes(files.data));
+  EXPECT_EQ(source->keep_at_most(0), bytes) << "whoever asks first decides";
   for (const int pass : {1, 2}) {
     std::uint64_t directory = 0;
     std::uint64_t index = 0;
@@ -112,11 +117,14 @@ TEST(CompactTest, WhatWasReadOfTheMetadataIsNotReadAgain) {
 TEST(CompactTest, WhatDoesNotFitIsReadEachTime) {
   const Model model(SpanKind::Compact, {shard(std::vector<std::uint64_t>(3000, 10))});
   const layout::Shard& files = model.dataset()->shards[0];
-  const std::uint64_t both = files.directory.bytes + files.index.bytes;
+  const std::uint64_t directory = layout::KeptBlocks::most_bytes(files.directory);
+  const std::uint64_t both = directory + layout::KeptBlocks::most_bytes(files.index);
+  const std::uint64_t all = both + layout::KeptBlocks::most_bytes(files.data);
   const std::pair<std::uint64_t, std::size_t> rooms[] = {
-      {files.directory.bytes - 1, 4}, {both - 1, 3}, {both + files.data.bytes - 1, 2}, {both + files.data.bytes, 1}};
+      {0, 4}, {directory - 1, 4}, {both - 1, 3}, {all - 1, 2}, {all, 1}};
   for (const auto& [room, reads] : rooms) {
-    const auto source = layout::make_compact_windows(model.dataset(), 20, 0, room);
+    const auto source = layout::make_windows(model.dataset(), 20, 0);
+    EXPECT_LE(source->keep_at_most(room), room);
     for (const std::uint64_t i : {700, 700, 701}) {
       Driven driven;
       drive(*source, i, driven);
@@ -140,7 +148,7 @@ TEST(CompactTest, EmptyDocumentsAroundAWindowCostNeitherTheirIndexNorTheirEntrie
   const Model model(SpanKind::Compact, {std::move(many)});
   const std::uint64_t all = model.dataset()->shards[0].index.bytes;
   for (const std::uint64_t window : {8, 10, 1006}) {
-    const auto source = layout::make_compact_windows(model.dataset(), window, 1, 0);
+    const auto source = layout::make_windows(model.dataset(), window, 1);
     for (std::uint64_t i = 0; i < source->size(); ++i) {
       Driven driven;
       drive(*source, i, driven);

@@ -64,10 +64,17 @@ TEST(CorruptionTest, MutatedCompactIndexAndDirectoryNeverLeaveTheFiles) {
   const Model model(SpanKind::Compact, {{{{3, "aa"}, {0, ""}, {5, "b"}, {1, "ccc"}, {4095, "d"}, {2, ""}}, {}, {}}});
   const Make windows = [&] { return layout::make_windows(model.dataset(), 5, 1); };
   const Make long_windows = [&] { return layout::make_windows(model.dataset(), 4100, 0); };
+  const auto keeping = [](const Make& make) -> Make {
+    return [make] {
+      auto source = make();
+      source->keep_at_most(1 << 20);
+      return source;
+    };
+  };
   const Make documents = [&] { return layout::make_documents(model.dataset()); };
   const layout::Shard& shard = model.dataset()->shards[0];
-  EXPECT_GT(poke_everywhere(shard.index, {long_windows, documents}), 0U);
-  EXPECT_GT(poke_everywhere(shard.directory, {long_windows}), 0U);
+  EXPECT_GT(poke_everywhere(shard.index, {long_windows, keeping(long_windows), documents}), 0U);
+  EXPECT_GT(poke_everywhere(shard.directory, {long_windows, keeping(long_windows)}), 0U);
   const std::uint64_t evil = UINT64_MAX;
   poke(shard.directory.path, 0, std::as_bytes(std::span(&evil, 1)));
   EXPECT_GT(drive_all(*windows()), 0U);
@@ -81,7 +88,7 @@ TEST(CorruptionTest, AMutatedIndexThatIsSearchedInPagesNeverLeavesTheFiles) {
     many.spans.push_back({3, "entry"});
   }
   const Model model(SpanKind::Compact, {std::move(many)});
-  const auto windows = layout::make_compact_windows(model.dataset(), 4, 1, 0);
+  const auto windows = layout::make_windows(model.dataset(), 4, 1);
   const File& index = model.dataset()->shards[0].index;
   std::mt19937_64 random(3);
   std::uint64_t refused = 0;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 namespace penstock::testing {
@@ -22,6 +23,25 @@ ModelShard shard(std::vector<std::uint32_t> ids, std::uint32_t entries, std::uin
 
 TEST(IdsTest, EveryWindowHasExactlyItsRuns) {
   expect_all_windows(Model(SpanKind::Ids, {shard({0, 0, 1, 1, 1, 2}, 3), shard({0, 1, 1}, 2)}));
+}
+
+// Records of 8 bytes are compared several at once: a run that begins at any place among them is seen.
+TEST(IdsTest, ARunThatBeginsAnywhereInAWindowIsFound) {
+  expect_all_windows(Model(SpanKind::Ids, {shard({0, 0, 1, 1, 1, 2}, 3), shard({0, 1, 1}, 2)}, 4));
+  constexpr std::uint64_t kRecords = 135;
+  for (std::uint32_t place = 1; place < kRecords; ++place) {
+    std::vector<std::uint32_t> ids(kRecords, 0);
+    std::fill(ids.begin() + place, ids.end(), 1);
+    const Model model(SpanKind::Ids, {shard(ids, 2)}, 4);
+    for (const std::uint64_t window : {kRecords, kRecords - 1, std::uint64_t{67}}) {
+      const auto source = layout::make_windows(model.dataset(), window, 0);
+      for (std::uint64_t i = 0; i < source->size(); ++i) {
+        Driven driven;
+        drive(*source, i, driven);
+        expect_row(model, *source, driven, i * window, i * window + window);
+      }
+    }
+  }
 }
 
 TEST(IdsTest, RepeatedAndInterleavedIdsAreRunsOfTheirOwn) {

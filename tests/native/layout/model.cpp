@@ -70,14 +70,15 @@ std::uint64_t ModelShard::records() const {
   return ids.empty() ? std::accumulate(spans.begin(), spans.end(), std::uint64_t{0}, add) : ids.size();
 }
 
-Model::Model(SpanKind kind, std::vector<ModelShard> shards) : kind_(kind), shards_(std::move(shards)) {
+Model::Model(SpanKind kind, std::vector<ModelShard> shards, std::uint64_t token_bytes)
+    : kind_(kind), shards_(std::move(shards)), token_bytes_(token_bytes) {
   auto dataset = std::make_shared<layout::Dataset>();
   dataset->path = folder_.path();
   dataset->kind = "penstock";
   dataset->mode = kind == SpanKind::None ? "tokens" : kind == SpanKind::Opaque ? "opaque" : "stream";
   dataset->spans = kind;
-  if (kind != SpanKind::Opaque) dataset->schema = Schema::parse(R"([["token","<u2"]])");
-  dataset->stored_record_bytes = kind == SpanKind::Opaque ? 0 : kind == SpanKind::Ids ? 6 : 2;
+  if (kind != SpanKind::Opaque) dataset->schema = Schema::parse(fmt::format(R"([["token","<u{}"]])", token_bytes));
+  dataset->stored_record_bytes = kind == SpanKind::Opaque ? 0 : token_bytes + (kind == SpanKind::Ids ? 4 : 0);
   dataset->codec_json = kind == SpanKind::None ? "null" : R"({"name":"raw"})";
   dataset->tokenizer_json = "null";
   dataset->fingerprint = "00";
@@ -95,10 +96,7 @@ void Model::write_shard(layout::Dataset& dataset, std::uint64_t number) const {
   const std::string folder = folder_.path(to.name) + "/";
   if (kind_ != SpanKind::Opaque) to.records = from.records();
   std::vector<std::byte> stream;
-  for (std::uint64_t i = 0; i < to.records; ++i) {
-    append(stream, static_cast<std::uint16_t>(number * 1000 + i));
-    if (kind_ == SpanKind::Ids) append(stream, from.ids[i]);
-  }
+  for (std::uint64_t i = 0; i < to.records; ++i) append_record(stream, {number, i});
   if (kind_ != SpanKind::Opaque) to.stream = put(folder + "stream.bin", stream);
   if (kind_ == SpanKind::None) return;
   std::string data;
@@ -128,11 +126,19 @@ std::string Model::entry(const Place& place, std::uint64_t owner) const {
 }
 
 std::vector<std::byte> Model::record(std::uint64_t i) const {
-  const Place at = place(i);
   std::vector<std::byte> result;
-  append(result, static_cast<std::uint16_t>(at.shard * 1000 + at.record));
-  if (kind_ == SpanKind::Ids) append(result, shards_[at.shard].ids[at.record]);
+  append_record(result, place(i));
   return result;
+}
+
+void Model::append_record(std::vector<std::byte>& out, const Place& at) const {
+  const std::uint64_t token = at.shard * 1000 + at.record;
+  if (token_bytes_ == 2) {
+    append(out, static_cast<std::uint16_t>(token));
+  } else {
+    append(out, static_cast<std::uint32_t>(token * 100'003));
+  }
+  if (kind_ == SpanKind::Ids) append(out, shards_[at.shard].ids[at.record]);
 }
 
 std::vector<Span> Model::spans(std::uint64_t begin, std::uint64_t end) const {
@@ -189,8 +195,13 @@ void expect_all_windows(const Model& model) {
     for (std::uint64_t window = 1; window + lookahead <= records; ++window) {
       SCOPED_TRACE(::testing::Message() << "window " << window << ", lookahead " << lookahead);
       const auto source = layout::make_windows(model.dataset(), window, lookahead);
+      const auto keeping = layout::make_windows(model.dataset(), window, lookahead);
+      keeping->keep_at_most(1 << 20);
       ASSERT_EQ(source->size(), (records - lookahead) / window);
       for (std::uint64_t i = 0; i < source->size(); ++i) {
+        Driven kept;
+        drive(*keeping, i, kept);
+        expect_row(model, *keeping, kept, i * window, i * window + window + lookahead);
         Driven driven;
         drive(*source, i, driven);
         expect_row(model, *source, driven, i * window, i * window + window + lookahead);

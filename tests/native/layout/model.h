@@ -28,7 +28,8 @@ struct ModelShard {
 
 class Model {
  public:
-  Model(layout::SpanKind kind, std::vector<ModelShard> shards);
+  /// Records of one field, a token of 2 or 4 bytes.
+  Model(layout::SpanKind kind, std::vector<ModelShard> shards, std::uint64_t token_bytes = 2);
 
   /// Opened as open_dataset() would; its files are in the model's folder.
   [[nodiscard]] layout::DatasetPtr dataset() const { return dataset_; }
@@ -49,10 +50,12 @@ class Model {
   [[nodiscard]] Place place(std::uint64_t i) const;
   [[nodiscard]] std::vector<std::uint64_t> find_owners(const ModelShard& shard) const;
   [[nodiscard]] std::string entry(const Place& place, std::uint64_t owner) const;
+  void append_record(std::vector<std::byte>& out, const Place& at) const;
   void write_shard(layout::Dataset& dataset, std::uint64_t number) const;
 
   layout::SpanKind kind_;
   std::vector<ModelShard> shards_;
+  std::uint64_t token_bytes_;
   std::vector<std::vector<std::uint64_t>> owners_;  // by shard: the span, or id, of each record
   TemporaryFolder folder_;
   layout::DatasetPtr dataset_;
@@ -61,7 +64,7 @@ class Model {
 /// A row's records and spans are exactly the model's; entries too where they were read.
 void expect_row(const Model& model, const Source& source, const Driven& driven, std::uint64_t begin, std::uint64_t end);
 
-/// All windows of all sizes with lookahead 0 to 2 equal the model.
+/// All windows of all sizes with lookahead 0 to 2 equal the model, whether the source keeps metadata or not.
 void expect_all_windows(const Model& model);
 
 }  // namespace penstock::testing

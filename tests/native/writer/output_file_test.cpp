@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -50,6 +51,36 @@ TEST(OutputFile, BytesAndBlockCrcsAreRightHoweverTheyAreCutIntoWrites) {
       EXPECT_EQ(said, crc32c(seen.subspan(block * 4096, std::min<std::size_t>(4096, size - block * 4096))));
     }
     EXPECT_THROW(OutputFile(at.get(), "f", folder + "/f"), Error);  // never an existing file
+  }
+  std::filesystem::remove_all(folder);
+}
+
+// Appends as large as the buffer are written from where they are; from 8 MiB on the disk is at work before the end.
+TEST(OutputFile, LargeWritesAmongSmallOnesAreRightToo) {
+  const std::string folder = ::testing::TempDir() + "penstock_large_" + std::to_string(::getpid());
+  std::filesystem::create_directory(folder);
+  std::mt19937_64 random(6);
+  std::vector<std::byte> data(19'000'001);
+  for (std::byte& byte : data) byte = static_cast<std::byte>(random());
+  const Descriptor at = open_folder(AT_FDCWD, folder, folder);
+  OutputFile file(at.get(), "f", folder + "/f");
+  std::size_t done = 0;
+  for (const std::size_t part : {(3UL << 20) + 5, 7UL, 4UL << 20, (1UL << 20) - 5 - 7, 5UL << 20, 1UL, 1UL << 20}) {
+    file.write(std::span(data).subspan(done, part));
+    done += part;
+  }
+  file.write(std::span(data).subspan(done));
+  file.finish();
+  const std::string text = read(folder + "/f");
+  ASSERT_EQ(text.size(), data.size());
+  EXPECT_EQ(std::memcmp(text.data(), data.data(), data.size()), 0);
+  const std::string crcs = read(folder + "/f.crc");
+  ASSERT_EQ(crcs.size(), (data.size() + 4095) / 4096 * 4);
+  for (std::size_t block = 0; block * 4096 < data.size(); ++block) {
+    std::uint32_t said = 0;
+    std::memcpy(&said, crcs.data() + block * 4, 4);
+    const auto bytes = std::span(data).subspan(block * 4096, std::min<std::size_t>(4096, data.size() - block * 4096));
+    ASSERT_EQ(said, crc32c(bytes)) << block;
   }
   std::filesystem::remove_all(folder);
 }
