@@ -6,6 +6,7 @@
 #include <boost/container/small_vector.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <span>
@@ -110,25 +111,39 @@ bool fits(Wide value, ScalarType to) {
   raise(ErrorKind::InvalidArgument, "field {}: a value does not fit {}", leaf.name, type_name(type));
 }
 
-/// Whether any has its highest bit set. No branch inside: compilers make vectors of it.
-template <typename T>
-bool any_has_sign(const std::byte* values, std::uint64_t count) {
-  T all = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    T value;
-    std::memcpy(&value, values + i * sizeof(T), sizeof(T));
-    all = static_cast<T>(all | value);
-  }
-  return (all >> (8 * sizeof(T) - 1)) != 0;
+using Words = std::uint64_t __attribute__((vector_size(16)));
+
+Words load_words(const std::byte* from) {
+  Words words;
+  std::memcpy(&words, from, sizeof words);
+  return words;
 }
 
-bool any_has_sign(const std::byte* values, std::uint64_t count, std::uint32_t bytes) {
-  switch (bytes) {
-    case 1: return any_has_sign<std::uint8_t>(values, count);
-    case 2: return any_has_sign<std::uint16_t>(values, count);
-    case 4: return any_has_sign<std::uint32_t>(values, count);
-    default: return any_has_sign<std::uint64_t>(values, count);
+/// Whether any of the scalars, `item_bytes` each, has its highest bit set. In four chains, so that one does not wait
+/// for another's cache line.
+bool any_has_sign(const std::byte* values, std::uint64_t bytes, std::uint32_t item_bytes) {
+  constexpr std::uint64_t kAtOnce = 4 * sizeof(Words);
+  Words a{};
+  Words b{};
+  Words c{};
+  Words d{};
+  for (; bytes >= kAtOnce; bytes -= kAtOnce, values += kAtOnce) {
+    a |= load_words(values);
+    b |= load_words(values + 16);
+    c |= load_words(values + 32);
+    d |= load_words(values + 48);
   }
+  std::array<std::uint64_t, kAtOnce / 8> rest{};
+  std::memcpy(rest.data(), values, bytes);
+  a |= (b | c) | d;
+  std::uint64_t all = a[0] | a[1];
+  for (const std::uint64_t word : rest) all |= word;
+  // The highest bit of each scalar in a word.
+  const std::uint64_t signs = item_bytes == 1   ? 0x8080808080808080U
+                              : item_bytes == 2 ? 0x8000800080008000U
+                              : item_bytes == 4 ? 0x8000000080000000U
+                                                : 0x8000000000000000U;
+  return (all & signs) != 0;
 }
 
 bool is_known(ScalarType type) {
@@ -195,7 +210,7 @@ bool has_same_bytes(const Leaf& from, ScalarType to) {
 
 void check_values(const Leaf& leaf, const std::byte* records, std::uint64_t count, ScalarType type) {
   if (leaf.kind == type.kind) return;
-  if (!any_has_sign(records, count * leaf.count(), type.bytes)) return;
+  if (!any_has_sign(records, count * leaf.count() * type.bytes, type.bytes)) return;
   refuse_value(leaf, records, leaf.item_bytes * leaf.count(), count, type);
 }
 

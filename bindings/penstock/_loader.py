@@ -121,8 +121,8 @@ class Loader:
             threads: of the engine, at least 1; None shares the cores with the node's other ranks.
             prefetch: batches that are read ahead, at least 1.
             max_bytes: bound of all batches' memory, held ones included, and of what is kept of the metadata's files (a
-                quarter of it, at most 256 MiB), but never less than prefetch + 2 batches need; None is a quarter of this
-                process's memory.
+                quarter of it, at most 256 MiB), but never less than prefetch + 2 batches need; None is a quarter of
+                this process's memory.
             transform: called with each batch in the caller's thread; what it returns is given out.
             on_mismatch: what `load_state_dict` does with a state of another job: "refuse", "restart", "keep_position".
             framework: "torch", "numpy", or "auto": torch where it is installed.

@@ -110,6 +110,30 @@ void check_integer() {
   check_pair<From, double>();
 }
 
+// The check looks at many values at once: one that does not fit is seen wherever it lies.
+template <typename From>
+void check_each_place() {
+  constexpr std::uint64_t kCount = 150;
+  const Leaf leaf = leaf_of('u', sizeof(From));
+  const ScalarType type{'i', sizeof(From)};
+  std::vector<From> values(kCount, std::numeric_limits<From>::max() / 2);
+  const auto* records = reinterpret_cast<const std::byte*>(values.data());
+  for (std::uint64_t count = 0; count <= kCount; ++count) check_values(leaf, records, count, type);
+  for (std::uint64_t place = 0; place < kCount; ++place) {
+    ++values[place];
+    EXPECT_NE(refusal([&] { check_values(leaf, records, kCount, type); }), "") << place;
+    EXPECT_EQ(refusal([&] { check_values(leaf, records, place, type); }), "") << place;
+    --values[place];
+  }
+}
+
+TEST(Columns, AValueThatDoesNotFitIsSeenWhereverItLies) {
+  check_each_place<std::uint8_t>();
+  check_each_place<std::uint16_t>();
+  check_each_place<std::uint32_t>();
+  check_each_place<std::uint64_t>();
+}
+
 TEST(Columns, EveryIntegerTypeBecomesEveryOtherOrIsRefusedByValue) {
   check_integer<std::uint8_t>();
   check_integer<std::uint16_t>();
