@@ -61,7 +61,7 @@ bench: build  ## the figures and charts of docs/benchmarks.md, measured here
 	python benchmarks/run.py --json benchmark.json --markdown benchmark.md --charts docs/images
 
 bench-peers: build  ## other loaders beside penstock, each in an environment of its own (about an hour, 20 GB)
-	python benchmarks/peers/run.py --json build/peers/results.json --markdown build/peers/results.md
+	python benchmarks/peers/run.py --json build/peers/results.json --markdown build/peers/results.md --charts docs/images
 
 budget: setup-check build  ## instructions of the hot paths against benchmarks/budget.json
 	python benchmarks/budget.py build/release/benchmarks/penstock_budget

@@ -1,4 +1,4 @@
-"""The charts that docs/benchmarks.md shows, drawn from the results of run.py.
+"""The charts that docs/benchmarks.md shows, drawn from the results of run.py and of peers/run.py.
 
 python benchmarks/charts.py results.json docs/images
 """
@@ -33,6 +33,40 @@ def draw(lines: Sequence[Line], folder: Path) -> list[Path]:
             figure.savefig(drawn[-1])
             pyplot.close(figure)
     return drawn
+
+
+def draw_peers(lines: Sequence[Line], folder: Path) -> list[Path]:
+    """Draws the speeds of peers/run.py beside penstock's, one panel a place, on log axes; says which file it wrote."""
+    folder.mkdir(parents=True, exist_ok=True)
+    places: dict[str, list[Line]] = {"the training thread": [], "the background": [], "where it is fastest": []}
+    for line in lines:
+        if line["unit"] == "batches/s":
+            places[line["what"].partition(", ")[0]].append(line)
+    panels = {place: sorted(found, key=lambda line: -line["median"]) for place, found in places.items() if found}
+    if not panels:
+        return []
+    rows = [len(found) + 2 for found in panels.values()]
+    figure, axes = pyplot.subplots(
+        len(panels),
+        1,
+        figsize=(8.4, 0.21 * sum(rows)),
+        height_ratios=rows,
+        layout="constrained",
+        dpi=110,
+        squeeze=False,
+    )
+    for panel, (place, found) in zip(axes.flat, panels.items(), strict=True):
+        labels = [f"{line['name']}, {line['what'].split(', ')[1]}" for line in found]
+        colors = [OURS if line["name"] == "penstock" else OTHER for line in found]
+        bars(panel, found, labels, colors, min(line["lowest"] for line in found) / 2)
+        state = "cold" if place == "where it is fastest" else "warm"
+        panel.set_xlabel(
+            f"batches a second, {state}, loading {place if state == 'cold' else 'in ' + place}", fontsize=8
+        )
+    path = folder / "benchmark-peers.png"
+    figure.savefig(path)
+    pyplot.close(figure)
+    return [path]
 
 
 def bars(
@@ -193,7 +227,9 @@ CHARTS: dict[str, Callable[[Sequence[Line]], Any]] = {
 def main() -> None:
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    for path in draw(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")), Path(sys.argv[2])):
+    results = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    folder = Path(sys.argv[2])
+    for path in draw_peers(results["lines"], folder) if isinstance(results, dict) else draw(results, folder):
         print(path)
 
 

@@ -7,13 +7,13 @@
 namespace penstock {
 namespace {
 // Other threads hold theirs for as long as a few reads take.
-constexpr unsigned kMostAttempts = 20;
+constexpr unsigned kMostAttempts = 100;
 constexpr auto kBetween = std::chrono::milliseconds(1);
 }  // namespace
 
 const FdPin& ChannelFiles::hold(const File& file, bool patient) {
   if (const FdPin* held = find_held(file)) return *held;
-  if (current().is_short()) let_go();  // one at a time
+  if (is_short()) let_go();  // one at a time
   for (unsigned attempt = 0;; ++attempt) {
     try {
       return hold(file, pin(file));

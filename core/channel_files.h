@@ -29,6 +29,8 @@ class ChannelFiles {
   /// costs as much as all else that such a read needs besides the kernel. Throws as pin(); where descriptors are short
   /// only after it gave back those that are held here and, if `patient`, waited a little for those of other threads.
   const FdPin& hold(const File& file, bool patient = true);
+  /// See FdCache::is_short.
+  [[nodiscard]] bool is_short() { return current().is_short(); }
   /// The process or the system has no more descriptors.
   static bool lacks_descriptors(const Error& error) noexcept {
     return error.error_number() == EMFILE || error.error_number() == ENFILE;

@@ -15,6 +15,9 @@
 namespace penstock {
 namespace {
 
+// Files opened or looked for: long enough that to run out of descriptors again and again costs little.
+constexpr int kShortFor = 4096;
+
 int open_retrying(const char* path, bool direct) {
   // O_NONBLOCK: a FIFO in the place of a file must not hang us; it means nothing for regular files. O_NOATIME: the time
   // of access costs each read of the page cache 3 %, and writes; who does not own the file may not ask for it.
@@ -173,7 +176,7 @@ int FdCache::open_making_room(const File& file) {
   int fd = open_retrying(file.path.c_str(), direct_);
   while (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
     const int error = errno;
-    short_.store(true, std::memory_order_relaxed);
+    short_.store(kShortFor, std::memory_order_relaxed);
     FdSlot* victim = nullptr;
     {
       const std::lock_guard lock(mutex_);

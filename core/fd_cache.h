@@ -77,8 +77,13 @@ class FdCache {
   /// The same if it is in the cache; opens nothing.
   std::optional<FdPin> pin_open(const File& file, FdHint& hint);
 
-  /// Whether the process or the system ever had no descriptor left: pins are then to be held for as short as can be.
-  [[nodiscard]] bool is_short() const noexcept { return short_.load(std::memory_order_relaxed); }
+  /// Whether the process or the system had no descriptor left, so often asked ago: pins are then to be held one at a
+  /// time, for as short as can be.
+  [[nodiscard]] bool is_short() noexcept {
+    if (short_.load(std::memory_order_relaxed) <= 0) return false;
+    short_.fetch_sub(1, std::memory_order_relaxed);
+    return true;
+  }
   /// Forks that this process descends from, when the cache was made.
   [[nodiscard]] std::uint64_t forks() const noexcept { return forks_; }
 
@@ -93,7 +98,7 @@ class FdCache {
   const std::size_t max_open_files_;
   const bool direct_;
   const std::uint64_t forks_;
-  std::atomic<bool> short_{false};
+  std::atomic<int> short_{0};
   std::mutex mutex_;  // guards the table, the slots' number, the hand and every setting of kBusy
   std::deque<FdSlot> slots_;
   std::size_t hand_ = 0;

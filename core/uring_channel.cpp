@@ -66,6 +66,7 @@ bool UringChannel::begin_next() {
 
 // False if there is no room for it now.
 bool UringChannel::begin(std::span<Read* const> run) {
+  if (ring_.under_way() > 0 && files_.is_short()) return false;  // one at a time
   const FdPin* pin = nullptr;
   try {
     pin = &files_.hold(*run.front()->file, ring_.under_way() == 0);

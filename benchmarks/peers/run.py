@@ -40,6 +40,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--dir", type=Path, default=BUILD / "corpora", help="where corpora are kept: 9 GB")
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("--markdown", type=Path, help="file for the tables")
+    parser.add_argument("--charts", type=Path, help="folder for the chart that docs/benchmarks.md shows")
     return parser.parse_args(given)
 
 
@@ -110,8 +111,13 @@ def write(report: Report, options: argparse.Namespace) -> None:
     print(text)
     if options.markdown:
         options.markdown.write_text(text, encoding="utf-8")
+    found = report.as_json(machine(), versions(), command(options))
     if options.json:
-        options.json.write_text(json.dumps(report.as_json(machine(), versions(), command(options)), indent=1) + "\n")
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    if options.charts:
+        import charts
+
+        charts.draw_peers(found["lines"], options.charts)
 
 
 if __name__ == "__main__":

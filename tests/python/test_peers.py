@@ -95,6 +95,18 @@ def test_a_batch_that_is_not_made_of_windows_is_seen(load):
             job.numbers(wrong, WINDOW)
 
 
+def test_speeds_are_drawn_place_by_place(load, tmp_path):
+    charts = load("charts")
+    line = {"name": "penstock", "unit": "batches/s", "median": 9.0, "lowest": 7.0, "highest": 10.0}
+    places = ["the training thread", "the background", "where it is fastest"]
+    lines = [line | {"what": f"{place}, int64, its default"} for place in places]
+    other = {"name": "another", "what": f"{places[1]}, int32, 2 workers", "median": 8.0}
+    resident = {"unit": "MiB", "what": "resident memory: the background, int64, its default"}
+    (path,) = charts.draw_peers([*lines, line | other, line | resident], tmp_path / "charts")
+    assert path.name == "benchmark-peers.png" and path.read_bytes().startswith(b"\x89PNG")
+    assert charts.draw_peers([line | resident], tmp_path) == []
+
+
 def test_missed_and_extra_observations_are_told_apart(load):
     measure = load("measure")
     given = np.concatenate([np.arange(1, measure.OBSERVATIONS), [5, 5]])
