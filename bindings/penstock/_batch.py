@@ -72,8 +72,9 @@ class Batch(Mapping[str, Any]):
     def records(self) -> npt.NDArray[Any]:
         """The records as read: a structured NumPy array, not copied; [rows, length], or [records] of documents.
 
-        A field that is all of its record, in as many bytes (tokens of u4 as int32), may be the same memory: it is where
-        rows lie end to end and there is no lookahead.
+        With NumPy, fields of the type that is stored are the same memory. One that is asked for in another type of as
+        many bytes (tokens of u4 as int32) is, too, where it is all of its record, rows lie end to end and there is no
+        lookahead.
         """
         if self._layout.record_dtype is None:
             raise InvalidArgumentError("opaque documents have no records: they are in spans")

@@ -308,4 +308,6 @@ def _positive(name: str, value: Any, least: int = 1) -> int:
         raise InvalidArgumentError(f"{name}={value!r}: must be an integer") from None
     if number < least:
         raise InvalidArgumentError(f"{name}={number}: must be at least {least}")
+    if number >= 1 << 64:
+        raise InvalidArgumentError(f"{name}={number}: must be below 2^64")
     return number

@@ -113,8 +113,9 @@ class Loader:
             per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
             tail: what becomes of a last batch that is not full: "pad" or "drop".
             skip: ranges [begin, end) of positions that are left out.
-            dtype: types of integer fields instead of int64: one, or a mapping from names. `inputs` and `labels` are
-                always signed: of the type chosen for their field if that is a signed integer, else int64.
+            dtype: types of integer fields, one or a mapping from names, instead of int64 (torch) or what is stored
+                (NumPy). `inputs` and `labels` are always signed: of the type chosen for their field if that is a signed
+                integer, else int64.
             pin_memory: whether batches lie in pinned memory, for asynchronous copies to a device; needs torch.
             reader: how local files are read. "auto" is "uring" (io_uring) where the kernel and the container allow it,
                 else "pread"; "direct" is io_uring past the page cache, for corpora much larger than memory.

@@ -238,3 +238,13 @@ def test_counts_of_one_are_singular(tmp_path):
     assert repr(dataset).endswith("1 record, 1 shard)") and repr(dataset.windows(1)[0]).endswith("; 1 span)")
     assert repr(dataset.windows(1)[0].spans).startswith("<1 span: Span(row=0, start=0, stop=1, begins=True, ")
     assert counted(1, "entry") + counted(2, "entry") + counted(1_000, "shard") == "1 entry2 entries1,000 shards"
+
+
+@pytest.mark.parametrize("number", [2**64, 2**70])
+def test_a_window_that_no_number_of_ours_holds_is_refused_in_words(tmp_path, number):
+    np.arange(100, dtype="<u2").tofile(tmp_path / "tokens.bin")
+    dataset = penstock.open(tmp_path / "tokens.bin", dtype="u2")
+    with pytest.raises(penstock.InvalidArgumentError, match=rf"window={number}: must be below 2\^64"):
+        dataset.windows(number)
+    with pytest.raises(penstock.InvalidArgumentError, match="lookahead"):
+        dataset.windows(1, lookahead=number)

@@ -18,7 +18,7 @@ from penstock._words import counted
 @click.option("--documents", is_flag=True, help="Read documents instead of windows.")
 @click.option("--batch-size", "-b", type=click.IntRange(1), default=8, show_default=True)
 @click.option("--order", type=click.Choice(["uniform", "sequential"]), default="uniform", show_default=True)
-@click.option("--seconds", type=click.FloatRange(0.1), default=5.0, show_default=True, help="How long to read.")
+@click.option("--seconds", type=click.FloatRange(0.1, 86_400), default=5.0, show_default=True, help="How long to read.")
 @click.option(
     "--reader",
     type=click.Choice(["auto", "pread", "uring", "direct"]),
@@ -33,7 +33,7 @@ from penstock._words import counted
 def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Loads batches for some seconds, as one rank of a training job would, and says how fast they came.
 
-    The second run of the same command reads from the page cache: that is the warm figure.
+    What the page cache holds is read from there: for the warm figure read the files once before.
     """
     found = _measure(data, given, as_json)
     if as_json:
