@@ -21,46 +21,39 @@ using BatchPtr = std::shared_ptr<Batch>;
 
 using Extents = std::vector<py::ssize_t>;
 
-// An array over memory of the native batch `self`: not copied, and keeps it alive.
-py::array array_over(const py::object& self, const py::dtype& dtype, Extents shape, Extents strides,
-                     const std::byte* data) {
-  return {dtype, std::move(shape), std::move(strides), data, self};
-}
+// The records as read: [rows, length], or [records] of ragged rows.
+struct AsRead {
+  Extents shape;
+  Extents strides;  // bytes
+  const std::byte* first;
+};
 
-// The records as read: [rows, length], or [records] of ragged rows. `dtype` is that of a stored record.
-py::array records(const py::object& self, const py::dtype& dtype) {
-  const Batch& batch = self.cast<const Batch&>();
+AsRead as_read(const Batch& batch) {
   const BatchFormat& format = *batch.format;
   const auto size = static_cast<py::ssize_t>(format.stored_record_bytes);
-  const std::byte* data = batch.slab.data() + batch.records_at;
-  if (format.shape.ragged)
-    return array_over(self, dtype, {static_cast<py::ssize_t>(batch.record_count())}, {size}, data);
-  return array_over(self, dtype,
-                    {static_cast<py::ssize_t>(batch.plan.rows), static_cast<py::ssize_t>(format.shape.length)},
-                    {static_cast<py::ssize_t>(format.row_stride_records()) * size, size},
-                    data + format.shape.lead * format.stored_record_bytes);
+  const std::byte* first = batch.slab.data() + batch.records_at;
+  if (format.shape.ragged) return {{static_cast<py::ssize_t>(batch.record_count())}, {size}, first};
+  return {{static_cast<py::ssize_t>(batch.plan.rows), static_cast<py::ssize_t>(format.shape.length)},
+          {static_cast<py::ssize_t>(format.row_stride_records()) * size, size},
+          first + format.shape.lead * format.stored_record_bytes};
+}
+
+// Arrays over the memory of the native batch `self` have it as their base, which keeps it alive.
+
+// `dtype` is that of a stored record.
+py::array records(const py::object& self, const py::dtype& dtype) {
+  AsRead rows = as_read(self.cast<const Batch&>());
+  return {dtype, std::move(rows.shape), std::move(rows.strides), rows.first, self};
 }
 
 // A leaf of the records as read, with the leaf's own axes behind theirs. `dtype` is the leaf's.
 py::array field(const py::object& self, std::size_t leaf_number, const py::dtype& dtype) {
   const Batch& batch = self.cast<const Batch&>();
-  const BatchFormat& format = *batch.format;
-  const Leaf& leaf = format.source->schema().leaves().at(leaf_number);
-  Extents shape;
-  Extents strides;
-  const std::byte* data = batch.slab.data() + batch.records_at + leaf.offset_bytes;
-  const auto size = static_cast<py::ssize_t>(format.stored_record_bytes);
-  if (format.shape.ragged) {
-    shape = {static_cast<py::ssize_t>(batch.record_count())};
-  } else {
-    data += format.shape.lead * format.stored_record_bytes;
-    shape = {static_cast<py::ssize_t>(batch.plan.rows), static_cast<py::ssize_t>(format.shape.length)};
-    strides = {static_cast<py::ssize_t>(format.row_stride_records()) * size};
-  }
-  strides.push_back(size);
-  shape.insert(shape.end(), leaf.dims.begin(), leaf.dims.end());
-  strides.insert(strides.end(), leaf.stride_bytes.begin(), leaf.stride_bytes.end());
-  return array_over(self, dtype, std::move(shape), std::move(strides), data);
+  const Leaf& leaf = batch.format->source->schema().leaves().at(leaf_number);
+  AsRead rows = as_read(batch);
+  rows.shape.insert(rows.shape.end(), leaf.dims.begin(), leaf.dims.end());
+  rows.strides.insert(rows.strides.end(), leaf.stride_bytes.begin(), leaf.stride_bytes.end());
+  return {dtype, std::move(rows.shape), std::move(rows.strides), rows.first + leaf.offset_bytes, self};
 }
 
 // Column i as it lies in the batch: [rows, length, dims…], or [records, dims…] of ragged rows. `dtype` is the column's.
@@ -75,7 +68,7 @@ py::object column(const py::object& self, std::size_t i, const py::dtype& dtype)
   if (!rows.ragged) shape.push_back(static_cast<py::ssize_t>(batch.plan.rows));
   shape.push_back(static_cast<py::ssize_t>(rows.ragged ? batch.column_records(column) : rows.length - column.shorten));
   shape.insert(shape.end(), leaf.dims.begin(), leaf.dims.end());
-  return array_over(self, dtype, std::move(shape), {}, batch.slab.data() + batch.columns_at[i]);
+  return py::array(dtype, std::move(shape), {}, batch.slab.data() + batch.columns_at[i], self);
 }
 
 py::array_t<std::int64_t> indices(const Batch& batch) {

@@ -39,10 +39,7 @@ class Batch(Mapping[str, Any]):
         if name not in self._layout.types:
             inside = [each for each in self._layout.types if each.startswith(f"{name}.")]
             raise KeyError(f"{name}: ask for {', '.join(inside)}" if inside else name)
-        array = self._arrays.get(name)
-        if array is None:
-            array = self._arrays[name] = self._field(name)
-        return array
+        return self._cached(name, self._field)
 
     def __iter__(self) -> Iterator[str]:
         """Names of fields, in the order of the records."""
@@ -61,12 +58,12 @@ class Batch(Mapping[str, Any]):
     @property
     def inputs(self) -> Any:
         """The first `window` records of each row, of the field `token` or the only integer field: [rows, window]."""
-        return self._label_array("inputs")
+        return self._cached("inputs", self._labels)
 
     @property
     def labels(self) -> Any:
         """What follows each of `inputs`: [rows, window]; -100 in rows that are not valid."""
-        return self._label_array("labels")
+        return self._cached("labels", self._labels)
 
     @property
     def records(self) -> npt.NDArray[Any]:
@@ -78,10 +75,8 @@ class Batch(Mapping[str, Any]):
         """
         if self._layout.record_dtype is None:
             raise InvalidArgumentError("opaque documents have no records: they are in spans")
-        array = self._arrays.get("records")
-        if array is None:
-            array = self._arrays["records"] = self._native.records(self._layout.record_dtype)
-        return array
+        dtype = self._layout.record_dtype
+        return self._cached("records", lambda _: self._native.records(dtype))  # type: ignore[no-any-return]
 
     @property
     def position(self) -> int:
@@ -91,24 +86,24 @@ class Batch(Mapping[str, Any]):
     @property
     def indices(self) -> Any:
         """int64 [rows]: which observation each row is; -1 where padded."""
-        return self._kept("indices", lambda: self._native.indices())
+        return self._cached("indices", lambda _: self._given(self._native.indices()))
 
     @property
     def epochs(self) -> Any:
         """int64 [rows]: the epoch of each row; -1 where padded."""
-        return self._kept("epochs", lambda: self._native.epochs())
+        return self._cached("epochs", lambda _: self._given(self._native.epochs()))
 
     @property
     def valid(self) -> Any:
         """bool [rows]: false where padded."""
-        return self._kept("valid", lambda: np.arange(self._native.rows) < self._native.valid)
+        return self._cached("valid", lambda _: self._given(np.arange(self._native.rows) < self._native.valid))
 
     @property
     def offsets(self) -> Any:
         """int64 [rows + 1] of a batch of documents: row i is records `offsets[i]:offsets[i + 1]`."""
         if not self._layout.ragged:
             raise AttributeError("a batch of windows has no offsets: its rows are of one length")
-        return self._kept("offsets", lambda: self._native.starts())
+        return self._cached("offsets", lambda _: self._given(self._native.starts()))
 
     @property
     def spans(self) -> Spans:
@@ -137,6 +132,12 @@ class Batch(Mapping[str, Any]):
 
     # --- where arrays come from
 
+    def _cached(self, name: str, make: Callable[[str], Any]) -> Any:
+        array = self._arrays.get(name)
+        if array is None:
+            array = self._arrays[name] = make(name)
+        return array
+
     def _field(self, name: str) -> Any:
         layout = self._layout
         number = layout.column_of.get(name)
@@ -148,22 +149,11 @@ class Batch(Mapping[str, Any]):
             return self._native.field(at, leaf.base)
         return self._cast(ColumnSpec(name, at, layout.types[name].str, 0, 0), labels=False)
 
-    def _label_array(self, name: str) -> Any:
-        array = self._arrays.get(name)
-        if array is None:
-            number = self._layout.column_of.get(name)
-            if number is not None:
-                array = self._column(number)
-            else:
-                array = self._cast(self._layout.label_column(name), labels=name == "labels")
-            self._arrays[name] = array
-        return array
-
-    def _kept(self, name: str, make: Callable[[], npt.NDArray[Any]]) -> Any:
-        array = self._arrays.get(name)
-        if array is None:
-            array = self._arrays[name] = self._given(make())
-        return array
+    def _labels(self, name: str) -> Any:
+        number = self._layout.column_of.get(name)
+        if number is not None:
+            return self._column(number)
+        return self._cast(self._layout.label_column(name), labels=name == "labels")
 
     def _shape(self, column: ColumnSpec) -> tuple[int, ...]:
         dims = self._layout.leaves[column.leaf].dims
@@ -172,11 +162,8 @@ class Batch(Mapping[str, Any]):
         return (self._native.rows, self._layout.length - column.shorten, *dims)
 
     def _column(self, number: int) -> Any:
-        layout = self._layout
-        array = self._native.column(number, layout.column_types[number])
-        if array is None:
-            return self._lent_column(number)
-        return array if layout.from_numpy is None else layout.from_numpy(array)
+        array = self._native.column(number, self._layout.column_types[number])
+        return self._lent_column(number) if array is None else self._given(array)
 
     def _lent_column(self, number: int) -> Any:
         # Slices of the lent tensor, so that torch tracks copies from them.
@@ -194,7 +181,7 @@ class Batch(Mapping[str, Any]):
         return self._given(made.view(column.type).reshape(self._shape(column)))
 
     def _given(self, array: npt.NDArray[Any]) -> Any:
-        return array if self._layout.from_numpy is None else self._layout.from_numpy(array)
+        return array if self._layout.torch is None else self._layout.torch.from_numpy(array)
 
 
 def read_view(source: _native.Source, indices: npt.ArrayLike, view: Any) -> Batch:

@@ -81,7 +81,6 @@ class BatchLayout:
     lookahead: int
     ragged: bool
     torch: Any  # the module, or None for NumPy
-    from_numpy: Callable[[Any], Any] | None  # torch's
     decode: Callable[[memoryview], Any] | None
 
     def label_column(self, name: str) -> ColumnSpec:
@@ -132,7 +131,6 @@ def plan_layout(view: Any, torch: Any, dtype: DtypeChoice, eager: bool) -> Batch
         lookahead=view.lookahead,
         ragged=source.ragged,
         torch=torch,
-        from_numpy=None if torch is None else torch.from_numpy,
         decode=view._decode,
     )
     return _with_columns(layout, chosen) if eager else layout
