@@ -144,13 +144,13 @@ bool Engine::help() {
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!queue_.claim(WorkQueue::For::Consumer, crew_.beside_consumer(), claim)) return false;
+    if (!queue_.claim(Claimant::Consumer, crew_.beside_consumer(), claim)) return false;
     crew_.consumer_helps();
     notify = queue_.has_work() && call_one();
   }
   if (notify) crew_.notify();
   missed_ = false;
-  run(WorkQueue::For::Consumer, helper_, claim);
+  run(helper_, claim);
   helper_.pump(std::chrono::nanoseconds(0));
   if (missed_) {
     rest_ = next_rest_;
@@ -219,7 +219,7 @@ bool Engine::next_claim(Worker& worker, Claim& claim) {
     worker.waits_for_reads = false;
     while (!crew_.dismissed()) {
       const bool may_claim = runner.in_flight() < kMostInFlight && !(runner.in_flight() == 0 && crew_.is_crowded());
-      claimed = may_claim && queue_.claim(WorkQueue::For::Thread, crew_.most_awake(), claim);
+      claimed = may_claim && queue_.claim(Claimant::Thread, crew_.most_awake(), claim);
       if (claimed || runner.in_flight() > 0) break;
       crew_.sleep(lock, ready_ < kReadyBatches ? 0 : call_at());
     }
@@ -237,13 +237,13 @@ void Engine::work(Worker& worker) {
     Claim claim;
     const bool claimed = next_claim(worker, claim);
     if (!claimed && runner.in_flight() == 0) return;  // dismissed
-    if (claimed) run(WorkQueue::For::Thread, runner, claim);
+    if (claimed) run(runner, claim);
     runner.pump(claimed ? std::chrono::nanoseconds(0) : kPatience);
   }
 }
 
-void Engine::run(WorkQueue::For who, RowRunner& runner, Claim& claim) {
-  if (claim.pick) pick(who, claim);
+void Engine::run(RowRunner& runner, Claim& claim) {
+  if (claim.pick) pick(claim);
   for (std::uint64_t row = claim.first; row < claim.last; ++row) {
     if (claim.batch->cancelled) {
       row_done(claim.batch, row, nullptr);
@@ -258,7 +258,7 @@ void Engine::run(WorkQueue::For who, RowRunner& runner, Claim& claim) {
 }
 
 // Asks the order, and goes on with the first rows.
-void Engine::pick(WorkQueue::For who, Claim& claim) {
+void Engine::pick(Claim& claim) {
   Batch& batch = *claim.batch;
   const std::exception_ptr error = prepare(batch);
   const bool nothing_to_do = batch.plan.valid == 0;
@@ -270,7 +270,7 @@ void Engine::pick(WorkQueue::For who, Claim& claim) {
       queue_.fail(batch, 0, error);
     } else {
       WorkQueue::enter(batch, batch.format->shape.ragged ? Batch::Phase::Measuring : Batch::Phase::Reading);
-      if (!nothing_to_do && !batch.cancelled) queue_.claim_rows(who, crew_.most_awake(), claim);
+      if (!nothing_to_do && !batch.cancelled) queue_.claim_rows(crew_.most_awake(), claim);
     }
   }
   if (error) {

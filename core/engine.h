@@ -68,8 +68,8 @@ class Engine {
   [[nodiscard]] std::size_t call_at() const noexcept;
   [[nodiscard]] bool any_waits_for_reads() const;  // with mutex_ held
   bool help();
-  void run(WorkQueue::For who, RowRunner& runner, Claim& claim);
-  void pick(WorkQueue::For who, Claim& claim);
+  void run(RowRunner& runner, Claim& claim);
+  void pick(Claim& claim);
   std::exception_ptr prepare(Batch& batch) const;
   void row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error);
   void helped_row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error);

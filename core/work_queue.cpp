@@ -12,8 +12,8 @@ constexpr std::uint64_t kMostRows = 16;
 // Bytes of arrays that the consumer makes at once, which takes a fraction of a millisecond.
 constexpr std::uint64_t kMostConsumerBytes = 512 << 10;
 
-bool can_claim(const Batch& batch, WorkQueue::For who) {
-  if (who == WorkQueue::For::Consumer && batch.format->shape.ragged) return false;
+bool can_claim(const Batch& batch, Claimant by) {
+  if (by == Claimant::Consumer && batch.format->shape.ragged) return false;
   if (batch.phase == Batch::Phase::Planned) return true;
   const bool has_rows = batch.phase == Batch::Phase::Measuring || batch.phase == Batch::Phase::Reading;
   return has_rows && batch.claimed < batch.plan.valid;
@@ -23,36 +23,36 @@ bool can_claim(const Batch& batch, WorkQueue::For who) {
 
 bool WorkQueue::has_work() const {
   return !given_back_.empty() || std::any_of(batches_.begin(), batches_.end(),
-                                             [](const auto& batch) { return can_claim(*batch, For::Thread); });
+                                             [](const auto& batch) { return can_claim(*batch, Claimant::Thread); });
 }
 
-bool WorkQueue::claim(For who, unsigned shares, Claim& claim) {
-  if (who == For::Thread && !given_back_.empty()) {
+bool WorkQueue::claim(Claimant by, unsigned shares, Claim& claim) {
+  if (by == Claimant::Thread && !given_back_.empty()) {
     GivenBack& rows = given_back_.front();
-    claim = {std::move(rows.batch), false, RowRunner::Part::Whole, rows.first, rows.last};
+    claim = {std::move(rows.batch), by, false, RowRunner::Part::Whole, rows.first, rows.last};
     given_back_.erase(given_back_.begin());
     return true;
   }
   // So that give_back() cannot fail, which nobody could be told.
-  if (who == For::Consumer) given_back_.reserve(given_back_.size() + kMostRows);
+  if (by == Claimant::Consumer) given_back_.reserve(given_back_.size() + kMostRows);
   const auto at =
-      std::find_if(batches_.begin(), batches_.end(), [who](const auto& batch) { return can_claim(*batch, who); });
+      std::find_if(batches_.begin(), batches_.end(), [by](const auto& batch) { return can_claim(*batch, by); });
   if (at == batches_.end()) return false;
-  claim = {*at, (*at)->phase == Batch::Phase::Planned, RowRunner::Part::Whole, 0, 0};
+  claim = {*at, by, (*at)->phase == Batch::Phase::Planned, RowRunner::Part::Whole, 0, 0};
   if (claim.pick) {
     (*at)->phase = Batch::Phase::Picking;
   } else {
-    claim_rows(who, shares, claim);
+    claim_rows(shares, claim);
   }
   return true;
 }
 
 // A batch leaves the queue when its last row is handed out.
-void WorkQueue::claim_rows(For who, unsigned shares, Claim& claim) {
+void WorkQueue::claim_rows(unsigned shares, Claim& claim) {
   Batch& batch = *claim.batch;
   const bool measuring = batch.phase == Batch::Phase::Measuring;
   std::uint64_t most = std::min((batch.plan.valid + shares - 1) / shares, kMostRows);
-  if (who == For::Consumer) {
+  if (claim.by == Claimant::Consumer) {
     const std::uint64_t row_bytes = batch.slab.bytes() / batch.plan.rows + 1;
     most = std::clamp<std::uint64_t>(kMostConsumerBytes / row_bytes, 1, most);
   }

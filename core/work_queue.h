@@ -16,9 +16,13 @@
 
 namespace penstock {
 
-/// What one thread has taken: rows [first, last) of a batch, and before them the question which observations it has.
+/// Who claims: a thread takes any work, the consumer only rows that can be given back (not ragged ones).
+enum class Claimant { Thread, Consumer };
+
+/// What one of them has taken: rows [first, last) of a batch, and before them the question which observations it has.
 struct Claim {
   std::shared_ptr<Batch> batch;
+  Claimant by = Claimant::Thread;
   bool pick = false;  // ask the order first, then claim_rows()
   RowRunner::Part part = RowRunner::Part::Whole;
   std::uint64_t first = 0;
@@ -27,17 +31,14 @@ struct Claim {
 
 class WorkQueue {
  public:
-  /// Who claims: a thread takes any work, the consumer only rows that can be given back (not ragged ones).
-  enum class For { Thread, Consumer };
-
   /// Takes a Planned batch.
   void push(std::shared_ptr<Batch> batch) { batches_.push_back(std::move(batch)); }
   /// One of `shares` of a batch, so that it is there soon where so many threads read at once: smaller shares only cost
   /// more claims. The consumer's are small in bytes, too: meanwhile it sees neither signals nor that its batch is
   /// there. False if there is nothing to do.
-  bool claim(For who, unsigned shares, Claim& claim);
+  bool claim(Claimant by, unsigned shares, Claim& claim);
   /// The next rows of claim.batch, which is Measuring or Reading.
-  void claim_rows(For who, unsigned shares, Claim& claim);
+  void claim_rows(unsigned shares, Claim& claim);
   /// A row that the consumer claimed and did not read is to be read by a thread, before all others; it begins anew.
   void give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row) noexcept;
   /// Whether a thread would find something to claim.

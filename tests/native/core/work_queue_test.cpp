@@ -38,16 +38,16 @@ TEST(WorkQueue, TheOldestBatchIsSharedAmongTheThreads) {
   queue.push(first);
   queue.push(second);
   Claim claim;
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));
   expect_claim(claim, first, 0, 3);
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Consumer, shares, claim));
   expect_claim(claim, first, 3, 5);
   EXPECT_EQ(queue.batches(), 1U);
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));
   expect_claim(claim, second, 0, 1);
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));
   expect_claim(claim, second, 1, 2);
-  EXPECT_FALSE(queue.claim(WorkQueue::For::Thread, shares, claim));
+  EXPECT_FALSE(queue.claim(Claimant::Thread, shares, claim));
   EXPECT_TRUE(queue.empty());
 }
 
@@ -60,9 +60,9 @@ TEST(WorkQueue, TheConsumerTakesFewLargeRowsAtOnce) {
     batch->slab.ensure(8ULL * row_bytes);
     queue.push(batch);
     Claim claim;
-    ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, 1, claim));
+    ASSERT_TRUE(queue.claim(Claimant::Consumer, 1, claim));
     expect_claim(claim, batch, 0, rows);
-    ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, 1, claim));
+    ASSERT_TRUE(queue.claim(Claimant::Thread, 1, claim));
     expect_claim(claim, batch, rows, 8);
   }
 }
@@ -73,11 +73,11 @@ TEST(WorkQueue, OneClaimAsksTheOrder) {
   const auto batch = batch_of(5, 4, Batch::Phase::Planned);
   queue.push(batch);
   Claim claim;
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));
   EXPECT_TRUE(claim.pick);
   EXPECT_FALSE(queue.has_work());
   WorkQueue::enter(*batch, Batch::Phase::Reading);
-  queue.claim_rows(WorkQueue::For::Thread, shares, claim);
+  queue.claim_rows(shares, claim);
   expect_claim(claim, batch, 0, 2);
   EXPECT_TRUE(queue.has_work());
 }
@@ -89,10 +89,10 @@ TEST(WorkQueue, TheConsumerLeavesRaggedRowsToThreads) {
   const auto fixed = batch_of(5, 4, Batch::Phase::Reading);
   queue.push(fixed);
   Claim claim;
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Consumer, shares, claim));
   expect_claim(claim, fixed, 0, 4);
-  EXPECT_FALSE(queue.claim(WorkQueue::For::Consumer, shares, claim));
-  EXPECT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
+  EXPECT_FALSE(queue.claim(Claimant::Consumer, shares, claim));
+  EXPECT_TRUE(queue.claim(Claimant::Thread, shares, claim));
 }
 
 TEST(WorkQueue, RowsGivenBackAreForThreadsBeforeAllOthersAndStayTogether) {
@@ -103,18 +103,18 @@ TEST(WorkQueue, RowsGivenBackAreForThreadsBeforeAllOthersAndStayTogether) {
   queue.push(first);
   queue.push(second);
   Claim claim;
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Consumer, shares, claim));
   for (const std::uint64_t row : {1, 2, 3, 6}) {
     first->rows[row].stage = 2;
     queue.give_back(first, row);
     EXPECT_EQ(first->rows[row].stage, 0U);
   }
   EXPECT_FALSE(queue.empty());
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));
   expect_claim(claim, first, 1, 4);
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Consumer, shares, claim));
   expect_claim(claim, second, 0, 2);
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Thread, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));
   expect_claim(claim, first, 6, 7);
   EXPECT_TRUE(queue.empty());
 }
@@ -125,7 +125,7 @@ TEST(WorkQueue, CancellingForgetsAll) {
   const auto batch = batch_of(5, 2, Batch::Phase::Reading);
   queue.push(batch);
   Claim claim;
-  ASSERT_TRUE(queue.claim(WorkQueue::For::Consumer, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Consumer, shares, claim));
   queue.give_back(batch, 0);
   queue.cancel_all();
   EXPECT_TRUE(batch->cancelled);
