@@ -57,7 +57,7 @@ def draw_peers(lines: Sequence[Line], folder: Path) -> list[Path]:
     )
     for panel, (place, found) in zip(axes.flat, panels.items(), strict=True):
         labels = [f"{line['name']}, {line['what'].split(', ')[1]}" for line in found]
-        colors = [OURS if line["name"] == "penstock" else OTHER for line in found]
+        colors = [OURS if line["name"].startswith("penstock") else OTHER for line in found]
         bars(panel, found, labels, colors, min(line["lowest"] for line in found) / 2)
         state = "cold" if place == "where it is fastest" else "warm"
         panel.set_xlabel(

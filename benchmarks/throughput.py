@@ -33,28 +33,30 @@ def measure(corpora: Corpora) -> list[Result]:
 
 
 def records(corpora: Corpora, program: Path, path: Path, threads: int) -> list[Result]:
-    """Windows of records of 4 and of 8 bytes, each against the loop: as read, and as int64 tensors."""
+    """Windows of records of 4 and of 8 bytes against the loop: as read and as int64 tensors, by read and by mapping."""
     results = []
     seconds = corpora.size.seconds
     for record_bytes, dtype in ((TOKEN_BYTES, "u4"), (8, PAIR)):
         view = penstock.open(str(path), dtype=dtype).windows(WINDOW)
         size = WINDOW * record_bytes
-        limit, ours, cast = alternate(
+        kinds = [(framework, reader) for reader in ("auto", "mmap") for framework in ("numpy", "torch")]
+        limit, *found = alternate(
             corpora.size.repeats,
             [
                 partial(pread_loop, program, path, size, threads, seconds),
-                partial(windows_per_second, view, "numpy", threads, seconds),
-                partial(windows_per_second, view, "torch", threads, seconds),
+                *(partial(windows_per_second, view, kind, threads, seconds, reader=reader) for kind, reader in kinds),
             ],
         )
         what = f"records of {record_bytes} B, {threads} thread{'s' if threads > 1 else ''}"
-        results += [
-            line(f"{what}: C loop of pread", "windows/s", limit, size),
-            line(f"{what}: penstock, as read (numpy)", "windows/s", ours, size),
-            line(f"{what}: penstock, int64 (torch)", "windows/s", cast, size),
-            line(f"{what}: as read / C loop", "ratio", ratios(ours, limit), size, at_least=0.8),
-            line(f"{what}: int64 / C loop", "ratio", ratios(cast, limit), size),
-        ]
+        results.append(line(f"{what}: C loop of pread", "windows/s", limit, size))
+        for (framework, reader), speed in zip(kinds, found, strict=True):
+            given = "as read" if framework == "numpy" else "int64"
+            given += "" if reader == "auto" else f", reader={reader}"
+            target = 0.8 if framework == "numpy" else None
+            results += [
+                line(f"{what}: penstock, {given} ({framework})", "windows/s", speed, size),
+                line(f"{what}: {given} / C loop", "ratio", ratios(speed, limit), size, at_least=target),
+            ]
     return results
 
 
@@ -81,12 +83,15 @@ def line(what: str, unit: str, values: tuple[float, ...], size: int, at_least: f
     return Result("throughput", what, unit, values, "warm", size, at_least=at_least)
 
 
-def windows_per_second(view: penstock.View, framework: str, threads: int, seconds: float, seed: int = 0) -> float:
+def windows_per_second(
+    view: penstock.View, framework: str, threads: int, seconds: float, seed: int = 0, reader: str = "auto"
+) -> float:
     """Windows that next() gives in `seconds`, by a loader of its own after some batches to warm up.
 
     With the framework numpy records are given as read; with torch as int64 tensors, cast by the native threads.
     """
     options: dict[str, Any] = {"threads": threads, "prefetch": PREFETCH, "framework": framework, "seed": seed}
+    options["reader"] = reader
     with penstock.Loader(view, batch_size=BATCH, rank=0, world_size=1, **options) as loader:
         for _ in itertools.islice(loader, WARM_UP_BATCHES):
             pass

@@ -48,23 +48,25 @@ def measure(corpora: Corpora) -> list[Result]:
     torch.set_num_threads(1)
     try:
         with torch.inference_mode():
-            return [line for ms, most in STEPS.items() for line in slowdown(corpora, ms, most)]
+            kinds = [(reader, ms) for reader in ("auto", "mmap") for ms in STEPS]
+            return [line for reader, ms in kinds for line in slowdown(corpora, reader, ms)]
     finally:
         torch.set_num_threads(threads)
 
 
-def slowdown(corpora: Corpora, target_ms: int, most: float) -> list[Result]:
+def slowdown(corpora: Corpora, reader: str, target_ms: int) -> list[Result]:
     """Slowdown in % of a step of about `target_ms`, by the clock and by processor time, each repeat a value."""
     path = corpora.tokens()
     warm([path])
     view = penstock.open(str(path), dtype="u4").windows(WINDOW, lookahead=1)
-    with penstock.Loader(view, batch_size=BATCH, rank=0, world_size=1, framework="torch") as loader:
+    with penstock.Loader(view, batch_size=BATCH, rank=0, world_size=1, framework="torch", reader=reader) as loader:
         held = next(loader)
         step = make_step(held, target_ms / 1e3)
         steps = 3 if corpora.size is QUICK else max(4, round(BLOCK_SECONDS / target_ms * 1e3))
         feeds: list[Callable[[], Any]] = [lambda: held, lambda: next(loader)]
         rounds = [pairs(feeds, step, steps, corpora.size.pairs) for _ in range(corpora.size.repeats)]
-    what = f"a step of about {target_ms} ms, torch on 1 thread"
+    what = f"a step of about {target_ms} ms, torch on 1 thread{'' if reader == 'auto' else f', reader={reader}'}"
+    most = STEPS[target_ms]
     kinds = (
         ("by the clock", "wall", most),
         ("CPU time of the process", "process", most),

@@ -162,7 +162,8 @@ Reader parse_reader(const std::string& text) {
   if (text == "pread") return Reader::Pread;
   if (text == "uring") return Reader::Uring;
   if (text == "direct") return Reader::Direct;
-  raise(ErrorKind::InvalidArgument, "reader=\"{}\": must be \"auto\", \"pread\", \"uring\" or \"direct\"", text);
+  if (text == "mmap") return Reader::Mmap;
+  raise(ErrorKind::InvalidArgument, "reader=\"{}\": must be \"auto\", \"pread\", \"uring\", \"direct\" or \"mmap\"", text);
 }
 
 std::vector<Column> parse_columns(const std::vector<ColumnSpec>& specs) {

@@ -37,8 +37,12 @@ struct Read {
 };
 
 /// Ways to read local files. Auto: a ring of io_uring where the kernel and the container allow one, else pread.
-/// Direct: a ring that bypasses the page cache.
-enum class Reader { Auto, Pread, Uring, Direct };
+/// Direct: a ring that bypasses the page cache. Mmap: files are mapped, and what is wrong with one ends the process.
+enum class Reader { Auto, Pread, Uring, Direct, Mmap };
+
+/// The error of a read whose bytes are not at hand, by a channel that never waits; the same object always, so it can be
+/// told by comparing.
+const std::exception_ptr& not_cached();
 
 class Channel {
  public:
@@ -59,9 +63,9 @@ class ByteStore {
   /// A new channel for the calling thread's use. Any thread. Throws InvalidArgument if this machine refuses `reader`. A
   /// store that has but one way to read takes any.
   virtual std::unique_ptr<Channel> open_channel(Reader reader) = 0;
-  /// A new channel that never waits: reads whose bytes are not at hand end with not_cached() as their error. Any
-  /// thread.
-  virtual std::unique_ptr<Channel> open_cached_channel();
+  /// A new channel that never waits, beside others of `reader`: reads whose bytes are not at hand end with not_cached()
+  /// as their error. Any thread.
+  virtual std::unique_ptr<Channel> open_cached_channel(Reader reader);
   /// The way that open_channel(reader) takes here: "pread", "uring", … Any thread.
   [[nodiscard]] virtual std::string reader_name(Reader reader) = 0;
 };

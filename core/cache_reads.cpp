@@ -2,7 +2,6 @@
 
 #include "core/file_reads.h"
 
-#include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -12,13 +11,6 @@ namespace {
 // After so many misses in a row the page cache is tried only now and then: the ring finds out by itself, too.
 constexpr std::uint64_t kPatientMisses = 16;
 constexpr std::uint64_t kTryEvery = 32;
-
-// How often this thread gave up its core to wait for something.
-std::int64_t voluntary_switches() {
-  rusage usage{};
-  ::getrusage(RUSAGE_THREAD, &usage);
-  return usage.ru_nvcsw;
-}
 
 std::uint64_t at_least_0(ssize_t got) {
   return got > 0 ? static_cast<std::uint64_t>(got) : 0;
@@ -37,9 +29,9 @@ std::uint64_t CacheReads::read(int fd, std::span<Read* const> run) {
       ::preadv2(fd, pieces.data(), static_cast<int>(count), static_cast<off_t>(run.front()->offset), RWF_NOWAIT));
   if (got == bytes) {
     misses_ = 0;
-    if (++hits_ == kTrusted) sleeps_ = voluntary_switches();
+    trust_.hit();
   } else {
-    hits_ = 0;
+    trust_.miss();
     ++misses_;
   }
   return got;
@@ -47,8 +39,7 @@ std::uint64_t CacheReads::read(int fd, std::span<Read* const> run) {
 
 std::uint64_t CacheReads::trusting_read(int fd, const Read& read) {
   const std::uint64_t got = at_least_0(::pread(fd, read.destination, read.size, static_cast<off_t>(read.offset)));
-  // Whatever it slept for, it may have been the device.
-  if (++hits_ % kCheckEvery == 0 && voluntary_switches() != sleeps_) hits_ = 0;
+  trust_.read();
   return got;
 }
 

@@ -1,10 +1,11 @@
 // CacheReads: what the page cache holds, read by a thread that does not want to wait for the device.
 //
 // preadv2 with RWF_NOWAIT asks anew for each read. A thread whose reads have all been there for a while goes on with
-// pread, which costs a warm window 4 to 7 % less, for as long as nothing puts it to sleep. One thread.
+// pread, which costs a warm window 4 to 7 % less (core/cache_trust.h). One thread.
 #pragma once
 
 #include "core/byte_store.h"
+#include "core/cache_trust.h"
 
 #include <cstdint>
 #include <span>
@@ -17,17 +18,13 @@ class CacheReads {
   /// inside it. After many misses in a row it tries only now and then, and says 0 in between.
   std::uint64_t read(int fd, std::span<Read* const> run);
   /// Whether it reads without asking.
-  [[nodiscard]] bool trusts() const noexcept { return hits_ >= kTrusted; }
+  [[nodiscard]] bool trusts() const noexcept { return trust_.holds(); }
 
  private:
-  static constexpr std::uint64_t kTrusted = 256;  // hits in a row
-  static constexpr std::uint64_t kCheckEvery = 16;
-
   std::uint64_t trusting_read(int fd, const Read& read);
 
-  std::uint64_t hits_ = 0;
+  CacheTrust trust_{CacheTrust::Sign::Sleep};
   std::uint64_t misses_ = 0;  // in a row
-  std::int64_t sleeps_ = 0;   // of this thread, when last looked at
 };
 
 }  // namespace penstock

@@ -1,6 +1,5 @@
 #include "core/engine.h"
 
-#include "core/cached_channel.h"
 #include "core/error.h"
 #include "core/threads.h"
 
@@ -35,10 +34,7 @@ Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> po
       most_unread_(most_unread),
       crew_(threads, usable_cores()),
       helper_([this](const auto& batch, std::uint64_t row, const auto& error) { helped_row_done(batch, row, error); },
-              [reader](ByteStore& store) -> std::unique_ptr<Channel> {
-                if (reader == Reader::Direct) return std::make_unique<CachedChannel>();  // the page cache is not asked
-                return store.open_cached_channel();
-              }) {
+              [reader](ByteStore& store) { return store.open_cached_channel(reader); }) {
   try {
     for (unsigned i = 0; i < threads; ++i) start_worker(reader);
   } catch (const std::system_error& error) {

@@ -1,4 +1,4 @@
-// FdCache: open descriptors of local files, a bounded number of them, shared by all channels of a store.
+// FdCache: open files of a store, a bounded number of descriptors or mappings, shared by all its channels.
 //
 // A pinned descriptor stays open until its Pin dies, however many other files are opened meanwhile. The victim is
 // chosen by CLOCK, an approximation of LRU that costs a hit one relaxed load. A channel remembers where it found a file
@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/byte_store.h"
+#include "core/open_file.h"
 
 #include <atomic>
 #include <cstddef>
@@ -24,7 +25,7 @@ struct FdSlot {
   static constexpr std::uint32_t kBusy = 1U << 31;
   std::atomic<std::uint32_t> pins{0};
   std::atomic<bool> used{false};  // since the clock's hand last passed
-  int fd = -1;
+  OpenFile open;
   std::uint64_t generation = 0;  // of what is in the slot; a hint of an older one is void
   const File* file = nullptr;    // the key; only compared, since its owner may be gone
   std::string path;              // what was at that address when the slot was filled …
@@ -37,36 +38,35 @@ struct FdHint {
   std::uint64_t generation = 0;
 };
 
-/// Keeps a descriptor open; one that found no place in the cache (all of them pinned) is closed at the end.
+/// Keeps a file open; one that found no place in the cache (all of them pinned) is closed at the end.
 class FdPin {
  public:
-  FdPin(FdSlot* slot, int fd) noexcept : slot_(slot), fd_(fd) {}
-  FdPin(FdPin&& other) noexcept : slot_(other.slot_), fd_(other.fd_) { other.fd_ = -1; }
+  FdPin(FdSlot* slot, const OpenFile& open) noexcept : slot_(slot), open_(open) {}
+  FdPin(FdPin&& other) noexcept : slot_(other.slot_), open_(other.open_) { other.open_ = {}; }
   FdPin(const FdPin&) = delete;
   FdPin& operator=(const FdPin&) = delete;
   FdPin& operator=(FdPin&&) = delete;
   ~FdPin() {
-    if (slot_ != nullptr && fd_ >= 0) {
+    if (slot_ != nullptr && open_) {
       slot_->pins.fetch_sub(1, std::memory_order_release);
-    } else if (fd_ >= 0) {
-      close_own();
+    } else if (open_) {
+      close_file(open_);
     }
   }
-  [[nodiscard]] int fd() const noexcept { return fd_; }
+  [[nodiscard]] int fd() const noexcept { return open_.fd; }
+  /// Of a mapped file.
+  [[nodiscard]] const std::byte* bytes() const noexcept { return open_.bytes; }
   /// Whether it counts among the cache's descriptors, whose number is bounded.
   [[nodiscard]] bool cached() const noexcept { return slot_ != nullptr; }
 
  private:
-  void close_own() const noexcept;
-
   FdSlot* slot_;
-  int fd_;
+  OpenFile open_;
 };
 
 class FdCache {
  public:
-  /// `direct`: files are opened O_DIRECT.
-  FdCache(std::size_t max_open_files, bool direct);
+  FdCache(std::size_t max_open_files, Access access);
   ~FdCache();
   FdCache(const FdCache&) = delete;
   FdCache& operator=(const FdCache&) = delete;
@@ -93,10 +93,10 @@ class FdCache {
   FdSlot* find(const File& file);
   FdSlot* take_victim();
   void vacate(FdSlot& slot);
-  int open_making_room(const File& file);
+  OpenFile open_making_room(const File& file);
 
   const std::size_t max_open_files_;
-  const bool direct_;
+  const Access access_;
   const std::uint64_t forks_;
   std::atomic<int> short_{0};
   std::mutex mutex_;  // guards the table, the slots' number, the hand and every setting of kBusy
@@ -109,7 +109,7 @@ class FdCache {
 /// thread that does not exist in the child may hold; the parent's is leaked there. Any thread.
 class ProcessFdCache {
  public:
-  ProcessFdCache(std::size_t max_open_files, bool direct);
+  ProcessFdCache(std::size_t max_open_files, Access access);
   ~ProcessFdCache();
   ProcessFdCache(const ProcessFdCache&) = delete;
   ProcessFdCache& operator=(const ProcessFdCache&) = delete;
@@ -118,7 +118,7 @@ class ProcessFdCache {
 
  private:
   const std::size_t max_open_files_;
-  const bool direct_;
+  const Access access_;
   std::atomic<FdCache*> cache_;
 };
 

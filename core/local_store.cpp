@@ -3,6 +3,7 @@
 #include "core/cached_channel.h"
 #include "core/error.h"
 #include "core/fd_cache.h"
+#include "core/mapped_channel.h"
 #include "core/pread_channel.h"
 #include "core/ring.h"
 #include "core/uring_channel.h"
@@ -27,16 +28,21 @@ std::size_t default_max_open_files() {
   return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, 1, 65536));
 }
 
+/// A quarter of what the kernel allows a process by default (vm.max_map_count, 65,530).
+constexpr std::size_t kDefaultMaxMappings = 16384;
+
 class LocalStore final : public ByteStore {
  public:
-  explicit LocalStore(std::size_t max_open_files)
-      : files_(std::make_shared<ProcessFdCache>(max_open_files, false)),
-        direct_files_(std::make_shared<ProcessFdCache>(max_open_files, true)) {}
+  LocalStore(std::size_t max_open_files, std::size_t max_mappings)
+      : files_(std::make_shared<ProcessFdCache>(max_open_files, Access::Buffered)),
+        direct_files_(std::make_shared<ProcessFdCache>(max_open_files, Access::Direct)),
+        mapped_files_(std::make_shared<ProcessFdCache>(max_mappings, Access::Mapped)) {}
 
   std::unique_ptr<Channel> open_channel(Reader reader) override {
     const Reader resolved = resolve(reader);
     if (resolved == Reader::Direct) return std::make_unique<UringChannel>(direct_files_, true);
     if (resolved == Reader::Pread) return std::make_unique<PreadChannel>(files_);
+    if (resolved == Reader::Mmap) return std::make_unique<MappedChannel>(mapped_files_);
     try {
       return std::make_unique<UringChannel>(files_, false);
     } catch (const Error&) {
@@ -45,19 +51,24 @@ class LocalStore final : public ByteStore {
     }
   }
 
-  std::unique_ptr<Channel> open_cached_channel() override { return std::make_unique<CachedChannel>(files_); }
+  std::unique_ptr<Channel> open_cached_channel(Reader reader) override {
+    if (reader == Reader::Direct) return std::make_unique<NothingCached>();  // the page cache is not to be asked
+    if (reader == Reader::Mmap) return std::make_unique<CachedMappedChannel>(mapped_files_);
+    return std::make_unique<CachedChannel>(files_);
+  }
 
   [[nodiscard]] std::string reader_name(Reader reader) override {
     switch (resolve(reader)) {
       case Reader::Uring: return "uring";
       case Reader::Direct: return "direct";
+      case Reader::Mmap: return "mmap";
       default: return "pread";
     }
   }
 
  private:
   Reader resolve(Reader reader) {
-    if (reader == Reader::Pread) return reader;
+    if (reader == Reader::Pread || reader == Reader::Mmap) return reader;
     std::call_once(tried_, [this] { refusal_ = Ring::refusal(); });
     if (!refusal_) return reader == Reader::Auto ? Reader::Uring : reader;
     if (reader == Reader::Auto) return Reader::Pread;
@@ -67,6 +78,7 @@ class LocalStore final : public ByteStore {
 
   std::shared_ptr<ProcessFdCache> files_;
   std::shared_ptr<ProcessFdCache> direct_files_;
+  std::shared_ptr<ProcessFdCache> mapped_files_;
   std::once_flag tried_;
   std::optional<std::string> refusal_;
 };
@@ -74,7 +86,8 @@ class LocalStore final : public ByteStore {
 }  // namespace
 
 std::shared_ptr<ByteStore> make_local_store(std::size_t max_open_files) {
-  return std::make_shared<LocalStore>(max_open_files == 0 ? default_max_open_files() : max_open_files);
+  if (max_open_files == 0) return std::make_shared<LocalStore>(default_max_open_files(), kDefaultMaxMappings);
+  return std::make_shared<LocalStore>(max_open_files, max_open_files);
 }
 
 }  // namespace penstock

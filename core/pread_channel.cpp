@@ -2,8 +2,6 @@
 
 #include "core/file_reads.h"
 
-#include <algorithm>
-
 namespace penstock {
 namespace {
 
@@ -17,27 +15,10 @@ bool read_merged(int fd, std::span<Read* const> run) {
 
 }  // namespace
 
-std::size_t PreadChannel::wait(std::span<Read*> done, std::chrono::nanoseconds /*timeout*/) {
-  if (ended_ == 0 && !queue_.empty()) read_next();
-  const std::size_t count = std::min(done.size(), ended_);
-  std::copy_n(queue_.front().begin(), count, done.begin());
-  queue_.pop(count);
-  ended_ -= count;
-  if (queue_.empty()) files_.let_go();
-  return count;
-}
-
-void PreadChannel::read_next() {
-  const std::span<Read* const> run = queue_.front().first(run_length(queue_.front()));
-  ended_ = run.size();
-  if (ReadQueue::are_cancelled(run)) return;
-  try {
-    const FdPin& pin = files_.hold(*run.front()->file);
-    // One by one: a single read, or a run that was cut short, whose error belongs to the reads that it hit alone.
-    if (run.size() == 1 || !is_inside(run) || !read_merged(pin.fd(), run)) read_each(pin.fd(), run);
-  } catch (...) {
-    fail_all(run);
-  }
+void PreadChannel::read_run(std::span<Read* const> run) {
+  const FdPin& pin = files_.hold(*run.front()->file);
+  // One by one: a single read, or a run that was cut short, whose error belongs to the reads that it hit alone.
+  if (run.size() == 1 || !is_inside(run) || !read_merged(pin.fd(), run)) read_each(pin.fd(), run);
 }
 
 }  // namespace penstock

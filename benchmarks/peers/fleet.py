@@ -23,6 +23,7 @@ HERE = Path(__file__).parent
 #: Each peer's file and the environment it runs in: None is the project's own.
 PEERS: dict[str, str | None] = {
     "penstock_loader": None,
+    "penstock_mapped": None,
     "bare_gather": None,
     "torch_dataloader": "torch",
     "torchdata_stateful": "torchdata",
@@ -37,6 +38,7 @@ PEERS: dict[str, str | None] = {
     "megatron_gpt": "megatron_core",
 }
 PENSTOCK = "penstock_loader"
+MAPPED = "penstock_mapped"
 PREPARE_SECONDS = 3600
 LEAVING_SECONDS = 3
 

@@ -14,7 +14,7 @@ from typing import Any
 import job
 import numpy as np
 from coldness import memory_bound
-from fleet import PENSTOCK, PREPARE_SECONDS, Failed, Member
+from fleet import MAPPED, PENSTOCK, PREPARE_SECONDS, Failed, Member
 from results import warm
 
 RANKS, RANKS_AFTER = 4, 2
@@ -66,6 +66,11 @@ class Block:
         """Penstock, then the others, each round beginning with another one."""
         turn = number % max(1, len(self.others))
         return [self.penstock, *self.others[turn:], *self.others[:turn]]
+
+    @property
+    def mapped(self) -> Variant | None:
+        """Penstock with mapped files, where that runs."""
+        return next((variant for variant in self.others if variant.member.key == MAPPED), None)
 
     def whole(self, variant: Variant, repeats: int) -> bool:
         return len(self.runs.get(variant, ())) == repeats
@@ -140,7 +145,9 @@ class Fleet:
             for dtype in ("int64", "int32", "uint32"):
                 block = Block(dtype, background, self._penstock(dtype))
                 for member in self._peers(dtype):
-                    choices = [Variant(member, dtype, setting) for setting in member.settings_in(background)]
+                    # Penstock's own work is done by its threads in any case.
+                    settings = member.settings if member.key == MAPPED else member.settings_in(background)
+                    choices = [Variant(member, dtype, setting) for setting in settings]
                     block.others += self._best(choices, self._steady_once) if len(choices) > 1 else choices
                 if block.others:
                     blocks.append(block)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from fleet import Member
+from fleet import MAPPED, Member
 from job import RESUMED_BATCHES
 from measure import Block, Fleet, Variant
 from results import Result, number, ratios
@@ -17,7 +17,7 @@ from results import Result, number, ratios
 TRAINING_THREAD = {"int64": 2.0, "int32": 2.5, "uint32": 2.5}
 BACKGROUND = 10.0
 COLD = 2.0
-CEILING = "bare_gather"  # no loader: shown beside the peers, with no target
+NO_PEERS = ("bare_gather", MAPPED)  # shown beside the peers, with no target: no loader, and penstock itself
 Runs = list[dict[str, Any]]
 
 
@@ -72,6 +72,10 @@ class Report:
                 target = self._target(block, variant)
                 what = f"{where}: penstock / this"
                 lines.append(self._line(variant, what, "ratio", compared, cache, at_least=target))
+            compared = self._compared_to_mapped(block, variant)
+            if compared is not None:
+                what = f'{where}: penstock, reader="mmap" / this'
+                lines.append(self._line(variant, what, "ratio", compared, cache))
         return lines
 
     def _startup(self, block: Block) -> list[Result]:
@@ -84,16 +88,24 @@ class Report:
                 compared = self._compared(block, variant, figure)
                 if compared is not None:
                     what = f"{figure.what}: {where}: penstock / this"
-                    target = 1.0 if figure.below and variant.member.key != CEILING else None
+                    target = 1.0 if figure.below and variant.member.key not in NO_PEERS else None
                     lines.append(self._line(variant, what, "ratio", compared, "warm", at_most=target))
         return lines
 
     def _compared(self, block: Block, variant: Variant, figure: Figure) -> tuple[float, ...] | None:
         """Penstock's figure over this one's, round by round; None where there is nothing to compare."""
-        if variant is block.penstock or not block.whole(block.penstock, self.repeats):
+        return self._quotient(block, block.penstock, variant, figure)
+
+    def _compared_to_mapped(self, block: Block, variant: Variant) -> tuple[float, ...] | None:
+        """The same of penstock with mapped files, and of speed."""
+        if block.mapped is None or variant is block.penstock:
             return None
-        ours = [figure.of(run) for run in block.runs[block.penstock]]
-        return ratios(ours, [figure.of(run) for run in block.runs[variant]])
+        return self._quotient(block, block.mapped, variant, SPEED)
+
+    def _quotient(self, block: Block, ours: Variant, theirs: Variant, figure: Figure) -> tuple[float, ...] | None:
+        if theirs is ours or not block.whole(ours, self.repeats):
+            return None
+        return ratios(*([figure.of(run) for run in block.runs[variant]] for variant in (ours, theirs)))
 
     def _line(
         self,
@@ -115,7 +127,7 @@ class Report:
         return [variant for variant in block.order(0) if block.whole(variant, self.repeats)]
 
     def _target(self, block: Block, variant: Variant) -> float | None:
-        if not variant.member.uniform or variant.member.key == CEILING:
+        if not variant.member.uniform or variant.member.key in NO_PEERS:
             return None
         if block.background is None:
             return COLD
@@ -144,9 +156,11 @@ class Report:
             for variant in self._whole(block):
                 runs = block.runs[variant]
                 row = [place(block), variant.dtype, variant.member.name, variant.setting.name]
-                rows.append([*row, spread_of(values(runs, "batches_per_s")), *self._ratio(block, variant)])
+                mapped = self._compared_to_mapped(block, variant)
+                row += [spread_of(values(runs, "batches_per_s")), *self._ratio(block, variant)]
+                rows.append([*row, spread_of(mapped) if mapped else ""])
         head = ["loading in", "dtype", "peer", "setting", "batches/s", "penstock / this", "target"]
-        return table(head, rows)
+        return table([*head, 'penstock, reader="mmap" / this'], rows)
 
     def _ratio(self, block: Block, variant: Variant) -> tuple[str, str]:
         compared = self._compared(block, variant, SPEED)

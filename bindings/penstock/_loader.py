@@ -21,7 +21,7 @@ from penstock.orders import resolve as resolve_order
 
 BatchSize = int | Sequence[tuple[int, int]]
 
-_READERS = ("auto", "pread", "uring", "direct")
+_READERS = ("auto", "pread", "uring", "direct", "mmap")
 _FRAMEWORKS = ("auto", "torch", "numpy")
 _MOST = (1 << 64) - 1
 _MOST_THREADS = 1 << 14  # what no machine has cores for, and no system threads
@@ -118,7 +118,9 @@ class Loader:
                 integer, else int64.
             pin_memory: whether batches lie in pinned memory, for asynchronous copies to a device; needs torch.
             reader: how local files are read. "auto" is "uring" (io_uring) where the kernel and the container allow it,
-                else "pread"; "direct" is io_uring past the page cache, for corpora much larger than memory.
+                else "pread"; "direct" is io_uring past the page cache, for corpora much larger than memory; "mmap" maps
+                them, which is fastest for corpora that stay in memory, but an error of the device, or a file that is
+                cut short meanwhile, ends the process (SIGBUS).
             threads: of the engine, at least 1; None shares the cores with the node's other ranks.
             prefetch: batches that are read ahead, at least 1.
             max_bytes: bound of all batches' memory, held ones included, and of what is kept of the metadata's files (a
@@ -281,7 +283,7 @@ class Loader:
 
     @property
     def reader(self) -> str:
-        """How files are read here: "pread", "uring" or "direct"; what `reader="auto"` found out by a real read.
+        """How files are read here: "pread", "uring", "direct" or "mmap"; what `reader="auto"` found out by a real read.
 
         Raises:
             InvalidArgumentError: the reader that was asked for is refused on this machine.

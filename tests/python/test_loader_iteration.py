@@ -252,7 +252,7 @@ def test_an_error_in_transform_is_the_callers(view):
 
 @pytest.mark.parametrize(
     "options",
-    [{"tail": "keep"}, {"reader": "mmap"}, {"framework": "jax"}, {"on_mismatch": "shrug"}, {"order": "random"},
+    [{"tail": "keep"}, {"reader": "libaio"}, {"framework": "jax"}, {"on_mismatch": "shrug"}, {"order": "random"},
      {"epochs": -1}, {"seed": -1}, {"seed": 1 << 64}, {"seed": 0.5}, {"threads": -1}, {"prefetch": -2},
      {"max_bytes": -1}, {"epochs": 1 << 62}, {"epochs": 1.5}],
 )  # fmt: skip

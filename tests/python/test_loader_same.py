@@ -37,7 +37,7 @@ def test_any_threads_with_many_rows(tmp_path, mode):
         assert_all_same(batches_of(view, threads=8, prefetch=9, batch_size=301, epochs=100), plain)
 
 
-@pytest.mark.parametrize("reader", ["auto", "uring", "direct"])
+@pytest.mark.parametrize("reader", ["auto", "uring", "direct", "mmap"])
 @pytest.mark.parametrize("mode", MODES)
 def test_any_reader(tmp_path, mode, reader):
     view = MODES[mode](tmp_path)

@@ -21,10 +21,10 @@ from penstock._words import counted
 @click.option("--seconds", type=click.FloatRange(0.1, 86_400), default=5.0, show_default=True, help="How long to read.")
 @click.option(
     "--reader",
-    type=click.Choice(["auto", "pread", "uring", "direct"]),
+    type=click.Choice(["auto", "pread", "uring", "direct", "mmap"]),
     default="auto",
     show_default=True,
-    help="How files are read; auto is uring where the kernel allows it.",
+    help="How files are read; auto is uring where the kernel allows it, else pread.",
 )
 @click.option("--threads", type=click.IntRange(1), help="Of the loader; else as training would have.")
 @click.option("--prefetch", type=click.IntRange(1), default=4, show_default=True, help="Batches read ahead.")

@@ -67,7 +67,7 @@ class FdCacheTest : public ::testing::Test {
 TEST_F(FdCacheTest, EveryFileThatIsOpenedIsSaidToBeReadAtRandom) {
   const File a = make_file("a");
   const File b = make_file("b");
-  FdCache cache(1, false);
+  FdCache cache(1, Access::Buffered);
   FdHint hint;
   for (const File* file : {&a, &a, &b, &a}) {  // a once more: there is room for one
     EXPECT_GE(cache.pin(*file, hint).fd(), 0);
@@ -85,7 +85,7 @@ TEST_F(FdCacheTest, EveryFileThatIsOpenedIsSaidToBeReadAtRandom) {
 TEST_F(FdCacheTest, AFileSystemThatTakesNoAdviceIsReadAllTheSame) {
   refuses = true;
   const File file = make_file("a");
-  FdCache cache(4, false);
+  FdCache cache(4, Access::Buffered);
   FdHint hint;
   const FdPin pin = cache.pin(file, hint);
   EXPECT_EQ(given.size(), 1U);

@@ -90,7 +90,7 @@ class LocalStoreTest : public ::testing::Test {
 class EveryReader : public LocalStoreTest, public ::testing::WithParamInterface<Reader> {
  protected:
   void SetUp() override {
-    if (GetParam() == Reader::Pread) return;
+    if (GetParam() == Reader::Pread || GetParam() == Reader::Mmap) return;
     if (const auto why = Ring::refusal()) GTEST_SKIP() << "io_uring is refused here: " << *why;
     if (GetParam() != Reader::Direct) return;
     const int fd = ::open(make_file("direct", 1).path.c_str(), O_RDONLY | O_DIRECT);
@@ -99,11 +99,12 @@ class EveryReader : public LocalStoreTest, public ::testing::WithParamInterface<
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(, EveryReader, ::testing::Values(Reader::Pread, Reader::Uring, Reader::Direct),
+INSTANTIATE_TEST_SUITE_P(, EveryReader, ::testing::Values(Reader::Pread, Reader::Uring, Reader::Direct, Reader::Mmap),
                          [](const auto& info) {
-                           return info.param == Reader::Pread   ? "Pread"
-                                  : info.param == Reader::Uring ? "Uring"
-                                                                : "Direct";
+                           return info.param == Reader::Pread    ? "Pread"
+                                  : info.param == Reader::Uring  ? "Uring"
+                                  : info.param == Reader::Direct ? "Direct"
+                                                                 : "Mmap";
                          });
 
 /// A read with its own buffer.
@@ -262,6 +263,7 @@ TEST_P(EveryReader, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
 }
 
 TEST_P(EveryReader, AFileCutAfterItWasOpenedIsCorruptionForTheReadsBeyondTheCutOnly) {
+  if (GetParam() == Reader::Mmap) GTEST_SKIP() << "there it is a signal";
   const File file = make_file("a", 40'000);
   const auto channel = make_local_store()->open_channel(GetParam());
   std::deque<Wanted> first;
@@ -277,6 +279,19 @@ TEST_P(EveryReader, AFileCutAfterItWasOpenedIsCorruptionForTheReadsBeyondTheCutO
                                      ": the file ends at offset 25,000 in a read of 10,000 bytes at offset "
                                      "20,000; it had 40,000 bytes");
   EXPECT_EQ(wanted[3].kind(), ErrorKind::Corruption);
+}
+
+TEST_F(LocalStoreTest, AFileCutAfterItWasMappedEndsTheProcess) {
+  const File file = make_file("a", 40'000);
+  const auto read_cut = [&] {  // in a child, which maps the file anew
+    const auto channel = make_local_store()->open_channel(Reader::Mmap);
+    Wanted first(file, 0, 100);
+    read_one(*channel, first);
+    fs::resize_file(file.path, 10'000);
+    Wanted beyond(file, 20'000, 100);
+    read_one(*channel, beyond);
+  };
+  EXPECT_DEATH(read_cut(), "");
 }
 
 TEST_P(EveryReader, AReadBeyondTheEndIsCorruptionEvenWhereItsEndOverflows) {

@@ -43,7 +43,9 @@ class MemoryStore : public ByteStore {
       : bytes_(std::move(bytes)), behaviour_(std::move(behaviour)) {}
 
   std::unique_ptr<Channel> open_channel(Reader) override { return std::make_unique<MemoryChannel>(*this); }
-  std::unique_ptr<Channel> open_cached_channel() override { return std::make_unique<CachedMemoryChannel>(*this); }
+  std::unique_ptr<Channel> open_cached_channel(Reader /*reader*/) override {
+    return std::make_unique<CachedMemoryChannel>(*this);
+  }
   std::string reader_name(Reader) override { return "memory"; }
 
  private:

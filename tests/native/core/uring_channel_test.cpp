@@ -130,7 +130,8 @@ class UringChannelErrors : public RingErrors, public ::testing::WithParamInterfa
   ~UringChannelErrors() override { memory_inode = 0; }
 
   void run(std::deque<Wanted>& wanted) {
-    UringChannel channel(std::make_shared<ProcessFdCache>(4, GetParam()), GetParam());
+    UringChannel channel(std::make_shared<ProcessFdCache>(4, GetParam() ? Access::Direct : Access::Buffered),
+                         GetParam());
     std::vector<Read*> reads;
     for (Wanted& one : wanted) reads.push_back(&one.read);
     channel.submit(reads);

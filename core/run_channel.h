@@ -1,0 +1,39 @@
+// RunChannel: a channel that reads in the thread that asks, neighbours at once.
+//
+// wait() reads the next run of neighbours and hands it out, so that its rows are cast while they are in the core's
+// cache; it never blocks for anything else, so there is nothing for wake() to interrupt. Owned by one thread; holds its
+// store's cache.
+#pragma once
+
+#include "core/byte_store.h"
+#include "core/channel_files.h"
+#include "core/read_queue.h"
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace penstock {
+
+class RunChannel : public Channel {
+ public:
+  void submit(std::span<Read* const> reads) override { queue_.push(reads); }
+  std::size_t wait(std::span<Read*> done, std::chrono::nanoseconds timeout) override;
+  void wake() override {}
+
+ protected:
+  explicit RunChannel(std::shared_ptr<ProcessFdCache> files) : files_(std::move(files)) {}
+
+  ChannelFiles files_;
+
+ private:
+  /// Reads all of them, each to its end or its error. What it throws is the error of each.
+  virtual void read_run(std::span<Read* const> run) = 0;
+
+  ReadQueue queue_;
+  std::size_t ended_ = 0;  // of the queue, from the front: not handed out
+};
+
+}  // namespace penstock
