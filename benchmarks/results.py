@@ -96,6 +96,13 @@ def warm(files: Iterable[Path]) -> None:
                 pass
 
 
+def make_folders(*files: Path | None) -> None:
+    """Before anything is measured: what could not be written would be lost."""
+    for file in files:
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+
+
 def machine() -> str:
     """Processor, cores, memory, kernel and Python in one line; nothing that names the machine."""
     cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")

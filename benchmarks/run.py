@@ -23,7 +23,7 @@ import sizes
 import throughput
 import training
 import writing
-from results import Result, SkippedError, machine, number, versions
+from results import Result, SkippedError, machine, make_folders, number, versions
 from rich.console import Console
 from rich.table import Table
 from workloads import FULL, QUICK, Corpora
@@ -115,6 +115,7 @@ def main() -> None:
     chosen = [word for name in options.only or () for word in ("--only", name)]
     command = shlex.join(["python", "benchmarks/run.py", *(["--quick"] if options.quick else []), *chosen])
     size = QUICK if options.quick else FULL
+    make_folders(options.json, options.markdown)
     results: list[Result] = []
     with cache_folder(options.dir) as folder:
         corpora = Corpora(folder, size)

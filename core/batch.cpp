@@ -69,13 +69,15 @@ std::uint64_t column_row_start(const Batch& batch, const Column& column, std::ui
 
 void cast_row(Batch& batch, const Column& column, std::uint64_t i, std::byte* out) {
   const BatchFormat& format = *batch.format;
+  const Leaf& leaf = format.source->schema().leaves()[column.leaf];
   const std::uint64_t count = batch.row_length(i) - column.shorten;
-  if (column.in_place) {
-    return check_values(format.source->schema().leaves()[column.leaf], batch.row_records(i), count, column.type);
+  try {
+    if (column.in_place) return check_values(leaf, batch.row_records(i), count, column.type);
+    cast_leaf(leaf, batch.row_records(i) + column.skip * format.stored_record_bytes, format.stored_record_bytes, count,
+              column.type, out + column_row_start(batch, column, i) * column.record_bytes);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("observation {}: {}", with_commas(batch.picks[i].index), error.what()));
   }
-  cast_leaf(format.source->schema().leaves()[column.leaf],
-            batch.row_records(i) + column.skip * format.stored_record_bytes, format.stored_record_bytes, count,
-            column.type, out + column_row_start(batch, column, i) * column.record_bytes);
 }
 
 }  // namespace

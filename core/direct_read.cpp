@@ -67,7 +67,7 @@ void DirectRead::read_rest(int fd, const Read& first, std::uint64_t got) const {
       raise_system(error, fmt::format("a direct read at offset {}", with_commas(offset_ + from)), first.file->path);
     }
     if (from + static_cast<std::uint64_t>(more) <= got) {
-      refuse_end(first, offset_ + got);
+      refuse_end(fd, first);
     }
     got = from + static_cast<std::uint64_t>(more);
   }

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,10 +16,13 @@ void check_range(const Read& read) {
         read.file->path, with_commas(read.size), with_commas(read.offset), with_commas(read.file->bytes));
 }
 
-void refuse_end(const Read& read, std::uint64_t end) {
-  raise(ErrorKind::Corruption, "{}: the file ends at offset {} in a read of {} bytes at offset {}; it had {} bytes",
-        read.file->path, with_commas(end), with_commas(read.size), with_commas(read.offset),
-        with_commas(read.file->bytes));
+void refuse_end(int fd, const Read& read) {
+  struct stat status {};
+  const bool known = ::fstat(fd, &status) == 0;
+  raise(ErrorKind::Corruption, "{}: the file ends{} before a read of {} bytes at offset {} does; it had {} bytes",
+        read.file->path,
+        known ? fmt::format(" at offset {},", with_commas(static_cast<std::uint64_t>(status.st_size))) : "",
+        with_commas(read.size), with_commas(read.offset), with_commas(read.file->bytes));
 }
 
 std::size_t run_length(std::span<Read* const> reads) {
@@ -62,7 +66,7 @@ void read_fully(int fd, const Read& read) {
     if (got > 0) {
       done += static_cast<std::uint64_t>(got);
     } else if (got == 0) {
-      refuse_end(read, read.offset + done);
+      refuse_end(fd, read);
     } else if (errno != EINTR) {
       const int error = errno;
       raise_system(error,

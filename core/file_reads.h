@@ -35,7 +35,7 @@ bool is_inside(std::span<Read* const> run);
 void check_range(const Read& read);
 
 /// Throws Corruption: the file ends where it should not.
-[[noreturn]] void refuse_end(const Read& read, std::uint64_t end);
+[[noreturn]] void refuse_end(int fd, const Read& read);
 
 /// All of one read by pread, again after EINTR and short reads. Throws Corruption where the range or the file ends
 /// early, IoError of the system.

@@ -152,9 +152,10 @@ void Loader::plan_ahead() {
 void Loader::raise_out_of_memory() const {
   const BatchPool::Usage usage = pool_->usage();
   raise(ErrorKind::InvalidArgument,
-        "no memory for the next batch: {} batches are held by the caller ({} bytes of at most {}); let go of some or "
+        "no memory for the next batch: {} batches are held by the caller ({} bytes of at most {}{}); let go of some or "
         "raise max_bytes",
-        usage.batches, with_commas(usage.bytes), with_commas(limit_bytes()));
+        usage.batches, with_commas(usage.bytes), with_commas(limit_bytes()),
+        kept_bytes_ > 0 ? fmt::format(", beside {} for metadata", with_commas(kept_bytes_)) : "");
 }
 
 std::shared_ptr<Batch> Loader::poll() {

@@ -21,7 +21,7 @@ from environment import NotInstalled
 from fleet import PEERS, PENSTOCK, Failed, Member, member
 from measure import FULL, QUICK, Fleet, Size, say
 from report import Report
-from results import machine, versions
+from results import machine, make_folders, versions
 
 BUILD = Path(__file__).parents[2] / "build" / "peers"
 MEASUREMENTS = ("steady", "cold", "correct")
@@ -80,6 +80,7 @@ def main() -> None:
     # An end from outside gives the read-ahead back too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     chosen = options.only or MEASUREMENTS
+    make_folders(options.json, options.markdown)
     found, missing = members(options)
     fleet = Fleet(found, options.dir.absolute(), size(options))
     fleet.failures += missing

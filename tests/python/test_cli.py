@@ -555,6 +555,9 @@ def test_bench_measures_what_the_loader_reads(corpus: Corpus) -> None:
     assert found["megabytes_per_second"] == pytest.approx(expected, rel=0.01)
     told = run("bench", corpus.dataset, "--window", "128", "--seconds", "0.1", "--reader", "pread").stdout
     assert "windows" in told and "pread, " in told
+    told = run("bench", corpus.dataset, "--window", "128", "--seconds", "0.1", "--reader", "mmap", "--json").stdout
+    assert json.loads(told)["reader"] == "mmap"
+    assert "nan is no time" in run("bench", corpus.dataset, "--seconds", "nan", code=2).stderr
 
 
 # ---- --json of every command

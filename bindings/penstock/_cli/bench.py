@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -35,6 +36,8 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
 
     What the page cache holds is read from there: for the warm figure read the files once before.
     """
+    if math.isnan(given["seconds"]):  # which is in no range, and click lets it through
+        raise click.BadParameter("nan is no time", param_hint="--seconds")
     found = _measure(data, given, as_json)
     if as_json:
         emit_json(found)
