@@ -1,20 +1,24 @@
 """What loading costs a training step: fed by penstock against fed from memory, in alternating blocks.
 
 The step is torch on one thread: the tokens are looked up in a table, then matrices are multiplied until about 3 or 100
-ms are over, both calibrated here. Fed from memory it gets one and the same batch again, which stays in the cache.
+ms are over, both calibrated here. It is fed from memory in two ways: with one and the same batch, which stays in the
+core's cache as do the rows that it looks up, and with others in turn, more than the caches hold. New tokens cost a step
+what the two differ by, wherever they come from.
 
 A block ends when the engine has read ahead what it may and sleeps, so each block pays for its own batches and for no
-other's. A pair of blocks gives one quotient, by the clock of trimmed means, by processor time of all steps; a repeat is
-the median of several pairs, each in the other order than the one before.
+other's. A turn of blocks gives quotients, by the clock of trimmed means, by processor time of all steps; a repeat is
+the median of several turns, each in the other order than the one before.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import penstock
@@ -27,6 +31,7 @@ TRIM = 0.1  # of the steps at each end: what the scheduler or an interrupt did
 STEPS = {3: 3.0, 100: 1.0}  # ms: the greatest slowdown in % that may be
 VOCABULARY, WIDTH = 1 << 17, 64
 LOOKED_UP = 64  # tokens of each window
+OTHERS = 128  # batches in memory, half a MiB each
 SIDE = 256  # of the matrices: one product is a tenth of the short step
 
 
@@ -61,33 +66,33 @@ def slowdown(corpora: Corpora, reader: str, target_ms: int) -> list[Result]:
     view = penstock.open(str(path), dtype="u4").windows(WINDOW, lookahead=1)
     with penstock.Loader(view, batch_size=BATCH, rank=0, world_size=1, framework="torch", reader=reader) as loader:
         held = next(loader)
+        others = itertools.cycle([copied(next(loader)) for _ in range(OTHERS)])
         step = make_step(held, target_ms / 1e3)
         steps = 3 if corpora.size is QUICK else max(4, round(BLOCK_SECONDS / target_ms * 1e3))
-        feeds: list[Callable[[], Any]] = [lambda: held, lambda: next(loader)]
-        rounds = [pairs(feeds, step, steps, corpora.size.pairs) for _ in range(corpora.size.repeats)]
+        feeds: list[Callable[[], Any]] = [lambda: held, lambda: next(others), lambda: next(loader)]
+        rounds = [turns(feeds, step, steps, corpora.size.pairs) for _ in range(corpora.size.repeats)]
     what = f"a step of about {target_ms} ms, torch on 1 thread{'' if reader == 'auto' else f', reader={reader}'}"
-    most = STEPS[target_ms]
-    kinds = (
-        ("by the clock", "wall", most),
-        ("CPU time of the process", "process", most),
-        ("CPU time of its main thread", "main", None),
-    )
+    how = f"warm; {steps} steps a block, {corpora.size.pairs} turns of blocks a repeat"
     bytes_each = BATCH * (WINDOW + 1) * 4
-    return [
-        Result(
-            "training",
-            f"{what}: slowdown, {said}",
-            "%",
-            tuple(statistics.median(percent(fed, memory, key) for memory, fed in pair) for pair in rounds),
-            f"warm; {steps} steps a block, {corpora.size.pairs} pairs of blocks a repeat",
-            bytes_each,
-            at_most=target,
-        )
-        for said, key, target in kinds
-    ] + [
-        Result("training", f"{what}: fed from memory", "ms", tuple(m.wall * 1e3 for p in rounds for m, _ in p), "warm"),
-        Result("training", f"{what}: fed by penstock", "ms", tuple(f.wall * 1e3 for p in rounds for _, f in p), "warm"),
-    ]
+    results = []
+    for feed, against in enumerate(("one batch", "other batches")):
+        for said, key, target in (
+            ("by the clock", "wall", STEPS[target_ms]),
+            ("CPU time of the process", "process", STEPS[target_ms]),
+            ("CPU time of its main thread", "main", None),
+        ):
+            found = tuple(statistics.median(percent(turn[-1], turn[feed], key) for turn in one) for one in rounds)
+            said = f"{what}: slowdown against {against} in memory, {said}"
+            results.append(Result("training", said, "%", found, how, bytes_each, at_most=target))
+    for feed, fed in enumerate(("one batch in memory", "other batches in memory", "penstock")):
+        found = tuple(turn[feed].wall * 1e3 for one in rounds for turn in one)
+        results.append(Result("training", f"{what}: fed by {fed}", "ms", found, "warm"))
+    return results
+
+
+def copied(batch: Any) -> Any:
+    """What a step reads of a batch, in memory of its own."""
+    return SimpleNamespace(inputs=batch.inputs.clone(), labels=batch.labels.clone())
 
 
 def percent(fed: Block, memory: Block, key: str) -> float:
@@ -95,15 +100,15 @@ def percent(fed: Block, memory: Block, key: str) -> float:
     return float(100 * (getattr(fed, key) / getattr(memory, key) - 1))
 
 
-def pairs(
+def turns(
     feeds: Sequence[Callable[[], Any]], step: Callable[[Any], None], steps: int, count: int
-) -> list[tuple[Block, Block]]:
-    """`count` pairs of blocks (memory, fed), measured in the order memory, fed, fed, memory, …"""
+) -> list[tuple[Block, ...]]:
+    """`count` times a block of each feed, forwards and backwards in turn."""
     found = []
     for number in range(count):
-        order = (0, 1) if number % 2 == 0 else (1, 0)
+        order = list(range(len(feeds)))[:: 1 if number % 2 == 0 else -1]
         blocks = {which: block(feeds[which], step, steps) for which in order}
-        found.append((blocks[0], blocks[1]))
+        found.append(tuple(blocks[which] for which in range(len(feeds))))
     return found
 
 

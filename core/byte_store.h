@@ -37,11 +37,11 @@ struct Read {
 };
 
 /// Ways to read local files. Auto: a ring of io_uring where the kernel and the container allow one, else pread.
-/// Direct: a ring that bypasses the page cache. Mmap: files are mapped, and what is wrong with one ends the process.
+/// Direct: a ring that bypasses the page cache. Mmap: files are mapped; an error of the device is a signal.
 enum class Reader { Auto, Pread, Uring, Direct, Mmap };
 
-/// The error of a read whose bytes are not at hand, by a channel that never waits; the same object always, so it can be
-/// told by comparing.
+/// The error of a read whose bytes are not at hand, by a channel that does not wait; the same object always, so it can
+/// be told by comparing.
 const std::exception_ptr& not_cached();
 
 class Channel {
@@ -63,8 +63,8 @@ class ByteStore {
   /// A new channel for the calling thread's use. Any thread. Throws InvalidArgument if this machine refuses `reader`. A
   /// store that has but one way to read takes any.
   virtual std::unique_ptr<Channel> open_channel(Reader reader) = 0;
-  /// A new channel that never waits, beside others of `reader`: reads whose bytes are not at hand end with not_cached()
-  /// as their error. Any thread.
+  /// A new channel that leaves what it would have to wait for, beside others of `reader`: reads whose bytes are not at
+  /// hand end with not_cached() as their error. That of mapped files may meet some pages that just left. Any thread.
   virtual std::unique_ptr<Channel> open_cached_channel(Reader reader);
   /// The way that open_channel(reader) takes here: "pread", "uring", … Any thread.
   [[nodiscard]] virtual std::string reader_name(Reader reader) = 0;

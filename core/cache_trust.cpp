@@ -15,7 +15,11 @@ void CacheTrust::hit() noexcept {
 }
 
 void CacheTrust::read() noexcept {
-  if (++hits_ % kCheckEvery == 0 && waits() != waits_) hits_ = 0;
+  if (++reads_ % kCheckEvery == 0) check();
+}
+
+void CacheTrust::check() noexcept {
+  if (holds() && waits() != waits_) hits_ = 0;
 }
 
 }  // namespace penstock

@@ -20,8 +20,10 @@ class CacheTrust {
   void hit() noexcept;
   /// It was asked: they were not.
   void miss() noexcept { hits_ = 0; }
-  /// It was not asked, and read.
+  /// It was not asked, and read. Looks whether that had to wait, each sixteenth time.
   void read() noexcept;
+  /// Looks now.
+  void check() noexcept;
 
  private:
   static constexpr std::uint64_t kEnough = 256;  // in a row
@@ -31,7 +33,8 @@ class CacheTrust {
 
   const Sign sign_;
   std::uint64_t hits_ = 0;
-  std::int64_t waits_ = 0;  // of this thread, when it began to be trusted
+  std::uint64_t reads_ = 0;  // unasked
+  std::int64_t waits_ = 0;   // of this thread, when it began to be trusted
 };
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// Channels that never wait: they read what the page cache holds of files that are open.
+// Channels that never wait: they read what the page cache holds of files that are open. (core/mapped_channel.h has one
+// that hardly ever does.)
 //
 // Other reads end with the error not_cached(), and who asked has them read elsewhere. For the thread of the consumer,
 // which must neither block on a device nor miss a signal. Each is owned by one thread.

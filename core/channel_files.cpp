@@ -18,7 +18,7 @@ const FdPin& ChannelFiles::hold(const File& file, bool patient) {
     try {
       return hold(file, pin(file));
     } catch (const Error& error) {
-      if (!lacks_descriptors(error) || attempt == (patient ? kMostAttempts : 1)) throw;
+      if (!lacks_room(error) || attempt == (patient ? kMostAttempts : 1)) throw;
     }
     let_go();  // what is held here may be what is lacking
     if (attempt > 0) std::this_thread::sleep_for(kBetween);

@@ -31,9 +31,9 @@ class ChannelFiles {
   const FdPin& hold(const File& file, bool patient = true);
   /// See FdCache::is_short.
   [[nodiscard]] bool is_short() { return current().is_short(); }
-  /// The process or the system has no more descriptors.
-  static bool lacks_descriptors(const Error& error) noexcept {
-    return error.error_number() == EMFILE || error.error_number() == ENFILE;
+  /// The process or the system has no more descriptors, or no room for another mapping.
+  static bool lacks_room(const Error& error) noexcept {
+    return error.error_number() == EMFILE || error.error_number() == ENFILE || error.error_number() == ENOMEM;
   }
   /// A pin for reads that take longer: that which is held, if the file's is.
   FdPin take(const File& file) {

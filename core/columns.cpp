@@ -101,10 +101,9 @@ bool fits(Wide value, ScalarType to) {
                      if (fits(value, type)) continue;
                      const bool fits_int64 = fits(value, {'i', 8});
                      raise(ErrorKind::InvalidArgument,
-                           "field {}: value {}{} does not fit {} (record {} of its row); use dtype={{'{}': '{}'}}{}",
+                           "field {}: value {}{} does not fit {} (record {} of its row); use dtype={{'{}': '{}'}}",
                            leaf.name, value.negative ? "-" : "", with_commas(value.magnitude), type_name(type),
-                           with_commas(record), leaf.name, fits_int64 ? "int64" : "uint64",
-                           fits_int64 ? "" : " and no lookahead: inputs and labels are signed");
+                           with_commas(record), leaf.name, fits_int64 ? "int64" : "uint64");
                    }
                    return true;
                  });

@@ -54,8 +54,7 @@ class FdPin {
     }
   }
   [[nodiscard]] int fd() const noexcept { return open_.fd; }
-  /// Of a mapped file.
-  [[nodiscard]] const std::byte* bytes() const noexcept { return open_.bytes; }
+  [[nodiscard]] const OpenFile& open() const noexcept { return open_; }
   /// Whether it counts among the cache's descriptors, whose number is bounded.
   [[nodiscard]] bool cached() const noexcept { return slot_ != nullptr; }
 
@@ -71,7 +70,7 @@ class FdCache {
   FdCache(const FdCache&) = delete;
   FdCache& operator=(const FdCache&) = delete;
 
-  /// A descriptor of `file`, opened and checked if it is not in the cache; `hint` is used if it fits and set if not.
+  /// `file`, opened and checked if it is not in the cache; `hint` is used if it fits and set if not.
   /// Throws NotFound, IoError; Corruption if it is not a regular file of exactly file.bytes.
   FdPin pin(const File& file, FdHint& hint);
   /// The same if it is in the cache; opens nothing.

@@ -18,11 +18,11 @@ void check_range(const Read& read) {
 
 void refuse_end(int fd, const Read& read) {
   struct stat status {};
-  const bool known = ::fstat(fd, &status) == 0;
+  const auto now = ::fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : UINT64_MAX;
+  const bool known = now < read.offset + read.size;  // else it has grown again
   raise(ErrorKind::Corruption, "{}: the file ends{} before a read of {} bytes at offset {} does; it had {} bytes",
-        read.file->path,
-        known ? fmt::format(" at offset {},", with_commas(static_cast<std::uint64_t>(status.st_size))) : "",
-        with_commas(read.size), with_commas(read.offset), with_commas(read.file->bytes));
+        read.file->path, known ? fmt::format(" at offset {},", with_commas(now)) : "", with_commas(read.size),
+        with_commas(read.offset), with_commas(read.file->bytes));
 }
 
 std::size_t run_length(std::span<Read* const> reads) {

@@ -14,44 +14,54 @@
 namespace penstock {
 namespace {
 
+// The kernel reads no more than the device's largest request for one advice; 128 KiB is the least that is usual.
+constexpr std::size_t kAskedAtOnce = 128 << 10;
+
 struct Pages {
   std::byte* begin = nullptr;
   std::size_t bytes = 0;
+
+  Pages take(std::size_t most) {
+    const Pages taken{begin, std::min(bytes, most)};
+    begin += taken.bytes;
+    bytes -= taken.bytes;
+    return taken;
+  }
 };
 
-// The pages that a read of this file, at this address, touches.
-Pages pages_of(const std::byte* file, std::uint64_t offset, std::uint64_t bytes) {
-  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t begin = offset / page * page;
-  return {const_cast<std::byte*>(file) + begin, offset - begin + bytes};
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
 }
 
-// Whether a read of them waits for no device. Who may not write to a file is not told, and then it is taken to be so.
+// The pages that a run touches.
+Pages pages_of(const OpenFile& file, std::span<Read* const> run) {
+  const std::uint64_t begin = run.front()->offset / page_bytes() * page_bytes();
+  return {const_cast<std::byte*>(file.bytes) + begin, run.front()->offset - begin + run_bytes(run)};
+}
+
+// Whether a read of them waits for no device, of a file that tells.
 bool are_in_memory(Pages pages) {
-  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   std::array<unsigned char, 64> states;
   while (pages.bytes > 0) {
-    const std::size_t part = std::min(pages.bytes, states.size() * page);
-    if (::mincore(pages.begin, part, states.data()) != 0) return false;
-    const auto end = states.begin() + static_cast<std::ptrdiff_t>((part + page - 1) / page);
+    const Pages part = pages.take(states.size() * page_bytes());
+    if (::mincore(part.begin, part.bytes, states.data()) != 0) return false;
+    const auto end = states.begin() + static_cast<std::ptrdiff_t>((part.bytes + page_bytes() - 1) / page_bytes());
     if (!std::all_of(states.begin(), end, [](unsigned char state) { return (state & 1U) != 0; })) return false;
-    pages.begin += part;
-    pages.bytes -= part;
   }
   return true;
 }
 
-void copy(const std::byte* file, const Read& read) {
-  if (read.size > 0) std::memcpy(read.destination, file + read.offset, read.size);
+void copy(const OpenFile& file, const Read& read) {
+  if (read.size > 0) std::memcpy(read.destination, file.bytes + read.offset, read.size);
 }
 
 }  // namespace
 
-void MappedChannel::submit(std::span<Read* const> reads) {
-  RunChannel::submit(reads);
+void MappedChannel::prepare(std::span<Read* const> reads) {
   while (!reads.empty() && !trust_.holds()) {
     const std::span<Read* const> run = reads.first(run_length(reads));
-    ask_for(run);
+    if (!ReadQueue::are_cancelled(run)) ask_for(run);
     reads = reads.subspan(run.size());
   }
 }
@@ -59,20 +69,24 @@ void MappedChannel::submit(std::span<Read* const> reads) {
 // Advice: what is wrong with the file or the range is told where it is read.
 void MappedChannel::ask_for(std::span<Read* const> run) {
   if (!is_inside(run)) return;
-  const std::byte* file = nullptr;
+  OpenFile file;
   try {
-    file = files_.hold(*run.front()->file).bytes();
+    file = files_.hold(*run.front()->file, false).open();
   } catch (...) {
     return;
   }
-  const Pages pages = pages_of(file, run.front()->offset, run_bytes(run));
-  if (are_in_memory(pages)) return trust_.hit();
-  trust_.miss();
-  (void)::madvise(pages.begin, pages.bytes, MADV_WILLNEED);
+  Pages pages = pages_of(file, run);
+  if (file.tells && are_in_memory(pages)) return trust_.hit();
+  while (pages.bytes > 0) {
+    const Pages part = pages.take(kAskedAtOnce);
+    (void)::madvise(part.begin, part.bytes, MADV_WILLNEED);
+  }
+  // Of a file that does not tell, all may have been there; if not, reads that are trusted find out.
+  file.tells ? trust_.miss() : trust_.hit();
 }
 
 void MappedChannel::read_run(std::span<Read* const> run) {
-  const std::byte* const file = files_.hold(*run.front()->file).bytes();
+  const OpenFile& file = files_.hold(*run.front()->file).open();
   for (Read* read : run) {
     try {
       check_range(*read);
@@ -85,20 +99,21 @@ void MappedChannel::read_run(std::span<Read* const> run) {
   }
 }
 
-bool CachedMappedChannel::may_read(const std::byte* file, std::span<Read* const> run) {
-  if (trust_.holds()) {
-    trust_.read();
-    return true;
-  }
-  const bool there = are_in_memory(pages_of(file, run.front()->offset, run_bytes(run)));
+void CachedMappedChannel::prepare(std::span<Read* const> /*reads*/) {
+  trust_.check();
+}
+
+bool CachedMappedChannel::may_read(const OpenFile& file, std::span<Read* const> run) {
+  if (trust_.holds()) return true;
+  const bool there = file.tells && are_in_memory(pages_of(file, run));
   there ? trust_.hit() : trust_.miss();
   return there;
 }
 
 void CachedMappedChannel::read_run(std::span<Read* const> run) {
   const FdPin* pin = is_inside(run) ? files_.hold_open(*run.front()->file) : nullptr;
-  if (pin == nullptr || !may_read(pin->bytes(), run)) return leave_all(run);
-  for (const Read* read : run) copy(pin->bytes(), *read);
+  if (pin == nullptr || !may_read(pin->open(), run)) return leave_all(run);
+  for (const Read* read : run) copy(pin->open(), *read);
 }
 
 }  // namespace penstock

@@ -35,7 +35,7 @@ int open_retrying(const char* path, bool direct) {
   raise(ErrorKind::Corruption, "{}: not a regular file", file.path);
 }
 
-void check_opened(int fd, const File& file) {
+struct stat check_opened(int fd, const File& file) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) raise_system(errno, "cannot be examined", file.path);
   if (!S_ISREG(status.st_mode)) refuse_kind(file);
@@ -44,14 +44,22 @@ void check_opened(int fd, const File& file) {
     raise(ErrorKind::Corruption, "{}: {} bytes, the manifest says {}", file.path, with_commas(bytes),
           with_commas(file.bytes));
   }
+  return status;
+}
+
+// The kernel tells the state of a file's pages to those who may write to it or own it.
+bool may_know_pages(const struct stat& status, const File& file) {
+  const uid_t user = ::geteuid();
+  return user == 0 || user == status.st_uid || ::faccessat(AT_FDCWD, file.path.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
 bool is_of_room(int error, Access access) {
   return error == EMFILE || error == ENFILE || (error == ENOMEM && access == Access::Mapped);
 }
 
-OpenFile map(int fd, const File& file) {
-  if (file.bytes == 0) return {-1, &kNothing, 0};
+// Empty, with errno, where there is no room for it.
+OpenFile map(int fd, const File& file, bool tells) {
+  if (file.bytes == 0) return {-1, &kNothing, 0, tells};
   void* const mapped = ::mmap(nullptr, file.bytes, PROT_READ, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) {
     if (!is_of_room(errno, Access::Mapped)) {
@@ -59,16 +67,15 @@ OpenFile map(int fd, const File& file) {
     }
     return {};
   }
-  // Windows are read at random: readahead would fetch what nobody asked for. Advice; a refusal changes nothing.
-  (void)::madvise(mapped, file.bytes, MADV_RANDOM);
-  return {-1, static_cast<const std::byte*>(mapped), file.bytes};
+  (void)::madvise(mapped, file.bytes, MADV_RANDOM);  // for the reason that is given below
+  return {-1, static_cast<const std::byte*>(mapped), file.bytes, tells};
 }
 
 OpenFile checked(int fd, const File& file, Access access) {
-  check_opened(fd, file);
-  // See above.
+  const struct stat status = check_opened(fd, file);
+  // Windows are read at random: readahead would fetch what nobody asked for. Advice; a refusal changes nothing.
   (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-  return access == Access::Mapped ? map(fd, file) : OpenFile{fd};
+  return access == Access::Mapped ? map(fd, file, may_know_pages(status, file)) : OpenFile{fd};
 }
 
 }  // namespace

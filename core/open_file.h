@@ -16,6 +16,7 @@ struct OpenFile {
   int fd = -1;                       // none of a mapping
   const std::byte* bytes = nullptr;  // of a mapping; not null even if the file is empty
   std::uint64_t size = 0;            // of a mapping
+  bool tells = false;                // of a mapping: mincore(2) says which pages are in memory; else that all are
 
   explicit operator bool() const noexcept { return fd >= 0 || bytes != nullptr; }
 };

@@ -3,10 +3,12 @@
 #include "core/file_reads.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace penstock {
 
 std::size_t RunChannel::wait(std::span<Read*> done, std::chrono::nanoseconds /*timeout*/) {
+  if (fresh_ > 0) prepare(queue_.front().last(std::exchange(fresh_, 0)));
   if (ended_ == 0 && !queue_.empty()) {
     const std::span<Read* const> run = queue_.front().first(run_length(queue_.front()));
     ended_ = run.size();

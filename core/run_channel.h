@@ -19,7 +19,10 @@ namespace penstock {
 
 class RunChannel : public Channel {
  public:
-  void submit(std::span<Read* const> reads) override { queue_.push(reads); }
+  void submit(std::span<Read* const> reads) override {
+    queue_.push(reads);
+    fresh_ += reads.size();
+  }
   std::size_t wait(std::span<Read*> done, std::chrono::nanoseconds timeout) override;
   void wake() override {}
 
@@ -29,10 +32,13 @@ class RunChannel : public Channel {
   ChannelFiles files_;
 
  private:
+  /// New reads, before the first of them is read.
+  virtual void prepare(std::span<Read* const> /*reads*/) {}
   /// Reads all of them, each to its end or its error. What it throws is the error of each.
   virtual void read_run(std::span<Read* const> run) = 0;
 
   ReadQueue queue_;
+  std::size_t fresh_ = 0;  // of the queue, at the end: not prepared
   std::size_t ended_ = 0;  // of the queue, from the front: not handed out
 };
 

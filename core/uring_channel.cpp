@@ -71,7 +71,7 @@ bool UringChannel::begin(std::span<Read* const> run) {
   try {
     pin = &files_.hold(*run.front()->file, ring_.under_way() == 0);
   } catch (const Error& error) {
-    if (ChannelFiles::lacks_descriptors(error) && ring_.under_way() > 0)
+    if (ChannelFiles::lacks_room(error) && ring_.under_way() > 0)
       return false;  // reads under way will give theirs back
     throw;
   }

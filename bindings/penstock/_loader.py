@@ -119,8 +119,8 @@ class Loader:
             pin_memory: whether batches lie in pinned memory, for asynchronous copies to a device; needs torch.
             reader: how local files are read. "auto" is "uring" (io_uring) where the kernel and the container allow it,
                 else "pread"; "direct" is io_uring past the page cache, for corpora much larger than memory; "mmap" maps
-                them, which is fastest for corpora that stay in memory, but an error of the device, or a file that is
-                cut short meanwhile, ends the process (SIGBUS).
+                them, which is fastest for corpora that stay in memory, but an error of the device ends the process
+                (SIGBUS), and a file that is cut short meanwhile does, too, or reads as zeros to the end of a page.
             threads: of the engine, at least 1; None shares the cores with the node's other ranks.
             prefetch: batches that are read ahead, at least 1.
             max_bytes: bound of all batches' memory, held ones included, and of what is kept of the metadata's files (a

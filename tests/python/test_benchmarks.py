@@ -180,7 +180,7 @@ def test_a_slowdown_is_of_blocks_side_by_side_and_forgets_outliers(load):
     training = load("training")
     assert training.trimmed_mean([1, 2, 3, 4, 100], 0.2) == 3
     order = []
-    found = training.pairs([lambda: order.append("memory"), lambda: order.append("fed")], lambda given: None, 2, 2)
+    found = training.turns([lambda: order.append("memory"), lambda: order.append("fed")], lambda given: None, 2, 2)
     assert order == ["memory"] * 2 + ["fed"] * 4 + ["memory"] * 2
     assert len(found) == 2
     assert training.percent(training.Block(1.1, 2, 3), training.Block(1.0, 2, 2), "wall") == pytest.approx(10)
