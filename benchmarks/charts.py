@@ -108,8 +108,8 @@ def throughput(lines: Sequence[Line]) -> Any:
     """Warm windows/s beside the C loop, one panel a number of threads."""
     speeds = [line for line in lines if line["unit"] == "windows/s" and line["what"].startswith("records")]
     threads = sorted({line["what"].partition(": ")[0].split(", ")[1] for line in speeds})
-    figure, axes = canvas(1, len(threads), 2.9)
-    for panel, count in zip(axes[0], threads, strict=True):
+    figure, axes = canvas(len(threads), 1, 2.4 * len(threads))
+    for panel, count in zip(axes[:, 0], threads, strict=True):
         chosen = [line for line in speeds if f", {count}:" in line["what"]]
         labels = [line["what"].removeprefix("records of ").replace(f", {count}", "") for line in chosen]
         bars(panel, chosen, labels, [color_of(line["what"]) for line in chosen])
@@ -128,14 +128,20 @@ def cold(lines: Sequence[Line]) -> Any:
 
 def training(lines: Sequence[Line]) -> Any:
     """Slowdown with the limits as marks."""
-    chosen = [line for line in lines if line["unit"] == "%"]
-    figure, axes = canvas(1, 1, 0.8 + 0.3 * len(chosen))
-    bars(axes[0][0], chosen, [line["what"] for line in chosen], [OURS] * len(chosen))
-    for place, line in enumerate(chosen):
-        if line["at_most"] is not None:
-            axes[0][0].plot([line["at_most"]] * 2, [place - 0.42, place + 0.42], color="C3", lw=1.6)
-    axes[0][0].axvline(0, color="0.2", lw=0.8)
-    axes[0][0].set_xlabel("slowdown against feeding from memory, % (red: the limit)", fontsize=8)
+    panels: dict[str, list[Line]] = {}
+    for line in lines:
+        if line["unit"] == "%":
+            panels.setdefault(line["what"].partition(": ")[0], []).append(line)
+    figure, axes = canvas(len(panels), 1, 0.4 + 1.7 * len(panels))
+    for panel, (step, chosen) in zip(axes[:, 0], panels.items(), strict=True):
+        labels = [line["what"].partition("slowdown ")[2].replace(" in memory", "") for line in chosen]
+        bars(panel, chosen, labels, [OURS] * len(chosen))
+        for place, line in enumerate(chosen):
+            if line["at_most"] is not None:
+                panel.plot([line["at_most"]] * 2, [place - 0.42, place + 0.42], color="C3", lw=1.6)
+        panel.axvline(0, color="0.2", lw=0.8)
+        panel.set_title(step, fontsize=9)
+    panel.set_xlabel("slowdown against feeding from memory, % (red: the limit)", fontsize=8)
     return figure
 
 
