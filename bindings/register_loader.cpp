@@ -163,7 +163,8 @@ Reader parse_reader(const std::string& text) {
   if (text == "uring") return Reader::Uring;
   if (text == "direct") return Reader::Direct;
   if (text == "mmap") return Reader::Mmap;
-  raise(ErrorKind::InvalidArgument, "reader=\"{}\": must be \"auto\", \"pread\", \"uring\", \"direct\" or \"mmap\"", text);
+  raise(ErrorKind::InvalidArgument, "reader=\"{}\": must be \"auto\", \"pread\", \"uring\", \"direct\" or \"mmap\"",
+        text);
 }
 
 std::vector<Column> parse_columns(const std::vector<ColumnSpec>& specs) {
