@@ -76,8 +76,10 @@ void cast_row(Batch& batch, const Column& column, std::uint64_t i, std::byte* ou
     cast_leaf(leaf, batch.row_records(i) + column.skip * format.stored_record_bytes, format.stored_record_bytes, count,
               column.type, out + column_row_start(batch, column, i) * column.record_bytes);
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("observation {}: {}{}", with_commas(batch.picks[i].index), error.what(),
-                                          column.shorten > 0 ? " (of inputs or labels, which are signed)" : ""));
+    const char* const where =
+        column.shorten > 0 ? ", of inputs and labels (always signed; lookahead=0 makes none)" : "";
+    throw Error(error.kind(),
+                fmt::format("observation {}{}: {}", with_commas(batch.picks[i].index), where, error.what()));
   }
 }
 

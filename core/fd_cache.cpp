@@ -152,8 +152,10 @@ OpenFile FdCache::open_making_room(const File& file) {
       }
     }
     if (victim == nullptr) {
-      raise_system(error, error == ENOMEM ? "cannot be mapped; use another reader than \"mmap\"" : "cannot be opened",
-                   file.path);
+      const char* const what = error == ENOMEM
+                                   ? "no room to map it (see vm.max_map_count); use another reader than \"mmap\""
+                                   : "cannot be opened";
+      raise_system(error, what, file.path);
     }
     vacate(*victim);
     victim->pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);

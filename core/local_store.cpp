@@ -28,8 +28,17 @@ std::size_t default_max_open_files() {
   return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, 1, 65536));
 }
 
-/// A quarter of what the kernel allows a process by default (vm.max_map_count, 65,530).
-constexpr std::size_t kDefaultMaxMappings = 16384;
+/// An eighth of what the kernel allows a process by default (vm.max_map_count, 65,530): there may be other stores.
+constexpr std::size_t kDefaultMaxMappings = 8192;
+
+/// Mappings would take it all, and whoever asks for memory next would end the process.
+void refuse_bounded_address_space() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  raise(ErrorKind::InvalidArgument,
+        "reader=\"mmap\": the address space of this process is bounded to {} bytes (ulimit -v); use \"auto\"",
+        with_commas(limit.rlim_cur));
+}
 
 class LocalStore final : public ByteStore {
  public:
@@ -68,7 +77,11 @@ class LocalStore final : public ByteStore {
 
  private:
   Reader resolve(Reader reader) {
-    if (reader == Reader::Pread || reader == Reader::Mmap) return reader;
+    if (reader == Reader::Pread) return reader;
+    if (reader == Reader::Mmap) {
+      refuse_bounded_address_space();
+      return reader;
+    }
     std::call_once(tried_, [this] { refusal_ = Ring::refusal(); });
     if (!refusal_) return reader == Reader::Auto ? Reader::Uring : reader;
     if (reader == Reader::Auto) return Reader::Pread;

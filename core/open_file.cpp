@@ -49,8 +49,7 @@ struct stat check_opened(int fd, const File& file) {
 
 // The kernel tells the state of a file's pages to those who may write to it or own it.
 bool may_know_pages(const struct stat& status, const File& file) {
-  const uid_t user = ::geteuid();
-  return user == 0 || user == status.st_uid || ::faccessat(AT_FDCWD, file.path.c_str(), W_OK, AT_EACCESS) == 0;
+  return ::geteuid() == status.st_uid || ::faccessat(AT_FDCWD, file.path.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
 bool is_of_room(int error, Access access) {

@@ -298,7 +298,11 @@ class Loader:
     # --- its end
 
     def close(self) -> None:
-        """Stops the threads. Batches that were given out stay valid."""
+        """Stops the threads. Batches that were given out stay valid; what the dataset keeps open stays with it.
+
+        Raises:
+            InvalidArgumentError: another thread is in next() of this loader.
+        """
         self._native.close()
 
     def __enter__(self) -> Loader:

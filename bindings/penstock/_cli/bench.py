@@ -25,7 +25,8 @@ from penstock._words import counted
     type=click.Choice(["auto", "pread", "uring", "direct", "mmap"]),
     default="auto",
     show_default=True,
-    help="How files are read; auto is uring where the kernel allows it, else pread.",
+    help="How files are read: auto is uring where the kernel allows it, else pread; direct goes past the page cache; "
+    "mmap maps files (then an error of the device ends the process).",
 )
 @click.option("--threads", type=click.IntRange(1), help="Of the loader; else as training would have.")
 @click.option("--prefetch", type=click.IntRange(1), default=4, show_default=True, help="Batches read ahead.")
