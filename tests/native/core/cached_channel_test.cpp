@@ -28,19 +28,7 @@ std::int64_t voluntary_switches() {
 
 class CachedChannelTest : public ::testing::Test {
  protected:
-  std::exception_ptr read(Channel& channel, std::uint64_t offset) {
-    Read one;
-    one.file = &dropped_.file();
-    one.offset = offset;
-    one.size = buffer_.size();
-    one.destination = buffer_.data();
-    Read* const each = &one;
-    channel.submit(std::span(&each, 1));
-    std::array<Read*, 4> done{};
-    EXPECT_EQ(channel.wait(done, std::chrono::seconds(10)), 1U);
-    EXPECT_EQ(done[0], &one);
-    return one.error;
-  }
+  std::exception_ptr read(Channel& channel, std::uint64_t offset) { return dropped_.read(channel, offset, buffer_); }
 
   DroppedFile dropped_{kBytes};
   std::array<std::byte, 100> buffer_{};

@@ -4,15 +4,19 @@
 #include "core/byte_store.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,6 +38,21 @@ class DroppedFile {
 
   [[nodiscard]] const File& file() const noexcept { return file_; }
   static std::byte byte_at(std::uint64_t i) { return static_cast<std::byte>(i * 31 + i / 4096); }
+
+  /// One read of the file by a channel that has no other; its error.
+  std::exception_ptr read(Channel& channel, std::uint64_t offset, std::span<std::byte> into) const {
+    Read one;
+    one.file = &file_;
+    one.offset = offset;
+    one.size = into.size();
+    one.destination = into.data();
+    Read* const each = &one;
+    channel.submit(std::span(&each, 1));
+    std::array<Read*, 4> done{};
+    EXPECT_EQ(channel.wait(done, std::chrono::seconds(10)), 1U);
+    EXPECT_EQ(done[0], &one);
+    return one.error;
+  }
 
   /// Whether the file left the page cache. Pages that the kernel is busy with stay at first.
   [[nodiscard]] bool drop() const {
