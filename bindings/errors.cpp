@@ -1,6 +1,6 @@
 // The one table from ErrorKind to Python exceptions. All of them are penstock.Error too.
 #include "bindings/register.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace py = pybind11;
 

@@ -1,7 +1,7 @@
 // Batch and its spans: memory of a ready batch as arrays that keep it alive, without a copy.
 #include "bindings/register.h"
-#include "core/batch.h"
-#include "core/read_rows.h"
+#include "core/batch/batch.h"
+#include "core/engine/read_rows.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>

@@ -1,6 +1,6 @@
 // Datasets and their views (sources): opened without the GIL, looked at from Python.
 #include "bindings/register.h"
-#include "core/source.h"
+#include "core/batch/source.h"
 #include "layout/dataset.h"
 
 #include <pybind11/stl.h>

@@ -1,9 +1,9 @@
 // The loader: waits without the GIL, looks for signals every 50 ms, lends memory with the GIL.
 #include "bindings/lent_memory.h"
 #include "bindings/register.h"
-#include "core/error.h"
-#include "core/fork_count.h"
-#include "core/loader.h"
+#include "core/base/error.h"
+#include "core/base/fork_count.h"
+#include "core/engine/loader.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>

@@ -1,7 +1,7 @@
 // Permutation and the orders for Python. Arrays are uint64; batches run without the GIL.
 #include "bindings/register.h"
-#include "core/error.h"
-#include "core/order.h"
+#include "core/base/error.h"
+#include "core/job/order.h"
 #include "shuffle/blocks.h"
 #include "shuffle/permutation.h"
 #include "shuffle/sequential.h"

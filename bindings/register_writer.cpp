@@ -1,7 +1,7 @@
 // The writer for Python: packed records and encoded entries come in as bytes-like objects; dtypes, range checks and
 // codecs are the business of penstock._writer.
 #include "bindings/register.h"
-#include "core/schema.h"
+#include "core/batch/schema.h"
 #include "layout/format.h"
 #include "writer/commit.h"
 #include "writer/convert.h"

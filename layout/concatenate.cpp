@@ -1,5 +1,5 @@
 // Several opened datasets as one. Nothing is copied but the shard tables.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/dataset.h"
 #include "layout/digest.h"
 #include "layout/format.h"

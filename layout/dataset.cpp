@@ -1,6 +1,6 @@
 #include "layout/dataset.h"
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 
 namespace penstock::layout {
 namespace {

@@ -4,9 +4,9 @@
 // after opening; any thread; views share it.
 #pragma once
 
-#include "core/byte_store.h"
-#include "core/schema.h"
-#include "core/source.h"
+#include "core/batch/schema.h"
+#include "core/batch/source.h"
+#include "core/io/byte_store.h"
 
 #include <cstdint>
 #include <memory>

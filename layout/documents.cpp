@@ -1,6 +1,6 @@
 #include "layout/documents.h"
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "layout/format.h"
 #include "layout/reads.h"
 #include "layout/spans_compact.h"

@@ -1,6 +1,6 @@
 #include "layout/folder.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/format.h"
 
 #include <dirent.h>

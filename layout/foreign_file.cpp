@@ -1,6 +1,6 @@
 #include "layout/foreign_file.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

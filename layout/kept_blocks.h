@@ -5,7 +5,7 @@
 // and the wait for it. What is kept stays, so it is for files that fit into memory (KeptMetadata). Any thread.
 #pragma once
 
-#include "core/source.h"
+#include "core/batch/source.h"
 
 #include <atomic>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include "layout/manifest.h"
 
-#include "core/checked.h"
-#include "core/json.h"
+#include "core/base/checked.h"
+#include "core/base/json.h"
 #include "layout/digest.h"
 #include "layout/format.h"
 #include "layout/sealed_json.h"

@@ -4,7 +4,7 @@
 // overflow, and the text's own CRC32C is checked first. Thread rule: values and pure functions; any thread.
 #pragma once
 
-#include "core/schema.h"
+#include "core/batch/schema.h"
 
 #include <cstdint>
 #include <string>

@@ -6,7 +6,7 @@
 // i64 pointers[S] (bytes in the .bin), i64 document_indices[D] (the sequence at which each document begins, then S).
 #pragma once
 
-#include "core/schema.h"
+#include "core/batch/schema.h"
 #include "layout/digest.h"
 #include "layout/foreign_file.h"
 

@@ -1,5 +1,5 @@
 // Documents of a Megatron dataset: document -> sequences -> bytes of the .bin. An empty document has no sequences.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/documents.h"
 #include "layout/megatron.h"
 #include "layout/reads.h"

@@ -1,4 +1,4 @@
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "layout/megatron.h"
 #include "layout/reads.h"
 

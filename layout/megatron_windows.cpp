@@ -2,7 +2,7 @@
 //
 // The samples bound which documents can meet a piece. Stage 0 reads at which sequences those begin, stage 1 where these
 // sequences begin in the .bin, one range of each block of samples; stage 2 checks what was read.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/megatron.h"
 #include "layout/reads.h"
 #include "layout/windows.h"

@@ -1,6 +1,6 @@
 #include "layout/npy_header.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/reads.h"
 
 #include <nlohmann/json.hpp>

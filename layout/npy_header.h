@@ -3,7 +3,7 @@
 // Pure function; any thread; the bytes are untrusted.
 #pragma once
 
-#include "core/schema.h"
+#include "core/batch/schema.h"
 #include "layout/foreign_file.h"
 
 #include <cstddef>

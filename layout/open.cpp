@@ -1,4 +1,4 @@
-#include "core/local_store.h"
+#include "core/io/local/local_store.h"
 #include "layout/dataset.h"
 #include "layout/folder.h"
 #include "layout/format.h"

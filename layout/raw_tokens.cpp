@@ -1,7 +1,7 @@
 // Token files opened in place: bare ones (nanoGPT, OLMo's .npy, datatrove's .ds, any memory-mapped array), real .npy
 // files and those with llm.c's header. Which one a file is, its first bytes say.
-#include "core/checked.h"
-#include "core/local_store.h"
+#include "core/base/checked.h"
+#include "core/io/local/local_store.h"
 #include "layout/dataset.h"
 #include "layout/foreign_file.h"
 #include "layout/format.h"

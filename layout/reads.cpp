@@ -1,6 +1,6 @@
 #include "layout/reads.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 #include <algorithm>
 

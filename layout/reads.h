@@ -3,7 +3,7 @@
 // Pure functions over one row; one thread at a time for each row.
 #pragma once
 
-#include "core/source.h"
+#include "core/batch/source.h"
 
 #include <cstdint>
 #include <cstring>

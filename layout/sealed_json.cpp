@@ -1,7 +1,7 @@
 #include "layout/sealed_json.h"
 
-#include "core/crc32c.h"
-#include "core/error.h"
+#include "core/base/crc32c.h"
+#include "core/base/error.h"
 
 #include <span>
 

@@ -9,7 +9,7 @@
 // entries are read in as many ranges as the limit of layout/reads.h asks for.
 #include "layout/spans_compact.h"
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "layout/kept_blocks.h"
 #include "layout/kept_metadata.h"
 #include "layout/reads.h"

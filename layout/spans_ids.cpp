@@ -2,7 +2,7 @@
 //
 // A span is a maximal run of one id. One record more on each side of the row, where its shard has one, tells whether
 // the runs at the row's ends go on there. Each id of a window is looked up once, near ones by one read (reads.h).
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "layout/format.h"
 #include "layout/reads.h"
 #include "layout/windows.h"

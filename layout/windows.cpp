@@ -1,6 +1,6 @@
 #include "layout/windows.h"
 
-#include "core/checked.h"
+#include "core/base/checked.h"
 #include "layout/reads.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "shuffle/blocks.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "shuffle/blocks_epoch.h"
 #include "shuffle/epoch_run.h"
 

@@ -13,7 +13,7 @@
 // Immutable: any thread.
 #pragma once
 
-#include "core/order.h"
+#include "core/job/order.h"
 
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
 #include "shuffle/dispatch.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace penstock::shuffle {
 

@@ -1,6 +1,6 @@
 #include "shuffle/epoch_run.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "shuffle/permutation.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Sequential: the observations as they stand, epoch after epoch. Immutable: any thread.
 #pragma once
 
-#include "core/order.h"
+#include "core/job/order.h"
 
 #include <cstdint>
 #include <span>

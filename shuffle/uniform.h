@@ -3,7 +3,7 @@
 // Epoch e is Permutation(N, seed, e). Immutable: any thread.
 #pragma once
 
-#include "core/order.h"
+#include "core/job/order.h"
 
 #include <cstdint>
 #include <span>

@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/folder.h"
 #include "layout/format.h"
 #include "writer/commit.h"

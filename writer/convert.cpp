@@ -1,6 +1,6 @@
 #include "writer/convert.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/folder.h"
 #include "layout/format.h"
 #include "writer/dataset_folder.h"

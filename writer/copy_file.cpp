@@ -1,6 +1,6 @@
 #include "writer/copy_file.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "writer/system.h"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 // fields nor on the layout. One thread at a time.
 #pragma once
 
-#include "core/schema.h"
+#include "core/batch/schema.h"
 #include "layout/digest.h"
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "writer/input_file.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 #include <algorithm>
 #include <utility>

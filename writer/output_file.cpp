@@ -1,6 +1,6 @@
 #include "writer/output_file.h"
 
-#include "core/crc32c.h"
+#include "core/base/crc32c.h"
 #include "layout/format.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "writer/shard_writer.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/format.h"
 
 #include <cassert>

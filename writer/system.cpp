@@ -1,6 +1,6 @@
 #include "writer/system.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 #include <dirent.h>
 #include <fcntl.h>

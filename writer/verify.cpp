@@ -1,7 +1,7 @@
 #include "writer/verify.h"
 
-#include "core/crc32c.h"
-#include "core/error.h"
+#include "core/base/crc32c.h"
+#include "core/base/error.h"
 #include "layout/folder.h"
 #include "layout/format.h"
 #include "writer/field_digests.h"

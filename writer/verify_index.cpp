@@ -1,6 +1,6 @@
 #include "writer/verify_index.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/format.h"
 #include "writer/field_digests.h"
 #include "writer/input_file.h"

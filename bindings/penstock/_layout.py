@@ -15,7 +15,7 @@ DtypeChoice = Mapping[str, Any] | str | np.dtype[Any] | type | None
 
 
 class Leaf(NamedTuple):
-    """One scalar field, as core/schema.h flattens records: its dotted name, scalar type and trailing axes."""
+    """One scalar field, as core/batch/schema.h flattens records: its dotted name, scalar type and trailing axes."""
 
     name: str
     base: np.dtype[Any]
@@ -23,7 +23,7 @@ class Leaf(NamedTuple):
 
 
 class ColumnSpec(NamedTuple):
-    """One array that the native threads make; see core/columns.h."""
+    """One array that the native threads make; see core/batch/columns.h."""
 
     name: str
     leaf: int

@@ -1,6 +1,6 @@
 // Any bytes as someone's token file: .npy, llm.c or a bare one, and as Megatron's .idx. What opens can be read as
 // windows and as documents; all else is refused with penstock::Error.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/dataset.h"
 
 #include <unistd.h>

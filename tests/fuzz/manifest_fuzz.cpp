@@ -1,7 +1,7 @@
 // Any bytes as dataset.json and shard.json: parsed or refused with penstock::Error, never anything else.
 //
 // The seal is made right first, or the fuzzer would never get past it. What parses must print and parse again.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/manifest.h"
 #include "layout/sealed_json.h"
 

@@ -1,6 +1,6 @@
 // Any bytes as the job of a saved state: compared or refused with penstock::Error.
-#include "core/error.h"
-#include "core/job.h"
+#include "core/base/error.h"
+#include "core/job/job.h"
 
 #include <cstddef>
 #include <cstdint>

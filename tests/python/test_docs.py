@@ -305,8 +305,8 @@ def xxh3_128(text: str, path: Path) -> str:
 
 
 def check_phases(block: Block, folder: Path) -> None:
-    """The picture names the phases that core/batch.h has."""
-    found = re.search(r"enum class Phase \{([^}]*)\}", (ROOT / "core" / "batch.h").read_text())
+    """The picture names the phases that core/batch/batch.h has."""
+    found = re.search(r"enum class Phase \{([^}]*)\}", (ROOT / "core" / "batch" / "batch.h").read_text())
     assert found
     phases = [name.strip() for name in found[1].split(",")]
     assert sorted(set(re.findall(r"[A-Z]\w+", block.body))) == sorted(phases)

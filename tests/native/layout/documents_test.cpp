@@ -1,7 +1,7 @@
 // Documents of the compact layout, and opaque ones.
 #include "layout/documents.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/native/layout/model.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // What a source's tests share: a folder that goes away, and the simplest engine there can be: plan, read, plan, …
 #pragma once
 
-#include "core/source.h"
+#include "core/batch/source.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Windows of the ids layout against the model; how far apart reads are merged.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/reads.h"
 #include "tests/native/layout/model.h"
 

@@ -1,6 +1,6 @@
 #include "layout/manifest.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/digest.h"
 #include "layout/format.h"
 #include "layout/sealed_json.h"

@@ -2,7 +2,7 @@
 // read by tests/python/test_open_foreign.py.)
 #include "layout/megatron.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/dataset.h"
 #include "tests/native/layout/drive.h"
 

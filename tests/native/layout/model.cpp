@@ -1,7 +1,7 @@
 #include "tests/native/layout/model.h"
 
-#include "core/error.h"
-#include "core/local_store.h"
+#include "core/base/error.h"
+#include "core/io/local/local_store.h"
 #include "layout/format.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/dataset.h"
 #include "layout/format.h"
 #include "layout/manifest.h"

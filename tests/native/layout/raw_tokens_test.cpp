@@ -1,5 +1,5 @@
 // Token files of other people: which file is what, and what is refused in words.
-#include "core/error.h"
+#include "core/base/error.h"
 #include "layout/dataset.h"
 #include "tests/native/layout/drive.h"
 

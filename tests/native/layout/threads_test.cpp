@@ -1,6 +1,6 @@
 // Sources of this folder under the engine, on real files: any number of threads gives what one gives. An executable of
 // its own, so that ThreadSanitizer runs it without the rest of the folder.
-#include "core/loader.h"
+#include "core/engine/loader.h"
 #include "layout/documents.h"
 #include "layout/windows.h"
 #include "shuffle/uniform.h"

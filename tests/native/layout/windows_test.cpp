@@ -1,7 +1,7 @@
 // Windows over several shards, without spans; and what the views refuse.
 #include "layout/windows.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/native/layout/model.h"
 
 #include <gtest/gtest.h>

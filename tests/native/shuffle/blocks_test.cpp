@@ -1,6 +1,6 @@
 #include "shuffle/blocks.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "golden.h"
 #include "order_checks.h"
 

@@ -1,7 +1,7 @@
 // What the tests of all orders share: picks as plain vectors, and the promises that hold for each.
 #pragma once
 
-#include "core/order.h"
+#include "core/job/order.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include "shuffle/permutation.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "golden.h"
 
 #include <gtest/gtest.h>

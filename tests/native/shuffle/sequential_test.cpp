@@ -1,6 +1,6 @@
 #include "shuffle/sequential.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "order_checks.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #include "shuffle/uniform.h"
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "order_checks.h"
 #include "shuffle/permutation.h"
 

@@ -1,7 +1,7 @@
 #include "writer/output_file.h"
 
-#include "core/crc32c.h"
-#include "core/error.h"
+#include "core/base/crc32c.h"
+#include "core/base/error.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,150 @@
+#include "core/base/json.h"
+
+#include "core/base/error.h"
+
+#include <nlohmann/json.hpp>
+
+#include <utility>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+using nlohmann::json;
+
+/// Text of a file in a message: whole if it is short, else its length.
+std::string key_text(std::string_view text) {
+  if (text.size() > 64) return fmt::format("of {} bytes", with_commas(text.size()));
+  return json(text).dump();
+}
+
+/// Builds the value and refuses on the way what nlohmann's own parser lets through: a second use of a key, and depth.
+class StrictBuilder {
+ public:
+  using number_integer_t = json::number_integer_t;
+  using number_unsigned_t = json::number_unsigned_t;
+  using number_float_t = json::number_float_t;
+  using string_t = json::string_t;
+  using binary_t = json::binary_t;
+
+  explicit StrictBuilder(const std::string& what) : what_(what) {}
+
+  bool null() { return add(json(nullptr)); }
+  bool boolean(bool value) { return add(json(value)); }
+  bool number_integer(number_integer_t value) { return add(json(value)); }
+  bool number_unsigned(number_unsigned_t value) { return add(json(value)); }
+  bool number_float(number_float_t value, const string_t& /*text*/) { return add(json(value)); }
+  bool string(string_t& value) { return add(json(std::move(value))); }
+  bool binary(binary_t& /*value*/) { return false; }  // not in JSON text
+  bool start_object(std::size_t /*size*/) { return open(json::object()); }
+  bool start_array(std::size_t /*size*/) { return open(json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(string_t& name) {
+    const auto [at, fresh] = open_.back()->get_ref<json::object_t&>().emplace(std::move(name), nullptr);
+    if (!fresh) raise(ErrorKind::Corruption, "{}: the key {} stands twice in one object", what_, key_text(at->first));
+    member_ = &at->second;
+    return true;
+  }
+
+  // nlohmann's message quotes the text, which may be no UTF-8: only the place is told.
+  bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::detail::exception& error) {
+    raise(ErrorKind::Corruption, "{}: {} at byte {}", what_,
+          error.id == 406 ? "a number beyond the range of a double" : "not valid JSON", with_commas(position));
+  }
+
+  json take() { return std::move(root_); }
+
+ private:
+  json* place(json&& value) {
+    if (open_.empty()) return &(root_ = std::move(value));
+    if (open_.back()->is_object()) return &(*member_ = std::move(value));
+    auto& array = open_.back()->get_ref<json::array_t&>();
+    return &array.emplace_back(std::move(value));
+  }
+  bool add(json&& value) {
+    place(std::move(value));
+    return true;
+  }
+  bool open(json&& value) {
+    if (open_.size() == kMaxJsonDepth) {
+      raise(ErrorKind::Corruption, "{}: JSON nested more than {} deep", what_, kMaxJsonDepth);
+    }
+    open_.push_back(place(std::move(value)));
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  const std::string& what_;
+  json root_;
+  std::vector<json*> open_;  // the containers being filled; only the last one grows, so the pointers stay valid
+  json* member_ = nullptr;   // where the value of the key just read goes
+};
+
+}  // namespace
+
+json parse_json_strict(std::string_view text, const std::string& what, std::size_t max_bytes) {
+  if (text.size() > max_bytes) {
+    raise(ErrorKind::Corruption, "{}: {} bytes of JSON, at most {} are accepted", what, with_commas(text.size()),
+          with_commas(max_bytes));
+  }
+  StrictBuilder builder(what);
+  json::sax_parse(text.begin(), text.end(), &builder);
+  return builder.take();
+}
+
+const json* find_member(const json& object, std::string_view key, const std::string& what) {
+  if (!object.is_object()) {
+    raise(ErrorKind::Corruption, "{}: {} where an object with \"{}\" was expected", what, object.type_name(), key);
+  }
+  const auto at = object.find(key);
+  return at == object.end() ? nullptr : &*at;
+}
+
+const json& get_member(const json& object, std::string_view key, const std::string& what) {
+  if (const json* found = find_member(object, key, what)) return *found;
+  raise(ErrorKind::Corruption, "{}: \"{}\" is missing", what, key);
+}
+
+std::uint64_t as_u64(const json& value, const std::string& what) {
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  if (value.is_number_integer() && value.get<std::int64_t>() >= 0) return value.get<std::uint64_t>();
+  raise(ErrorKind::Corruption, "{} is {}, an integer from 0 to 2^64 - 1 was expected", what,
+        value.is_number() ? value.dump() : value.type_name());
+}
+
+std::uint64_t get_u64(const json& object, std::string_view key, const std::string& what) {
+  const json& value = get_member(object, key, what);
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  return as_u64(value, fmt::format("{}: \"{}\"", what, key));
+}
+
+std::string get_string(const json& object, std::string_view key, const std::string& what) {
+  const json& value = get_member(object, key, what);
+  if (value.is_string()) return value.get<std::string>();
+  raise(ErrorKind::Corruption, "{}: \"{}\" is {}, a string was expected", what, key, value.type_name());
+}
+
+bool get_bool(const json& object, std::string_view key, const std::string& what) {
+  const json& value = get_member(object, key, what);
+  if (value.is_boolean()) return value.get<bool>();
+  raise(ErrorKind::Corruption, "{}: \"{}\" is {}, true or false was expected", what, key, value.type_name());
+}
+
+const json& get_object(const json& object, std::string_view key, const std::string& what) {
+  const json& value = get_member(object, key, what);
+  if (value.is_object()) return value;
+  raise(ErrorKind::Corruption, "{}: \"{}\" is {}, an object was expected", what, key, value.type_name());
+}
+
+const json& get_array(const json& object, std::string_view key, const std::string& what) {
+  const json& value = get_member(object, key, what);
+  if (value.is_array()) return value;
+  raise(ErrorKind::Corruption, "{}: \"{}\" is {}, an array was expected", what, key, value.type_name());
+}
+
+}  // namespace penstock

@@ -1,0 +1,298 @@
+#include "core/engine/loader.h"
+
+#include "core/base/error.h"
+#include "core/base/fork_count.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <thread>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kMostPosition = 1ULL << 63;
+// Of max_bytes, what sources may keep of their files: the indexes of 13 billion tokens in documents of 800 are as
+// large.
+constexpr std::uint64_t kMostKeptBytes = 256U << 20;
+constexpr std::uint64_t kMostKeptShare = 4;  // and no more than one part in so many
+
+std::vector<std::shared_ptr<const Source>> sources_of(const BatchFormats& formats) {
+  std::vector<std::shared_ptr<const Source>> sources;
+  for (const BatchFormat& format : formats) sources.push_back(format.source);
+  return sources;
+}
+
+std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes) {
+  const std::uint64_t each = std::min(max_bytes / kMostKeptShare, kMostKeptBytes) / formats.size();
+  std::uint64_t bytes = 0;
+  for (const BatchFormat& format : formats) bytes += format.source->keep_at_most(each);
+  return bytes;
+}
+
+void ensure_memory(Batch& batch, std::uint64_t bytes) {
+  try {
+    batch.slab.ensure(bytes);
+  } catch (const std::bad_alloc&) {
+    raise(ErrorKind::InvalidArgument, "no memory for a batch of {} rows, {} bytes: use a smaller batch size",
+          with_commas(batch.plan.rows), with_commas(bytes));
+  }
+}
+
+CursorOptions complete(CursorOptions cursor, const std::shared_ptr<const Order>& order) {
+  cursor.epoch_size = order->epoch_size();
+  cursor.stage_end = [order](std::uint64_t position) { return order->end(position); };
+  return cursor;
+}
+
+}  // namespace
+
+Loader::Loader(LoaderOptions options)
+    : options_(std::move(options)),
+      cursor_(complete(options_.cursor, options_.order)),
+      job_(job_json(*options_.order, sources_of(*options_.formats), options_.cursor.skip)),
+      kept_bytes_(kept_at_most(*options_.formats, options_.max_bytes)),
+      owner_(getpid()),
+      forks_(fork_count()) {
+  options_.prefetch = std::max(options_.prefetch, 1U);
+  options_.threads = std::max(options_.threads, 1U);
+  pool_ = BatchPool::make(options_.prefetch + 2);
+  begin();
+}
+
+Loader::~Loader() {
+  if (!is_forked()) return;
+  // A forked child has the engine's memory but none of its threads: nothing can be joined, no mutex be trusted.
+  static_cast<void>(engine_.release());
+  new std::deque<std::shared_ptr<Batch>>(std::move(planned_));
+}
+
+bool Loader::is_forked() const noexcept {
+  return fork_count() != forks_;
+}
+
+void Loader::check_process() const {
+  if (is_forked()) {
+    raise(ErrorKind::InvalidArgument,
+          "this loader was made in process {} and has no threads in its forked child {}: make a loader there, or start "
+          "the child with spawn",
+          owner_, getpid());
+  }
+  if (closed_) raise(ErrorKind::InvalidArgument, "this loader is closed: make another one");
+}
+
+void Loader::begin() {
+  const std::uint64_t epoch_size = cursor_.options().epoch_size;
+  const std::uint64_t run_end = cursor_.run_end();
+  for_end_ = run_end;
+  if (cursor_.options().per_epoch) for_end_ = std::min(run_end, (position_ / epoch_size + 1) * epoch_size);
+  ended_ = false;
+}
+
+std::uint64_t Loader::limit_bytes() const noexcept {
+  const std::uint64_t left = options_.max_bytes - std::min(options_.max_bytes, kept_bytes_);
+  return std::max(left, (options_.prefetch + std::uint64_t{2}) * largest_bytes_);
+}
+
+bool Loader::has_memory_for(std::uint64_t bytes) const {
+  const BatchPool::Usage usage = pool_->usage();
+  const std::uint64_t limit = std::max(limit_bytes(), (options_.prefetch + std::uint64_t{2}) * bytes);
+  return usage.bytes + bytes <= limit;
+}
+
+std::shared_ptr<Batch> Loader::make_batch(BatchPlan plan) {
+  Pick first;
+  const std::uint64_t at = plan.runs.empty() ? plan.position : plan.runs.front().first;  // not one that is skipped
+  if (options_.formats->size() > 1) options_.order->pick(at, 1, std::span(&first, 1));
+  std::shared_ptr<Batch> batch = pool_->take();
+  batch->plan = std::move(plan);
+  batch->formats = options_.formats;
+  batch->format = &(*options_.formats)[first.source];
+  if (!batch->format->shape.ragged) {
+    const std::uint64_t bytes = batch->needed_bytes();
+    if (options_.lend) {
+      options_.lend(batch->slab, bytes);
+    } else {
+      ensure_memory(*batch, bytes);
+    }
+  }
+  pool_->account(*batch);
+  return batch;
+}
+
+bool Loader::plan_one() {
+  std::optional<BatchPlan> plan = cursor_.plan(planned_to_);
+  if (!plan) return false;
+  // What a batch holds is known only once it was read; the largest so far is the estimate.
+  if (!has_memory_for(largest_bytes_)) return false;
+  const std::uint64_t end = plan->end;
+  planned_.push_back(make_batch(std::move(*plan)));  // may throw: the batch is then still to be planned
+  planned_to_ = end;
+  largest_bytes_ = std::max(largest_bytes_, planned_.back()->accounted_bytes);
+  engine_->enqueue(planned_.back());
+  return true;
+}
+
+void Loader::plan_ahead() {
+  if (!engine_) {
+    // At three quarters of what is read ahead: the rest is there while the threads wake up.
+    const std::size_t most_unread = std::max(1U, options_.prefetch - (options_.prefetch + 3) / 4);
+    engine_ = std::make_unique<Engine>(options_.order, pool_, options_.reader, options_.threads,
+                                       static_cast<bool>(options_.lend), most_unread);
+  }
+  while (planned_.size() < options_.prefetch) {
+    if (plan_one()) continue;
+    if (!planned_.empty()) engine_->announce();  // at the end, or of the memory: none follows to wake the threads
+    return;
+  }
+}
+
+void Loader::raise_out_of_memory() const {
+  const BatchPool::Usage usage = pool_->usage();
+  raise(ErrorKind::InvalidArgument,
+        "no memory for the next batch: {} batches are held by the caller ({} bytes of at most {}{}); let go of some or "
+        "raise max_bytes",
+        usage.batches, with_commas(usage.bytes), with_commas(limit_bytes()),
+        kept_bytes_ > 0 ? fmt::format(", beside {} for metadata", with_commas(kept_bytes_)) : "");
+}
+
+std::shared_ptr<Batch> Loader::poll() {
+  check_process();
+  if (late_error_) std::rethrow_exception(std::exchange(late_error_, nullptr));
+  ended_ = false;
+  if (position_ >= for_end_) {
+    ended_ = true;
+    return nullptr;
+  }
+  plan_ahead();
+  if (planned_.empty()) {
+    if (cursor_.plan(position_)) {
+      if (!engine_->idle()) return nullptr;  // what threads still hold comes back when they let go
+      raise_out_of_memory();
+    }
+    position_ = planned_to_ = for_end_;  // nothing but skips or a dropped tail was left
+    ended_ = true;
+    return nullptr;
+  }
+  const std::shared_ptr<Batch>& next = planned_.front();
+  if (next->plan.position >= for_end_) {  // this epoch had no further batch
+    position_ = for_end_;
+    ended_ = true;
+    return nullptr;
+  }
+  switch (engine_->wait(*next, std::chrono::nanoseconds(0))) {
+    case Batch::Phase::Ready: return deliver();
+    case Batch::Phase::Failed: {
+      const std::exception_ptr error = std::exchange(next->error, nullptr);  // it ends on this thread
+      drop_planned();
+      std::rethrow_exception(error);
+    }
+    default: break;
+  }
+  if (options_.lend) {
+    for (const auto& batch : planned_) {
+      if (engine_->wait(*batch, std::chrono::nanoseconds(0)) != Batch::Phase::NeedsMemory) continue;
+      options_.lend(batch->slab, batch->needed_bytes());
+      pool_->account(*batch);
+      engine_->lend(*batch);
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<Batch> Loader::deliver() {
+  std::shared_ptr<Batch> batch = std::move(planned_.front());
+  planned_.pop_front();
+  position_ = batch->plan.end;
+  largest_bytes_ = std::max(largest_bytes_, batch->accounted_bytes);
+  try {
+    plan_ahead();  // the engine goes on while the caller works with this batch
+  } catch (...) {
+    late_error_ = std::current_exception();  // of the memory for a later batch: this one is not lost
+  }
+  return batch;
+}
+
+void Loader::wait(std::chrono::nanoseconds patience) {
+  if (!planned_.empty()) {
+    engine_->wait(*planned_.front(), patience);
+  } else {
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(patience, std::chrono::milliseconds(1)));
+  }
+}
+
+void Loader::drop_planned() {
+  if (engine_) engine_->cancel_all();
+  late_error_ = nullptr;
+  for (const auto& batch : planned_) batch->cancelled = true;
+  planned_.clear();
+  planned_to_ = position_;
+}
+
+void Loader::move_to(std::uint64_t position) {
+  position_ = position;
+  drop_planned();
+  begin();
+}
+
+void Loader::seek(std::uint64_t position) {
+  if (is_forked()) check_process();
+  if (position > kMostPosition) {
+    raise(ErrorKind::InvalidArgument, "position {}: at most 2^63", position);
+  }
+  move_to(position);
+}
+
+std::string Loader::load(const State& state, OnMismatch on_mismatch) {
+  if (is_forked()) check_process();
+  if (state.version > kStateVersion || state.version == 0) {
+    raise(ErrorKind::StateMismatch, "the state has version {}, this penstock reads versions up to {}: use a later one",
+          state.version, kStateVersion);
+  }
+  const std::optional<std::string> difference = difference_to(state);
+  if (difference && on_mismatch == OnMismatch::Refuse) {
+    raise(ErrorKind::StateMismatch,
+          "this state is of another job: {}. Use on_mismatch=\"restart\", an argument of Loader(...), to begin at 0 or "
+          "\"keep_position\" to go on at {}",
+          *difference, with_commas(state.position));
+  }
+  seek(difference && on_mismatch == OnMismatch::Restart ? 0 : state.position);
+  return (difference ? "another job (" + *difference + "): " : std::string()) + "resumes at " + describe();
+}
+
+std::optional<std::string> Loader::difference_to(const State& state) const {
+  try {
+    return job_difference(state.job, job_, state.position);
+  } catch (const Error& error) {
+    // A job of a format that this version does not know: `on_mismatch` decides, as with any other job.
+    if (error.kind() != ErrorKind::StateMismatch) throw;
+    return error.what();
+  }
+}
+
+void Loader::set_global_batch_size(std::uint64_t size) {
+  check_process();
+  cursor_.set_batch_size(position_, size);
+  drop_planned();
+}
+
+std::string Loader::reader_name() const {
+  return options_.formats->front().source->store().reader_name(options_.reader);
+}
+
+void Loader::close() {
+  if (is_forked()) return;
+  closed_ = true;
+  drop_planned();
+  engine_.reset();
+}
+
+std::string Loader::describe() const {
+  return fmt::format("epoch {}, position {}, step {}{}", with_commas(position_ / cursor_.options().epoch_size),
+                     with_commas(position_), with_commas(cursor_.steps_before(position_)),
+                     position_ >= cursor_.run_end() ? ": the run is over" : "");
+}
+
+}  // namespace penstock

@@ -1,0 +1,16 @@
+// read_rows: observations by their index, at once, on the calling thread: what a view's [i] and read(indices) do.
+#pragma once
+
+#include "core/batch/batch.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace penstock {
+
+/// A ready batch whose row i is observation indices[i] of the first format's source, in epoch 0. Throws InvalidArgument
+/// for an index that is not below the source's size (before anything is read), and what reading throws. Any thread.
+std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, std::span<const std::uint64_t> indices);
+
+}  // namespace penstock

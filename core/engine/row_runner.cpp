@@ -1,0 +1,150 @@
+#include "core/engine/row_runner.h"
+
+#include <array>
+
+namespace penstock {
+namespace {
+constexpr std::size_t kCollect = 64;  // completions taken from a channel at once
+}
+
+RowRunner::RowRunner(Done done, OpenChannel open_channel)
+    : done_(std::move(done)), open_channel_(std::move(open_channel)) {}
+
+RowRunner::~RowRunner() {
+  done_ = [](const std::shared_ptr<Batch>&, std::uint64_t, const std::exception_ptr&) {};
+  while (in_flight_ > 0) pump(std::chrono::milliseconds(50));
+}
+
+RowRunner::Lane& RowRunner::lane_of(ByteStore& store) {
+  const auto found = lanes_.find(&store);
+  if (found != lanes_.end()) return *found->second;
+  auto lane = std::make_unique<Lane>();
+  lane->channel = open_channel_(store);
+  const std::lock_guard lock(lanes_mutex_);
+  return *lanes_.emplace(&store, std::move(lane)).first->second;
+}
+
+void RowRunner::start(const std::shared_ptr<Batch>& batch, std::uint64_t row, Part part) {
+  std::unique_ptr<Flight> flight;
+  if (idle_.empty()) {
+    flight = std::make_unique<Flight>();
+    idle_.reserve(++flights_);  // so that finish() cannot fail
+  } else {
+    flight = std::move(idle_.back());
+    idle_.pop_back();
+  }
+  flight->batch = batch;
+  flight->row = row;
+  flight->part = part;
+  flight->more = true;
+  flight->error = nullptr;
+  ++in_flight_;
+  flight->batch->rows[row].flight = flight.get();
+  advance(*flight.release());  // finish() takes it back
+}
+
+// Plans the next stage; false if the row is done (or failed) and nothing is under way.
+bool RowRunner::plan_stage(Flight& flight) {
+  Batch& batch = *flight.batch;
+  Row& row = batch.rows[flight.row];
+  if (!flight.more || (flight.part == Part::Measure && row.measured)) return false;
+  const Source& source = *(*batch.formats)[batch.picks[flight.row].source].source;
+  flight.reads.clear();
+  flight.more = source.plan(row, row.stage++, flight.reads);
+  if (flight.reads.empty()) return true;
+  Lane& lane = lane_of(source.store());
+  lane.planned.reserve(lane.planned.size() + flight.reads.size());  // what can throw comes before anything is under way
+  flight.pending = flight.reads.size();
+  for (Read& read : flight.reads) {
+    read.row = &row;
+    read.cancelled = &batch.cancelled;
+    lane.planned.push_back(&read);
+  }
+  return true;
+}
+
+void RowRunner::advance(Flight& flight) {
+  try {
+    while (flight.pending == 0 && !flight.error && !flight.batch->cancelled) {
+      if (!plan_stage(flight)) break;
+    }
+    if (flight.pending > 0) return;
+    const bool wanted = !flight.error && !flight.batch->cancelled;  // nobody asks for a cancelled batch any more
+    if (wanted && flight.part != Part::Measure) flight.batch->finish_row(flight.row);
+  } catch (...) {
+    // A source plans only after it has checked, so what it threw before planning leaves nothing under way.
+    flight.error = std::current_exception();
+  }
+  finish(flight);
+}
+
+void RowRunner::finish(Flight& flight) {
+  const std::shared_ptr<Batch> batch = std::move(flight.batch);
+  const std::exception_ptr error = std::move(flight.error);
+  const std::uint64_t row = flight.row;
+  batch->rows[row].flight = nullptr;
+  idle_.emplace_back(&flight);
+  --in_flight_;
+  done_(batch, row, error);
+}
+
+void RowRunner::complete(Read& read) {
+  Flight& flight = *static_cast<Flight*>(read.row->flight);
+  if (read.error && !flight.error) flight.error = read.error;
+  if (--flight.pending == 0) advance(flight);
+}
+
+void RowRunner::submit(Lane& lane) {
+  std::vector<Read*> reads;
+  reads.swap(lane.planned);
+  lane.under_way += reads.size();
+  try {
+    lane.channel->submit(reads);
+  } catch (...) {
+    lane.under_way -= reads.size();
+    for (Read* read : reads) {
+      read->error = std::current_exception();
+      complete(*read);
+    }
+  }
+  reads.clear();
+  if (lane.planned.empty()) lane.planned.swap(reads);  // keeps the capacity
+}
+
+std::size_t RowRunner::collect(Lane& lane, std::chrono::nanoseconds patience) {
+  std::array<Read*, kCollect> done;
+  const std::size_t count = lane.channel->wait(done, patience);
+  lane.under_way -= count;
+  for (std::size_t i = 0; i < count; ++i) complete(*done[i]);
+  return count;
+}
+
+void RowRunner::pump(std::chrono::nanoseconds patience) {
+  bool progress = true;
+  while (progress && in_flight_ > 0) {
+    progress = false;
+    std::size_t waiting = 0;
+    for (auto& [store, lane] : lanes_) {
+      if (!lane->planned.empty()) submit(*lane);
+      waiting += lane->under_way > 0 ? 1 : 0;
+    }
+    for (auto& [store, lane] : lanes_) {
+      if (lane->under_way > 0 && collect(*lane, std::chrono::nanoseconds(0)) > 0) progress = true;
+    }
+    if (progress) continue;
+    // Only with reads at one store can its channel be waited on for long; with several, each gets a turn.
+    const auto turn =
+        waiting > 1 ? std::min<std::chrono::nanoseconds>(patience, std::chrono::milliseconds(1)) : patience;
+    for (auto& [store, lane] : lanes_) {
+      if (lane->under_way > 0 && turn.count() > 0) collect(*lane, turn);
+    }
+    return;
+  }
+}
+
+void RowRunner::wake() {
+  const std::lock_guard lock(lanes_mutex_);
+  for (auto& [store, lane] : lanes_) lane->channel->wake();
+}
+
+}  // namespace penstock

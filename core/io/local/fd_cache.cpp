@@ -1,0 +1,183 @@
+#include "core/io/local/fd_cache.h"
+
+#include "core/base/error.h"
+#include "core/base/fork_count.h"
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+// Files opened or looked for: long enough that to run out of descriptors again and again costs little.
+constexpr int kShortFor = 4096;
+
+bool holds(const FdSlot& slot, const File& file) {
+  return slot.bytes == file.bytes && slot.path == file.path;
+}
+
+}  // namespace
+
+FdCache::FdCache(std::size_t max_open_files, Access access)
+    : max_open_files_(max_open_files), access_(access), forks_(fork_count()) {}
+
+FdCache::~FdCache() {
+  for (const FdSlot& slot : slots_) close_file(slot.open);
+}
+
+std::optional<FdPin> FdCache::pin_hinted(const File& file, const FdHint& hint) {
+  if (hint.file != &file) return std::nullopt;
+  FdSlot& slot = *hint.slot;
+  const std::uint32_t before = slot.pins.fetch_add(1, std::memory_order_acquire);
+  if ((before & FdSlot::kBusy) == 0 && slot.generation == hint.generation && holds(slot, file)) {
+    if (!slot.used.load(std::memory_order_relaxed)) slot.used.store(true, std::memory_order_relaxed);
+    return std::optional<FdPin>(std::in_place, &slot, slot.open);
+  }
+  slot.pins.fetch_sub(1, std::memory_order_release);
+  return std::nullopt;
+}
+
+std::optional<FdPin> FdCache::pin_found(const File& file, FdHint& hint) {
+  FdSlot* found = find(file);
+  if (found == nullptr) return std::nullopt;
+  hint = {&file, found, found->generation};
+  return std::optional<FdPin>(std::in_place, found, found->open);
+}
+
+std::optional<FdPin> FdCache::pin_open(const File& file, FdHint& hint) {
+  if (std::optional<FdPin> pin = pin_hinted(file, hint)) return pin;
+  const std::lock_guard lock(mutex_);
+  return pin_found(file, hint);
+}
+
+FdPin FdCache::pin(const File& file, FdHint& hint) {
+  if (std::optional<FdPin> pin = pin_hinted(file, hint)) return std::move(*pin);
+  FdSlot* slot = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::optional<FdPin> pin = pin_found(file, hint)) return std::move(*pin);
+    slot = take_victim();
+  }
+  // Opening may take long on a parallel file system: no lock is held, and what else is cached stays usable.
+  if (slot != nullptr) vacate(*slot);
+  OpenFile open;
+  try {
+    open = open_making_room(file);
+    if (slot == nullptr) return {nullptr, open};
+    slot->path = file.path;
+  } catch (...) {
+    close_file(open);
+    if (slot != nullptr) slot->pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);
+    throw;
+  }
+  slot->open = open;
+  slot->bytes = file.bytes;
+  slot->used.store(false, std::memory_order_relaxed);  // until it is met again: a pass over many files evicts itself
+  hint = {&file, slot, slot->generation};
+  {
+    const std::lock_guard lock(mutex_);
+    // If another thread opened the same file meanwhile, the table keeps its slot; ours goes when the hand comes by.
+    if (table_.emplace(&file, slot).second) slot->file = &file;
+    slot->pins.fetch_sub(FdSlot::kBusy - 1, std::memory_order_release);  // ours alone, but pinned
+  }
+  return {slot, open};
+}
+
+/// The slot of `file`, pinned; null if there is none. Under the lock no slot of the table is busy.
+FdSlot* FdCache::find(const File& file) {
+  const auto at = table_.find(&file);
+  if (at == table_.end()) return nullptr;
+  FdSlot& slot = *at->second;
+  slot.pins.fetch_add(1, std::memory_order_acquire);
+  if (holds(slot, file)) {
+    slot.used.store(true, std::memory_order_relaxed);
+    return &slot;
+  }
+  slot.pins.fetch_sub(1, std::memory_order_release);
+  table_.erase(at);  // another File lives at that address now; `slot.file` is stale but no longer in the table
+  return nullptr;
+}
+
+/// An unused slot, busy and out of the table, its descriptor still open; null if all are pinned. Under the lock.
+FdSlot* FdCache::take_victim() {
+  if (slots_.size() < max_open_files_) {
+    FdSlot& slot = slots_.emplace_back();
+    slot.pins.store(FdSlot::kBusy, std::memory_order_relaxed);
+    return &slot;
+  }
+  for (std::size_t step = 0; step < 2 * slots_.size(); ++step) {
+    FdSlot& slot = slots_[hand_];
+    hand_ = hand_ + 1 == slots_.size() ? 0 : hand_ + 1;
+    if (slot.pins.load(std::memory_order_relaxed) != 0) continue;
+    if (slot.used.exchange(false, std::memory_order_relaxed)) continue;  // a second chance
+    std::uint32_t unpinned = 0;
+    if (!slot.pins.compare_exchange_strong(unpinned, FdSlot::kBusy, std::memory_order_acquire)) continue;
+    const auto at = table_.find(slot.file);
+    if (at != table_.end() && at->second == &slot) table_.erase(at);
+    return &slot;
+  }
+  return nullptr;
+}
+
+/// Empties a busy slot.
+void FdCache::vacate(FdSlot& slot) {
+  close_file(slot.open);
+  slot.open = {};
+  slot.file = nullptr;
+  slot.path.clear();
+  slot.bytes = 0;
+  ++slot.generation;
+}
+
+/// Opens and checks `file`; where the process has no room for it, closes cached ones until it has.
+OpenFile FdCache::open_making_room(const File& file) {
+  OpenFile open = open_file(file, access_);
+  while (!open) {
+    const int error = errno;
+    short_.store(kShortFor, std::memory_order_relaxed);
+    FdSlot* victim = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      for (FdSlot& slot : slots_) {
+        std::uint32_t unpinned = 0;
+        if (!slot.pins.compare_exchange_strong(unpinned, FdSlot::kBusy, std::memory_order_acquire)) continue;
+        if (slot.open) {
+          victim = &slot;
+          const auto at = table_.find(slot.file);
+          if (at != table_.end() && at->second == &slot) table_.erase(at);
+          break;
+        }
+        slot.pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);
+      }
+    }
+    if (victim == nullptr) {
+      const char* const what = error == ENOMEM
+                                   ? "no room to map it (see vm.max_map_count); use another reader than \"mmap\""
+                                   : "cannot be opened";
+      raise_system(error, what, file.path);
+    }
+    vacate(*victim);
+    victim->pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);
+    open = open_file(file, access_);
+  }
+  return open;
+}
+
+ProcessFdCache::ProcessFdCache(std::size_t max_open_files, Access access)
+    : max_open_files_(max_open_files), access_(access), cache_(new FdCache(max_open_files, access)) {}
+
+ProcessFdCache::~ProcessFdCache() {
+  FdCache* cache = cache_.load(std::memory_order_acquire);
+  if (cache->forks() == fork_count()) delete cache;
+}
+
+FdCache& ProcessFdCache::current() {
+  FdCache* cache = cache_.load(std::memory_order_acquire);
+  if (cache->forks() == fork_count()) return *cache;
+  auto fresh = std::make_unique<FdCache>(max_open_files_, access_);
+  if (cache_.compare_exchange_strong(cache, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  return *cache;
+}
+
+}  // namespace penstock

@@ -1,0 +1,113 @@
+#include "core/io/local/open_file.h"
+
+#include "core/base/error.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+namespace penstock {
+namespace {
+
+// What an empty file, which cannot be mapped, is mapped to.
+constexpr std::byte kNothing{};
+
+int open_retrying(const char* path, bool direct) {
+  // O_NONBLOCK: a FIFO in the place of a file must not hang us; it means nothing for regular files. O_NOATIME: the time
+  // of access costs each read of the page cache 3 %, and writes; who does not own the file may not ask for it.
+  int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOATIME | (direct ? O_DIRECT : 0);
+  for (;;) {
+    const int fd = ::open(path, flags);
+    if (fd >= 0) return fd;
+    if (errno == EPERM && (flags & O_NOATIME) != 0) {
+      flags &= ~O_NOATIME;
+    } else if (errno != EINTR) {
+      return fd;
+    }
+  }
+}
+
+[[noreturn]] void refuse_kind(const File& file) {
+  raise(ErrorKind::Corruption, "{}: not a regular file", file.path);
+}
+
+struct stat check_opened(int fd, const File& file) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) raise_system(errno, "cannot be examined", file.path);
+  if (!S_ISREG(status.st_mode)) refuse_kind(file);
+  const auto bytes = static_cast<std::uint64_t>(status.st_size);
+  if (bytes != file.bytes) {
+    raise(ErrorKind::Corruption, "{}: {} bytes, the manifest says {}", file.path, with_commas(bytes),
+          with_commas(file.bytes));
+  }
+  return status;
+}
+
+// The kernel tells the state of a file's pages to those who may write to it or own it.
+bool may_know_pages(const struct stat& status, const File& file) {
+  return ::geteuid() == status.st_uid || ::faccessat(AT_FDCWD, file.path.c_str(), W_OK, AT_EACCESS) == 0;
+}
+
+bool is_of_room(int error, Access access) {
+  return error == EMFILE || error == ENFILE || (error == ENOMEM && access == Access::Mapped);
+}
+
+// Empty, with errno, where there is no room for it.
+OpenFile map(int fd, const File& file, bool tells) {
+  if (file.bytes == 0) return {-1, &kNothing, 0, tells};
+  void* const mapped = ::mmap(nullptr, file.bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) {
+    if (!is_of_room(errno, Access::Mapped)) {
+      raise_system(errno, "cannot be mapped; use another reader than \"mmap\"", file.path);
+    }
+    return {};
+  }
+  (void)::madvise(mapped, file.bytes, MADV_RANDOM);  // for the reason that is given below
+  return {-1, static_cast<const std::byte*>(mapped), file.bytes, tells};
+}
+
+OpenFile checked(int fd, const File& file, Access access) {
+  const struct stat status = check_opened(fd, file);
+  // Windows are read at random: readahead would fetch what nobody asked for. Advice; a refusal changes nothing.
+  (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
+  return access == Access::Mapped ? map(fd, file, may_know_pages(status, file)) : OpenFile{fd};
+}
+
+}  // namespace
+
+OpenFile open_file(const File& file, Access access) {
+  const int fd = open_retrying(file.path.c_str(), access == Access::Direct);
+  if (fd < 0) {
+    if (is_of_room(errno, access)) return {};
+    if (errno == EINVAL && access == Access::Direct) {
+      if (!std::filesystem::is_regular_file(file.path)) refuse_kind(file);
+      raise_system(EINVAL, "its file system does not read past the page cache; use another reader than \"direct\"",
+                   file.path);
+    }
+    raise_system(errno, "cannot be opened", file.path);
+  }
+  OpenFile opened;
+  try {
+    opened = checked(fd, file, access);
+  } catch (...) {
+    ::close(fd);
+    throw;
+  }
+  if (opened.fd < 0) {
+    const int error = errno;
+    ::close(fd);
+    errno = error;
+  }
+  return opened;
+}
+
+void close_file(const OpenFile& file) noexcept {
+  if (file.fd >= 0) ::close(file.fd);
+  if (file.size > 0) ::munmap(const_cast<std::byte*>(file.bytes), file.size);
+}
+
+}  // namespace penstock

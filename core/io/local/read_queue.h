@@ -1,0 +1,44 @@
+// ReadQueue: reads that a channel has taken and not begun, in order. Of one channel and so of one thread.
+#pragma once
+
+#include "core/io/byte_store.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace penstock {
+
+class ReadQueue {
+ public:
+  /// Throws std::bad_alloc and then has taken none.
+  void push(std::span<Read* const> reads) { reads_.insert(reads_.end(), reads.begin(), reads.end()); }
+  /// push() of `count` more cannot throw.
+  void reserve(std::size_t count) { reads_.reserve(reads_.size() + count); }
+  [[nodiscard]] std::size_t size() const noexcept { return reads_.size() - head_; }
+  [[nodiscard]] bool empty() const noexcept { return head_ == reads_.size(); }
+  /// All of them; valid until the next push or pop.
+  [[nodiscard]] std::span<Read* const> front() const noexcept { return std::span(reads_).subspan(head_); }
+  void pop(std::size_t count) noexcept {
+    head_ += count;
+    if (!empty() && head_ < kMostPopped) return;
+    reads_.erase(reads_.begin(), reads_.begin() + static_cast<std::ptrdiff_t>(head_));
+    head_ = 0;
+  }
+  /// Whether nobody wants any of the reads any more: they end as they are.
+  static bool are_cancelled(std::span<Read* const> reads) noexcept {
+    return std::all_of(reads.begin(), reads.end(), [](const Read* read) {
+      return read->cancelled != nullptr && read->cancelled->load(std::memory_order_relaxed);
+    });
+  }
+
+ private:
+  static constexpr std::size_t kMostPopped = 256;  // a queue that is never empty does not grow for ever
+
+  std::vector<Read*> reads_;
+  std::size_t head_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,294 @@
+#include "core/job/cursor.h"
+
+#include "core/base/error.h"
+#include "core/job/order.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+// The positions that no skip leaves out are numbered 0, 1, 2, …: rank_of(position) counts those before a position,
+// select(rank) is the position that has a rank. A segment is what lies between two ends that no batch crosses; in it
+// the j-th batch takes the ranks from first + j * G on, so every question has a closed form within a segment, and whole
+// epochs without a skip, a change of G or a stage's end are all alike.
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kLimit = std::uint64_t{1} << 63;
+
+/// The multiple of world_size nearest to `size`, never 0.
+std::uint64_t nearest_multiple(std::uint64_t size, std::uint64_t world_size) {
+  const std::uint64_t below = size / world_size * world_size;
+  return below == 0 || size - below > world_size / 2 ? below + world_size : below;
+}
+
+void check_batch_size(std::uint64_t size, std::uint64_t world_size) {
+  if (size == 0) raise(ErrorKind::InvalidArgument, "batch size 0, at least 1 is needed");
+  if (size >= kLimit) raise(ErrorKind::InvalidArgument, "batch size {} is beyond 2^63", with_commas(size));
+  if (size % world_size != 0) {
+    raise(ErrorKind::InvalidArgument, "global batch size {} is not a multiple of world size {}; the nearest is {}",
+          with_commas(size), with_commas(world_size), with_commas(nearest_multiple(size, world_size)));
+  }
+}
+
+void check_schedule(const CursorOptions& options) {
+  if (options.schedule.empty() || options.schedule.front().first != 0) {
+    raise(ErrorKind::InvalidArgument, "the schedule of batch sizes does not begin at position 0");
+  }
+  for (std::size_t i = 0; i < options.schedule.size(); ++i) {
+    const auto [position, size] = options.schedule[i];
+    check_batch_size(size, options.world_size);
+    if (i > 0 && position <= options.schedule[i - 1].first) {
+      raise(ErrorKind::InvalidArgument, "the schedule of batch sizes goes from position {} to {}, it must increase",
+            with_commas(options.schedule[i - 1].first), with_commas(position));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> merge_skips(
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> skip) {
+  for (const auto& [begin, end] : skip) {
+    if (end < begin) {
+      raise(ErrorKind::InvalidArgument, "skip ({}, {}) ends before it begins", with_commas(begin), with_commas(end));
+    }
+  }
+  std::sort(skip.begin(), skip.end());
+  std::size_t kept = 0;
+  for (const auto& range : skip) {
+    if (range.first == range.second) continue;
+    if (kept > 0 && range.first <= skip[kept - 1].second) {
+      skip[kept - 1].second = std::max(skip[kept - 1].second, range.second);
+    } else {
+      skip[kept++] = range;
+    }
+  }
+  skip.resize(kept);
+  return skip;
+}
+
+Cursor::Cursor(CursorOptions options) : options_(std::move(options)), horizon_(kLimit) {
+  const std::uint64_t epoch_size = options_.epoch_size;
+  if (epoch_size == 0) raise(ErrorKind::InvalidArgument, "an epoch of 0 observations");
+  if (epoch_size > kLimit) raise(ErrorKind::InvalidArgument, "an epoch of {} observations", with_commas(epoch_size));
+  if (options_.rank >= options_.world_size) {
+    raise(ErrorKind::InvalidArgument, "rank {} of world size {}, it must be below", with_commas(options_.rank),
+          with_commas(options_.world_size));
+  }
+  if (options_.epochs && (__builtin_mul_overflow(epoch_size, *options_.epochs, &horizon_) || horizon_ > kLimit)) {
+    raise(ErrorKind::InvalidArgument, "{} epochs of {} observations are more than 2^63", with_commas(*options_.epochs),
+          with_commas(epoch_size));
+  }
+  check_schedule(options_);
+  options_.skip = merge_skips(std::move(options_.skip));
+  std::uint64_t skipped = 0;
+  for (const auto& [begin, end] : options_.skip) {
+    skipped_.push_back(skipped);
+    skipped += end - begin;
+  }
+}
+
+std::uint64_t Cursor::run_end() const noexcept {
+  return options_.epochs ? horizon_ : Order::kNever;
+}
+
+std::uint64_t Cursor::batch_size_at(std::uint64_t position) const {
+  const auto& schedule = options_.schedule;
+  const auto after = std::upper_bound(schedule.begin(), schedule.end(), position,
+                                      [](std::uint64_t p, const auto& entry) { return p < entry.first; });
+  return std::prev(after)->second;
+}
+
+void Cursor::set_batch_size(std::uint64_t position, std::uint64_t size) {
+  check_batch_size(size, options_.world_size);
+  auto& schedule = options_.schedule;
+  const auto at = std::lower_bound(schedule.begin(), schedule.end(), position,
+                                   [](const auto& entry, std::uint64_t p) { return entry.first < p; });
+  if (at != schedule.end() && at->first == position) {
+    at->second = size;
+  } else {
+    schedule.insert(at, {position, size});
+  }
+}
+
+/// Skips that begin before `position`.
+std::size_t Cursor::skips_before(std::uint64_t position) const {
+  const auto& skip = options_.skip;
+  return static_cast<std::size_t>(std::lower_bound(skip.begin(), skip.end(), position,
+                                                   [](const auto& range, std::uint64_t p) { return range.first < p; }) -
+                                  skip.begin());
+}
+
+/// How many positions before `position` no skip leaves out.
+std::uint64_t Cursor::rank_of(std::uint64_t position) const {
+  const std::size_t before = skips_before(position);
+  if (before == 0) return position;
+  const auto& [begin, end] = options_.skip[before - 1];
+  return position - skipped_[before - 1] - (std::min(position, end) - begin);
+}
+
+/// The position of the `rank`-th (from 0) that no skip leaves out.
+std::uint64_t Cursor::select(std::uint64_t rank) const {
+  // The last skip that begins at or before it: begin - skipped_ is how many positions are left before a skip.
+  std::size_t low = 0;
+  std::size_t high = options_.skip.size();
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (options_.skip[middle].first - skipped_[middle] <= rank) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low == 0) return rank;
+  const auto& [begin, end] = options_.skip[low - 1];
+  return rank + skipped_[low - 1] + (end - begin);
+}
+
+/// The first end after `position` that no batch crosses. `position` lies before the horizon.
+std::uint64_t Cursor::segment_end(std::uint64_t position) const {
+  std::uint64_t end = horizon_;
+  if (options_.per_epoch) {
+    const std::uint64_t begin = position - position % options_.epoch_size;
+    end = std::min(end, begin + options_.epoch_size);  // both are at most 2^63: the sum fits
+  }
+  if (options_.stage_end) {
+    const std::uint64_t stage = options_.stage_end(position);
+    assert(stage > position);
+    end = std::min(end, stage);
+  }
+  return end;
+}
+
+/// The first position after `position` where another batch size is scheduled.
+std::uint64_t Cursor::next_change(std::uint64_t position) const {
+  const auto& schedule = options_.schedule;
+  const auto after = std::upper_bound(schedule.begin(), schedule.end(), position,
+                                      [](std::uint64_t p, const auto& entry) { return p < entry.first; });
+  return after == schedule.end() ? Order::kNever : after->first;
+}
+
+/// Batches of `size` that the tail rule makes of the last `observations` of a segment.
+std::uint64_t Cursor::batches_in(std::uint64_t observations, std::uint64_t size) const {
+  const std::uint64_t whole = observations / size;
+  return options_.tail == Tail::Pad && observations % size != 0 ? whole + 1 : whole;
+}
+
+/// How many whole epochs from `position` on, ending at or before `to`, are alike, and the batches in each; (0, 0) where
+/// epochs are no segments or `position` begins none. Alike: all or nothing skipped, one batch size, no stage's end.
+std::pair<std::uint64_t, std::uint64_t> Cursor::equal_epochs(std::uint64_t position, std::uint64_t to) const {
+  const std::uint64_t epoch_size = options_.epoch_size;
+  if (!options_.per_epoch || position % epoch_size != 0) return {0, 0};
+  std::uint64_t end = std::min({to, horizon_, next_change(position)});
+  if (options_.stage_end) end = std::min(end, options_.stage_end(position));
+  const std::size_t before = skips_before(position + 1);
+  const auto& skip = options_.skip;
+  const bool skipped = before > 0 && position < skip[before - 1].second;
+  if (skipped) {
+    end = std::min(end, skip[before - 1].second);
+  } else if (before < skip.size()) {
+    end = std::min(end, skip[before].first);
+  }
+  return {(end - position) / epoch_size, skipped ? 0 : batches_in(epoch_size, batch_size_at(position))};
+}
+
+/// The state at which the first batch at or after `position` begins, or the horizon.
+std::uint64_t Cursor::begin_of_next(std::uint64_t position) const {
+  while (position < horizon_) {
+    const std::uint64_t end = segment_end(position);
+    if (batches_in(rank_of(end) - rank_of(position), batch_size_at(position)) > 0) return position;
+    const auto [epochs, batches] = equal_epochs(position, horizon_);
+    position = epochs > 0 ? position + epochs * options_.epoch_size : end;
+    assert(epochs == 0 || batches == 0);
+  }
+  return horizon_;
+}
+
+std::optional<BatchPlan> Cursor::plan(std::uint64_t position) const {
+  const std::uint64_t begin = begin_of_next(position);
+  if (begin >= horizon_) return std::nullopt;
+  std::optional<BatchPlan> result(std::in_place);  // made in place: a plan is not cheap to move
+  BatchPlan& plan = *result;
+  plan.position = begin;
+  const std::uint64_t size = batch_size_at(plan.position);
+  const std::uint64_t end = segment_end(plan.position);
+  const std::uint64_t first = rank_of(plan.position);
+  const std::uint64_t available = rank_of(end) - first;
+  const std::uint64_t taken = std::min(size, available);
+  plan.rows = size / options_.world_size;
+  plan.end = select(first + taken - 1) + 1;
+  if (plan.end < end && batches_in(available - taken, batch_size_at(plan.end)) == 0) plan.end = end;
+  add_runs(plan, taken);
+  return result;
+}
+
+/// The rank's positions among the `taken` that the batch takes.
+void Cursor::add_runs(BatchPlan& plan, std::uint64_t taken) const {
+  const std::uint64_t stride = options_.world_size;
+  const auto& skip = options_.skip;
+  std::size_t next_skip = skips_before(plan.position);
+  std::uint64_t position = plan.position;
+  if (next_skip > 0) position = std::max(position, skip[next_skip - 1].second);
+  for (std::uint64_t done = 0; done < taken;) {
+    std::uint64_t piece = taken - done;  // positions without a skip between them: number `done` of the batch and on
+    if (next_skip < skip.size()) piece = std::min(piece, skip[next_skip].first - position);
+    // The first number at or after `done` that is the rank's, as a distance.
+    const std::uint64_t lead = (options_.rank + stride - done % stride) % stride;
+    if (lead < piece) {
+      const std::uint64_t count = (piece - lead - 1) / stride + 1;
+      plan.runs.push_back({position + lead, stride, count});
+      plan.valid += count;
+    }
+    done += piece;
+    if (done < taken) position = skip[next_skip++].second;
+  }
+}
+
+/// Batches that begin in [from, to) when the job stands at `from`.
+std::uint64_t Cursor::count(std::uint64_t from, std::uint64_t to) const {
+  to = std::min(to, horizon_);
+  std::uint64_t total = 0;
+  while (from < to) {
+    if (const auto [epochs, batches] = equal_epochs(from, to); epochs > 0) {
+      total += epochs * batches;
+      from += epochs * options_.epoch_size;
+      continue;
+    }
+    const std::uint64_t end = segment_end(from);
+    const std::uint64_t size = batch_size_at(from);
+    const std::uint64_t first = rank_of(from);
+    const std::uint64_t available = rank_of(end) - first;
+    std::uint64_t batches = batches_in(available, size);
+    if (batches == 0) {
+      from = end;
+      continue;
+    }
+    // The j-th begins after the position that has rank first + j * size - 1: before `bound` if that is before bound
+    // - 1.
+    const std::uint64_t bound = std::min({to, end, next_change(from)});
+    batches = std::min(batches, 1 + (rank_of(bound - 1) - first) / size);
+    total += batches;
+    // `available` bounds what they take: the last one may be padded.
+    const std::uint64_t taken = batches > available / size ? available : batches * size;
+    from = select(first + taken - 1) + 1;
+  }
+  return total;
+}
+
+std::uint64_t Cursor::length(std::uint64_t position) const {
+  if (options_.per_epoch) {
+    if (horizon_ == 0) return 0;
+    const std::uint64_t epoch = std::min(position, horizon_ - 1) / options_.epoch_size;
+    return count(epoch * options_.epoch_size, (epoch + 1) * options_.epoch_size);
+  }
+  if (!options_.epochs) raise(ErrorKind::InvalidArgument, "an endless run has no length");
+  return count(0, horizon_);
+}
+
+std::uint64_t Cursor::steps_before(std::uint64_t position) const {
+  return count(0, position);
+}
+
+}  // namespace penstock

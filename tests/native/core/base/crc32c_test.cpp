@@ -1,0 +1,69 @@
+#include "core/base/crc32c.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+std::span<const std::byte> bytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+TEST(Crc32c, KnownAnswers) {
+  EXPECT_EQ(crc32c(bytes("123456789")), 0xe3069283U);
+  EXPECT_EQ(crc32c(bytes("")), 0U);
+  // RFC 3720, B.4: 32 bytes of zeros, of ones, and ascending.
+  std::vector<std::byte> data(32, std::byte{0});
+  EXPECT_EQ(crc32c(data), 0x8a9136aaU);
+  std::fill(data.begin(), data.end(), std::byte{0xff});
+  EXPECT_EQ(crc32c(data), 0x62a8ab43U);
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i);
+  EXPECT_EQ(crc32c(data), 0x46dd794eU);
+}
+
+TEST(Crc32c, TheTableAndTheProcessorAgreeAtEveryLengthAndPlace) {
+  std::mt19937 random(1);
+  std::vector<std::byte> data(300);
+  for (std::byte& byte : data) byte = static_cast<std::byte>(random());
+  for (std::size_t first = 0; first < 9; ++first) {
+    for (std::size_t size = 0; size + first <= data.size(); ++size) {
+      const auto part = std::span<const std::byte>(data).subspan(first, size);
+      ASSERT_EQ(crc32c(part), crc32c_portable(part)) << first << " " << size;
+    }
+  }
+}
+
+TEST(Crc32c, GoesOnFromWhatCameBefore) {
+  const auto all = bytes("a text in two parts");
+  for (std::size_t cut = 0; cut <= all.size(); ++cut) {
+    EXPECT_EQ(crc32c(all.subspan(cut), crc32c(all.first(cut))), crc32c(all));
+    EXPECT_EQ(crc32c_portable(all.subspan(cut), crc32c_portable(all.first(cut))), crc32c(all));
+  }
+}
+
+TEST(Crc32c, BlocksHaveTheValuesOfEach) {
+  std::vector<std::byte> bytes(100'000);
+  std::mt19937 random(3);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  for (const std::size_t block : {1, 7, 8, 24, 4096}) {
+    for (const std::size_t size : {0, 1, 7, 8, 23, 24, 4096, 3 * 4096, 3 * 4096 + 1, 7 * 4096 - 1, 99'991}) {
+      const auto all = std::span<const std::byte>(bytes).subspan(1, size);  // of any alignment
+      std::vector<std::uint32_t> expected{42};
+      for (std::size_t at = 0; at < size; at += block) {
+        expected.push_back(crc32c_portable(all.subspan(at, std::min(block, size - at))));
+      }
+      std::vector<std::uint32_t> found{42};
+      crc32c_blocks(all, block, found);
+      ASSERT_EQ(found, expected) << block << " " << size;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,107 @@
+#include "core/base/json.h"
+
+#include "core/base/error.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include <random>
+#include <string>
+
+namespace penstock {
+namespace {
+
+std::string refusal(const std::string& text, std::size_t max_bytes = kMaxJsonTextBytes) {
+  try {
+    parse_json_strict(text, "x.json", max_bytes);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Corruption);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Json, ValidTextGivesWhatNlohmannGives) {
+  for (const char* text : {"null", "[]", "{}", R"({"a":[1,-2,3.5,{"b":"\u00e9"}],"c":{"d":[[],[{}]]},"e":true})", " 7 ",
+                           "18446744073709551615", R"([{"k":1},{"k":2}])"}) {
+    EXPECT_EQ(parse_json_strict(text, "x"), nlohmann::json::parse(text)) << text;
+  }
+}
+
+TEST(Json, BrokenTextIsCorruptionThatTellsTheByte) {
+  EXPECT_EQ(refusal(R"({"a": nope})"), "x.json: not valid JSON at byte 8");
+  for (const char* text :
+       {"", "{", "[1,]", "NaN", "[Infinity]", "{\"a\":1}x", "\"\xff\"", "01", "'a'", "[1e999]", "//\n1"}) {
+    EXPECT_NE(refusal(text), "") << text;
+  }
+  EXPECT_EQ(refusal("[1e999]"), "x.json: a number beyond the range of a double at byte 6");
+}
+
+TEST(Json, AKeyThatStandsTwiceIsRefused) {
+  EXPECT_EQ(refusal(R"({"a":1,"b":{"c":1,"c":1}})"), "x.json: the key \"c\" stands twice in one object");
+  EXPECT_EQ(refusal(R"({"a":1,"b":{"a":1}})"), "");
+}
+
+TEST(Json, DepthAndSizeAreBounded) {
+  EXPECT_EQ(refusal(std::string(32, '[') + std::string(32, ']')), "");
+  EXPECT_EQ(refusal(std::string(33, '[') + std::string(33, ']')), "x.json: JSON nested more than 32 deep");
+  EXPECT_NE(refusal(std::string(5'000'000, '[')), "");
+  EXPECT_EQ(refusal("[1, 2, 3]", 9), "");
+  EXPECT_EQ(refusal("[1, 2, 3]", 8), "x.json: 9 bytes of JSON, at most 8 are accepted");
+}
+
+TEST(Json, NumbersThatAreNoU64AreRefused) {
+  const auto object = parse_json_strict(
+      R"({"zero":0,"max":18446744073709551615,"over":18446744073709551616,"minus":-1,"real":1.0,"text":"1"})", "m");
+  EXPECT_EQ(get_u64(object, "zero", "m"), 0U);
+  EXPECT_EQ(get_u64(object, "max", "m"), UINT64_MAX);
+  for (const char* key : {"over", "minus", "real", "text", "missing"}) {
+    EXPECT_THROW(get_u64(object, key, "m"), Error) << key;
+  }
+  try {
+    get_u64(object, "minus", "dataset.json");
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "dataset.json: \"minus\" is -1, an integer from 0 to 2^64 - 1 was expected");
+  }
+}
+
+TEST(Json, MembersOfAnotherTypeAreRefused) {
+  const auto object = parse_json_strict(R"({"s":"x","b":true,"o":{},"a":[]})", "m");
+  EXPECT_EQ(get_string(object, "s", "m"), "x");
+  EXPECT_TRUE(get_bool(object, "b", "m"));
+  EXPECT_TRUE(get_object(object, "o", "m").empty());
+  EXPECT_TRUE(get_array(object, "a", "m").empty());
+  EXPECT_EQ(find_member(object, "none", "m"), nullptr);
+  EXPECT_THROW(get_string(object, "b", "m"), Error);
+  EXPECT_THROW(get_bool(object, "s", "m"), Error);
+  EXPECT_THROW(get_object(object, "a", "m"), Error);
+  EXPECT_THROW(get_array(object, "o", "m"), Error);
+  EXPECT_THROW(get_member(object, "none", "m"), Error);
+  EXPECT_THROW(get_member(parse_json_strict("[]", "m"), "s", "m"), Error);
+}
+
+TEST(Json, RandomlyChangedTextNeverDoesAnythingButParseOrRefuse) {
+  const std::string good = R"({"a":[1,-2,3.5e2,{"b":"\u00e9\n"}],"c":{"d":[[],[{}]]},"e":true,"f":null})";
+  std::mt19937 random(1);
+  int refused = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text = good;
+    for (unsigned k = 0; k <= random() % 3; ++k) {
+      const std::size_t at = random() % text.size();
+      if (random() % 3 == 0)
+        text.erase(at, random() % 4);
+      else if (random() % 2 == 0)
+        text.insert(at, 1, static_cast<char>(random()));
+      else
+        text[at] = static_cast<char>(random());
+      if (text.empty()) text = " ";
+    }
+    refused += refusal(text).empty() ? 0 : 1;
+  }
+  EXPECT_GT(refused, 5'000);
+  EXPECT_LT(refused, 20'000);
+}
+
+}  // namespace
+}  // namespace penstock

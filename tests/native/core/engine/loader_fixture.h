@@ -1,0 +1,160 @@
+// A loader over memory, and what it delivered in a form that can be compared.
+#pragma once
+
+#include "core/engine/loader.h"
+#include "tests/native/core/engine/memory_source.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <ostream>
+#include <vector>
+
+namespace penstock::testing {
+
+/// Everything that a consumer can see of a batch.
+struct Seen {
+  std::uint64_t position = 0;
+  std::uint64_t end = 0;
+  std::vector<std::int64_t> indices;
+  std::vector<std::uint32_t> records;
+  std::vector<std::vector<std::int64_t>> columns;
+  std::vector<std::uint64_t> starts;
+  std::vector<std::uint64_t> entries;  // row, entry, and the number that its bytes are
+  bool operator==(const Seen&) const = default;
+};
+
+/// In the words of a failed test.
+inline void PrintTo(const Seen& seen, std::ostream* out) {
+  *out << "[" << seen.position << ", " << seen.end << ")";
+}
+
+inline Seen look(Batch& batch) {
+  Seen seen;
+  seen.position = batch.plan.position;
+  seen.end = batch.plan.end;
+  if (batch.format->shape.ragged) seen.starts = batch.starts;
+  for (std::uint64_t i = 0; i < batch.plan.rows; ++i) {
+    seen.indices.push_back(i < batch.plan.valid ? static_cast<std::int64_t>(batch.picks[i].index) : -1);
+    for (const Span& span : batch.rows[i].spans) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, span.raw, 8);
+      seen.entries.insert(seen.entries.end(), {i, span.entry, value});
+    }
+  }
+  seen.records.resize(batch.record_count());
+  std::copy_n(batch.slab.data() + batch.records_at, seen.records.size() * 4,
+              reinterpret_cast<std::byte*>(seen.records.data()));
+  for (std::size_t c = 0; c < batch.format->columns.size(); ++c) {
+    std::vector<std::int64_t> values(batch.column_records(batch.format->columns[c]));
+    std::copy_n(batch.slab.data() + batch.columns_at[c], values.size() * 8,
+                reinterpret_cast<std::byte*>(values.data()));
+    seen.columns.push_back(std::move(values));
+  }
+  return seen;
+}
+
+struct Case {
+  std::uint64_t count = 23;  // observations
+  std::uint64_t window = 5;  // 0: documents
+  std::uint64_t batch = 4;   // global batch size
+  std::uint64_t rank = 0;
+  std::uint64_t world_size = 1;
+  std::optional<std::uint64_t> epochs = 2;
+  bool per_epoch = false;
+  Tail tail = Tail::Pad;
+  Ranges skip;
+  unsigned threads = 2;
+  unsigned prefetch = 3;
+  std::uint64_t max_bytes = 1 << 20;
+  bool lends = false;
+  std::shared_ptr<Behaviour> behaviour = std::make_shared<Behaviour>();
+};
+
+/// Rows of `window` records that count from `first` on.
+inline BatchFormat format_of(const Case& setup, std::uint64_t window, std::uint32_t first = 0) {
+  auto source = std::make_shared<MemorySource>(setup.count, window, setup.behaviour, first);
+  std::vector<Column> columns;
+  int labels = -1;
+  if (window > 0) {
+    columns.push_back({"inputs", 0, {'i', 8}, 0, 1, 0});
+    columns.push_back({"labels", 0, {'i', 8}, 1, 1, 0});
+    labels = 1;
+  } else {
+    columns.push_back({"token", 0, {'i', 8}, 0, 0, 0});
+  }
+  return {source, columns, labels};
+}
+
+inline LoaderOptions options_of(const Case& setup) {
+  auto formats = std::make_shared<BatchFormats>();
+  formats->push_back(format_of(setup, setup.window));
+  LoaderOptions options;
+  options.order = std::make_shared<IdentityOrder>(setup.count);
+  options.formats = formats;
+  options.cursor.epochs = setup.epochs;
+  options.cursor.per_epoch = setup.per_epoch;
+  options.cursor.tail = setup.tail;
+  options.cursor.rank = setup.rank;
+  options.cursor.world_size = setup.world_size;
+  options.cursor.skip = setup.skip;
+  options.cursor.schedule = {{0, setup.batch}};
+  options.threads = setup.threads;
+  options.prefetch = setup.prefetch;
+  options.max_bytes = setup.max_bytes;
+  if (setup.lends) {
+    options.lend = [](Slab& slab, std::uint64_t bytes) {
+      auto memory = std::shared_ptr<std::byte[]>(new std::byte[bytes + 1]);
+      std::memset(memory.get(), 0x5a, bytes);  // what was there before must never be seen
+      slab.lend(memory.get(), bytes, memory);
+    };
+  }
+  return options;
+}
+
+/// The next batch, or null at the end of the `for`.
+inline std::shared_ptr<Batch> next(Loader& loader) {
+  while (true) {
+    if (auto batch = loader.poll()) return batch;
+    if (loader.ended()) return nullptr;
+    loader.wait(std::chrono::milliseconds(50));
+  }
+}
+
+/// All that is left of this `for`.
+inline std::vector<Seen> rest(Loader& loader) {
+  std::vector<Seen> all;
+  while (auto batch = next(loader)) all.push_back(look(*batch));
+  return all;
+}
+
+/// All that is left of the run, through its epochs' ends.
+inline std::vector<Seen> rest_of_run(Loader& loader) {
+  std::vector<Seen> all;
+  while (loader.position() < loader.cursor().run_end()) {
+    loader.begin();
+    for (Seen& seen : rest(loader)) all.push_back(std::move(seen));
+  }
+  return all;
+}
+
+/// A run that is left after any number of batches and taken up by another loader gives what it gave without.
+inline void expect_restores_at_every_step(const LoaderOptions& options) {
+  Loader whole(options);
+  const std::vector<Seen> all = rest_of_run(whole);
+  whole.seek(0);
+  for (std::size_t step = 0; step <= all.size(); ++step) {
+    Loader again(options);
+    if (step % 2 == 1) next(again);  // before and after the first batch
+    again.load(whole.state(), OnMismatch::Refuse);
+    EXPECT_EQ(rest_of_run(again), std::vector<Seen>(all.begin() + static_cast<std::ptrdiff_t>(step), all.end()))
+        << "after " << step;
+    if (step == all.size()) break;
+    if (whole.ended()) whole.begin();
+    while (!next(whole)) whole.begin();
+  }
+}
+
+}  // namespace penstock::testing

@@ -1,0 +1,98 @@
+// What the system is told of files that are opened.
+#include "core/io/local/fd_cache.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Advice {
+  std::string path;
+  off_t offset = 0;
+  off_t bytes = 0;
+  int advice = 0;
+};
+
+std::atomic<bool> listens{false};  // off in all other tests: a lock here would be held for ever in a forked child
+std::vector<Advice> given;
+bool refuses = false;
+
+}  // namespace
+
+// Takes the place of the C library's in this executable.
+extern "C" int posix_fadvise(int fd, off_t offset, off_t bytes, int advice) {
+  if (listens) {
+    const auto path = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd)).string();
+    given.push_back({path, offset, bytes, advice});
+    if (refuses) return EINVAL;
+  }
+  return syscall(SYS_fadvise64, fd, offset, bytes, advice) == 0 ? 0 : errno;
+}
+
+namespace penstock {
+namespace {
+
+class FdCacheTest : public ::testing::Test {
+ protected:
+  FdCacheTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "penstock-fds-XXXXXX").string();
+    folder_ = std::filesystem::canonical(::mkdtemp(name.data())).string();
+    given.clear();
+    listens = true;
+  }
+  ~FdCacheTest() override {
+    listens = false;
+    refuses = false;
+    std::filesystem::remove_all(folder_);
+  }
+
+  File make_file(const std::string& name) const {
+    std::ofstream(folder_ + "/" + name) << "0123456789";
+    return {folder_ + "/" + name, 10};
+  }
+
+  std::string folder_;
+};
+
+TEST_F(FdCacheTest, EveryFileThatIsOpenedIsSaidToBeReadAtRandom) {
+  const File a = make_file("a");
+  const File b = make_file("b");
+  FdCache cache(1, Access::Buffered);
+  FdHint hint;
+  for (const File* file : {&a, &a, &b, &a}) {  // a once more: there is room for one
+    EXPECT_GE(cache.pin(*file, hint).fd(), 0);
+  }
+  ASSERT_EQ(given.size(), 3U);
+  EXPECT_EQ(given[0].path, a.path);
+  EXPECT_EQ(given[1].path, b.path);
+  EXPECT_EQ(given[2].path, a.path);
+  for (const Advice& each : given) {
+    EXPECT_EQ(each.advice, POSIX_FADV_RANDOM);
+    EXPECT_TRUE(each.offset == 0 && each.bytes == 0) << "not of the whole file";
+  }
+}
+
+TEST_F(FdCacheTest, AFileSystemThatTakesNoAdviceIsReadAllTheSame) {
+  refuses = true;
+  const File file = make_file("a");
+  FdCache cache(4, Access::Buffered);
+  FdHint hint;
+  const FdPin pin = cache.pin(file, hint);
+  EXPECT_EQ(given.size(), 1U);
+  char first = 0;
+  EXPECT_EQ(::pread(pin.fd(), &first, 1, 0), 1);
+  EXPECT_EQ(first, '0');
+}
+
+}  // namespace
+}  // namespace penstock

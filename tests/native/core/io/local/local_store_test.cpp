@@ -1,0 +1,571 @@
+#include "core/io/local/local_store.h"
+
+#include "core/base/error.h"
+#include "core/io/local/ring.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PENSTOCK_TEST_SANITIZED 1
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define PENSTOCK_TEST_ASAN 1
+#endif
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PENSTOCK_TEST_ASAN 1
+#define PENSTOCK_TEST_SANITIZED 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define PENSTOCK_TEST_SANITIZED 1
+#endif
+#endif
+
+namespace {
+
+// The file system's bad days, which no real file shows on demand: reads cut short, calls interrupted.
+std::atomic<bool> reads_are_cut{false};
+std::atomic<int> interruptions{0};
+std::atomic<int> system_calls{0};
+
+bool interrupted() {
+  ++system_calls;
+  if (interruptions <= 0) return false;
+  --interruptions;
+  errno = EINTR;
+  return true;
+}
+
+}  // namespace
+
+// These take the place of the C library's in this executable.
+extern "C" ssize_t pread(int fd, void* buffer, size_t count, off_t offset) {
+  if (interrupted()) return -1;
+  return syscall(SYS_pread64, fd, buffer, reads_are_cut ? (count + 2) / 3 : count, offset);
+}
+extern "C" ssize_t preadv(int fd, const iovec* pieces, int count, off_t offset) {
+  if (interrupted()) return -1;
+  return syscall(SYS_preadv, fd, pieces, reads_are_cut ? (count + 1) / 2 : count, offset, 0);
+}
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LocalStoreTest : public ::testing::Test {
+ protected:
+  LocalStoreTest() {
+    std::string name = (fs::temp_directory_path() / "penstock-store-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~LocalStoreTest() override { fs::remove_all(folder_); }
+
+  /// A file whose byte i depends on i and `seed`.
+  File make_file(const std::string& name, std::uint64_t bytes, unsigned seed = 0) {
+    std::string content(bytes, '\0');
+    for (std::uint64_t i = 0; i < bytes; ++i) content[i] = static_cast<char>(byte_at(i, seed));
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+    return {(folder_ / name).string(), bytes};
+  }
+  static unsigned char byte_at(std::uint64_t i, unsigned seed) {
+    return static_cast<unsigned char>((i * 131 + i / 251 + seed * 97) & 0xFF);
+  }
+
+  fs::path folder_;
+};
+
+/// The same for every way to read.
+class EveryReader : public LocalStoreTest, public ::testing::WithParamInterface<Reader> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == Reader::Pread || GetParam() == Reader::Mmap) return;
+    if (const auto why = Ring::refusal()) GTEST_SKIP() << "io_uring is refused here: " << *why;
+    if (GetParam() != Reader::Direct) return;
+    const int fd = ::open(make_file("direct", 1).path.c_str(), O_RDONLY | O_DIRECT);
+    if (fd < 0) GTEST_SKIP() << "this file system has no direct reads";
+    ::close(fd);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, EveryReader, ::testing::Values(Reader::Pread, Reader::Uring, Reader::Direct, Reader::Mmap),
+                         [](const auto& info) {
+                           return info.param == Reader::Pread    ? "Pread"
+                                  : info.param == Reader::Uring  ? "Uring"
+                                  : info.param == Reader::Direct ? "Direct"
+                                                                 : "Mmap";
+                         });
+
+/// A read with its own buffer.
+struct Wanted {
+  explicit Wanted(const File& file, std::uint64_t offset, std::uint64_t size) : buffer(size) {
+    read.file = &file;
+    read.offset = offset;
+    read.size = size;
+    read.destination = buffer.data();
+  }
+  [[nodiscard]] bool right(unsigned seed, unsigned char (*expected)(std::uint64_t, unsigned)) const {
+    if (read.error) return false;
+    for (std::uint64_t i = 0; i < read.size; ++i) {
+      if (static_cast<unsigned char>(buffer[i]) != expected(read.offset + i, seed)) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] std::string message() const {
+    if (!read.error) return "";
+    try {
+      std::rethrow_exception(read.error);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+  }
+  [[nodiscard]] std::optional<ErrorKind> kind() const {
+    if (!read.error) return std::nullopt;
+    try {
+      std::rethrow_exception(read.error);
+    } catch (const Error& error) {
+      return error.kind();
+    }
+  }
+  std::vector<std::byte> buffer;
+  Read read;
+};
+
+void read_one(Channel& channel, Wanted& wanted) {
+  Read* read = &wanted.read;
+  channel.submit({&read, 1});
+  while (channel.wait({&read, 1}, std::chrono::seconds(1)) == 0) {
+  }
+}
+
+void run(Channel& channel, std::deque<Wanted>& wanted) {
+  std::vector<Read*> reads;
+  for (Wanted& one : wanted) reads.push_back(&one.read);
+  channel.submit(reads);
+  std::vector<Read*> done(7);
+  std::size_t count = 0;
+  while (const std::size_t some = channel.wait(done, std::chrono::seconds(1))) count += some;
+  ASSERT_EQ(count, wanted.size());
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+/// Lowers the soft limit of open files while it lives.
+class FileLimit {
+ public:
+  explicit FileLimit(rlim_t limit) {
+    // UBSan checks that an Error is one by reading its type through a pipe, once for each type; where no descriptor is
+    // left it reports what it could not read. So an Error is used before.
+    const std::unique_ptr<Error> error = std::make_unique<Error>(ErrorKind::IoError, "used while descriptors are left");
+    EXPECT_EQ(error->error_number(), 0);
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit lowered = before_;
+    lowered.rlim_cur = limit;
+    ::setrlimit(RLIMIT_NOFILE, &lowered);
+  }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+  ~FileLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_P(EveryReader, ReadsGiveTheBytesAskedForInAnyMixture) {
+  const File a = make_file("a", 300'000, 1);
+  const File b = make_file("b", 5'000, 2);
+  const auto channel = make_local_store()->open_channel(GetParam());
+  std::deque<Wanted> wanted;
+  for (int i = 0; i < 200; ++i) wanted.emplace_back(a, i * 1'000, 1'000);  // neighbours
+  wanted.emplace_back(b, 4'000, 1'000);
+  wanted.emplace_back(a, 299'999, 1);
+  wanted.emplace_back(a, 300'000, 0);
+  wanted.emplace_back(a, 7, 4'096);
+  wanted.emplace_back(b, 0, 5'000);
+  run(*channel, wanted);
+  for (const Wanted& one : wanted) EXPECT_TRUE(one.right(one.read.file == &a ? 1 : 2, byte_at)) << one.message();
+}
+
+TEST_F(LocalStoreTest, NeighboursAreReadByOneCallAndNoCallExceedsTheBounds) {
+  const File file = make_file("a", 3'000'000);
+  const auto channel = make_local_store()->open_channel(Reader::Pread);
+  const auto calls = [&](std::uint64_t size, int count, std::uint64_t gap) {
+    std::deque<Wanted> wanted;
+    for (int i = 0; i < count; ++i) wanted.emplace_back(file, i * (size + gap), size);
+    system_calls = 0;
+    run(*channel, wanted);
+    for (const Wanted& one : wanted) EXPECT_TRUE(one.right(0, byte_at));
+    return system_calls.load();
+  };
+  EXPECT_EQ(calls(4'096, 64, 0), 1);
+  EXPECT_EQ(calls(4'096, 65, 0), 2);     // 64 pieces
+  EXPECT_EQ(calls(300'000, 6, 0), 2);    // 1 MiB
+  EXPECT_EQ(calls(2'000'000, 1, 0), 1);  // one read is one read
+  EXPECT_EQ(calls(4'096, 10, 1), 10);    // not neighbours
+}
+
+TEST_F(LocalStoreTest, InterruptedAndShortReadsAreContinued) {
+  const File file = make_file("a", 100'000);
+  const auto channel = make_local_store()->open_channel(Reader::Pread);
+  std::deque<Wanted> wanted;
+  for (int i = 0; i < 10; ++i) wanted.emplace_back(file, i * 9'999, 9'999);
+  wanted.emplace_back(file, 5, 77'777);
+  reads_are_cut = true;
+  interruptions = 25;
+  run(*channel, wanted);
+  reads_are_cut = false;
+  EXPECT_EQ(interruptions, 0);
+  for (const Wanted& one : wanted) EXPECT_TRUE(one.right(0, byte_at)) << one.message();
+}
+
+TEST_P(EveryReader, AFileOfAnotherSizeIsRefusedWithBothSizes) {
+  File shorter = make_file("shorter", 4'095);
+  File longer = make_file("longer", 4'097);
+  shorter.bytes = longer.bytes = 4'096;
+  const auto channel = make_local_store()->open_channel(GetParam());
+  std::deque<Wanted> wanted;
+  wanted.emplace_back(shorter, 0, 10);
+  wanted.emplace_back(longer, 0, 10);
+  run(*channel, wanted);
+  EXPECT_EQ(wanted[0].message(), shorter.path + ": 4,095 bytes, the manifest says 4,096");
+  EXPECT_EQ(wanted[1].message(), longer.path + ": 4,097 bytes, the manifest says 4,096");
+  EXPECT_EQ(wanted[0].kind(), ErrorKind::Corruption);
+  EXPECT_EQ(wanted[1].kind(), ErrorKind::Corruption);
+}
+
+TEST_P(EveryReader, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
+  const std::string fifo = (folder_ / "fifo").string();
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const File files[] = {{folder_.string(), 10}, {fifo, 10}, {"/dev/zero", 10}, {(folder_ / "missing").string(), 10}};
+  const auto channel = make_local_store()->open_channel(GetParam());
+  std::deque<Wanted> wanted;
+  for (const File& file : files) wanted.emplace_back(file, 0, 10);
+  run(*channel, wanted);
+  EXPECT_EQ(wanted[0].message(), folder_.string() + ": not a regular file");
+  EXPECT_EQ(wanted[1].message(), fifo + ": not a regular file");
+  EXPECT_EQ(wanted[2].kind(), ErrorKind::Corruption);
+  EXPECT_EQ(wanted[3].kind(), ErrorKind::NotFound);
+}
+
+TEST_P(EveryReader, AFileCutAfterItWasOpenedIsCorruptionForTheReadsBeyondTheCutOnly) {
+  if (GetParam() == Reader::Mmap) GTEST_SKIP() << "there it is a signal";
+  const File file = make_file("a", 40'000);
+  const auto channel = make_local_store()->open_channel(GetParam());
+  std::deque<Wanted> first;
+  first.emplace_back(file, 0, 100);
+  run(*channel, first);
+  fs::resize_file(file.path, 25'000);
+  std::deque<Wanted> wanted;
+  for (int i = 0; i < 4; ++i) wanted.emplace_back(file, i * 10'000, 10'000);
+  run(*channel, wanted);
+  EXPECT_TRUE(wanted[0].right(0, byte_at));
+  EXPECT_TRUE(wanted[1].right(0, byte_at));
+  const std::string ends = file.path + ": the file ends at offset 25,000, before a read of 10,000 bytes at offset ";
+  EXPECT_EQ(wanted[2].message(), ends + "20,000 does; it had 40,000 bytes");
+  EXPECT_EQ(wanted[3].message(), ends + "30,000 does; it had 40,000 bytes");
+  EXPECT_EQ(wanted[3].kind(), ErrorKind::Corruption);
+}
+
+TEST_F(LocalStoreTest, AFileCutAfterItWasMappedEndsTheProcess) {
+  const File file = make_file("a", 40'000);
+  const auto read_cut = [&] {  // in a child, which maps the file anew
+    const auto channel = make_local_store()->open_channel(Reader::Mmap);
+    Wanted first(file, 0, 100);
+    read_one(*channel, first);
+    fs::resize_file(file.path, 10'000);
+    Wanted beyond(file, 20'000, 100);
+    read_one(*channel, beyond);
+  };
+  const auto is_signal = [](int status) {
+#if defined(PENSTOCK_TEST_SANITIZED)
+    return status != 0;  // the sanitizer takes the signal and exits
+#else
+    return ::testing::KilledBySignal(SIGBUS)(status);
+#endif
+  };
+  EXPECT_EXIT(read_cut(), is_signal, "");
+}
+
+TEST_P(EveryReader, AReadBeyondTheEndIsCorruptionEvenWhereItsEndOverflows) {
+  const File file = make_file("a", 1'000);
+  const auto channel = make_local_store()->open_channel(GetParam());
+  std::deque<Wanted> wanted;
+  wanted.emplace_back(file, 990, 11);
+  wanted.emplace_back(file, UINT64_MAX - 4, 5);
+  wanted.emplace_back(file, 0, 1'000);
+  run(*channel, wanted);
+  EXPECT_EQ(wanted[0].kind(), ErrorKind::Corruption);
+  EXPECT_EQ(wanted[1].kind(), ErrorKind::Corruption);
+  EXPECT_TRUE(wanted[2].right(0, byte_at));
+}
+
+TEST_P(EveryReader, AThousandFilesUnderALimitOf32DescriptorsAreReadByManyThreads) {
+  std::deque<File> files;
+  for (unsigned i = 0; i < 1'000; ++i) files.push_back(make_file(std::to_string(i), 64, i));
+  const FileLimit limit(32);
+  const auto store = make_local_store();
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      const auto channel = store->open_channel(GetParam());
+      for (int i = 0; i < 3'000; ++i) {
+        const unsigned k = random() % 1'000;
+        Wanted one(files[k], random() % 32, 32);
+        read_one(*channel, one);
+        if (!one.right(k, byte_at)) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(LocalStoreTest, WhereTheProcessHasNoDescriptorLeftCachedOnesMakeRoom) {
+  const File a = make_file("a", 64, 1);
+  const File b = make_file("b", 64, 2);
+  const auto channel = make_local_store(100)->open_channel(Reader::Pread);
+  const FileLimit limit(64);
+  std::deque<Wanted> wanted;
+  wanted.emplace_back(a, 0, 64);
+  run(*channel, wanted);
+  std::vector<int> hogs;
+  for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) hogs.push_back(fd);
+  wanted.emplace_back(b, 0, 64);
+  wanted.emplace_back(a, 0, 64);
+  run(*channel, wanted);
+  for (const int fd : hogs) ::close(fd);
+  EXPECT_TRUE(wanted[0].right(1, byte_at));
+  EXPECT_TRUE(wanted[1].right(2, byte_at)) << wanted[1].message();
+  EXPECT_TRUE(wanted[2].right(1, byte_at)) << wanted[2].message();
+}
+
+// Each thread wants to hold more descriptors than are left for all of them.
+TEST_P(EveryReader, ThreadsThatHoldDescriptorsLetEachOtherGoOn) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "UndefinedBehaviorSanitizer needs a descriptor to look at an object";
+#endif
+  std::deque<File> files;
+  for (unsigned i = 0; i < 12; ++i) files.push_back(make_file(std::to_string(i), 64, i));
+  const auto store = make_local_store(100);
+  std::vector<std::unique_ptr<Channel>> channels;
+  for (int t = 0; t < 3; ++t) channels.push_back(store->open_channel(GetParam()));
+  const FileLimit limit(64);
+  std::vector<int> hogs;
+  for (int fd = ::dup(STDERR_FILENO); fd >= 0; fd = ::dup(STDERR_FILENO)) hogs.push_back(fd);
+  for (int i = 0; i < 4; ++i) {
+    ::close(hogs.back());
+    hogs.pop_back();
+  }
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 200; ++round) {
+        std::deque<Wanted> wanted;
+        for (unsigned k = 0; k < 4; ++k) wanted.emplace_back(files[4 * t + k], 0, 64);
+        run(*channels[t], wanted);
+        for (unsigned k = 0; k < 4; ++k) {
+          if (!wanted[k].right(4 * t + k, byte_at)) errors[t] = wanted[k].message() + " wrong";
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int fd : hogs) ::close(fd);
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+}
+
+TEST_F(LocalStoreTest, OpenDescriptorsAreBoundedAndClosedWithTheStore) {
+  std::deque<File> files;
+  for (unsigned i = 0; i < 50; ++i) files.push_back(make_file(std::to_string(i), 64, i));
+  const std::size_t before = open_descriptors();
+  {
+    const auto store = make_local_store(8);
+    const auto channel = store->open_channel(Reader::Pread);
+    std::deque<Wanted> wanted;
+    for (const File& file : files) wanted.emplace_back(file, 0, 64);
+    run(*channel, wanted);
+    EXPECT_EQ(open_descriptors(), before + 8);
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST_F(LocalStoreTest, MappingsAreBoundedAndGoWithTheStore) {
+  std::deque<File> files;
+  for (unsigned i = 0; i < 50; ++i) files.push_back(make_file(std::to_string(i), 64, i));
+  const auto mappings = [&] {
+    std::ifstream maps("/proc/self/maps");
+    std::size_t count = 0;
+    for (std::string line; std::getline(maps, line);) count += line.find(folder_.string()) != std::string::npos ? 1 : 0;
+    return count;
+  };
+  const std::size_t before = open_descriptors();
+  {
+    const auto store = make_local_store(8);
+    const auto channel = store->open_channel(Reader::Mmap);
+    std::deque<Wanted> wanted;
+    for (const File& file : files) wanted.emplace_back(file, 0, 64);
+    run(*channel, wanted);
+    EXPECT_EQ(mappings(), 8U);
+    EXPECT_EQ(open_descriptors(), before);
+  }
+  EXPECT_EQ(mappings(), 0U);
+}
+
+TEST_F(LocalStoreTest, WhereThereIsNoRoomForAnotherMappingThoseInTheCacheMakeIt) {
+  constexpr std::uint64_t kBytes = 64U << 20;
+  std::deque<File> files;
+  for (unsigned i = 0; i < 4; ++i) {
+    files.push_back(make_file(std::to_string(i), 64, i));
+    files.back().bytes = kBytes;
+    fs::resize_file(files.back().path, kBytes);
+  }
+  const auto read_all = [&] {  // in a child, whose address space is bounded
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t pages = 0;
+    statm >> pages;
+    const rlim_t bound = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + 2 * kBytes + kBytes / 2;
+    const rlimit limit{bound, bound};
+    const auto channel = make_local_store()->open_channel(Reader::Mmap);
+    ::setrlimit(RLIMIT_AS, &limit);
+    try {
+      (void)make_local_store()->open_channel(Reader::Mmap);
+      ::_exit(2);
+    } catch (const Error& error) {
+      if (std::string(error.what()).find("(ulimit -v); use \"auto\"") == std::string::npos) ::_exit(3);
+    }
+    for (unsigned i = 0; i < 12; ++i) {
+      Wanted one(files[i % 4], 0, 64);
+      read_one(*channel, one);
+      if (!one.right(i % 4, byte_at)) ::_exit(1);
+    }
+    ::_exit(0);
+  };
+#if defined(PENSTOCK_TEST_SANITIZED)
+  GTEST_SKIP() << "a sanitizer's address space has no bound";
+#endif
+  EXPECT_EXIT(read_all(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST_P(EveryReader, AFileInUseOutlivesManyOthers) {
+  std::deque<File> files;
+  for (unsigned i = 0; i < 40; ++i) files.push_back(make_file(std::to_string(i), 64, i));
+  const auto channel = make_local_store(4)->open_channel(GetParam());
+  const auto read = [&](const File& file) {
+    std::deque<Wanted> wanted;
+    wanted.emplace_back(file, 0, 64);
+    run(*channel, wanted);
+    return wanted[0].message();
+  };
+  EXPECT_EQ(read(files[0]), "");
+  fs::remove(files[0].path);  // from here on, only a cached descriptor can read it
+  for (unsigned i = 1; i < 40; ++i) {
+    EXPECT_EQ(read(files[i]), "");
+    EXPECT_EQ(read(files[0]), "") << i;
+  }
+  for (unsigned i = 1; i < 40; ++i) read(files[i]);
+  EXPECT_NE(read(files[0]), "");  // unused for so long, it was closed
+}
+
+TEST_P(EveryReader, AnotherFileAtTheSameAddressIsNotTakenForTheFirst) {
+  const File a = make_file("a", 64, 1);
+  const File b = make_file("b", 64, 2);
+  File file = a;
+  const auto store = make_local_store(4);
+  const auto channel = store->open_channel(GetParam());
+  std::deque<Wanted> wanted;
+  wanted.emplace_back(file, 0, 64);
+  run(*channel, wanted);
+  EXPECT_TRUE(wanted[0].right(1, byte_at));
+  file = b;
+  run(*channel, wanted);  // by the channel's hint
+  EXPECT_TRUE(wanted[0].right(2, byte_at));
+  file = a;
+  run(*store->open_channel(GetParam()), wanted);  // by the shared table
+  EXPECT_TRUE(wanted[0].right(1, byte_at));
+}
+
+TEST_P(EveryReader, WaitWithNothingUnderWayReturnsAtOnce) {
+  const auto channel = make_local_store()->open_channel(GetParam());
+  Read* done[1];
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(channel->wait(done, std::chrono::seconds(30)), 0U);
+  channel->wake();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+TEST_P(EveryReader, AForkedChildReadsWhileTheParentsThreadsHammerTheStore) {
+  if (GetParam() == Reader::Uring || GetParam() == Reader::Direct) GTEST_SKIP() << "a ring is its process's own";
+#if defined(PENSTOCK_TEST_ASAN)
+  GTEST_SKIP() << "AddressSanitizer's allocator itself can deadlock in a child forked beside allocating threads";
+#endif
+  std::deque<File> files;
+  for (unsigned i = 0; i < 20; ++i) files.push_back(make_file(std::to_string(i), 64, i));
+  const auto store = make_local_store(4);
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  const auto hammer = [&](unsigned seed, int rounds) {
+    std::mt19937 random(seed);
+    const auto channel = store->open_channel(GetParam());
+    int failures = 0;
+    for (int i = 0; rounds == 0 ? !stop : i < rounds; ++i) {
+      const unsigned k = random() % 20;
+      Wanted one(files[k], 0, 64);
+      read_one(*channel, one);
+      if (!one.right(k, byte_at)) ++failures;
+    }
+    return failures;
+  };
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t) threads.emplace_back([&, t] { wrong += hammer(t, 0); });
+  const auto mine = store->open_channel(GetParam());  // used before the fork and after it, on both sides
+  std::deque<Wanted> wanted;
+  wanted.emplace_back(files[3], 0, 64);
+  run(*mine, wanted);
+  for (unsigned round = 0; round < 40 && !HasFailure(); ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);  // a deadlock ends the child by a signal
+      Wanted again(files[4], 0, 64);
+      read_one(*mine, again);
+      ::_exit(hammer(100 + round, 50) == 0 && again.right(4, byte_at) ? 0 : 1);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "round " << round << ": status " << status;
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,360 @@
+#include "core/job/cursor.h"
+
+#include "core/base/error.h"
+#include "core/job/order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+using Pairs = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+/// One global batch as the words of the contract give it, by plain loops over positions.
+struct NaiveBatch {
+  std::uint64_t position = 0;
+  std::uint64_t end = 0;
+  std::uint64_t size = 0;
+  std::vector<std::uint64_t> taken;
+};
+
+class Naive {
+ public:
+  explicit Naive(const CursorOptions& options, std::uint64_t horizon) : options_(options), horizon_(horizon) {}
+
+  [[nodiscard]] std::uint64_t size_at(std::uint64_t position) const {
+    std::uint64_t size = 0;
+    for (const auto& [from, value] : options_.schedule) {
+      if (from <= position) size = value;
+    }
+    return size;
+  }
+  [[nodiscard]] bool is_skipped(std::uint64_t position) const {
+    return std::any_of(options_.skip.begin(), options_.skip.end(),
+                       [&](const auto& range) { return range.first <= position && position < range.second; });
+  }
+  [[nodiscard]] std::uint64_t limit(std::uint64_t position) const {
+    std::uint64_t end = horizon_;
+    if (options_.per_epoch) end = std::min(end, (position / options_.epoch_size + 1) * options_.epoch_size);
+    if (options_.stage_end) end = std::min(end, options_.stage_end(position));
+    return end;
+  }
+  /// Positions of the batch that begins at `position`; empty if the tail rule makes none.
+  [[nodiscard]] std::vector<std::uint64_t> take(std::uint64_t position) const {
+    const std::uint64_t size = size_at(position);
+    const std::uint64_t end = limit(position);
+    std::vector<std::uint64_t> taken;
+    for (std::uint64_t p = position; p < end && taken.size() < size; ++p) {
+      if (!is_skipped(p)) taken.push_back(p);
+    }
+    if (options_.tail == Tail::Drop && taken.size() < size) taken.clear();
+    return taken;
+  }
+  [[nodiscard]] std::optional<NaiveBatch> plan(std::uint64_t position) const {
+    for (; position < horizon_; position = limit(position)) {
+      NaiveBatch batch;
+      batch.taken = take(position);
+      if (batch.taken.empty()) continue;
+      batch.position = position;
+      batch.size = size_at(position);
+      batch.end = batch.taken.back() + 1;
+      const std::uint64_t end = limit(position);
+      if (batch.end < end && take(batch.end).empty()) batch.end = end;
+      return batch;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const CursorOptions& options_;
+  std::uint64_t horizon_;
+};
+
+std::vector<std::uint64_t> positions(const BatchPlan& plan) {
+  std::vector<std::uint64_t> out;
+  for (const PositionRun& run : plan.runs) {
+    EXPECT_GT(run.count, 0U);
+    for (std::uint64_t i = 0; i < run.count; ++i) out.push_back(run.first + i * run.stride);
+  }
+  EXPECT_EQ(out.size(), plan.valid);
+  return out;
+}
+
+/// Compares every answer about one job, on all ranks, with the naive model.
+void compare(CursorOptions options, std::uint64_t horizon) {
+  const Naive naive(options, horizon);
+  std::vector<Cursor> ranks;
+  for (std::uint64_t r = 0; r < options.world_size; ++r) {
+    options.rank = r;
+    ranks.emplace_back(options);
+  }
+  const auto check_at = [&](std::uint64_t position) {
+    const auto expected = naive.plan(position);
+    for (std::uint64_t r = 0; r < ranks.size(); ++r) {
+      const auto plan = ranks[r].plan(position);
+      ASSERT_EQ(plan.has_value(), expected.has_value()) << "at " << position;
+      if (!plan) continue;
+      std::vector<std::uint64_t> mine;
+      for (std::size_t i = r; i < expected->taken.size(); i += ranks.size()) mine.push_back(expected->taken[i]);
+      ASSERT_EQ(plan->position, expected->position) << "at " << position;
+      ASSERT_EQ(plan->end, expected->end) << "at " << position;
+      ASSERT_EQ(plan->rows, expected->size / ranks.size());
+      ASSERT_EQ(positions(*plan), mine) << "rank " << r << " at " << position;
+    }
+  };
+  // The chain of states of the whole run, and what it counts.
+  std::vector<std::uint64_t> starts;
+  std::multiset<std::uint64_t> delivered;
+  std::uint64_t state = 0;
+  for (auto batch = naive.plan(0); batch; batch = naive.plan(state)) {
+    starts.push_back(batch->position);
+    delivered.insert(batch->taken.begin(), batch->taken.end());
+    state = batch->end;
+  }
+  for (std::uint64_t p = 0; p <= horizon; ++p) {
+    ASSERT_NO_FATAL_FAILURE(check_at(p));
+    const auto before = static_cast<std::uint64_t>(std::lower_bound(starts.begin(), starts.end(), p) - starts.begin());
+    ASSERT_EQ(ranks[0].steps_before(p), before) << "steps before " << p;
+    if (options.per_epoch) {
+      const std::uint64_t e = std::min(p, horizon - 1) / options.epoch_size;
+      const auto in_epoch = std::count_if(starts.begin(), starts.end(),
+                                          [&](std::uint64_t start) { return start / options.epoch_size == e; });
+      ASSERT_EQ(ranks[0].length(p), static_cast<std::uint64_t>(in_epoch)) << "epoch " << e;
+    } else if (options.epochs) {
+      ASSERT_EQ(ranks[0].length(p), starts.size());
+    }
+  }
+  // Each observation once; what is missing was skipped or dropped.
+  for (std::uint64_t p = 0; p < horizon; ++p) {
+    ASSERT_LE(delivered.count(p), naive.is_skipped(p) ? 0U : 1U);
+    if (options.tail == Tail::Pad && !naive.is_skipped(p)) {
+      ASSERT_EQ(delivered.count(p), 1U) << p;
+    }
+  }
+}
+
+std::string describe(const CursorOptions& options) {
+  std::string text = "N " + std::to_string(options.epoch_size) + " epochs " +
+                     std::to_string(options.epochs.value_or(0)) + " R " + std::to_string(options.world_size) +
+                     (options.per_epoch ? " per_epoch" : "") + (options.tail == Tail::Drop ? " drop" : " pad") +
+                     (options.stage_end ? " stages" : "") + " skip";
+  for (const auto& [a, b] : options.skip) text += " " + std::to_string(a) + "-" + std::to_string(b);
+  text += " schedule";
+  for (const auto& [p, g] : options.schedule) text += " " + std::to_string(p) + ":" + std::to_string(g);
+  return text;
+}
+
+TEST(Cursor, EveryAnswerIsThatOfPlainLoopsOverPositions) {
+  const Pairs skips[] = {{}, {{2, 5}}, {{0, 3}, {7, 8}, {6, 7}, {20, 21}}, {{4, 19}}};
+  for (std::uint64_t n = 1; n <= 17; ++n) {
+    for (std::uint64_t world = 1; world <= 8; ++world) {
+      for (std::uint64_t per_rank = 1; per_rank * world <= 8; ++per_rank) {
+        for (const Pairs& skip : skips) {
+          for (const int mode : {0, 1, 2, 3}) {
+            CursorOptions options;
+            options.epoch_size = n;
+            options.epochs = 3;
+            options.per_epoch = (mode & 1) != 0;
+            options.tail = (mode & 2) != 0 ? Tail::Drop : Tail::Pad;
+            options.world_size = world;
+            options.skip = skip;
+            options.schedule = {{0, per_rank * world}};
+            SCOPED_TRACE(describe(options));
+            ASSERT_NO_FATAL_FAILURE(compare(options, 3 * n));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Cursor, SchedulesStagesAndSkipsAtRandomAnswerAsPlainLoopsDo) {
+  std::mt19937 random(7);
+  const auto below = [&](std::uint64_t n) { return random() % n; };
+  for (int trial = 0; trial < 3'000; ++trial) {
+    CursorOptions options;
+    options.epoch_size = 1 + below(17);
+    options.epochs = 1 + below(5);
+    options.per_epoch = below(2) == 0;
+    options.tail = below(2) == 0 ? Tail::Pad : Tail::Drop;
+    options.world_size = 1 + below(8);
+    const std::uint64_t horizon = options.epoch_size * *options.epochs;
+    for (std::uint64_t i = below(5); i > 0; --i) {
+      const std::uint64_t begin = below(horizon + 5);
+      options.skip.emplace_back(begin, begin + below(below(2) == 0 ? 4 : horizon + 1));
+    }
+    for (std::uint64_t at = 0; at < horizon + 3; at += 1 + below(horizon)) {
+      options.schedule.emplace_back(at, options.world_size * (1 + below(4)));
+    }
+    if (below(2) == 0) {
+      std::set<std::uint64_t> ends;
+      for (std::uint64_t i = below(4); i > 0; --i) ends.insert(1 + below(horizon));
+      options.stage_end = [ends](std::uint64_t position) {
+        const auto at = ends.upper_bound(position);
+        return at == ends.end() ? Order::kNever : *at;
+      };
+    }
+    SCOPED_TRACE(describe(options));
+    ASSERT_NO_FATAL_FAILURE(compare(options, horizon));
+  }
+}
+
+TEST(Cursor, WhatStandsInAGlobalBatchDoesNotDependOnTheNumberOfRanks) {
+  for (const std::uint64_t world : {1, 2, 3, 4, 6, 12}) {
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t p = 0; p < 50;) {
+      std::vector<std::vector<std::uint64_t>> ranks;
+      std::uint64_t end = 0;
+      for (std::uint64_t r = 0; r < world; ++r) {
+        const Cursor cursor({.epoch_size = 50,
+                             .epochs = 1,
+                             .rank = r,
+                             .world_size = world,
+                             .skip = {{3, 9}, {20, 22}},
+                             .schedule = {{0, 12}},
+                             .stage_end = {}});
+        const auto plan = cursor.plan(p);
+        ranks.push_back(positions(*plan));
+        EXPECT_EQ(plan->rows, 12 / world);
+        end = plan->end;
+      }
+      for (std::size_t i = 0; i < 12; ++i) {
+        if (i / world < ranks[i % world].size()) all.push_back(ranks[i % world][i / world]);
+      }
+      p = end;
+    }
+    std::vector<std::uint64_t> expected;
+    for (std::uint64_t p = 0; p < 50; ++p) {
+      if (!(3 <= p && p < 9) && !(20 <= p && p < 22)) expected.push_back(p);
+    }
+    EXPECT_EQ(all, expected) << world;
+  }
+}
+
+TEST(Cursor, AnEndlessRunCrossesEpochsAndHasNoLength) {
+  const Cursor cursor({.epoch_size = 10, .epochs = {}, .skip = {}, .schedule = {{0, 4}}, .stage_end = {}});
+  const auto plan = cursor.plan(8);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(positions(*plan), (std::vector<std::uint64_t>{8, 9, 10, 11}));
+  EXPECT_EQ(cursor.run_end(), Order::kNever);
+  EXPECT_THROW((void)cursor.length(0), Error);
+  EXPECT_EQ(cursor.steps_before(41), 11U);
+}
+
+TEST(Cursor, ABatchSizeSetInTheMiddleHoldsUntilALaterEntryOfTheSchedule) {
+  Cursor cursor({.epoch_size = 100, .epochs = 1, .skip = {}, .schedule = {{0, 10}, {50, 20}}, .stage_end = {}});
+  cursor.set_batch_size(20, 5);
+  EXPECT_EQ(cursor.plan(10)->end, 20U);
+  EXPECT_EQ(cursor.plan(20)->end, 25U);
+  EXPECT_EQ(cursor.plan(50)->end, 70U);
+  EXPECT_EQ(cursor.length(0), 2U + 6U + 3U);
+  cursor.set_batch_size(50, 25);
+  EXPECT_EQ(cursor.plan(50)->end, 75U);
+  EXPECT_THROW(cursor.set_batch_size(60, 0), Error);
+}
+
+TEST(Cursor, HugeRunsCostWhatSmallOnesDo) {
+  const std::uint64_t n = std::uint64_t{1} << 52;
+  const std::uint64_t far = (std::uint64_t{1} << 60) + 12'345;
+  for (const bool per_epoch : {false, true}) {
+    for (const Tail tail : {Tail::Pad, Tail::Drop}) {
+      const Cursor cursor({.epoch_size = n,
+                           .epochs = 2'000,
+                           .per_epoch = per_epoch,
+                           .tail = tail,
+                           .rank = 7,
+                           .world_size = 960,
+                           .skip = {{100, 1'000}, {far + 10, far + 20}},
+                           .schedule = {{0, 3 * 960}},
+                           .stage_end = {}});
+      const auto plan = cursor.plan(far);
+      ASSERT_TRUE(plan);
+      EXPECT_EQ(plan->end, far + 3 * 960 + 10);
+      EXPECT_EQ(positions(*plan), (std::vector<std::uint64_t>{far + 7, far + 977, far + 1'937}));
+      const std::uint64_t epoch_steps = (n + (tail == Tail::Pad ? 2'879 : 0)) / 2'880;
+      if (per_epoch) {
+        EXPECT_EQ(cursor.length(far + n), epoch_steps);
+      } else {
+        EXPECT_EQ(cursor.steps_before(far), (far - 900 + 2'879) / 2'880);
+      }
+      EXPECT_GT(cursor.steps_before(far), far / 2'881);
+    }
+  }
+  // Tiny epochs, none of which holds a batch, for ever or until the schedule changes far away.
+  CursorOptions tiny{.epoch_size = 3,
+                     .epochs = {},
+                     .per_epoch = true,
+                     .tail = Tail::Drop,
+                     .skip = {{4, far}},
+                     .schedule = {{0, 4}},
+                     .stage_end = {}};
+  EXPECT_FALSE(Cursor(tiny).plan(0));
+  EXPECT_EQ(Cursor(tiny).steps_before(far), 0U);
+  tiny.schedule.emplace_back(far, 2);
+  EXPECT_EQ(Cursor(tiny).plan(1)->position, (far + 2) / 3 * 3);
+}
+
+std::string refusal(const CursorOptions& options) {
+  try {
+    const Cursor cursor(options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Cursor, WrongOptionsAreRefusedInWords) {
+  const CursorOptions good{
+      .epoch_size = 10, .epochs = 1, .world_size = 8, .skip = {}, .schedule = {{0, 96}}, .stage_end = {}};
+  EXPECT_EQ(refusal(good), "");
+  CursorOptions bad = good;
+  bad.schedule = {{0, 100}};
+  EXPECT_EQ(refusal(bad), "global batch size 100 is not a multiple of world size 8; the nearest is 96");
+  bad.schedule = {{0, 3}};
+  EXPECT_EQ(refusal(bad), "global batch size 3 is not a multiple of world size 8; the nearest is 8");
+  bad.schedule = {{0, 103}};
+  EXPECT_EQ(refusal(bad), "global batch size 103 is not a multiple of world size 8; the nearest is 104");
+  for (const Pairs& schedule : {Pairs{}, Pairs{{1, 8}}, Pairs{{0, 0}}, Pairs{{0, 8}, {5, 16}, {5, 8}}}) {
+    bad.schedule = schedule;
+    EXPECT_NE(refusal(bad), "");
+  }
+  bad = good;
+  bad.rank = 8;
+  EXPECT_EQ(refusal(bad), "rank 8 of world size 8, it must be below");
+  bad = good;
+  bad.epoch_size = 0;
+  EXPECT_NE(refusal(bad), "");
+  bad = good;
+  bad.skip = {{5, 4}};
+  EXPECT_EQ(refusal(bad), "skip (5, 4) ends before it begins");
+  bad = good;
+  bad.epoch_size = std::uint64_t{1} << 40;
+  bad.epochs = std::uint64_t{1} << 24;
+  EXPECT_NE(refusal(bad), "");
+}
+
+TEST(Cursor, HostilePositionsAndSkipsGiveNoBatchRatherThanAWrap) {
+  for (const bool per_epoch : {false, true}) {
+    const Cursor cursor({.epoch_size = 10,
+                         .epochs = {},
+                         .per_epoch = per_epoch,
+                         .skip = {{50, UINT64_MAX}},
+                         .schedule = {{0, 4}},
+                         .stage_end = {}});
+    EXPECT_TRUE(cursor.plan(44));
+    EXPECT_FALSE(cursor.plan(50));
+    EXPECT_FALSE(cursor.plan(UINT64_MAX));
+    EXPECT_EQ(cursor.steps_before(UINT64_MAX), cursor.steps_before(50));
+  }
+}
+
+}  // namespace
+}  // namespace penstock
