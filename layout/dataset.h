@@ -70,6 +70,9 @@ struct Dataset {
 
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
+/// What all views of a dataset say of themselves; the size, the shape and the view itself are theirs to add.
+SourceInfo info_of(const Dataset& dataset);
+
 /// Opens the dataset at folder `path`. Throws NotFound (no such folder; a folder without dataset.json says how many
 /// finished shards it holds and how to go on), Corruption (manifest).
 DatasetPtr open_dataset(const std::string& path);

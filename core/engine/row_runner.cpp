@@ -50,9 +50,9 @@ bool RowRunner::plan_stage(Flight& flight) {
   if (!flight.more || (flight.part == Part::Measure && row.measured)) return false;
   const Source& source = *(*batch.formats)[batch.picks[flight.row].source].source;
   flight.reads.clear();
-  flight.more = source.plan(row, row.stage++, flight.reads);
+  flight.more = source.plan(row, row.round++, Parts::All, flight.reads);
   if (flight.reads.empty()) return true;
-  Lane& lane = lane_of(source.store());
+  Lane& lane = lane_of(*source.info().store);
   lane.planned.reserve(lane.planned.size() + flight.reads.size());  // what can throw comes before anything is under way
   flight.pending = flight.reads.size();
   for (Read& read : flight.reads) {

@@ -43,10 +43,12 @@ std::vector<std::string> deliver(const SourcePtr& source, unsigned threads, unsi
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(source, std::vector<Column>{{"token", 0, {'i', 8}, 0, 0, 0}}, -1);
   LoaderOptions options;
-  options.order = std::make_shared<shuffle::Uniform>(source->size(), 1);
+  CursorOptions cursor;
+  cursor.epochs = 2;
+  cursor.schedule = {{0, 5}};
+  options.job = std::make_shared<Job>(std::make_shared<shuffle::Uniform>(source->info().size, 1),
+                                      std::span(&source->info().identity, 1), std::move(cursor));
   options.formats = formats;
-  options.cursor.epochs = 2;
-  options.cursor.schedule = {{0, 5}};
   options.max_bytes = 1 << 20;  // room to keep metadata
   options.threads = threads;
   options.prefetch = prefetch;
@@ -75,7 +77,7 @@ std::vector<std::string> deliver(const SourcePtr& source, unsigned threads, unsi
 /// Each time a source of its own, which has kept nothing yet.
 void expect_the_same_by_any_number_of_threads(const std::function<SourcePtr()>& make) {
   const std::vector<std::string> expected = deliver(make(), 1, 1);
-  EXPECT_EQ(expected.size(), (2 * make()->size() + 4) / 5);
+  EXPECT_EQ(expected.size(), (2 * make()->info().size + 4) / 5);
   for (const unsigned prefetch : {1, 3, 8}) EXPECT_EQ(deliver(make(), 4, prefetch), expected) << prefetch;
 }
 
