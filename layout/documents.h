@@ -24,7 +24,6 @@ class Documents : public Source {
   [[nodiscard]] const Schema& schema() const override { return dataset_->schema; }
   [[nodiscard]] std::uint64_t stored_record_bytes() const override { return dataset_->stored_record_bytes; }
   [[nodiscard]] RowShape shape() const override { return {true, 0, 0, 0}; }
-  [[nodiscard]] ByteStore& store() const override { return *dataset_->store; }
 
  protected:
   /// Where a document is: its shard and its number there.

@@ -37,7 +37,6 @@ class Windows : public Source {
   [[nodiscard]] const Schema& schema() const override { return dataset_->schema; }
   [[nodiscard]] std::uint64_t stored_record_bytes() const override { return dataset_->stored_record_bytes; }
   [[nodiscard]] RowShape shape() const override { return {false, length_, 0, 0}; }
-  [[nodiscard]] ByteStore& store() const override { return *dataset_->store; }
 
   bool plan(Row& row, unsigned stage, Reads& out) const override;
   void spans(Row& /*row*/) const override {}

@@ -12,7 +12,7 @@
 
 #include "core/batch/arena.h"
 #include "core/batch/schema.h"
-#include "core/io/byte_store.h"
+#include "core/io/read.h"
 
 #include <boost/container/small_vector.hpp>
 
@@ -79,7 +79,6 @@ class Source {
   /// Bytes from one stored record to the next (more than schema().record_bytes() in the ids layout); 0: no records.
   [[nodiscard]] virtual std::uint64_t stored_record_bytes() const = 0;
   [[nodiscard]] virtual RowShape shape() const = 0;
-  [[nodiscard]] virtual ByteStore& store() const = 0;
 
   /// Appends the reads of `stage` for row.index to `out`. Returns false if no stage follows this one's reads. May
   /// return true with nothing appended: the next stage is then called at once. Throws Corruption on bytes that cannot

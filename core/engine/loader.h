@@ -32,7 +32,7 @@ struct LoaderOptions {
   std::shared_ptr<const Order> order;
   std::shared_ptr<const BatchFormats> formats;  // by the source numbers of the order's picks
   CursorOptions cursor;                         // epoch_size and stage_end are taken from the order
-  Reader reader = Reader::Auto;
+  StoreChoice through;                          // which stores the sources' files are read through
   unsigned threads = 1;
   unsigned prefetch = 4;
   std::uint64_t max_bytes = 0;  // of records, fields and metadata, held batches and what sources keep included
@@ -81,8 +81,6 @@ class Loader {
   [[nodiscard]] BatchPool::Usage usage() const { return pool_->usage(); }
   [[nodiscard]] std::uint64_t limit_bytes() const noexcept;
   [[nodiscard]] unsigned threads() const noexcept { return options_.threads; }
-  /// How the first source's files are read: "pread", "uring", …. Throws as ByteStore::reader_name().
-  [[nodiscard]] std::string reader_name() const;
 
  private:
   [[nodiscard]] bool is_forked() const noexcept;

@@ -39,7 +39,6 @@ class FakeSource final : public Source {
   [[nodiscard]] const Schema& schema() const override { return schema_; }
   [[nodiscard]] std::uint64_t stored_record_bytes() const override { return 4; }
   [[nodiscard]] RowShape shape() const override { return {}; }
-  [[nodiscard]] ByteStore& store() const override { raise(ErrorKind::InvalidArgument, "no store"); }
   bool plan(Row&, unsigned, Reads&) const override { return false; }
   void spans(Row&) const override {}
 
