@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace penstock {
 namespace {
@@ -185,6 +186,7 @@ void Batch::prepare_row(std::uint64_t i) {
   row.measured = false;
   row.state = nullptr;
   row.round = 0;
+  row.error = nullptr;
   row.arena.reset();
   row.spans.clear();
 }
@@ -216,6 +218,17 @@ void Batch::clear_padding() {
   for (std::size_t c = 0; c < format->columns.size(); ++c) {
     pad_column(*this, format->columns[c], static_cast<int>(c) == format->labels, slab.data() + columns_at[c]);
   }
+}
+
+void Batch::adopt_row(std::uint64_t i) {
+  Row& row = rows[i];
+  std::swap(row, *fetched[i]);
+  std::byte* const read = std::exchange(row.records, row_records(i));
+  const RowShape& shape = format->shape;
+  const std::uint64_t record_bytes = format->stored_record_bytes;
+  const std::uint64_t records = shape.lead + row_length(i) + shape.tail;
+  if (records * record_bytes == 0) return;
+  std::memcpy(row.records - shape.lead * record_bytes, read - shape.lead * record_bytes, records * record_bytes);
 }
 
 void Batch::finish_row(std::uint64_t i) {

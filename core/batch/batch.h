@@ -26,6 +26,7 @@ struct BatchFormat {
   RowShape shape;
   std::uint64_t stored_record_bytes = 0;
   std::vector<Column> columns;
+  Parts wanted = Parts::All;  // of each row
   int labels = -1;  // the column that padding fills with -100 (what torch's cross_entropy ignores), or -1
 
   /// Reads shape and sizes from the source and checks the columns against its schema.
@@ -45,7 +46,7 @@ using BatchFormats = std::vector<BatchFormat>;  // by source number
 struct Batch {
   /// What engine threads may do with it. Changed under the engine's mutex; who sees Ready, Failed or NeedsMemory
   /// without it also sees all that was written before.
-  enum class Phase { Planned, Picking, Measuring, NeedsMemory, Reading, Ready, Failed };
+  enum class Phase { Planned, Picking, Fetching, Measuring, NeedsMemory, Reading, Ready, Failed };
 
   BatchPlan plan;
   std::shared_ptr<const BatchFormats> formats;
@@ -53,6 +54,10 @@ struct Batch {
 
   std::vector<Pick> picks;            // of the plan.valid first rows; the others are padding
   std::vector<Row> rows;              // plan.rows of them are in use
+  // Rows that share fetches (core/engine/fetch.h) are read elsewhere and taken by adopt_row(); `fetches` keeps them.
+  bool shares_fetches = false;
+  std::vector<Row*> fetched;
+  std::vector<std::shared_ptr<void>> fetches;
   std::vector<std::uint64_t> starts;  // ragged: row i is records [starts[i], starts[i + 1]); else empty
 
   Slab slab;
@@ -89,6 +94,8 @@ struct Batch {
   void measure();
   /// Gives every row and column its place in the slab and clears the padding (zeros; labels -100).
   void place();
+  /// Takes the row that was read elsewhere, and copies its records to their place. Then finish_row().
+  void adopt_row(std::uint64_t i);
   /// Spans and columns of row i, after its last read.
   void finish_row(std::uint64_t i);
 

@@ -53,6 +53,8 @@ BatchPool::Usage BatchPool::usage() const {
 void BatchPool::give(Batch* batch) noexcept {
   if (fork_count() != forks_) return;
   batch->slab.release_lent();
+  batch->fetched.clear();
+  batch->fetches.clear();
   batch->error = nullptr;
   std::unique_ptr<Batch> done(batch);
   const std::lock_guard lock(mutex_);

@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,12 +49,12 @@ using SpanTable = std::vector<Span>;
 /// only) and keeps its own state in the arena.
 struct Row {
   std::uint64_t index = 0;       // the observation
-  std::byte* records = nullptr;  // where record 0 of the row goes (after `lead`, see RowShape)
+  std::byte* records = nullptr;  // where record 0 of the row goes (after `lead`, see RowShape); moves before spans()
   std::uint64_t length = 0;      // records in the row, without lead and tail
   bool measured = false;         // ragged rows: `length` is known, `records` may be set (the engine clears it)
   void* state = nullptr;         // the source's, in the arena
   unsigned round = 0;            // the engine's: rounds planned so far
-  void* flight = nullptr;        // the engine's, while reads are under way
+  std::exception_ptr error;      // the engine's: of a row that is read in a group
   Arena arena;
   SpanTable spans;  // filled by Source::spans
 };

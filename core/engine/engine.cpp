@@ -11,12 +11,9 @@
 namespace penstock {
 namespace {
 
-// Rows that one thread keeps under way on channels that do not read at once.
-constexpr std::size_t kMostInFlight = 64;
+using Clock = std::chrono::steady_clock;
+
 constexpr auto kPatience = std::chrono::milliseconds(50);
-// After so many more batches without a wait one more may be unread before a thread is called. A stall, where that was
-// too much, comes once in as many batches.
-constexpr std::size_t kReadyBatches = 32;
 // A consumer that misses the page cache time and again hardly tries any more.
 constexpr unsigned kMostRest = 1024;
 
@@ -24,38 +21,46 @@ bool is_settled(Batch::Phase phase) {
   return phase == Batch::Phase::Ready || phase == Batch::Phase::Failed || phase == Batch::Phase::NeedsMemory;
 }
 
+bool is_read(const std::shared_ptr<void>& stretch) {
+  return static_cast<const Stretch*>(stretch.get())->is_read();
+}
+
 }  // namespace
 
-Engine::Engine(std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool, const StoreChoice& through,
-               unsigned threads, bool lends, std::size_t most_unread)
-    : job_(std::move(job)),
+Engine::Engine(EngineOptions options, std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool,
+               std::shared_ptr<MemoryBound> bound)
+    : options_(std::move(options)),
+      job_(std::move(job)),
       pool_(std::move(pool)),
-      lends_(lends),
-      most_unread_(most_unread),
-      crew_(threads, usable_cores()),
-      helper_([this](const auto& batch, std::uint64_t row, Outcome outcome,
-                     const auto& error) { helped_row_done(batch, row, outcome, error); },
-              through, ChannelMode::NonBlocking) {
+      bound_(std::move(bound)),
+      planner_(options_.formats, options_.share, pool_, bound_),
+      wakeups_(options_.threads, options_.cores),
+      sleepers_(options_.threads),
+      helper_([this](const RowReader::Ended& ended) { helped_row_done(ended); }, options_.through,
+              ChannelMode::NonBlocking) {
   try {
-    for (unsigned i = 0; i < threads; ++i) start_worker(through);
+    for (unsigned i = 0; i < options_.threads; ++i) start_worker();
   } catch (const std::system_error& error) {
     const std::size_t started = workers_.size() - 1;
     stop();
-    raise(ErrorKind::IoError, "thread {} of {} cannot be started: {}; use fewer threads=", started + 1, threads,
-          error.what());
+    raise(ErrorKind::IoError, "thread {} of {} cannot be started: {}; use fewer threads=", started + 1,
+          options_.threads, error.what());
   } catch (...) {
     stop();  // threads that run would end the process if they were destroyed
     throw;
   }
 }
 
-void Engine::start_worker(const StoreChoice& through) {
+void Engine::start_worker() {
   const SignalsBlocked blocked;
   auto made = std::make_unique<Worker>();
   Worker& worker = *made;
-  worker.runner = std::make_unique<RowRunner>(
-      [this](const auto& batch, std::uint64_t row, Outcome, const auto& error) { row_done(batch, row, error); },
-      through, ChannelMode::MayWait);
+  worker.reader = std::make_unique<RowReader>(
+      [this, &worker](const RowReader::Ended& ended) {
+        ++worker.rows_ended;
+        row_done(ended.batch, ended.row, ended.error);
+      },
+      options_.through, ChannelMode::MayWait);
   workers_.push_back(std::move(made));
   worker.thread = std::thread([this, &worker] { work(worker); });
 }
@@ -65,87 +70,78 @@ Engine::~Engine() {
 }
 
 void Engine::stop() {
+  cancel_all();
   {
     const std::lock_guard lock(mutex_);
-    queue_.cancel_all();
-    crew_.dismiss();
-    for (auto& worker : workers_) worker->runner->wake();
+    sleepers_.dismiss();
+    for (auto& worker : workers_) worker->reader->wake();
   }
   for (auto& worker : workers_) {
     if (worker->thread.joinable()) worker->thread.join();
   }
 }
 
+// --- the consumer
+
 void Engine::enqueue(std::shared_ptr<Batch> batch) {
+  const std::uint64_t position = batch->plan.position;
+  if (!shares_fetches_ && job_->order().fetch_end(position) > position + 1) {
+    shares_fetches_ = true;
+    const std::lock_guard lock(planner_mutex_);
+    planner_.restart(job_, position);
+  }
+  batch->shares_fetches = shares_fetches_;
+  const std::lock_guard lock(mutex_);
+  queue_.push(std::move(batch));
+}
+
+void Engine::top_up(std::size_t planned) {
+  const auto now = Clock::now();
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    if (queue_.empty()) hurry_ = false;  // all before it is in some thread's hands: one keeps up
-    queue_.push(std::move(batch));
-    ++ready_;
-    crew_.consumer_takes();
-    // One thread that is at work does where the consumer does not wait, as long as it keeps up.
-    const bool comes =
-        ready_ > kReadyBatches && queue_.batches() <= most_unread_ && crew_.is_on_watch() && !any_waits_for_reads();
-    unannounced_ = queue_.batches() < call_at() || comes;
-    if (!unannounced_) notify = call_one();
+    wakeups_.batch_taken(now);
+    const std::size_t ready = planned - std::min(planned, queue_.unfinished());
+    if (ready <= wakeups_.low_water(planned)) notify = wake_one();
   }
-  if (notify) crew_.notify();
-}
-
-bool Engine::any_waits_for_reads() const {
-  return std::any_of(workers_.begin(), workers_.end(), [](const auto& worker) { return worker->waits_for_reads; });
-}
-
-// How many batches are to be read before a thread is called for them.
-std::size_t Engine::call_at() const noexcept {
-  return std::min(1 + ready_ / kReadyBatches, most_unread_);
-}
-
-void Engine::announce() {
-  if (!std::exchange(unannounced_, false)) return;
-  bool notify = false;
-  {
-    const std::lock_guard lock(mutex_);
-    notify = call_one();
-  }
-  if (notify) crew_.notify();
+  if (notify) sleepers_.notify();
 }
 
 Batch::Phase Engine::wait(const Batch& batch, std::chrono::nanoseconds patience) {
   if (is_settled(batch.phase) || patience.count() <= 0) return batch.phase;
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = Clock::now() + patience;
+  bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    ready_ = 0;
-    hurry_ = unannounced_ = true;
+    wakeups_.consumer_waits();
+    notify = wake_one();
   }
-  announce();
+  if (notify) sleepers_.notify();
   bool helps = rest_ == 0;
   if (!helps) --rest_;
-  while (helps && !is_settled(batch.phase) && std::chrono::steady_clock::now() < deadline) helps = help();
+  while (helps && !is_settled(batch.phase) && Clock::now() < deadline) helps = help();
   std::unique_lock lock(mutex_);
   if (!is_settled(batch.phase)) {
-    crew_.consumer_sleeps();
+    wakeups_.consumer_reads(false);
     awaited_ = &batch;
     ended_.wait_until(lock, deadline, [&] { return is_settled(batch.phase); });
     awaited_ = nullptr;
   }
-  crew_.consumer_leaves();
+  wakeups_.consumer_leaves(Clock::now());
   return batch.phase;
 }
 
-// The consumer takes work as a thread does; false if there is none for it.
+// The consumer takes rows as a thread does; false if there are none for it.
 bool Engine::help() {
   Claim claim;
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!queue_.claim(Claimant::Consumer, crew_.beside_consumer(), claim)) return false;
-    crew_.consumer_helps();
-    notify = queue_.has_work() && call_one();
+    if (!queue_.claim(Claimant::Consumer, rows_a_claim(), claim)) return false;
+    wakeups_.consumer_reads(true);
+    notify = wake_one();
   }
-  if (notify) crew_.notify();
+  if (notify) sleepers_.notify();
   missed_ = false;
   run(helper_, claim);
   helper_.pump(std::chrono::nanoseconds(0));
@@ -158,19 +154,18 @@ bool Engine::help() {
   return !missed_;
 }
 
-// A row that the page cache does not hold is for a thread, which may wait.
-void Engine::helped_row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, Outcome outcome,
-                             const std::exception_ptr& error) {
-  if (outcome != Outcome::NotAtHand) return row_done(batch, row, error);
+// A row that is not at hand is for a thread, which may wait.
+void Engine::helped_row_done(const RowReader::Ended& ended) {
+  if (!ended.not_at_hand) return row_done(ended.batch, ended.row, ended.error);
   missed_ = true;
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    queue_.give_back(batch, row);
-    crew_.consumer_sleeps();
-    notify = call_one();
+    queue_.give_back(ended.batch, ended.row);
+    wakeups_.consumer_reads(false);
+    notify = wake_one();
   }
-  if (notify) crew_.notify();
+  if (notify) sleepers_.notify();
 }
 
 void Engine::lend(Batch& batch) {
@@ -180,105 +175,150 @@ void Engine::lend(Batch& batch) {
     const std::lock_guard lock(mutex_);
     if (batch.plan.valid == 0) return queue_.end(batch, Batch::Phase::Ready);
     WorkQueue::enter(batch, Batch::Phase::Reading);
-    notify = call_one();
+    notify = wake_one();
   }
-  if (notify) crew_.notify();
+  if (notify) sleepers_.notify();
 }
 
 void Engine::cancel_all() {
+  const std::lock_guard planner_lock(planner_mutex_);
+  planner_.stop();
+  shares_fetches_ = false;
   const std::lock_guard lock(mutex_);
   queue_.cancel_all();
 }
 
-bool Engine::idle() {
-  const std::lock_guard lock(mutex_);
-  return queue_.empty() && crew_.all_asleep();
+void Engine::restart(std::shared_ptr<const Job> job) {
+  job_ = std::move(job);
 }
 
-// One more thread for what can be claimed. One that waits for reads comes first: it is about to wake up anyway.
-bool Engine::call_one() {
+bool Engine::idle() {
+  const std::lock_guard lock(mutex_);
+  return queue_.empty() && sleepers_.all_asleep();
+}
+
+// --- the threads
+
+std::uint64_t Engine::rows_a_claim() const {
+  return wakeups_.rows_a_claim(queue_.next_batch_rows(), wakeups_.most_awake(Clock::now()));
+}
+
+// One more thread, if there is work and more are wanted. One that waits for reads comes first: it is awake.
+bool Engine::wake_one() {
+  if (!queue_.has_work()) return false;
   for (auto& worker : workers_) {
     if (!worker->waits_for_reads) continue;
     worker->waits_for_reads = false;
-    worker->runner->wake();
+    worker->reader->wake();
     return false;
   }
-  return crew_.call();
+  return sleepers_.wake(wakeups_.threads_wanted(Clock::now()));
 }
 
 // Something to do for this thread, which sleeps until there is, unless it has reads under way. False: nothing (more)
 // but those.
 bool Engine::next_claim(Worker& worker, Claim& claim) {
-  RowRunner& runner = *worker.runner;
+  RowReader& reader = *worker.reader;
   bool claimed = false;
   bool notify = false;
   {
     std::unique_lock lock(mutex_);
     worker.waits_for_reads = false;
-    while (!crew_.dismissed()) {
-      const bool may_claim = runner.in_flight() < kMostInFlight && !(runner.in_flight() == 0 && crew_.is_crowded());
-      claimed = may_claim && queue_.claim(Claimant::Thread, crew_.most_awake(), claim);
-      if (claimed || runner.in_flight() > 0) break;
-      crew_.sleep(lock, ready_ < kReadyBatches ? 0 : call_at());
+    if (worker.rows_ended > 0) {
+      wakeups_.rows_read(std::exchange(worker.rows_ended, 0), worker.batch_rows, std::exchange(worker.busy, {}));
     }
-    worker.waits_for_reads = !claimed && runner.in_flight() < kMostInFlight && !crew_.dismissed();
-    if (claimed) crew_.found_work();
-    notify = claimed && hurry_ && queue_.has_work() && call_one();
+    while (!sleepers_.dismissed()) {
+      const bool is_crowded = reader.is_idle() && sleepers_.awake() > wakeups_.most_awake(Clock::now());
+      claimed = !reader.is_busy() && !is_crowded && queue_.claim(Claimant::Thread, rows_a_claim(), claim);
+      if (claimed || !reader.is_idle()) break;
+      sleepers_.sleep(lock);
+    }
+    worker.waits_for_reads = !claimed && !reader.is_busy() && !sleepers_.dismissed();
+    notify = claimed && wake_one();
+    if (claimed && claim.batch) worker.batch_rows = claim.batch->plan.valid;
   }
-  if (notify) crew_.notify();
+  if (notify) sleepers_.notify();
   return claimed;
 }
 
 void Engine::work(Worker& worker) {
-  RowRunner& runner = *worker.runner;
+  RowReader& reader = *worker.reader;
   while (true) {
     Claim claim;
     const bool claimed = next_claim(worker, claim);
-    if (!claimed && runner.in_flight() == 0) return;  // dismissed
-    if (claimed) run(runner, claim);
-    runner.pump(claimed ? std::chrono::nanoseconds(0) : kPatience);
+    if (!claimed && reader.is_idle()) return;  // dismissed
+    const auto began = Clock::now();
+    if (claimed) run(reader, claim);
+    reader.pump(claimed ? std::chrono::nanoseconds(0) : kPatience);
+    worker.busy += Clock::now() - began;
   }
 }
 
-void Engine::run(RowRunner& runner, Claim& claim) {
+void Engine::run(RowReader& reader, Claim& claim) {
+  if (claim.stretch) return run_part(reader, claim);
   if (claim.pick) pick(claim);
   for (std::uint64_t row = claim.first; row < claim.last; ++row) {
     if (claim.batch->cancelled) {
       row_done(claim.batch, row, nullptr);
-      continue;
-    }
-    try {
-      runner.start(claim.batch, row, claim.part);
-    } catch (...) {
-      row_done(claim.batch, row, std::current_exception());
+    } else if (claim.batch->shares_fetches) {
+      adopt(claim.batch, row);
+    } else {
+      try {
+        reader.start(claim.batch, row, claim.part);
+      } catch (...) {
+        row_done(claim.batch, row, std::current_exception());
+      }
     }
   }
 }
 
-// Asks the order, and goes on with the first rows.
+// Asks the job, and goes on with the first rows.
 void Engine::pick(Claim& claim) {
   Batch& batch = *claim.batch;
-  const std::exception_ptr error = prepare(batch);
+  std::exception_ptr error;
+  std::vector<std::shared_ptr<Stretch>> planned;
+  try {
+    error = prepare(batch);
+    if (!error && batch.shares_fetches) {
+      const std::lock_guard lock(planner_mutex_);
+      if (!batch.cancelled) planner_.give_rows(batch, planned);
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
   const bool nothing_to_do = batch.plan.valid == 0;
   bool awaited = false;
+  bool is_fetched = false;
   {
     const std::lock_guard lock(mutex_);
     awaited = awaited_ == &batch;
+    for (auto& stretch : planned) {
+      if (!stretch->parts.empty() && !batch.cancelled) queue_.push(std::move(stretch));
+    }
     if (error) {
       queue_.fail(batch, 0, error);
+    } else if (nothing_to_do) {
+      WorkQueue::enter(batch, batch.format->shape.ragged ? Batch::Phase::Measuring : Batch::Phase::Reading);
+    } else if (batch.shares_fetches && batch.fetched.empty()) {
+      // Cancelled before it was told where its rows are: nobody waits for it.
+    } else if (batch.shares_fetches) {
+      is_fetched = std::all_of(batch.fetches.begin(), batch.fetches.end(), is_read);
+      if (!is_fetched) batch.phase = Batch::Phase::Fetching;
     } else {
       WorkQueue::enter(batch, batch.format->shape.ragged ? Batch::Phase::Measuring : Batch::Phase::Reading);
-      if (!nothing_to_do && !batch.cancelled) queue_.claim_rows(crew_.most_awake(), claim);
+      if (!batch.cancelled) queue_.claim_rows(rows_a_claim(), claim);
     }
   }
   if (error) {
     if (awaited) ended_.notify_all();
   } else if (nothing_to_do) {
     phase_done(claim.batch);
+  } else if (is_fetched) {
+    fetched(claim.batch);
   }
 }
 
-std::exception_ptr Engine::prepare(Batch& batch) const {
+std::exception_ptr Engine::prepare(Batch& batch) {
   try {
     batch.picks.resize(batch.plan.valid);
     job_->pick(batch.plan, batch.picks);
@@ -293,6 +333,93 @@ std::exception_ptr Engine::prepare(Batch& batch) const {
     return std::current_exception();
   }
 }
+
+// --- fetches
+
+void Engine::run_part(RowReader& reader, const Claim& claim) {
+  const std::shared_ptr<Stretch>& stretch = claim.stretch;
+  FetchPart& part = *claim.fetch_part;
+  const auto place = [stretch, &part] {
+    const std::uint64_t before = part.estimated_bytes;
+    part.place();
+    stretch->account(before, part.slab.bytes());
+  };
+  try {
+    if (!part.format->shape.ragged) place();
+    reader.start(RowGroup{.owner = stretch,
+                          .format = part.format,
+                          .rows = part.rows,
+                          .cancelled = &stretch->cancelled,
+                          .place = place,
+                          .done = [this, stretch] { part_ended(stretch); }});
+  } catch (...) {
+    for (Row& row : part.rows) row.error = std::current_exception();
+    part_ended(stretch);
+  }
+}
+
+// The batches that waited for it go on; then the stretch after it is planned, if memory allows it.
+void Engine::part_ended(const std::shared_ptr<Stretch>& stretch) {
+  std::vector<std::shared_ptr<Batch>> complete;
+  bool is_complete = false;
+  {
+    const std::lock_guard lock(mutex_);
+    complete = queue_.part_ended(*stretch);
+    is_complete = stretch->is_read() && !stretch->cancelled;
+  }
+  for (const auto& batch : complete) fetched(batch);
+  if (!is_complete) return;
+  std::shared_ptr<Stretch> ahead;
+  const std::lock_guard planner_lock(planner_mutex_);
+  try {
+    ahead = planner_.plan_ahead();
+  } catch (...) {
+    return;  // who needs it plans it, and is told of an error
+  }
+  if (!ahead || ahead->parts.empty()) return;
+  const std::lock_guard lock(mutex_);
+  queue_.push(std::move(ahead));
+}
+
+// All of the batch's rows have been read, or failed; it is in phase Picking.
+void Engine::fetched(const std::shared_ptr<Batch>& batch) {
+  const bool ragged = batch->format->shape.ragged;
+  for (std::uint64_t i = 0; i < batch->plan.valid; ++i) {
+    if (batch->fetched[i]->error && i < batch->error_row) {
+      batch->error_row = i;
+      batch->error = batch->fetched[i]->error;
+    }
+    if (ragged) batch->rows[i].length = batch->fetched[i]->length;
+  }
+  if (ragged || batch->error) {
+    {
+      const std::lock_guard lock(mutex_);
+      batch->claimed = batch->plan.valid;  // no row is left to be measured
+      batch->phase = Batch::Phase::Measuring;
+    }
+    return phase_done(batch);
+  }
+  bool notify = false;
+  {
+    const std::lock_guard lock(mutex_);
+    WorkQueue::enter(*batch, Batch::Phase::Reading);
+    notify = wake_one();
+  }
+  if (notify) sleepers_.notify();
+}
+
+void Engine::adopt(const std::shared_ptr<Batch>& batch, std::uint64_t row) {
+  std::exception_ptr error;
+  try {
+    batch->adopt_row(row);
+    batch->finish_row(row);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  row_done(batch, row, error);
+}
+
+// --- where rows end
 
 void Engine::row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error) {
   if (error) {
@@ -314,10 +441,14 @@ void Engine::phase_done(const std::shared_ptr<Batch>& batch) {
   try {
     if (measured && !batch->error) {
       batch->measure();
-      if (!lends_) {
+      if (!options_.lends) {
         batch->slab.ensure(batch->needed_bytes());
         batch->place();
       }
+    }
+    if (!measured || batch->error) {
+      batch->fetched.clear();
+      batch->fetches.clear();
     }
     pool_->account(*batch);
   } catch (...) {
@@ -328,20 +459,20 @@ void Engine::phase_done(const std::shared_ptr<Batch>& batch) {
   {
     const std::lock_guard lock(mutex_);
     awaited = awaited_ == batch.get();
-    if (error) queue_.fail(*batch, 0, error);
+    if (error) batch->error = error;
     if (batch->error) {
       queue_.end(*batch, Batch::Phase::Failed);
-    } else if (!measured || (batch->plan.valid == 0 && !lends_)) {
+    } else if (!measured || (batch->plan.valid == 0 && !options_.lends)) {
       queue_.end(*batch, Batch::Phase::Ready);
-    } else if (lends_) {
+    } else if (options_.lends) {
       batch->phase = Batch::Phase::NeedsMemory;
     } else {
       WorkQueue::enter(*batch, Batch::Phase::Reading);
-      notify = hurry_ && call_one();  // this thread goes on with it, unless it is crowded
+      notify = wake_one();  // this thread goes on with it, unless it is crowded
     }
   }
-  // Without the mutex, since who wakes up takes it first.
-  if (notify) crew_.notify();
+  // After unlocking, since the woken thread needs the mutex.
+  if (notify) sleepers_.notify();
   if (awaited) ended_.notify_all();
 }
 

@@ -40,6 +40,7 @@ Loader::Loader(LoaderOptions options)
     : options_(std::move(options)),
       job_(options_.job),
       kept_bytes_(kept_at_most(*options_.formats, options_.max_bytes)),
+      bound_(std::make_shared<MemoryBound>(options_.max_bytes, kept_bytes_, std::max(options_.prefetch, 1U) + 2)),
       owner_(getpid()),
       forks_(fork_count()) {
   job_->cursor().check(options_.share);
@@ -79,14 +80,11 @@ void Loader::begin() {
 }
 
 std::uint64_t Loader::limit_bytes() const noexcept {
-  const std::uint64_t left = options_.max_bytes - std::min(options_.max_bytes, kept_bytes_);
-  return std::max(left, (options_.prefetch + std::uint64_t{2}) * largest_bytes_);
+  return bound_->limit(bound_->largest_batch());
 }
 
 bool Loader::has_memory_for(std::uint64_t bytes) const {
-  const BatchPool::Usage usage = pool_->usage();
-  const std::uint64_t limit = std::max(limit_bytes(), (options_.prefetch + std::uint64_t{2}) * bytes);
-  return usage.bytes + bytes <= limit;
+  return bound_->allows_batch(bytes, pool_->usage().bytes);
 }
 
 std::shared_ptr<Batch> Loader::make_batch(BatchPlan plan) {
@@ -113,36 +111,39 @@ bool Loader::plan_one() {
   std::optional<BatchPlan> plan = job_->plan(planned_to_, options_.share);
   if (!plan) return false;
   // What a batch holds is known only once it was read; the largest so far is the estimate.
-  if (!has_memory_for(largest_bytes_)) return false;
+  if (!has_memory_for(bound_->largest_batch())) return false;
   const std::uint64_t end = plan->end;
   planned_.push_back(make_batch(std::move(*plan)));  // may throw: the batch is then still to be planned
   planned_to_ = end;
-  largest_bytes_ = std::max(largest_bytes_, planned_.back()->accounted_bytes);
+  bound_->note_batch(planned_.back()->accounted_bytes);
   engine_->enqueue(planned_.back());
   return true;
 }
 
 void Loader::plan_ahead() {
   if (!engine_) {
-    // At three quarters of what is read ahead: the rest is there while the threads wake up.
-    const std::size_t most_unread = std::max(1U, options_.prefetch - (options_.prefetch + 3) / 4);
-    engine_ = std::make_unique<Engine>(job_, pool_, options_.through, options_.threads,
-                                       static_cast<bool>(options_.lend), most_unread);
+    engine_ = std::make_unique<Engine>(EngineOptions{.formats = options_.formats,
+                                                     .share = options_.share,
+                                                     .through = options_.through,
+                                                     .threads = options_.threads,
+                                                     .cores = options_.cores,
+                                                     .lends = static_cast<bool>(options_.lend)},
+                                       job_, pool_, bound_);
   }
-  while (planned_.size() < options_.prefetch) {
-    if (plan_one()) continue;
-    if (!planned_.empty()) engine_->announce();  // at the end, or of the memory: none follows to wake the threads
-    return;
+  while (planned_.size() < options_.prefetch && plan_one()) {
   }
+  engine_->top_up(planned_.size());
 }
 
 void Loader::raise_out_of_memory() const {
   const BatchPool::Usage usage = pool_->usage();
-  raise(ErrorKind::InvalidArgument,
-        "no memory for the next batch: {} batches are held by the caller ({} bytes of at most {}{}); let go of some or "
-        "raise max_bytes",
-        usage.batches, with_commas(usage.bytes), with_commas(limit_bytes()),
-        kept_bytes_ > 0 ? fmt::format(", beside {} for metadata", with_commas(kept_bytes_)) : "");
+  raise(
+      ErrorKind::InvalidArgument,
+      "no memory for the next batch: {} batches are held by the caller ({} bytes of at most {}{}{}); let go of some or "
+      "raise max_bytes",
+      usage.batches, with_commas(usage.bytes), with_commas(limit_bytes()),
+      kept_bytes_ > 0 ? fmt::format(", beside {} for metadata", with_commas(kept_bytes_)) : "",
+      bound_->fetched() > 0 ? fmt::format(", {} of which are rows read ahead", with_commas(bound_->fetched())) : "");
 }
 
 std::shared_ptr<Batch> Loader::poll() {
@@ -193,7 +194,7 @@ std::shared_ptr<Batch> Loader::deliver() {
   std::shared_ptr<Batch> batch = std::move(planned_.front());
   planned_.pop_front();
   position_ = batch->plan.end;
-  largest_bytes_ = std::max(largest_bytes_, batch->accounted_bytes);
+  bound_->note_batch(batch->accounted_bytes);
   try {
     plan_ahead();  // the engine goes on while the caller works with this batch
   } catch (...) {
@@ -211,9 +212,9 @@ void Loader::wait(std::chrono::nanoseconds patience) {
 }
 
 void Loader::drop_planned() {
+  for (const auto& batch : planned_) batch->cancelled = true;
   if (engine_) engine_->cancel_all();
   late_error_ = nullptr;
-  for (const auto& batch : planned_) batch->cancelled = true;
   planned_.clear();
   planned_to_ = position_;
 }
@@ -243,6 +244,7 @@ void Loader::set_global_batch_size(std::uint64_t size) {
   changed->cursor().check(options_.share);
   job_ = std::move(changed);
   drop_planned();
+  if (engine_) engine_->restart(job_);
 }
 
 void Loader::close() {

@@ -5,9 +5,11 @@
 // One thread at a time.
 #pragma once
 
+#include "core/base/threads.h"
 #include "core/batch/batch.h"
 #include "core/batch/batch_pool.h"
 #include "core/engine/engine.h"
+#include "core/engine/memory_bound.h"
 #include "core/job/job.h"
 
 #include <sys/types.h>
@@ -30,8 +32,9 @@ struct LoaderOptions {
   std::shared_ptr<const BatchFormats> formats;  // by the source numbers of the job's picks
   StoreChoice through;                          // which stores the sources' files are read through
   unsigned threads = 1;
+  unsigned cores = usable_cores();  // that this loader may use
   unsigned prefetch = 4;
-  std::uint64_t max_bytes = 0;  // of records, fields and metadata, held batches and what sources keep included
+  std::uint64_t max_bytes = 0;  // of batches, held ones included, fetches, and what sources keep
   /// Memory that the caller lends, at least `bytes` long: called by poll() on its thread. Empty: our own, recycled.
   std::function<void(Slab&, std::uint64_t bytes)> lend;
 };
@@ -94,10 +97,10 @@ class Loader {
   std::uint64_t position_ = 0;                  // of the next batch to deliver
   std::uint64_t planned_to_ = 0;                // of the next batch to plan
   std::uint64_t for_end_ = 0;                   // where the present `for` ends
-  std::uint64_t largest_bytes_ = 0;             // that a batch held so far
   bool ended_ = false;
   bool closed_ = false;
   const std::uint64_t kept_bytes_;  // that sources may come to keep
+  const std::shared_ptr<MemoryBound> bound_;
   const pid_t owner_;
   const std::uint64_t forks_;
 };

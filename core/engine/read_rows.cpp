@@ -1,30 +1,30 @@
 #include "core/engine/read_rows.h"
 
 #include "core/base/error.h"
-#include "core/engine/row_runner.h"
+#include "core/engine/row_reader.h"
 
 namespace penstock {
 namespace {
 
 // Rows under way at once: enough for neighbours to be merged and for a ring to be busy.
-constexpr std::uint64_t kRowsAtOnce = 64;
+constexpr std::uint64_t kFewRows = 64;
 
-void run_part(const std::shared_ptr<Batch>& batch, RowRunner::Part part, const StoreChoice& through) {
+void read_part(const std::shared_ptr<Batch>& batch, RowReader::Part part, const StoreChoice& through) {
   std::exception_ptr error;
   std::uint64_t error_row = UINT64_MAX;
-  RowRunner runner(
-      [&](const std::shared_ptr<Batch>&, std::uint64_t row, Outcome, const std::exception_ptr& failed) {
-        if (failed && row < error_row) {
-          error_row = row;
-          error = failed;
+  RowReader reader(
+      [&](const RowReader::Ended& ended) {
+        if (ended.error && ended.row < error_row) {
+          error_row = ended.row;
+          error = ended.error;
         }
       },
       through, ChannelMode::MayWait);
-  for (std::uint64_t row = 0; row < batch->plan.rows && !error;) {
-    while (row < batch->plan.rows && runner.in_flight() < kRowsAtOnce) runner.start(batch, row++, part);
-    runner.pump(std::chrono::milliseconds(50));
+  for (std::uint64_t row = 0; row < batch->plan.rows && !error; ++row) {
+    reader.start(batch, row, part);
+    if (row % kFewRows == kFewRows - 1) reader.pump(std::chrono::milliseconds(50));
   }
-  while (runner.in_flight() > 0) runner.pump(std::chrono::milliseconds(50));
+  while (!reader.is_idle()) reader.pump(std::chrono::milliseconds(50));
   if (error) std::rethrow_exception(error);
 }
 
@@ -47,12 +47,12 @@ std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, st
   batch->prepare_rows();
   const bool ragged = batch->format->shape.ragged;
   if (ragged) {
-    run_part(batch, RowRunner::Part::Measure, through);
+    read_part(batch, RowReader::Part::Measure, through);
     batch->measure();
   }
   batch->slab.ensure(batch->needed_bytes());
   batch->place();
-  run_part(batch, ragged ? RowRunner::Part::AfterMeasure : RowRunner::Part::Whole, through);
+  read_part(batch, ragged ? RowReader::Part::AfterMeasure : RowReader::Part::Whole, through);
   batch->phase = Batch::Phase::Ready;
   return batch;
 }

@@ -6,60 +6,75 @@
 namespace penstock {
 namespace {
 
-// A thread takes a few rows at once so that neighbours on disk can be read together and the mutex is taken rarely, but
-// leaves rows for the others.
-constexpr std::uint64_t kMostRows = 16;
 // Bytes of arrays that the consumer makes at once, which takes a fraction of a millisecond.
 constexpr std::uint64_t kMostConsumerBytes = 512 << 10;
 
 bool can_claim(const Batch& batch, Claimant by) {
-  if (by == Claimant::Consumer && batch.format->shape.ragged) return false;
-  if (batch.phase == Batch::Phase::Planned) return true;
   const bool has_rows = batch.phase == Batch::Phase::Measuring || batch.phase == Batch::Phase::Reading;
-  return has_rows && batch.claimed < batch.plan.valid;
+  const bool has_unclaimed = has_rows && batch.claimed < batch.plan.valid;
+  if (batch.shares_fetches)
+    return by == Claimant::Thread ? batch.phase == Batch::Phase::Planned || has_unclaimed : has_unclaimed;
+  if (by == Claimant::Consumer && batch.format->shape.ragged) return false;
+  return batch.phase == Batch::Phase::Planned || has_unclaimed;
+}
+
+bool is_read(const std::shared_ptr<void>& stretch) {
+  return static_cast<const Stretch*>(stretch.get())->is_read();
 }
 
 }  // namespace
 
-bool WorkQueue::has_work() const {
-  return !given_back_.empty() || std::any_of(batches_.begin(), batches_.end(),
-                                             [](const auto& batch) { return can_claim(*batch, Claimant::Thread); });
+void WorkQueue::push(std::shared_ptr<Batch> batch) {
+  batches_.push_back(std::move(batch));
+  ++unfinished_;
 }
 
-bool WorkQueue::claim(Claimant by, unsigned shares, Claim& claim) {
+bool WorkQueue::has_work() const {
+  return !given_back_.empty() || !stretches_.empty() ||
+         std::any_of(batches_.begin(), batches_.end(),
+                     [](const auto& batch) { return can_claim(*batch, Claimant::Thread); });
+}
+
+bool WorkQueue::claim(Claimant by, std::uint64_t rows, Claim& claim) {
   if (by == Claimant::Thread && !given_back_.empty()) {
-    GivenBack& rows = given_back_.front();
-    claim = {std::move(rows.batch), by, false, RowRunner::Part::Whole, rows.first, rows.last};
+    GivenBack& back = given_back_.front();
+    claim = {std::move(back.batch), by, false, RowReader::Part::Whole, back.first, back.last, nullptr, nullptr};
     given_back_.erase(given_back_.begin());
     return true;
   }
-  // So that give_back() cannot fail, which nobody could be told.
-  if (by == Claimant::Consumer) given_back_.reserve(given_back_.size() + kMostRows);
   const auto at =
       std::find_if(batches_.begin(), batches_.end(), [by](const auto& batch) { return can_claim(*batch, by); });
-  if (at == batches_.end()) return false;
-  claim = {*at, by, (*at)->phase == Batch::Phase::Planned, RowRunner::Part::Whole, 0, 0};
-  if (claim.pick) {
-    (*at)->phase = Batch::Phase::Picking;
-  } else {
-    claim_rows(shares, claim);
+  if (at != batches_.end()) {
+    // So that give_back() cannot fail, which nobody could be told.
+    if (by == Claimant::Consumer) given_back_.reserve(given_back_.size() + (*at)->plan.valid);
+    claim = {*at, by, (*at)->phase == Batch::Phase::Planned, RowReader::Part::Whole, 0, 0, nullptr, nullptr};
+    if (claim.pick) {
+      (*at)->phase = Batch::Phase::Picking;
+    } else {
+      claim_rows(rows, claim);
+    }
+    return true;
   }
+  if (by == Claimant::Consumer || stretches_.empty()) return false;
+  Stretch& stretch = *stretches_.front();
+  claim = {nullptr, by, false, RowReader::Part::Whole, 0, 0, stretches_.front(), stretch.parts[stretch.claimed].get()};
+  if (++stretch.claimed == stretch.parts.size()) stretches_.pop_front();
   return true;
 }
 
 // A batch leaves the queue when its last row is handed out.
-void WorkQueue::claim_rows(unsigned shares, Claim& claim) {
+void WorkQueue::claim_rows(std::uint64_t rows, Claim& claim) {
   Batch& batch = *claim.batch;
   const bool measuring = batch.phase == Batch::Phase::Measuring;
-  std::uint64_t most = std::min((batch.plan.valid + shares - 1) / shares, kMostRows);
+  std::uint64_t most = std::max<std::uint64_t>(rows, 1);
   if (claim.by == Claimant::Consumer) {
     const std::uint64_t row_bytes = batch.slab.bytes() / batch.plan.rows + 1;
     most = std::clamp<std::uint64_t>(kMostConsumerBytes / row_bytes, 1, most);
   }
   const std::uint64_t count = std::min(most, batch.plan.valid - batch.claimed);
-  claim.part = measuring                    ? RowRunner::Part::Measure
-               : batch.format->shape.ragged ? RowRunner::Part::AfterMeasure
-                                            : RowRunner::Part::Whole;
+  claim.part = measuring                    ? RowReader::Part::Measure
+               : batch.format->shape.ragged ? RowReader::Part::AfterMeasure
+                                            : RowReader::Part::Whole;
   claim.first = batch.claimed;
   claim.last = batch.claimed += count;
   if (measuring || batch.claimed < batch.plan.valid) return;
@@ -76,6 +91,19 @@ void WorkQueue::give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row
   }
 }
 
+std::vector<std::shared_ptr<Batch>> WorkQueue::part_ended(Stretch& stretch) {
+  std::vector<std::shared_ptr<Batch>> complete;
+  ++stretch.ended;
+  if (!stretch.is_read()) return complete;
+  for (const auto& batch : batches_) {
+    if (batch->phase != Batch::Phase::Fetching) continue;
+    if (!std::all_of(batch->fetches.begin(), batch->fetches.end(), is_read)) continue;
+    batch->phase = Batch::Phase::Picking;
+    complete.push_back(batch);
+  }
+  return complete;
+}
+
 void WorkQueue::enter(Batch& batch, Batch::Phase phase) {
   batch.claimed = 0;
   batch.left = batch.plan.valid;
@@ -88,7 +116,9 @@ void WorkQueue::fail(Batch& batch, std::uint64_t row, const std::exception_ptr& 
   end(batch, Batch::Phase::Failed);
 }
 
+// One that was cancelled is no longer counted.
 void WorkQueue::end(Batch& batch, Batch::Phase phase) {
+  if (!batch.cancelled) --unfinished_;
   batch.phase = phase;
   const auto at =
       std::find_if(batches_.begin(), batches_.end(), [&](const auto& queued) { return queued.get() == &batch; });
@@ -98,8 +128,11 @@ void WorkQueue::end(Batch& batch, Batch::Phase phase) {
 void WorkQueue::cancel_all() {
   for (const auto& batch : batches_) batch->cancelled = true;
   for (const GivenBack& rows : given_back_) rows.batch->cancelled = true;
+  for (const auto& stretch : stretches_) stretch->cancelled = true;
   batches_.clear();
   given_back_.clear();
+  stretches_.clear();
+  unfinished_ = 0;
 }
 
 }  // namespace penstock

@@ -1,11 +1,13 @@
-// WorkQueue: which rows of which batches are to be read next.
+// WorkQueue: what is to be read next: rows of batches, and the parts of fetches that batches wait for.
 //
 // Batches lie in it in the order in which they will be delivered, until their last row is claimed or they end. What is
-// claimed is the oldest work there is. A plain container: its owner's mutex guards it and the batches' phases.
+// claimed is the oldest work there is; rows come before parts. A plain container: its owner's mutex guards it and the
+// batches' phases.
 #pragma once
 
 #include "core/batch/batch.h"
-#include "core/engine/row_runner.h"
+#include "core/engine/fetch.h"
+#include "core/engine/row_reader.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,43 +18,57 @@
 
 namespace penstock {
 
-/// Who claims: a thread takes any work, the consumer only rows that can be given back (not ragged ones).
+/// Who claims: a thread takes any work, the consumer only rows that can be given back or need no reading.
 enum class Claimant { Thread, Consumer };
 
-/// What one of them has taken: rows [first, last) of a batch, and before them the question which observations it has.
+/// What one of them has taken: a part of a fetch; or rows [first, last) of a batch, and before them the question which
+/// observations it has.
 struct Claim {
   std::shared_ptr<Batch> batch;
   Claimant by = Claimant::Thread;
-  bool pick = false;  // ask the order first, then claim_rows()
-  RowRunner::Part part = RowRunner::Part::Whole;
+  bool pick = false;  // ask the job first, then claim_rows()
+  RowReader::Part part = RowReader::Part::Whole;
   std::uint64_t first = 0;
   std::uint64_t last = 0;
+  std::shared_ptr<Stretch> stretch;  // if set, this part of it is claimed, and no batch
+  FetchPart* fetch_part = nullptr;
 };
 
 class WorkQueue {
  public:
   /// Takes a Planned batch.
-  void push(std::shared_ptr<Batch> batch) { batches_.push_back(std::move(batch)); }
-  /// One of `shares` of a batch, so that it is there soon where so many threads read at once: smaller shares only cost
-  /// more claims. The consumer's are small in bytes, too: meanwhile it sees neither signals nor that its batch is
-  /// there. False if there is nothing to do.
-  bool claim(Claimant by, unsigned shares, Claim& claim);
+  void push(std::shared_ptr<Batch> batch);
+  /// Takes a stretch, none of whose parts is claimed.
+  void push(std::shared_ptr<Stretch> stretch) { stretches_.push_back(std::move(stretch)); }
+
+  /// The oldest work, and of a batch `rows` rows at most. False if there is nothing to do. The consumer's claims are
+  /// small in bytes, too: meanwhile it sees neither signals nor that its batch is there.
+  bool claim(Claimant by, std::uint64_t rows, Claim& claim);
   /// The next rows of claim.batch, which is Measuring or Reading.
-  void claim_rows(unsigned shares, Claim& claim);
+  void claim_rows(std::uint64_t rows, Claim& claim);
   /// A row that the consumer claimed and did not read is to be read by a thread, before all others; it begins anew.
   void give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row) noexcept;
+
   /// Whether a thread would find something to claim.
   [[nodiscard]] bool has_work() const;
-  /// Batches that have rows nobody has claimed, or will have: one of whose order is being asked counts too.
-  [[nodiscard]] std::size_t batches() const noexcept { return batches_.size(); }
-  [[nodiscard]] bool empty() const noexcept { return batches_.empty() && given_back_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return batches_.empty() && given_back_.empty() && stretches_.empty(); }
+  /// Batches that are neither Ready nor Failed.
+  [[nodiscard]] std::size_t unfinished() const noexcept { return unfinished_; }
+  /// Rows of the batch that would be claimed next, 0 if there is none.
+  [[nodiscard]] std::uint64_t next_batch_rows() const noexcept {
+    return batches_.empty() ? 0 : batches_.front()->plan.valid;
+  }
+
+  /// A part has been read. Batches that waited for the stretch and have all of theirs now become Picking, and are
+  /// returned.
+  std::vector<std::shared_ptr<Batch>> part_ended(Stretch& stretch);
 
   /// All rows of the batch are to be claimed in this phase.
   static void enter(Batch& batch, Batch::Phase phase);
   /// The batch is Ready or Failed.
   void end(Batch& batch, Batch::Phase phase);
   void fail(Batch& batch, std::uint64_t row, const std::exception_ptr& error);
-  /// Cancels and forgets all batches.
+  /// Cancels and forgets all batches and stretches.
   void cancel_all();
 
  private:
@@ -63,7 +79,9 @@ class WorkQueue {
   };
 
   std::deque<std::shared_ptr<Batch>> batches_;
-  std::vector<GivenBack> given_back_;  // oldest first
+  std::vector<GivenBack> given_back_;               // oldest first
+  std::deque<std::shared_ptr<Stretch>> stretches_;  // with parts that nobody has claimed
+  std::size_t unfinished_ = 0;
 };
 
 }  // namespace penstock

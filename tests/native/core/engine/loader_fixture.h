@@ -66,6 +66,7 @@ struct Case {
   bool per_epoch = false;
   Tail tail = Tail::Pad;
   Ranges skip;
+  std::uint64_t fetch = 1;  // of the order
   unsigned threads = 2;
   unsigned prefetch = 3;
   std::uint64_t max_bytes = 1 << 20;
@@ -120,7 +121,7 @@ inline LoaderOptions options_of(const Case& setup, std::shared_ptr<const Order> 
 }
 
 inline LoaderOptions options_of(const Case& setup) {
-  return options_of(setup, std::make_shared<IdentityOrder>(setup.count), {format_of(setup, setup.window)});
+  return options_of(setup, std::make_shared<IdentityOrder>(setup.count, setup.fetch), {format_of(setup, setup.window)});
 }
 
 /// The next batch, or null at the end of the `for`.

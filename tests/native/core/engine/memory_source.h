@@ -102,25 +102,31 @@ class MemorySource : public Source {
   SourceInfo info_;
 };
 
-/// Position p is observation p mod N.
+/// Position p is observation p mod N. Each run of `fetch` positions of an epoch is a fetch.
 class IdentityOrder : public Order {
  public:
-  explicit IdentityOrder(std::uint64_t size) : size_(size) {}
+  explicit IdentityOrder(std::uint64_t size, std::uint64_t fetch = 1) : size_(size), fetch_(fetch) {}
   void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override {
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::uint64_t position = first + i * stride;
-      out[i] = {position % size_, position, 0, static_cast<std::uint32_t>(position / size_)};
+      const std::uint64_t first_fetch = position / size_ * size_;  // there are no more than observations
+      out[i] = {position % size_, first_fetch + position % size_ / fetch_, 0,
+                static_cast<std::uint32_t>(position / size_)};
     }
   }
   std::uint64_t epoch_size() const override { return size_; }
   std::uint64_t end(std::uint64_t) const override { return kNever; }
-  std::uint64_t fetch_end(std::uint64_t position) const override { return position + 1; }
+  std::uint64_t fetch_end(std::uint64_t position) const override {
+    const std::uint64_t offset = position % size_;
+    return position - offset + std::min(size_, (offset / fetch_ + 1) * fetch_);
+  }
   std::string identity(std::uint64_t) const override {
     return R"({"name":"identity","size":)" + std::to_string(size_) + "}";
   }
 
  private:
   std::uint64_t size_;
+  std::uint64_t fetch_;
 };
 
 /// The positions from `begin` on, up to the next stage, are of one source.
@@ -133,8 +139,8 @@ struct Stage {
 /// next.
 class StagedOrder : public IdentityOrder {
  public:
-  StagedOrder(std::uint64_t size, std::vector<Stage> stages, bool ends = true)
-      : IdentityOrder(size), stages_(std::move(stages)), ends_(ends) {}
+  StagedOrder(std::uint64_t size, std::vector<Stage> stages, bool ends = true, std::uint64_t fetch = 1)
+      : IdentityOrder(size, fetch), stages_(std::move(stages)), ends_(ends) {}
 
   void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override {
     IdentityOrder::pick(first, stride, out);

@@ -32,22 +32,20 @@ void expect_claim(const Claim& claim, const std::shared_ptr<Batch>& batch, std::
 
 TEST(WorkQueue, TheOldestBatchIsSharedAmongTheThreads) {
   WorkQueue queue;
-  const unsigned shares = 2;
+  const std::uint64_t rows = 3;
   const auto first = batch_of(5, 5, Batch::Phase::Reading);
   const auto second = batch_of(5, 2, Batch::Phase::Reading);
   queue.push(first);
   queue.push(second);
   Claim claim;
-  ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Thread, rows, claim));
   expect_claim(claim, first, 0, 3);
-  ASSERT_TRUE(queue.claim(Claimant::Consumer, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Consumer, rows, claim));
   expect_claim(claim, first, 3, 5);
-  EXPECT_EQ(queue.batches(), 1U);
-  ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));
-  expect_claim(claim, second, 0, 1);
-  ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));
-  expect_claim(claim, second, 1, 2);
-  EXPECT_FALSE(queue.claim(Claimant::Thread, shares, claim));
+  EXPECT_EQ(queue.unfinished(), 2U) << "claimed is not read";
+  ASSERT_TRUE(queue.claim(Claimant::Thread, rows, claim));
+  expect_claim(claim, second, 0, 2);
+  EXPECT_FALSE(queue.claim(Claimant::Thread, rows, claim));
   EXPECT_TRUE(queue.empty());
 }
 
@@ -60,72 +58,72 @@ TEST(WorkQueue, TheConsumerTakesFewLargeRowsAtOnce) {
     batch->slab.ensure(8ULL * row_bytes);
     queue.push(batch);
     Claim claim;
-    ASSERT_TRUE(queue.claim(Claimant::Consumer, 1, claim));
+    ASSERT_TRUE(queue.claim(Claimant::Consumer, 8, claim));
     expect_claim(claim, batch, 0, rows);
-    ASSERT_TRUE(queue.claim(Claimant::Thread, 1, claim));
+    ASSERT_TRUE(queue.claim(Claimant::Thread, 8, claim));
     expect_claim(claim, batch, rows, 8);
   }
 }
 
 TEST(WorkQueue, OneClaimAsksTheOrder) {
   WorkQueue queue;
-  const unsigned shares = 2;
+  const std::uint64_t rows = 2;
   const auto batch = batch_of(5, 4, Batch::Phase::Planned);
   queue.push(batch);
   Claim claim;
-  ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Thread, rows, claim));
   EXPECT_TRUE(claim.pick);
   EXPECT_FALSE(queue.has_work());
   WorkQueue::enter(*batch, Batch::Phase::Reading);
-  queue.claim_rows(shares, claim);
+  queue.claim_rows(rows, claim);
   expect_claim(claim, batch, 0, 2);
   EXPECT_TRUE(queue.has_work());
 }
 
 TEST(WorkQueue, TheConsumerLeavesRaggedRowsToThreads) {
   WorkQueue queue;
-  const unsigned shares = 1;
+  const std::uint64_t rows = 8;
   queue.push(batch_of(0, 4, Batch::Phase::Measuring));
   const auto fixed = batch_of(5, 4, Batch::Phase::Reading);
   queue.push(fixed);
   Claim claim;
-  ASSERT_TRUE(queue.claim(Claimant::Consumer, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Consumer, rows, claim));
   expect_claim(claim, fixed, 0, 4);
-  EXPECT_FALSE(queue.claim(Claimant::Consumer, shares, claim));
-  EXPECT_TRUE(queue.claim(Claimant::Thread, shares, claim));
+  EXPECT_FALSE(queue.claim(Claimant::Consumer, rows, claim));
+  EXPECT_TRUE(queue.claim(Claimant::Thread, rows, claim));
 }
 
 TEST(WorkQueue, RowsGivenBackAreForThreadsBeforeAllOthersAndStayTogether) {
   WorkQueue queue;
-  const unsigned shares = 1;
+  const std::uint64_t rows = 8;
   const auto first = batch_of(5, 8, Batch::Phase::Reading);
   const auto second = batch_of(5, 2, Batch::Phase::Reading);
   queue.push(first);
   queue.push(second);
   Claim claim;
-  ASSERT_TRUE(queue.claim(Claimant::Consumer, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Consumer, rows, claim));
   for (const std::uint64_t row : {1, 2, 3, 6}) {
     first->rows[row].round = 2;
     queue.give_back(first, row);
     EXPECT_EQ(first->rows[row].round, 0U);
   }
   EXPECT_FALSE(queue.empty());
-  ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Thread, rows, claim));
   expect_claim(claim, first, 1, 4);
-  ASSERT_TRUE(queue.claim(Claimant::Consumer, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Consumer, rows, claim));
   expect_claim(claim, second, 0, 2);
-  ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Thread, rows, claim));
   expect_claim(claim, first, 6, 7);
   EXPECT_TRUE(queue.empty());
 }
 
 TEST(WorkQueue, CancellingForgetsAll) {
   WorkQueue queue;
-  const unsigned shares = 1;
+  const std::uint64_t rows = 8;
   const auto batch = batch_of(5, 2, Batch::Phase::Reading);
   queue.push(batch);
   Claim claim;
-  ASSERT_TRUE(queue.claim(Claimant::Consumer, shares, claim));
+  ASSERT_TRUE(queue.claim(Claimant::Consumer, rows, claim));
   queue.give_back(batch, 0);
   queue.cancel_all();
   EXPECT_TRUE(batch->cancelled);

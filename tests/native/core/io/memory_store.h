@@ -28,10 +28,13 @@ struct Behaviour {
   std::atomic<int> failures{0};               // … so many times
   std::atomic<int> refused{0};                // submit() throws so many times
   bool nothing_at_hand = false;               // there are no non-blocking channels
+  std::uint64_t near_bytes = 0;               // see ByteStore
   unsigned miss_every = 1;                    // of the reads that may not wait, the n-th, 2n-th, … misses
   std::atomic<unsigned> asked{0};             // so many of those there were …
   std::atomic<unsigned> hits{0};              // … and so many did not miss
   std::atomic<unsigned> channels{0};          // that were opened and may wait
+  std::atomic<std::uint64_t> bytes{0};        // that were read …
+  std::atomic<std::uint64_t> runs{0};         // … in so many runs of neighbours, where reads may wait
 };
 
 class MemoryStore : public ByteStore {
@@ -70,7 +73,7 @@ class MemoryStore : public ByteStore {
     return {names.begin(), names.end()};
   }
   std::size_t reads_in_flight() override { return behaviour_->late ? 64 : 1; }
-  std::uint64_t near_bytes() const override { return 0; }
+  std::uint64_t near_bytes() const override { return behaviour_->near_bytes; }
   std::string name() override { return "memory"; }
 
  private:
@@ -81,7 +84,11 @@ class MemoryStore : public ByteStore {
     void submit(std::span<Read* const> reads) override {
       const bool waits = mode_ == ChannelMode::MayWait;
       if (waits && store_.behaviour_->refused.fetch_sub(1) > 0) throw std::bad_alloc();
+      const Read* last = nullptr;
       for (Read* read : reads) {
+        const bool follows = last != nullptr && last->file == read->file && last->offset + last->size == read->offset;
+        if (waits && !follows) ++store_.behaviour_->runs;
+        last = read;
         if (waits && !store_.behaviour_->late) store_.read(*read);
         pending_.push_back(read);
       }
@@ -133,6 +140,7 @@ class MemoryStore : public ByteStore {
       read.fail(std::make_exception_ptr(Error(ErrorKind::IoError, "memory: offset " + std::to_string(read.offset))));
       return;
     }
+    behaviour_->bytes += read.size;
     try {
       read_small(read.file->path, read.offset, std::span(read.destination, read.size));
     } catch (...) {

@@ -1,0 +1,199 @@
+#include "core/engine/fetch.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+// A part is cut where its rows are not neighbours, as soon as it has so many of them or so many bytes: enough for a
+// ring to be busy, few enough for all threads to have a part.
+constexpr std::size_t kLeastRows = 64;
+constexpr std::uint64_t kLeastBytes = 1U << 20;
+// It is cut among neighbours where it would be far too long otherwise.
+constexpr std::size_t kMostRows = 1024;
+constexpr std::uint64_t kMostBytes = 8U << 20;
+constexpr std::uint64_t kRowAlign = 64;  // a cache line
+
+std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + kRowAlign - 1) / kRowAlign * kRowAlign;
+}
+
+std::uint64_t stored_records(const BatchFormat& format, std::uint64_t length) {
+  return format.shape.lead + length + format.shape.tail;
+}
+
+}  // namespace
+
+void FetchPart::place() {
+  const std::uint64_t record_bytes = format->stored_record_bytes;
+  std::uint64_t bytes = 0;
+  for (const Row& row : rows) bytes += aligned(stored_records(*format, row.length) * record_bytes);
+  slab.ensure(bytes);
+  std::byte* at = slab.data();
+  for (Row& row : rows) {
+    row.records = at + format->shape.lead * record_bytes;
+    at += aligned(stored_records(*format, row.length) * record_bytes);
+  }
+}
+
+Stretch::Stretch(std::uint64_t begin, std::shared_ptr<MemoryBound> bound) : begin_(begin), bound_(std::move(bound)) {}
+
+Stretch::~Stretch() {
+  bound_->remove_fetched(bytes_);
+}
+
+void Stretch::add(std::uint64_t position, const Pick& pick, std::uint64_t bytes) {
+  members_.push_back({pick, positions_.size(), bytes});
+  positions_.push_back(position);
+  account(0, bytes);
+}
+
+void Stretch::account(std::uint64_t estimated_bytes, std::uint64_t bytes) {
+  bound_->add_fetched(bytes);
+  bound_->remove_fetched(estimated_bytes);
+  bytes_ += bytes;
+  bytes_ -= estimated_bytes;
+}
+
+void Stretch::close(std::uint64_t end, const BatchFormats& formats) {
+  end_ = end;
+  std::sort(members_.begin(), members_.end(), [](const Member& a, const Member& b) {
+    return std::tie(a.pick.source, a.pick.fetch, a.pick.index, a.slot) <
+           std::tie(b.pick.source, b.pick.fetch, b.pick.index, b.slot);
+  });
+  rows_.resize(positions_.size());
+  std::size_t first = 0;
+  while (first < members_.size()) {
+    const Pick& begin = members_[first].pick;
+    const BatchFormat& format = formats[begin.source];
+    const std::uint64_t row_bytes = stored_records(format, format.shape.length) * format.stored_record_bytes + 1;
+    std::size_t last = first + 1;
+    for (; last < members_.size(); ++last) {
+      const Pick& pick = members_[last].pick;
+      if (std::tie(pick.source, pick.fetch) != std::tie(begin.source, begin.fetch)) break;
+      const std::size_t rows = last - first;
+      const bool is_neighbour = pick.index - members_[last - 1].pick.index <= 1;
+      if (!is_neighbour && (rows >= kLeastRows || rows >= kLeastBytes / row_bytes)) break;
+      if (rows >= kMostRows || (rows >= kLeastRows && rows >= kMostBytes / row_bytes)) break;
+    }
+    auto part = std::make_unique<FetchPart>();
+    part->format = &format;
+    part->rows.resize(last - first);
+    for (std::size_t i = first; i < last; ++i) part->estimated_bytes += members_[i].bytes;
+    for (std::size_t i = first; i < last; ++i) {
+      Row& row = part->rows[i - first];
+      row.index = members_[i].pick.index;
+      row.length = format.shape.length;
+      rows_[members_[i].slot] = &row;
+    }
+    parts.push_back(std::move(part));
+    first = last;
+  }
+  members_ = {};
+}
+
+Row& Stretch::row(std::uint64_t position) {
+  const auto at = std::lower_bound(positions_.begin(), positions_.end(), position);
+  return *rows_[static_cast<std::size_t>(at - positions_.begin())];
+}
+
+FetchPlanner::FetchPlanner(std::shared_ptr<const BatchFormats> formats, Share share, std::shared_ptr<BatchPool> pool,
+                           std::shared_ptr<MemoryBound> bound)
+    : formats_(std::move(formats)), share_(share), pool_(std::move(pool)), bound_(std::move(bound)) {}
+
+void FetchPlanner::restart(std::shared_ptr<const Job> job, std::uint64_t position) {
+  stop();
+  job_ = std::move(job);
+  planned_to_ = position;
+  batch_ = job_->plan(position, share_);
+}
+
+void FetchPlanner::stop() {
+  for (const auto& stretch : stretches_) stretch->cancelled = true;
+  stretches_.clear();
+  batch_.reset();
+}
+
+// What a row takes: of ragged ones the mean is known, until they have been measured.
+std::uint64_t FetchPlanner::row_bytes(const Pick& pick) const {
+  const BatchFormat& format = (*formats_)[pick.source];
+  const SourceInfo& info = format.source->info();
+  const std::uint64_t length = format.shape.ragged ? info.identity.records / info.size : format.shape.length;
+  return sizeof(Row) + aligned(stored_records(format, length) * format.stored_record_bytes);
+}
+
+// The rows from planned_to_ to the end of the fetches that are open there; fewer where they exceed `budget` bytes and
+// the position `needed` has been passed. Without `may_cut` it is all of them or none.
+std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, std::uint64_t needed) {
+  if (!batch_) return nullptr;
+  const std::uint64_t begin = std::max(planned_to_, batch_->position);
+  std::uint64_t end = job_->order().fetch_end(begin);
+  while (end < batch_->end) end = job_->order().fetch_end(end);  // fetches of one row: a batch of them
+  auto stretch = std::make_shared<Stretch>(begin, bound_);
+  std::optional<BatchPlan> batch = batch_;
+  std::vector<Pick> picks;
+  for (; batch && batch->position < end; batch = job_->plan(batch->end, share_)) {
+    picks.resize(batch->valid);
+    job_->pick(*batch, picks);
+    if (stretch->row_count() > 0 && stretch->bytes() > budget && (!may_cut || batch->position > needed)) {
+      if (!may_cut) return nullptr;
+      end = batch->position;
+      break;
+    }
+    std::size_t number = 0;
+    for (const PositionRun& run : batch->runs) {
+      for (std::uint64_t i = 0; i < run.count; ++i, ++number) {
+        const std::uint64_t position = run.first + i * run.stride;
+        if (position >= begin && position < end) stretch->add(position, picks[number], row_bytes(picks[number]));
+      }
+    }
+    if (batch->end > end) break;  // the rest of it is of the next stretch
+  }
+  stretch->close(end, *formats_);
+  planned_to_ = end;
+  batch_ = std::move(batch);
+  stretches_.push_back(stretch);
+  return stretch;
+}
+
+Stretch* FetchPlanner::find(std::uint64_t position) {
+  const auto at = std::find_if(stretches_.begin(), stretches_.end(), [&](const auto& stretch) {
+    return stretch->begin() <= position && position < stretch->end();
+  });
+  return at == stretches_.end() ? nullptr : at->get();
+}
+
+void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>& planned) {
+  batch.fetched.clear();
+  batch.fetches.clear();
+  for (const PositionRun& run : batch.plan.runs) {
+    for (std::uint64_t i = 0; i < run.count; ++i) {
+      const std::uint64_t position = run.first + i * run.stride;
+      while (position >= planned_to_ && batch_) {
+        const std::uint64_t budget = bound_->left_for_fetches(pool_->usage().bytes);
+        if (auto stretch = plan(budget, true, position)) planned.push_back(std::move(stretch));
+      }
+      Stretch& stretch = *find(position);
+      batch.fetched.push_back(&stretch.row(position));
+      ++stretch.given;
+      if (batch.fetches.empty() || batch.fetches.back().get() != &stretch) {
+        const auto at = std::find_if(stretches_.begin(), stretches_.end(),
+                                     [&](const auto& each) { return each.get() == &stretch; });
+        batch.fetches.push_back(*at);
+      }
+    }
+  }
+  std::erase_if(stretches_, [](const auto& stretch) { return stretch->given == stretch->row_count(); });
+}
+
+std::shared_ptr<Stretch> FetchPlanner::plan_ahead() {
+  if (!batch_) return nullptr;
+  if (std::any_of(stretches_.begin(), stretches_.end(), [](const auto& stretch) { return stretch->given == 0; })) {
+    return nullptr;
+  }
+  return plan(bound_->left_for_fetches(pool_->usage().bytes), false, 0);
+}
+
+}  // namespace penstock

@@ -1,0 +1,117 @@
+// Fetches: which rows are read together, ahead of the batches that they belong to.
+//
+// The order says which positions share a fetch (Pick::fetch) and how far one goes on (Order::fetch_end). A stretch is
+// all rows of this rank up to there: the fetches that are open together, of all lanes and sources. Its rows are put in
+// the order of their places and cut into parts, each of which one thread reads at once (core/engine/row_group.h). When
+// all parts are read, batches take their rows. What does not fit into memory is planned as a shorter stretch: more
+// requests for the same rows.
+#pragma once
+
+#include "core/batch/batch.h"
+#include "core/batch/batch_pool.h"
+#include "core/engine/memory_bound.h"
+#include "core/job/job.h"
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace penstock {
+
+/// Rows of one fetch that are read at once, by place. One thread at a time.
+struct FetchPart {
+  const BatchFormat* format = nullptr;
+  std::vector<Row> rows;
+  Slab slab;
+  std::uint64_t estimated_bytes = 0;  // what Stretch::bytes() has of it before place()
+
+  /// Memory for the rows' records, whose lengths are known. Throws std::bad_alloc.
+  void place();
+};
+
+class Stretch {
+ public:
+  /// Positions from `begin` on. Counts its memory in `bound` for as long as it lives.
+  Stretch(std::uint64_t begin, std::shared_ptr<MemoryBound> bound);
+  ~Stretch();
+  Stretch(const Stretch&) = delete;
+  Stretch& operator=(const Stretch&) = delete;
+
+  [[nodiscard]] std::uint64_t begin() const noexcept { return begin_; }
+  [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
+  /// The row at one of its positions.
+  [[nodiscard]] Row& row(std::uint64_t position);
+  [[nodiscard]] std::size_t row_count() const noexcept { return positions_.size(); }
+
+  /// Adds the row of `pick` at `position`; positions rise.
+  void add(std::uint64_t position, const Pick& pick, std::uint64_t bytes);
+  /// After the last row: no position from `end` on is here. Sorts the rows and makes the parts.
+  void close(std::uint64_t end, const BatchFormats& formats);
+
+  std::vector<std::unique_ptr<FetchPart>> parts;
+  std::atomic<bool> cancelled{false};
+  // By the engine's mutex:
+  std::size_t claimed = 0;  // parts that threads have taken …
+  std::size_t ended = 0;    // … and read, or failed to
+  [[nodiscard]] bool is_read() const noexcept { return ended == parts.size(); }
+  // By the planner's:
+  std::size_t given = 0;  // rows that batches have been told of
+
+  /// A part holds more or less than was estimated.
+  void account(std::uint64_t estimated_bytes, std::uint64_t bytes);
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  struct Member {
+    Pick pick;
+    std::size_t slot;     // in positions_
+    std::uint64_t bytes;  // that it is estimated to take
+  };
+
+  const std::uint64_t begin_;
+  std::uint64_t end_ = 0;
+  const std::shared_ptr<MemoryBound> bound_;
+  std::vector<std::uint64_t> positions_;
+  std::vector<Row*> rows_;  // by slot
+  std::vector<Member> members_;
+  std::atomic<std::uint64_t> bytes_{0};
+};
+
+/// Plans stretches, one after the other, and tells batches where their rows are. One thread at a time.
+class FetchPlanner {
+ public:
+  FetchPlanner(std::shared_ptr<const BatchFormats> formats, Share share, std::shared_ptr<BatchPool> pool,
+               std::shared_ptr<MemoryBound> bound);
+
+  /// Plans from `position` of `job` on.
+  void restart(std::shared_ptr<const Job> job, std::uint64_t position);
+  /// Cancels what was planned, and plans nothing more.
+  void stop();
+
+  /// Points batch.fetched to the rows of the batch; appends the stretches that had to be planned for it to `planned`.
+  void give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>& planned);
+
+  /// The next stretch before any batch needs it, where memory allows all of it beside what there is; null if not, or if
+  /// one is planned ahead already, or at the end of the run.
+  std::shared_ptr<Stretch> plan_ahead();
+
+ private:
+  std::shared_ptr<Stretch> plan(std::uint64_t budget, bool may_cut, std::uint64_t needed);
+  [[nodiscard]] std::uint64_t row_bytes(const Pick& pick) const;
+  Stretch* find(std::uint64_t position);
+
+  const std::shared_ptr<const BatchFormats> formats_;
+  const Share share_;
+  const std::shared_ptr<BatchPool> pool_;
+  const std::shared_ptr<MemoryBound> bound_;
+  std::shared_ptr<const Job> job_;
+  std::uint64_t planned_to_ = 0;                    // the first position that no stretch has
+  std::optional<BatchPlan> batch_;                  // the one that has it, or begins after it
+  std::deque<std::shared_ptr<Stretch>> stretches_;  // rows of which no batch has been told of
+};
+
+}  // namespace penstock

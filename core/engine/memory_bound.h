@@ -1,0 +1,55 @@
+// MemoryBound: how much memory batches and fetches may take: `max_bytes`, but never less than what is needed to go on.
+//
+// Any thread.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace penstock {
+
+class MemoryBound {
+ public:
+  /// `kept_bytes` of `max_bytes` are for what sources keep; `batches` are those that must always fit.
+  MemoryBound(std::uint64_t max_bytes, std::uint64_t kept_bytes, std::uint64_t batches)
+      : bytes_(max_bytes - std::min(max_bytes, kept_bytes)), batches_(batches) {}
+
+  /// A batch held so many bytes.
+  void note_batch(std::uint64_t bytes) noexcept {
+    std::uint64_t largest = largest_batch_.load(std::memory_order_relaxed);
+    while (bytes > largest && !largest_batch_.compare_exchange_weak(largest, bytes, std::memory_order_relaxed)) {
+    }
+  }
+  /// Of the batches seen so far; what the next one will hold is known only once it was read.
+  [[nodiscard]] std::uint64_t largest_batch() const noexcept { return largest_batch_.load(std::memory_order_relaxed); }
+
+  /// For all batches together, if the largest has `batch` bytes.
+  [[nodiscard]] std::uint64_t limit(std::uint64_t batch) const noexcept { return std::max(bytes_, batches_ * batch); }
+
+  /// Whether a further batch of so many bytes may exist beside those that have `in_use`.
+  [[nodiscard]] bool allows_batch(std::uint64_t bytes, std::uint64_t in_use) const noexcept {
+    const std::uint64_t largest = std::max(largest_batch(), bytes);
+    const std::uint64_t left = bytes_ - std::min(bytes_, fetched());
+    return in_use + bytes <= std::max(left, batches_ * largest);
+  }
+
+  /// What fetches hold.
+  void add_fetched(std::uint64_t bytes) noexcept { fetched_ += bytes; }
+  void remove_fetched(std::uint64_t bytes) noexcept { fetched_ -= bytes; }
+  [[nodiscard]] std::uint64_t fetched() const noexcept { return fetched_; }
+
+  /// What a further fetch may take beside the batches, of which `in_use` bytes exist.
+  [[nodiscard]] std::uint64_t left_for_fetches(std::uint64_t in_use) const noexcept {
+    const std::uint64_t taken = std::max(in_use, batches_ * largest_batch()) + fetched_;
+    return bytes_ - std::min(bytes_, taken);
+  }
+
+ private:
+  const std::uint64_t bytes_;
+  const std::uint64_t batches_;
+  std::atomic<std::uint64_t> largest_batch_{0};
+  std::atomic<std::uint64_t> fetched_{0};
+};
+
+}  // namespace penstock

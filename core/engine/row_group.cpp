@@ -1,0 +1,74 @@
+#include "core/engine/row_group.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock {
+
+GroupRounds::GroupRounds(RowGroup group)
+    : group_(std::move(group)), placed_(!group_.format->shape.ragged), progress_(group_.rows.size()) {}
+
+std::span<Read> GroupRounds::next(const StoreChoice& choice) {
+  reads_.clear();
+  while (reads_.empty()) {
+    if (group_.cancelled != nullptr && *group_.cancelled) return {};
+    if (!plan_rows() && reads_.empty()) return {};
+  }
+  sorted_.clear();
+  for (Read& read : reads_) sorted_.push_back(&read);
+  ByteStore& store = choose_store(choice, *reads_.front().file->store);
+  extents_.plan(sorted_, {.near_bytes = store.near_bytes(), .block_bytes = store.block_bytes()});
+  return extents_.pieces();
+}
+
+// One round of each row that has not ended; false if there is none.
+bool GroupRounds::plan_rows() {
+  bool any_open = false;
+  bool any_planned = false;
+  for (std::size_t i = 0; i < progress_.size(); ++i) {
+    if (!is_open(i)) continue;
+    any_open = true;
+    Row& row = group_.rows[i];
+    if (!placed_ && row.measured) continue;  // waits for the lengths of the others
+    any_planned = true;
+    Reads planned;
+    try {
+      progress_[i].more = group_.format->source->plan(row, row.round++, group_.format->wanted, planned);
+    } catch (...) {
+      row.error = std::current_exception();
+      continue;
+    }
+    for (Read& read : planned) {
+      read.owner = &row;
+      read.cancelled = group_.cancelled;
+      reads_.push_back(read);
+    }
+  }
+  if (any_open && !any_planned) place();
+  return any_open;
+}
+
+void GroupRounds::place() {
+  placed_ = true;
+  try {
+    group_.place();
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void GroupRounds::fail(const std::exception_ptr& error) noexcept {
+  for (std::size_t i = 0; i < progress_.size(); ++i) {
+    if (is_open(i)) group_.rows[i].error = error;
+  }
+}
+
+void GroupRounds::end_round() {
+  extents_.complete();
+  for (const Read& read : reads_) {
+    Row& row = *static_cast<Row*>(read.owner);
+    if (read.outcome == Outcome::Failed && !row.error) row.error = read.error;
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,97 @@
+#include "core/io/extents.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace penstock {
+namespace {
+
+std::uint64_t end_of(const Read& read) {
+  return read.offset + read.size;
+}
+
+// Whether a range that begins at `next` is near one that ends at `end`, in whole blocks.
+bool is_near(std::uint64_t end, std::uint64_t next, const ExtentRules& rules) {
+  if (next <= end) return true;
+  const std::uint64_t block_end = (end + rules.block_bytes - 1) / rules.block_bytes * rules.block_bytes;
+  const std::uint64_t block_begin = next / rules.block_bytes * rules.block_bytes;
+  return block_begin <= block_end || block_begin - block_end <= rules.near_bytes;
+}
+
+void take_outcome(const Read& piece, Read& read) {
+  read.outcome = piece.outcome;
+  read.error = piece.error;
+}
+
+}  // namespace
+
+void Extents::plan(std::span<Read*> reads, const ExtentRules& rules) {
+  pieces_.clear();
+  places_.clear();
+  copies_.clear();
+  owners_.clear();
+  requests_ = 0;
+  std::sort(reads.begin(), reads.end(), [](const Read* a, const Read* b) {
+    if (a->file != b->file) return std::less<const File*>()(a->file, b->file);
+    return a->offset != b->offset ? a->offset < b->offset : a->size > b->size;
+  });
+  // Twice the reads is the most there can be: before each at most one piece that nobody needs. No piece moves once the
+  // first of them is submitted.
+  pieces_.reserve(2 * reads.size());
+  unwanted_.resize(rules.near_bytes + 2 * rules.block_bytes);
+  std::size_t first_place = 0;
+  std::uint64_t begin = 0;  // of the present request …
+  std::uint64_t end = 0;    // … and how far it goes
+  const File* file = nullptr;
+  for (Read* read : reads) {
+    const bool fits = end_of(*read) <= end || end_of(*read) - begin <= rules.most_bytes;
+    if (read->file != file || !is_near(end, read->offset, rules) || !fits) {
+      file = read->file;
+      begin = end = read->offset;
+      first_place = places_.size();
+      ++requests_;
+    } else if (read->offset > end) {
+      add_piece(*read, end, read->offset, unwanted_.data());
+      end = read->offset;
+    }
+    const std::uint64_t inside = std::min(end, end_of(*read)) - read->offset;  // read already, for others
+    if (inside > 0) copies_.push_back({read, inside, first_place, places_.size()});
+    if (end_of(*read) <= end) continue;
+    places_.push_back({end, end_of(*read), read->destination + inside, pieces_.size()});
+    owners_.emplace_back(pieces_.size(), read);
+    add_piece(*read, end, end_of(*read), read->destination + inside);
+    end = end_of(*read);
+  }
+}
+
+void Extents::add_piece(const Read& read, std::uint64_t begin, std::uint64_t end, std::byte* to) {
+  Read& piece = pieces_.emplace_back(read);
+  piece.offset = begin;
+  piece.size = end - begin;
+  piece.destination = to;
+}
+
+void Extents::complete() {
+  for (const auto& [piece, read] : owners_) {
+    if (pieces_[piece].outcome != Outcome::Done) take_outcome(pieces_[piece], *read);
+  }
+  // In the order of the reads, so that what is copied from has been copied to before.
+  for (const Copy& copy : copies_) finish(copy);
+}
+
+// The head of a read, out of the places that have it.
+void Extents::finish(const Copy& copy) {
+  const std::uint64_t begin = copy.read->offset;
+  const std::uint64_t end = begin + copy.bytes;
+  for (std::size_t i = copy.last; i-- > copy.first;) {
+    const Placed& place = places_[i];
+    if (place.end <= begin) break;
+    const std::uint64_t from = std::max(begin, place.begin);
+    const std::uint64_t to = std::min(end, place.end);
+    if (from >= to) continue;
+    if (pieces_[place.piece].outcome != Outcome::Done) take_outcome(pieces_[place.piece], *copy.read);
+    std::memcpy(copy.read->destination + (from - begin), place.to + (from - place.begin), to - from);
+  }
+}
+
+}  // namespace penstock
