@@ -92,13 +92,13 @@ void make(const std::string& folder) {
 class Rows {
  public:
   Rows(const Source& source, std::uint64_t count) : source_(source), rows_(count) {
-    const std::uint64_t record_bytes = source.stored_record_bytes();
-    const auto shape = source.shape();
+    const std::uint64_t record_bytes = source.info().stored_record_bytes;
+    const auto shape = source.info().shape;
     const std::uint64_t row_bytes = (shape.lead + shape.length + shape.tail) * record_bytes;
     memory_.resize(count * row_bytes);
     std::mt19937_64 random(3);
     for (std::uint64_t i = 0; i < count; ++i) {
-      rows_[i].index = random() % source.size();
+      rows_[i].index = random() % source.info().size;
       rows_[i].length = shape.length;
       rows_[i].records = memory_.data() + i * row_bytes + shape.lead * record_bytes;
     }
@@ -137,10 +137,10 @@ class Rows {
 };
 
 bool plan(const Source& source, Row& row, unsigned stage, Reads& reads) {
-  return source.plan(row, stage, reads);
+  return source.plan(row, stage, penstock::Parts::All, reads);
 }
 void find_spans(const Source& source, Row& row) {
-  source.spans(row);
+  source.spans(row, row.spans);
 }
 
 void say(const char* name, std::uint64_t items) {
@@ -157,11 +157,11 @@ PENSTOCK_MEASURED void collected_permutation(const Permutation& permutation, std
 }
 
 PENSTOCK_MEASURED bool collected_plan(const Source& source, Row& row, unsigned stage, Reads& reads) {
-  return source.plan(row, stage, reads);
+  return source.plan(row, stage, penstock::Parts::All, reads);
 }
 
 PENSTOCK_MEASURED void collected_spans(const Source& source, Row& row) {
-  source.spans(row);
+  source.spans(row, row.spans);
 }
 
 PENSTOCK_MEASURED void collected_cast(const Leaf& leaf, const std::byte* records, std::uint64_t stored_record_bytes,

@@ -6,6 +6,7 @@ PYBIND11_MODULE(_native, module) {
   penstock::bindings::register_errors();
   penstock::bindings::register_shuffle(module);
   penstock::bindings::register_dataset(module, local);
+  penstock::bindings::register_job(module);
   penstock::bindings::register_loader(module, local);
   penstock::bindings::register_writer(module);
 }

@@ -3,10 +3,12 @@
 #pragma once
 
 #include "core/io/local/local_store.h"
+#include "core/job/job.h"
 
 #include <pybind11/pybind11.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace penstock::bindings {
@@ -21,8 +23,13 @@ inline StoreChoice read_local_through(const std::shared_ptr<LocalStore>& local, 
 void register_errors();
 void register_shuffle(pybind11::module_& module);
 void register_dataset(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
+void register_job(pybind11::module_& module);
 void register_batch(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_loader(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_writer(pybind11::module_& module);
+
+OnMismatch parse_on_mismatch(const std::string& text);
+/// (epoch, position, step, message).
+pybind11::tuple resume_tuple(const Job& job, const Resume& resume);
 
 }  // namespace penstock::bindings

@@ -49,7 +49,7 @@ py::array records(const py::object& self, const py::dtype& dtype) {
 // A leaf of the records as read, with the leaf's own axes behind theirs. `dtype` is the leaf's.
 py::array field(const py::object& self, std::size_t leaf_number, const py::dtype& dtype) {
   const Batch& batch = self.cast<const Batch&>();
-  const Leaf& leaf = batch.format->source->schema().leaves().at(leaf_number);
+  const Leaf& leaf = batch.format->source->info().schema.leaves().at(leaf_number);
   AsRead rows = as_read(batch);
   rows.shape.insert(rows.shape.end(), leaf.dims.begin(), leaf.dims.end());
   rows.strides.insert(rows.strides.end(), leaf.stride_bytes.begin(), leaf.stride_bytes.end());
@@ -62,7 +62,7 @@ py::object column(const py::object& self, std::size_t i, const py::dtype& dtype)
   const Batch& batch = self.cast<const Batch&>();
   if (batch.slab.lender()) return py::none();
   const Column& column = batch.format->columns.at(i);
-  const Leaf& leaf = batch.format->source->schema().leaves()[column.leaf];
+  const Leaf& leaf = batch.format->source->info().schema.leaves()[column.leaf];
   const RowShape& rows = batch.format->shape;
   Extents shape;
   if (!rows.ragged) shape.push_back(static_cast<py::ssize_t>(batch.plan.rows));

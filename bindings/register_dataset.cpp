@@ -95,14 +95,11 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
 
 void register_source(py::module_& module) {
   py::class_<Source, View>(module, "Source", "A view of a dataset: what one index selects.")
-      .def_property_readonly("size", &Source::size)
-      .def_property_readonly("fingerprint", &Source::fingerprint)
-      .def_property_readonly("identity", &Source::identity)
-      .def_property_readonly("shard_count", &Source::shard_count)
-      .def_property_readonly("record_count", &Source::record_count)
-      .def_property_readonly("stored_record_bytes", &Source::stored_record_bytes)
-      .def_property_readonly("ragged", [](const Source& source) { return source.shape().ragged; })
-      .def_property_readonly("row_length", [](const Source& source) { return source.shape().length; });
+      .def_property_readonly("size", [](const Source& source) { return source.info().size; })
+      .def_property_readonly("stored_record_bytes",
+                             [](const Source& source) { return source.info().stored_record_bytes; })
+      .def_property_readonly("ragged", [](const Source& source) { return source.info().shape.ragged; })
+      .def_property_readonly("row_length", [](const Source& source) { return source.info().shape.length; });
   module.def(
       "make_windows",
       [](const Opened& dataset, std::uint64_t window, std::uint64_t lookahead) {

@@ -40,4 +40,14 @@ void Dataset::finish() {
   }
 }
 
+SourceInfo info_of(const Dataset& dataset) {
+  SourceInfo info;
+  info.identity.fingerprint = dataset.fingerprint;
+  info.identity.shards = dataset.shards.size();
+  info.identity.records = dataset.stored_record_bytes == 0 ? dataset.span_count() : dataset.record_count();
+  info.schema = dataset.schema;
+  info.stored_record_bytes = dataset.stored_record_bytes;
+  return info;
+}
+
 }  // namespace penstock::layout

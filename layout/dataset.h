@@ -78,11 +78,15 @@ struct Dataset {
 
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
+/// What all views of a dataset say of themselves; the size, the shape and the view itself are theirs to add.
+SourceInfo info_of(const Dataset& dataset);
+
 /// Opens the dataset in the folder at `location`. Throws NotFound (no such folder; a folder without dataset.json says
 /// how many finished shards it holds and how to go on), Corruption (manifest), IoError.
 DatasetPtr open_dataset(const Location& location);
 
-/// Opens token files in place, end to end in the order given, which may lie in different stores. `descr_json` is the schema's JSON form for bare files;
+/// Opens token files in place, end to end in the order given, which may lie in different stores. `descr_json` is the
+/// schema's JSON form for bare files;
 /// "" where every file says its own type (llm.c, .npy). All files must agree. Sniffs llm.c's magic and NumPy's. Throws
 /// InvalidArgument, NotFound, Corruption (size not a multiple of the record, truncated, wrong magic, evaluation files).
 DatasetPtr open_raw(const std::vector<Location>& files, const std::string& descr_json);

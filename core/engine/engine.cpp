@@ -26,9 +26,9 @@ bool is_settled(Batch::Phase phase) {
 
 }  // namespace
 
-Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, const StoreChoice& through,
+Engine::Engine(std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool, const StoreChoice& through,
                unsigned threads, bool lends, std::size_t most_unread)
-    : order_(std::move(order)),
+    : job_(std::move(job)),
       pool_(std::move(pool)),
       lends_(lends),
       most_unread_(most_unread),
@@ -281,11 +281,7 @@ void Engine::pick(Claim& claim) {
 std::exception_ptr Engine::prepare(Batch& batch) const {
   try {
     batch.picks.resize(batch.plan.valid);
-    std::uint64_t filled = 0;
-    for (const PositionRun& run : batch.plan.runs) {
-      order_->pick(run.first, run.stride, std::span(batch.picks).subspan(filled, run.count));
-      filled += run.count;
-    }
+    job_->pick(batch.plan, batch.picks);
     batch.prepare_rows();
     if (!batch.format->shape.ragged) batch.place();
     return nullptr;

@@ -14,6 +14,7 @@
 #include "core/engine/crew.h"
 #include "core/engine/row_runner.h"
 #include "core/engine/work_queue.h"
+#include "core/job/job.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -34,8 +35,8 @@ class Engine {
   /// threads are called by announce(), when the consumer waits, and when some batches are to be read: the more of them,
   /// up to `most_unread`, the longer the consumer has not had to wait, since to call one costs its thread more than all
   /// else that a ready batch does.
-  Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, const StoreChoice& through,
-         unsigned threads, bool lends, std::size_t most_unread);
+  Engine(std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool, const StoreChoice& through, unsigned threads,
+         bool lends, std::size_t most_unread);
   /// Cancels what is under way and joins.
   ~Engine();
   Engine(const Engine&) = delete;
@@ -77,7 +78,7 @@ class Engine {
                        const std::exception_ptr& error);
   void phase_done(const std::shared_ptr<Batch>& batch);
 
-  const std::shared_ptr<const Order> order_;
+  const std::shared_ptr<const Job> job_;
   const std::shared_ptr<BatchPool> pool_;
   const bool lends_;
   const std::size_t most_unread_;

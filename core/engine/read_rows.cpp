@@ -36,13 +36,13 @@ std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, st
   batch->formats = std::move(formats);
   batch->format = &batch->formats->front();
   batch->plan.rows = batch->plan.valid = indices.size();
-  const std::uint64_t size = batch->format->source->size();
+  const std::uint64_t size = batch->format->source->info().size;
   batch->picks.reserve(indices.size());
   for (const std::uint64_t index : indices) {
     if (index >= size) {
       raise(ErrorKind::InvalidArgument, "observation {} of a view of {}", with_commas(index), with_commas(size));
     }
-    batch->picks.push_back({index, 0, 0});
+    batch->picks.push_back({index, 0, 0, 0});
   }
   batch->prepare_rows();
   const bool ragged = batch->format->shape.ragged;

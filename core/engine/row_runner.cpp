@@ -53,7 +53,7 @@ bool RowRunner::plan_stage(Flight& flight) {
   if (!flight.more || (flight.part == Part::Measure && row.measured)) return false;
   const Source& source = *(*batch.formats)[batch.picks[flight.row].source].source;
   flight.reads.clear();
-  flight.more = source.plan(row, row.stage++, flight.reads);
+  flight.more = source.plan(row, row.round++, Parts::All, flight.reads);
   if (flight.reads.empty()) return true;
   for (const Read& read : flight.reads) {  // what can throw comes before anything is under way
     Lane& lane = lane_of(*read.file->store);

@@ -18,10 +18,12 @@ inline std::vector<std::string> deliver(const SourcePtr& source, unsigned thread
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(source, std::vector<Column>{{"token", 0, {'i', 8}, 0, 0, 0}}, -1);
   LoaderOptions options;
-  options.order = std::make_shared<shuffle::Uniform>(source->size(), 1);
+  CursorOptions cursor;
+  cursor.epochs = 2;
+  cursor.schedule = {{0, 5}};
+  options.job = std::make_shared<Job>(std::make_shared<shuffle::Uniform>(source->info().size, 1),
+                                      std::span(&source->info().identity, 1), std::move(cursor));
   options.formats = formats;
-  options.cursor.epochs = 2;
-  options.cursor.schedule = {{0, 5}};
   options.max_bytes = 1 << 20;  // room to keep metadata
   options.threads = threads;
   options.prefetch = prefetch;

@@ -13,8 +13,8 @@ namespace {
 
 // Rows whose length the source sets get their place once it is known, as in the engine.
 void place(const Source& source, Driven& out) {
-  const std::uint64_t bytes = source.stored_record_bytes();
-  const RowShape shape = source.shape();
+  const std::uint64_t bytes = source.info().stored_record_bytes;
+  const RowShape shape = source.info().shape;
   out.memory.assign((shape.lead + out.row.length + shape.tail) * bytes + 1, std::byte{0xEE});
   out.row.records = out.memory.data() + shape.lead * bytes;
 }
@@ -68,7 +68,7 @@ std::uint64_t Driven::bytes_read(const std::string& suffix) const {
 }
 
 void drive(const Source& source, std::uint64_t index, Driven& out) {
-  const RowShape shape = source.shape();
+  const RowShape shape = source.info().shape;
   out.row.index = index;
   out.row.length = shape.length;
   if (!shape.ragged) place(source, out);
@@ -76,7 +76,7 @@ void drive(const Source& source, std::uint64_t index, Driven& out) {
     ASSERT_LT(out.stages, 200U);
     Reads reads;
     const bool was_measured = out.row.measured;
-    more = source.plan(out.row, out.stages, reads);
+    more = source.plan(out.row, out.stages, Parts::All, reads);
     if (shape.ragged && out.row.measured && !was_measured) {
       ASSERT_TRUE(more && reads.empty()) << "the stage that measures plans nothing";
       place(source, out);
@@ -86,7 +86,7 @@ void drive(const Source& source, std::uint64_t index, Driven& out) {
       out.reads.push_back(read);
     }
   }
-  source.spans(out.row);
+  source.spans(out.row, out.row.spans);
 }
 
 }  // namespace penstock::testing

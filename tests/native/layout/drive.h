@@ -45,7 +45,7 @@ struct Driven {
   unsigned stages = 0;
 
   [[nodiscard]] std::span<const std::byte> records(const Source& source) const {
-    return {row.records, row.length * source.stored_record_bytes()};
+    return {row.records, row.length * source.info().stored_record_bytes};
   }
   /// Bytes read of the files whose name ends with `suffix`.
   [[nodiscard]] std::uint64_t bytes_read(const std::string& suffix) const;

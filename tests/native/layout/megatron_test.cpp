@@ -102,7 +102,7 @@ std::vector<std::uint64_t> starts_of(const Documents& documents) {
 
 void expect_windows(const layout::DatasetPtr& dataset, const std::vector<std::uint64_t>& starts, std::uint64_t window) {
   const auto source = layout::make_windows(dataset, window, 1);
-  for (std::uint64_t i = 0; i < source->size(); ++i) {
+  for (std::uint64_t i = 0; i < source->info().size; ++i) {
     const std::uint64_t begin = i * window;
     const std::uint64_t end = begin + window + 1;
     Driven driven;
@@ -130,8 +130,8 @@ void expect_windows(const layout::DatasetPtr& dataset, const std::vector<std::ui
 
 void expect_documents(const layout::DatasetPtr& dataset, const std::vector<std::uint64_t>& starts) {
   const auto source = layout::make_documents(dataset);
-  ASSERT_EQ(source->size(), starts.size() - 1);
-  for (std::uint64_t d = 0; d < source->size(); ++d) {
+  ASSERT_EQ(source->info().size, starts.size() - 1);
+  for (std::uint64_t d = 0; d < source->info().size; ++d) {
     Driven driven;
     drive(*source, d, driven);
     ASSERT_EQ(driven.row.length, starts[d + 1] - starts[d]) << "document " << d;
@@ -176,7 +176,7 @@ TEST_F(MegatronTest, AWindowReadsABoundedPartOfTheIndex) {
   const Documents documents(20000, {3});
   const auto dataset = layout::open_megatron(local(std::vector<std::string>{put("many", documents) + ".idx"}));
   const auto source = layout::make_windows(dataset, 30, 0);
-  for (std::uint64_t i = 0; i < source->size(); i += 17) {
+  for (std::uint64_t i = 0; i < source->info().size; i += 17) {
     Driven driven;
     drive(*source, i, driven);
     ASSERT_LE(driven.bytes_read(".idx"), 2 * 2 * 8 * layout::MegatronIndex::kBlockDocuments);
@@ -272,7 +272,7 @@ TEST_F(MegatronTest, AnIndexThatChangesAfterOpeningIsFoundOutOrHarmless) {
       std::memcpy(&evil[at], &value, 8);
       write_file(prefix + ".idx", evil);
       for (const Source* source : {windows.get(), view.get()}) {
-        for (std::uint64_t i = 0; i < source->size(); i += 3) {
+        for (std::uint64_t i = 0; i < source->info().size; i += 3) {
           Driven driven;
           try {
             drive(*source, i, driven);

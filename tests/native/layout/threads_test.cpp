@@ -38,7 +38,7 @@ std::vector<ModelShard> many_shards(SpanKind kind) {
 /// Each time a source of its own, which has kept nothing yet.
 void expect_the_same_by_any_number_of_threads(const std::function<SourcePtr()>& make) {
   const std::vector<std::string> expected = deliver(make(), 1, 1);
-  EXPECT_EQ(expected.size(), (2 * make()->size() + 4) / 5);
+  EXPECT_EQ(expected.size(), (2 * make()->info().size + 4) / 5);
   for (const unsigned prefetch : {1, 3, 8}) EXPECT_EQ(deliver(make(), 4, prefetch), expected) << prefetch;
 }
 
