@@ -6,7 +6,9 @@
 
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace penstock::testing {

@@ -28,7 +28,7 @@ class MemorySource : public Source {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<std::uint32_t>(i);
     std::vector<std::byte> bytes(values.size() * 4);
     std::memcpy(bytes.data(), values.data(), bytes.size());
-    store_ = std::make_shared<MemoryStore>(std::move(behaviour));
+    store_ = std::make_unique<MemoryStore>(std::move(behaviour));
     file_ = store_->put("memory", std::move(bytes));
     info_.size = count;
     info_.identity = {"f00d", 1, file_.bytes / 4, R"({"kind":"memory","window":)" + std::to_string(window_) + "}", ""};
@@ -97,8 +97,8 @@ class MemorySource : public Source {
   }
 
   std::uint64_t window_;
+  std::unique_ptr<MemoryStore> store_;
   File file_;
-  std::shared_ptr<MemoryStore> store_;
   SourceInfo info_;
 };
 
