@@ -85,7 +85,8 @@ SourceInfo info_of(const Dataset& dataset);
 /// how many finished shards it holds and how to go on), Corruption (manifest), IoError.
 DatasetPtr open_dataset(const Location& location);
 
-/// Opens token files in place, end to end in the order given. `descr_json` is the schema's JSON form for bare files;
+/// Opens token files in place, end to end in the order given, which may lie in different stores. `descr_json` is the
+/// schema's JSON form for bare files;
 /// "" where every file says its own type (llm.c, .npy). All files must agree. Sniffs llm.c's magic and NumPy's. Throws
 /// InvalidArgument, NotFound, Corruption (size not a multiple of the record, truncated, wrong magic, evaluation files).
 DatasetPtr open_raw(const std::vector<Location>& files, const std::string& descr_json);

@@ -57,7 +57,7 @@ class ByteStore {
   /// The Files in this part of memory are about to go, and no read of them is under way: closes what is open for them.
   virtual void forget(std::span<const std::byte> /*files*/) noexcept {}
 
-  /// How many reads a channel should have under way; 1: it reads one after the other.
+  /// How many reads a channel should have under way; 1: it reads one after the other. Throws as open_channel().
   [[nodiscard]] virtual std::size_t reads_in_flight() = 0;
   /// Two ranges of a file with at most this many bytes between them are cheaper to read as one.
   [[nodiscard]] virtual std::uint64_t near_bytes() const = 0;

@@ -541,6 +541,39 @@ TEST_P(EveryReader, AFileThatIsForgottenIsClosedAndOpenedAnew) {
   read(other, 3);
 }
 
+TEST_P(EveryReader, FilesAreForgottenWhileOtherThreadsReadOthers) {
+  const LocalStore store(8);
+  const auto reader = store.reading_by(GetParam());
+  std::deque<File> others;
+  for (unsigned i = 0; i < 12; ++i) others.push_back(make_file(std::to_string(i), 64, i));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      const auto channel = reader->open_channel(ChannelMode::MayWait);
+      for (unsigned i = 0; i < 1'000; ++i) {
+        const unsigned k = (i * 7 + t) % 12;
+        Wanted one(others[k], 0, 64);
+        read_one(*channel, one);
+        if (!one.right(k, byte_at)) ++wrong;
+      }
+    });
+  }
+  for (unsigned round = 0; round < 100; ++round) {
+    std::vector<File> files{make_file("a", 64, round), make_file("b", 64, round)};
+    const auto channel = reader->open_channel(ChannelMode::MayWait);
+    for (const File& file : files) {
+      Wanted one(file, 0, 64);
+      read_one(*channel, one);
+      EXPECT_TRUE(one.right(round, byte_at)) << one.message();
+    }
+    reader->forget(std::as_bytes(std::span(files)));
+    for (const File& file : files) fs::remove(file.path);
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST_F(LocalStoreTest, StoresThatReadInOtherWaysShareDescriptors) {
   const File file = make_file("a", 64, 1);
   const LocalStore store;
