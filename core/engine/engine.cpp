@@ -1,6 +1,7 @@
 #include "core/engine/engine.h"
 
 #include "core/base/error.h"
+#include "core/base/cores.h"
 #include "core/base/threads.h"
 
 #include <algorithm>
