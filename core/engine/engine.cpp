@@ -1,7 +1,6 @@
 #include "core/engine/engine.h"
 
 #include "core/base/error.h"
-#include "core/base/cores.h"
 #include "core/base/threads.h"
 
 #include <algorithm>
@@ -28,12 +27,12 @@ bool is_settled(Batch::Phase phase) {
 }  // namespace
 
 Engine::Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, Reader reader, unsigned threads,
-               bool lends, std::size_t most_unread)
+               unsigned cores, bool lends, std::size_t most_unread)
     : order_(std::move(order)),
       pool_(std::move(pool)),
       lends_(lends),
       most_unread_(most_unread),
-      crew_(threads, usable_cores()),
+      crew_(threads, cores),
       helper_([this](const auto& batch, std::uint64_t row, const auto& error) { helped_row_done(batch, row, error); },
               [reader](ByteStore& store) { return store.open_cached_channel(reader); }) {
   try {

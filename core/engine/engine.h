@@ -29,12 +29,13 @@ namespace penstock {
 
 class Engine {
  public:
-  /// Starts `threads` threads, which block all signals. `pool` is told what batches hold. If `lends`, ragged batches
-  /// wait in NeedsMemory until lend() is called for them. Sleeping threads are called by announce(), when the
-  /// consumer waits, and when some batches are to be read: the more of them, up to `most_unread`, the longer the
-  /// consumer has not had to wait, since to call one costs its thread more than all else that a ready batch does.
+  /// Starts `threads` threads, which block all signals, for a process that may use `cores`. `pool` is told what batches
+  /// hold. If `lends`, ragged batches wait in NeedsMemory until lend() is called for them. Sleeping threads are called
+  /// by announce(), when the consumer waits, and when some batches are to be read: the more of them, up to
+  /// `most_unread`, the longer the consumer has not had to wait, since to call one costs its thread more than all else
+  /// that a ready batch does.
   Engine(std::shared_ptr<const Order> order, std::shared_ptr<BatchPool> pool, Reader reader, unsigned threads,
-         bool lends, std::size_t most_unread);
+         unsigned cores, bool lends, std::size_t most_unread);
   /// Cancels what is under way and joins.
   ~Engine();
   Engine(const Engine&) = delete;

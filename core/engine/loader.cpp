@@ -139,7 +139,7 @@ void Loader::plan_ahead() {
   if (!engine_) {
     // At three quarters of what is read ahead: the rest is there while the threads wake up.
     const std::size_t most_unread = std::max(1U, options_.prefetch - (options_.prefetch + 3) / 4);
-    engine_ = std::make_unique<Engine>(options_.order, pool_, options_.reader, options_.threads,
+    engine_ = std::make_unique<Engine>(options_.order, pool_, options_.reader, options_.threads, options_.cores,
                                        static_cast<bool>(options_.lend), most_unread);
   }
   while (planned_.size() < options_.prefetch) {

@@ -5,6 +5,7 @@
 // freely by anything that moves it. One thread at a time.
 #pragma once
 
+#include "core/base/cores.h"
 #include "core/batch/batch.h"
 #include "core/batch/batch_pool.h"
 #include "core/engine/engine.h"
@@ -34,6 +35,7 @@ struct LoaderOptions {
   CursorOptions cursor;                         // epoch_size and stage_end are taken from the order
   Reader reader = Reader::Auto;
   unsigned threads = 1;
+  unsigned cores = usable_cores();  // that the threads and the consumer may keep busy
   unsigned prefetch = 4;
   std::uint64_t max_bytes = 0;  // of records, fields and metadata, held batches and what sources keep included
   /// Memory that the caller lends, at least `bytes` long: called by poll() on its thread. Empty: our own, recycled.
