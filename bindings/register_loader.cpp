@@ -1,6 +1,7 @@
 // The loader: waits without the GIL, looks for signals every 50 ms, lends memory with the GIL.
 #include "bindings/lent_memory.h"
 #include "bindings/register.h"
+#include "core/base/cores.h"
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
 #include "core/engine/loader.h"
@@ -180,8 +181,8 @@ std::unique_ptr<PythonLoader> make_loader(std::shared_ptr<Source> source, std::s
                                           const std::vector<ColumnSpec>& columns, int labels, std::uint64_t rank,
                                           std::uint64_t world_size, std::optional<std::uint64_t> epochs, bool per_epoch,
                                           const std::string& tail, const Ranges& skip, const Schedule& schedule,
-                                          const std::string& reader, unsigned threads, unsigned prefetch,
-                                          std::uint64_t max_bytes, const py::object& allocate) {
+                                          const std::string& reader, unsigned threads, unsigned cores,
+                                          unsigned prefetch, std::uint64_t max_bytes, const py::object& allocate) {
   LoaderOptions options;
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(std::move(source), parse_columns(columns), labels);
@@ -196,6 +197,7 @@ std::unique_ptr<PythonLoader> make_loader(std::shared_ptr<Source> source, std::s
   options.cursor.schedule = schedule;
   options.reader = parse_reader(reader);
   options.threads = threads;
+  options.cores = cores;
   options.prefetch = prefetch;
   options.max_bytes = max_bytes;
   return std::make_unique<PythonLoader>(std::move(options), allocate);
@@ -209,11 +211,13 @@ py::tuple state_tuple(const State& state) {
 
 void register_loader(py::module_& module) {
   register_batch(module);
+  module.def("usable_cores", py::overload_cast<std::uint64_t>(&usable_cores), py::arg("processes"),
+             "Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.");
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
       .def(py::init(&make_loader), py::kw_only(), py::arg("source"), py::arg("order"), py::arg("columns"),
            py::arg("labels"), py::arg("rank"), py::arg("world_size"), py::arg("epochs"), py::arg("per_epoch"),
            py::arg("tail"), py::arg("skip"), py::arg("schedule"), py::arg("reader"), py::arg("threads"),
-           py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"))
+           py::arg("cores"), py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"))
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
       .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })
       .def("state", [](const PythonLoader& loader) { return state_tuple(loader.get().state()); })

@@ -129,12 +129,13 @@ double cpu_quota(const std::string& root) {
   return found;
 }
 
-unsigned usable_cores(unsigned processes, unsigned cores, const std::string& root) {
-  const double share = std::min<double>(cores, cpu_quota(root)) / std::max(processes, 1U);
+unsigned usable_cores(std::uint64_t processes, unsigned cores, const std::string& root) {
+  const double share =
+      std::min<double>(cores, cpu_quota(root)) / static_cast<double>(std::max<std::uint64_t>(processes, 1));
   return std::max(1U, static_cast<unsigned>(share));
 }
 
-unsigned usable_cores(unsigned processes) {
+unsigned usable_cores(std::uint64_t processes) {
   return usable_cores(processes, affinity_cores(), "");
 }
 

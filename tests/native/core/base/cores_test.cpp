@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -117,6 +118,7 @@ TEST_F(Cores, CoresAreSharedAndRoundedDownAndNeverNone) {
   EXPECT_EQ(usable_cores(8, 64, root_), 8U);
   EXPECT_EQ(usable_cores(7, 64, root_), 9U);
   EXPECT_EQ(usable_cores(65, 64, root_), 1U);
+  EXPECT_EQ(usable_cores(std::uint64_t{1} << 40U, 64, root_), 1U);
   EXPECT_EQ(usable_cores(0, 0, root_), 1U);
   mount_v2("/group");
   write("/sys/fs/cgroup/group/cpu.max", "750000 100000\n");
