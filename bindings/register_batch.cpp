@@ -49,7 +49,7 @@ py::array records(const py::object& self, const py::dtype& dtype) {
 // A leaf of the records as read, with the leaf's own axes behind theirs. `dtype` is the leaf's.
 py::array field(const py::object& self, std::size_t leaf_number, const py::dtype& dtype) {
   const Batch& batch = self.cast<const Batch&>();
-  const Leaf& leaf = batch.format->source->schema().leaves().at(leaf_number);
+  const Leaf& leaf = batch.format->source->info().schema.leaves().at(leaf_number);
   AsRead rows = as_read(batch);
   rows.shape.insert(rows.shape.end(), leaf.dims.begin(), leaf.dims.end());
   rows.strides.insert(rows.strides.end(), leaf.stride_bytes.begin(), leaf.stride_bytes.end());
@@ -62,7 +62,7 @@ py::object column(const py::object& self, std::size_t i, const py::dtype& dtype)
   const Batch& batch = self.cast<const Batch&>();
   if (batch.slab.lender()) return py::none();
   const Column& column = batch.format->columns.at(i);
-  const Leaf& leaf = batch.format->source->schema().leaves()[column.leaf];
+  const Leaf& leaf = batch.format->source->info().schema.leaves()[column.leaf];
   const RowShape& rows = batch.format->shape;
   Extents shape;
   if (!rows.ragged) shape.push_back(static_cast<py::ssize_t>(batch.plan.rows));
@@ -148,17 +148,18 @@ py::array_t<std::uint8_t> cast(const BatchPtr& batch, std::size_t leaf, const st
   return out;
 }
 
-BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices) {
+BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
+              const std::shared_ptr<LocalStore>& local) {
   const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
   const py::gil_scoped_release released;
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(source, std::vector<Column>{}, -1);
-  return read_rows(std::move(formats), wanted);
+  return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())));
 }
 
 }  // namespace
 
-void register_batch(py::module_& module) {
+void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   py::class_<SpanList>(module, "SpanList", "The spans of one batch, by row and start.")
       .def("__len__", &SpanList::size)
       .def("get", &SpanList::get, py::arg("i"), "(row, start, stop, begins, ends, offset, shard, entry)")
@@ -191,8 +192,13 @@ void register_batch(py::module_& module) {
       .def("spans", [](const BatchPtr& batch) { return SpanList(batch); })
       .def("cast", &cast, py::arg("leaf"), py::arg("type"), py::arg("skip") = 0, py::arg("shorten") = 0,
            py::arg("labels") = false, "A leaf of all rows, cast densely: bytes as uint8.");
-  module.def("read_rows", &read, py::arg("source"), py::arg("indices"),
-             "Reads observations (uint64 indices) at once, on the calling thread, without the GIL.");
+  module.def(
+      "read_rows",
+      [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices) {
+        return read(source, indices, local);
+      },
+      py::arg("source"), py::arg("indices"),
+      "Reads observations (uint64 indices) at once, on the calling thread, without the GIL.");
 }
 
 }  // namespace penstock::bindings

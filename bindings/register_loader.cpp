@@ -27,12 +27,13 @@ namespace {
 constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
 
 using ColumnSpec = std::tuple<std::string, std::size_t, std::string, std::uint64_t, std::uint64_t>;
-using Schedule = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 // A core Loader with what Python needs around it.
 class PythonLoader {
  public:
-  PythonLoader(LoaderOptions options, const py::object& allocate) {
+  /// `local` is how it reads local files.
+  PythonLoader(LoaderOptions options, const py::object& allocate, std::shared_ptr<ByteStore> local)
+      : local_(std::move(local)) {
     if (!allocate.is_none()) {
       lent_ = std::make_shared<LentObjects>();
       // allocate(bytes) -> (owner, address): called in poll(), which runs with the GIL.
@@ -108,6 +109,7 @@ class PythonLoader {
   }
 
   [[nodiscard]] const Loader& get() const { return *loader_; }
+  [[nodiscard]] std::string reader() const { return local_->name(); }
   [[nodiscard]] bool is_forked() const noexcept { return fork_count() != forks_; }
 
  private:
@@ -136,6 +138,7 @@ class PythonLoader {
     while (true) std::this_thread::sleep_for(std::chrono::hours(1));
   }
 
+  const std::shared_ptr<ByteStore> local_;
   std::shared_ptr<LentObjects> lent_;  // null unless memory is lent
   std::unique_ptr<Loader> loader_;
   const std::uint64_t forks_ = fork_count();
@@ -144,19 +147,6 @@ class PythonLoader {
   std::atomic<bool> let_go_ = false;   // the thread in next() stays there for ever and touches nothing
   std::thread::id exiting_thread_;
 };
-
-Tail parse_tail(const std::string& tail) {
-  if (tail == "pad") return Tail::Pad;
-  if (tail == "drop") return Tail::Drop;
-  raise(ErrorKind::InvalidArgument, "tail=\"{}\": must be \"pad\" or \"drop\"", tail);
-}
-
-OnMismatch parse_on_mismatch(const std::string& text) {
-  if (text == "refuse") return OnMismatch::Refuse;
-  if (text == "restart") return OnMismatch::Restart;
-  if (text == "keep_position") return OnMismatch::KeepPosition;
-  raise(ErrorKind::InvalidArgument, "on_mismatch=\"{}\": must be \"refuse\", \"restart\" or \"keep_position\"", text);
-}
 
 Reader parse_reader(const std::string& text) {
   if (text == "auto") return Reader::Auto;
@@ -177,31 +167,30 @@ std::vector<Column> parse_columns(const std::vector<ColumnSpec>& specs) {
   return columns;
 }
 
-std::unique_ptr<PythonLoader> make_loader(std::shared_ptr<Source> source, std::shared_ptr<Order> order,
-                                          const std::vector<ColumnSpec>& columns, int labels, std::uint64_t rank,
-                                          std::uint64_t world_size, std::optional<std::uint64_t> epochs, bool per_epoch,
-                                          const std::string& tail, const Ranges& skip, const Schedule& schedule,
-                                          const std::string& reader, unsigned threads, unsigned cores,
-                                          unsigned prefetch, std::uint64_t max_bytes, const py::object& allocate) {
-  LoaderOptions options;
-  auto formats = std::make_shared<BatchFormats>();
-  formats->emplace_back(std::move(source), parse_columns(columns), labels);
-  options.formats = std::move(formats);
-  options.order = std::move(order);
-  options.cursor.rank = rank;
-  options.cursor.world_size = world_size;
-  options.cursor.epochs = epochs;
-  options.cursor.per_epoch = per_epoch;
-  options.cursor.tail = parse_tail(tail);
-  options.cursor.skip = skip;
-  options.cursor.schedule = schedule;
-  options.reader = parse_reader(reader);
-  options.threads = threads;
-  options.cores = cores;
-  options.prefetch = prefetch;
-  options.max_bytes = max_bytes;
-  return std::make_unique<PythonLoader>(std::move(options), allocate);
-}
+// A constructor's function that knows the process's store of local files.
+struct MakeLoader {
+  std::shared_ptr<LocalStore> local;
+
+  std::unique_ptr<PythonLoader> operator()(std::shared_ptr<Job> job, std::shared_ptr<Source> source,
+                                           const std::vector<ColumnSpec>& columns, int labels, std::uint64_t rank,
+                                           std::uint64_t world_size, const std::string& reader, unsigned threads,
+                                           unsigned cores, unsigned prefetch, std::uint64_t max_bytes,
+                                           const py::object& allocate) const {
+    LoaderOptions options;
+    options.job = std::move(job);
+    options.share = {rank, world_size};
+    auto formats = std::make_shared<BatchFormats>();
+    formats->emplace_back(std::move(source), parse_columns(columns), labels);
+    options.formats = std::move(formats);
+    std::shared_ptr<ByteStore> reading = local->reading_by(parse_reader(reader));
+    options.through = read_local_through(local, reading);
+    options.threads = threads;
+    options.cores = cores;
+    options.prefetch = prefetch;
+    options.max_bytes = max_bytes;
+    return std::make_unique<PythonLoader>(std::move(options), allocate, std::move(reading));
+  }
+};
 
 py::tuple state_tuple(const State& state) {
   return py::make_tuple(state.version, state.position, state.job);
@@ -209,14 +198,13 @@ py::tuple state_tuple(const State& state) {
 
 }  // namespace
 
-void register_loader(py::module_& module) {
-  register_batch(module);
+void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& local) {
+  register_batch(module, local);
   module.def("usable_cores", py::overload_cast<std::uint64_t>(&usable_cores), py::arg("processes"),
              "Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.");
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
-      .def(py::init(&make_loader), py::kw_only(), py::arg("source"), py::arg("order"), py::arg("columns"),
-           py::arg("labels"), py::arg("rank"), py::arg("world_size"), py::arg("epochs"), py::arg("per_epoch"),
-           py::arg("tail"), py::arg("skip"), py::arg("schedule"), py::arg("reader"), py::arg("threads"),
+      .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("source"), py::arg("columns"),
+           py::arg("labels"), py::arg("rank"), py::arg("world_size"), py::arg("reader"), py::arg("threads"),
            py::arg("cores"), py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"))
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
       .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })
@@ -225,24 +213,25 @@ void register_loader(py::module_& module) {
           "load",
           [](PythonLoader& loader, std::uint64_t version, std::uint64_t position, std::string job,
              const std::string& on_mismatch) {
-            return loader.idle().load({version, position, std::move(job)}, parse_on_mismatch(on_mismatch));
+            const Resume resume =
+                loader.idle().load({version, position, std::move(job)}, parse_on_mismatch(on_mismatch));
+            return resume_tuple(loader.get().job(), resume);
           },
-          py::arg("version"), py::arg("position"), py::arg("job"), py::arg("on_mismatch"))
+          py::arg("version"), py::arg("position"), py::arg("job"), py::arg("on_mismatch"),
+          "(epoch, position, step, message) of where it goes on.")
       .def("seek", [](PythonLoader& loader, std::uint64_t position) { loader.idle().seek(position); })
       .def("set_global_batch_size",
            [](PythonLoader& loader, std::uint64_t size) { loader.idle().set_global_batch_size(size); })
       .def("close", &PythonLoader::close)
       .def("close_at_exit", &PythonLoader::close_at_exit, "close(), whatever other threads are at.")
-      .def("describe", [](const PythonLoader& loader) { return loader.get().describe(); })
-      .def("length", [](const PythonLoader& loader) { return loader.get().cursor().length(loader.get().position()); })
-      .def("steps_before", [](const PythonLoader& loader,
-                              std::uint64_t position) { return loader.get().cursor().steps_before(position); })
+      .def("describe", [](const PythonLoader& loader) { return loader.get().job().describe(loader.get().position()); })
+      .def("length",
+           [](const PythonLoader& loader) { return loader.get().job().cursor().length(loader.get().position()); })
       .def_property_readonly("position", [](const PythonLoader& loader) { return loader.get().position(); })
-      .def_property_readonly("job", [](const PythonLoader& loader) { return loader.get().job(); })
       .def_property_readonly("reader",
                              [](const PythonLoader& loader) {
                                const py::gil_scoped_release released;  // may try a ring
-                               return loader.get().reader_name();
+                               return loader.reader();
                              })
       .def_property_readonly("threads", [](const PythonLoader& loader) { return loader.get().threads(); })
       .def_property_readonly("limit_bytes", [](const PythonLoader& loader) { return loader.get().limit_bytes(); })

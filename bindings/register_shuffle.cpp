@@ -201,8 +201,8 @@ void register_orders(py::module_& module) {
           "end", [](const Order& order, const py::object& p) { return order.end(to_u64(p, "position")); },
           py::arg("position"), "First position after `position` that no batch may cross; 2**64 - 1: none.")
       .def(
-          "group", [](const Order& order, const py::object& p) { return order.group(to_u64(p, "position")); },
-          py::arg("position"), "Positions around `position` worth planning together.")
+          "fetch_end", [](const Order& order, const py::object& p) { return order.fetch_end(to_u64(p, "position")); },
+          py::arg("position"), "First position after `position` where no fetch that was met goes on.")
       .def_property_readonly("epoch_size", &Order::epoch_size, "Observations in one epoch.");
   py::class_<shuffle::Uniform, Order, std::shared_ptr<shuffle::Uniform>>(module, "UniformOrder")
       .def(py::init([](const py::object& n, const py::object& seed) {

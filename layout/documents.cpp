@@ -17,8 +17,8 @@ class CompactDocuments final : public Documents {
   explicit CompactDocuments(DatasetPtr dataset) : Documents(std::move(dataset)) {
     for (const Shard& shard : this->dataset().shards) check_compact(shard);
   }
-  bool plan(Row& row, unsigned stage, Reads& out) const override;
-  void spans(Row& row) const override;
+  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const Row& row, SpanTable& out) const override;
 
  private:
   struct State {
@@ -28,8 +28,8 @@ class CompactDocuments final : public Documents {
   };
 };
 
-bool CompactDocuments::plan(Row& row, unsigned stage, Reads& out) const {
-  if (stage == 0) {
+bool CompactDocuments::plan(Row& row, unsigned round, Parts /*wanted*/, Reads& out) const {
+  if (round == 0) {
     const Place at = place(row.index);
     const std::byte* index =
         plan_read(row, shard(at).index, at.number * sizeof(CompactIndexEntry), 2 * sizeof(CompactIndexEntry), out);
@@ -40,7 +40,7 @@ bool CompactDocuments::plan(Row& row, unsigned stage, Reads& out) const {
   const Shard& shard = this->shard(state.place);
   const CompactIndexEntry from = load_span_start(state.index, 0);
   const CompactIndexEntry to = load_span_start(state.index, 1);
-  if (stage == 1) {
+  if (round == 1) {
     check_span_starts(shard, state.index, state.place.number, state.place.number + 1);
     row.length = to.first_record - from.first_record;
     row.measured = true;
@@ -51,18 +51,18 @@ bool CompactDocuments::plan(Row& row, unsigned stage, Reads& out) const {
   return false;
 }
 
-void CompactDocuments::spans(Row& row) const {
+void CompactDocuments::spans(const Row& row, SpanTable& out) const {
   const State& state = *static_cast<const State*>(row.state);
   const std::uint64_t bytes = load_span_start(state.index, 1).byte_offset - load_span_start(state.index, 0).byte_offset;
-  append_span(row, state.place, state.data, bytes);
+  append_span(row, state.place, state.data, bytes, out);
 }
 
 // Entries without records: metadata.index (u64 byte offsets) -> metadata.bin.
 class OpaqueDocuments final : public Documents {
  public:
   explicit OpaqueDocuments(DatasetPtr dataset);
-  bool plan(Row& row, unsigned stage, Reads& out) const override;
-  void spans(Row& row) const override;
+  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const Row& row, SpanTable& out) const override;
 
  private:
   struct State {
@@ -81,8 +81,8 @@ OpaqueDocuments::OpaqueDocuments(DatasetPtr dataset) : Documents(std::move(datas
   }
 }
 
-bool OpaqueDocuments::plan(Row& row, unsigned stage, Reads& out) const {
-  if (stage == 0) {
+bool OpaqueDocuments::plan(Row& row, unsigned round, Parts /*wanted*/, Reads& out) const {
+  if (round == 0) {
     const Place at = place(row.index);
     const std::byte* index = plan_read(row, shard(at).index, at.number * kOffsetBytes, 2 * kOffsetBytes, out);
     row.state = row.arena.make<State>(at, index, nullptr);
@@ -90,7 +90,7 @@ bool OpaqueDocuments::plan(Row& row, unsigned stage, Reads& out) const {
     return true;
   }
   State& state = *static_cast<State*>(row.state);
-  if (stage == 1) {
+  if (round == 1) {
     row.measured = true;
     return true;
   }
@@ -108,20 +108,20 @@ bool OpaqueDocuments::plan(Row& row, unsigned stage, Reads& out) const {
   return false;
 }
 
-void OpaqueDocuments::spans(Row& row) const {
+void OpaqueDocuments::spans(const Row& row, SpanTable& out) const {
   const State& state = *static_cast<const State*>(row.state);
   const std::uint64_t bytes = load_at<std::uint64_t>(state.index, 1) - load_at<std::uint64_t>(state.index, 0);
-  append_span(row, state.place, state.data, bytes);
+  append_span(row, state.place, state.data, bytes, out);
 }
 
 }  // namespace
 
 Documents::Documents(DatasetPtr dataset) : dataset_(std::move(dataset)) {
   if (dataset_->span_count() == 0) raise(ErrorKind::InvalidArgument, "{}: it has no documents", dataset_->path);
-}
-
-std::uint64_t Documents::record_count() const {
-  return stored_record_bytes() == 0 ? dataset_->span_count() : dataset_->record_count();
+  info_ = info_of(*dataset_);
+  info_.size = dataset_->span_count();
+  info_.shape.ragged = true;
+  info_.identity.view = R"({"kind":"documents"})";
 }
 
 Documents::Place Documents::place(std::uint64_t index) const {
@@ -132,13 +132,13 @@ Documents::Place Documents::place(std::uint64_t index) const {
 }
 
 void Documents::plan_records(const Row& row, const Shard& shard, std::uint64_t first, Reads& out) const {
-  const std::uint64_t bytes = stored_record_bytes();
+  const std::uint64_t bytes = info_.stored_record_bytes;
   plan_read(shard.stream, shard.stream_offset + first * bytes, row.length * bytes, row.records, out);
 }
 
-void Documents::append_span(Row& row, const Place& place, const std::byte* raw, std::uint64_t raw_bytes) {
-  row.spans.push_back(
-      {0, row.length, true, true, 0, static_cast<std::uint32_t>(place.shard), place.number, raw, raw_bytes});
+void Documents::append_span(const Row& row, const Place& place, const std::byte* raw, std::uint64_t raw_bytes,
+                            SpanTable& out) {
+  out.push_back({0, row.length, true, true, 0, static_cast<std::uint32_t>(place.shard), place.number, raw, raw_bytes});
 }
 
 std::shared_ptr<const Source> make_documents(DatasetPtr dataset) {

@@ -16,15 +16,7 @@ class Documents : public Source {
   /// Throws InvalidArgument if the dataset has no documents.
   explicit Documents(DatasetPtr dataset);
 
-  [[nodiscard]] std::uint64_t size() const override { return dataset_->span_count(); }
-  [[nodiscard]] std::string fingerprint() const override { return dataset_->fingerprint; }
-  [[nodiscard]] std::string identity() const override { return R"({"kind":"documents"})"; }
-  [[nodiscard]] std::uint64_t shard_count() const override { return dataset_->shards.size(); }
-  [[nodiscard]] std::uint64_t record_count() const override;
-  [[nodiscard]] const Schema& schema() const override { return dataset_->schema; }
-  [[nodiscard]] std::uint64_t stored_record_bytes() const override { return dataset_->stored_record_bytes; }
-  [[nodiscard]] RowShape shape() const override { return {true, 0, 0, 0}; }
-  [[nodiscard]] ByteStore& store() const override { return *dataset_->store; }
+  [[nodiscard]] const SourceInfo& info() const override { return info_; }
 
  protected:
   /// Where a document is: its shard and its number there.
@@ -39,10 +31,12 @@ class Documents : public Source {
   /// The read of records [first, first + row.length) of the shard to the row's place.
   void plan_records(const Row& row, const Shard& shard, std::uint64_t first, Reads& out) const;
   /// The one span of a document's row: all of it.
-  static void append_span(Row& row, const Place& place, const std::byte* raw, std::uint64_t raw_bytes);
+  static void append_span(const Row& row, const Place& place, const std::byte* raw, std::uint64_t raw_bytes,
+                          SpanTable& out);
 
  private:
   DatasetPtr dataset_;
+  SourceInfo info_;
 };
 
 std::shared_ptr<const Source> make_megatron_documents(DatasetPtr dataset);

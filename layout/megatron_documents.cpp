@@ -10,31 +10,33 @@ namespace {
 class MegatronDocuments final : public Documents {
  public:
   using Documents::Documents;
-  bool plan(Row& row, unsigned stage, Reads& out) const override;
-  void spans(Row& row) const override { append_span(row, static_cast<const State*>(row.state)->place, nullptr, 0); }
+  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const Row& row, SpanTable& out) const override {
+    append_span(row, static_cast<const State*>(row.state)->place, nullptr, 0, out);
+  }
 
  private:
   struct State {
     Place place;
-    const std::byte* bounds;  // stage 0: its first sequence and the next document's
-    Wanted pointers[2];       // stage 1: of both
-    std::uint64_t first;      // stage 2: its first token
+    const std::byte* bounds;  // round 0: its first sequence and the next document's
+    Wanted pointers[2];       // round 1: of both
+    std::uint64_t first;      // round 2: its first token
   };
   void plan_bounds(Row& row, Reads& out) const;
   void plan_pointers(Row& row, State& state, Reads& out) const;
   void measure(Row& row, State& state) const;
 };
 
-bool MegatronDocuments::plan(Row& row, unsigned stage, Reads& out) const {
-  if (stage == 0) {
+bool MegatronDocuments::plan(Row& row, unsigned round, Parts /*wanted*/, Reads& out) const {
+  if (round == 0) {
     plan_bounds(row, out);
     return true;
   }
   State& state = *static_cast<State*>(row.state);
-  if (stage == 1) plan_pointers(row, state, out);
-  if (stage == 2) measure(row, state);
-  if (stage == 3) plan_records(row, shard(state.place), state.first, out);
-  return stage < 3;
+  if (round == 1) plan_pointers(row, state, out);
+  if (round == 2) measure(row, state);
+  if (round == 3) plan_records(row, shard(state.place), state.first, out);
+  return round < 3;
 }
 
 void MegatronDocuments::plan_bounds(Row& row, Reads& out) const {

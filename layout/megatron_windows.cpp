@@ -1,7 +1,7 @@
 // Windows of a Megatron dataset, its documents as spans without entries.
 //
-// The samples bound which documents can meet a piece. Stage 0 reads at which sequences those begin, stage 1 where these
-// sequences begin in the .bin, one range of each block of samples; stage 2 checks what was read.
+// The samples bound which documents can meet a piece. Stage 0 reads at which sequences those begin, round 1 where these
+// sequences begin in the .bin, one range of each block of samples; round 2 checks what was read.
 #include "core/base/error.h"
 #include "layout/megatron.h"
 #include "layout/reads.h"
@@ -17,9 +17,9 @@ using Samples = std::span<const MegatronSample>;
 struct MegatronPiece {
   Piece piece;
   Samples samples;                       // the blocks that the piece meets, and the sample after them
-  const std::byte* documents = nullptr;  // stage 0: the first sequence of each of their documents
-  const std::byte** pointers = nullptr;  // stage 1: of each block, from its first sequence on
-  std::uint64_t* tokens = nullptr;       // stage 2: where each document begins, and the one after them
+  const std::byte* documents = nullptr;  // round 0: the first sequence of each of their documents
+  const std::byte** pointers = nullptr;  // round 1: of each block, from its first sequence on
+  std::uint64_t* tokens = nullptr;       // round 2: where each document begins, and the one after them
 
   [[nodiscard]] std::uint64_t first_document() const noexcept { return samples.front().document; }
   [[nodiscard]] std::uint64_t document_count() const noexcept { return samples.back().document - first_document(); }
@@ -36,8 +36,8 @@ struct State {
 class MegatronWindows final : public Windows {
  public:
   using Windows::Windows;
-  bool plan(Row& row, unsigned stage, Reads& out) const override;
-  void spans(Row& row) const override;
+  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const Row& row, SpanTable& out) const override;
 
  private:
   void plan_first(Row& row, Reads& out) const;
@@ -114,17 +114,17 @@ void MegatronWindows::find_tokens(Row& row, MegatronPiece& part) const {
   }
 }
 
-bool MegatronWindows::plan(Row& row, unsigned stage, Reads& out) const {
-  if (stage == 0) {
+bool MegatronWindows::plan(Row& row, unsigned round, Parts /*wanted*/, Reads& out) const {
+  if (round == 0) {
     plan_first(row, out);
     return true;
   }
   const State& state = *static_cast<const State*>(row.state);
   for (MegatronPiece& part : std::span(state.pieces, state.count)) {
-    if (stage == 1) plan_pointers(row, part, out);
-    if (stage == 2) find_tokens(row, part);
+    if (round == 1) plan_pointers(row, part, out);
+    if (round == 2) find_tokens(row, part);
   }
-  return stage < 2;
+  return round < 2;
 }
 
 void append_spans(const MegatronPiece& part, std::vector<Span>& out) {
@@ -140,9 +140,9 @@ void append_spans(const MegatronPiece& part, std::vector<Span>& out) {
   }
 }
 
-void MegatronWindows::spans(Row& row) const {
+void MegatronWindows::spans(const Row& row, SpanTable& out) const {
   const State& state = *static_cast<const State*>(row.state);
-  for (const MegatronPiece& part : std::span(state.pieces, state.count)) append_spans(part, row.spans);
+  for (const MegatronPiece& part : std::span(state.pieces, state.count)) append_spans(part, out);
 }
 
 }  // namespace

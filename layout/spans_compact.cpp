@@ -54,7 +54,7 @@ struct CompactPiece {
   std::uint64_t index_entries = 0;  // that are read at once
   Found* found = nullptr;           // the spans before `target`, in order
   std::uint64_t count = 0;
-  Wanted* entries = nullptr;  // the last stage: where the entry of each is …
+  Wanted* entries = nullptr;  // the last round: where the entry of each is …
   Fetch data;                 // … if all of them are one range
 
   [[nodiscard]] bool complete() const noexcept { return target >= piece.stop; }
@@ -75,8 +75,8 @@ class CompactWindows final : public Windows {
   CompactWindows(const CompactWindows&) = delete;
   CompactWindows& operator=(const CompactWindows&) = delete;
 
-  bool plan(Row& row, unsigned stage, Reads& out) const override;
-  void spans(Row& row) const override;
+  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const Row& row, SpanTable& out) const override;
   std::uint64_t keep_at_most(std::uint64_t bytes) const override;
 
  private:
@@ -113,8 +113,8 @@ const KeptMetadata::OfShard& CompactWindows::kept(const CompactPiece& part) cons
   return all == nullptr ? nothing : all->shard(part.piece.shard);
 }
 
-bool CompactWindows::plan(Row& row, unsigned stage, Reads& out) const {
-  if (stage == 0) {
+bool CompactWindows::plan(Row& row, unsigned round, Parts /*wanted*/, Reads& out) const {
+  if (round == 0) {
     const std::span<Piece> pieces = cut(row);
     auto* parts = row.arena.make_array<CompactPiece>(pieces.size());
     row.state = row.arena.make<State>(parts, pieces.size());
@@ -127,7 +127,7 @@ bool CompactWindows::plan(Row& row, unsigned stage, Reads& out) const {
   const State& state = *static_cast<const State*>(row.state);
   bool complete = true;
   for (CompactPiece& part : std::span(state.pieces, state.count)) {
-    if (stage > 0) take_reads(part);
+    if (round > 0) take_reads(part);
     if (!go_on(row, part, out)) complete = false;
   }
   if (!complete) return true;
@@ -263,12 +263,12 @@ void append_spans(const CompactPiece& part, std::vector<Span>& out) {
   }
 }
 
-void CompactWindows::spans(Row& row) const {
+void CompactWindows::spans(const Row& row, SpanTable& out) const {
   const State& state = *static_cast<const State*>(row.state);
   for (CompactPiece& part : std::span(state.pieces, state.count)) {
     part.data.end();
     part.data.keep();
-    append_spans(part, row.spans);
+    append_spans(part, out);
   }
 }
 

@@ -30,10 +30,10 @@ struct IdsPiece {
   Piece piece;
   bool has_lead = false;  // the shard has a record before the piece, and it is read
   bool has_tail = false;
-  std::span<Run> runs;           // stage 1
+  std::span<Run> runs;           // round 1
   std::span<std::uint32_t> ids;  // distinct, rising
   std::span<Wanted> offsets;     // of each id: its offset and the next
-  std::span<Wanted> entries;     // stage 2: of each id
+  std::span<Wanted> entries;     // round 2: of each id
 };
 
 struct State {
@@ -45,9 +45,8 @@ class IdsWindows final : public Windows {
  public:
   IdsWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
 
-  [[nodiscard]] RowShape shape() const override { return {false, Windows::shape().length, 1, 1}; }
-  bool plan(Row& row, unsigned stage, Reads& out) const override;
-  void spans(Row& row) const override;
+  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const Row& row, SpanTable& out) const override;
 
  private:
   void plan_first(Row& row, Reads& out) const;
@@ -57,10 +56,10 @@ class IdsWindows final : public Windows {
 };
 
 IdsWindows::IdsWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead)
-    : Windows(std::move(dataset), window, lookahead) {
-  if (stored_record_bytes() < kIdBytes) {
+    : Windows(std::move(dataset), window, lookahead, 1) {
+  if (info().stored_record_bytes < kIdBytes) {
     raise(ErrorKind::Corruption, "{}: records of {} bytes have no room for their id", this->dataset().path,
-          stored_record_bytes());
+          info().stored_record_bytes);
   }
   for (const Shard& shard : this->dataset().shards) {
     const std::uint64_t wanted = checked_mul(checked_add(shard.entries, 1, "entries"), kOffsetBytes, "metadata.index");
@@ -70,21 +69,21 @@ IdsWindows::IdsWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t l
   }
 }
 
-bool IdsWindows::plan(Row& row, unsigned stage, Reads& out) const {
-  if (stage == 0) {
+bool IdsWindows::plan(Row& row, unsigned round, Parts /*wanted*/, Reads& out) const {
+  if (round == 0) {
     plan_first(row, out);
     return true;
   }
   const State& state = *static_cast<const State*>(row.state);
   for (std::uint64_t i = 0; i < state.count; ++i) {
-    if (stage == 1) {
+    if (round == 1) {
       find_runs(row, state.pieces[i]);
       plan_offsets(row, state.pieces[i], out);
     } else {
       plan_entries(row, state.pieces[i], out);
     }
   }
-  return stage < 2;
+  return round < 2;
 }
 
 void IdsWindows::plan_first(Row& row, Reads& out) const {
@@ -141,7 +140,7 @@ bool any_begins(const std::byte* records, std::ptrdiff_t from, std::ptrdiff_t st
 
 void IdsWindows::find_runs(Row& row, IdsPiece& part) const {
   const Piece& piece = part.piece;
-  const std::uint64_t bytes = stored_record_bytes();
+  const std::uint64_t bytes = info().stored_record_bytes;
   const std::byte* records = row.records + piece.start * bytes;
   const auto count = static_cast<std::ptrdiff_t>(piece.stop - piece.first);
   const auto differs = [&](std::ptrdiff_t i) { return id_at(records, i, bytes) != id_at(records, i - 1, bytes); };
@@ -201,14 +200,14 @@ void IdsWindows::plan_entries(Row& row, IdsPiece& part, Reads& out) const {
   plan_merged(row, shard.data, part.entries, out);
 }
 
-void IdsWindows::spans(Row& row) const {
+void IdsWindows::spans(const Row& row, SpanTable& out) const {
   const State& state = *static_cast<const State*>(row.state);
   for (const IdsPiece& part : std::span(state.pieces, state.count)) {
     for (const Run& run : part.runs) {
       const auto found = std::lower_bound(part.ids.begin(), part.ids.end(), run.id) - part.ids.begin();
       const Wanted& entry = part.entries[static_cast<std::size_t>(found)];
-      row.spans.push_back({run.start, run.stop, run.begins, run.ends, -1, static_cast<std::uint32_t>(part.piece.shard),
-                           run.id, entry.bytes, entry.end - entry.begin});
+      out.push_back({run.start, run.stop, run.begins, run.ends, -1, static_cast<std::uint32_t>(part.piece.shard),
+                     run.id, entry.bytes, entry.end - entry.begin});
     }
   }
 }

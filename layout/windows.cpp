@@ -6,7 +6,7 @@
 #include <algorithm>
 
 namespace penstock::layout {
-Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead)
+Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead, std::uint64_t around)
     : dataset_(std::move(dataset)), window_(window) {
   const std::string& path = dataset_->path;
   const std::uint64_t records = dataset_->record_count();
@@ -19,11 +19,10 @@ Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahe
     raise(ErrorKind::InvalidArgument, "{}: window {} + lookahead {} is longer than the stream of {} records", path,
           with_commas(window), with_commas(lookahead), with_commas(records));
   }
-  size_ = (records - lookahead) / window;
-}
-
-std::string Windows::identity() const {
-  return fmt::format(R"({{"kind":"windows","lookahead":{},"window":{}}})", length_ - window_, window_);
+  info_ = info_of(*dataset_);
+  info_.size = (records - lookahead) / window;
+  info_.shape = {false, length_, around, around};
+  info_.identity.view = fmt::format(R"({{"kind":"windows","lookahead":{},"window":{}}})", lookahead, window);
 }
 
 std::span<Piece> Windows::cut(Row& row) const {
@@ -55,7 +54,7 @@ void Windows::plan_records(const Row& row, const Piece& piece, std::uint64_t fir
   plan_read(shard(piece).stream, shard(piece).stream_offset + first * bytes, (stop - first) * bytes, destination, out);
 }
 
-bool Windows::plan(Row& row, unsigned /*stage*/, Reads& out) const {
+bool Windows::plan(Row& row, unsigned /*round*/, Parts /*wanted*/, Reads& out) const {
   for (const Piece& piece : cut(row)) plan_records(row, piece, piece.first, piece.stop, out);
   return false;
 }

@@ -26,21 +26,14 @@ struct Piece {
 
 class Windows : public Source {
  public:
-  /// Throws InvalidArgument (see make_windows).
-  Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
+  /// `around`: records that are read on each side of a row, where its shard has them. Throws InvalidArgument (see
+  /// make_windows).
+  Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead, std::uint64_t around = 0);
 
-  [[nodiscard]] std::uint64_t size() const override { return size_; }
-  [[nodiscard]] std::string fingerprint() const override { return dataset_->fingerprint; }
-  [[nodiscard]] std::string identity() const override;
-  [[nodiscard]] std::uint64_t shard_count() const override { return dataset_->shards.size(); }
-  [[nodiscard]] std::uint64_t record_count() const override { return dataset_->record_count(); }
-  [[nodiscard]] const Schema& schema() const override { return dataset_->schema; }
-  [[nodiscard]] std::uint64_t stored_record_bytes() const override { return dataset_->stored_record_bytes; }
-  [[nodiscard]] RowShape shape() const override { return {false, length_, 0, 0}; }
-  [[nodiscard]] ByteStore& store() const override { return *dataset_->store; }
+  [[nodiscard]] const SourceInfo& info() const override { return info_; }
 
-  bool plan(Row& row, unsigned stage, Reads& out) const override;
-  void spans(Row& /*row*/) const override {}
+  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const Row& /*row*/, SpanTable& /*out*/) const override {}
 
  protected:
   [[nodiscard]] const Shard& shard(const Piece& piece) const { return dataset_->shards[piece.shard]; }
@@ -55,7 +48,7 @@ class Windows : public Source {
   DatasetPtr dataset_;
   std::uint64_t window_;
   std::uint64_t length_ = 0;  // window + lookahead
-  std::uint64_t size_ = 0;
+  SourceInfo info_;
 };
 
 /// The windows of one kind of span each; `make_windows` picks.

@@ -49,15 +49,18 @@ void Blocks::pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out
   while (done < out.size()) {
     const EpochRun run = epoch_run(size_, first + done * stride, stride, out.size() - done);
     const std::span<Pick> picks = out.subspan(done, run.count);
-    std::fill(picks.begin(), picks.end(), Pick{0, 0, run.epoch});
+    std::fill(picks.begin(), picks.end(), Pick{0, 0, 0, run.epoch});
     BlocksEpoch(size_, shape_, table_, seed_, run.epoch).pick(run.offset, stride, picks);
     done += run.count;
   }
 }
 
-std::uint64_t Blocks::group(std::uint64_t) const {
+std::uint64_t Blocks::fetch_end(std::uint64_t position) const {
+  const std::uint64_t offset = position % size_;
   // fetch * lanes may not fit 64 bits.
-  return shape_.fetch >= size_ / shape_.lanes ? size_ : std::min(size_, shape_.fetch * shape_.lanes);
+  const std::uint64_t together = shape_.fetch >= size_ / shape_.lanes ? size_ : shape_.fetch * shape_.lanes;
+  const std::uint64_t begin = offset / together * together;
+  return position - offset + begin + std::min(together, size_ - begin);
 }
 
 std::string Blocks::identity(std::uint64_t) const {

@@ -63,8 +63,8 @@ class Blocks final : public Order {
   void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override;
   [[nodiscard]] std::uint64_t epoch_size() const override { return size_; }
   [[nodiscard]] std::uint64_t end(std::uint64_t) const override { return kNever; }
-  /// One fetch of every lane: fetch * lanes positions, at most an epoch.
-  [[nodiscard]] std::uint64_t group(std::uint64_t) const override;
+  /// Of the fetches of all lanes, which begin and end together; at most the epoch's end.
+  [[nodiscard]] std::uint64_t fetch_end(std::uint64_t position) const override;
   [[nodiscard]] std::string identity(std::uint64_t position) const override;
 
  private:

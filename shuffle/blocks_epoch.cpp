@@ -22,6 +22,7 @@ enum Purpose : std::uint64_t {
 BlocksEpoch::BlocksEpoch(std::uint64_t size, const BlocksShape& shape, const LaneTable& table, std::uint64_t seed,
                          std::uint64_t epoch)
     : size_(size),
+      epoch_(epoch),
       shape_(shape),
       table_(table),
       key_(Key().absorb(kBlocksOrder).absorb(seed).absorb(epoch).absorb(size)),
@@ -52,6 +53,7 @@ void BlocksEpoch::pick_lane(std::uint64_t number, std::uint64_t time, std::uint6
   std::size_t done = 0;
   while (done < out.count) {
     const std::uint64_t fetch = time / shape_.fetch;
+    const std::uint64_t number_of_fetch = fetch_number(number, fetch);
     const std::uint64_t begin = fetch * shape_.fetch;
     const std::uint64_t length = std::min(shape_.fetch, lane.length - begin);
     const Permutation inner = permutation(length, key_.absorb(kFetch).absorb(number).absorb(fetch));
@@ -71,11 +73,21 @@ void BlocksEpoch::pick_lane(std::uint64_t number, std::uint64_t time, std::uint6
         }
       }
       observe(chunk);
-      for (std::size_t i = 0; i < count; ++i) out.first[(done + i) * out.every].index = chunk[i];
+      for (std::size_t i = 0; i < count; ++i) {
+        Pick& pick = out.first[(done + i) * out.every];
+        pick.index = chunk[i];
+        pick.fetch = number_of_fetch;
+      }
       done += count;
       time += count * step;
     }
   }
+}
+
+std::uint64_t BlocksEpoch::fetch_number(std::uint64_t lane, std::uint64_t fetch) const noexcept {
+  const std::uint64_t longest = (size_ - 1) / shape_.lanes + 1;
+  const std::uint64_t of_a_lane = (longest - 1) / shape_.fetch + 1;
+  return (epoch_ * of_a_lane + fetch) * shape_.lanes + lane;
 }
 
 std::uint64_t BlocksEpoch::piece_begin(std::uint64_t number) const {

@@ -34,9 +34,12 @@ class BlocksEpoch {
   /// Elements of the sequence S -> observations, in place.
   void observe(std::span<std::uint64_t> elements) const;
   [[nodiscard]] Permutation permutation(std::uint64_t size, Key key) const { return {size, key.state()}; }
+  /// Number of a lane's `fetch`-th fetch in this epoch, among all fetches of all epochs; modulo 2^64.
+  [[nodiscard]] std::uint64_t fetch_number(std::uint64_t lane, std::uint64_t fetch) const noexcept;
   [[nodiscard]] std::uint64_t piece_begin(std::uint64_t number) const;
 
   std::uint64_t size_;
+  std::uint64_t epoch_;
   const BlocksShape& shape_;
   const LaneTable& table_;
   Key key_;

@@ -11,8 +11,9 @@ namespace penstock::shuffle {
 
 class Sequential final : public Order {
  public:
-  /// Neighbours are neighbours on disk without end; this many bound what is planned at a time.
-  static constexpr std::uint64_t kGroup = 256;
+  /// Observations of a fetch. Neighbours are neighbours on disk without end; so many windows of 1 KiB are 1 MiB, beyond
+  /// which a read gains nothing.
+  static constexpr std::uint64_t kFetch = 1024;
 
   /// Throws InvalidArgument if `size` is 0 or above 2^52.
   explicit Sequential(std::uint64_t size);
@@ -20,7 +21,7 @@ class Sequential final : public Order {
   void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override;
   [[nodiscard]] std::uint64_t epoch_size() const override { return size_; }
   [[nodiscard]] std::uint64_t end(std::uint64_t) const override { return kNever; }
-  [[nodiscard]] std::uint64_t group(std::uint64_t) const override { return kGroup < size_ ? kGroup : size_; }
+  [[nodiscard]] std::uint64_t fetch_end(std::uint64_t position) const override;
   [[nodiscard]] std::string identity(std::uint64_t position) const override;
 
  private:

@@ -25,7 +25,10 @@ void Uniform::pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> ou
       const std::span<std::uint64_t> chunk(indices.data(), std::min(indices.size(), run.count - begin));
       for (std::size_t i = 0; i < chunk.size(); ++i) chunk[i] = run.offset + (begin + i) * stride;
       permutation(chunk, chunk);
-      for (std::size_t i = 0; i < chunk.size(); ++i) out[done + begin + i] = {chunk[i], 0, run.epoch};
+      for (std::size_t i = 0; i < chunk.size(); ++i) {
+        const std::uint64_t number = begin + i;
+        out[done + number] = {chunk[i], first + (done + number) * stride, 0, run.epoch};
+      }
     }
     done += run.count;
   }

@@ -19,7 +19,7 @@ class Uniform final : public Order {
   void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override;
   [[nodiscard]] std::uint64_t epoch_size() const override { return size_; }
   [[nodiscard]] std::uint64_t end(std::uint64_t) const override { return kNever; }
-  [[nodiscard]] std::uint64_t group(std::uint64_t) const override { return 1; }
+  [[nodiscard]] std::uint64_t fetch_end(std::uint64_t position) const override { return position + 1; }
   [[nodiscard]] std::string identity(std::uint64_t position) const override;
 
  private:

@@ -28,6 +28,7 @@ from penstock._errors import (
     NotFoundError,
     StateMismatchError,
 )
+from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
 from penstock._native import Permutation
 from penstock._open import open
@@ -43,6 +44,7 @@ __all__ = [
     "Error",
     "InvalidArgumentError",
     "IoError",
+    "Job",
     "Loader",
     "NotFoundError",
     "Permutation",

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
-import operator
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from penstock import _native
+from penstock._arguments import index, one_of
 from penstock._batch import Batch
 from penstock._errors import InvalidArgumentError
+from penstock._job import BatchSize, batch_sizes, check_view, global_size, native_job
 from penstock._layout import DtypeChoice, plan_layout
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock.orders import Order
-from penstock.orders import resolve as resolve_order
-
-BatchSize = int | Sequence[tuple[int, int]]
 
 _READERS = ("auto", "pread", "uring", "direct", "mmap")
 _FRAMEWORKS = ("auto", "torch", "numpy")
-_MOST = (1 << 64) - 1
 _MOST_THREADS = 1 << 14  # what no machine has cores for, and no system threads
 _MOST_PREFETCH = 1 << 20
 _running: weakref.WeakSet[Loader] = weakref.WeakSet()
@@ -134,18 +131,13 @@ class Loader:
         Raises:
             InvalidArgumentError: an argument that cannot be; a process that is one of several and did not say which.
         """
-        if not hasattr(view, "_source"):
-            raise InvalidArgumentError(
-                f"a loader loads a view, not {type(view).__name__}: dataset.windows(window, lookahead=1) or "
-                "dataset.documents()"
-            )
+        check_view(view)
         if transform is not None and not callable(transform):
             raise InvalidArgumentError(f"transform={transform!r}: must be a function of a batch")
         self.rank, self.world_size = resolve(rank, world_size, mesh)
-        _one_of("reader", reader, _READERS)
-        _one_of("framework", framework, _FRAMEWORKS)
-        _one_of("tail", tail, ("pad", "drop"))
-        _one_of("on_mismatch", on_mismatch, ("refuse", "restart", "keep_position"))
+        one_of("reader", reader, _READERS)
+        one_of("framework", framework, _FRAMEWORKS)
+        one_of("on_mismatch", on_mismatch, ("refuse", "restart", "keep_position"))
         torch = _import_torch(framework, pin_memory)
         if (batch_size is None) == (global_batch_size is None):
             raise InvalidArgumentError("give exactly one of batch_size (per rank) and global_batch_size")
@@ -155,42 +147,24 @@ class Loader:
         self._on_mismatch = on_mismatch
         self._endless = epochs is None and not per_epoch
         self._layout = plan_layout(view, torch, dtype, eager=True)
+        sizes = batch_sizes(batch_size if batch_size is not None else global_batch_size, self._unit)
+        job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
         self._native = _native.Loader(
+            job=job,
             source=view._source,
-            order=resolve_order(order, len(view), _index("seed", seed)),
             columns=list(self._layout.columns),
             labels=self._layout.column_of.get("labels", -1),
             rank=self.rank,
             world_size=self.world_size,
-            epochs=None if epochs is None else _index("epochs", epochs, 1),
-            per_epoch=bool(per_epoch),
-            tail=tail,
-            skip=_ranges(skip),
-            schedule=self._schedule(batch_size if batch_size is not None else global_batch_size),
             reader=reader,
-            threads=default_threads() if threads is None else _index("threads", threads, 1, _MOST_THREADS),
+            threads=default_threads() if threads is None else index("threads", threads, 1, _MOST_THREADS),
             cores=usable_cores(),
-            prefetch=_index("prefetch", prefetch, 1, _MOST_PREFETCH),
-            max_bytes=default_max_bytes() if max_bytes is None else _index("max_bytes", max_bytes),
+            prefetch=index("prefetch", prefetch, 1, _MOST_PREFETCH),
+            max_bytes=default_max_bytes() if max_bytes is None else index("max_bytes", max_bytes),
             allocate=_pinned_allocator(torch) if pin_memory else None,
         )
-        version, _, job = self._native.state()
-        self._job = (version, job)
+        self._job = (job.version, job.json)
         _running.add(self)
-
-    def _schedule(self, size: BatchSize | None) -> list[tuple[int, int]]:
-        if isinstance(size, Sequence) and not isinstance(size, str):
-            try:
-                pairs = [(at, n) for at, n in size]
-            except (TypeError, ValueError):
-                raise InvalidArgumentError(
-                    f"batch size {size!r:.80}: must be an integer, or a schedule [(position, size), …]"
-                ) from None
-            return [(_index("position", at), self._global("batch size", n)) for at, n in pairs]
-        return [(0, self._global("batch size", size))]
-
-    def _global(self, name: str, size: Any) -> int:
-        return _index(name, size, 1, _MOST // self._unit) * self._unit
 
     # --- iteration
 
@@ -253,12 +227,7 @@ class Loader:
             InvalidArgumentError: it is no state.
         """
         version, position, job = _checked_state(state)
-        message = self._native.load(version, position, job, self._on_mismatch)
-        return self._resume(message)
-
-    def _resume(self, message: str) -> Resume:
-        position = self._native.position
-        return Resume(position // len(self._view), position, self._native.steps_before(position), message)
+        return Resume(*self._native.load(version, position, job, self._on_mismatch))
 
     @property
     def position(self) -> int:
@@ -267,7 +236,7 @@ class Loader:
 
     def seek(self, position: int) -> None:
         """Goes on at `position`."""
-        self._native.seek(_index("position", position))
+        self._native.seek(index("position", position))
 
     def rewind(self) -> None:
         """Begins again at 0."""
@@ -281,7 +250,7 @@ class Loader:
         Raises:
             InvalidArgumentError: a global size that the number of ranks does not divide.
         """
-        self._native.set_global_batch_size(self._global("batch size", size))
+        self._native.set_global_batch_size(global_size(size, self._unit))
 
     @property
     def reader(self) -> str:
@@ -355,30 +324,6 @@ def eval_loader(view: Any, batch_size: BatchSize | None = None, **options: Any) 
     return EvalLoader(view, batch_size, **{"epochs": 1, **options})
 
 
-def _one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise InvalidArgumentError(f"{name}={value!r}: must be one of {', '.join(map(repr, allowed))}")
-
-
-def _index(name: str, value: Any, least: int = 0, most: int = _MOST) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise InvalidArgumentError(f"{name}={value!r}: must be an integer") from None
-    if not least <= number <= most:
-        limit = "2^64 - 1" if most == _MOST else f"{most:,}"
-        raise InvalidArgumentError(f"{name}={value}: must be from {least} to {limit}")
-    return number
-
-
-def _ranges(skip: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    try:
-        pairs = [(begin, end) for begin, end in skip]
-    except (TypeError, ValueError):
-        raise InvalidArgumentError(f"skip={skip!r}: must be ranges [(begin, end), …] of positions") from None
-    return [(_index("skip", begin), _index("skip", end)) for begin, end in pairs]
-
-
 def _checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:
     if not isinstance(state, Mapping):
         raise InvalidArgumentError(
@@ -393,7 +338,7 @@ def _checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:
         state["job"].encode()
     except UnicodeEncodeError as error:
         raise InvalidArgumentError(f"the state's job is no text: {error}") from None
-    return _index("version", state["version"]), _index("position", state["position"]), state["job"]
+    return index("version", state["version"]), index("position", state["position"]), state["job"]
 
 
 def _import_torch(framework: str, pin_memory: bool) -> Any:

@@ -17,6 +17,7 @@ __all__: list[str] = [
     "Dataset",
     "DatasetWriter",
     "FinishedShard",
+    "Job",
     "Loader",
     "Order",
     "Permutation",
@@ -130,9 +131,9 @@ class Order:
         """
         First position after `position` that no batch may cross; 2**64 - 1: none.
         """
-    def group(self, position: typing.Any) -> int:
+    def fetch_end(self, position: typing.Any) -> int:
         """
-        Positions around `position` worth planning together.
+        First position after `position` where no fetch that was met goes on.
         """
     def identity(self, position: typing.Any) -> str:
         """
@@ -190,21 +191,66 @@ class Source:
     A view of a dataset: what one index selects.
     """
     @property
-    def fingerprint(self) -> str: ...
-    @property
-    def identity(self) -> str: ...
-    @property
     def ragged(self) -> bool: ...
     @property
-    def record_count(self) -> int: ...
-    @property
     def row_length(self) -> int: ...
-    @property
-    def shard_count(self) -> int: ...
     @property
     def size(self) -> int: ...
     @property
     def stored_record_bytes(self) -> int: ...
+
+class Job:
+    """
+    Order, cursor and sources; see penstock.Job.
+    """
+
+    version: typing.ClassVar[int] = 1
+    def __init__(
+        self,
+        *,
+        sources: collections.abc.Sequence[Source],
+        order: Order,
+        epochs: typing.SupportsInt | typing.SupportsIndex | None,
+        per_epoch: bool,
+        tail: str,
+        skip: collections.abc.Sequence[
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+        ],
+        schedule: collections.abc.Sequence[
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+        ],
+    ) -> None: ...
+    def describe(self, position: typing.SupportsInt | typing.SupportsIndex) -> str: ...
+    def epoch(self, position: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    def length(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    def load(
+        self,
+        version: typing.SupportsInt | typing.SupportsIndex,
+        position: typing.SupportsInt | typing.SupportsIndex,
+        job: str,
+        on_mismatch: str,
+    ) -> tuple:
+        """
+        (epoch, position, step, message) of where a state goes on.
+        """
+    def picks(
+        self, first: typing.SupportsInt | typing.SupportsIndex, count: typing.SupportsInt | typing.SupportsIndex
+    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+        """
+        What stands at `count` positions from `first` on: structured [count].
+        """
+    def plan(
+        self,
+        position: typing.SupportsInt | typing.SupportsIndex,
+        rank: typing.SupportsInt | typing.SupportsIndex,
+        world_size: typing.SupportsInt | typing.SupportsIndex,
+    ) -> typing.Any:
+        """
+        (position, end, picks [rows], valid rows) of a rank's next batch; None at the end of the run.
+        """
+    def steps_before(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    @property
+    def json(self) -> str: ...
 
 class SpanList:
     """
@@ -291,8 +337,8 @@ class Loader:
     def __init__(
         self,
         *,
+        job: Job,
         source: Source,
-        order: Order,
         columns: collections.abc.Sequence[
             tuple[
                 str,
@@ -305,15 +351,6 @@ class Loader:
         labels: typing.SupportsInt | typing.SupportsIndex,
         rank: typing.SupportsInt | typing.SupportsIndex,
         world_size: typing.SupportsInt | typing.SupportsIndex,
-        epochs: typing.SupportsInt | typing.SupportsIndex | None,
-        per_epoch: bool,
-        tail: str,
-        skip: collections.abc.Sequence[
-            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
-        ],
-        schedule: collections.abc.Sequence[
-            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
-        ],
         reader: str,
         threads: typing.SupportsInt | typing.SupportsIndex,
         cores: typing.SupportsInt | typing.SupportsIndex,
@@ -335,7 +372,10 @@ class Loader:
         position: typing.SupportsInt | typing.SupportsIndex,
         job: str,
         on_mismatch: str,
-    ) -> str: ...
+    ) -> tuple:
+        """
+        (epoch, position, step, message) of where it goes on.
+        """
     def next(self) -> Batch:
         """
         The next batch; None at the end of this `for`.
@@ -343,9 +383,6 @@ class Loader:
     def seek(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
     def set_global_batch_size(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
     def state(self) -> tuple: ...
-    def steps_before(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
-    @property
-    def job(self) -> str: ...
     @property
     def limit_bytes(self) -> int: ...
     @property

@@ -69,7 +69,7 @@ std::uint64_t column_row_start(const Batch& batch, const Column& column, std::ui
 
 void cast_row(Batch& batch, const Column& column, std::uint64_t i, std::byte* out) {
   const BatchFormat& format = *batch.format;
-  const Leaf& leaf = format.source->schema().leaves()[column.leaf];
+  const Leaf& leaf = format.source->info().schema.leaves()[column.leaf];
   const std::uint64_t count = batch.row_length(i) - column.shorten;
   try {
     if (column.in_place) return check_values(leaf, batch.row_records(i), count, column.type);
@@ -87,16 +87,16 @@ void cast_row(Batch& batch, const Column& column, std::uint64_t i, std::byte* ou
 
 BatchFormat::BatchFormat(std::shared_ptr<const Source> source_, std::vector<Column> columns_, int labels_)
     : source(std::move(source_)),
-      shape(source->shape()),
-      stored_record_bytes(source->stored_record_bytes()),
+      shape(source->info().shape),
+      stored_record_bytes(source->info().stored_record_bytes),
       columns(std::move(columns_)),
       labels(labels_),
       row_stride_records_(row_stride(shape, stored_record_bytes)) {
   for (Column& column : columns) {
-    if (column.leaf >= source->schema().leaves().size()) {
+    if (column.leaf >= source->info().schema.leaves().size()) {
       raise(ErrorKind::InvalidArgument, "column {}: the records have no field number {}", column.name, column.leaf);
     }
-    const Leaf& leaf = source->schema().leaves()[column.leaf];
+    const Leaf& leaf = source->info().schema.leaves()[column.leaf];
     check_cast(leaf, column.type);
     column.record_bytes = column.type.bytes * leaf.count();
     column.in_place = column.shorten == 0 && (shape.ragged || row_stride_records_ == shape.length) &&
@@ -184,7 +184,7 @@ void Batch::prepare_row(std::uint64_t i) {
   row.length = format->shape.length;
   row.measured = false;
   row.state = nullptr;
-  row.stage = 0;
+  row.round = 0;
   row.arena.reset();
   row.spans.clear();
 }
@@ -219,7 +219,7 @@ void Batch::clear_padding() {
 }
 
 void Batch::finish_row(std::uint64_t i) {
-  (*formats)[picks[i].source].source->spans(rows[i]);
+  (*formats)[picks[i].source].source->spans(rows[i], rows[i].spans);
   for (std::size_t c = 0; c < format->columns.size(); ++c) {
     cast_row(*this, format->columns[c], i, slab.data() + columns_at[c]);
   }

@@ -1,23 +1,25 @@
 // Source: the seam between observations and bytes. A view (windows, documents) of a dataset is a source.
 //
-// The engine drives a row through stages: stage 0 plans the first reads, stage k is called when all of stage k-1's
+// The engine drives a row through rounds: round 0 plans the first reads, round k is called when all of round k-1's
 // reads have ended and may use what they read (records, then index, then entries). All that belongs to one row lives
 // in the Row, so any thread may ask; beside it a source changes only in what it has kept of its files (keep_at_most).
 //
 // Fixed rows (windows): `row.records` points to the row's place in the batch from the start.
-// Ragged rows (documents): the stages before the records find the length. The plan() that knows it sets `row.length`
+// Ragged rows (documents): the rounds before the records find the length. The plan() that knows it sets `row.length`
 // and `row.measured`, appends nothing and returns true; the engine then waits for all rows of the batch, gives every
-// row its place, and only then calls the next stage, which reads the records there. (Opaque documents have length 0.)
+// row its place, and only then calls the next round, which reads the records there. (Opaque documents have length 0.)
 #pragma once
 
 #include "core/batch/arena.h"
 #include "core/batch/schema.h"
-#include "core/io/byte_store.h"
+#include "core/io/read.h"
+#include "core/job/source_identity.h"
 
 #include <boost/container/small_vector.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,9 @@ struct Span {
   std::uint64_t raw_bytes = 0;
 };
 
+/// The spans of rows, in order of start.
+using SpanTable = std::vector<Span>;
+
 /// One observation on its way into a batch. The engine makes and recycles rows; the source fills `length` (ragged rows
 /// only) and keeps its own state in the arena.
 struct Row {
@@ -47,10 +52,10 @@ struct Row {
   std::uint64_t length = 0;      // records in the row, without lead and tail
   bool measured = false;         // ragged rows: `length` is known, `records` may be set (the engine clears it)
   void* state = nullptr;         // the source's, in the arena
-  unsigned stage = 0;            // the engine's: stages planned so far
+  unsigned round = 0;            // the engine's: rounds planned so far
   void* flight = nullptr;        // the engine's, while reads are under way
   Arena arena;
-  std::vector<Span> spans;  // filled by Source::spans
+  SpanTable spans;  // filled by Source::spans
 };
 
 /// What a row of this source looks like in memory.
@@ -61,33 +66,38 @@ struct RowShape {
   std::uint64_t tail = 0;    // … and after the last one (the ids layout sees there whether a span goes on)
 };
 
+/// What is wanted of a row; a set.
+enum class Parts : unsigned { None = 0, Records = 1, Spans = 2, Entries = 4, All = 7 };
+
+constexpr Parts operator|(Parts a, Parts b) noexcept {
+  return static_cast<Parts>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr bool has(Parts parts, Parts wanted) noexcept {
+  return (static_cast<unsigned>(parts) & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+}
+
+/// What a source is: constants, set when it is made.
+struct SourceInfo {
+  std::uint64_t size = 0;   // observations
+  SourceIdentity identity;  // of the dataset, and of the view: {"kind":"windows","window":…,"lookahead":…}
+  Schema schema;            // the visible fields; offsets are those of the stored record
+  std::uint64_t stored_record_bytes = 0;  // from one record to the next (ids layout: more than the schema's); 0: none
+  RowShape shape;
+};
+
 class Source {
  public:
   virtual ~Source() = default;
 
-  /// Observations.
-  [[nodiscard]] virtual std::uint64_t size() const = 0;
-  /// The dataset's fingerprint (hex text).
-  [[nodiscard]] virtual std::string fingerprint() const = 0;
-  /// Canonical JSON of what this view is: {"kind":"windows","window":…,"lookahead":…} or {"kind":"documents"}.
-  [[nodiscard]] virtual std::string identity() const = 0;
-  /// Counts for messages about another dataset: shards and records (or entries where there are no records).
-  [[nodiscard]] virtual std::uint64_t shard_count() const = 0;
-  [[nodiscard]] virtual std::uint64_t record_count() const = 0;
-  /// The visible fields; offsets are those of the stored record.
-  [[nodiscard]] virtual const Schema& schema() const = 0;
-  /// Bytes from one stored record to the next (more than schema().record_bytes() in the ids layout); 0: no records.
-  [[nodiscard]] virtual std::uint64_t stored_record_bytes() const = 0;
-  [[nodiscard]] virtual RowShape shape() const = 0;
-  [[nodiscard]] virtual ByteStore& store() const = 0;
+  [[nodiscard]] virtual const SourceInfo& info() const = 0;
 
-  /// Appends the reads of `stage` for row.index to `out`. Returns false if no stage follows this one's reads. May
-  /// return true with nothing appended: the next stage is then called at once. Throws Corruption on bytes that cannot
-  /// be.
-  virtual bool plan(Row& row, unsigned stage, Reads& out) const = 0;
+  /// Appends the reads of `round` for row.index to `out`; of the row's parts, those that are `wanted`. Returns false if
+  /// no round follows this one's reads. May return true with nothing appended: the next round is then called at once.
+  /// Throws Corruption on bytes that cannot be.
+  virtual bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const = 0;
 
-  /// Appends the row's spans, in order of start, to row.spans. Called once, after the last stage's reads.
-  virtual void spans(Row& row) const = 0;
+  /// Appends the row's spans, in order of start, to `out`. Called once, after the last round's reads.
+  virtual void spans(const Row& row, SpanTable& out) const = 0;
 
   /// From now on it may keep what many rows read of small files, up to `bytes` in all and for as long as it lives.
   /// Returns how many bytes that can become; whoever asks first decides. Until then it keeps nothing.

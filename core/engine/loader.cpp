@@ -13,17 +13,10 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kMostPosition = 1ULL << 63;
 // Of max_bytes, what sources may keep of their files: the indexes of 13 billion tokens in documents of 800 are as
 // large.
 constexpr std::uint64_t kMostKeptBytes = 256U << 20;
 constexpr std::uint64_t kMostKeptShare = 4;  // and no more than one part in so many
-
-std::vector<std::shared_ptr<const Source>> sources_of(const BatchFormats& formats) {
-  std::vector<std::shared_ptr<const Source>> sources;
-  for (const BatchFormat& format : formats) sources.push_back(format.source);
-  return sources;
-}
 
 std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes) {
   const std::uint64_t each = std::min(max_bytes / kMostKeptShare, kMostKeptBytes) / formats.size();
@@ -41,21 +34,15 @@ void ensure_memory(Batch& batch, std::uint64_t bytes) {
   }
 }
 
-CursorOptions complete(CursorOptions cursor, const std::shared_ptr<const Order>& order) {
-  cursor.epoch_size = order->epoch_size();
-  cursor.stage_end = [order](std::uint64_t position) { return order->end(position); };
-  return cursor;
-}
-
 }  // namespace
 
 Loader::Loader(LoaderOptions options)
     : options_(std::move(options)),
-      cursor_(complete(options_.cursor, options_.order)),
-      job_(job_json(*options_.order, sources_of(*options_.formats), options_.cursor.skip)),
+      job_(options_.job),
       kept_bytes_(kept_at_most(*options_.formats, options_.max_bytes)),
       owner_(getpid()),
       forks_(fork_count()) {
+  job_->cursor().check(options_.share);
   options_.prefetch = std::max(options_.prefetch, 1U);
   options_.threads = std::max(options_.threads, 1U);
   pool_ = BatchPool::make(options_.prefetch + 2);
@@ -84,10 +71,10 @@ void Loader::check_process() const {
 }
 
 void Loader::begin() {
-  const std::uint64_t epoch_size = cursor_.options().epoch_size;
-  const std::uint64_t run_end = cursor_.run_end();
+  const std::uint64_t epoch_size = job_->cursor().options().epoch_size;
+  const std::uint64_t run_end = job_->cursor().run_end();
   for_end_ = run_end;
-  if (cursor_.options().per_epoch) for_end_ = std::min(run_end, (position_ / epoch_size + 1) * epoch_size);
+  if (job_->cursor().options().per_epoch) for_end_ = std::min(run_end, (position_ / epoch_size + 1) * epoch_size);
   ended_ = false;
 }
 
@@ -105,7 +92,7 @@ bool Loader::has_memory_for(std::uint64_t bytes) const {
 std::shared_ptr<Batch> Loader::make_batch(BatchPlan plan) {
   Pick first;
   const std::uint64_t at = plan.runs.empty() ? plan.position : plan.runs.front().first;  // not one that is skipped
-  if (options_.formats->size() > 1) options_.order->pick(at, 1, std::span(&first, 1));
+  if (options_.formats->size() > 1) job_->order().pick(at, 1, std::span(&first, 1));
   std::shared_ptr<Batch> batch = pool_->take();
   batch->plan = std::move(plan);
   batch->formats = options_.formats;
@@ -123,7 +110,7 @@ std::shared_ptr<Batch> Loader::make_batch(BatchPlan plan) {
 }
 
 bool Loader::plan_one() {
-  std::optional<BatchPlan> plan = cursor_.plan(planned_to_);
+  std::optional<BatchPlan> plan = job_->plan(planned_to_, options_.share);
   if (!plan) return false;
   // What a batch holds is known only once it was read; the largest so far is the estimate.
   if (!has_memory_for(largest_bytes_)) return false;
@@ -139,7 +126,7 @@ void Loader::plan_ahead() {
   if (!engine_) {
     // At three quarters of what is read ahead: the rest is there while the threads wake up.
     const std::size_t most_unread = std::max(1U, options_.prefetch - (options_.prefetch + 3) / 4);
-    engine_ = std::make_unique<Engine>(options_.order, pool_, options_.reader, options_.threads, options_.cores,
+    engine_ = std::make_unique<Engine>(job_, pool_, options_.through, options_.threads, options_.cores,
                                        static_cast<bool>(options_.lend), most_unread);
   }
   while (planned_.size() < options_.prefetch) {
@@ -168,7 +155,7 @@ std::shared_ptr<Batch> Loader::poll() {
   }
   plan_ahead();
   if (planned_.empty()) {
-    if (cursor_.plan(position_)) {
+    if (job_->plan(position_, options_.share)) {
       if (!engine_->idle()) return nullptr;  // what threads still hold comes back when they let go
       raise_out_of_memory();
     }
@@ -239,47 +226,23 @@ void Loader::move_to(std::uint64_t position) {
 
 void Loader::seek(std::uint64_t position) {
   if (is_forked()) check_process();
-  if (position > kMostPosition) {
-    raise(ErrorKind::InvalidArgument, "position {}: at most 2^63", position);
-  }
+  Job::check_position(position);
   move_to(position);
 }
 
-std::string Loader::load(const State& state, OnMismatch on_mismatch) {
+Resume Loader::load(const State& state, OnMismatch on_mismatch) {
   if (is_forked()) check_process();
-  if (state.version > kStateVersion || state.version == 0) {
-    raise(ErrorKind::StateMismatch, "the state has version {}, this penstock reads versions up to {}: use a later one",
-          state.version, kStateVersion);
-  }
-  const std::optional<std::string> difference = difference_to(state);
-  if (difference && on_mismatch == OnMismatch::Refuse) {
-    raise(ErrorKind::StateMismatch,
-          "this state is of another job: {}. Use on_mismatch=\"restart\", an argument of Loader(...), to begin at 0 or "
-          "\"keep_position\" to go on at {}",
-          *difference, with_commas(state.position));
-  }
-  seek(difference && on_mismatch == OnMismatch::Restart ? 0 : state.position);
-  return (difference ? "another job (" + *difference + "): " : std::string()) + "resumes at " + describe();
-}
-
-std::optional<std::string> Loader::difference_to(const State& state) const {
-  try {
-    return job_difference(state.job, job_, state.position);
-  } catch (const Error& error) {
-    // A job of a format that this version does not know: `on_mismatch` decides, as with any other job.
-    if (error.kind() != ErrorKind::StateMismatch) throw;
-    return error.what();
-  }
+  Resume resume = job_->load(state, on_mismatch);
+  move_to(resume.position);
+  return resume;
 }
 
 void Loader::set_global_batch_size(std::uint64_t size) {
   check_process();
-  cursor_.set_batch_size(position_, size);
+  auto changed = std::make_shared<const Job>(job_->with_batch_size(position_, size));
+  changed->cursor().check(options_.share);
+  job_ = std::move(changed);
   drop_planned();
-}
-
-std::string Loader::reader_name() const {
-  return options_.formats->front().source->store().reader_name(options_.reader);
 }
 
 void Loader::close() {
@@ -287,12 +250,6 @@ void Loader::close() {
   closed_ = true;
   drop_planned();
   engine_.reset();
-}
-
-std::string Loader::describe() const {
-  return fmt::format("epoch {}, position {}, step {}{}", with_commas(position_ / cursor_.options().epoch_size),
-                     with_commas(position_), with_commas(cursor_.steps_before(position_)),
-                     position_ >= cursor_.run_end() ? ": the run is over" : "");
 }
 
 }  // namespace penstock

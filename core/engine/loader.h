@@ -1,17 +1,15 @@
 // Loader: batches of one rank in the job's order, prefetched; and the position that a checkpoint keeps.
 //
-// Joins the cursor (which positions), the order (which observations), the sources (which bytes) and the engine (threads
-// that read ahead). The position tells what was delivered: batches that are ready but were not asked for are dropped
-// freely by anything that moves it. One thread at a time.
+// Joins the job (which observations), the sources (which bytes) and the engine (threads that read ahead). The position
+// tells what was delivered: batches that are ready but were not asked for are dropped freely by anything that moves it.
+// One thread at a time.
 #pragma once
 
 #include "core/base/cores.h"
 #include "core/batch/batch.h"
 #include "core/batch/batch_pool.h"
 #include "core/engine/engine.h"
-#include "core/job/cursor.h"
 #include "core/job/job.h"
-#include "core/job/order.h"
 
 #include <sys/types.h>
 
@@ -27,13 +25,11 @@
 
 namespace penstock {
 
-enum class OnMismatch { Refuse, Restart, KeepPosition };
-
 struct LoaderOptions {
-  std::shared_ptr<const Order> order;
-  std::shared_ptr<const BatchFormats> formats;  // by the source numbers of the order's picks
-  CursorOptions cursor;                         // epoch_size and stage_end are taken from the order
-  Reader reader = Reader::Auto;
+  std::shared_ptr<const Job> job;
+  Share share;
+  std::shared_ptr<const BatchFormats> formats;  // by the source numbers of the job's picks
+  StoreChoice through;                          // which stores the sources' files are read through
   unsigned threads = 1;
   unsigned cores = usable_cores();  // that the threads and the consumer may keep busy
   unsigned prefetch = 4;
@@ -64,32 +60,24 @@ class Loader {
   /// Whether poll() returned null because this `for` is over.
   [[nodiscard]] bool ended() const noexcept { return ended_; }
 
-  [[nodiscard]] State state() const { return state_at(position_); }
-  [[nodiscard]] State state_at(std::uint64_t position) const { return {kStateVersion, position, job_}; }
-  /// Takes the saved position. Throws StateMismatch if the state is of another job (unless `on_mismatch` allows it) or
-  /// of a later version. Returns where it goes on, in words. O(1): nothing is read.
-  std::string load(const State& state, OnMismatch on_mismatch);
+  [[nodiscard]] State state() const { return job_->state(position_); }
+  /// Takes the saved position; see Job::load.
+  Resume load(const State& state, OnMismatch on_mismatch);
   void seek(std::uint64_t position);
   /// Global batches from the next undelivered one on have `size` observations.
   void set_global_batch_size(std::uint64_t size);
   /// Stops the threads; poll() throws from now on.
   void close();
 
-  /// "epoch 1, position 4,096, step 32" of the present position.
-  [[nodiscard]] std::string describe() const;
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
-  [[nodiscard]] const Cursor& cursor() const noexcept { return cursor_; }
-  [[nodiscard]] const std::string& job() const noexcept { return job_; }
+  [[nodiscard]] const Job& job() const noexcept { return *job_; }
   [[nodiscard]] BatchPool::Usage usage() const { return pool_->usage(); }
   [[nodiscard]] std::uint64_t limit_bytes() const noexcept;
   [[nodiscard]] unsigned threads() const noexcept { return options_.threads; }
-  /// How the first source's files are read: "pread", "uring", …. Throws as ByteStore::reader_name().
-  [[nodiscard]] std::string reader_name() const;
 
  private:
   [[nodiscard]] bool is_forked() const noexcept;
   void check_process() const;
-  std::optional<std::string> difference_to(const State& state) const;
   void plan_ahead();
   bool plan_one();
   bool has_memory_for(std::uint64_t bytes) const;
@@ -100,8 +88,7 @@ class Loader {
   void move_to(std::uint64_t position);
 
   LoaderOptions options_;
-  Cursor cursor_;
-  std::string job_;
+  std::shared_ptr<const Job> job_;  // another one after set_global_batch_size()
   std::shared_ptr<BatchPool> pool_;
   std::unique_ptr<Engine> engine_;              // none after close(); made by the first poll()
   std::deque<std::shared_ptr<Batch>> planned_;  // in order, not yet delivered

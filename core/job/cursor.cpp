@@ -23,13 +23,9 @@ std::uint64_t nearest_multiple(std::uint64_t size, std::uint64_t world_size) {
   return below == 0 || size - below > world_size / 2 ? below + world_size : below;
 }
 
-void check_batch_size(std::uint64_t size, std::uint64_t world_size) {
+void check_batch_size(std::uint64_t size) {
   if (size == 0) raise(ErrorKind::InvalidArgument, "batch size 0, at least 1 is needed");
   if (size >= kLimit) raise(ErrorKind::InvalidArgument, "batch size {} is beyond 2^63", with_commas(size));
-  if (size % world_size != 0) {
-    raise(ErrorKind::InvalidArgument, "global batch size {} is not a multiple of world size {}; the nearest is {}",
-          with_commas(size), with_commas(world_size), with_commas(nearest_multiple(size, world_size)));
-  }
 }
 
 void check_schedule(const CursorOptions& options) {
@@ -38,7 +34,7 @@ void check_schedule(const CursorOptions& options) {
   }
   for (std::size_t i = 0; i < options.schedule.size(); ++i) {
     const auto [position, size] = options.schedule[i];
-    check_batch_size(size, options.world_size);
+    check_batch_size(size);
     if (i > 0 && position <= options.schedule[i - 1].first) {
       raise(ErrorKind::InvalidArgument, "the schedule of batch sizes goes from position {} to {}, it must increase",
             with_commas(options.schedule[i - 1].first), with_commas(position));
@@ -73,10 +69,6 @@ Cursor::Cursor(CursorOptions options) : options_(std::move(options)), horizon_(k
   const std::uint64_t epoch_size = options_.epoch_size;
   if (epoch_size == 0) raise(ErrorKind::InvalidArgument, "an epoch of 0 observations");
   if (epoch_size > kLimit) raise(ErrorKind::InvalidArgument, "an epoch of {} observations", with_commas(epoch_size));
-  if (options_.rank >= options_.world_size) {
-    raise(ErrorKind::InvalidArgument, "rank {} of world size {}, it must be below", with_commas(options_.rank),
-          with_commas(options_.world_size));
-  }
   if (options_.epochs && (__builtin_mul_overflow(epoch_size, *options_.epochs, &horizon_) || horizon_ > kLimit)) {
     raise(ErrorKind::InvalidArgument, "{} epochs of {} observations are more than 2^63", with_commas(*options_.epochs),
           with_commas(epoch_size));
@@ -87,6 +79,19 @@ Cursor::Cursor(CursorOptions options) : options_(std::move(options)), horizon_(k
   for (const auto& [begin, end] : options_.skip) {
     skipped_.push_back(skipped);
     skipped += end - begin;
+  }
+}
+
+void Cursor::check(const Share& share) const {
+  const auto [rank, world_size] = share;
+  if (rank >= world_size) {
+    raise(ErrorKind::InvalidArgument, "rank {} of world size {}, it must be below", with_commas(rank),
+          with_commas(world_size));
+  }
+  for (const auto& [position, size] : options_.schedule) {
+    if (size % world_size == 0) continue;
+    raise(ErrorKind::InvalidArgument, "global batch size {} is not a multiple of world size {}; the nearest is {}",
+          with_commas(size), with_commas(world_size), with_commas(nearest_multiple(size, world_size)));
   }
 }
 
@@ -102,7 +107,7 @@ std::uint64_t Cursor::batch_size_at(std::uint64_t position) const {
 }
 
 void Cursor::set_batch_size(std::uint64_t position, std::uint64_t size) {
-  check_batch_size(size, options_.world_size);
+  check_batch_size(size);
   auto& schedule = options_.schedule;
   const auto at = std::lower_bound(schedule.begin(), schedule.end(), position,
                                    [](const auto& entry, std::uint64_t p) { return entry.first < p; });
@@ -206,7 +211,7 @@ std::uint64_t Cursor::begin_of_next(std::uint64_t position) const {
   return horizon_;
 }
 
-std::optional<BatchPlan> Cursor::plan(std::uint64_t position) const {
+std::optional<BatchPlan> Cursor::plan(std::uint64_t position, const Share& share) const {
   const std::uint64_t begin = begin_of_next(position);
   if (begin >= horizon_) return std::nullopt;
   std::optional<BatchPlan> result(std::in_place);  // made in place: a plan is not cheap to move
@@ -217,16 +222,16 @@ std::optional<BatchPlan> Cursor::plan(std::uint64_t position) const {
   const std::uint64_t first = rank_of(plan.position);
   const std::uint64_t available = rank_of(end) - first;
   const std::uint64_t taken = std::min(size, available);
-  plan.rows = size / options_.world_size;
+  plan.rows = size / share.world_size;
   plan.end = select(first + taken - 1) + 1;
   if (plan.end < end && batches_in(available - taken, batch_size_at(plan.end)) == 0) plan.end = end;
-  add_runs(plan, taken);
+  add_runs(plan, share, taken);
   return result;
 }
 
 /// The rank's positions among the `taken` that the batch takes.
-void Cursor::add_runs(BatchPlan& plan, std::uint64_t taken) const {
-  const std::uint64_t stride = options_.world_size;
+void Cursor::add_runs(BatchPlan& plan, const Share& share, std::uint64_t taken) const {
+  const std::uint64_t stride = share.world_size;
   const auto& skip = options_.skip;
   std::size_t next_skip = skips_before(plan.position);
   std::uint64_t position = plan.position;
@@ -235,7 +240,7 @@ void Cursor::add_runs(BatchPlan& plan, std::uint64_t taken) const {
     std::uint64_t piece = taken - done;  // positions without a skip between them: number `done` of the batch and on
     if (next_skip < skip.size()) piece = std::min(piece, skip[next_skip].first - position);
     // The first number at or after `done` that is the rank's, as a distance.
-    const std::uint64_t lead = (options_.rank + stride - done % stride) % stride;
+    const std::uint64_t lead = (share.rank + stride - done % stride) % stride;
     if (lead < piece) {
       const std::uint64_t count = (piece - lead - 1) / stride + 1;
       plan.runs.push_back({position + lead, stride, count});

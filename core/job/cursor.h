@@ -1,4 +1,4 @@
-// Cursor: the arithmetic from (position, batch size, rank, tail rule, skips) to the positions of one rank's next batch.
+// Cursor: the arithmetic from (position, batch size, tail rule, skips) to the positions of one rank's next batch.
 //
 // Pure: no order, no files, no threads; usable without the engine. Immutable but for set_batch_size(). The next global
 // batch is the next G positions that no skip range leaves out; rank r of R takes the i-th of them where i mod R = r. It
@@ -28,11 +28,15 @@ struct CursorOptions {
   std::optional<std::uint64_t> epochs;  // of the run; none: endless
   bool per_epoch = false;               // the tail rule applies at each epoch's end
   Tail tail = Tail::Pad;
-  std::uint64_t rank = 0;
-  std::uint64_t world_size = 1;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> skip;      // [begin, end) positions, any order, may overlap
   std::vector<std::pair<std::uint64_t, std::uint64_t>> schedule;  // (position, global batch size); the first at 0
   std::function<std::uint64_t(std::uint64_t)> stage_end;          // Order::end; empty: no stages
+};
+
+/// Which of a global batch's observations are one rank's.
+struct Share {
+  std::uint64_t rank = 0;
+  std::uint64_t world_size = 1;
 };
 
 /// Positions first, first + stride, … (count of them).
@@ -53,14 +57,17 @@ struct BatchPlan {
 
 class Cursor {
  public:
-  /// Throws InvalidArgument: N = 0, rank >= world size, a batch size of 0 or that world_size does not divide (the
-  /// message names the nearest that it does), a schedule that does not begin at 0 or is not increasing, a skip with end
-  /// < begin, N * epochs or a batch size beyond 2^63.
+  /// Throws InvalidArgument: N = 0, a batch size of 0, a schedule that does not begin at 0 or is not increasing, a skip
+  /// with end < begin, N * epochs or a batch size beyond 2^63.
   explicit Cursor(CursorOptions options);
 
-  /// The batch that begins at state `position`, or none at the end of the run (and, if per_epoch, never none before it:
-  /// an epoch without a batch is passed over). O(log skips).
-  [[nodiscard]] std::optional<BatchPlan> plan(std::uint64_t position) const;
+  /// Throws InvalidArgument if rank >= world size, or a batch size of the schedule is no multiple of the world size
+  /// (the message names the nearest that is).
+  void check(const Share& share) const;
+
+  /// The share's part of the batch that begins at state `position`, or none at the end of the run (and, if per_epoch,
+  /// never none before it: an epoch without a batch is passed over). O(log skips).
+  [[nodiscard]] std::optional<BatchPlan> plan(std::uint64_t position, const Share& share) const;
 
   /// Batches of the whole run, or if per_epoch of the epoch that contains `position`. Throws InvalidArgument if endless
   /// and not per_epoch.
@@ -88,7 +95,7 @@ class Cursor {
   [[nodiscard]] std::size_t skips_before(std::uint64_t position) const;
   [[nodiscard]] std::uint64_t rank_of(std::uint64_t position) const;
   [[nodiscard]] std::uint64_t select(std::uint64_t rank) const;
-  void add_runs(BatchPlan& plan, std::uint64_t taken) const;
+  void add_runs(BatchPlan& plan, const Share& share, std::uint64_t taken) const;
 
   CursorOptions options_;               // skip sorted and merged
   std::vector<std::uint64_t> skipped_;  // positions that the skips before the i-th leave out

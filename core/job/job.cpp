@@ -1,277 +1,77 @@
 #include "core/job/job.h"
 
 #include "core/base/error.h"
-#include "core/base/json.h"
-#include "core/job/cursor.h"
 
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <set>
-
-// A job of format 1:
-//   {"format":1,
-//    "order":{"name":…,"seed":…,…}          Order::identity; with "stages":[{"begin":…,…},…] where it has stages
-//    "skip":[[begin,end],…],
-//    "sources":[{"dataset":{"fingerprint":…,"records":…,"shards":…},"view":{"kind":…,…}},…]}
+#include <utility>
 
 namespace penstock {
 namespace {
 
-using nlohmann::json;
+constexpr std::uint64_t kMostPosition = 1ULL << 63;
 
-constexpr std::uint64_t kJobFormat = 1;
-constexpr std::size_t kMaxJobBytes = std::size_t{64} << 20;
-
-using Differences = std::vector<std::string>;
-
-// ---- words
-
-/// A value in a message: ASCII, short. Counts get their commas; seeds and the like are names, not counts.
-std::string value_text(const json* value, bool is_count) {
-  if (value == nullptr) return "none";
-  if (value->is_number_unsigned() && is_count) return with_commas(value->get<std::uint64_t>());
-  std::string text = value->dump(-1, ' ', true);
-  if (value->is_string()) text = text.substr(1, text.size() - 2);
-  if (text.size() > 80) text = text.substr(0, 77) + "...";
-  return text;
-}
-
-void add_difference(Differences& out, const std::string& what, const json* saved, const json* now,
-                    bool is_count = true) {
-  out.push_back(fmt::format("{}: saved {}, now {}", what, value_text(saved, is_count), value_text(now, is_count)));
-}
-
-/// A key of untrusted text in a message.
-std::string key_text(const std::string& key) {
-  const json name = key;
-  return value_text(&name, false);
-}
-
-std::string counted(std::uint64_t count, const char* what) {
-  return fmt::format("{} {}{}", with_commas(count), what, count == 1 ? "" : "s");
-}
-
-const json* find(const json& object, const std::string& key) {
-  const auto at = object.find(key);
-  return at == object.end() ? nullptr : &*at;
-}
-
-/// Keys of either object, in order.
-std::set<std::string> all_keys(const json& a, const json& b) {
-  std::set<std::string> keys;
-  for (const auto& [key, value] : a.items()) keys.insert(key);
-  for (const auto& [key, value] : b.items()) keys.insert(key);
-  return keys;
-}
-
-// ---- a parsed job
-
-struct Job {
-  json root;
-  Ranges skip;
-};
-
-[[noreturn]] void refuse_job(const std::string& why) {
-  raise(ErrorKind::StateMismatch, "the state's job is not one that this penstock knows: {}", why);
-}
-
-Ranges parse_skip(const json& list) {
-  Ranges skip;
-  for (const json& range : list) {
-    if (!range.is_array() || range.size() != 2) raise(ErrorKind::Corruption, "job: a skip is not [begin, end]");
-    skip.emplace_back(as_u64(range[0], "job: a skip"), as_u64(range[1], "job: a skip"));
-  }
-  return merge_skips(std::move(skip));
-}
-
-void check_shape(const json& root) {
-  get_object(root, "order", "job");
-  const json& sources = get_array(root, "sources", "job");
-  if (sources.empty()) raise(ErrorKind::Corruption, "job: no sources");
-  for (const json& source : sources) {
-    const json& dataset = get_object(source, "dataset", "job: source");
-    get_string(dataset, "fingerprint", "job: dataset");
-    get_u64(dataset, "records", "job: dataset");
-    get_u64(dataset, "shards", "job: dataset");
-    get_object(source, "view", "job: source");
-  }
-}
-
-Job parse_job(std::string_view text) {
-  Job job;
-  try {
-    job.root = parse_json_strict(text, "the state's job", kMaxJobBytes);
-  } catch (const Error& error) {
-    raise(ErrorKind::InvalidArgument, "{}", error.what());
-  }
-  try {
-    const std::uint64_t format = get_u64(job.root, "format", "job");
-    if (format != kJobFormat) {
-      raise(ErrorKind::Corruption, "format {}, this penstock reads format {}", with_commas(format), kJobFormat);
-    }
-    check_shape(job.root);
-    job.skip = parse_skip(get_array(job.root, "skip", "job"));
-  } catch (const Error& error) {
-    refuse_job(error.what());
-  }
-  return job;
-}
-
-// ---- what differs
-
-std::string short_fingerprint(const std::string& fingerprint, const std::string& other) {
-  // Hex digits of which the first ones tell them apart; shown whole where they do not.
-  const bool distinct = fingerprint.size() > 8 && fingerprint.compare(0, 8, other, 0, 8) != 0;
-  const json shown = distinct ? fingerprint.substr(0, 8) : fingerprint;
-  const bool ascii = std::all_of(fingerprint.begin(), fingerprint.end(), [](char c) { return c > ' ' && c < 127; });
-  return ascii ? value_text(&shown, false) + (distinct ? "…" : "") : "an unreadable fingerprint";
-}
-
-std::string dataset_text(const json& dataset, const std::string& other_fingerprint) {
-  return fmt::format("{} ({}, {})", short_fingerprint(dataset["fingerprint"].get<std::string>(), other_fingerprint),
-                     counted(dataset["shards"].get<std::uint64_t>(), "shard"),
-                     counted(dataset["records"].get<std::uint64_t>(), "record"));
-}
-
-void compare_source(const json& saved, const json& now, const std::string& prefix, Differences& out) {
-  // Only the fingerprint decides: the same records in other shards are the same dataset.
-  const auto saved_print = saved["dataset"]["fingerprint"].get<std::string>();
-  const auto now_print = now["dataset"]["fingerprint"].get<std::string>();
-  if (saved_print != now_print) {
-    out.push_back(fmt::format("{}dataset: the state was saved on {}, this one is {}", prefix,
-                              dataset_text(saved["dataset"], now_print), dataset_text(now["dataset"], saved_print)));
-  }
-  const json& saved_view = saved["view"];
-  const json& now_view = now["view"];
-  const json* saved_kind = find(saved_view, "kind");
-  const json* now_kind = find(now_view, "kind");
-  if (value_text(saved_kind, false) != value_text(now_kind, false)) {
-    add_difference(out, prefix + "view", saved_kind, now_kind);
-    return;
-  }
-  for (const std::string& key : all_keys(saved_view, now_view)) {
-    const json* a = find(saved_view, key);
-    const json* b = find(now_view, key);
-    if (a == nullptr || b == nullptr || *a != *b) add_difference(out, prefix + key_text(key), a, b);
-  }
-}
-
-void compare_sources(const json& saved, const json& now, Differences& out) {
-  if (saved.size() != now.size()) {
-    const json saved_count = saved.size();
-    const json now_count = now.size();
-    add_difference(out, "number of sources", &saved_count, &now_count);
-    return;
-  }
-  for (std::size_t i = 0; i < saved.size(); ++i) {
-    compare_source(saved[i], now[i], saved.size() == 1 ? "" : fmt::format("source {}: ", i), out);
-  }
-}
-
-/// Stages that begin before `position`; the first one always counts, so that another job is seen at position 0 too.
-json stages_before(const json& stages, std::uint64_t position) {
-  json kept = json::array();
-  for (const json& stage : stages) {
-    const json* begin = stage.is_object() ? find(stage, "begin") : nullptr;
-    const bool later = begin != nullptr && begin->is_number_unsigned() &&
-                       begin->get<std::uint64_t>() >= std::max<std::uint64_t>(position, 1);
-    if (!later) kept.push_back(stage);
-  }
-  return kept;
-}
-
-/// `size_explained`: another dataset or window has been told, of which another size is only the consequence.
-void compare_order(json saved, json now, std::uint64_t position, bool size_explained, Differences& out) {
-  for (json* order : {&saved, &now}) {
-    const auto stages = order->find("stages");
-    if (stages != order->end() && stages->is_array()) *stages = stages_before(*stages, position);
-  }
-  const json* saved_name = find(saved, "name");
-  const json* now_name = find(now, "name");
-  const bool same_name = value_text(saved_name, false) == value_text(now_name, false);
-  if (!same_name) add_difference(out, "order", saved_name, now_name);
-  for (const std::string& key : all_keys(saved, now)) {
-    const json* a = find(saved, key);
-    const json* b = find(now, key);
-    if ((a != nullptr && b != nullptr && *a == *b) || key == "name") continue;
-    if (key == "seed") {
-      // An order without a seed has been named above.
-      if (same_name || (a != nullptr && b != nullptr)) add_difference(out, "seed", a, b, false);
-    } else if (same_name && !(key == "size" && size_explained)) {
-      add_difference(out, "order's " + key_text(key), a, b);
-    }
-  }
-}
-
-Ranges clipped(const Ranges& skip, std::uint64_t position) {
-  Ranges out;
-  for (const auto& [begin, end] : skip) {
-    if (begin < position) out.emplace_back(begin, std::min(end, position));
-  }
-  return out;
-}
-
-std::string ranges_text(const Ranges& ranges) {
-  if (ranges.empty()) return "none";
-  std::string text;
-  for (std::size_t i = 0; i < std::min<std::size_t>(ranges.size(), 3); ++i) {
-    text += fmt::format("{}({}, {})", i == 0 ? "" : ", ", with_commas(ranges[i].first), with_commas(ranges[i].second));
-  }
-  return ranges.size() > 3 ? fmt::format("{}, … ({} ranges)", text, with_commas(ranges.size())) : text;
-}
-
-void compare_skips(const Ranges& saved, const Ranges& now, std::uint64_t position, Differences& out) {
-  const Ranges a = clipped(saved, position);
-  const Ranges b = clipped(now, position);
-  if (a == b) return;
-  out.push_back(
-      fmt::format("skip before position {}: saved {}, now {}", with_commas(position), ranges_text(a), ranges_text(b)));
-}
-
-/// Members that this version does not know but that someone thought part of the job.
-void compare_others(const json& saved, const json& now, Differences& out) {
-  for (const std::string& key : all_keys(saved, now)) {
-    if (key == "format" || key == "order" || key == "skip" || key == "sources") continue;
-    const json* a = find(saved, key);
-    const json* b = find(now, key);
-    if (a == nullptr || b == nullptr || *a != *b) add_difference(out, key_text(key), a, b);
-  }
+CursorOptions complete(CursorOptions options, const std::shared_ptr<const Order>& order) {
+  options.epoch_size = order->epoch_size();
+  options.stage_end = [order](std::uint64_t position) { return order->end(position); };
+  return options;
 }
 
 }  // namespace
 
-std::string job_json(const Order& order, const std::vector<std::shared_ptr<const Source>>& sources,
-                     const Ranges& skip) {
-  json root;  // its objects keep their keys sorted, so dump() is canonical
-  root["format"] = kJobFormat;
-  root["order"] = parse_json_strict(order.identity(Order::kNever), "the order's identity");
-  root["skip"] = json::array();
-  for (const auto& [begin, end] : merge_skips(skip)) root["skip"].push_back(json::array({begin, end}));
-  root["sources"] = json::array();
-  for (const auto& source : sources) {
-    root["sources"].push_back({{"dataset",
-                                {{"fingerprint", source->fingerprint()},
-                                 {"records", source->record_count()},
-                                 {"shards", source->shard_count()}}},
-                               {"view", parse_json_strict(source->identity(), "the view's identity")}});
+Job::Job(std::shared_ptr<const Order> order, std::span<const SourceIdentity> sources, CursorOptions options)
+    : order_(std::move(order)),
+      cursor_(complete(std::move(options), order_)),
+      json_(job_json(*order_, sources, cursor_.options().skip)) {}
+
+void Job::pick(const BatchPlan& plan, std::span<Pick> out) const {
+  std::uint64_t filled = 0;
+  for (const PositionRun& run : plan.runs) {
+    order_->pick(run.first, run.stride, out.subspan(filled, run.count));
+    filled += run.count;
   }
-  return root.dump();
 }
 
-std::optional<std::string> job_difference(std::string_view saved, std::string_view current, std::uint64_t position) {
-  if (saved == current) return std::nullopt;
-  const Job before = parse_job(saved);
-  const Job now = parse_job(current);
-  Differences differences;
-  compare_sources(before.root["sources"], now.root["sources"], differences);
-  compare_order(before.root["order"], now.root["order"], position, !differences.empty(), differences);
-  compare_skips(before.skip, now.skip, position, differences);
-  compare_others(before.root, now.root, differences);
-  if (differences.empty()) return std::nullopt;
-  std::string text = differences.front();
-  for (std::size_t i = 1; i < differences.size(); ++i) text += "; " + differences[i];
-  return text;
+Resume Job::load(const State& state, OnMismatch on_mismatch) const {
+  if (state.version > kStateVersion || state.version == 0) {
+    raise(ErrorKind::StateMismatch, "the state has version {}, this penstock reads versions up to {}: use a later one",
+          state.version, kStateVersion);
+  }
+  const std::optional<std::string> difference = difference_to(state);
+  if (difference && on_mismatch == OnMismatch::Refuse) {
+    raise(ErrorKind::StateMismatch,
+          "this state is of another job: {}. Use on_mismatch=\"restart\", an argument of Loader(...), to begin at 0 or "
+          "\"keep_position\" to go on at {}",
+          *difference, with_commas(state.position));
+  }
+  const std::uint64_t position = difference && on_mismatch == OnMismatch::Restart ? 0 : state.position;
+  check_position(position);
+  return {position,
+          (difference ? "another job (" + *difference + "): " : std::string()) + "resumes at " + describe(position)};
+}
+
+std::optional<std::string> Job::difference_to(const State& state) const {
+  try {
+    return job_difference(state.job, json_, state.position);
+  } catch (const Error& error) {
+    // A job of a format that this version does not know: `on_mismatch` decides, as with any other job.
+    if (error.kind() != ErrorKind::StateMismatch) throw;
+    return error.what();
+  }
+}
+
+void Job::check_position(std::uint64_t position) {
+  if (position > kMostPosition) raise(ErrorKind::InvalidArgument, "position {}: at most 2^63", position);
+}
+
+Job Job::with_batch_size(std::uint64_t position, std::uint64_t size) const {
+  Job changed = *this;
+  changed.cursor_.set_batch_size(position, size);
+  return changed;
+}
+
+std::string Job::describe(std::uint64_t position) const {
+  return fmt::format("epoch {}, position {}, step {}{}", with_commas(epoch(position)), with_commas(position),
+                     with_commas(cursor_.steps_before(position)),
+                     position >= cursor_.run_end() ? ": the run is over" : "");
 }
 
 }  // namespace penstock

@@ -1,40 +1,71 @@
-// Job: all that decides what stands at a position, as canonical JSON; and the state that a checkpoint keeps.
+// Job: all that decides what stands at a position: order, cursor and sources. Start reading here.
 //
-// The state is {"version": 1, "position": P, "job": "<canonical JSON>"}: three keys for ever; growth happens inside
-// job. Thread rule: values, any thread.
+// Positions go in, picks come out; there are no threads, files or buffers. The loader, and whoever reads by other means
+// (collections, adapters), stand on it. Immutable: any thread. What changes the batch size makes another Job.
 #pragma once
 
-#include "core/batch/source.h"
+#include "core/job/cursor.h"
 #include "core/job/order.h"
+#include "core/job/source_identity.h"
+#include "core/job/state.h"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace penstock {
 
-inline constexpr std::uint64_t kStateVersion = 1;
+enum class OnMismatch { Refuse, Restart, KeepPosition };
 
-struct State {
-  std::uint64_t version = kStateVersion;
+/// Where a job goes on.
+struct Resume {
   std::uint64_t position = 0;
-  std::string job;
+  std::string message;  // "resumes at epoch 1, position 4,096, step 32"
 };
 
-using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+class Job {
+ public:
+  /// `sources` by the numbers of the order's picks. The options' epoch_size and stage_end are taken from the order.
+  /// Throws as Cursor does, and InvalidArgument for an order whose identity is no JSON.
+  Job(std::shared_ptr<const Order> order, std::span<const SourceIdentity> sources, CursorOptions options);
 
-/// Canonical JSON (sorted keys, no spaces) of the job: format, for each source its dataset (fingerprint, shards,
-/// records) and view (Source::identity), order (Order::identity(kNever)), skip (sorted, merged).
-std::string job_json(const Order& order, const std::vector<std::shared_ptr<const Source>>& sources, const Ranges& skip);
+  /// The share's part of the batch that begins at state `position`, or none at the end of the run. See Cursor::plan.
+  [[nodiscard]] std::optional<BatchPlan> plan(std::uint64_t position, const Share& share) const {
+    return cursor_.plan(position, share);
+  }
+  /// out[i] = what stands at the i-th of the plan's positions; `out` has plan.valid elements.
+  void pick(const BatchPlan& plan, std::span<Pick> out) const;
 
-/// Why a state saved with `saved` job at `position` cannot go on with job `current`: in words that name what differs
-/// (dataset with fingerprints, shard and record counts; seed; order; window), or none if it can. What lies at or after
-/// `position` (skips, stages) is no difference. `saved` is untrusted: throws StateMismatch if it is not a job of a
-/// known format, InvalidArgument if it is no JSON.
-std::optional<std::string> job_difference(std::string_view saved, std::string_view current, std::uint64_t position);
+  /// The state at `position`: the same on every rank.
+  [[nodiscard]] State state(std::uint64_t position) const { return {kStateVersion, position, json_}; }
+  /// Where a saved state goes on. O(1): nothing is read. Throws StateMismatch if it is of another job (unless
+  /// `on_mismatch` allows it) or of a later version, InvalidArgument if it is no state.
+  [[nodiscard]] Resume load(const State& state, OnMismatch on_mismatch) const;
+  /// Throws InvalidArgument for a position that no run reaches (beyond 2^63).
+  static void check_position(std::uint64_t position);
+
+  /// The same job, whose global batches have `size` observations from the one at `position` on.
+  [[nodiscard]] Job with_batch_size(std::uint64_t position, std::uint64_t size) const;
+
+  /// Of the observation at `position`.
+  [[nodiscard]] std::uint64_t epoch(std::uint64_t position) const { return position / order_->epoch_size(); }
+  /// "epoch 1, position 4,096, step 32".
+  [[nodiscard]] std::string describe(std::uint64_t position) const;
+
+  [[nodiscard]] const Order& order() const noexcept { return *order_; }
+  [[nodiscard]] const Cursor& cursor() const noexcept { return cursor_; }
+  /// What State::job holds.
+  [[nodiscard]] const std::string& json() const noexcept { return json_; }
+
+ private:
+  [[nodiscard]] std::optional<std::string> difference_to(const State& state) const;
+
+  std::shared_ptr<const Order> order_;
+  Cursor cursor_;
+  std::string json_;
+};
 
 }  // namespace penstock

@@ -10,9 +10,11 @@
 
 namespace penstock {
 
-/// What stands at one position: observation `index` of source number `source`, met for the (`epoch` + 1)-th time.
+/// What stands at one position: observation `index` of source number `source`, met for the (`epoch` + 1)-th time. Rows
+/// with equal (source, fetch) are read together.
 struct Pick {
   std::uint64_t index = 0;
+  std::uint64_t fetch = 0;
   std::uint32_t source = 0;
   std::uint32_t epoch = 0;
 
@@ -36,9 +38,9 @@ class Order {
   /// change); kNever where there are no stages. Epoch ends are the cursor's business, since they may be crossed.
   [[nodiscard]] virtual std::uint64_t end(std::uint64_t position) const = 0;
 
-  /// How many positions around `position` are worth planning together because they share reads (a fetch of `blocks`);
-  /// 1 where neighbours in the order are not neighbours on disk.
-  [[nodiscard]] virtual std::uint64_t group(std::uint64_t position) const = 0;
+  /// How far to plan ahead: the first position after `position` where no fetch that was met at or before `position`
+  /// goes on. position + 1 where each fetch is one row.
+  [[nodiscard]] virtual std::uint64_t fetch_end(std::uint64_t position) const = 0;
 
   /// Canonical JSON of all that decides the positions before `position`, seed and algorithm included. Two orders with
   /// the same identity(p) agree on every position below p. (Stages that begin at or after `position` are not in it.)

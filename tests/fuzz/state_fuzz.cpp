@@ -1,6 +1,6 @@
 // Any bytes as the job of a saved state: compared or refused with penstock::Error.
 #include "core/base/error.h"
-#include "core/job/job.h"
+#include "core/job/state.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -61,7 +61,7 @@ def test_orders_say_what_decides_them():
         "seed": 3,
         "size": 100,
     }
-    assert (blocks.epoch_size, blocks.end(5), blocks.group(5)) == (100, NEVER, 12)
+    assert (blocks.epoch_size, blocks.end(5), blocks.fetch_end(5)) == (100, NEVER, 12)
 
 
 def test_names_and_objects_give_the_same_order():

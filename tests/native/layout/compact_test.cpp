@@ -50,7 +50,7 @@ TEST(CompactTest, WindowsAroundTheDirectorysStepsFindTheirSpans) {
   const Model model(SpanKind::Compact, {shard({step - 1, 1, 0, 1, step - 2, 3, 0, 2 * step, 7}), shard({step, step})});
   for (const std::uint64_t window : {step - 1, step, step + 1, step / 2, 3 * step + 5, std::uint64_t{700}}) {
     const auto source = layout::make_windows(model.dataset(), window, 1);
-    for (std::uint64_t i = 0; i < source->size(); ++i) {
+    for (std::uint64_t i = 0; i < source->info().size; ++i) {
       Driven driven;
       drive(*source, i, driven);
       const std::vector<Span> wanted = model.spans(i * window, i * window + window + 1);
@@ -69,7 +69,7 @@ TEST(CompactTest, WhereNothingIsKeptAWindowCostsOneRangeOfEachFileAndOnlyItsOwnE
   std::vector<std::uint64_t> lengths(3000, 10);
   const Model model(SpanKind::Compact, {shard(lengths)});
   const auto source = layout::make_windows(model.dataset(), 20, 0);
-  for (std::uint64_t i = 0; i < source->size(); ++i) {
+  for (std::uint64_t i = 0; i < source->info().size; ++i) {
     Driven driven;
     drive(*source, i, driven);
     ASSERT_EQ(driven.reads.size(), 4U);
@@ -96,7 +96,7 @@ TEST(CompactTest, WhatWasReadOfTheMetadataIsNotReadAgain) {
     std::uint64_t directory = 0;
     std::uint64_t index = 0;
     std::uint64_t data = 0;
-    for (std::uint64_t i = 0; i < source->size(); ++i) {
+    for (std::uint64_t i = 0; i < source->info().size; ++i) {
       Driven driven;
       drive(*source, i, driven);
       expect_row(model, *source, driven, 20 * i, 20 * i + 20);
@@ -149,7 +149,7 @@ TEST(CompactTest, EmptyDocumentsAroundAWindowCostNeitherTheirIndexNorTheirEntrie
   const std::uint64_t all = model.dataset()->shards[0].index.bytes;
   for (const std::uint64_t window : {8, 10, 1006}) {
     const auto source = layout::make_windows(model.dataset(), window, 1);
-    for (std::uint64_t i = 0; i < source->size(); ++i) {
+    for (std::uint64_t i = 0; i < source->info().size; ++i) {
       Driven driven;
       drive(*source, i, driven);
       expect_row(model, *source, driven, i * window, i * window + window + 1);

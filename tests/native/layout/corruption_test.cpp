@@ -25,7 +25,7 @@ void poke(const std::string& path, std::uint64_t at, std::span<const std::byte> 
 // Drives all observations; returns how many were refused.
 std::uint64_t drive_all(const Source& source) {
   std::uint64_t refused = 0;
-  for (std::uint64_t i = 0; i < source.size(); ++i) {
+  for (std::uint64_t i = 0; i < source.info().size; ++i) {
     Driven driven;
     try {
       drive(source, i, driven);

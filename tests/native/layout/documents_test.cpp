@@ -22,7 +22,7 @@ TEST(DocumentsTest, EveryDocumentHasItsRecordsAndItsEntry) {
                                         {{}, {}, {}},
                                         {{{0, ""}, {2, "second shard"}}, {}, {}}});
   const auto source = layout::make_documents(model.dataset());
-  ASSERT_EQ(source->size(), 6U);
+  ASSERT_EQ(source->info().size, 6U);
   std::uint64_t index = 0;
   std::uint64_t first = 0;
   for (std::uint32_t shard = 0; shard < model.shards().size(); ++shard) {
@@ -50,8 +50,8 @@ TEST(DocumentsTest, EveryDocumentHasItsRecordsAndItsEntry) {
 TEST(DocumentsTest, OpaqueDocumentsAreTheirEntriesAlone) {
   const Model model(SpanKind::Opaque, {{{}, {}, {"a", "", "ccc"}}, {{}, {}, {}}, {{}, {}, {"d"}}});
   const auto source = layout::make_documents(model.dataset());
-  ASSERT_EQ(source->size(), 4U);
-  EXPECT_EQ(source->record_count(), 4U);
+  ASSERT_EQ(source->info().size, 4U);
+  EXPECT_EQ(source->info().identity.records, 4U);
   const std::vector<std::string> wanted = {"a", "", "ccc", "d"};
   for (std::uint64_t i = 0; i < wanted.size(); ++i) {
     Driven driven;

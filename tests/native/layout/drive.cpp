@@ -1,5 +1,7 @@
 #include "tests/native/layout/drive.h"
 
+#include "core/io/local/local_store.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,8 +13,8 @@ namespace {
 
 // Rows whose length the source sets get their place once it is known, as in the engine.
 void place(const Source& source, Driven& out) {
-  const std::uint64_t bytes = source.stored_record_bytes();
-  const RowShape shape = source.shape();
+  const std::uint64_t bytes = source.info().stored_record_bytes;
+  const RowShape shape = source.info().shape;
   out.memory.assign((shape.lead + out.row.length + shape.tail) * bytes + 1, std::byte{0xEE});
   out.row.records = out.memory.data() + shape.lead * bytes;
 }
@@ -41,6 +43,17 @@ TemporaryFolder::~TemporaryFolder() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
+Location local(const std::string& path) {
+  static const auto store = std::make_shared<LocalStore>();
+  return {store, path};
+}
+
+std::vector<Location> local(const std::vector<std::string>& paths) {
+  std::vector<Location> found;
+  for (const std::string& path : paths) found.push_back(local(path));
+  return found;
+}
+
 void write_file(const std::string& path, std::span<const std::byte> bytes) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream file(path, std::ios::binary);
@@ -55,7 +68,7 @@ std::uint64_t Driven::bytes_read(const std::string& suffix) const {
 }
 
 void drive(const Source& source, std::uint64_t index, Driven& out) {
-  const RowShape shape = source.shape();
+  const RowShape shape = source.info().shape;
   out.row.index = index;
   out.row.length = shape.length;
   if (!shape.ragged) place(source, out);
@@ -63,7 +76,7 @@ void drive(const Source& source, std::uint64_t index, Driven& out) {
     ASSERT_LT(out.stages, 200U);
     Reads reads;
     const bool was_measured = out.row.measured;
-    more = source.plan(out.row, out.stages, reads);
+    more = source.plan(out.row, out.stages, Parts::All, reads);
     if (shape.ragged && out.row.measured && !was_measured) {
       ASSERT_TRUE(more && reads.empty()) << "the stage that measures plans nothing";
       place(source, out);
@@ -73,7 +86,7 @@ void drive(const Source& source, std::uint64_t index, Driven& out) {
       out.reads.push_back(read);
     }
   }
-  source.spans(out.row);
+  source.spans(out.row, out.row.spans);
 }
 
 }  // namespace penstock::testing

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/batch/source.h"
+#include "core/io/open_store.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,10 @@ class TemporaryFolder {
   std::filesystem::path folder_;
 };
 
+/// A path of this machine, in the tests' own local store.
+Location local(const std::string& path);
+std::vector<Location> local(const std::vector<std::string>& paths);
+
 void write_file(const std::string& path, std::span<const std::byte> bytes);
 
 template <typename T>
@@ -40,7 +45,7 @@ struct Driven {
   unsigned stages = 0;
 
   [[nodiscard]] std::span<const std::byte> records(const Source& source) const {
-    return {row.records, row.length * source.stored_record_bytes()};
+    return {row.records, row.length * source.info().stored_record_bytes};
   }
   /// Bytes read of the files whose name ends with `suffix`.
   [[nodiscard]] std::uint64_t bytes_read(const std::string& suffix) const;

@@ -35,7 +35,7 @@ TEST(IdsTest, ARunThatBeginsAnywhereInAWindowIsFound) {
     const Model model(SpanKind::Ids, {shard(ids, 2)}, 4);
     for (const std::uint64_t window : {kRecords, kRecords - 1, std::uint64_t{67}}) {
       const auto source = layout::make_windows(model.dataset(), window, 0);
-      for (std::uint64_t i = 0; i < source->size(); ++i) {
+      for (std::uint64_t i = 0; i < source->info().size; ++i) {
         Driven driven;
         drive(*source, i, driven);
         expect_row(model, *source, driven, i * window, i * window + window);

@@ -1,7 +1,6 @@
 #include "tests/native/layout/model.h"
 
 #include "core/base/error.h"
-#include "core/io/local/local_store.h"
 #include "layout/format.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +59,7 @@ std::vector<std::byte> directory_of(const std::vector<std::uint64_t>& owners, st
 
 File put(const std::string& path, const std::vector<std::byte>& bytes) {
   write_file(path, bytes);
-  return {path, bytes.size()};
+  return {path, bytes.size(), local(path).store.get()};
 }
 
 }  // namespace
@@ -82,7 +81,7 @@ Model::Model(SpanKind kind, std::vector<ModelShard> shards, std::uint64_t token_
   dataset->codec_json = kind == SpanKind::None ? "null" : R"({"name":"raw"})";
   dataset->tokenizer_json = "null";
   dataset->fingerprint = "00";
-  dataset->store = make_local_store();
+  dataset->stores = {local("").store};
   for (const ModelShard& shard : shards_) owners_.push_back(find_owners(shard));
   for (std::uint64_t i = 0; i < shards_.size(); ++i) write_shard(*dataset, i);
   dataset->finish();
@@ -170,7 +169,7 @@ void expect_row(const Model& model, const Source& source, const Driven& driven, 
                 std::uint64_t end) {
   ASSERT_EQ(driven.row.length, end - begin);
   const std::span<const std::byte> records = driven.records(source);
-  const std::uint64_t size = source.stored_record_bytes();
+  const std::uint64_t size = source.info().stored_record_bytes;
   for (std::uint64_t i = begin; i < end; ++i) {
     ASSERT_EQ(std::memcmp(&records[(i - begin) * size], model.record(i).data(), size), 0) << "record " << i;
   }
@@ -197,8 +196,8 @@ void expect_all_windows(const Model& model) {
       const auto source = layout::make_windows(model.dataset(), window, lookahead);
       const auto keeping = layout::make_windows(model.dataset(), window, lookahead);
       keeping->keep_at_most(1 << 20);
-      ASSERT_EQ(source->size(), (records - lookahead) / window);
-      for (std::uint64_t i = 0; i < source->size(); ++i) {
+      ASSERT_EQ(source->info().size, (records - lookahead) / window);
+      for (std::uint64_t i = 0; i < source->info().size; ++i) {
         Driven kept;
         drive(*keeping, i, kept);
         expect_row(model, *keeping, kept, i * window, i * window + window + lookahead);
@@ -206,8 +205,9 @@ void expect_all_windows(const Model& model) {
         drive(*source, i, driven);
         expect_row(model, *source, driven, i * window, i * window + window + lookahead);
         if (::testing::Test::HasFatalFailure()) return;
-        const std::uint64_t row_bytes = driven.row.length * source->stored_record_bytes();
-        const std::uint64_t extra = (source->shape().lead + source->shape().tail) * source->stored_record_bytes();
+        const std::uint64_t row_bytes = driven.row.length * source->info().stored_record_bytes;
+        const std::uint64_t extra =
+            (source->info().shape.lead + source->info().shape.tail) * source->info().stored_record_bytes;
         ASSERT_GE(driven.bytes_read("stream.bin"), row_bytes);
         ASSERT_LE(driven.bytes_read("stream.bin"), row_bytes + extra) << "records that nobody uses were read";
       }

@@ -47,7 +47,8 @@ TEST(WindowsTest, TokenWindowsTakeOneReadAShardAndOneStage) {
 
 TEST(WindowsTest, IdentityIsCanonicalJsonOfWindowAndLookahead) {
   const Model model(SpanKind::None, {tokens(5)});
-  EXPECT_EQ(layout::make_windows(model.dataset(), 3, 1)->identity(), R"({"kind":"windows","lookahead":1,"window":3})");
+  EXPECT_EQ(layout::make_windows(model.dataset(), 3, 1)->info().identity.view,
+            R"({"kind":"windows","lookahead":1,"window":3})");
 }
 
 TEST(WindowsTest, AWindowLongerThanTheStreamIsRefusedWithBothNumbers) {

@@ -192,14 +192,38 @@ TEST(Blocks, WorksAtTheLargestSize) {
   EXPECT_EQ(std::adjacent_find(read.begin(), read.begin() + 5000), read.begin() + 5000);
 }
 
+TEST(Blocks, FetchesEndWhereItSaysAndAreWholeBlocksOfOneLane) {
+  for (const std::uint64_t n : {1, 50, 1000, 1003}) {
+    for (const BlocksShape shape : {BlocksShape{4, 20, 3}, {1, 1, 1}, {16, 64, 1}, {5, 1000, 2}}) {
+      expect_fetches_end(Blocks(n, 7, shape), 3 * n + 1);
+    }
+  }
+  const Blocks order(10'000, 7, {16, 64, 4});
+  std::map<std::uint64_t, std::vector<std::uint64_t>> fetches;
+  const std::vector<Pick> all = picks(order, 0, 1, 5120);
+  for (std::size_t position = 0; position < all.size(); ++position) {
+    fetches[all[position].fetch].push_back(all[position].index);
+    EXPECT_EQ(all[position].fetch, all[position % 4 + position / 256 * 256].fetch) << "of its lane";
+  }
+  EXPECT_EQ(fetches.size(), 80U);
+  for (auto& [number, members] : fetches) {
+    EXPECT_EQ(members.size(), 64U);
+    std::sort(members.begin(), members.end());
+    std::size_t breaks = 0;
+    for (std::size_t i = 1; i < members.size(); ++i) breaks += members[i] != members[i - 1] + 1 ? 1 : 0;
+    EXPECT_LE(breaks, 4U);  // four blocks of neighbours; one may be cut by the ring's turn
+  }
+}
+
 TEST(Blocks, SaysWhatDecidesIt) {
   const Blocks order(1000, 7, {4, 20, 3});
   EXPECT_EQ(order.identity(0),
             R"({"algorithm":1,"block":4,"fetch":20,"lanes":3,"name":"blocks","seed":7,"size":1000})");
   EXPECT_EQ(order.end(3), Order::kNever);
-  EXPECT_EQ(order.group(3), 60U);
-  EXPECT_EQ(Blocks(50, 7, {4, 20, 3}).group(0), 50U);
-  EXPECT_EQ(Blocks(50, 7, {1, UINT64_MAX, UINT64_MAX}).group(0), 50U);
+  EXPECT_EQ(order.fetch_end(3), 60U);
+  EXPECT_EQ(order.fetch_end(1990), 2000U);
+  EXPECT_EQ(Blocks(50, 7, {4, 20, 3}).fetch_end(0), 50U);
+  EXPECT_EQ(Blocks(50, 7, {1, UINT64_MAX, UINT64_MAX}).fetch_end(51), 100U);
 }
 
 TEST(Blocks, RefusesWhatCannotBe) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 namespace penstock::shuffle {
@@ -48,6 +49,25 @@ inline void expect_strides_agree(const Order& order) {
       ASSERT_EQ(together[i], picks(order, first + i * stride, 1, 1)[0])
           << order.identity(Order::kNever) << ", stride " << stride << ", position " << first + i * stride;
     }
+  }
+}
+
+/// The fetches that are met before fetch_end() do not go on after it, and those after it were not met before.
+inline void expect_fetches_end(const Order& order, std::uint64_t positions) {
+  std::set<std::uint64_t> before;
+  std::uint64_t end = order.fetch_end(0);
+  const std::vector<Pick> all = picks(order, 0, 1, positions);
+  std::set<std::uint64_t> now;
+  for (std::uint64_t position = 0; position < positions; ++position) {
+    if (position == end) {
+      before.merge(now);
+      now.clear();
+      end = order.fetch_end(position);
+    }
+    ASSERT_GT(order.fetch_end(position), position);
+    ASSERT_EQ(order.fetch_end(position), end);
+    ASSERT_FALSE(before.contains(all[position].fetch)) << order.identity(Order::kNever) << " at " << position;
+    now.insert(all[position].fetch);
   }
 }
 

@@ -88,19 +88,24 @@ inline BatchFormat format_of(const Case& setup, std::uint64_t window, std::uint3
   return {source, columns, labels};
 }
 
-inline LoaderOptions options_of(const Case& setup) {
-  auto formats = std::make_shared<BatchFormats>();
-  formats->push_back(format_of(setup, setup.window));
+inline std::shared_ptr<const Job> job_of(const Case& setup, std::shared_ptr<const Order> order,
+                                         const BatchFormats& formats) {
+  CursorOptions options;
+  options.epochs = setup.epochs;
+  options.per_epoch = setup.per_epoch;
+  options.tail = setup.tail;
+  options.skip = setup.skip;
+  options.schedule = {{0, setup.batch}};
+  std::vector<SourceIdentity> sources;
+  for (const BatchFormat& format : formats) sources.push_back(format.source->info().identity);
+  return std::make_shared<Job>(std::move(order), sources, std::move(options));
+}
+
+inline LoaderOptions options_of(const Case& setup, std::shared_ptr<const Order> order, BatchFormats formats) {
   LoaderOptions options;
-  options.order = std::make_shared<IdentityOrder>(setup.count);
-  options.formats = formats;
-  options.cursor.epochs = setup.epochs;
-  options.cursor.per_epoch = setup.per_epoch;
-  options.cursor.tail = setup.tail;
-  options.cursor.rank = setup.rank;
-  options.cursor.world_size = setup.world_size;
-  options.cursor.skip = setup.skip;
-  options.cursor.schedule = {{0, setup.batch}};
+  options.job = job_of(setup, std::move(order), formats);
+  options.share = {setup.rank, setup.world_size};
+  options.formats = std::make_shared<const BatchFormats>(std::move(formats));
   options.threads = setup.threads;
   options.prefetch = setup.prefetch;
   options.max_bytes = setup.max_bytes;
@@ -112,6 +117,10 @@ inline LoaderOptions options_of(const Case& setup) {
     };
   }
   return options;
+}
+
+inline LoaderOptions options_of(const Case& setup) {
+  return options_of(setup, std::make_shared<IdentityOrder>(setup.count), {format_of(setup, setup.window)});
 }
 
 /// The next batch, or null at the end of the `for`.
@@ -133,7 +142,7 @@ inline std::vector<Seen> rest(Loader& loader) {
 /// All that is left of the run, through its epochs' ends.
 inline std::vector<Seen> rest_of_run(Loader& loader) {
   std::vector<Seen> all;
-  while (loader.position() < loader.cursor().run_end()) {
+  while (loader.position() < loader.job().cursor().run_end()) {
     loader.begin();
     for (Seen& seen : rest(loader)) all.push_back(std::move(seen));
   }

@@ -11,13 +11,7 @@ constexpr std::uint32_t kSecondFrom = 1'000'000;  // the first record of source 
 /// Two sources with rows of these many records (0: documents).
 LoaderOptions two_sources(const Case& setup, std::uint64_t window, std::uint64_t other_window,
                           std::shared_ptr<const Order> order) {
-  LoaderOptions options = options_of(setup);
-  auto formats = std::make_shared<BatchFormats>();
-  formats->push_back(format_of(setup, window));
-  formats->push_back(format_of(setup, other_window, kSecondFrom));
-  options.formats = formats;
-  options.order = std::move(order);
-  return options;
+  return options_of(setup, std::move(order), {format_of(setup, window), format_of(setup, other_window, kSecondFrom)});
 }
 
 /// Records of one observation.
@@ -37,7 +31,7 @@ void expect_right(Batch& batch, const LoaderOptions& options) {
     Pick pick;
     std::vector<std::uint32_t> row(batch.format->shape.ragged ? 0 : batch.format->shape.length);
     if (i < batch.plan.valid) {
-      options.order->pick(batch.plan.position + i, 1, std::span(&pick, 1));
+      options.job->order().pick(batch.plan.position + i, 1, std::span(&pick, 1));
       EXPECT_EQ(batch.picks[i], pick);
       row = records_of(pick, (*options.formats)[pick.source].shape.length);
     }

@@ -14,7 +14,7 @@ constexpr std::uint64_t kEnd = 46;
 
 LoaderOptions staged(const Case& setup) {
   LoaderOptions options = options_of(setup);
-  options.order = std::make_shared<StagedOrder>(setup.count, kStages);
+  options.job = job_of(setup, std::make_shared<StagedOrder>(setup.count, kStages), *options.formats);
   return options;
 }
 

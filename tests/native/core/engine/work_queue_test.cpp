@@ -105,9 +105,9 @@ TEST(WorkQueue, RowsGivenBackAreForThreadsBeforeAllOthersAndStayTogether) {
   Claim claim;
   ASSERT_TRUE(queue.claim(Claimant::Consumer, shares, claim));
   for (const std::uint64_t row : {1, 2, 3, 6}) {
-    first->rows[row].stage = 2;
+    first->rows[row].round = 2;
     queue.give_back(first, row);
-    EXPECT_EQ(first->rows[row].stage, 0U);
+    EXPECT_EQ(first->rows[row].round, 0U);
   }
   EXPECT_FALSE(queue.empty());
   ASSERT_TRUE(queue.claim(Claimant::Thread, shares, claim));

@@ -88,24 +88,20 @@ std::vector<std::uint64_t> positions(const BatchPlan& plan) {
 }
 
 /// Compares every answer about one job, on all ranks, with the naive model.
-void compare(CursorOptions options, std::uint64_t horizon) {
+void compare(const CursorOptions& options, std::uint64_t world_size, std::uint64_t horizon) {
   const Naive naive(options, horizon);
-  std::vector<Cursor> ranks;
-  for (std::uint64_t r = 0; r < options.world_size; ++r) {
-    options.rank = r;
-    ranks.emplace_back(options);
-  }
+  const Cursor cursor(options);
   const auto check_at = [&](std::uint64_t position) {
     const auto expected = naive.plan(position);
-    for (std::uint64_t r = 0; r < ranks.size(); ++r) {
-      const auto plan = ranks[r].plan(position);
+    for (std::uint64_t r = 0; r < world_size; ++r) {
+      const auto plan = cursor.plan(position, {r, world_size});
       ASSERT_EQ(plan.has_value(), expected.has_value()) << "at " << position;
       if (!plan) continue;
       std::vector<std::uint64_t> mine;
-      for (std::size_t i = r; i < expected->taken.size(); i += ranks.size()) mine.push_back(expected->taken[i]);
+      for (std::size_t i = r; i < expected->taken.size(); i += world_size) mine.push_back(expected->taken[i]);
       ASSERT_EQ(plan->position, expected->position) << "at " << position;
       ASSERT_EQ(plan->end, expected->end) << "at " << position;
-      ASSERT_EQ(plan->rows, expected->size / ranks.size());
+      ASSERT_EQ(plan->rows, expected->size / world_size);
       ASSERT_EQ(positions(*plan), mine) << "rank " << r << " at " << position;
     }
   };
@@ -121,14 +117,14 @@ void compare(CursorOptions options, std::uint64_t horizon) {
   for (std::uint64_t p = 0; p <= horizon; ++p) {
     ASSERT_NO_FATAL_FAILURE(check_at(p));
     const auto before = static_cast<std::uint64_t>(std::lower_bound(starts.begin(), starts.end(), p) - starts.begin());
-    ASSERT_EQ(ranks[0].steps_before(p), before) << "steps before " << p;
+    ASSERT_EQ(cursor.steps_before(p), before) << "steps before " << p;
     if (options.per_epoch) {
       const std::uint64_t e = std::min(p, horizon - 1) / options.epoch_size;
       const auto in_epoch = std::count_if(starts.begin(), starts.end(),
                                           [&](std::uint64_t start) { return start / options.epoch_size == e; });
-      ASSERT_EQ(ranks[0].length(p), static_cast<std::uint64_t>(in_epoch)) << "epoch " << e;
+      ASSERT_EQ(cursor.length(p), static_cast<std::uint64_t>(in_epoch)) << "epoch " << e;
     } else if (options.epochs) {
-      ASSERT_EQ(ranks[0].length(p), starts.size());
+      ASSERT_EQ(cursor.length(p), starts.size());
     }
   }
   // Each observation once; what is missing was skipped or dropped.
@@ -140,9 +136,9 @@ void compare(CursorOptions options, std::uint64_t horizon) {
   }
 }
 
-std::string describe(const CursorOptions& options) {
+std::string describe(const CursorOptions& options, std::uint64_t world_size) {
   std::string text = "N " + std::to_string(options.epoch_size) + " epochs " +
-                     std::to_string(options.epochs.value_or(0)) + " R " + std::to_string(options.world_size) +
+                     std::to_string(options.epochs.value_or(0)) + " R " + std::to_string(world_size) +
                      (options.per_epoch ? " per_epoch" : "") + (options.tail == Tail::Drop ? " drop" : " pad") +
                      (options.stage_end ? " stages" : "") + " skip";
   for (const auto& [a, b] : options.skip) text += " " + std::to_string(a) + "-" + std::to_string(b);
@@ -163,11 +159,10 @@ TEST(Cursor, EveryAnswerIsThatOfPlainLoopsOverPositions) {
             options.epochs = 3;
             options.per_epoch = (mode & 1) != 0;
             options.tail = (mode & 2) != 0 ? Tail::Drop : Tail::Pad;
-            options.world_size = world;
             options.skip = skip;
             options.schedule = {{0, per_rank * world}};
-            SCOPED_TRACE(describe(options));
-            ASSERT_NO_FATAL_FAILURE(compare(options, 3 * n));
+            SCOPED_TRACE(describe(options, world));
+            ASSERT_NO_FATAL_FAILURE(compare(options, world, 3 * n));
           }
         }
       }
@@ -184,14 +179,14 @@ TEST(Cursor, SchedulesStagesAndSkipsAtRandomAnswerAsPlainLoopsDo) {
     options.epochs = 1 + below(5);
     options.per_epoch = below(2) == 0;
     options.tail = below(2) == 0 ? Tail::Pad : Tail::Drop;
-    options.world_size = 1 + below(8);
+    const std::uint64_t world_size = 1 + below(8);
     const std::uint64_t horizon = options.epoch_size * *options.epochs;
     for (std::uint64_t i = below(5); i > 0; --i) {
       const std::uint64_t begin = below(horizon + 5);
       options.skip.emplace_back(begin, begin + below(below(2) == 0 ? 4 : horizon + 1));
     }
     for (std::uint64_t at = 0; at < horizon + 3; at += 1 + below(horizon)) {
-      options.schedule.emplace_back(at, options.world_size * (1 + below(4)));
+      options.schedule.emplace_back(at, world_size * (1 + below(4)));
     }
     if (below(2) == 0) {
       std::set<std::uint64_t> ends;
@@ -201,26 +196,21 @@ TEST(Cursor, SchedulesStagesAndSkipsAtRandomAnswerAsPlainLoopsDo) {
         return at == ends.end() ? Order::kNever : *at;
       };
     }
-    SCOPED_TRACE(describe(options));
-    ASSERT_NO_FATAL_FAILURE(compare(options, horizon));
+    SCOPED_TRACE(describe(options, world_size));
+    ASSERT_NO_FATAL_FAILURE(compare(options, world_size, horizon));
   }
 }
 
 TEST(Cursor, WhatStandsInAGlobalBatchDoesNotDependOnTheNumberOfRanks) {
+  const Cursor cursor(
+      {.epoch_size = 50, .epochs = 1, .skip = {{3, 9}, {20, 22}}, .schedule = {{0, 12}}, .stage_end = {}});
   for (const std::uint64_t world : {1, 2, 3, 4, 6, 12}) {
     std::vector<std::uint64_t> all;
     for (std::uint64_t p = 0; p < 50;) {
       std::vector<std::vector<std::uint64_t>> ranks;
       std::uint64_t end = 0;
       for (std::uint64_t r = 0; r < world; ++r) {
-        const Cursor cursor({.epoch_size = 50,
-                             .epochs = 1,
-                             .rank = r,
-                             .world_size = world,
-                             .skip = {{3, 9}, {20, 22}},
-                             .schedule = {{0, 12}},
-                             .stage_end = {}});
-        const auto plan = cursor.plan(p);
+        const auto plan = cursor.plan(p, {r, world});
         ranks.push_back(positions(*plan));
         EXPECT_EQ(plan->rows, 12 / world);
         end = plan->end;
@@ -240,7 +230,7 @@ TEST(Cursor, WhatStandsInAGlobalBatchDoesNotDependOnTheNumberOfRanks) {
 
 TEST(Cursor, AnEndlessRunCrossesEpochsAndHasNoLength) {
   const Cursor cursor({.epoch_size = 10, .epochs = {}, .skip = {}, .schedule = {{0, 4}}, .stage_end = {}});
-  const auto plan = cursor.plan(8);
+  const auto plan = cursor.plan(8, {});
   ASSERT_TRUE(plan);
   EXPECT_EQ(positions(*plan), (std::vector<std::uint64_t>{8, 9, 10, 11}));
   EXPECT_EQ(cursor.run_end(), Order::kNever);
@@ -251,12 +241,12 @@ TEST(Cursor, AnEndlessRunCrossesEpochsAndHasNoLength) {
 TEST(Cursor, ABatchSizeSetInTheMiddleHoldsUntilALaterEntryOfTheSchedule) {
   Cursor cursor({.epoch_size = 100, .epochs = 1, .skip = {}, .schedule = {{0, 10}, {50, 20}}, .stage_end = {}});
   cursor.set_batch_size(20, 5);
-  EXPECT_EQ(cursor.plan(10)->end, 20U);
-  EXPECT_EQ(cursor.plan(20)->end, 25U);
-  EXPECT_EQ(cursor.plan(50)->end, 70U);
+  EXPECT_EQ(cursor.plan(10, {})->end, 20U);
+  EXPECT_EQ(cursor.plan(20, {})->end, 25U);
+  EXPECT_EQ(cursor.plan(50, {})->end, 70U);
   EXPECT_EQ(cursor.length(0), 2U + 6U + 3U);
   cursor.set_batch_size(50, 25);
-  EXPECT_EQ(cursor.plan(50)->end, 75U);
+  EXPECT_EQ(cursor.plan(50, {})->end, 75U);
   EXPECT_THROW(cursor.set_batch_size(60, 0), Error);
 }
 
@@ -269,12 +259,10 @@ TEST(Cursor, HugeRunsCostWhatSmallOnesDo) {
                            .epochs = 2'000,
                            .per_epoch = per_epoch,
                            .tail = tail,
-                           .rank = 7,
-                           .world_size = 960,
                            .skip = {{100, 1'000}, {far + 10, far + 20}},
                            .schedule = {{0, 3 * 960}},
                            .stage_end = {}});
-      const auto plan = cursor.plan(far);
+      const auto plan = cursor.plan(far, {7, 960});
       ASSERT_TRUE(plan);
       EXPECT_EQ(plan->end, far + 3 * 960 + 10);
       EXPECT_EQ(positions(*plan), (std::vector<std::uint64_t>{far + 7, far + 977, far + 1'937}));
@@ -295,15 +283,15 @@ TEST(Cursor, HugeRunsCostWhatSmallOnesDo) {
                      .skip = {{4, far}},
                      .schedule = {{0, 4}},
                      .stage_end = {}};
-  EXPECT_FALSE(Cursor(tiny).plan(0));
+  EXPECT_FALSE(Cursor(tiny).plan(0, {}));
   EXPECT_EQ(Cursor(tiny).steps_before(far), 0U);
   tiny.schedule.emplace_back(far, 2);
-  EXPECT_EQ(Cursor(tiny).plan(1)->position, (far + 2) / 3 * 3);
+  EXPECT_EQ(Cursor(tiny).plan(1, {})->position, (far + 2) / 3 * 3);
 }
 
-std::string refusal(const CursorOptions& options) {
+std::string refusal(const CursorOptions& options, const Share& share = {0, 8}) {
   try {
-    const Cursor cursor(options);
+    Cursor(options).check(share);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
     return error.what();
@@ -312,8 +300,7 @@ std::string refusal(const CursorOptions& options) {
 }
 
 TEST(Cursor, WrongOptionsAreRefusedInWords) {
-  const CursorOptions good{
-      .epoch_size = 10, .epochs = 1, .world_size = 8, .skip = {}, .schedule = {{0, 96}}, .stage_end = {}};
+  const CursorOptions good{.epoch_size = 10, .epochs = 1, .skip = {}, .schedule = {{0, 96}}, .stage_end = {}};
   EXPECT_EQ(refusal(good), "");
   CursorOptions bad = good;
   bad.schedule = {{0, 100}};
@@ -326,9 +313,7 @@ TEST(Cursor, WrongOptionsAreRefusedInWords) {
     bad.schedule = schedule;
     EXPECT_NE(refusal(bad), "");
   }
-  bad = good;
-  bad.rank = 8;
-  EXPECT_EQ(refusal(bad), "rank 8 of world size 8, it must be below");
+  EXPECT_EQ(refusal(good, {8, 8}), "rank 8 of world size 8, it must be below");
   bad = good;
   bad.epoch_size = 0;
   EXPECT_NE(refusal(bad), "");
@@ -349,9 +334,9 @@ TEST(Cursor, HostilePositionsAndSkipsGiveNoBatchRatherThanAWrap) {
                          .skip = {{50, UINT64_MAX}},
                          .schedule = {{0, 4}},
                          .stage_end = {}});
-    EXPECT_TRUE(cursor.plan(44));
-    EXPECT_FALSE(cursor.plan(50));
-    EXPECT_FALSE(cursor.plan(UINT64_MAX));
+    EXPECT_TRUE(cursor.plan(44, {}));
+    EXPECT_FALSE(cursor.plan(50, {}));
+    EXPECT_FALSE(cursor.plan(UINT64_MAX, {}));
     EXPECT_EQ(cursor.steps_before(UINT64_MAX), cursor.steps_before(50));
   }
 }

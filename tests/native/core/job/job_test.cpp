@@ -1,251 +1,105 @@
 #include "core/job/job.h"
 
 #include "core/base/error.h"
-#include "core/base/json.h"
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include <memory>
-#include <random>
 #include <string>
+#include <vector>
 
 namespace penstock {
 namespace {
 
-class FakeOrder final : public Order {
+/// Position p is observation p mod 10 of source p div 10 mod 2; stages end at 25.
+class TwoSources final : public Order {
  public:
-  explicit FakeOrder(std::string identity) : identity_(std::move(identity)) {}
-  void pick(std::uint64_t, std::uint64_t, std::span<Pick>) const override {}
-  [[nodiscard]] std::uint64_t epoch_size() const override { return 1; }
-  [[nodiscard]] std::uint64_t end(std::uint64_t) const override { return kNever; }
-  [[nodiscard]] std::uint64_t group(std::uint64_t) const override { return 1; }
-  [[nodiscard]] std::string identity(std::uint64_t) const override { return identity_; }
-
- private:
-  std::string identity_;
+  void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::uint64_t p = first + i * stride;
+      out[i] = {p % 10, p, static_cast<std::uint32_t>(p / 10 % 2), static_cast<std::uint32_t>(p / 20)};
+    }
+  }
+  [[nodiscard]] std::uint64_t epoch_size() const override { return 20; }
+  [[nodiscard]] std::uint64_t end(std::uint64_t position) const override { return position < 25 ? 25 : kNever; }
+  [[nodiscard]] std::uint64_t fetch_end(std::uint64_t position) const override { return position + 1; }
+  [[nodiscard]] std::string identity(std::uint64_t) const override { return R"({"name":"two"})"; }
 };
 
-class FakeSource final : public Source {
- public:
-  FakeSource(std::string fingerprint, std::uint64_t shards, std::uint64_t records, std::string identity)
-      : fingerprint_(std::move(fingerprint)), identity_(std::move(identity)), shards_(shards), records_(records) {}
-  [[nodiscard]] std::uint64_t size() const override { return 1; }
-  [[nodiscard]] std::string fingerprint() const override { return fingerprint_; }
-  [[nodiscard]] std::string identity() const override { return identity_; }
-  [[nodiscard]] std::uint64_t shard_count() const override { return shards_; }
-  [[nodiscard]] std::uint64_t record_count() const override { return records_; }
-  [[nodiscard]] const Schema& schema() const override { return schema_; }
-  [[nodiscard]] std::uint64_t stored_record_bytes() const override { return 4; }
-  [[nodiscard]] RowShape shape() const override { return {}; }
-  [[nodiscard]] ByteStore& store() const override { raise(ErrorKind::InvalidArgument, "no store"); }
-  bool plan(Row&, unsigned, Reads&) const override { return false; }
-  void spans(Row&) const override {}
+const std::vector<SourceIdentity> kSources{{"aa", 1, 10, R"({"kind":"windows"})", ""},
+                                           {"bb", 1, 10, R"({"kind":"windows"})", ""}};
 
- private:
-  std::string fingerprint_, identity_;
-  std::uint64_t shards_, records_;
-  Schema schema_;
-};
-
-const char* const kOldPrint = "3f2a0b1c4d5e6f708192a3b4c5d6e7f8";
-const char* const kNewPrint = "9b1c0b1c4d5e6f708192a3b4c5d6e7f8";
-
-std::string uniform(std::uint64_t seed, std::uint64_t size = 244) {
-  return R"({"algorithm":1,"name":"uniform","seed":)" + std::to_string(seed) + R"(,"size":)" + std::to_string(size) +
-         "}";
-}
-std::string windows(std::uint64_t window) {
-  return R"({"kind":"windows","lookahead":1,"window":)" + std::to_string(window) + "}";
+Job make(std::uint64_t batch = 4) {
+  CursorOptions options;
+  options.epochs = 2;
+  options.skip = {{5, 7}};
+  options.schedule = {{0, batch}};
+  return {std::make_shared<TwoSources>(), kSources, std::move(options)};
 }
 
-struct Parts {
-  std::string order = uniform(1);
-  std::string fingerprint = kOldPrint;
-  std::uint64_t shards = 12;
-  std::uint64_t records = 1'000'000;
-  std::string view = windows(4'096);
-  Ranges skip;
-};
-
-std::string job(const Parts& parts) {
-  return job_json(FakeOrder(parts.order),
-                  {std::make_shared<FakeSource>(parts.fingerprint, parts.shards, parts.records, parts.view)},
-                  parts.skip);
+std::vector<Pick> picks_of(const Job& job, const BatchPlan& plan) {
+  std::vector<Pick> picks(plan.valid);
+  job.pick(plan, picks);
+  return picks;
 }
 
-std::string difference(const Parts& saved, const Parts& now, std::uint64_t position) {
-  return job_difference(job(saved), job(now), position).value_or("");
-}
-
-TEST(Job, TheTextIsCanonical) {
-  Parts parts;
-  parts.skip = {{50, 60}, {10, 20}, {20, 25}, {30, 30}};
-  parts.order = R"({ "seed": 1, "name": "uniform" })";  // not canonical itself
-  EXPECT_EQ(job(parts), R"({"format":1,"order":{"name":"uniform","seed":1},"skip":[[10,25],[50,60]],)"
-                        R"("sources":[{"dataset":{"fingerprint":"3f2a0b1c4d5e6f708192a3b4c5d6e7f8","records":1000000,)"
-                        R"("shards":12},"view":{"kind":"windows","lookahead":1,"window":4096}}]})");
-}
-
-TEST(Job, TheSameJobHasNoDifference) {
-  EXPECT_EQ(difference({}, {}, 0), "");
-  EXPECT_EQ(difference({}, {}, 1'000'000), "");
-  // The same records in other shards, and the same text written otherwise.
-  Parts moved;
-  moved.shards = 3;
-  EXPECT_EQ(difference({}, moved, 5), "");
-  EXPECT_EQ(job_difference(nlohmann::json::parse(job({})).dump(2), job({}), 7), std::nullopt);
-}
-
-TEST(Job, AllThatDiffersIsNamedAlsoAtPositionZero) {
-  Parts now;
-  now.order = uniform(2, 500);
-  now.fingerprint = kNewPrint;
-  now.shards = 13;
-  now.records = 1'100'000;
-  now.view = windows(2'048);
-  for (const std::uint64_t position : {0, 1'000}) {
-    EXPECT_EQ(difference({}, now, position),
-              "dataset: the state was saved on 3f2a0b1c… (12 shards, 1,000,000 records), this one is 9b1c0b1c… "
-              "(13 shards, 1,100,000 records); window: saved 4,096, now 2,048; seed: saved 1, now 2");
-  }
-}
-
-TEST(Job, EachPartIsADifferenceAlone) {
-  Parts now;
-  now.order = uniform(12'345);
-  EXPECT_EQ(difference({}, now, 0), "seed: saved 1, now 12345");
-  now = {};
-  now.fingerprint = std::string(kOldPrint).replace(31, 1, "0");
-  now.shards = 1;
-  EXPECT_EQ(difference({}, now, 0),
-            "dataset: the state was saved on 3f2a0b1c4d5e6f708192a3b4c5d6e7f8 (12 shards, 1,000,000 records), this one "
-            "is 3f2a0b1c4d5e6f708192a3b4c5d6e7f0 (1 shard, 1,000,000 records)");
-  now = {};
-  now.view = R"({"kind":"documents"})";
-  EXPECT_EQ(difference({}, now, 0), "view: saved windows, now documents");
-  now = {};
-  now.view = R"({"kind":"windows","lookahead":0,"window":4096})";
-  EXPECT_EQ(difference({}, now, 0), "lookahead: saved 1, now 0");
-  now = {};
-  now.order = R"({"algorithm":1,"block":8,"fetch":64,"lanes":1,"name":"blocks","seed":1,"size":244})";
-  EXPECT_EQ(difference({}, now, 0), "order: saved uniform, now blocks");
-  Parts blocks = now;
-  blocks.order = R"({"algorithm":2,"block":1024,"fetch":64,"lanes":1,"name":"blocks","seed":1,"size":244})";
-  EXPECT_EQ(difference(blocks, now, 0), "order's algorithm: saved 2, now 1; order's block: saved 1,024, now 8");
-  now = {};
-  now.order = R"({"name":"sequential","size":244})";
-  EXPECT_EQ(difference({}, now, 0), "order: saved uniform, now sequential");
-}
-
-TEST(Job, SkipsMatterBeforeThePositionOnly) {
-  Parts now;
-  now.skip = {{100, 200}};
-  EXPECT_EQ(difference({}, now, 100), "");
-  EXPECT_EQ(difference({}, now, 101), "skip before position 101: saved none, now (100, 101)");
-  Parts saved;
-  saved.skip = {{100, 150}, {150, 300}};
-  EXPECT_EQ(difference(saved, now, 200), "");
-  EXPECT_EQ(difference(saved, now, 201), "skip before position 201: saved (100, 201), now (100, 200)");
-  saved.skip = {{1, 2}, {3, 4}, {5, 6}, {7, 8'000}};
-  EXPECT_EQ(difference(saved, {}, 9'000),
-            "skip before position 9,000: saved (1, 2), (3, 4), (5, 6), … (4 ranges), now none");
-}
-
-TEST(Job, StagesThatBeginAtOrAfterThePositionAreNoDifference) {
-  Parts saved;
-  Parts now;
-  saved.order = R"({"name":"stages","stages":[{"begin":0,"seed":1}]})";
-  now.order = R"({"name":"stages","stages":[{"begin":0,"seed":1},{"begin":100,"seed":2}]})";
-  EXPECT_EQ(difference(saved, now, 0), "");
-  EXPECT_EQ(difference(saved, now, 100), "");
-  EXPECT_EQ(difference(now, saved, 100), "");
-  EXPECT_NE(difference(saved, now, 101), "");
-  now.order = R"({"name":"stages","stages":[{"begin":0,"seed":9}]})";
-  EXPECT_NE(difference(saved, now, 0), "");  // the first stage decides at position 0 too
-}
-
-TEST(Job, SourcesAreComparedOneByOne) {
-  const FakeOrder order(uniform(1));
-  const auto a = std::make_shared<FakeSource>(kOldPrint, 1, 10, windows(16));
-  const auto b = std::make_shared<FakeSource>(kNewPrint, 2, 20, windows(16));
-  const auto c = std::make_shared<FakeSource>(kNewPrint, 2, 20, windows(32));
-  EXPECT_EQ(job_difference(job_json(order, {a, b}, {}), job_json(order, {a}, {}), 0),
-            "number of sources: saved 2, now 1");
-  EXPECT_EQ(job_difference(job_json(order, {a, b}, {}), job_json(order, {a, c}, {}), 0),
-            "source 1: window: saved 16, now 32");
-}
-
-TEST(Job, WhatALaterVersionAddsIsADifferenceRatherThanIgnored) {
-  nlohmann::json later = nlohmann::json::parse(job({}));
-  later["packing"] = 2;
-  EXPECT_EQ(job_difference(later.dump(), job({}), 0), "packing: saved 2, now none");
-}
-
-std::optional<ErrorKind> refusal(const std::string& saved, std::string* message = nullptr) {
-  try {
-    static_cast<void>(job_difference(saved, job({}), 10));
-  } catch (const Error& error) {
-    if (message != nullptr) *message = error.what();
-    return error.kind();
-  }
-  return std::nullopt;
-}
-
-TEST(Job, TextThatIsNoJobIsRefused) {
-  for (const char* text : {"", "{", "nonsense", "{\"format\":1,\"format\":1}"}) {
-    EXPECT_EQ(refusal(text), ErrorKind::InvalidArgument) << text;
-  }
-  for (const char* text :
-       {"null", "[]", "{}", "7", R"({"format":"1"})", R"({"format":1})",
-        R"({"format":1,"order":{},"skip":[],"sources":[]})", R"({"format":1,"order":{},"skip":[],"sources":[{}]})",
-        R"({"format":1,"order":{},"skip":[[5,4]],"sources":[]})"}) {
-    EXPECT_EQ(refusal(text), ErrorKind::StateMismatch) << text;
-  }
-  nlohmann::json later = nlohmann::json::parse(job({}));
-  later["format"] = 2;
-  std::string message;
-  EXPECT_EQ(refusal(later.dump(), &message), ErrorKind::StateMismatch);
-  EXPECT_EQ(message, "the state's job is not one that this penstock knows: format 2, this penstock reads format 1");
-  later = nlohmann::json::parse(job({}));
-  later["skip"] = {{5, 4}};
-  EXPECT_EQ(refusal(later.dump()), ErrorKind::StateMismatch);
-  later["skip"] = {{-5, 4}};
-  EXPECT_EQ(refusal(later.dump()), ErrorKind::StateMismatch);
-}
-
-TEST(Job, HostileTextIsRefusedOrDiffersButNeverCrashes) {
-  Parts parts;
-  parts.skip = {{1, 5}, {8, 9}};
-  parts.order = R"({"name":"stages","seed":3,"stages":[{"begin":0,"seed":1},{"begin":100,"seed":2}]})";
-  const std::string good = job(parts);
-  const char* const pieces[] = {"null",        "[]",           "{}", "-1", "1e300", "18446744073709551615",
-                                "\"\\u0000\"", "\"\xc3\xa9\"", ",",  "\""};
-  std::mt19937 random(5);
-  int refused = 0;
-  int differ = 0;
-  for (int i = 0; i < 20'000; ++i) {
-    std::string text = good;
-    for (unsigned k = 0; k <= random() % 3; ++k) {
-      const std::size_t at = random() % text.size();
-      switch (random() % 4) {
-        case 0: text[at] = static_cast<char>(random()); break;
-        case 1: text.erase(at, random() % 12); break;
-        case 2: text.replace(at, random() % 4, pieces[random() % 10]); break;
-        default: text[at] = static_cast<char>('0' + random() % 10);
+TEST(JobTest, RanksTakeTurnsInWhatOneRankTakes) {
+  const Job job = make();
+  std::uint64_t position = 0;
+  std::vector<std::uint64_t> seen;
+  while (const auto whole = job.plan(position, {0, 1})) {
+    const std::vector<Pick> all = picks_of(job, *whole);
+    for (const std::uint64_t world : {2U, 4U}) {
+      for (std::uint64_t rank = 0; rank < world; ++rank) {
+        const auto part = job.plan(position, {rank, world});
+        ASSERT_TRUE(part);
+        EXPECT_EQ(part->end, whole->end);
+        std::vector<Pick> mine;
+        for (std::size_t i = rank; i < all.size(); i += world) mine.push_back(all[i]);
+        EXPECT_EQ(picks_of(job, *part), mine);
       }
-      if (text.empty()) text = "{}";
     }
-    try {
-      differ += job_difference(text, good, random() % 200) ? 1 : 0;
-    } catch (const Error& error) {
-      ASSERT_TRUE(error.kind() == ErrorKind::InvalidArgument || error.kind() == ErrorKind::StateMismatch) << text;
-      ++refused;
-    }
+    for (const Pick& pick : all) seen.push_back(pick.fetch);
+    EXPECT_FALSE(whole->position < 25 && whole->end > 25) << "a batch crosses the stage's end";
+    position = whole->end;
   }
-  EXPECT_GT(refused, 1'000);
-  EXPECT_GT(differ, 1'000);
+  std::vector<std::uint64_t> wanted;
+  for (std::uint64_t p = 0; p < 40; ++p) {
+    if (p < 5 || p >= 7) wanted.push_back(p);
+  }
+  EXPECT_EQ(seen, wanted);
+}
+
+TEST(JobTest, AStateGoesOnWhereItWasTakenAndAnothersDoesNot) {
+  const Job job = make();
+  const State state = job.state(12);
+  EXPECT_EQ(job.load(state, OnMismatch::Refuse).message, "resumes at epoch 0, position 12, step 3");
+  const Job other(std::make_shared<TwoSources>(), std::span(kSources).first(1), make().cursor().options());
+  EXPECT_THROW((void)other.load(state, OnMismatch::Refuse), Error);
+  EXPECT_EQ(other.load(state, OnMismatch::Restart).position, 0U);
+  EXPECT_EQ(other.load(state, OnMismatch::KeepPosition).position, 12U);
+  State later = state;
+  later.version = 2;
+  EXPECT_THROW((void)job.load(later, OnMismatch::Restart), Error);
+  State beyond = state;
+  beyond.position = UINT64_MAX;
+  EXPECT_THROW((void)job.load(beyond, OnMismatch::Refuse), Error);
+}
+
+TEST(JobTest, AnotherBatchSizeMakesAnotherJobAndNoOtherState) {
+  const Job job = make();
+  const Job changed = job.with_batch_size(7, 6);
+  EXPECT_EQ(job.plan(7, {0, 1})->end, 11U);
+  EXPECT_EQ(changed.plan(7, {0, 1})->end, 13U);
+  EXPECT_EQ(changed.plan(0, {0, 1})->end, job.plan(0, {0, 1})->end);
+  EXPECT_EQ(changed.json(), job.json());
+}
+
+TEST(JobTest, EpochsAreTheOrders) {
+  const Job job = make();
+  EXPECT_EQ(job.epoch(19), 0U);
+  EXPECT_EQ(job.epoch(20), 1U);
+  EXPECT_EQ(job.describe(40), "epoch 2, position 40, step 10: the run is over");
 }
 
 }  // namespace

@@ -1,0 +1,208 @@
+"""Job: which observations a position consists of, without reading any; what loaders and adapters stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _native
+from penstock._arguments import MOST, index, one_of, ranges
+from penstock._errors import InvalidArgumentError
+from penstock.orders import Order, resolve
+
+BatchSize = int | Sequence[tuple[int, int]]
+
+
+class Plan(NamedTuple):
+    """One rank's part of one global batch.
+
+    Attributes:
+        position: the job's position before the batch.
+        next_position: the position after it.
+        picks: structured [rows], see `Job.picks`; −1 in rows that are padding.
+        valid: bool [rows], false where padded.
+    """
+
+    position: int
+    next_position: int
+    picks: npt.NDArray[Any]
+    valid: npt.NDArray[np.bool_]
+
+
+class Job:
+    """All that decides what stands at a position: view, order, seed, epochs, tail, skips. It reads nothing.
+
+    A `Loader` with the same arguments gives these batches. Immutable; any thread.
+
+    Example:
+        >>> import numpy as np, os, penstock, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
+        >>> np.arange(1000, dtype=np.uint16).tofile(path)
+        >>> view = penstock.open(path, dtype="u2").windows(10)
+        >>> job = penstock.Job(view, global_batch_size=8, seed=0, epochs=1)
+        >>> plan = job.plan(0, rank=1, world_size=2)
+        >>> plan.next_position, plan.picks["index"].shape, len(job)
+        (8, (4,), 13)
+        >>> loader = penstock.Loader(view, global_batch_size=8, seed=0, epochs=1, rank=1, world_size=2)
+        >>> next(loader).indices.tolist() == plan.picks["index"].tolist()
+        True
+    """
+
+    def __init__(
+        self,
+        view: Any,
+        *,
+        global_batch_size: BatchSize,
+        seed: int = 0,
+        order: str | Order = "uniform",
+        epochs: int | None = None,
+        per_epoch: bool = False,
+        tail: str = "pad",
+        skip: Iterable[tuple[int, int]] = (),
+    ) -> None:
+        """Makes a job; no file is opened.
+
+        Args:
+            view: `dataset.windows(…)` or `dataset.documents()`.
+            global_batch_size: observations of all ranks' batches together, or a schedule [(position, size), …].
+            seed: 64 bits.
+            order: "uniform", "sequential" or one of `penstock.orders`.
+            epochs: how many, at least 1; None is endless.
+            per_epoch: whether the tail rule applies at each epoch's end.
+            tail: what becomes of a last batch that is not full: "pad" or "drop".
+            skip: ranges [begin, end) of positions that are left out.
+
+        Raises:
+            InvalidArgumentError: an argument that cannot be.
+        """
+        check_view(view)
+        self._endless = epochs is None and not per_epoch
+        self._native = native_job(view, batch_sizes(global_batch_size, 1), seed, order, epochs, per_epoch, tail, skip)
+
+    def plan(self, position: int, rank: int, world_size: int) -> Plan | None:
+        """A rank's part of the batch that begins at `position`; None at the end of the run.
+
+        Args:
+            position: observations consumed before it; 0 for the first batch, then each plan's `next_position`.
+            rank: which rank, below `world_size`.
+            world_size: number of ranks; it must divide the global batch size.
+
+        Raises:
+            InvalidArgumentError: a rank or a number of ranks that cannot be, a position beyond 2^63.
+        """
+        found = self._native.plan(index("position", position), index("rank", rank), index("world_size", world_size, 1))
+        if found is None:
+            return None
+        begin, end, picks, valid = found
+        return Plan(begin, end, picks, np.arange(len(picks)) < valid)
+
+    def picks(self, first: int, count: int) -> npt.NDArray[Any]:
+        """What stands at the positions [first, first + count), skipped ones too.
+
+        Returns:
+            A structured array [count] with the fields `source` (number of the source), `epoch` (of that source) and
+            `index` (the observation), int64 each. Later versions may add fields.
+
+        Raises:
+            InvalidArgumentError: positions beyond 2^63.
+        """
+        return self._native.picks(index("first", first), index("count", count))
+
+    def state_dict(self, position: int) -> dict[str, Any]:
+        """The state of a loader of this job at `position`: what its `load_state_dict` takes.
+
+        Returns:
+            {"version": int, "position": int, "job": str}; the same on every rank.
+        """
+        return {"version": _native.Job.version, "position": index("position", position), "job": self._native.json}
+
+    def __len__(self) -> int:
+        """Global batches of the run; with per_epoch of its first epoch.
+
+        Raises:
+            TypeError: the job is endless.
+        """
+        if self._endless:
+            raise TypeError("an endless job has no len(): give epochs=")
+        return self._native.length(0)
+
+    def __bool__(self) -> bool:
+        """Always true, whatever len() is."""
+        return True
+
+    def __repr__(self) -> str:
+        """What decides it."""
+        return f"Job({self._native.json})"
+
+
+def check_view(view: Any) -> None:
+    """Refuses what is no view.
+
+    Raises:
+        InvalidArgumentError: it is none.
+    """
+    if not hasattr(view, "_source"):
+        raise InvalidArgumentError(
+            f"a loader loads a view, not {type(view).__name__}: dataset.windows(window, lookahead=1) or "
+            "dataset.documents()"
+        )
+
+
+def native_job(
+    view: Any,
+    schedule: list[tuple[int, int]],
+    seed: int,
+    order: str | Order,
+    epochs: int | None,
+    per_epoch: bool,
+    tail: str,
+    skip: Iterable[tuple[int, int]],
+) -> _native.Job:
+    """The native job of checked arguments.
+
+    Raises:
+        InvalidArgumentError: an argument that cannot be.
+    """
+    one_of("tail", tail, ("pad", "drop"))
+    return _native.Job(
+        sources=[view._source],
+        order=resolve(order, len(view), index("seed", seed)),
+        epochs=None if epochs is None else index("epochs", epochs, 1),
+        per_epoch=bool(per_epoch),
+        tail=tail,
+        skip=ranges(skip),
+        schedule=schedule,
+    )
+
+
+def batch_sizes(size: Any, unit: int) -> list[tuple[int, int]]:
+    """A batch size, or a schedule of them, as [(position, global batch size), …].
+
+    Args:
+        size: an integer or [(position, size), …].
+        unit: what one of `size` is of a global batch: the number of ranks for a size of one rank.
+
+    Raises:
+        InvalidArgumentError: neither an integer nor a schedule.
+    """
+    if isinstance(size, Sequence) and not isinstance(size, str):
+        try:
+            pairs = [(at, n) for at, n in size]
+        except (TypeError, ValueError):
+            raise InvalidArgumentError(
+                f"batch size {size!r:.80}: must be an integer, or a schedule [(position, size), …]"
+            ) from None
+        return [(index("position", at), global_size(n, unit)) for at, n in pairs]
+    return [(0, global_size(size, unit))]
+
+
+def global_size(size: Any, unit: int) -> int:
+    """The global batch size that `size` is, in units of `unit`.
+
+    Raises:
+        InvalidArgumentError: no integer from 1 on, or too large.
+    """
+    return index("batch size", size, 1, MOST // unit) * unit

@@ -1,0 +1,130 @@
+// The job: positions in, picks out. Nothing here reads, so nothing lets go of the GIL but long picks.
+#include "bindings/register.h"
+#include "core/base/error.h"
+#include "core/batch/source.h"
+#include "core/job/job.h"
+
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace py = pybind11;
+
+namespace penstock::bindings {
+namespace {
+
+using Schedule = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+// A pick as Python sees it; −1 in all of them where a row is padding.
+struct PickRow {
+  std::int64_t source;
+  std::int64_t epoch;
+  std::int64_t index;
+};
+
+Tail parse_tail(const std::string& tail) {
+  if (tail == "pad") return Tail::Pad;
+  if (tail == "drop") return Tail::Drop;
+  raise(ErrorKind::InvalidArgument, "tail=\"{}\": must be \"pad\" or \"drop\"", tail);
+}
+
+std::shared_ptr<Job> make_job(const std::vector<std::shared_ptr<Source>>& sources, std::shared_ptr<Order> order,
+                              std::optional<std::uint64_t> epochs, bool per_epoch, const std::string& tail,
+                              const Ranges& skip, const Schedule& schedule) {
+  std::vector<SourceIdentity> identities;
+  identities.reserve(sources.size());
+  for (const auto& source : sources) identities.push_back(source->info().identity);
+  CursorOptions options;
+  options.epochs = epochs;
+  options.per_epoch = per_epoch;
+  options.tail = parse_tail(tail);
+  options.skip = skip;
+  options.schedule = schedule;
+  return std::make_shared<Job>(std::move(order), identities, std::move(options));
+}
+
+// `rows` of them, of which those beyond the picks are padding.
+py::array pick_rows(std::span<const Pick> picks, std::uint64_t rows) {
+  py::array_t<PickRow> out(static_cast<py::ssize_t>(rows));
+  PickRow* at = out.mutable_data();
+  for (const Pick& pick : picks) {
+    *at++ = {static_cast<std::int64_t>(pick.source), static_cast<std::int64_t>(pick.epoch),
+             static_cast<std::int64_t>(pick.index)};
+  }
+  std::fill_n(at, rows - picks.size(), PickRow{-1, -1, -1});
+  return out;
+}
+
+// (position, end, picks [rows], how many of them are valid), or None at the end of the run.
+py::object plan(const Job& job, std::uint64_t position, std::uint64_t rank, std::uint64_t world_size) {
+  const Share share{rank, world_size};
+  job.cursor().check(share);
+  Job::check_position(position);
+  const std::optional<BatchPlan> plan = job.plan(position, share);
+  if (!plan) return py::none();
+  std::vector<Pick> picks(plan->valid);
+  job.pick(*plan, picks);
+  return py::make_tuple(plan->position, plan->end, pick_rows(picks, plan->rows), plan->valid);
+}
+
+py::array picks(const Job& job, std::uint64_t first, std::uint64_t count) {
+  std::uint64_t end = 0;
+  if (__builtin_add_overflow(first, count, &end) || count > PTRDIFF_MAX / sizeof(PickRow)) {
+    raise(ErrorKind::InvalidArgument, "{} picks from position {}: at most to 2^63", with_commas(count),
+          with_commas(first));
+  }
+  Job::check_position(end);
+  std::vector<Pick> picks(count);
+  {
+    const py::gil_scoped_release released;
+    job.order().pick(first, 1, picks);
+  }
+  return pick_rows(picks, count);
+}
+
+}  // namespace
+
+OnMismatch parse_on_mismatch(const std::string& text) {
+  if (text == "refuse") return OnMismatch::Refuse;
+  if (text == "restart") return OnMismatch::Restart;
+  if (text == "keep_position") return OnMismatch::KeepPosition;
+  raise(ErrorKind::InvalidArgument, "on_mismatch=\"{}\": must be \"refuse\", \"restart\" or \"keep_position\"", text);
+}
+
+py::tuple resume_tuple(const Job& job, const Resume& resume) {
+  return py::make_tuple(job.epoch(resume.position), resume.position, job.cursor().steps_before(resume.position),
+                        resume.message);
+}
+
+void register_job(py::module_& module) {
+  PYBIND11_NUMPY_DTYPE(PickRow, source, epoch, index);
+  py::class_<Job, std::shared_ptr<Job>>(module, "Job", "Order, cursor and sources; see penstock.Job.")
+      .def(py::init(&make_job), py::kw_only(), py::arg("sources"), py::arg("order"), py::arg("epochs"),
+           py::arg("per_epoch"), py::arg("tail"), py::arg("skip"), py::arg("schedule"))
+      .def("plan", &plan, py::arg("position"), py::arg("rank"), py::arg("world_size"),
+           "(position, end, picks [rows], valid rows) of a rank's next batch; None at the end of the run.")
+      .def("picks", &picks, py::arg("first"), py::arg("count"),
+           "What stands at `count` positions from `first` on: structured [count].")
+      .def(
+          "load",
+          [](const Job& job, std::uint64_t version, std::uint64_t position, std::string text,
+             const std::string& on_mismatch) {
+            return resume_tuple(job, job.load({version, position, std::move(text)}, parse_on_mismatch(on_mismatch)));
+          },
+          py::arg("version"), py::arg("position"), py::arg("job"), py::arg("on_mismatch"),
+          "(epoch, position, step, message) of where a state goes on.")
+      .def("length", [](const Job& job, std::uint64_t position) { return job.cursor().length(position); })
+      .def("steps_before", [](const Job& job, std::uint64_t position) { return job.cursor().steps_before(position); })
+      .def("epoch", &Job::epoch, py::arg("position"))
+      .def("describe", &Job::describe, py::arg("position"))
+      .def_property_readonly_static("version", [](const py::object&) { return kStateVersion; })
+      .def_property_readonly("json", &Job::json);
+}
+
+}  // namespace penstock::bindings

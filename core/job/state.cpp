@@ -1,0 +1,322 @@
+#include "core/job/state.h"
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/job/cursor.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+// A job of format 1:
+//   {"format":1,
+//    "order":{"name":…,"seed":…,…}          Order::identity; with "stages":[{"begin":…,…},…] where it has stages
+//    "skip":[[begin,end],…],
+//    "sources":[{"dataset":{"fingerprint":…,"records":…,"shards":…},"view":{"kind":…,…}},…]}
+
+namespace penstock {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t kJobFormat = 1;
+constexpr std::size_t kMaxJobBytes = std::size_t{64} << 20;
+
+using Differences = std::vector<std::string>;
+
+// ---- words
+
+/// A value in a message: ASCII, short. Counts get their commas; seeds and the like are names, not counts.
+std::string value_text(const json* value, bool is_count) {
+  if (value == nullptr) return "none";
+  if (value->is_number_unsigned() && is_count) return with_commas(value->get<std::uint64_t>());
+  std::string text = value->dump(-1, ' ', true);
+  if (value->is_string()) text = text.substr(1, text.size() - 2);
+  if (text.size() > 80) text = text.substr(0, 77) + "...";
+  return text;
+}
+
+void add_difference(Differences& out, const std::string& what, const json* saved, const json* now,
+                    bool is_count = true) {
+  out.push_back(fmt::format("{}: saved {}, now {}", what, value_text(saved, is_count), value_text(now, is_count)));
+}
+
+/// A key of untrusted text in a message.
+std::string key_text(const std::string& key) {
+  const json name = key;
+  return value_text(&name, false);
+}
+
+std::string counted(std::uint64_t count, const char* what) {
+  return fmt::format("{} {}{}", with_commas(count), what, count == 1 ? "" : "s");
+}
+
+const json* find(const json& object, const std::string& key) {
+  const auto at = object.find(key);
+  return at == object.end() ? nullptr : &*at;
+}
+
+/// Keys of either object, in order.
+std::set<std::string> all_keys(const json& a, const json& b) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : a.items()) keys.insert(key);
+  for (const auto& [key, value] : b.items()) keys.insert(key);
+  return keys;
+}
+
+// ---- a parsed job
+
+struct ParsedJob {
+  json root;
+  Ranges skip;
+};
+
+[[noreturn]] void refuse_job(const std::string& why) {
+  raise(ErrorKind::StateMismatch, "the state's job is not one that this penstock knows: {}", why);
+}
+
+Ranges parse_skip(const json& list) {
+  Ranges skip;
+  for (const json& range : list) {
+    if (!range.is_array() || range.size() != 2) raise(ErrorKind::Corruption, "job: a skip is not [begin, end]");
+    skip.emplace_back(as_u64(range[0], "job: a skip"), as_u64(range[1], "job: a skip"));
+  }
+  return merge_skips(std::move(skip));
+}
+
+void check_shape(const json& root) {
+  get_object(root, "order", "job");
+  const json& sources = get_array(root, "sources", "job");
+  if (sources.empty()) raise(ErrorKind::Corruption, "job: no sources");
+  for (const json& source : sources) {
+    const json& dataset = get_object(source, "dataset", "job: source");
+    get_string(dataset, "fingerprint", "job: dataset");
+    get_u64(dataset, "records", "job: dataset");
+    get_u64(dataset, "shards", "job: dataset");
+    get_object(source, "view", "job: source");
+  }
+}
+
+ParsedJob parse_job(std::string_view text) {
+  ParsedJob job;
+  try {
+    job.root = parse_json_strict(text, "the state's job", kMaxJobBytes);
+  } catch (const Error& error) {
+    raise(ErrorKind::InvalidArgument, "{}", error.what());
+  }
+  try {
+    const std::uint64_t format = get_u64(job.root, "format", "job");
+    if (format != kJobFormat) {
+      raise(ErrorKind::Corruption, "format {}, this penstock reads format {}", with_commas(format), kJobFormat);
+    }
+    check_shape(job.root);
+    job.skip = parse_skip(get_array(job.root, "skip", "job"));
+  } catch (const Error& error) {
+    refuse_job(error.what());
+  }
+  return job;
+}
+
+// ---- what differs
+
+std::string short_fingerprint(const std::string& fingerprint, const std::string& other) {
+  // Hex digits of which the first ones tell them apart; shown whole where they do not.
+  const bool distinct = fingerprint.size() > 8 && fingerprint.compare(0, 8, other, 0, 8) != 0;
+  const json shown = distinct ? fingerprint.substr(0, 8) : fingerprint;
+  const bool ascii = std::all_of(fingerprint.begin(), fingerprint.end(), [](char c) { return c > ' ' && c < 127; });
+  return ascii ? value_text(&shown, false) + (distinct ? "…" : "") : "an unreadable fingerprint";
+}
+
+std::string dataset_text(const json& dataset, const std::string& other_fingerprint) {
+  return fmt::format("{} ({}, {})", short_fingerprint(dataset["fingerprint"].get<std::string>(), other_fingerprint),
+                     counted(dataset["shards"].get<std::uint64_t>(), "shard"),
+                     counted(dataset["records"].get<std::uint64_t>(), "record"));
+}
+
+void compare_source(const json& saved, const json& now, const std::string& prefix, Differences& out) {
+  // Only the fingerprint decides: the same records in other shards are the same dataset.
+  const auto saved_print = saved["dataset"]["fingerprint"].get<std::string>();
+  const auto now_print = now["dataset"]["fingerprint"].get<std::string>();
+  if (saved_print != now_print) {
+    out.push_back(fmt::format("{}dataset: the state was saved on {}, this one is {}", prefix,
+                              dataset_text(saved["dataset"], now_print), dataset_text(now["dataset"], saved_print)));
+  }
+  const json& saved_view = saved["view"];
+  const json& now_view = now["view"];
+  const json* saved_kind = find(saved_view, "kind");
+  const json* now_kind = find(now_view, "kind");
+  if (value_text(saved_kind, false) != value_text(now_kind, false)) {
+    add_difference(out, prefix + "view", saved_kind, now_kind);
+    return;
+  }
+  for (const std::string& key : all_keys(saved_view, now_view)) {
+    const json* a = find(saved_view, key);
+    const json* b = find(now_view, key);
+    if (a == nullptr || b == nullptr || *a != *b) add_difference(out, prefix + key_text(key), a, b);
+  }
+}
+
+/// Stages that begin before `position`; the first one always counts, so that another job is seen at position 0 too.
+json stages_before(const json& stages, std::uint64_t position) {
+  json kept = json::array();
+  for (const json& stage : stages) {
+    const json* begin = stage.is_object() ? find(stage, "begin") : nullptr;
+    const bool later = begin != nullptr && begin->is_number_unsigned() &&
+                       begin->get<std::uint64_t>() >= std::max<std::uint64_t>(position, 1);
+    if (!later) kept.push_back(stage);
+  }
+  return kept;
+}
+
+/// The order with only those of its stages that begin before `position`.
+json order_before(json order, std::uint64_t position) {
+  const auto stages = order.find("stages");
+  if (stages != order.end() && stages->is_array()) *stages = stages_before(*stages, position);
+  return order;
+}
+
+/// How stages name each source: by its name, or its number where it has none.
+std::vector<std::string> source_keys(const json& sources) {
+  std::vector<std::string> keys;
+  for (const json& source : sources) {
+    const json* name = find(source, "name");
+    keys.push_back(name != nullptr && name->is_string() ? name->dump() : std::to_string(keys.size()));
+  }
+  return keys;
+}
+
+std::string source_text(const std::string& key) {
+  const json name = json::parse(key);
+  return value_text(&name, false);
+}
+
+/// The sources that the order's stages use, by their keys; all of them where stages do not say.
+std::map<std::string, const json*> used_sources(const json& order, const json& sources) {
+  const std::vector<std::string> keys = source_keys(sources);
+  std::map<std::string, const json*> used;
+  for (std::size_t i = 0; i < keys.size(); ++i) used.emplace(keys[i], &sources[i]);
+  const json* stages = find(order, "stages");
+  if (stages == nullptr || !stages->is_array()) return used;
+  std::set<std::string> named;
+  for (const json& stage : *stages) {
+    const json* list = stage.is_object() ? find(stage, "sources") : nullptr;
+    if (list == nullptr || !list->is_array()) return used;
+    for (const json& key : *list) named.insert(key.dump());
+  }
+  std::erase_if(used, [&](const auto& source) { return !named.contains(source.first); });
+  return used;
+}
+
+/// `saved` and `now`: jobs whose orders have the stages that count.
+void compare_sources(const json& saved, const json& now, Differences& out) {
+  const auto before = used_sources(saved["order"], saved["sources"]);
+  const auto after = used_sources(now["order"], now["sources"]);
+  if (before.size() != after.size()) {
+    const json saved_count = before.size();
+    const json now_count = after.size();
+    add_difference(out, "number of sources", &saved_count, &now_count);
+    return;
+  }
+  for (const auto& [key, source] : before) {
+    const auto same = after.find(key);
+    if (same == after.end()) {
+      out.push_back(fmt::format("source {}: saved, but not of the job now", source_text(key)));
+    } else {
+      compare_source(*source, *same->second, before.size() == 1 ? "" : fmt::format("source {}: ", source_text(key)),
+                     out);
+    }
+  }
+}
+
+/// `size_explained`: another dataset or window has been told, of which another size is only the consequence.
+void compare_order(const json& saved, const json& now, bool size_explained, Differences& out) {
+  const json* saved_name = find(saved, "name");
+  const json* now_name = find(now, "name");
+  const bool same_name = value_text(saved_name, false) == value_text(now_name, false);
+  if (!same_name) add_difference(out, "order", saved_name, now_name);
+  for (const std::string& key : all_keys(saved, now)) {
+    const json* a = find(saved, key);
+    const json* b = find(now, key);
+    if ((a != nullptr && b != nullptr && *a == *b) || key == "name") continue;
+    if (key == "seed") {
+      // An order without a seed has been named above.
+      if (same_name || (a != nullptr && b != nullptr)) add_difference(out, "seed", a, b, false);
+    } else if (same_name && !(key == "size" && size_explained)) {
+      add_difference(out, "order's " + key_text(key), a, b);
+    }
+  }
+}
+
+Ranges clipped(const Ranges& skip, std::uint64_t position) {
+  Ranges out;
+  for (const auto& [begin, end] : skip) {
+    if (begin < position) out.emplace_back(begin, std::min(end, position));
+  }
+  return out;
+}
+
+std::string ranges_text(const Ranges& ranges) {
+  if (ranges.empty()) return "none";
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(ranges.size(), 3); ++i) {
+    text += fmt::format("{}({}, {})", i == 0 ? "" : ", ", with_commas(ranges[i].first), with_commas(ranges[i].second));
+  }
+  return ranges.size() > 3 ? fmt::format("{}, … ({} ranges)", text, with_commas(ranges.size())) : text;
+}
+
+void compare_skips(const Ranges& saved, const Ranges& now, std::uint64_t position, Differences& out) {
+  const Ranges a = clipped(saved, position);
+  const Ranges b = clipped(now, position);
+  if (a == b) return;
+  out.push_back(
+      fmt::format("skip before position {}: saved {}, now {}", with_commas(position), ranges_text(a), ranges_text(b)));
+}
+
+/// Members that this version does not know but that someone thought part of the job.
+void compare_others(const json& saved, const json& now, Differences& out) {
+  for (const std::string& key : all_keys(saved, now)) {
+    if (key == "format" || key == "order" || key == "skip" || key == "sources") continue;
+    const json* a = find(saved, key);
+    const json* b = find(now, key);
+    if (a == nullptr || b == nullptr || *a != *b) add_difference(out, key_text(key), a, b);
+  }
+}
+
+}  // namespace
+
+std::string job_json(const Order& order, std::span<const SourceIdentity> sources, const Ranges& skip) {
+  json root;  // its objects keep their keys sorted, so dump() is canonical
+  root["format"] = kJobFormat;
+  root["order"] = parse_json_strict(order.identity(Order::kNever), "the order's identity");
+  root["skip"] = json::array();
+  for (const auto& [begin, end] : merge_skips(skip)) root["skip"].push_back(json::array({begin, end}));
+  root["sources"] = json::array();
+  for (const SourceIdentity& source : sources) {
+    json entry = {
+        {"dataset", {{"fingerprint", source.fingerprint}, {"records", source.records}, {"shards", source.shards}}},
+        {"view", parse_json_strict(source.view, "the view's identity")}};
+    if (!source.name.empty()) entry["name"] = source.name;
+    root["sources"].push_back(std::move(entry));
+  }
+  return root.dump();
+}
+
+std::optional<std::string> job_difference(std::string_view saved, std::string_view current, std::uint64_t position) {
+  if (saved == current) return std::nullopt;
+  ParsedJob before = parse_job(saved);
+  ParsedJob now = parse_job(current);
+  for (ParsedJob* job : {&before, &now}) job->root["order"] = order_before(std::move(job->root["order"]), position);
+  Differences differences;
+  compare_sources(before.root, now.root, differences);
+  compare_order(before.root["order"], now.root["order"], !differences.empty(), differences);
+  compare_skips(before.skip, now.skip, position, differences);
+  compare_others(before.root, now.root, differences);
+  if (differences.empty()) return std::nullopt;
+  std::string text = differences.front();
+  for (std::size_t i = 1; i < differences.size(); ++i) text += "; " + differences[i];
+  return text;
+}
+
+}  // namespace penstock
