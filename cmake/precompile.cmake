@@ -28,6 +28,8 @@ function(penstock_share_headers headers)
       target_precompile_headers(${target} PRIVATE ${headers})
       set(first ${target})
     endif()
+    # ccache caches what uses a precompiled header only with this.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
     # A source with options of its own cannot use headers that were compiled without them.
     get_target_property(sources ${target} SOURCES)
     get_target_property(folder ${target} SOURCE_DIR)
