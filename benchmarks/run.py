@@ -15,6 +15,7 @@ import ablation
 import cold
 import importing
 import layouts
+import loaders_on_a_node
 import memory
 import opening
 import permutation
@@ -41,6 +42,7 @@ MEASUREMENTS = {
     "writer": writing.measure,
     "memory": memory.measure,
     "layouts": layouts.measure,
+    "node": loaders_on_a_node.measure,
 }
 
 

@@ -1,6 +1,7 @@
 // The loader: waits without the GIL, looks for signals every 50 ms, lends memory with the GIL.
 #include "bindings/lent_memory.h"
 #include "bindings/register.h"
+#include "core/base/cores.h"
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
 #include "core/engine/loader.h"
@@ -173,7 +174,7 @@ struct MakeLoader {
   std::unique_ptr<PythonLoader> operator()(std::shared_ptr<Job> job, std::shared_ptr<Source> source,
                                            const std::vector<ColumnSpec>& columns, int labels, std::uint64_t rank,
                                            std::uint64_t world_size, const std::string& reader, unsigned threads,
-                                           unsigned prefetch, std::uint64_t max_bytes,
+                                           unsigned cores, unsigned prefetch, std::uint64_t max_bytes,
                                            const py::object& allocate) const {
     LoaderOptions options;
     options.job = std::move(job);
@@ -184,6 +185,7 @@ struct MakeLoader {
     std::shared_ptr<ByteStore> reading = local->reading_by(parse_reader(reader));
     options.through = read_local_through(local, reading);
     options.threads = threads;
+    options.cores = cores;
     options.prefetch = prefetch;
     options.max_bytes = max_bytes;
     return std::make_unique<PythonLoader>(std::move(options), allocate, std::move(reading));
@@ -198,10 +200,12 @@ py::tuple state_tuple(const State& state) {
 
 void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   register_batch(module, local);
+  module.def("usable_cores", py::overload_cast<std::uint64_t>(&usable_cores), py::arg("processes"),
+             "Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.");
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
       .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("source"), py::arg("columns"),
            py::arg("labels"), py::arg("rank"), py::arg("world_size"), py::arg("reader"), py::arg("threads"),
-           py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"))
+           py::arg("cores"), py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"))
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
       .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })
       .def("state", [](const PythonLoader& loader) { return state_tuple(loader.get().state()); })

@@ -16,7 +16,7 @@ from penstock._errors import InvalidArgumentError
 from penstock._job import BatchSize, batch_sizes, check_view, global_size, native_job
 from penstock._layout import DtypeChoice, plan_layout
 from penstock._ranks import Mesh, resolve
-from penstock._resources import default_max_bytes, default_threads
+from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock.orders import Order
 
 _READERS = ("auto", "pread", "uring", "direct", "mmap")
@@ -118,7 +118,8 @@ class Loader:
                 else "pread"; "direct" is io_uring past the page cache, for corpora much larger than memory; "mmap" maps
                 them, which is fastest for corpora that stay in memory, but an error of the device ends the process
                 (SIGBUS), and a file that is cut short meanwhile does, too, or reads as zeros to the end of a page.
-            threads: of the engine, at least 1; None shares the cores with the node's other ranks.
+            threads: of the engine, at least 1; None is this process's share of the cores (affinity, quota of its
+                control group, LOCAL_WORLD_SIZE), at most 8.
             prefetch: batches that are read ahead, at least 1.
             max_bytes: bound of all batches' memory, held ones included, and of what is kept of the metadata's files (a
                 quarter of it, at most 256 MiB), but never less than prefetch + 2 batches need; None is a quarter of
@@ -157,6 +158,7 @@ class Loader:
             world_size=self.world_size,
             reader=reader,
             threads=default_threads() if threads is None else index("threads", threads, 1, _MOST_THREADS),
+            cores=usable_cores(),
             prefetch=index("prefetch", prefetch, 1, _MOST_PREFETCH),
             max_bytes=default_max_bytes() if max_bytes is None else index("max_bytes", max_bytes),
             allocate=_pinned_allocator(torch) if pin_memory else None,

@@ -38,6 +38,7 @@ __all__: list[str] = [
     "open_raw",
     "read_rows",
     "remove_shards",
+    "usable_cores",
     "verify",
 ]
 
@@ -352,6 +353,7 @@ class Loader:
         world_size: typing.SupportsInt | typing.SupportsIndex,
         reader: str,
         threads: typing.SupportsInt | typing.SupportsIndex,
+        cores: typing.SupportsInt | typing.SupportsIndex,
         prefetch: typing.SupportsInt | typing.SupportsIndex,
         max_bytes: typing.SupportsInt | typing.SupportsIndex,
         allocate: typing.Any,
@@ -535,4 +537,9 @@ def read_rows(source: Source, indices: typing.Annotated[numpy.typing.ArrayLike, 
 def remove_shards(
     path: str, numbers: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], overwrite: bool
 ) -> None: ...
+def usable_cores(processes: typing.SupportsInt | typing.SupportsIndex) -> int:
+    """
+    Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.
+    """
+
 def verify(path: str, progress: collections.abc.Callable[[int, int], None] | None = None) -> Report: ...

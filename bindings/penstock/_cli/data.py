@@ -76,19 +76,3 @@ def refuse_existing(out: str) -> None:
         raise UsageError(f"{out} holds a dataset already: choose another --out")
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{out} is a file: choose another --out")
-
-
-def report_new(out: str, as_json: bool) -> None:
-    """Says what was made."""
-    from penstock._cli.info import describe
-    from penstock._cli.output import echo, emit_json, report_of
-    from penstock._words import counted
-
-    dataset = open_data((out,))
-    if as_json:
-        with report_of(out):
-            emit_json(describe((out,), dataset))
-        return
-    counts = ((dataset.records, "record"), (dataset.spans, "span"), (len(dataset.shards), "shard"))
-    with report_of(out):
-        echo(f"{out}: {', '.join(counted(count, noun) for count, noun in counts)}")
