@@ -1,6 +1,6 @@
 // Windows of a Megatron dataset, its documents as spans without entries.
 //
-// The samples bound which documents can meet a piece. Stage 0 reads at which sequences those begin, round 1 where these
+// The samples bound which documents can meet a piece. Round 0 reads at which sequences those begin, round 1 where these
 // sequences begin in the .bin, one range of each block of samples; round 2 checks what was read.
 #include "core/base/error.h"
 #include "layout/megatron.h"

@@ -38,7 +38,7 @@ struct Found {
 // What is known of one piece.
 struct CompactPiece {
   Piece piece;
-  Fetch directory;  // first: the entries around the piece
+  KeptRange directory;  // first: the entries around the piece
   std::uint64_t directory_entries = 0;
   // Then: the span that has record `target` is in [low, high), all of the piece's are below `top`; index entries
   // [begin, end) are read.
@@ -50,12 +50,12 @@ struct CompactPiece {
   bool halve = false;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  Fetch index;
+  KeptRange index;
   std::uint64_t index_entries = 0;  // that are read at once
   Found* found = nullptr;           // the spans before `target`, in order
   std::uint64_t count = 0;
   Wanted* entries = nullptr;  // the last round: where the entry of each is …
-  Fetch data;                 // … if all of them are one range
+  KeptRange data;             // … if all of them are one range
 
   [[nodiscard]] bool complete() const noexcept { return target >= piece.stop; }
   [[nodiscard]] CompactIndexEntry entry(std::uint64_t number) const noexcept {

@@ -73,7 +73,7 @@ TEST(CompactTest, WhereNothingIsKeptAWindowCostsOneRangeOfEachFileAndOnlyItsOwnE
     Driven driven;
     drive(*source, i, driven);
     ASSERT_EQ(driven.reads.size(), 4U);
-    ASSERT_EQ(driven.stages, 3U);
+    ASSERT_EQ(driven.rounds, 3U);
     std::uint64_t entry_bytes = 0;
     for (const Span& span : driven.row.spans) entry_bytes += span.raw_bytes;
     ASSERT_EQ(driven.row.spans.size(), 2U);
@@ -105,7 +105,7 @@ TEST(CompactTest, WhatWasReadOfTheMetadataIsNotReadAgain) {
       data += driven.bytes_read("metadata.bin");
       if (pass == 1) continue;
       ASSERT_EQ(driven.reads.size(), 1U);
-      ASSERT_EQ(driven.stages, 1U);
+      ASSERT_EQ(driven.rounds, 1U);
     }
     EXPECT_EQ(directory, pass == 1 ? files.directory.bytes : 0);
     EXPECT_EQ(index, pass == 1 ? files.index.bytes : 0);

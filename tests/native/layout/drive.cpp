@@ -59,13 +59,13 @@ void drive(const Source& source, std::uint64_t index, Driven& out) {
   out.row.index = index;
   out.row.length = shape.length;
   if (!shape.ragged) place(source, out);
-  for (bool more = true; more; ++out.stages) {
-    ASSERT_LT(out.stages, 200U);
+  for (bool more = true; more; ++out.rounds) {
+    ASSERT_LT(out.rounds, 200U);
     Reads reads;
     const bool was_measured = out.row.measured;
-    more = source.plan(out.row, out.stages, Parts::All, reads);
+    more = source.plan(out.row, out.rounds, Parts::All, reads);
     if (shape.ragged && out.row.measured && !was_measured) {
-      ASSERT_TRUE(more && reads.empty()) << "the stage that measures plans nothing";
+      ASSERT_TRUE(more && reads.empty()) << "the round that measures plans nothing";
       place(source, out);
     }
     for (const Read& read : reads) {

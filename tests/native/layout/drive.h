@@ -37,7 +37,7 @@ struct Driven {
   Row row;
   std::vector<std::byte> memory;  // lead, records, tail
   std::vector<Read> reads;
-  unsigned stages = 0;
+  unsigned rounds = 0;
 
   [[nodiscard]] std::span<const std::byte> records(const Source& source) const {
     return {row.records, row.length * source.info().stored_record_bytes};
