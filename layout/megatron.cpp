@@ -11,14 +11,6 @@
 namespace penstock::layout {
 namespace {
 
-// "corpus_text_document", also given as its .bin or .idx.
-std::string prefix_of(const std::string& path) {
-  for (const std::string_view suffix : {".bin", ".idx"}) {
-    if (path.ends_with(suffix)) return path.substr(0, path.size() - suffix.size());
-  }
-  return path;
-}
-
 Shard open_pair(const std::string& prefix, Digest& digest) {
   const ForeignFile idx(prefix + ".idx");
   const ForeignFile bin(prefix + ".bin");
@@ -36,6 +28,13 @@ Shard open_pair(const std::string& prefix, Digest& digest) {
 
 }  // namespace
 
+std::string megatron_prefix(const std::string& path) {
+  for (const std::string_view suffix : {".bin", ".idx"}) {
+    if (path.ends_with(suffix)) return path.substr(0, path.size() - suffix.size());
+  }
+  return path;
+}
+
 std::uint64_t megatron_token(const Shard& shard, const std::byte* pointer) {
   const auto byte = load<std::uint64_t>(pointer);
   if (byte > shard.stream.bytes || byte % shard.megatron->item_bytes != 0) {
@@ -51,7 +50,7 @@ DatasetPtr open_megatron(const std::vector<std::string>& prefixes) {
   Digest digest;
   digest.update("penstock megatron\n");
   for (const std::string& prefix : prefixes) {
-    dataset->shards.push_back(open_pair(prefix_of(prefix), digest));
+    dataset->shards.push_back(open_pair(megatron_prefix(prefix), digest));
     const Shard& first = dataset->shards.front();
     const Shard& last = dataset->shards.back();
     if (std::string_view(first.megatron->type) != last.megatron->type) {

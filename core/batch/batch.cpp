@@ -219,7 +219,8 @@ void Batch::clear_padding() {
 }
 
 void Batch::finish_row(std::uint64_t i) {
-  (*formats)[picks[i].source].source->spans(rows[i], rows[i].spans);
+  const BatchFormat& own = (*formats)[picks[i].source];
+  if (has_spans(own.wanted)) own.source->spans(rows[i], rows[i].spans);
   for (std::size_t c = 0; c < format->columns.size(); ++c) {
     cast_row(*this, format->columns[c], i, slab.data() + columns_at[c]);
   }

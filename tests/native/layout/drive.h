@@ -46,7 +46,8 @@ struct Driven {
   [[nodiscard]] std::uint64_t bytes_read(const std::string& suffix) const;
 };
 
-/// Drives observation `index` to its end. Each read is checked to stay inside its file and the row's memory.
-void drive(const Source& source, std::uint64_t index, Driven& out);
+/// Drives observation `index` to its end. Each read is checked to stay inside its file and the row's memory. Without
+/// Parts::Records the row has no memory for them.
+void drive(const Source& source, std::uint64_t index, Driven& out, Parts wanted = Parts::All);
 
 }  // namespace penstock::testing
