@@ -2,10 +2,12 @@
 #include "bindings/register.h"
 #include "core/batch/source.h"
 #include "layout/dataset.h"
+#include "layout/formats.h"
 
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,17 +69,26 @@ void register_opened(py::module_& module) {
         return shards;
       });
   module.def(
-      "open_dataset", [](const std::string& path) { return opened(layout::open_dataset(path)); }, Unlocked(),
-      py::arg("path"), "Opens a folder that penstock wrote.");
-  module.def(
-      "open_raw",
-      [](const std::vector<std::string>& paths, const std::string& descr) {
-        return opened(layout::open_raw(paths, descr));
+      "format_names",
+      [] {
+        std::vector<std::string> names;
+        for (const layout::FileFormat& format : layout::file_formats()) names.emplace_back(format.name);
+        return names;
       },
-      Unlocked(), py::arg("paths"), py::arg("descr_json"), "Opens token files end to end.");
+      "What `format=` may be.");
   module.def(
-      "open_megatron", [](const std::vector<std::string>& prefixes) { return opened(layout::open_megatron(prefixes)); },
-      Unlocked(), py::arg("prefixes"), "Opens Megatron's pairs of .bin and .idx end to end.");
+      "recognise_format",
+      [](const std::string& path) -> std::optional<std::string> {
+        const layout::FileFormat* format = layout::recognise_format(path);
+        return format == nullptr ? std::nullopt : std::optional<std::string>(format->name);
+      },
+      Unlocked(), py::arg("path"), "Name of the format of what is there; None: nothing is.");
+  module.def(
+      "open_as",
+      [](const std::string& format, const std::vector<std::string>& paths, const std::string& descr) {
+        return opened(layout::open_as(format, paths, descr));
+      },
+      Unlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), "Opens paths of one format end to end.");
   module.def("concatenate", &concatenate, Unlocked(), py::arg("datasets"), "Several datasets as one.");
 }
 

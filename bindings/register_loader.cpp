@@ -163,14 +163,16 @@ std::vector<Column> parse_columns(const std::vector<ColumnSpec>& specs) {
 }
 
 std::unique_ptr<PythonLoader> make_loader(std::shared_ptr<Job> job, std::shared_ptr<Source> source,
-                                          const std::vector<ColumnSpec>& columns, int labels, std::uint64_t rank,
-                                          std::uint64_t world_size, const std::string& reader, unsigned threads,
-                                          unsigned prefetch, std::uint64_t max_bytes, const py::object& allocate) {
+                                          const std::vector<ColumnSpec>& columns, int labels, unsigned parts,
+                                          std::uint64_t rank, std::uint64_t world_size, const std::string& reader,
+                                          unsigned threads, unsigned prefetch, std::uint64_t max_bytes,
+                                          const py::object& allocate) {
   LoaderOptions options;
   options.job = std::move(job);
   options.share = {rank, world_size};
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(std::move(source), parse_columns(columns), labels);
+  formats->back().wanted = static_cast<Parts>(parts);
   options.formats = std::move(formats);
   options.reader = parse_reader(reader);
   options.threads = threads;
@@ -189,8 +191,8 @@ void register_loader(py::module_& module) {
   register_batch(module);
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
       .def(py::init(&make_loader), py::kw_only(), py::arg("job"), py::arg("source"), py::arg("columns"),
-           py::arg("labels"), py::arg("rank"), py::arg("world_size"), py::arg("reader"), py::arg("threads"),
-           py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"))
+           py::arg("labels"), py::arg("parts"), py::arg("rank"), py::arg("world_size"), py::arg("reader"),
+           py::arg("threads"), py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"))
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
       .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })
       .def("state", [](const PythonLoader& loader) { return state_tuple(loader.get().state()); })

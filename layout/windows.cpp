@@ -3,6 +3,7 @@
 #include "core/base/checked.h"
 
 #include <algorithm>
+#include <new>
 
 namespace penstock::layout {
 
@@ -20,7 +21,8 @@ Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahe
           with_commas(window), with_commas(lookahead), with_commas(records));
   }
   finder_ = make_span_finder(dataset_);
-  const std::uint64_t around = finder_ != nullptr && finder_->looks_at_records() ? 1 : 0;
+  looks_at_records_ = finder_ != nullptr && finder_->looks_at_records();
+  const std::uint64_t around = looks_at_records_ ? 1 : 0;
   info_ = info_of(*dataset_);
   info_.size = (records - lookahead) / window;
   info_.shape = {false, length_, around, around};
@@ -39,22 +41,27 @@ std::span<Piece> Windows::cut(Row& row) const {
   std::uint64_t count = 0;
   for (; last < dataset_->shards.size() && starts[last] < end; ++last)
     count += dataset_->shards[last].records > 0 ? 1 : 0;
-  Piece* pieces = row.arena.make_array<Piece>(count);
+  auto* pieces = reinterpret_cast<Piece*>(row.arena.allocate(count * sizeof(Piece)));
   Piece* next = pieces;
   for (std::uint64_t shard = first; shard < last; ++shard) {
     if (dataset_->shards[shard].records == 0) continue;
     const std::uint64_t from = std::max(begin, starts[shard]);
-    *next++ = {shard, from - starts[shard], std::min(end, starts[shard + 1]) - starts[shard], from - begin};
+    new (next++) Piece{shard, from - starts[shard], std::min(end, starts[shard + 1]) - starts[shard], from - begin};
   }
   return {pieces, count};
 }
 
-// Only the row's outer pieces can have more of their shard beyond them.
-void Windows::add_neighbours(std::span<Piece> pieces) const {
+// For a finder that looks at records: the records beside the row are read too, which only its outer pieces can have.
+// Returns where record 0 of the row goes.
+std::byte* Windows::add_neighbours(Row& row, Parts wanted, std::span<Piece> pieces) const {
   for (Piece& piece : pieces) {
     piece.has_lead = piece.first > 0;
     piece.has_tail = piece.stop < dataset_->shards[piece.shard].records;
   }
+  if (has(wanted, Parts::Records)) return row.records;
+  const RowShape& shape = info_.shape;
+  const std::uint64_t bytes = info_.stored_record_bytes;
+  return row.arena.allocate((shape.lead + shape.length + shape.tail) * bytes) + shape.lead * bytes;
 }
 
 bool Windows::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
@@ -69,16 +76,8 @@ bool Windows::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
 // Round 0 of a row with spans.
 bool Windows::plan_spans(Row& row, Parts wanted, Reads& out) const {
   const std::span<Piece> pieces = cut(row);
-  std::byte* records = row.records;
-  if (finder_->looks_at_records()) {
-    add_neighbours(pieces);
-    const RowShape& shape = info_.shape;
-    const std::uint64_t bytes = info_.stored_record_bytes;
-    if (!has(wanted, Parts::Records)) {
-      records = row.arena.allocate((shape.lead + shape.length + shape.tail) * bytes) + shape.lead * bytes;
-    }
-  }
-  if (has(wanted, Parts::Records) || finder_->looks_at_records()) {
+  std::byte* records = looks_at_records_ ? add_neighbours(row, wanted, pieces) : row.records;
+  if (looks_at_records_ || has(wanted, Parts::Records)) {
     for (const Piece& piece : pieces) plan_records(*dataset_, piece, records, out);
   }
   auto* state = row.arena.make<CutRow>(pieces, records, nullptr);

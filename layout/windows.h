@@ -25,13 +25,14 @@ class Windows final : public Source {
 
  private:
   std::span<Piece> cut(Row& row) const;
-  void add_neighbours(std::span<Piece> pieces) const;
+  std::byte* add_neighbours(Row& row, Parts wanted, std::span<Piece> pieces) const;
   bool plan_spans(Row& row, Parts wanted, Reads& out) const;
 
   DatasetPtr dataset_;
   std::uint64_t window_;
   std::uint64_t length_ = 0;  // window + lookahead
   std::unique_ptr<const SpanFinder> finder_;
+  bool looks_at_records_ = false;  // the finder
   SourceInfo info_;
 };
 
