@@ -222,8 +222,7 @@ void register_batch(py::module_& module) {
       .def("__len__", &SpanList::size)
       .def("of_row", &SpanList::of_row, py::arg("row"), "(first, stop): the numbers of the row's spans.")
       .def("arrays", &SpanList::arrays,
-           "(rows, starts, stops, begins, ends, offsets, ids, source): int64 [n], ids [n, 2] of (shard, entry), begins "
-           "and ends bool; an offset that is not known is -1.")
+           "(rows, starts, stops, begins, ends, offsets, ids, source) as penstock.Batch.spans gives them.")
       .def("get", &SpanList::get, py::arg("i"), "(row, start, stop, begins, ends, offset, shard, entry)")
       .def("raw", &SpanList::raw, py::arg("i"), "The entry's bytes, copied.")
       .def("view", &SpanList::view, py::arg("i"), "The entry's bytes as a read-only uint8 array, not copied.");
@@ -255,8 +254,7 @@ void register_batch(py::module_& module) {
       .def("cast", &cast, py::arg("leaf"), py::arg("type"), py::arg("skip") = 0, py::arg("shorten") = 0,
            py::arg("labels") = false, "A leaf of all rows, cast densely: bytes as uint8.");
   module.def("read_rows", &read, py::arg("source"), py::arg("indices"), py::arg("parts"),
-             "Reads `parts` (core/batch/source.h) of observations (uint64 indices) at once, on the calling thread, "
-             "without the GIL.");
+             "Reads `parts` of observations (uint64 indices) at once, on the calling thread, without the GIL.");
 }
 
 }  // namespace penstock::bindings

@@ -183,7 +183,7 @@ class Spans(Sequence[Span]):
         """The spans of one row; none of a row that is padded."""
         return [Span(self, i) for i in range(*self._list.of_row(row))]
 
-    def _array(self, number: int) -> Any:
+    def _array(self, number: int) -> npt.NDArray[Any]:
         if self._arrays is None:
             self._arrays = self._list.arrays()
         return self._arrays[number]
