@@ -102,7 +102,8 @@ def test_observations_and_bulk_reads_take_it_too(tmp_path, mode):
         row.metadata  # noqa: B018
 
 
-def test_what_is_not_asked_for_is_not_read(tmp_path):
+# A file that is gone says whether it is read; none of them was opened before.
+def test_entries_are_not_read_for_spans_alone(tmp_path):
     dataset, _ = compact(tmp_path, LENGTHS)
     numbered, _ = ids(tmp_path, NUMBERS)
     for file in tmp_path.rglob("metadata.bin"):
@@ -114,7 +115,12 @@ def test_what_is_not_asked_for_is_not_read(tmp_path):
     assert len(list(make(dataset.documents(metadata="spans")))) > 0
     with pytest.raises(penstock.NotFoundError):
         list(make(dataset.documents()))
-    for file in [*tmp_path.rglob("metadata.index"), *tmp_path.rglob("metadata.directory")]:
+
+
+def test_nothing_of_the_metadata_is_read_for_records_alone(tmp_path):
+    dataset, _ = compact(tmp_path, LENGTHS)
+    numbered, _ = ids(tmp_path, NUMBERS)
+    for file in tmp_path.rglob("metadata.*"):
         file.unlink()
     for each in (dataset, numbered):
         assert len(list(make(each.windows(7, metadata=False)))) > 0
