@@ -206,18 +206,18 @@ py::array_t<std::uint8_t> cast(const BatchPtr& batch, std::size_t leaf, const st
 }
 
 BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
-              unsigned parts) {
+              unsigned parts, const std::shared_ptr<LocalStore>& local) {
   const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
   const py::gil_scoped_release released;
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(source, std::vector<Column>{}, -1);
   formats->back().wanted = static_cast<Parts>(parts);
-  return read_rows(std::move(formats), wanted);
+  return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())));
 }
 
 }  // namespace
 
-void register_batch(py::module_& module) {
+void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   py::class_<SpanList>(module, "SpanList", "The spans of one batch, by row and start.")
       .def("__len__", &SpanList::size)
       .def("of_row", &SpanList::of_row, py::arg("row"), "(first, stop): the numbers of the row's spans.")
@@ -253,8 +253,12 @@ void register_batch(py::module_& module) {
       .def("spans", [](const BatchPtr& batch) { return SpanList(batch); })
       .def("cast", &cast, py::arg("leaf"), py::arg("type"), py::arg("skip") = 0, py::arg("shorten") = 0,
            py::arg("labels") = false, "A leaf of all rows, cast densely: bytes as uint8.");
-  module.def("read_rows", &read, py::arg("source"), py::arg("indices"), py::arg("parts"),
-             "Reads `parts` of observations (uint64 indices) at once, on the calling thread, without the GIL.");
+  module.def(
+      "read_rows",
+      [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
+              unsigned parts) { return read(source, indices, parts, local); },
+      py::arg("source"), py::arg("indices"), py::arg("parts"),
+      "Reads `parts` of observations (uint64 indices) at once, on the calling thread, without the GIL.");
 }
 
 }  // namespace penstock::bindings

@@ -1,6 +1,7 @@
 // Datasets and their views (sources): opened without the GIL, looked at from Python.
 #include "bindings/register.h"
 #include "core/batch/source.h"
+#include "core/io/open_store.h"
 #include "layout/dataset.h"
 #include "layout/formats.h"
 
@@ -51,7 +52,14 @@ Opened concatenate(const std::vector<Opened>& parts) {
   return opened(layout::concatenate({parts.begin(), parts.end()}));
 }
 
-void register_opened(py::module_& module) {
+// Where each of the paths or URLs is.
+std::vector<Location> find(const std::vector<std::string>& urls, const std::shared_ptr<LocalStore>& local) {
+  std::vector<Location> found;
+  for (const std::string& url : urls) found.push_back(open_store(url, local));
+  return found;
+}
+
+void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   py::class_<Dataset, Opened>(module, "Dataset", "An opened dataset; see penstock.Dataset.")
       .def_readonly("path", &Dataset::path)
       .def_readonly("kind", &Dataset::kind)
@@ -78,15 +86,15 @@ void register_opened(py::module_& module) {
       "What `format=` may be.");
   module.def(
       "recognise_format",
-      [](const std::string& path) -> std::optional<std::string> {
-        const layout::FileFormat* format = layout::recognise_format(path);
+      [local](const std::string& path) -> std::optional<std::string> {
+        const layout::FileFormat* format = layout::recognise_format(open_store(path, local));
         return format == nullptr ? std::nullopt : std::optional<std::string>(format->name);
       },
       Unlocked(), py::arg("path"), "Name of the format of what is there; None: nothing is.");
   module.def(
       "open_as",
-      [](const std::string& format, const std::vector<std::string>& paths, const std::string& descr) {
-        return opened(layout::open_as(format, paths, descr));
+      [local](const std::string& format, const std::vector<std::string>& paths, const std::string& descr) {
+        return opened(layout::open_as(format, find(paths, local), descr));
       },
       Unlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), "Opens paths of one format end to end.");
   module.def("concatenate", &concatenate, Unlocked(), py::arg("datasets"), "Several datasets as one.");
@@ -112,8 +120,8 @@ void register_source(py::module_& module) {
 
 }  // namespace
 
-void register_dataset(py::module_& module) {
-  register_opened(module);
+void register_dataset(py::module_& module, const std::shared_ptr<LocalStore>& local) {
+  register_opened(module, local);
   register_source(module);
 }
 

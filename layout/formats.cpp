@@ -18,37 +18,38 @@ bool is_file_or_folder(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-bool is_folder(const std::string& path) {
+bool is_folder(const Location& location) {
   std::error_code ignored;
-  return fs::is_directory(path, ignored);
+  return fs::is_directory(location.path, ignored);
 }
 
-bool is_there(const std::string& path) {
+bool is_there(const Location& location) {
   std::error_code ignored;
-  return fs::exists(fs::symlink_status(path, ignored));
+  return fs::exists(fs::symlink_status(location.path, ignored));
 }
 
 // A .bin or .idx beside its .idx, or the prefix of both.
-bool is_megatron(const std::string& path) {
-  const fs::path given(path);
+bool is_megatron(const Location& location) {
+  const fs::path given(location.path);
   const fs::path extension = given.extension();
   if ((extension == ".bin" || extension == ".idx") && is_file_or_folder(fs::path(given).replace_extension(".idx")))
     return true;
-  return is_file_or_folder(path + ".idx") && is_file_or_folder(path + ".bin");
+  return is_file_or_folder(location.path + ".idx") && is_file_or_folder(location.path + ".bin");
 }
 
-DatasetPtr open_folders(const std::vector<std::string>& paths, const std::string& /*descr_json*/) {
+DatasetPtr open_folders(const std::vector<Location>& locations, const std::string& /*descr_json*/) {
   std::vector<DatasetPtr> datasets;
-  std::transform(paths.begin(), paths.end(), std::back_inserter(datasets), open_dataset);
+  std::transform(locations.begin(), locations.end(), std::back_inserter(datasets), open_dataset);
   return concatenate(datasets);
 }
 
 // A pattern like "corpus*" matches both files of a pair: it is opened once.
-DatasetPtr open_pairs(const std::vector<std::string>& paths, const std::string& /*descr_json*/) {
-  std::vector<std::string> prefixes;
-  for (const std::string& path : paths) {
-    std::string prefix = megatron_prefix(path);
-    if (std::find(prefixes.begin(), prefixes.end(), prefix) == prefixes.end()) prefixes.push_back(std::move(prefix));
+DatasetPtr open_pairs(const std::vector<Location>& locations, const std::string& /*descr_json*/) {
+  std::vector<Location> prefixes;
+  for (const Location& location : locations) {
+    Location prefix{location.store, megatron_prefix(location.path)};
+    const auto same = [&](const Location& other) { return other.store == prefix.store && other.path == prefix.path; };
+    if (std::none_of(prefixes.begin(), prefixes.end(), same)) prefixes.push_back(std::move(prefix));
   }
   return open_megatron(prefixes);
 }
@@ -65,15 +66,15 @@ std::span<const FileFormat> file_formats() noexcept {
   return kFormats;
 }
 
-const FileFormat* recognise_format(const std::string& path) {
+const FileFormat* recognise_format(const Location& location) {
   const auto* found = std::find_if(std::begin(kFormats), std::end(kFormats),
-                                   [&](const FileFormat& format) { return format.recognises(path); });
+                                   [&](const FileFormat& format) { return format.recognises(location); });
   return found == std::end(kFormats) ? nullptr : found;
 }
 
-DatasetPtr open_as(const std::string& name, const std::vector<std::string>& paths, const std::string& descr_json) {
+DatasetPtr open_as(const std::string& name, const std::vector<Location>& locations, const std::string& descr_json) {
   for (const FileFormat& format : kFormats) {
-    if (name == format.name) return format.open(paths, descr_json);
+    if (name == format.name) return format.open(locations, descr_json);
   }
   raise(ErrorKind::InvalidArgument, "format \"{}\": there is none of this name", name);
 }

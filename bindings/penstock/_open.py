@@ -55,7 +55,10 @@ def open(path: PathLike, *more: PathLike, dtype: npt.DTypeLike | None = None, fo
     kind = kinds.pop()
     if dtype is not None and kind != "raw":
         raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves")
-    reopen = (_open_kind, (kind, tuple(str(Path(each).absolute()) for each in paths), _descr(dtype)))
+    reopen = (
+        _open_kind,
+        (kind, tuple(each if "://" in each else str(Path(each).absolute()) for each in paths), _descr(dtype)),
+    )
     return Dataset(_native.open_as(kind, paths, _descr(dtype)), reopen)
 
 

@@ -13,7 +13,7 @@
 #include "core/batch/allowance.h"
 #include "core/batch/arena.h"
 #include "core/batch/schema.h"
-#include "core/io/byte_store.h"
+#include "core/io/read.h"
 #include "core/job/source_identity.h"
 
 #include <boost/container/small_vector.hpp>
@@ -91,7 +91,6 @@ struct SourceInfo {
   Schema schema;            // the visible fields; offsets are those of the stored record
   std::uint64_t stored_record_bytes = 0;  // from one record to the next (ids layout: more than the schema's); 0: none
   RowShape shape;
-  std::shared_ptr<ByteStore> store;
   std::shared_ptr<Allowance> keeps;  // for what many rows read of small files; null: it keeps nothing
 };
 

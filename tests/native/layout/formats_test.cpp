@@ -12,7 +12,7 @@ namespace penstock::testing {
 namespace {
 
 std::string recognised(const std::string& path) {
-  const layout::FileFormat* format = layout::recognise_format(path);
+  const layout::FileFormat* format = layout::recognise_format(local(path));
   return format == nullptr ? "" : format->name;
 }
 
@@ -40,10 +40,11 @@ TEST(FormatsTest, NamesAreUniqueAndOpenWhatTheyNameOrSayWhyNot) {
   EXPECT_EQ(names, (std::vector<std::string>{"penstock", "megatron", "raw"}));
   const TemporaryFolder folder;
   write_file(folder.path("a.bin"), bytes_of(std::vector<std::uint16_t>{1, 2, 3}));
-  const auto dataset = layout::open_as("raw", {folder.path("a.bin"), folder.path("a.bin")}, R"([["token","<u2"]])");
+  const auto dataset =
+      layout::open_as("raw", {local(folder.path("a.bin")), local(folder.path("a.bin"))}, R"([["token","<u2"]])");
   EXPECT_EQ(dataset->record_count(), 6U);
   try {
-    layout::open_as("parquet", {folder.path("a.bin")}, "");
+    layout::open_as("parquet", {local(folder.path("a.bin"))}, "");
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);

@@ -157,7 +157,7 @@ TEST(PartsTest, MegatronsDocumentsAreFoundWithoutTheBin) {
   std::vector<std::uint16_t> tokens(10);
   std::iota(tokens.begin(), tokens.end(), std::uint16_t{1});
   write_file(folder.path("a.bin"), bytes_of(tokens));
-  const layout::DatasetPtr dataset = layout::open_megatron({folder.path("a")});
+  const layout::DatasetPtr dataset = layout::open_megatron({local(folder.path("a"))});
   const SourcePtr windows = layout::make_windows(dataset, 3, 1);
   expect_parts(*windows, Parts::Records, {"a.bin"});
   expect_parts(*windows, kSpansAndRecords, {"a.bin", "a.idx"});
