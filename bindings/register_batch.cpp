@@ -6,6 +6,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -98,32 +99,68 @@ py::array_t<std::int64_t> starts(const Batch& batch) {
   return out;
 }
 
+// A new array whose values `fill` writes, in C order.
+template <typename T, typename Fill>
+py::array_t<T> filled(std::vector<py::ssize_t> shape, const Fill& fill) {
+  py::array_t<T> array(std::move(shape));
+  fill(array.mutable_data());
+  return array;
+}
+
 // All spans of a batch, by row and start.
 class SpanList {
  public:
-  explicit SpanList(BatchPtr batch) : batch_(std::move(batch)) {
+  explicit SpanList(BatchPtr batch) : batch_(std::move(batch)), firsts_(batch_->plan.valid + 1) {
     for (std::uint64_t row = 0; row < batch_->plan.valid; ++row) {
-      for (const Span& span : batch_->rows[row].spans) spans_.emplace_back(row, &span);
+      firsts_[row + 1] = firsts_[row] + batch_->rows[row].spans.size();
     }
   }
 
-  [[nodiscard]] std::size_t size() const { return spans_.size(); }
+  [[nodiscard]] std::size_t size() const { return firsts_.back(); }
+
+  // [first, stop) of a row's spans; none for a row that is padding or not there.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> of_row(std::int64_t row) const {
+    if (row < 0 || static_cast<std::uint64_t>(row) >= batch_->plan.valid) return {0, 0};
+    const auto at = static_cast<std::size_t>(row);
+    return {firsts_[at], firsts_[at + 1]};
+  }
 
   // (row, start, stop, begins, ends, offset or None, shard, entry)
   [[nodiscard]] py::tuple get(std::size_t i) const {
-    const auto& [row, span] = spans_.at(i);
+    const auto [row, span] = find(i);
     const py::object offset = span->offset < 0 ? py::object(py::none()) : py::object(py::int_(span->offset));
     return py::make_tuple(row, span->start, span->stop, span->begins, span->ends, offset, span->shard, span->entry);
   }
 
+  // (rows, starts, stops, begins, ends, offsets, ids, source)
+  [[nodiscard]] py::tuple arrays() const {
+    const auto integers = [&](const auto& value) {
+      return column<std::int64_t>(
+          [&](std::uint64_t row, const Span& span) { return static_cast<std::int64_t>(value(row, span)); });
+    };
+    const auto ids = filled<std::int64_t>({static_cast<py::ssize_t>(size()), 2}, [&](std::int64_t* to) {
+      each([&](std::uint64_t, const Span& span) {
+        *to++ = span.shard;
+        *to++ = static_cast<std::int64_t>(span.entry);
+      });
+    });
+    return py::make_tuple(integers([](std::uint64_t row, const Span&) { return row; }),
+                          integers([](std::uint64_t, const Span& span) { return span.start; }),
+                          integers([](std::uint64_t, const Span& span) { return span.stop; }),
+                          column<bool>([](std::uint64_t, const Span& span) { return span.begins; }),
+                          column<bool>([](std::uint64_t, const Span& span) { return span.ends; }),
+                          integers([](std::uint64_t, const Span& span) { return span.offset; }), ids,
+                          integers([&](std::uint64_t row, const Span&) { return batch_->picks[row].source; }));
+  }
+
   [[nodiscard]] py::bytes raw(std::size_t i) const {
-    const Span& span = *spans_.at(i).second;
+    const Span& span = *find(i).second;
     return {reinterpret_cast<const char*>(span.raw), span.raw_bytes};
   }
 
   // The entry's bytes as a read-only array that keeps this list alive, and with it the batch.
   [[nodiscard]] static py::array view(const py::object& self, std::size_t i) {
-    const Span& span = *self.cast<const SpanList&>().spans_.at(i).second;
+    const Span& span = *self.cast<const SpanList&>().find(i).second;
     py::array_t<std::uint8_t> array(static_cast<py::ssize_t>(span.raw_bytes),
                                     reinterpret_cast<const std::uint8_t*>(span.raw), self);
     array.attr("flags").attr("writeable") = false;
@@ -131,8 +168,28 @@ class SpanList {
   }
 
  private:
+  // Span i, and its row.
+  [[nodiscard]] std::pair<std::uint64_t, const Span*> find(std::size_t i) const {
+    const auto after = std::upper_bound(firsts_.begin(), firsts_.end(), i);
+    const auto row = static_cast<std::size_t>(after - firsts_.begin()) - 1;
+    return {row, &batch_->rows.at(row).spans.at(i - firsts_[row])};
+  }
+
+  template <typename Take>
+  void each(const Take& take) const {
+    for (std::uint64_t row = 0; row < batch_->plan.valid; ++row) {
+      for (const Span& span : batch_->rows[row].spans) take(row, span);
+    }
+  }
+
+  template <typename T, typename Value>
+  [[nodiscard]] py::array_t<T> column(const Value& value) const {
+    return filled<T>({static_cast<py::ssize_t>(size())},
+                     [&](T* to) { each([&](std::uint64_t row, const Span& span) { *to++ = value(row, span); }); });
+  }
+
   BatchPtr batch_;
-  std::vector<std::pair<std::uint64_t, const Span*>> spans_;
+  std::vector<std::size_t> firsts_;  // number of the first span of each valid row, then of all spans
 };
 
 py::array_t<std::uint8_t> cast(const BatchPtr& batch, std::size_t leaf, const std::string& type, std::uint64_t skip,
@@ -149,11 +206,12 @@ py::array_t<std::uint8_t> cast(const BatchPtr& batch, std::size_t leaf, const st
 }
 
 BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
-              const std::shared_ptr<LocalStore>& local) {
+              unsigned parts, const std::shared_ptr<LocalStore>& local) {
   const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
   const py::gil_scoped_release released;
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(source, std::vector<Column>{}, -1);
+  formats->back().wanted = static_cast<Parts>(parts);
   return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())));
 }
 
@@ -162,6 +220,9 @@ BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint
 void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   py::class_<SpanList>(module, "SpanList", "The spans of one batch, by row and start.")
       .def("__len__", &SpanList::size)
+      .def("of_row", &SpanList::of_row, py::arg("row"), "(first, stop): the numbers of the row's spans.")
+      .def("arrays", &SpanList::arrays,
+           "(rows, starts, stops, begins, ends, offsets, ids, source) as penstock.Batch.spans gives them.")
       .def("get", &SpanList::get, py::arg("i"), "(row, start, stop, begins, ends, offset, shard, entry)")
       .def("raw", &SpanList::raw, py::arg("i"), "The entry's bytes, copied.")
       .def("view", &SpanList::view, py::arg("i"), "The entry's bytes as a read-only uint8 array, not copied.");
@@ -194,11 +255,10 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
            py::arg("labels") = false, "A leaf of all rows, cast densely: bytes as uint8.");
   module.def(
       "read_rows",
-      [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices) {
-        return read(source, indices, local);
-      },
-      py::arg("source"), py::arg("indices"),
-      "Reads observations (uint64 indices) at once, on the calling thread, without the GIL.");
+      [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
+              unsigned parts) { return read(source, indices, parts, local); },
+      py::arg("source"), py::arg("indices"), py::arg("parts"),
+      "Reads `parts` of observations (uint64 indices) at once, on the calling thread, without the GIL.");
 }
 
 }  // namespace penstock::bindings

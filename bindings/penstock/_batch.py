@@ -11,7 +11,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._errors import InvalidArgumentError
 from penstock._layout import BatchLayout, ColumnSpec, plan_layout
-from penstock._spans import Spans
+from penstock._spans import Spans, parts_of
 
 
 class Batch(Mapping[str, Any]):
@@ -107,9 +107,18 @@ class Batch(Mapping[str, Any]):
 
     @property
     def spans(self) -> Spans:
-        """The metadata entries of all rows, by row and start."""
+        """The metadata entries of all rows, by row and start.
+
+        Raises:
+            InvalidArgumentError: the view was made with metadata=False, which reads records alone.
+        """
         if self._spans is None:
-            self._spans = Spans(self._native.spans(), self._layout.decode)
+            if self._layout.metadata is False:
+                raise InvalidArgumentError(
+                    "this batch has no spans: its view was made with metadata=False; metadata=True reads spans and "
+                    'their entries, metadata="spans" spans alone'
+                )
+            self._spans = Spans(self._native.spans(), self._layout.decode, self._layout.metadata is True)
         return self._spans
 
     def state_dict(self) -> dict[str, Any]:
@@ -200,4 +209,4 @@ def read_view(source: _native.Source, indices: npt.ArrayLike, view: Any) -> Batc
     """
     layout = plan_layout(view, torch=None, dtype=None, eager=False)
     wanted = np.ascontiguousarray(indices, dtype=np.uint64)
-    return Batch(_native.read_rows(source, wanted), layout)
+    return Batch(_native.read_rows(source, wanted, parts_of(view.metadata)), layout)

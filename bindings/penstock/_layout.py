@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock._dtype import RESERVED_NAMES, numpy_dtype
 from penstock._errors import InvalidArgumentError
+from penstock._spans import Metadata
 
 DtypeChoice = Mapping[str, Any] | str | np.dtype[Any] | type | None
 
@@ -82,6 +83,7 @@ class BatchLayout:
     ragged: bool
     torch: Any  # the module, or None for NumPy
     decode: Callable[[memoryview], Any] | None
+    metadata: Metadata  # what was read of it
 
     def label_column(self, name: str) -> ColumnSpec:
         """What "inputs" or "labels" would be as a column.
@@ -132,6 +134,7 @@ def plan_layout(view: Any, torch: Any, dtype: DtypeChoice, eager: bool) -> Batch
         ragged=source.ragged,
         torch=torch,
         decode=view._decode,
+        metadata=view.metadata,
     )
     return _with_columns(layout, chosen) if eager else layout
 

@@ -17,6 +17,7 @@ from penstock._job import BatchSize, batch_sizes, check_view, global_size, nativ
 from penstock._layout import DtypeChoice, plan_layout
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
+from penstock._spans import parts_of
 from penstock.orders import Order
 
 _READERS = ("auto", "pread", "uring", "direct", "mmap")
@@ -154,6 +155,7 @@ class Loader:
             source=view._source,
             columns=list(self._layout.columns),
             labels=self._layout.column_of.get("labels", -1),
+            parts=parts_of(view.metadata),
             rank=self.rank,
             world_size=self.world_size,
             reader=reader,

@@ -31,12 +31,12 @@ __all__: list[str] = [
     "concatenate",
     "convert",
     "finished_shards",
+    "format_names",
     "make_documents",
     "make_windows",
-    "open_dataset",
-    "open_megatron",
-    "open_raw",
+    "open_as",
     "read_rows",
+    "recognise_format",
     "remove_shards",
     "usable_cores",
     "verify",
@@ -257,9 +257,17 @@ class SpanList:
     The spans of one batch, by row and start.
     """
     def __len__(self) -> int: ...
+    def arrays(self) -> tuple:
+        """
+        (rows, starts, stops, begins, ends, offsets, ids, source) as penstock.Batch.spans gives them.
+        """
     def get(self, i: typing.SupportsInt | typing.SupportsIndex) -> tuple:
         """
         (row, start, stop, begins, ends, offset, shard, entry)
+        """
+    def of_row(self, row: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int]:
+        """
+        (first, stop): the numbers of the row's spans.
         """
     def raw(self, i: typing.SupportsInt | typing.SupportsIndex) -> bytes:
         """
@@ -349,6 +357,7 @@ class Loader:
             ]
         ],
         labels: typing.SupportsInt | typing.SupportsIndex,
+        parts: typing.SupportsInt | typing.SupportsIndex,
         rank: typing.SupportsInt | typing.SupportsIndex,
         world_size: typing.SupportsInt | typing.SupportsIndex,
         reader: str,
@@ -500,6 +509,11 @@ def concatenate(datasets: collections.abc.Sequence[Dataset]) -> Dataset:
 
 def convert(path: str, out: str, layout: str) -> str: ...
 def finished_shards(path: str, overwrite: bool) -> list[FinishedShard]: ...
+def format_names() -> list[str]:
+    """
+    What `format=` may be.
+    """
+
 def make_documents(dataset: Dataset) -> Source:
     """
     The view of documents.
@@ -514,24 +528,23 @@ def make_windows(
     The view of windows.
     """
 
-def open_dataset(path: str) -> Dataset:
+def open_as(format: str, paths: collections.abc.Sequence[str], descr_json: str) -> Dataset:
     """
-    Opens a folder that penstock wrote.
-    """
-
-def open_megatron(prefixes: collections.abc.Sequence[str]) -> Dataset:
-    """
-    Opens Megatron's pairs of .bin and .idx end to end.
+    Opens paths of one format end to end.
     """
 
-def open_raw(paths: collections.abc.Sequence[str], descr_json: str) -> Dataset:
+def read_rows(
+    source: Source,
+    indices: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+    parts: typing.SupportsInt | typing.SupportsIndex,
+) -> Batch:
     """
-    Opens token files end to end.
+    Reads `parts` of observations (uint64 indices) at once, on the calling thread, without the GIL.
     """
 
-def read_rows(source: Source, indices: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]) -> Batch:
+def recognise_format(path: str) -> str | None:
     """
-    Reads observations (uint64 indices) at once, on the calling thread, without the GIL.
+    Name of the format of what is there; None: nothing is.
     """
 
 def remove_shards(

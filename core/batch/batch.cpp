@@ -232,7 +232,8 @@ void Batch::adopt_row(std::uint64_t i) {
 }
 
 void Batch::finish_row(std::uint64_t i) {
-  (*formats)[picks[i].source].source->spans(rows[i], rows[i].spans);
+  const BatchFormat& own = (*formats)[picks[i].source];
+  if (has_spans(own.wanted)) own.source->spans(rows[i], rows[i].spans);
   for (std::size_t c = 0; c < format->columns.size(); ++c) {
     cast_row(*this, format->columns[c], i, slab.data() + columns_at[c]);
   }

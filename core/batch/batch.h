@@ -26,8 +26,8 @@ struct BatchFormat {
   RowShape shape;
   std::uint64_t stored_record_bytes = 0;
   std::vector<Column> columns;
-  Parts wanted = Parts::All;  // of each row
-  int labels = -1;  // the column that padding fills with -100 (what torch's cross_entropy ignores), or -1
+  int labels = -1;            // the column that padding fills with -100 (what torch's cross_entropy ignores), or -1
+  Parts wanted = Parts::All;  // what is read of each row
 
   /// Reads shape and sizes from the source and checks the columns against its schema.
   BatchFormat(std::shared_ptr<const Source> source, std::vector<Column> columns, int labels);

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from penstock import _native
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 out_option = click.option("--out", required=True, metavar="DIR", help="The new dataset's folder.")
@@ -16,7 +18,7 @@ out_option = click.option("--out", required=True, metavar="DIR", help="The new d
 
 def data_options(command: Command) -> Command:
     """Adds the argument DATA… and the hints for files that are not ours."""
-    formats = click.Choice(["penstock", "megatron", "raw"])
+    formats = click.Choice(_native.format_names())
     command = click.option("--format", type=formats, help="Where the names do not say it.")(command)
     command = click.option("--dtype", help="Of a record of bare files, as u2.")(command)
     return click.argument("data", nargs=-1, required=True, metavar="DATA...")(command)

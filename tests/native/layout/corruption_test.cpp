@@ -67,7 +67,7 @@ TEST(CorruptionTest, MutatedCompactIndexAndDirectoryNeverLeaveTheFiles) {
   const auto keeping = [](const Make& make) -> Make {
     return [make] {
       auto source = make();
-      source->keep_at_most(1 << 20);
+      source->info().keeps->grant(1 << 20);
       return source;
     };
   };

@@ -12,7 +12,8 @@ namespace penstock::testing {
 namespace {
 
 // Rows whose length the source sets get their place once it is known, as in the engine.
-void place(const Source& source, Driven& out) {
+void place(const Source& source, Driven& out, Parts wanted) {
+  if (!has(wanted, Parts::Records)) return;
   const std::uint64_t bytes = source.info().stored_record_bytes;
   const RowShape shape = source.info().shape;
   out.memory.assign((shape.lead + out.row.length + shape.tail) * bytes + 1, std::byte{0xEE});
@@ -67,26 +68,26 @@ std::uint64_t Driven::bytes_read(const std::string& suffix) const {
   return bytes;
 }
 
-void drive(const Source& source, std::uint64_t index, Driven& out) {
+void drive(const Source& source, std::uint64_t index, Driven& out, Parts wanted) {
   const RowShape shape = source.info().shape;
   out.row.index = index;
   out.row.length = shape.length;
-  if (!shape.ragged) place(source, out);
-  for (bool more = true; more; ++out.stages) {
-    ASSERT_LT(out.stages, 200U);
+  if (!shape.ragged) place(source, out, wanted);
+  for (bool more = true; more; ++out.rounds) {
+    ASSERT_LT(out.rounds, 200U);
     Reads reads;
     const bool was_measured = out.row.measured;
-    more = source.plan(out.row, out.stages, Parts::All, reads);
+    more = source.plan(out.row, out.rounds, wanted, reads);
     if (shape.ragged && out.row.measured && !was_measured) {
-      ASSERT_TRUE(more && reads.empty()) << "the stage that measures plans nothing";
-      place(source, out);
+      ASSERT_TRUE(more && reads.empty()) << "the round that measures plans nothing";
+      place(source, out, wanted);
     }
     for (const Read& read : reads) {
       perform(read);
       out.reads.push_back(read);
     }
   }
-  source.spans(out.row, out.row.spans);
+  if (has_spans(wanted)) source.spans(out.row, out.row.spans);
 }
 
 }  // namespace penstock::testing
