@@ -1,4 +1,5 @@
 // The loader: waits without the GIL, looks for signals every 50 ms, lends memory with the GIL.
+#include "bindings/column_specs.h"
 #include "bindings/lent_memory.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
@@ -24,8 +25,6 @@ namespace penstock::bindings {
 namespace {
 
 constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
-
-using ColumnSpec = std::tuple<std::string, std::size_t, std::string, std::uint64_t, std::uint64_t>;
 
 // A core Loader with what Python needs around it.
 class PythonLoader {
@@ -153,24 +152,16 @@ Reader parse_reader(const std::string& text) {
         text);
 }
 
-std::vector<Column> parse_columns(const std::vector<ColumnSpec>& specs) {
-  std::vector<Column> columns;
-  columns.reserve(specs.size());
-  for (const auto& [name, leaf, type, skip, shorten] : specs) {
-    columns.push_back({name, leaf, ScalarType::parse(type), skip, shorten, 0});
-  }
-  return columns;
-}
-
 std::unique_ptr<PythonLoader> make_loader(std::shared_ptr<Job> job, std::shared_ptr<Source> source,
-                                          const std::vector<ColumnSpec>& columns, int labels, std::uint64_t rank,
+                                          const std::vector<FieldTuple>& fields,
+                                          const std::vector<SequenceTuple>& sequences, std::uint64_t rank,
                                           std::uint64_t world_size, const std::string& reader, unsigned threads,
                                           unsigned prefetch, std::uint64_t max_bytes, const py::object& allocate) {
   LoaderOptions options;
   options.job = std::move(job);
   options.share = {rank, world_size};
   auto formats = std::make_shared<BatchFormats>();
-  formats->emplace_back(std::move(source), parse_columns(columns), labels);
+  formats->emplace_back(std::move(source), column_specs(fields, sequences));
   options.formats = std::move(formats);
   options.reader = parse_reader(reader);
   options.threads = threads;
@@ -188,8 +179,8 @@ py::tuple state_tuple(const State& state) {
 void register_loader(py::module_& module) {
   register_batch(module);
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
-      .def(py::init(&make_loader), py::kw_only(), py::arg("job"), py::arg("source"), py::arg("columns"),
-           py::arg("labels"), py::arg("rank"), py::arg("world_size"), py::arg("reader"), py::arg("threads"),
+      .def(py::init(&make_loader), py::kw_only(), py::arg("job"), py::arg("source"), py::arg("fields"),
+           py::arg("sequences"), py::arg("rank"), py::arg("world_size"), py::arg("reader"), py::arg("threads"),
            py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"))
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
       .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })

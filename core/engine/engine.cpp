@@ -173,6 +173,7 @@ void Engine::helped_row_done(const std::shared_ptr<Batch>& batch, std::uint64_t 
 
 void Engine::lend(Batch& batch) {
   batch.place();
+  if (batch.plan.valid == 0) batch.finish();  // nothing is read
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
@@ -317,6 +318,8 @@ void Engine::phase_done(const std::shared_ptr<Batch>& batch) {
         batch->place();
       }
     }
+    const bool filled = !measured || (batch->plan.valid == 0 && !lends_);
+    if (filled && !batch->error && !batch->cancelled) batch->finish();
     pool_->account(*batch);
   } catch (...) {
     error = std::current_exception();

@@ -57,6 +57,7 @@ std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, st
   batch->slab.ensure(batch->needed_bytes());
   batch->place();
   run_part(batch, ragged ? RowRunner::Part::AfterMeasure : RowRunner::Part::Whole);
+  batch->finish();
   batch->phase = Batch::Phase::Ready;
   return batch;
 }

@@ -48,11 +48,11 @@ bool RowRunner::plan_stage(Flight& flight) {
   Batch& batch = *flight.batch;
   Row& row = batch.rows[flight.row];
   if (!flight.more || (flight.part == Part::Measure && row.measured)) return false;
-  const Source& source = *(*batch.formats)[batch.picks[flight.row].source].source;
+  const BatchFormat& format = batch.row_format(flight.row);
   flight.reads.clear();
-  flight.more = source.plan(row, row.round++, Parts::All, flight.reads);
+  flight.more = format.source->plan(row, row.round++, format.wanted, flight.reads);
   if (flight.reads.empty()) return true;
-  Lane& lane = lane_of(*source.info().store);
+  Lane& lane = lane_of(*format.source->info().store);
   lane.planned.reserve(lane.planned.size() + flight.reads.size());  // what can throw comes before anything is under way
   flight.pending = flight.reads.size();
   for (Read& read : flight.reads) {
