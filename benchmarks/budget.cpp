@@ -6,6 +6,7 @@
 // name, reads are done outside what is counted, seeds are fixed.
 #include "core/batch/cast.h"
 #include "core/batch/schema.h"
+#include "core/io/local/local_store.h"
 #include "layout/dataset.h"
 #include "shuffle/permutation.h"
 #include "writer/dataset_writer.h"
@@ -80,6 +81,7 @@ void make(const std::string& folder) {
     file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     if (!file.flush()) throw std::runtime_error("cannot write into " + folder);
   }
+  const auto local = std::make_shared<penstock::LocalStore>();
   for (const char* layout : {"compact", "ids"}) {
     make_documents(fmt::format("{}/{}", folder, layout), layout, kWindow * kWindows);
   }
@@ -201,8 +203,9 @@ PENSTOCK_MEASURED void workload_cast(const char* name, const char* fields, const
 namespace {
 
 std::shared_ptr<const Source> token_windows(const std::string& folder) {
-  std::vector<std::string> files;
-  for (std::uint64_t i = 0; i < kFiles; ++i) files.push_back(token_file(folder, i));
+  const auto local = std::make_shared<penstock::LocalStore>();
+  std::vector<penstock::Location> files;
+  for (std::uint64_t i = 0; i < kFiles; ++i) files.push_back({local, token_file(folder, i)});
   return make_windows(penstock::layout::open_raw(files, R"([["token", "<u4"]])"), kWindow, 1);
 }
 
@@ -219,8 +222,9 @@ void measure(const std::string& folder) {
   workload_permutation("permutation, generic", Form::Generic);
   if (supported(Form::Avx2)) workload_permutation("permutation, AVX2", Form::Avx2);
   workload_windows("window planned, 100 files of tokens", *token_windows(folder), kWindows);
+  const auto local = std::make_shared<penstock::LocalStore>();
   for (const char* layout : {"compact", "ids"}) {
-    const auto dataset = penstock::layout::open_dataset(fmt::format("{}/{}", folder, layout));
+    const auto dataset = penstock::layout::open_dataset({local, fmt::format("{}/{}", folder, layout)});
     const auto windows = make_windows(dataset, kWindow, 1);
     windows->keep_at_most(UINT64_MAX);
     workload_windows(fmt::format("window and its spans, {}", layout).c_str(), *windows, kWindows);

@@ -160,17 +160,18 @@ py::array cast(const BatchPtr& batch, const FieldTuple& field, const py::dtype& 
   return out;
 }
 
-BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices) {
+BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
+              const std::shared_ptr<LocalStore>& local) {
   const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
   const py::gil_scoped_release released;
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(source, std::vector<ColumnSpec>{});
-  return read_rows(std::move(formats), wanted);
+  return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())));
 }
 
 }  // namespace
 
-void register_batch(py::module_& module) {
+void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   py::class_<SpanList>(module, "SpanList", "The spans of one batch, by row and start.")
       .def("__len__", &SpanList::size)
       .def("get", &SpanList::get, py::arg("i"), "(row, start, stop, begins, ends, offset, shard, entry)")
@@ -203,8 +204,13 @@ void register_batch(py::module_& module) {
       .def("spans", [](const BatchPtr& batch) { return SpanList(batch); })
       .def("cast", &cast, py::arg("field"), py::arg("dtype"),
            "(name, field, type, skip, shorten, labels) of all rows, cast densely.");
-  module.def("read_rows", &read, py::arg("source"), py::arg("indices"),
-             "Reads observations (uint64 indices) at once, on the calling thread, without the GIL.");
+  module.def(
+      "read_rows",
+      [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices) {
+        return read(source, indices, local);
+      },
+      py::arg("source"), py::arg("indices"),
+      "Reads observations (uint64 indices) at once, on the calling thread, without the GIL.");
 }
 
 }  // namespace penstock::bindings

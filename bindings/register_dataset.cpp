@@ -1,6 +1,7 @@
 // Datasets and their views (sources): opened without the GIL, looked at from Python.
 #include "bindings/register.h"
 #include "core/batch/source.h"
+#include "core/io/open_store.h"
 #include "layout/dataset.h"
 
 #include <pybind11/stl.h>
@@ -49,7 +50,14 @@ Opened concatenate(const std::vector<Opened>& parts) {
   return opened(layout::concatenate({parts.begin(), parts.end()}));
 }
 
-void register_opened(py::module_& module) {
+// Where each of the paths or URLs is.
+std::vector<Location> find(const std::vector<std::string>& urls, const std::shared_ptr<LocalStore>& local) {
+  std::vector<Location> found;
+  for (const std::string& url : urls) found.push_back(open_store(url, local));
+  return found;
+}
+
+void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   py::class_<Dataset, Opened>(module, "Dataset", "An opened dataset; see penstock.Dataset.")
       .def_readonly("path", &Dataset::path)
       .def_readonly("kind", &Dataset::kind)
@@ -67,16 +75,20 @@ void register_opened(py::module_& module) {
         return shards;
       });
   module.def(
-      "open_dataset", [](const std::string& path) { return opened(layout::open_dataset(path)); }, Unlocked(),
+      "open_dataset",
+      [local](const std::string& path) { return opened(layout::open_dataset(open_store(path, local))); }, Unlocked(),
       py::arg("path"), "Opens a folder that penstock wrote.");
   module.def(
       "open_raw",
-      [](const std::vector<std::string>& paths, const std::string& descr) {
-        return opened(layout::open_raw(paths, descr));
+      [local](const std::vector<std::string>& paths, const std::string& descr) {
+        return opened(layout::open_raw(find(paths, local), descr));
       },
       Unlocked(), py::arg("paths"), py::arg("descr_json"), "Opens token files end to end.");
   module.def(
-      "open_megatron", [](const std::vector<std::string>& prefixes) { return opened(layout::open_megatron(prefixes)); },
+      "open_megatron",
+      [local](const std::vector<std::string>& prefixes) {
+        return opened(layout::open_megatron(find(prefixes, local)));
+      },
       Unlocked(), py::arg("prefixes"), "Opens Megatron's pairs of .bin and .idx end to end.");
   module.def("concatenate", &concatenate, Unlocked(), py::arg("datasets"), "Several datasets as one.");
 }
@@ -102,8 +114,8 @@ void register_source(py::module_& module) {
 
 }  // namespace
 
-void register_dataset(py::module_& module) {
-  register_opened(module);
+void register_dataset(py::module_& module, const std::shared_ptr<LocalStore>& local) {
+  register_opened(module, local);
   register_source(module);
 }
 

@@ -29,7 +29,9 @@ constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
 // A core Loader with what Python needs around it.
 class PythonLoader {
  public:
-  PythonLoader(LoaderOptions options, const py::object& allocate) {
+  /// `local` is how it reads local files.
+  PythonLoader(LoaderOptions options, const py::object& allocate, std::shared_ptr<ByteStore> local)
+      : local_(std::move(local)) {
     if (!allocate.is_none()) {
       lent_ = std::make_shared<LentObjects>();
       // allocate(bytes) -> (owner, address): called in poll(), which runs with the GIL.
@@ -105,6 +107,7 @@ class PythonLoader {
   }
 
   [[nodiscard]] const Loader& get() const { return *loader_; }
+  [[nodiscard]] std::string reader() const { return local_->name(); }
   [[nodiscard]] bool is_forked() const noexcept { return fork_count() != forks_; }
 
  private:
@@ -133,6 +136,7 @@ class PythonLoader {
     while (true) std::this_thread::sleep_for(std::chrono::hours(1));
   }
 
+  const std::shared_ptr<ByteStore> local_;
   std::shared_ptr<LentObjects> lent_;  // null unless memory is lent
   std::unique_ptr<Loader> loader_;
   const std::uint64_t forks_ = fork_count();
@@ -152,23 +156,30 @@ Reader parse_reader(const std::string& text) {
         text);
 }
 
-std::unique_ptr<PythonLoader> make_loader(std::shared_ptr<Job> job, std::shared_ptr<Source> source,
-                                          const std::vector<FieldTuple>& fields,
-                                          const std::vector<SequenceTuple>& sequences, std::uint64_t rank,
-                                          std::uint64_t world_size, const std::string& reader, unsigned threads,
-                                          unsigned prefetch, std::uint64_t max_bytes, const py::object& allocate) {
-  LoaderOptions options;
-  options.job = std::move(job);
-  options.share = {rank, world_size};
-  auto formats = std::make_shared<BatchFormats>();
-  formats->emplace_back(std::move(source), column_specs(fields, sequences));
-  options.formats = std::move(formats);
-  options.reader = parse_reader(reader);
-  options.threads = threads;
-  options.prefetch = prefetch;
-  options.max_bytes = max_bytes;
-  return std::make_unique<PythonLoader>(std::move(options), allocate);
-}
+// A constructor's function that knows the process's store of local files.
+struct MakeLoader {
+  std::shared_ptr<LocalStore> local;
+
+  std::unique_ptr<PythonLoader> operator()(std::shared_ptr<Job> job, std::shared_ptr<Source> source,
+                                           const std::vector<FieldTuple>& fields,
+                                           const std::vector<SequenceTuple>& sequences, std::uint64_t rank,
+                                           std::uint64_t world_size, const std::string& reader, unsigned threads,
+                                           unsigned prefetch, std::uint64_t max_bytes,
+                                           const py::object& allocate) const {
+    LoaderOptions options;
+    options.job = std::move(job);
+    options.share = {rank, world_size};
+    auto formats = std::make_shared<BatchFormats>();
+    formats->emplace_back(std::move(source), column_specs(fields, sequences));
+    options.formats = std::move(formats);
+    std::shared_ptr<ByteStore> reading = local->reading_by(parse_reader(reader));
+    options.through = read_local_through(local, reading);
+    options.threads = threads;
+    options.prefetch = prefetch;
+    options.max_bytes = max_bytes;
+    return std::make_unique<PythonLoader>(std::move(options), allocate, std::move(reading));
+  }
+};
 
 py::tuple state_tuple(const State& state) {
   return py::make_tuple(state.version, state.position, state.job);
@@ -176,10 +187,10 @@ py::tuple state_tuple(const State& state) {
 
 }  // namespace
 
-void register_loader(py::module_& module) {
-  register_batch(module);
+void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& local) {
+  register_batch(module, local);
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
-      .def(py::init(&make_loader), py::kw_only(), py::arg("job"), py::arg("source"), py::arg("fields"),
+      .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("source"), py::arg("fields"),
            py::arg("sequences"), py::arg("rank"), py::arg("world_size"), py::arg("reader"), py::arg("threads"),
            py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"))
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
@@ -207,7 +218,7 @@ void register_loader(py::module_& module) {
       .def_property_readonly("reader",
                              [](const PythonLoader& loader) {
                                const py::gil_scoped_release released;  // may try a ring
-                               return loader.get().reader_name();
+                               return loader.reader();
                              })
       .def_property_readonly("threads", [](const PythonLoader& loader) { return loader.get().threads(); })
       .def_property_readonly("limit_bytes", [](const PythonLoader& loader) { return loader.get().limit_bytes(); })

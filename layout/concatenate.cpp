@@ -63,6 +63,7 @@ DatasetPtr concatenate(const std::vector<DatasetPtr>& datasets) {
     check_same(*result, *datasets[i]);
     if (result->tokenizer_json == "null") result->tokenizer_json = datasets[i]->tokenizer_json;
     result->shards.insert(result->shards.end(), datasets[i]->shards.begin(), datasets[i]->shards.end());
+    for (const auto& store : datasets[i]->stores) result->add_store(store);
   }
   const bool ours = result->kind == kFormatName;
   result->fingerprint = ours ? combined_fingerprint(*result) : foreign_fingerprint(datasets);

@@ -2,6 +2,9 @@
 
 #include "core/base/checked.h"
 
+#include <algorithm>
+#include <span>
+
 namespace penstock::layout {
 namespace {
 
@@ -14,6 +17,14 @@ void check_stream(const Shard& shard, std::uint64_t record_bytes) {
 }
 
 }  // namespace
+
+Dataset::~Dataset() {
+  for (const auto& store : stores) store->forget(std::as_bytes(std::span(shards)));
+}
+
+void Dataset::add_store(const std::shared_ptr<ByteStore>& store) {
+  if (std::find(stores.begin(), stores.end(), store) == stores.end()) stores.push_back(store);
+}
 
 void Dataset::finish() {
   const auto append = [this](std::vector<std::uint64_t>& sums, std::uint64_t value) {
@@ -36,7 +47,6 @@ SourceInfo info_of(const Dataset& dataset) {
   info.identity.records = dataset.stored_record_bytes == 0 ? dataset.span_count() : dataset.record_count();
   info.schema = dataset.schema;
   info.stored_record_bytes = dataset.stored_record_bytes;
-  info.store = dataset.store;
   return info;
 }
 

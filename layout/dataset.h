@@ -6,7 +6,7 @@
 
 #include "core/batch/schema.h"
 #include "core/batch/source.h"
-#include "core/io/byte_store.h"
+#include "core/io/open_store.h"
 
 #include <cstdint>
 #include <memory>
@@ -56,10 +56,18 @@ struct Dataset {
   std::string tokenizer_json;  // "null" if unknown
   std::string fingerprint;     // 32 hex digits
   std::vector<Shard> shards;   // fixed after opening: reads point at its Files
-  std::shared_ptr<ByteStore> store;
+  std::vector<std::shared_ptr<ByteStore>> stores;  // that the shards' files name, each once
+
+  Dataset() = default;
+  Dataset(const Dataset&) = default;
+  Dataset& operator=(const Dataset&) = delete;
+  /// Has the stores close what is open for its files.
+  ~Dataset();
 
   [[nodiscard]] std::uint64_t record_count() const noexcept { return record_starts.empty() ? 0 : record_starts.back(); }
   [[nodiscard]] std::uint64_t span_count() const noexcept { return span_starts.empty() ? 0 : span_starts.back(); }
+  /// Notes a store that files of its shards lie in.
+  void add_store(const std::shared_ptr<ByteStore>& store);
   /// Prefix sums over shards, size shards + 1, made by finish().
   std::vector<std::uint64_t> record_starts;
   std::vector<std::uint64_t> span_starts;
@@ -73,20 +81,20 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 /// What all views of a dataset say of themselves; the size, the shape and the view itself are theirs to add.
 SourceInfo info_of(const Dataset& dataset);
 
-/// Opens the dataset at folder `path`. Throws NotFound (no such folder; a folder without dataset.json says how many
-/// finished shards it holds and how to go on), Corruption (manifest).
-DatasetPtr open_dataset(const std::string& path);
+/// Opens the dataset in the folder at `location`. Throws NotFound (no such folder; a folder without dataset.json says
+/// how many finished shards it holds and how to go on), Corruption (manifest), IoError.
+DatasetPtr open_dataset(const Location& location);
 
 /// Opens token files in place, end to end in the order given. `descr_json` is the schema's JSON form for bare files;
 /// "" where every file says its own type (llm.c, .npy). All files must agree. Sniffs llm.c's magic and NumPy's. Throws
 /// InvalidArgument, NotFound, Corruption (size not a multiple of the record, truncated, wrong magic, evaluation files).
-DatasetPtr open_raw(const std::vector<std::string>& paths, const std::string& descr_json);
+DatasetPtr open_raw(const std::vector<Location>& files, const std::string& descr_json);
 
 /// Opens Megatron's prefix.bin + prefix.idx pairs, documents as spans. Same errors.
-DatasetPtr open_megatron(const std::vector<std::string>& prefixes);
+DatasetPtr open_megatron(const std::vector<Location>& prefixes);
 
-/// Several datasets as one, shards in order. Those of ours get the fingerprint that combining them on disk gives.
-/// Throws InvalidArgument if mode, schema, codec or kind of spans differ.
+/// Several datasets as one, shards in order; they may lie in different stores. Those of ours get the fingerprint that
+/// combining them on disk gives. Throws InvalidArgument if mode, schema, codec or kind of spans differ.
 DatasetPtr concatenate(const std::vector<DatasetPtr>& datasets);
 
 /// The view of windows of `window` records that follow one another, each read with `lookahead` records after it:

@@ -3,71 +3,50 @@
 #include "core/base/error.h"
 #include "layout/format.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <memory>
+#include <utility>
 
 namespace penstock::layout {
 namespace {
 
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
-void read_all(int fd, const std::string& path, std::string& text) {
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t got = ::pread(fd, text.data() + done, text.size() - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) raise_system(errno, fmt::format("read at {}", done), path);
-    if (got == 0) raise(ErrorKind::Corruption, "{}: {} bytes, {} a moment ago", path, done, text.size());
-    done += static_cast<std::size_t>(got);
+bool has_manifest(ByteStore& store, const std::string& folder) {
+  try {
+    store.size(folder + "/" + kManifestName, Links::Follow);
+    return true;
+  } catch (const Error&) {
+    return false;
   }
 }
 
 // Corpora are often kept as corpus/train, corpus/val: the folder above is opened by mistake.
-std::string hint_of_datasets_in(const std::string& path) {
+std::string hint_of_datasets_in(ByteStore& store, const std::string& path) {
   constexpr std::size_t kMaxNames = 4;
-  std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
-    std::error_code ignored;
-    if (std::filesystem::exists(at->path() / kManifestName, ignored)) names.push_back(at->path().filename().string());
+  std::vector<std::string> datasets;
+  for (std::string& name : store.list(path)) {
+    if (!name.ends_with('/')) continue;
+    name.pop_back();
+    const std::string folder = path.ends_with('/') ? path + name : path + "/" + name;
+    if (has_manifest(store, folder)) datasets.push_back(folder);
   }
-  if (names.empty()) return "";
-  std::sort(names.begin(), names.end());
+  if (datasets.empty()) return "";
   std::string hint;
-  for (std::size_t i = 0; i < std::min(names.size(), kMaxNames); ++i) {
-    hint += (i == 0 ? ": did you mean " : ", ") + (std::filesystem::path(path) / names[i]).string();
+  for (std::size_t i = 0; i < std::min(datasets.size(), kMaxNames); ++i) {
+    hint += (i == 0 ? ": did you mean " : ", ") + datasets[i];
   }
-  return hint + (names.size() > kMaxNames ? fmt::format(" or one of {} more?", names.size() - kMaxNames) : "?");
+  return hint + (datasets.size() > kMaxNames ? fmt::format(" or one of {} more?", datasets.size() - kMaxNames) : "?");
 }
 
 }  // namespace
 
-FolderListing list_folder(const std::string& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(path.c_str()), &::closedir);
-  if (!folder && errno == ENOENT) throw Error(ErrorKind::NotFound, path + ": no such folder", ENOENT, path);
-  if (!folder) raise_system(errno, "open the dataset's folder", path);
+FolderListing list_folder(ByteStore& store, const std::string& path) {
   FolderListing listing;
-  errno = 0;
-  for (const dirent* entry = ::readdir(folder.get()); entry != nullptr; entry = ::readdir(folder.get())) {
-    const std::string name = entry->d_name;
+  for (std::string& name : store.list(path)) {
+    if (name.ends_with('/')) name.pop_back();
     if (name == kManifestName) listing.has_manifest = true;
-    if (name.starts_with(kPartialPrefix)) listing.leftovers.push_back(name);
     if (const std::optional<ShardId> shard = parse_shard_name(name)) listing.shards.push_back(*shard);
-    errno = 0;
+    if (name.starts_with(kPartialPrefix)) listing.leftovers.push_back(std::move(name));
   }
-  if (errno != 0) raise_system(errno, "list the dataset's folder", path);
   std::sort(listing.shards.begin(), listing.shards.end());
   std::sort(listing.leftovers.begin(), listing.leftovers.end());
   return listing;
@@ -81,7 +60,7 @@ std::vector<std::uint64_t> FolderListing::numbers(std::uint64_t generation) cons
   return found;
 }
 
-std::uint64_t unpublished_generation(const std::string& path, const FolderListing& listing) {
+std::uint64_t unpublished_generation(ByteStore& store, const std::string& path, const FolderListing& listing) {
   std::uint64_t latest = 0;
   const auto see_folders = [&] {
     for (const ShardId& shard : listing.shards) latest = std::max(latest, shard.generation);
@@ -91,7 +70,7 @@ std::uint64_t unpublished_generation(const std::string& path, const FolderListin
     return latest;
   }
   try {
-    for (const ShardInfo& shard : read_manifest(path).shards) {
+    for (const ShardInfo& shard : read_manifest(store, path).shards) {
       if (const std::optional<ShardId> id = parse_shard_name(shard.name)) latest = std::max(latest, id->generation);
     }
   } catch (const Error&) {  // nobody can tell what a damaged manifest named: nothing that is there is touched
@@ -100,9 +79,9 @@ std::uint64_t unpublished_generation(const std::string& path, const FolderListin
   return latest + 1;
 }
 
-std::string describe_unfinished(const std::string& path, const FolderListing& listing) {
+std::string describe_unfinished(ByteStore& store, const std::string& path, const FolderListing& listing) {
   if (listing.shards.empty() && listing.leftovers.empty()) {
-    return fmt::format("{}: no {}: not a dataset of penstock{}", path, kManifestName, hint_of_datasets_in(path));
+    return fmt::format("{}: no {}: not a dataset of penstock{}", path, kManifestName, hint_of_datasets_in(store, path));
   }
   return fmt::format(
       "{}: an unfinished dataset: no {}, {} finished shard{}, {} unfinished: go on where it was begun (`penstock write "
@@ -111,39 +90,31 @@ std::string describe_unfinished(const std::string& path, const FolderListing& li
       with_commas(listing.leftovers.size()));
 }
 
-std::string read_small_file(const std::string& path, std::uint64_t max_bytes) {
-  // O_NONBLOCK: opening a FIFO must not wait for its writer.
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
-  if (file.fd < 0 && errno == ELOOP) raise(ErrorKind::Corruption, "{}: a symbolic link, expected a file", path);
-  if (file.fd < 0) raise_system(errno, "open", path);
-  struct stat status {};
-  if (::fstat(file.fd, &status) != 0) raise_system(errno, "fstat", path);
-  if (!S_ISREG(status.st_mode)) raise(ErrorKind::Corruption, "{}: not a regular file", path);
-  const auto bytes = static_cast<std::uint64_t>(status.st_size);
-  if (bytes > max_bytes) {
-    raise(ErrorKind::Corruption, "{}: {} bytes, at most {} can be", path, with_commas(bytes), with_commas(max_bytes));
+std::string read_manifest_text(ByteStore& store, const std::string& path) {
+  try {
+    return read_whole(store, path, kMaxManifestBytes, Links::Refuse);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::InvalidArgument) throw;
+    raise(ErrorKind::Corruption, "{}", error.what());  // not a regular file
   }
-  std::string text(bytes, '\0');
-  read_all(file.fd, path, text);
-  return text;
 }
 
-Manifest read_manifest(const std::string& path) {
+Manifest read_manifest(ByteStore& store, const std::string& path) {
   const std::string file = path + "/" + kManifestName;
   std::string text;
   try {
-    text = read_small_file(file, kMaxManifestBytes);
+    text = read_manifest_text(store, file);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::NotFound) throw;
     // list_folder says so if the folder itself is not there.
-    throw Error(ErrorKind::NotFound, describe_unfinished(path, list_folder(path)), ENOENT, path);
+    throw Error(ErrorKind::NotFound, describe_unfinished(store, path, list_folder(store, path)), ENOENT, path);
   }
   return parse_manifest(text, file);
 }
 
-std::pair<Format, ShardInfo> read_shard_manifest(const std::string& path, const std::string& name) {
+std::pair<Format, ShardInfo> read_shard_manifest(ByteStore& store, const std::string& path, const std::string& name) {
   const std::string file = path + "/" + name + "/" + kShardManifestName;
-  auto [format, shard] = parse_shard_manifest(read_small_file(file, kMaxManifestBytes), file);
+  auto [format, shard] = parse_shard_manifest(read_manifest_text(store, file), file);
   shard.name = name;
   return {std::move(format), std::move(shard)};
 }

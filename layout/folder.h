@@ -3,6 +3,7 @@
 // Thread rule: free functions; any thread.
 #pragma once
 
+#include "core/io/byte_store.h"
 #include "layout/format.h"
 #include "layout/manifest.h"
 
@@ -22,25 +23,24 @@ struct FolderListing {
 };
 
 /// Throws NotFound if there is no such folder, IoError if it cannot be read.
-FolderListing list_folder(const std::string& path);
+FolderListing list_folder(ByteStore& store, const std::string& path);
 
 /// The generation of shards that are not published: the one after those that dataset.json names (where it cannot be
 /// read, after those that are there); without dataset.json the latest that is there, else 0. So what a replaced dataset
 /// left is never taken for shards of the next one.
-std::uint64_t unpublished_generation(const std::string& path, const FolderListing& listing);
+std::uint64_t unpublished_generation(ByteStore& store, const std::string& path, const FolderListing& listing);
 
 /// "3 finished shards, 1 unfinished; go on with …", or which folders in it are datasets: what a folder without a
 /// manifest holds.
-std::string describe_unfinished(const std::string& path, const FolderListing& listing);
+std::string describe_unfinished(ByteStore& store, const std::string& path, const FolderListing& listing);
 
-/// The whole of a regular file of at most `max_bytes`, never through a symbolic link at its last component. Throws
-/// NotFound, IoError, Corruption (not a regular file, too large, changing size).
-std::string read_small_file(const std::string& path, std::uint64_t max_bytes);
+/// The text of a manifest, a regular file and no symbolic link. Throws NotFound, IoError, Corruption.
+std::string read_manifest_text(ByteStore& store, const std::string& path);
 
 /// dataset.json of `path`. Throws NotFound (no folder; no manifest, saying what the folder holds), Corruption.
-Manifest read_manifest(const std::string& path);
+Manifest read_manifest(ByteStore& store, const std::string& path);
 
 /// shard.json of the shard folder `name`.
-std::pair<Format, ShardInfo> read_shard_manifest(const std::string& path, const std::string& name);
+std::pair<Format, ShardInfo> read_shard_manifest(ByteStore& store, const std::string& path, const std::string& name);
 
 }  // namespace penstock::layout

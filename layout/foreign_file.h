@@ -1,12 +1,14 @@
-// ForeignFile: a file of somebody else's format, read while opening; closed again before the dataset is used.
+// ForeignFile: a file of another format, read while a dataset is opened. Nothing stays open.
 //
 // One thread at a time. What it reads is untrusted.
 #pragma once
 
+#include "core/io/open_store.h"
 #include "layout/digest.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,13 +18,11 @@ namespace penstock::layout {
 class ForeignFile {
  public:
   /// Throws NotFound, IoError, InvalidArgument (a folder, a pipe: not a regular file).
-  explicit ForeignFile(std::string path);
-  ~ForeignFile();
-  ForeignFile(const ForeignFile&) = delete;
-  ForeignFile& operator=(const ForeignFile&) = delete;
+  explicit ForeignFile(const Location& location);
 
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] const File& file() const noexcept { return file_; }
+  [[nodiscard]] const std::string& path() const noexcept { return file_.path; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return file_.bytes; }
 
   /// All of `out` from `offset` on. Throws IoError, Corruption (the file ends before).
   void read(std::uint64_t offset, std::span<std::byte> out) const;
@@ -34,9 +34,8 @@ class ForeignFile {
   void add_to(Digest& digest) const;
 
  private:
-  std::string path_;
-  int descriptor_ = -1;
-  std::uint64_t bytes_ = 0;
+  std::shared_ptr<ByteStore> store_;
+  File file_;
 };
 
 }  // namespace penstock::layout

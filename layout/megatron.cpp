@@ -1,7 +1,6 @@
 #include "layout/megatron.h"
 
 #include "core/base/error.h"
-#include "core/io/local/local_store.h"
 #include "layout/dataset.h"
 #include "layout/format.h"
 #include "layout/reads.h"
@@ -19,17 +18,18 @@ std::string prefix_of(const std::string& path) {
   return path;
 }
 
-Shard open_pair(const std::string& prefix, Digest& digest) {
-  const ForeignFile idx(prefix + ".idx");
-  const ForeignFile bin(prefix + ".bin");
+Shard open_pair(const Location& location, Digest& digest) {
+  const std::string prefix = prefix_of(location.path);
+  const ForeignFile idx({location.store, prefix + ".idx"});
+  const ForeignFile bin({location.store, prefix + ".bin"});
   auto index = std::make_shared<MegatronIndex>(scan_megatron_index(idx, bin.bytes(), digest));
   bin.add_to(digest);
   Shard shard;
   shard.name = prefix;
   shard.records = index->tokens;
   shard.spans = index->documents;
-  shard.stream = {bin.path(), bin.bytes()};
-  shard.index = {idx.path(), idx.bytes()};
+  shard.stream = bin.file();
+  shard.index = idx.file();
   shard.megatron = std::move(index);
   return shard;
 }
@@ -45,13 +45,14 @@ std::uint64_t megatron_token(const Shard& shard, const std::byte* pointer) {
   return byte / shard.megatron->item_bytes;
 }
 
-DatasetPtr open_megatron(const std::vector<std::string>& prefixes) {
+DatasetPtr open_megatron(const std::vector<Location>& prefixes) {
   if (prefixes.empty()) raise(ErrorKind::InvalidArgument, "no Megatron prefixes to open");
   auto dataset = std::make_shared<Dataset>();
   Digest digest;
   digest.update("penstock megatron\n");
-  for (const std::string& prefix : prefixes) {
-    dataset->shards.push_back(open_pair(prefix_of(prefix), digest));
+  for (const Location& prefix : prefixes) {
+    dataset->shards.push_back(open_pair(prefix, digest));
+    dataset->add_store(prefix.store);
     const Shard& first = dataset->shards.front();
     const Shard& last = dataset->shards.back();
     if (std::string_view(first.megatron->type) != last.megatron->type) {
@@ -69,7 +70,6 @@ DatasetPtr open_megatron(const std::vector<std::string>& prefixes) {
   dataset->codec_json = "null";
   dataset->tokenizer_json = "null";
   dataset->fingerprint = digest.hex();
-  dataset->store = make_local_store();
   dataset->finish();
   return dataset;
 }

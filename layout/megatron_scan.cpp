@@ -9,7 +9,7 @@ namespace penstock::layout {
 namespace {
 
 constexpr std::uint64_t kHeaderBytes = 34;
-constexpr std::uint64_t kBufferBytes = 256U << 10;
+constexpr std::uint64_t kBufferBytes = 1U << 20;  // a request of the store each
 constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
 
 template <typename... Arguments>

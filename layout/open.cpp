@@ -1,4 +1,3 @@
-#include "core/io/local/local_store.h"
 #include "layout/dataset.h"
 #include "layout/folder.h"
 #include "layout/format.h"
@@ -21,13 +20,13 @@ File& file_of(Shard& shard, const std::string& name) {
   return name == kIndexName ? shard.index : shard.directory;
 }
 
-Shard make_shard(const std::string& path, const Format& format, ShardInfo&& info) {
+Shard make_shard(const Location& folder, const Format& format, ShardInfo&& info) {
   Shard shard;
   shard.records = info.records;
   shard.spans = info.spans;
   shard.entries = info.entries;
   for (const auto& [name, bytes] : shard_files(format, info)) {
-    file_of(shard, name) = File{path + "/" + info.name + "/" + name, bytes};
+    file_of(shard, name) = File{folder.path + "/" + info.name + "/" + name, bytes, folder.store.get()};
   }
   shard.name = std::move(info.name);
   shard.field_digests = std::move(info.field_digests);
@@ -37,23 +36,23 @@ Shard make_shard(const std::string& path, const Format& format, ShardInfo&& info
 
 }  // namespace
 
-DatasetPtr open_dataset(const std::string& path) {
-  Manifest manifest = read_manifest(path);
+DatasetPtr open_dataset(const Location& location) {
+  Manifest manifest = read_manifest(*location.store, location.path);
   auto dataset = std::make_shared<Dataset>();
-  dataset->path = path;
+  dataset->path = location.path;
   dataset->kind = kFormatName;
   dataset->spans = span_kind(manifest.format);
   dataset->stored_record_bytes = manifest.format.stored_record_bytes();
   dataset->shards.reserve(manifest.shards.size());
   for (ShardInfo& info : manifest.shards) {
-    dataset->shards.push_back(make_shard(path, manifest.format, std::move(info)));
+    dataset->shards.push_back(make_shard(location, manifest.format, std::move(info)));
   }
   dataset->mode = std::move(manifest.format.mode);
   dataset->schema = std::move(manifest.format.schema);
   dataset->codec_json = std::move(manifest.format.codec_json);
   dataset->tokenizer_json = std::move(manifest.tokenizer_json);
   dataset->fingerprint = std::move(manifest.fingerprint);
-  dataset->store = make_local_store();
+  dataset->stores = {location.store};
   dataset->finish();
   return dataset;
 }

@@ -1,7 +1,6 @@
 // Token files opened in place: bare ones (nanoGPT, OLMo's .npy, datatrove's .ds, any memory-mapped array), real .npy
 // files and those with llm.c's header. Which one a file is, its first bytes say.
 #include "core/base/checked.h"
-#include "core/io/local/local_store.h"
 #include "layout/dataset.h"
 #include "layout/foreign_file.h"
 #include "layout/format.h"
@@ -119,7 +118,7 @@ Shard make_shard(const ForeignFile& file, const Found& found) {
   Shard shard;
   shard.name = file.path();
   shard.records = bytes / size;
-  shard.stream = {file.path(), file.bytes()};
+  shard.stream = file.file();
   shard.stream_offset = found.offset;
   return shard;
 }
@@ -132,14 +131,15 @@ void check_agrees(const Dataset& dataset, const Found& found, const std::string&
 
 }  // namespace
 
-DatasetPtr open_raw(const std::vector<std::string>& paths, const std::string& descr_json) {
-  if (paths.empty()) raise(ErrorKind::InvalidArgument, "no token files to open");
+DatasetPtr open_raw(const std::vector<Location>& files, const std::string& descr_json) {
+  if (files.empty()) raise(ErrorKind::InvalidArgument, "no token files to open");
   std::optional<Schema> given;
   if (!descr_json.empty()) given = Schema::parse(descr_json);
   auto dataset = std::make_shared<Dataset>();
   Digest digest;
-  for (const std::string& path : paths) {
-    const ForeignFile file(path);
+  for (const Location& location : files) {
+    const ForeignFile file(location);
+    dataset->add_store(location.store);
     Found found = sniff(file, given);
     if (given) apply_given(file, *given, found);
     if (dataset->shards.empty()) {
@@ -147,17 +147,17 @@ DatasetPtr open_raw(const std::vector<std::string>& paths, const std::string& de
       dataset->schema = found.schema;
       digest.update(fmt::format("penstock {} {}\n", found.kind, found.schema.json()));
     }
-    check_agrees(*dataset, found, path);
+    check_agrees(*dataset, found, file.path());
     dataset->shards.push_back(make_shard(file, found));
     file.add_to(digest);
   }
-  dataset->path = paths.size() == 1 ? paths[0] : fmt::format("{} … {}", paths.front(), paths.back());
+  dataset->path = files.front().path;
+  if (files.size() > 1) dataset->path += " … " + files.back().path;
   dataset->mode = kModeTokens;
   dataset->stored_record_bytes = dataset->schema.record_bytes();
   dataset->codec_json = "null";
   dataset->tokenizer_json = "null";
   dataset->fingerprint = digest.hex();
-  dataset->store = make_local_store();
   dataset->finish();
   return dataset;
 }

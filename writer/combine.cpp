@@ -1,4 +1,5 @@
 #include "core/base/error.h"
+#include "core/io/local/local_store.h"
 #include "layout/folder.h"
 #include "layout/format.h"
 #include "writer/commit.h"
@@ -57,9 +58,10 @@ std::string common_tokenizer(const std::vector<std::string>& inputs, const std::
 
 std::string combine(const std::vector<std::string>& inputs, const std::string& out) {
   if (inputs.empty()) raise(ErrorKind::InvalidArgument, "combine: no datasets");
+  LocalStore files;
   std::vector<layout::Manifest> manifests;
   for (const std::string& input : inputs) {
-    manifests.push_back(layout::read_manifest(input));
+    manifests.push_back(layout::read_manifest(files, input));
     const std::string difference = layout::format_difference(manifests.front().format, manifests.back().format);
     if (!difference.empty()) {
       const bool layouts = difference.starts_with("layout");

@@ -1,6 +1,7 @@
 #include "writer/commit.h"
 
 #include "core/base/error.h"
+#include "core/io/local/local_store.h"
 #include "layout/folder.h"
 #include "layout/format.h"
 #include "writer/dataset_folder.h"
@@ -36,8 +37,8 @@ void check_contiguous(const std::string& path, const std::vector<std::uint64_t>&
   }
 }
 
-FinishedShard describe(const std::string& path, const std::string& name, std::uint64_t number) {
-  const auto [format, info] = layout::read_shard_manifest(path, name);
+FinishedShard describe(ByteStore& files, const std::string& path, const std::string& name, std::uint64_t number) {
+  const auto [format, info] = layout::read_shard_manifest(files, path, name);
   FinishedShard shard{number, info.records, info.spans, info.entries, 0, info.task_json};
   for (const auto& file : layout::shard_files(format, info)) shard.bytes += file.second;
   return shard;
@@ -46,17 +47,18 @@ FinishedShard describe(const std::string& path, const std::string& name, std::ui
 }  // namespace
 
 std::vector<FinishedShard> finished_shards(const std::string& path, bool overwrite) {
-  const layout::FolderListing listing = layout::list_folder(path);
+  LocalStore files;
+  const layout::FolderListing listing = layout::list_folder(files, path);
   std::vector<FinishedShard> shards;
   if (listing.has_manifest && !overwrite) {
-    for (const layout::ShardInfo& info : layout::read_manifest(path).shards) {
-      shards.push_back(describe(path, info.name, shards.size()));
+    for (const layout::ShardInfo& info : layout::read_manifest(files, path).shards) {
+      shards.push_back(describe(files, path, info.name, shards.size()));
     }
     return shards;
   }
-  const std::uint64_t generation = layout::unpublished_generation(path, listing);
+  const std::uint64_t generation = layout::unpublished_generation(files, path, listing);
   for (const std::uint64_t number : listing.numbers(generation)) {
-    shards.push_back(describe(path, layout::shard_name(number, generation), number));
+    shards.push_back(describe(files, path, layout::shard_name(number, generation), number));
   }
   return shards;
 }
@@ -69,8 +71,9 @@ std::string commit(const std::string& path, const std::string& tokenizer_json, s
   const std::vector<std::uint64_t> numbers = folder.finished();
   if (numbers.empty()) raise(ErrorKind::NotFound, "{}: no finished shard to commit", path);
   check_contiguous(path, numbers, expected);
+  LocalStore files;
   for (const std::uint64_t number : numbers) {
-    auto [format, info] = layout::read_shard_manifest(path, folder.shard_name(number));
+    auto [format, info] = layout::read_shard_manifest(files, path, folder.shard_name(number));
     if (number == 0) manifest.format = format;
     const std::string difference = layout::format_difference(manifest.format, format);
     if (!difference.empty()) {

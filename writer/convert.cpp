@@ -1,6 +1,7 @@
 #include "writer/convert.h"
 
 #include "core/base/error.h"
+#include "core/io/local/local_store.h"
 #include "layout/folder.h"
 #include "layout/format.h"
 #include "writer/dataset_folder.h"
@@ -112,7 +113,8 @@ void ids_to_compact(const std::string& path, const Format& format, const ShardIn
 }  // namespace
 
 std::string convert(const std::string& path, const std::string& out, const std::string& layout_name) {
-  const layout::Manifest input = layout::read_manifest(path);
+  LocalStore files;
+  const layout::Manifest input = layout::read_manifest(files, path);
   layout::Manifest output = input;
   output.shards.clear();
   output.format.layout = layout_name;

@@ -102,24 +102,24 @@ void DatasetFolder::lock() {
 }
 
 void DatasetFolder::check(bool overwrite) {
-  const layout::FolderListing listing = layout::list_folder(path_);
+  const layout::FolderListing listing = layout::list_folder(files_, path_);
   if (listing.has_manifest && !overwrite) {
     raise(ErrorKind::InvalidArgument,
           "{}: there is a published dataset: write elsewhere, or let a writer replace it with overwrite", path_);
   }
   replaces_ = listing.has_manifest;
   clears_ = replaces_ || (access_ == Access::Whole && overwrite);
-  generation_ = layout::unpublished_generation(path_, listing);
+  generation_ = layout::unpublished_generation(files_, path_, listing);
   if (access_ == Access::Shard) return;
   if (access_ == Access::Whole && !overwrite && !listing.shards.empty()) {
-    raise(ErrorKind::InvalidArgument, "{}", layout::describe_unfinished(path_, listing));
+    raise(ErrorKind::InvalidArgument, "{}", layout::describe_unfinished(files_, path_, listing));
   }
   if (access_ == Access::Whole) remove_shards(listing.numbers(generation_));
   if (locked_) remove_leftovers();
 }
 
 std::vector<std::uint64_t> DatasetFolder::finished() const {
-  return layout::list_folder(path_).numbers(generation_);
+  return layout::list_folder(files_, path_).numbers(generation_);
 }
 
 std::string DatasetFolder::make_partial(std::uint64_t number) const {
@@ -156,7 +156,7 @@ void DatasetFolder::remove_replaced(const layout::Manifest& manifest) {
   for (const layout::ShardInfo& shard : manifest.shards) named.insert(shard.name);
   try {
     std::vector<std::string> names;
-    for (const layout::ShardId& id : layout::list_folder(path_).shards) {
+    for (const layout::ShardId& id : layout::list_folder(files_, path_).shards) {
       std::string name = layout::shard_name(id.number, id.generation);
       if (!named.contains(name)) names.push_back(std::move(name));
     }
@@ -171,7 +171,7 @@ void DatasetFolder::remove_replaced(const layout::Manifest& manifest) {
 
 // With the lock held alone nobody is at work: what is unfinished is nobody's.
 void DatasetFolder::remove_leftovers() {
-  for (const std::string& name : layout::list_folder(path_).leftovers) {
+  for (const std::string& name : layout::list_folder(files_, path_).leftovers) {
     if (!remove_folder(folder_.get(), name)) raise_system(errno, "remove", path_ + "/" + name);
   }
 }

@@ -8,6 +8,7 @@
 // writers are not kept apart and leftovers of others are left alone.
 #pragma once
 
+#include "core/io/local/local_store.h"
 #include "layout/format.h"
 #include "layout/manifest.h"
 #include "writer/system.h"
@@ -76,6 +77,7 @@ class DatasetFolder {
   void remove_leftovers();
   void retract(const std::string& from, const std::string& to) noexcept;
 
+  mutable LocalStore files_;  // lists the folder; opens no channel
   std::string path_;
   Access access_;
   Descriptor folder_;

@@ -1,6 +1,7 @@
 #include "writer/unnamed.h"
 
 #include "core/base/error.h"
+#include "core/io/local/local_store.h"
 #include "layout/folder.h"
 #include "layout/format.h"
 
@@ -28,8 +29,9 @@ void describe(std::vector<std::string>& texts, const std::string& path, const st
 }  // namespace
 
 std::vector<std::string> describe_unnamed(const std::string& path, const layout::Manifest& manifest) {
-  const layout::FolderListing listing = layout::list_folder(path);
-  const std::uint64_t next = layout::unpublished_generation(path, listing);
+  LocalStore files;
+  const layout::FolderListing listing = layout::list_folder(files, path);
+  const std::uint64_t next = layout::unpublished_generation(files, path, listing);
   std::set<std::string> named;
   for (const layout::ShardInfo& shard : manifest.shards) named.insert(shard.name);
   std::vector<std::string> coming;

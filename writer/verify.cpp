@@ -2,6 +2,7 @@
 
 #include "core/base/crc32c.h"
 #include "core/base/error.h"
+#include "core/io/local/local_store.h"
 #include "layout/folder.h"
 #include "layout/format.h"
 #include "writer/field_digests.h"
@@ -45,6 +46,7 @@ class Verifier {
   template <typename Action>
   bool guarded(Action&& action);
 
+  LocalStore files_;  // reads the manifests
   VerifyReport& report_;
   const Progress& progress_;
   const TellProblem tell_ = [this](const std::string& file, std::uint64_t offset, const std::string& message) {
@@ -159,7 +161,7 @@ void Verifier::stream(const std::string& path, const Format& format, const Shard
 void Verifier::shard_manifest(const std::string& path, const Format& format, const ShardInfo& info) {
   const std::string file = path + "/" + layout::kShardManifestName;
   guarded([&] {
-    auto [said, counts] = layout::parse_shard_manifest(layout::read_small_file(file, layout::kMaxManifestBytes), file);
+    auto [said, counts] = layout::parse_shard_manifest(layout::read_manifest_text(files_, file), file);
     counts.task_json = info.task_json;  // only shard.json says it
     if (layout::write_shard_manifest(said, counts) != layout::write_shard_manifest(format, info)) {
       problem(file, 0, "says something else than dataset.json");
@@ -205,7 +207,7 @@ void Verifier::run(const std::string& path) {
   layout::Manifest manifest;
   const std::string file = path + "/" + layout::kManifestName;
   try {
-    manifest = layout::read_manifest(path);
+    manifest = layout::read_manifest(files_, path);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::NotFound) throw;
     add(error.what());

@@ -12,7 +12,7 @@
 
 #include "core/batch/arena.h"
 #include "core/batch/schema.h"
-#include "core/io/byte_store.h"
+#include "core/io/read.h"
 #include "core/job/source_identity.h"
 
 #include <boost/container/small_vector.hpp>
@@ -89,7 +89,6 @@ struct SourceInfo {
   /// `offset_bytes` o begins at row.records + o * row.length. Such rows have no lead and tail, and a batch of them has
   /// columns but no `records`.
   bool fields_apart = false;
-  std::shared_ptr<ByteStore> store;
 };
 
 class Source {

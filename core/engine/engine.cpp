@@ -26,17 +26,18 @@ bool is_settled(Batch::Phase phase) {
 
 }  // namespace
 
-Engine::Engine(std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool, Reader reader, unsigned threads,
-               bool lends, std::size_t most_unread)
+Engine::Engine(std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool, const StoreChoice& through,
+               unsigned threads, bool lends, std::size_t most_unread)
     : job_(std::move(job)),
       pool_(std::move(pool)),
       lends_(lends),
       most_unread_(most_unread),
       crew_(threads, usable_cores()),
-      helper_([this](const auto& batch, std::uint64_t row, const auto& error) { helped_row_done(batch, row, error); },
-              [reader](ByteStore& store) { return store.open_cached_channel(reader); }) {
+      helper_([this](const auto& batch, std::uint64_t row, Outcome outcome,
+                     const auto& error) { helped_row_done(batch, row, outcome, error); },
+              through, ChannelMode::NonBlocking) {
   try {
-    for (unsigned i = 0; i < threads; ++i) start_worker(reader);
+    for (unsigned i = 0; i < threads; ++i) start_worker(through);
   } catch (const std::system_error& error) {
     const std::size_t started = workers_.size() - 1;
     stop();
@@ -48,13 +49,13 @@ Engine::Engine(std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool, 
   }
 }
 
-void Engine::start_worker(Reader reader) {
+void Engine::start_worker(const StoreChoice& through) {
   const SignalsBlocked blocked;
   auto made = std::make_unique<Worker>();
   Worker& worker = *made;
   worker.runner = std::make_unique<RowRunner>(
-      [this](const auto& batch, std::uint64_t row, const auto& error) { row_done(batch, row, error); },
-      [reader](ByteStore& store) { return store.open_channel(reader); });
+      [this](const auto& batch, std::uint64_t row, Outcome, const auto& error) { row_done(batch, row, error); },
+      through, ChannelMode::MayWait);
   workers_.push_back(std::move(made));
   worker.thread = std::thread([this, &worker] { work(worker); });
 }
@@ -158,8 +159,9 @@ bool Engine::help() {
 }
 
 // A row that the page cache does not hold is for a thread, which may wait.
-void Engine::helped_row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error) {
-  if (error != not_cached()) return row_done(batch, row, error);
+void Engine::helped_row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, Outcome outcome,
+                             const std::exception_ptr& error) {
+  if (outcome != Outcome::NotAtHand) return row_done(batch, row, error);
   missed_ = true;
   bool notify = false;
   {

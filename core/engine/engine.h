@@ -30,12 +30,9 @@ namespace penstock {
 
 class Engine {
  public:
-  /// Starts `threads` threads, which block all signals. `pool` is told what batches hold. If `lends`, ragged batches
-  /// wait in NeedsMemory until lend() is called for them. Sleeping threads are called by announce(), when the
-  /// consumer waits, and when some batches are to be read: the more of them, up to `most_unread`, the longer the
-  /// consumer has not had to wait, since to call one costs its thread more than all else that a ready batch does.
-  Engine(std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool, Reader reader, unsigned threads, bool lends,
-         std::size_t most_unread);
+  /// Starts `threads` threads, which block all signals and read through the stores that `through` chooses.
+  Engine(std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool, const StoreChoice& through, unsigned threads,
+         bool lends, std::size_t most_unread);
   /// Cancels what is under way and joins.
   ~Engine();
   Engine(const Engine&) = delete;
@@ -61,7 +58,7 @@ class Engine {
     bool waits_for_reads = false;  // in pump(), so a wake() is needed
   };
 
-  void start_worker(Reader reader);
+  void start_worker(const StoreChoice& through);
   void stop();
   void work(Worker& worker);
   bool next_claim(Worker& worker, Claim& claim);
@@ -73,7 +70,8 @@ class Engine {
   void pick(Claim& claim);
   std::exception_ptr prepare(Batch& batch) const;
   void row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error);
-  void helped_row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error);
+  void helped_row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, Outcome outcome,
+                       const std::exception_ptr& error);
   void phase_done(const std::shared_ptr<Batch>& batch);
 
   const std::shared_ptr<const Job> job_;

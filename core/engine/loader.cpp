@@ -126,8 +126,8 @@ void Loader::plan_ahead() {
   if (!engine_) {
     // At three quarters of what is read ahead: the rest is there while the threads wake up.
     const std::size_t most_unread = std::max(1U, options_.prefetch - (options_.prefetch + 3) / 4);
-    engine_ = std::make_unique<Engine>(job_, pool_, options_.reader, options_.threads, static_cast<bool>(options_.lend),
-                                       most_unread);
+    engine_ = std::make_unique<Engine>(job_, pool_, options_.through, options_.threads,
+                                       static_cast<bool>(options_.lend), most_unread);
   }
   while (planned_.size() < options_.prefetch) {
     if (plan_one()) continue;
@@ -243,10 +243,6 @@ void Loader::set_global_batch_size(std::uint64_t size) {
   changed->cursor().check(options_.share);
   job_ = std::move(changed);
   drop_planned();
-}
-
-std::string Loader::reader_name() const {
-  return options_.formats->front().source->info().store->reader_name(options_.reader);
 }
 
 void Loader::close() {

@@ -28,7 +28,7 @@ struct LoaderOptions {
   std::shared_ptr<const Job> job;
   Share share;
   std::shared_ptr<const BatchFormats> formats;  // by the source numbers of the job's picks
-  Reader reader = Reader::Auto;
+  StoreChoice through;                          // which stores the sources' files are read through
   unsigned threads = 1;
   unsigned prefetch = 4;
   std::uint64_t max_bytes = 0;  // of records, fields and metadata, held batches and what sources keep included
@@ -72,8 +72,6 @@ class Loader {
   [[nodiscard]] BatchPool::Usage usage() const { return pool_->usage(); }
   [[nodiscard]] std::uint64_t limit_bytes() const noexcept;
   [[nodiscard]] unsigned threads() const noexcept { return options_.threads; }
-  /// How the first source's files are read: "pread", "uring", …. Throws as ByteStore::reader_name().
-  [[nodiscard]] std::string reader_name() const;
 
  private:
   [[nodiscard]] bool is_forked() const noexcept;

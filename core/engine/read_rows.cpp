@@ -9,22 +9,17 @@ namespace {
 // Rows under way at once: enough for neighbours to be merged and for a ring to be busy.
 constexpr std::uint64_t kRowsAtOnce = 64;
 
-// A ring of its own pays only for a bulk of rows.
-Reader reader_for(std::uint64_t rows) {
-  return rows < kRowsAtOnce / 2 ? Reader::Pread : Reader::Auto;
-}
-
-void run_part(const std::shared_ptr<Batch>& batch, RowRunner::Part part) {
+void run_part(const std::shared_ptr<Batch>& batch, RowRunner::Part part, const StoreChoice& through) {
   std::exception_ptr error;
   std::uint64_t error_row = UINT64_MAX;
   RowRunner runner(
-      [&](const std::shared_ptr<Batch>&, std::uint64_t row, const std::exception_ptr& failed) {
+      [&](const std::shared_ptr<Batch>&, std::uint64_t row, Outcome, const std::exception_ptr& failed) {
         if (failed && row < error_row) {
           error_row = row;
           error = failed;
         }
       },
-      [&](ByteStore& store) { return store.open_channel(reader_for(batch->plan.rows)); });
+      through, ChannelMode::MayWait);
   for (std::uint64_t row = 0; row < batch->plan.rows && !error;) {
     while (row < batch->plan.rows && runner.in_flight() < kRowsAtOnce) runner.start(batch, row++, part);
     runner.pump(std::chrono::milliseconds(50));
@@ -35,7 +30,8 @@ void run_part(const std::shared_ptr<Batch>& batch, RowRunner::Part part) {
 
 }  // namespace
 
-std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, std::span<const std::uint64_t> indices) {
+std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, std::span<const std::uint64_t> indices,
+                                 const StoreChoice& through) {
   auto batch = std::make_shared<Batch>();
   batch->formats = std::move(formats);
   batch->format = &batch->formats->front();
@@ -51,12 +47,12 @@ std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, st
   batch->prepare_rows();
   const bool ragged = batch->format->shape.ragged;
   if (ragged) {
-    run_part(batch, RowRunner::Part::Measure);
+    run_part(batch, RowRunner::Part::Measure, through);
     batch->measure();
   }
   batch->slab.ensure(batch->needed_bytes());
   batch->place();
-  run_part(batch, ragged ? RowRunner::Part::AfterMeasure : RowRunner::Part::Whole);
+  run_part(batch, ragged ? RowRunner::Part::AfterMeasure : RowRunner::Part::Whole, through);
   batch->finish();
   batch->phase = Batch::Phase::Ready;
   return batch;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/batch/batch.h"
+#include "core/io/byte_store.h"
 
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,7 @@ namespace penstock {
 
 /// A ready batch whose row i is observation indices[i] of the first format's source, in epoch 0. Throws InvalidArgument
 /// for an index that is not below the source's size (before anything is read), and what reading throws. Any thread.
-std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, std::span<const std::uint64_t> indices);
+std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, std::span<const std::uint64_t> indices,
+                                 const StoreChoice& through = {});
 
 }  // namespace penstock

@@ -9,8 +9,6 @@
 #include "core/batch/batch.h"
 #include "core/io/byte_store.h"
 
-#include <boost/container/flat_map.hpp>
-
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -26,12 +24,12 @@ class RowRunner {
   /// Which stages a row goes through before it is done: all; until its length is measured; the rest after that.
   enum class Part { Whole, Measure, AfterMeasure };
   /// Called on this thread when a row is done; `error` is set if it failed. A Whole or AfterMeasure row has its spans
-  /// and columns then.
-  using Done = std::function<void(const std::shared_ptr<Batch>&, std::uint64_t row, std::exception_ptr error)>;
+  /// and columns if its outcome is Done.
+  using Done =
+      std::function<void(const std::shared_ptr<Batch>&, std::uint64_t row, Outcome outcome, std::exception_ptr error)>;
 
-  using OpenChannel = std::function<std::unique_ptr<Channel>(ByteStore& store)>;
-
-  RowRunner(Done done, OpenChannel open_channel);
+  /// Reads through the stores that `through` chooses, on channels of this mode.
+  RowRunner(Done done, StoreChoice through, ChannelMode mode);
   /// Waits for reads under way: they write into batches.
   ~RowRunner();
   RowRunner(const RowRunner&) = delete;
@@ -52,11 +50,13 @@ class RowRunner {
     Part part = Part::Whole;
     bool more = true;          // a stage follows the reads under way
     std::size_t pending = 0;   // reads under way
+    bool missed = false;       // one of them was not at hand
     std::exception_ptr error;  // the first of them that failed
     Reads reads;
   };
-  struct Lane {  // one store's channel and the reads planned for it
-    std::unique_ptr<Channel> channel;
+  struct Lane {                        // one store's channel and the reads planned for it
+    ByteStore* files = nullptr;        // the store that their files name
+    std::unique_ptr<Channel> channel;  // null: nothing is at hand there
     std::vector<Read*> planned;
     std::size_t under_way = 0;
   };
@@ -67,11 +67,12 @@ class RowRunner {
   void complete(Read& read);
   void submit(Lane& lane);
   std::size_t collect(Lane& lane, std::chrono::nanoseconds patience);
-  Lane& lane_of(ByteStore& store);
+  Lane& lane_of(ByteStore& files);
 
   Done done_;
-  const OpenChannel open_channel_;
-  boost::container::flat_map<ByteStore*, std::unique_ptr<Lane>> lanes_;
+  const StoreChoice through_;
+  const ChannelMode mode_;
+  std::vector<std::unique_ptr<Lane>> lanes_;   // few; grows while pump() goes through it
   std::mutex lanes_mutex_;                     // lanes_ changes on this thread alone; wake() looks from others
   std::vector<std::unique_ptr<Flight>> idle_;  // flights to use again; one under way is owned by its row's pointer
   std::size_t flights_ = 0;                    // that exist, idle or not

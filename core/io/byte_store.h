@@ -1,48 +1,21 @@
 // ByteStore and Channel: the seam to where bytes live (local files here; object stores and Python collections later).
 //
-// A ByteStore knows how to reach files; any thread may ask it for a Channel. A Channel is owned by one thread, which
-// submits reads and collects those that ended, in any order. Nothing blocks that thread but wait().
+// A ByteStore is asked by any thread. A Channel is owned by one thread, which submits reads and collects those that
+// ended, in any order. Only wait() blocks that thread.
 #pragma once
 
-#include <atomic>
+#include "core/io/read.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace penstock {
-
-/// A file that a source reads: its location and the exact size that the manifest states. The size is checked when the
-/// file is first opened. Files live as long as their source, at a fixed address: reads point to them.
-struct File {
-  std::string path;
-  std::uint64_t bytes = 0;
-};
-
-struct Row;
-
-/// One planned read, filled in by Source::plan: `size` bytes of `file` from `offset` into `destination`. The engine
-/// owns it from plan to completion; a channel sets `error` if it failed.
-struct Read {
-  const File* file = nullptr;
-  std::uint64_t offset = 0;
-  std::uint64_t size = 0;
-  std::byte* destination = nullptr;
-  Row* row = nullptr;                            // set by the engine
-  const std::atomic<bool>* cancelled = nullptr;  // set by the engine: nobody wants it any more, it need not be read
-  std::exception_ptr error;                      // set by the channel
-};
-
-/// Ways to read local files. Auto: a ring of io_uring where the kernel and the container allow one, else pread.
-/// Direct: a ring that bypasses the page cache. Mmap: files are mapped; an error of the device is a signal.
-enum class Reader { Auto, Pread, Uring, Direct, Mmap };
-
-/// The error of a read whose bytes are not at hand, by a channel that does not wait; the same object always, so it can
-/// be told by comparing.
-const std::exception_ptr& not_cached();
 
 class Channel {
  public:
@@ -57,17 +30,53 @@ class Channel {
   virtual void wake() = 0;
 };
 
+enum class ChannelMode {
+  MayWait,
+  NonBlocking,  // reads that would have to wait, and those of files that are not open, end NotAtHand
+};
+
+/// Whether the last component of a path may be a symbolic link. Stores without links ignore it.
+enum class Links { Follow, Refuse };
+
 class ByteStore {
  public:
   virtual ~ByteStore() = default;
-  /// A new channel for the calling thread's use. Any thread. Throws InvalidArgument if this machine refuses `reader`. A
-  /// store that has but one way to read takes any.
-  virtual std::unique_ptr<Channel> open_channel(Reader reader) = 0;
-  /// A new channel that leaves what it would have to wait for, beside others of `reader`: reads whose bytes are not at
-  /// hand end with not_cached() as their error. That of mapped files may meet some pages that just left. Any thread.
-  virtual std::unique_ptr<Channel> open_cached_channel(Reader reader);
-  /// The way that open_channel(reader) takes here: "pread", "uring", … Any thread.
-  [[nodiscard]] virtual std::string reader_name(Reader reader) = 0;
+
+  /// A new channel for the calling thread's use. Null in NonBlocking mode if no read of this store can end without
+  /// waiting. Throws InvalidArgument if this machine refuses the store's way to read.
+  virtual std::unique_ptr<Channel> open_channel(ChannelMode mode) = 0;
+
+  /// Bytes of the file at `path`. Throws NotFound, IoError; InvalidArgument if it is not a regular file, Corruption if
+  /// it is a symbolic link where those are refused.
+  virtual std::uint64_t size(const std::string& path, Links links) = 0;
+  /// Fills `out` with the file's bytes from `offset` on and waits for them: manifests, headers, indexes while a dataset
+  /// is opened. Throws as size() does; Corruption if the file ends before `out` is full.
+  virtual void read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) = 0;
+  /// Names in the folder `path`, sorted; those of folders end with '/'. Throws NotFound, IoError.
+  virtual std::vector<std::string> list(const std::string& path) = 0;
+  /// The Files in this part of memory are about to go, and no read of them is under way: closes what is open for them.
+  virtual void forget(std::span<const std::byte> /*files*/) noexcept {}
+
+  /// How many reads a channel should have under way; 1: it reads one after the other.
+  [[nodiscard]] virtual std::size_t reads_in_flight() = 0;
+  /// Two ranges of a file with at most this many bytes between them are cheaper to read as one.
+  [[nodiscard]] virtual std::uint64_t near_bytes() const = 0;
+  /// Reads should begin and end at multiples of this; 1: anywhere.
+  [[nodiscard]] virtual std::uint64_t block_bytes() const { return 1; }
+  /// How it reads: "pread", "uring", … Throws as open_channel().
+  [[nodiscard]] virtual std::string name() = 0;
 };
+
+/// The store to read the files of another store through: a loader's own way to read local files. Empty: files are read
+/// through the store that they name. Any thread; what it returns outlives the loader.
+using StoreChoice = std::function<ByteStore&(ByteStore& files)>;
+
+inline ByteStore& choose_store(const StoreChoice& choice, ByteStore& files) {
+  return choice ? choice(files) : files;
+}
+
+/// All of the file at `path`, which may have at most `max_bytes`. Throws as size() and read_small(); Corruption if it
+/// has more.
+std::string read_whole(ByteStore& store, const std::string& path, std::uint64_t max_bytes, Links links);
 
 }  // namespace penstock

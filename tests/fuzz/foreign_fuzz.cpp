@@ -1,6 +1,7 @@
 // Any bytes as someone's token file: .npy, llm.c or a bare one, and as Megatron's .idx. What opens can be read as
 // windows and as documents; all else is refused with penstock::Error.
 #include "core/base/error.h"
+#include "core/io/local/local_store.h"
 #include "layout/dataset.h"
 
 #include <unistd.h>
@@ -46,12 +47,13 @@ void open_and_view(Open open) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Folder folder;
+  static const auto local = std::make_shared<penstock::LocalStore>();
   const auto* bytes = reinterpret_cast<const char*>(data);
   write(folder.file("tokens.bin"), bytes, size);
-  open_and_view([] { return layout::open_raw({folder.file("tokens.bin")}, ""); });
+  open_and_view([] { return layout::open_raw({{local, folder.file("tokens.bin")}}, ""); });
   write(folder.file("pair.idx"), bytes, size);
   const std::string tokens(64, '\1');
   write(folder.file("pair.bin"), tokens.data(), tokens.size());
-  open_and_view([] { return layout::open_megatron({folder.file("pair")}); });
+  open_and_view([] { return layout::open_megatron({{local, folder.file("pair")}}); });
   return 0;
 }

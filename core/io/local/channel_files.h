@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/base/error.h"
-#include "core/io/byte_store.h"
 #include "core/io/local/fd_cache.h"
+#include "core/io/read.h"
 
 #include <array>
 #include <cerrno>

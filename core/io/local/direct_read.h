@@ -4,7 +4,7 @@
 // the run goes if that is aligned already. One thread.
 #pragma once
 
-#include "core/io/byte_store.h"
+#include "core/io/read.h"
 
 #include <sys/uio.h>
 

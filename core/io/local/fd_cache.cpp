@@ -78,7 +78,8 @@ FdPin FdCache::pin(const File& file, FdHint& hint) {
   {
     const std::lock_guard lock(mutex_);
     // If another thread opened the same file meanwhile, the table keeps its slot; ours goes when the hand comes by.
-    if (table_.emplace(&file, slot).second) slot->file = &file;
+    table_.emplace(&file, slot);
+    slot->file = &file;
     slot->pins.fetch_sub(FdSlot::kBusy - 1, std::memory_order_release);  // ours alone, but pinned
   }
   return {slot, open};
@@ -113,11 +114,45 @@ FdSlot* FdCache::take_victim() {
     if (slot.used.exchange(false, std::memory_order_relaxed)) continue;  // a second chance
     std::uint32_t unpinned = 0;
     if (!slot.pins.compare_exchange_strong(unpinned, FdSlot::kBusy, std::memory_order_acquire)) continue;
-    const auto at = table_.find(slot.file);
-    if (at != table_.end() && at->second == &slot) table_.erase(at);
+    drop_from_table(slot);
     return &slot;
   }
   return nullptr;
+}
+
+/// Of a busy slot. Under the lock.
+void FdCache::drop_from_table(const FdSlot& slot) {
+  const auto at = table_.find(slot.file);
+  if (at != table_.end() && at->second == &slot) table_.erase(at);
+}
+
+/// The i-th slot, busy and out of the table, if its file is one of these and it is not pinned. Under the lock.
+FdSlot* FdCache::take_file_of(std::size_t i, std::span<const std::byte> files) {
+  FdSlot& slot = slots_[i];
+  std::uint32_t unpinned = 0;
+  if (!slot.pins.compare_exchange_strong(unpinned, FdSlot::kBusy, std::memory_order_acquire)) return nullptr;
+  const auto at = reinterpret_cast<std::uintptr_t>(slot.file);
+  const auto begin = reinterpret_cast<std::uintptr_t>(files.data());
+  if (at >= begin && at - begin < files.size()) {
+    drop_from_table(slot);
+    return &slot;
+  }
+  slot.pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);
+  return nullptr;
+}
+
+void FdCache::forget(std::span<const std::byte> files) noexcept {
+  for (std::size_t i = 0;; ++i) {
+    FdSlot* slot = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      if (i >= slots_.size()) return;
+      slot = take_file_of(i, files);
+    }
+    if (slot == nullptr) continue;
+    vacate(*slot);  // without the lock: closing may take long on a network file system
+    slot->pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);
+  }
 }
 
 /// Empties a busy slot.
@@ -144,8 +179,7 @@ OpenFile FdCache::open_making_room(const File& file) {
         if (!slot.pins.compare_exchange_strong(unpinned, FdSlot::kBusy, std::memory_order_acquire)) continue;
         if (slot.open) {
           victim = &slot;
-          const auto at = table_.find(slot.file);
-          if (at != table_.end() && at->second == &slot) table_.erase(at);
+          drop_from_table(slot);
           break;
         }
         slot.pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);
@@ -170,6 +204,11 @@ ProcessFdCache::ProcessFdCache(std::size_t max_open_files, Access access)
 ProcessFdCache::~ProcessFdCache() {
   FdCache* cache = cache_.load(std::memory_order_acquire);
   if (cache->forks() == fork_count()) delete cache;
+}
+
+void ProcessFdCache::forget(std::span<const std::byte> files) noexcept {
+  FdCache* cache = cache_.load(std::memory_order_acquire);
+  if (cache->forks() == fork_count()) cache->forget(files);
 }
 
 FdCache& ProcessFdCache::current() {

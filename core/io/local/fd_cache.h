@@ -5,8 +5,8 @@
 // (FdHint); a hint is validated, not trusted, so it keeps nothing open, and with it a pin takes no lock. Any thread.
 #pragma once
 
-#include "core/io/byte_store.h"
 #include "core/io/local/open_file.h"
+#include "core/io/read.h"
 
 #include <atomic>
 #include <cstddef>
@@ -14,6 +14,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -75,6 +76,8 @@ class FdCache {
   FdPin pin(const File& file, FdHint& hint);
   /// The same if it is in the cache; opens nothing.
   std::optional<FdPin> pin_open(const File& file, FdHint& hint);
+  /// Closes what is open for Files in this part of memory, but for what is pinned. See ByteStore::forget.
+  void forget(std::span<const std::byte> files) noexcept;
 
   /// Whether the process or the system had no descriptor left, so often asked ago: pins are then to be held one at a
   /// time, for as short as can be.
@@ -91,6 +94,8 @@ class FdCache {
   std::optional<FdPin> pin_found(const File& file, FdHint& hint);  // with mutex_ held
   FdSlot* find(const File& file);
   FdSlot* take_victim();
+  FdSlot* take_file_of(std::size_t i, std::span<const std::byte> files);
+  void drop_from_table(const FdSlot& slot);
   void vacate(FdSlot& slot);
   OpenFile open_making_room(const File& file);
 
@@ -114,6 +119,8 @@ class ProcessFdCache {
   ProcessFdCache& operator=(const ProcessFdCache&) = delete;
 
   FdCache& current();
+  /// See FdCache::forget. In a forked child it leaves the parent's cache alone.
+  void forget(std::span<const std::byte> files) noexcept;
 
  private:
   const std::size_t max_open_files_;

@@ -81,13 +81,25 @@ void read_each(int fd, std::span<Read* const> run) noexcept {
     try {
       read_fully(fd, *read);
     } catch (...) {
-      read->error = std::current_exception();
+      read->fail(std::current_exception());
     }
   }
 }
 
+std::uint64_t read_cached(int fd, std::span<Read* const> run) noexcept {
+  Pieces pieces;
+  const std::size_t count = fill_pieces(run, 0, pieces);
+  const ssize_t got =
+      ::preadv2(fd, pieces.data(), static_cast<int>(count), static_cast<off_t>(run.front()->offset), RWF_NOWAIT);
+  return got > 0 ? static_cast<std::uint64_t>(got) : 0;
+}
+
 void fail_all(std::span<Read* const> run) noexcept {
-  for (Read* read : run) read->error = std::current_exception();
+  for (Read* read : run) read->fail(std::current_exception());
+}
+
+void leave_all(std::span<Read* const> run) noexcept {
+  for (Read* read : run) read->outcome = Outcome::NotAtHand;
 }
 
 }  // namespace penstock

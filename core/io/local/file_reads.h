@@ -1,7 +1,7 @@
 // What all channels of local files share: which reads are neighbours, and reading one to its end, errors in words.
 #pragma once
 
-#include "core/io/byte_store.h"
+#include "core/io/read.h"
 
 #include <sys/uio.h>
 
@@ -44,7 +44,14 @@ void read_fully(int fd, const Read& read);
 /// The same for each read of a run; an error belongs to the read that it hit and is kept there.
 void read_each(int fd, std::span<Read* const> run) noexcept;
 
-/// Sets the present exception as the error of all of them.
+/// Reads a run inside its file without waiting for the device (RWF_NOWAIT); returns how many bytes from its front on
+/// were in the page cache and are at their destinations now.
+std::uint64_t read_cached(int fd, std::span<Read* const> run) noexcept;
+
+/// The present exception is the error of all of them.
 void fail_all(std::span<Read* const> run) noexcept;
+
+/// All of them end NotAtHand.
+void leave_all(std::span<Read* const> run) noexcept;
 
 }  // namespace penstock

@@ -1,8 +1,9 @@
 #include "core/io/local/local_store.h"
 
 #include "core/base/error.h"
-#include "core/io/local/cached_channel.h"
+#include "core/io/local/direct_read.h"
 #include "core/io/local/fd_cache.h"
+#include "core/io/local/local_files.h"
 #include "core/io/local/mapped_channel.h"
 #include "core/io/local/pread_channel.h"
 #include "core/io/local/ring.h"
@@ -11,10 +12,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <memory>
-#include <mutex>
+#include <atomic>
 #include <optional>
-#include <string>
 #include <utility>
 
 namespace penstock {
@@ -31,6 +30,11 @@ std::size_t default_max_open_files() {
 /// An eighth of what the kernel allows a process by default (vm.max_map_count, 65,530): there may be other stores.
 constexpr std::size_t kDefaultMaxMappings = 8192;
 
+/// Copying this much costs a warm read about what one more system call does (1.5 µs), a cold one a fiftieth of it.
+constexpr std::uint64_t kNearBytes = 16 << 10;
+
+constexpr std::uint64_t kBulkOfReads = 32;
+
 /// Mappings would take it all, and whoever asks for memory next would end the process.
 void refuse_bounded_address_space() {
   rlimit limit{};
@@ -40,67 +44,118 @@ void refuse_bounded_address_space() {
         with_commas(limit.rlim_cur));
 }
 
-class LocalStore final : public ByteStore {
- public:
-  LocalStore(std::size_t max_open_files, std::size_t max_mappings)
-      : files_(std::make_shared<ProcessFdCache>(max_open_files, Access::Buffered)),
-        direct_files_(std::make_shared<ProcessFdCache>(max_open_files, Access::Direct)),
-        mapped_files_(std::make_shared<ProcessFdCache>(max_mappings, Access::Mapped)) {}
-
-  std::unique_ptr<Channel> open_channel(Reader reader) override {
-    const Reader resolved = resolve(reader);
-    if (resolved == Reader::Direct) return std::make_unique<UringChannel>(direct_files_, true);
-    if (resolved == Reader::Pread) return std::make_unique<PreadChannel>(files_);
-    if (resolved == Reader::Mmap) return std::make_unique<MappedChannel>(mapped_files_);
-    try {
-      return std::make_unique<UringChannel>(files_, false);
-    } catch (const Error&) {
-      if (reader != Reader::Auto) throw;
-      return std::make_unique<PreadChannel>(files_);  // no descriptor or locked memory is left for another ring
-    }
-  }
-
-  std::unique_ptr<Channel> open_cached_channel(Reader reader) override {
-    if (reader == Reader::Direct) return std::make_unique<NothingCached>();  // the page cache is not to be asked
-    if (reader == Reader::Mmap) return std::make_unique<CachedMappedChannel>(mapped_files_);
-    return std::make_unique<CachedChannel>(files_);
-  }
-
-  [[nodiscard]] std::string reader_name(Reader reader) override {
-    switch (resolve(reader)) {
-      case Reader::Uring: return "uring";
-      case Reader::Direct: return "direct";
-      case Reader::Mmap: return "mmap";
-      default: return "pread";
-    }
-  }
-
- private:
-  Reader resolve(Reader reader) {
-    if (reader == Reader::Pread) return reader;
-    if (reader == Reader::Mmap) {
-      refuse_bounded_address_space();
-      return reader;
-    }
-    std::call_once(tried_, [this] { refusal_ = Ring::refusal(); });
-    if (!refusal_) return reader == Reader::Auto ? Reader::Uring : reader;
-    if (reader == Reader::Auto) return Reader::Pread;
-    raise(ErrorKind::InvalidArgument, "reader=\"{}\": io_uring is refused here ({}); use \"pread\" or \"auto\"",
-          reader == Reader::Uring ? "uring" : "direct", *refusal_);
-  }
-
-  std::shared_ptr<ProcessFdCache> files_;
-  std::shared_ptr<ProcessFdCache> direct_files_;
-  std::shared_ptr<ProcessFdCache> mapped_files_;
-  std::once_flag tried_;
-  std::optional<std::string> refusal_;
-};
-
 }  // namespace
 
-std::shared_ptr<ByteStore> make_local_store(std::size_t max_open_files) {
-  if (max_open_files == 0) return std::make_shared<LocalStore>(default_max_open_files(), kDefaultMaxMappings);
-  return std::make_shared<LocalStore>(max_open_files, max_open_files);
+// What stores of the same files share.
+struct LocalStore::Files {
+  Files(std::size_t max_open_files, std::size_t max_mappings)
+      : buffered(std::make_shared<ProcessFdCache>(max_open_files, Access::Buffered)),
+        direct(std::make_shared<ProcessFdCache>(max_open_files, Access::Direct)),
+        mapped(std::make_shared<ProcessFdCache>(max_mappings, Access::Mapped)) {}
+  ~Files() { delete refusal_.load(std::memory_order_acquire); }
+  Files(const Files&) = delete;
+  Files& operator=(const Files&) = delete;
+
+  // Why there can be no ring, tried once. Without a lock, which a fork might leave held.
+  const std::optional<std::string>& ring_refusal() {
+    const std::optional<std::string>* known = refusal_.load(std::memory_order_acquire);
+    if (known != nullptr) return *known;
+    auto found = std::make_unique<const std::optional<std::string>>(Ring::refusal());
+    if (refusal_.compare_exchange_strong(known, found.get(), std::memory_order_acq_rel)) return *found.release();
+    return *known;
+  }
+
+  const std::shared_ptr<ProcessFdCache> buffered;
+  const std::shared_ptr<ProcessFdCache> direct;
+  const std::shared_ptr<ProcessFdCache> mapped;
+
+ private:
+  std::atomic<const std::optional<std::string>*> refusal_{nullptr};
+};
+
+LocalStore::LocalStore(std::size_t max_open_files)
+    : LocalStore(max_open_files == 0 ? std::make_shared<Files>(default_max_open_files(), kDefaultMaxMappings)
+                                     : std::make_shared<Files>(max_open_files, max_open_files),
+                 Reader::Auto) {}
+
+std::shared_ptr<ByteStore> LocalStore::reading_by(Reader reader) const {
+  return std::shared_ptr<LocalStore>(new LocalStore(files_, reader));
+}
+
+std::shared_ptr<ByteStore> LocalStore::reading_once(std::uint64_t reads) const {
+  return reading_by(reads < kBulkOfReads ? Reader::Pread : Reader::Auto);
+}
+
+Reader LocalStore::resolve() const {
+  if (reader_ == Reader::Pread) return reader_;
+  if (reader_ == Reader::Mmap) {
+    refuse_bounded_address_space();
+    return reader_;
+  }
+  const std::optional<std::string>& refusal = files_->ring_refusal();
+  if (!refusal) return reader_ == Reader::Auto ? Reader::Uring : reader_;
+  if (reader_ == Reader::Auto) return Reader::Pread;
+  raise(ErrorKind::InvalidArgument, "reader=\"{}\": io_uring is refused here ({}); use \"pread\" or \"auto\"",
+        reader_ == Reader::Uring ? "uring" : "direct", *refusal);
+}
+
+std::unique_ptr<Channel> LocalStore::open_channel(ChannelMode mode) {
+  if (mode == ChannelMode::NonBlocking) {
+    if (reader_ == Reader::Direct) return nullptr;  // it does not look into the page cache
+    if (reader_ == Reader::Mmap) return std::make_unique<MappedChannel>(files_->mapped, mode);
+    return std::make_unique<PreadChannel>(files_->buffered, mode);
+  }
+  switch (resolve()) {
+    case Reader::Direct: return std::make_unique<UringChannel>(files_->direct, true);
+    case Reader::Mmap: return std::make_unique<MappedChannel>(files_->mapped, mode);
+    case Reader::Pread: return std::make_unique<PreadChannel>(files_->buffered, mode);
+    case Reader::Auto:
+    case Reader::Uring: break;
+  }
+  try {
+    return std::make_unique<UringChannel>(files_->buffered, false);
+  } catch (const Error&) {
+    if (reader_ != Reader::Auto) throw;
+    return std::make_unique<PreadChannel>(files_->buffered, mode);  // no descriptor or locked memory for another ring
+  }
+}
+
+std::uint64_t LocalStore::size(const std::string& path, Links links) {
+  return local_size(path, links);
+}
+
+void LocalStore::read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) {
+  read_local(path, offset, out);
+}
+
+std::vector<std::string> LocalStore::list(const std::string& path) {
+  return list_local(path);
+}
+
+void LocalStore::forget(std::span<const std::byte> files) noexcept {
+  for (const auto& cache : {files_->buffered, files_->direct, files_->mapped}) cache->forget(files);
+}
+
+std::size_t LocalStore::reads_in_flight() {
+  const Reader reader = resolve();
+  return reader == Reader::Uring || reader == Reader::Direct ? UringChannel::kDepth : 1;
+}
+
+std::uint64_t LocalStore::near_bytes() const {
+  return reader_ == Reader::Mmap ? 0 : kNearBytes;  // mappings need no system call that merging could save
+}
+
+std::uint64_t LocalStore::block_bytes() const {
+  return reader_ == Reader::Direct ? DirectRead::kAlign : 1;
+}
+
+std::string LocalStore::name() {
+  switch (resolve()) {
+    case Reader::Uring: return "uring";
+    case Reader::Direct: return "direct";
+    case Reader::Mmap: return "mmap";
+    default: return "pread";
+  }
 }
 
 }  // namespace penstock

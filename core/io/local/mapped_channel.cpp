@@ -1,9 +1,9 @@
 #include "core/io/local/mapped_channel.h"
 
-#include "core/io/local/cached_channel.h"
 #include "core/io/local/file_reads.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,17 +56,33 @@ void copy(const OpenFile& file, const Read& read) {
   if (read.size > 0) std::memcpy(read.destination, file.bytes + read.offset, read.size);
 }
 
+std::int64_t major_faults() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_majflt;
+}
+
 }  // namespace
 
+void MappedChannel::asked(bool hit) noexcept {
+  hits_ = hit ? hits_ + 1 : 0;
+  if (hits_ == kEnoughHits) faults_ = major_faults();
+}
+
+void MappedChannel::check_faults() noexcept {
+  if (assumes() && major_faults() != faults_) hits_ = 0;
+}
+
 void MappedChannel::prepare(std::span<Read* const> reads) {
-  while (!reads.empty() && !trust_.holds()) {
+  if (mode_ == ChannelMode::NonBlocking) return check_faults();
+  while (!reads.empty() && !assumes()) {
     const std::span<Read* const> run = reads.first(run_length(reads));
     if (!ReadQueue::are_cancelled(run)) ask_for(run);
     reads = reads.subspan(run.size());
   }
 }
 
-// Advice: what is wrong with the file or the range is told where it is read.
+// Advice: an error of the file or the range is reported where it is read.
 void MappedChannel::ask_for(std::span<Read* const> run) {
   if (!is_inside(run)) return;
   OpenFile file;
@@ -76,44 +92,37 @@ void MappedChannel::ask_for(std::span<Read* const> run) {
     return;
   }
   Pages pages = pages_of(file, run);
-  if (file.tells && are_in_memory(pages)) return trust_.hit();
+  if (file.tells && are_in_memory(pages)) return asked(true);
   while (pages.bytes > 0) {
     const Pages part = pages.take(kAskedAtOnce);
     (void)::madvise(part.begin, part.bytes, MADV_WILLNEED);
   }
-  // Of a file that does not tell, all may have been there; if not, reads that are trusted find out.
-  file.tells ? trust_.miss() : trust_.hit();
+  asked(!file.tells);  // of a file that does not tell, all may have been there: a fault will show if not
+}
+
+bool MappedChannel::may_copy(const OpenFile& file, std::span<Read* const> run) {
+  if (!assumes()) asked(file.tells && are_in_memory(pages_of(file, run)));
+  return hits_ > 0;
 }
 
 void MappedChannel::read_run(std::span<Read* const> run) {
+  if (mode_ == ChannelMode::NonBlocking) {
+    const FdPin* pin = is_inside(run) ? files_.hold_open(*run.front()->file) : nullptr;
+    if (pin == nullptr || !may_copy(pin->open(), run)) return leave_all(run);
+    for (const Read* read : run) copy(pin->open(), *read);
+    return;
+  }
   const OpenFile& file = files_.hold(*run.front()->file).open();
   for (Read* read : run) {
     try {
       check_range(*read);
     } catch (...) {
-      read->error = std::current_exception();
+      read->fail(std::current_exception());
       continue;
     }
     copy(file, *read);
-    if (trust_.holds()) trust_.read();
+    if (assumes() && ++unasked_ % kCheckEvery == 0) check_faults();
   }
-}
-
-void CachedMappedChannel::prepare(std::span<Read* const> /*reads*/) {
-  trust_.check();
-}
-
-bool CachedMappedChannel::may_read(const OpenFile& file, std::span<Read* const> run) {
-  if (trust_.holds()) return true;
-  const bool there = file.tells && are_in_memory(pages_of(file, run));
-  there ? trust_.hit() : trust_.miss();
-  return there;
-}
-
-void CachedMappedChannel::read_run(std::span<Read* const> run) {
-  const FdPin* pin = is_inside(run) ? files_.hold_open(*run.front()->file) : nullptr;
-  if (pin == nullptr || !may_read(pin->open(), run)) return leave_all(run);
-  for (const Read* read : run) copy(pin->open(), *read);
 }
 
 }  // namespace penstock

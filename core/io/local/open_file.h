@@ -1,7 +1,7 @@
 // OpenFile: a local file that is open, as a descriptor or as a mapping, checked to be what the manifest says.
 #pragma once
 
-#include "core/io/byte_store.h"
+#include "core/io/read.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -16,9 +16,16 @@ bool read_merged(int fd, std::span<Read* const> run) {
 }  // namespace
 
 void PreadChannel::read_run(std::span<Read* const> run) {
+  if (mode_ == ChannelMode::NonBlocking) return read_at_hand(run);
   const FdPin& pin = files_.hold(*run.front()->file);
   // One by one: a single read, or a run that was cut short, whose error belongs to the reads that it hit alone.
   if (run.size() == 1 || !is_inside(run) || !read_merged(pin.fd(), run)) read_each(pin.fd(), run);
+}
+
+// Reads of a wrong file or range are left as well: the channel that may wait reports the error.
+void PreadChannel::read_at_hand(std::span<Read* const> run) {
+  const FdPin* pin = is_inside(run) ? files_.hold_open(*run.front()->file) : nullptr;
+  if (pin == nullptr || read_cached(pin->fd(), run) != run_bytes(run)) leave_all(run);
 }
 
 }  // namespace penstock

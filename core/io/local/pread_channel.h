@@ -1,4 +1,4 @@
-// PreadChannel: a channel that reads by pread and preadv.
+// PreadChannel: a channel that reads by pread and preadv. Non-blocking, it takes what the page cache has of open files.
 #pragma once
 
 #include "core/io/local/run_channel.h"
@@ -11,10 +11,13 @@ namespace penstock {
 
 class PreadChannel final : public RunChannel {
  public:
-  explicit PreadChannel(std::shared_ptr<ProcessFdCache> files) : RunChannel(std::move(files)) {}
+  PreadChannel(std::shared_ptr<ProcessFdCache> files, ChannelMode mode) : RunChannel(std::move(files)), mode_(mode) {}
 
  private:
   void read_run(std::span<Read* const> run) override;
+  void read_at_hand(std::span<Read* const> run);
+
+  const ChannelMode mode_;
 };
 
 }  // namespace penstock

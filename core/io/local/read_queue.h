@@ -1,7 +1,7 @@
 // ReadQueue: reads that a channel has taken and not begun, in order. Of one channel and so of one thread.
 #pragma once
 
-#include "core/io/byte_store.h"
+#include "core/io/read.h"
 
 #include <algorithm>
 #include <atomic>

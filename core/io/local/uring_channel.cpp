@@ -10,7 +10,9 @@
 namespace penstock {
 namespace {
 
-constexpr unsigned kDepth = 64;
+// After so many misses in a row the page cache is tried only now and then: the ring finds out by itself, too.
+constexpr std::uint64_t kPatientMisses = 16;
+constexpr std::uint64_t kTryEvery = 32;
 // Buffers of direct reads are beside what a loader's max_bytes counts, so there are few of them.
 constexpr std::uint64_t kMostDirectBytes = 4 << 20;
 
@@ -82,10 +84,18 @@ bool UringChannel::begin(std::span<Read* const> run) {
   } else if (!direct_ && (ring_.broken() || !is_inside(run))) {
     read_each(pin->fd(), run);
   } else {
-    if (!direct_) got = cache_.read(pin->fd(), run);
+    if (!direct_) got = read_from_cache(pin->fd(), run);
     if (got < run_bytes(run)) enqueue(files_.take(*run.front()->file), run, got);
   }
   return true;
+}
+
+// Bytes from the run's front on that are at their destinations now.
+std::uint64_t UringChannel::read_from_cache(int fd, std::span<Read* const> run) {
+  if (misses_ >= kPatientMisses && ++misses_ % kTryEvery != 0) return 0;
+  const std::uint64_t got = read_cached(fd, run);
+  misses_ = got == run_bytes(run) ? 0 : misses_ + 1;
+  return got;
 }
 
 // Descriptors beyond the cache's bound, and memory beyond the buffers', are for one read at a time.
@@ -147,9 +157,8 @@ void UringChannel::read_each_direct(DirectRead& direct, int fd, std::span<Read* 
         direct.plan(std::span(&each, 1));
         direct.finish(fd, std::span(&each, 1), 0);
       }
-      read->error = nullptr;
     } catch (...) {
-      read->error = std::current_exception();
+      read->fail(std::current_exception());
     }
   }
 }

@@ -1,14 +1,12 @@
 // UringChannel: a channel whose reads are under way in a ring of io_uring while its thread casts others.
 //
-// What the page cache holds is copied by the thread itself (CacheReads), which is faster than a ring and leaves the
-// bytes in the core's cache; what it does not hold goes to the ring, but for the few reads after which a thread that
-// trusted the cache notices. `direct` files (O_DIRECT) have no page cache: all goes to the ring, in whole blocks. A
-// read that the ring refuses or cuts short is done again by pread, so errors are told in the same words by every
-// channel. Owned by one thread; holds its store's cache of descriptors.
+// What the page cache holds is copied by the thread itself (preadv2 with RWF_NOWAIT), which is faster than a ring and
+// leaves the bytes in the core's cache; what it does not hold goes to the ring. `direct` files (O_DIRECT) have no page
+// cache: all goes to the ring, in whole blocks. A read that the ring refuses or cuts short is done again by pread, so
+// errors are told in the same words by every channel. Owned by one thread; holds its store's cache of descriptors.
 #pragma once
 
 #include "core/io/byte_store.h"
-#include "core/io/local/cache_reads.h"
 #include "core/io/local/channel_files.h"
 #include "core/io/local/direct_read.h"
 #include "core/io/local/file_reads.h"
@@ -27,6 +25,8 @@ namespace penstock {
 
 class UringChannel final : public Channel {
  public:
+  static constexpr unsigned kDepth = 64;  // reads under way at most
+
   /// Throws IoError if there can be no ring.
   UringChannel(std::shared_ptr<ProcessFdCache> files, bool direct);
   ~UringChannel() override;
@@ -47,6 +47,7 @@ class UringChannel final : public Channel {
   bool begin_next();
   bool begin(std::span<Read* const> run);
   [[nodiscard]] bool has_room(const FdPin& pin, std::span<Read* const> run) const;
+  std::uint64_t read_from_cache(int fd, std::span<Read* const> run);
   void enqueue(FdPin pin, std::span<Read* const> run, std::uint64_t got);
   void complete(const Ring::Completion& completion);
   static void read_each_direct(DirectRead& direct, int fd, std::span<Read* const> run);
@@ -60,7 +61,7 @@ class UringChannel final : public Channel {
   std::vector<std::unique_ptr<Operation>> idle_;
   std::size_t reads_under_way_ = 0;
   std::uint64_t bytes_under_way_ = 0;
-  CacheReads cache_;
+  std::uint64_t misses_ = 0;  // runs in a row that the page cache did not have, or that did not ask
   Ring ring_;
 };
 

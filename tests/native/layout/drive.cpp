@@ -1,5 +1,7 @@
 #include "tests/native/layout/drive.h"
 
+#include "core/io/local/local_store.h"
+
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -39,6 +41,17 @@ TemporaryFolder::TemporaryFolder() {
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
+}
+
+Location local(const std::string& path) {
+  static const auto store = std::make_shared<LocalStore>();
+  return {store, path};
+}
+
+std::vector<Location> local(const std::vector<std::string>& paths) {
+  std::vector<Location> found;
+  for (const std::string& path : paths) found.push_back(local(path));
+  return found;
 }
 
 void write_file(const std::string& path, std::span<const std::byte> bytes) {

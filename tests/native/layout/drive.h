@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/batch/source.h"
+#include "core/io/open_store.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,10 @@ class TemporaryFolder {
  private:
   std::filesystem::path folder_;
 };
+
+/// A path of this machine, in the tests' own local store.
+Location local(const std::string& path);
+std::vector<Location> local(const std::vector<std::string>& paths);
 
 void write_file(const std::string& path, std::span<const std::byte> bytes);
 

@@ -86,7 +86,7 @@ class MegatronTest : public ::testing::Test {
   }
   std::string refusal(const IdxParts& parts, std::uint64_t tokens, ErrorKind kind) {
     const std::string prefix = put("refused", parts, tokens);
-    return refusal([&] { layout::open_megatron({prefix}); }, kind);
+    return refusal([&] { layout::open_megatron(local(std::vector<std::string>{prefix})); }, kind);
   }
 
   TemporaryFolder folder_;
@@ -146,7 +146,7 @@ void expect_documents(const layout::DatasetPtr& dataset, const std::vector<std::
 
 TEST_F(MegatronTest, EveryWindowAndDocumentOfASmallDataset) {
   const Documents documents = {{3}, {}, {1, 2}, {0}, {}, {4, 0, 1}, {2}, {}};
-  const auto dataset = layout::open_megatron({put("small", documents)});
+  const auto dataset = layout::open_megatron(local(std::vector<std::string>{put("small", documents)}));
   const std::vector<std::uint64_t> starts = starts_of(documents);
   ASSERT_EQ(dataset->record_count(), 13U);
   for (std::uint64_t window = 1; window <= 12; ++window) expect_windows(dataset, starts, window);
@@ -165,7 +165,7 @@ TEST_F(MegatronTest, EveryWindowAndDocumentAcrossManyBlocks) {
     for (std::uint64_t k = 0; k < count; ++k) sequences.push_back(static_cast<std::int32_t>((state >> (k % 32)) % 3));
     documents.push_back(sequences);
   }
-  const auto dataset = layout::open_megatron({put("large", documents)});
+  const auto dataset = layout::open_megatron(local(std::vector<std::string>{put("large", documents)}));
   ASSERT_GT(dataset->shards[0].megatron->samples.size(), 6U);
   const std::vector<std::uint64_t> starts = starts_of(documents);
   for (const std::uint64_t window : {37U, 1000U, 30000U}) expect_windows(dataset, starts, window);
@@ -174,7 +174,7 @@ TEST_F(MegatronTest, EveryWindowAndDocumentAcrossManyBlocks) {
 
 TEST_F(MegatronTest, AWindowReadsABoundedPartOfTheIndex) {
   const Documents documents(20000, {3});
-  const auto dataset = layout::open_megatron({put("many", documents) + ".idx"});
+  const auto dataset = layout::open_megatron(local(std::vector<std::string>{put("many", documents) + ".idx"}));
   const auto source = layout::make_windows(dataset, 30, 0);
   for (std::uint64_t i = 0; i < source->info().size; i += 17) {
     Driven driven;
@@ -184,10 +184,12 @@ TEST_F(MegatronTest, AWindowReadsABoundedPartOfTheIndex) {
 }
 
 TEST_F(MegatronTest, PairsEndToEndAreOneDataset) {
-  const auto dataset = layout::open_megatron({put("a", {{3}, {2}}), put("b", {{1}}) + ".bin"});
+  const auto dataset =
+      layout::open_megatron(local(std::vector<std::string>{put("a", {{3}, {2}}), put("b", {{1}}) + ".bin"}));
   EXPECT_EQ(dataset->record_count(), 6U);
   EXPECT_EQ(dataset->span_count(), 3U);
-  EXPECT_NE(dataset->fingerprint, layout::open_megatron({folder_.path("a")})->fingerprint);
+  EXPECT_NE(dataset->fingerprint,
+            layout::open_megatron(local(std::vector<std::string>{folder_.path("a")}))->fingerprint);
 }
 
 TEST_F(MegatronTest, TheFingerprintSeesTheWholeIndex) {
@@ -197,9 +199,10 @@ TEST_F(MegatronTest, TheFingerprintSeesTheWholeIndex) {
   moved[0].pop_back();
   moved[1].push_back(1);
   const std::string b = put("b", moved);
-  EXPECT_NE(layout::open_megatron({a})->fingerprint, layout::open_megatron({b})->fingerprint);
-  EXPECT_EQ(layout::open_megatron({a})->fingerprint,
-            layout::open_megatron({put("c", {ones, ones, ones})})->fingerprint);
+  EXPECT_NE(layout::open_megatron(local(std::vector<std::string>{a}))->fingerprint,
+            layout::open_megatron(local(std::vector<std::string>{b}))->fingerprint);
+  EXPECT_EQ(layout::open_megatron(local(std::vector<std::string>{a}))->fingerprint,
+            layout::open_megatron(local(std::vector<std::string>{put("c", {ones, ones, ones})}))->fingerprint);
 }
 
 TEST_F(MegatronTest, IndexesThatCannotBeAreRefused) {
@@ -237,20 +240,21 @@ TEST_F(MegatronTest, TruncatedAndWrongFilesAreRefusedWithoutAllocatingWhatTheyCl
   std::vector<std::byte> idx = idx_bytes(parts_of({{3, 1}, {2}}));
   for (std::size_t size = 0; size < idx.size(); ++size) {
     write_file(prefix + ".idx", std::span(idx).first(size));
-    refusal([&] { layout::open_megatron({prefix}); }, ErrorKind::Corruption);
+    refusal([&] { layout::open_megatron(local(std::vector<std::string>{prefix})); }, ErrorKind::Corruption);
   }
   const std::uint64_t huge = UINT64_MAX / 4;
   for (const std::size_t at : {18U, 26U}) {
     std::vector<std::byte> claims = idx;
     std::memcpy(&claims[at], &huge, 8);
     write_file(prefix + ".idx", claims);
-    refusal([&] { layout::open_megatron({prefix}); }, ErrorKind::Corruption);
+    refusal([&] { layout::open_megatron(local(std::vector<std::string>{prefix})); }, ErrorKind::Corruption);
   }
   idx[0] = std::byte{'X'};
   write_file(prefix + ".idx", idx);
-  EXPECT_NE(refusal([&] { layout::open_megatron({prefix}); }, ErrorKind::Corruption).find("MMIDIDX"),
+  EXPECT_NE(refusal([&] { layout::open_megatron(local(std::vector<std::string>{prefix})); }, ErrorKind::Corruption)
+                .find("MMIDIDX"),
             std::string::npos);
-  refusal([&] { layout::open_megatron({folder_.path("none")}); }, ErrorKind::NotFound);
+  refusal([&] { layout::open_megatron(local(std::vector<std::string>{folder_.path("none")})); }, ErrorKind::NotFound);
 }
 
 // The .idx is rewritten, same size, after it was opened.
@@ -258,7 +262,7 @@ TEST_F(MegatronTest, AnIndexThatChangesAfterOpeningIsFoundOutOrHarmless) {
   const Documents documents(50, {3, 2});
   const std::string prefix = put("t", documents);
   const std::vector<std::byte> idx = idx_bytes(parts_of(documents));
-  const auto dataset = layout::open_megatron({prefix});
+  const auto dataset = layout::open_megatron(local(std::vector<std::string>{prefix}));
   const auto windows = layout::make_windows(dataset, 7, 0);
   const auto view = layout::make_documents(dataset);
   std::uint64_t refused = 0;

@@ -1,7 +1,6 @@
 #include "tests/native/layout/model.h"
 
 #include "core/base/error.h"
-#include "core/io/local/local_store.h"
 #include "layout/format.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +59,7 @@ std::vector<std::byte> directory_of(const std::vector<std::uint64_t>& owners, st
 
 File put(const std::string& path, const std::vector<std::byte>& bytes) {
   write_file(path, bytes);
-  return {path, bytes.size()};
+  return {path, bytes.size(), local(path).store.get()};
 }
 
 }  // namespace
@@ -82,7 +81,7 @@ Model::Model(SpanKind kind, std::vector<ModelShard> shards, std::uint64_t token_
   dataset->codec_json = kind == SpanKind::None ? "null" : R"({"name":"raw"})";
   dataset->tokenizer_json = "null";
   dataset->fingerprint = "00";
-  dataset->store = make_local_store();
+  dataset->stores = {local("").store};
   for (const ModelShard& shard : shards_) owners_.push_back(find_owners(shard));
   for (std::uint64_t i = 0; i < shards_.size(); ++i) write_shard(*dataset, i);
   dataset->finish();

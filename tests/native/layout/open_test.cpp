@@ -2,6 +2,7 @@
 #include "layout/dataset.h"
 #include "layout/format.h"
 #include "layout/manifest.h"
+#include "tests/native/layout/drive.h"
 
 #include <gtest/gtest.h>
 
@@ -36,7 +37,7 @@ class OpenTest : public ::testing::Test {
 
   std::string error() {
     try {
-      open_dataset(path_);
+      open_dataset(testing::local(path_));
     } catch (const Error& error) {
       return error.what();
     }
@@ -48,7 +49,7 @@ class OpenTest : public ::testing::Test {
 
 TEST_F(OpenTest, TheManifestAloneMakesTheTables) {
   write(write_manifest(manifest(3)));
-  const DatasetPtr dataset = open_dataset(path_);
+  const DatasetPtr dataset = open_dataset(testing::local(path_));
   EXPECT_EQ(dataset->kind, "penstock");
   EXPECT_EQ(dataset->spans, SpanKind::Compact);
   EXPECT_EQ(dataset->record_count(), 33U);
@@ -65,7 +66,7 @@ TEST_F(OpenTest, TheManifestAloneMakesTheTables) {
 TEST_F(OpenTest, AThousandShardsOpenInMilliseconds) {
   write(write_manifest(manifest(1000)));
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(open_dataset(path_)->shards.size(), 1000U);
+  EXPECT_EQ(open_dataset(testing::local(path_))->shards.size(), 1000U);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));  // generous: sanitizers
 }
 

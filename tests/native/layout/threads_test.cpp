@@ -1,14 +1,12 @@
 // Sources of this folder under the engine, on real files: any number of threads gives what one gives. An executable of
 // its own, so that ThreadSanitizer runs it without the rest of the folder.
-#include "core/engine/loader.h"
 #include "layout/documents.h"
 #include "layout/windows.h"
-#include "shuffle/uniform.h"
+#include "tests/native/layout/deliver.h"
 #include "tests/native/layout/model.h"
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,7 +16,6 @@ namespace penstock::testing {
 namespace {
 
 using layout::SpanKind;
-using SourcePtr = std::shared_ptr<const Source>;
 
 /// Shards enough that threads open files at the same time; spans of 0 to 12 records.
 std::vector<ModelShard> many_shards(SpanKind kind) {
@@ -36,41 +33,6 @@ std::vector<ModelShard> many_shards(SpanKind kind) {
     }
   }
   return shards;
-}
-
-/// Each batch as one text of all that it holds.
-std::vector<std::string> deliver(const SourcePtr& source, unsigned threads, unsigned prefetch) {
-  auto formats = std::make_shared<BatchFormats>();
-  formats->emplace_back(source, std::vector<ColumnSpec>{FieldSpec{"token", "token", {'i', 8}}});
-  LoaderOptions options;
-  CursorOptions cursor;
-  cursor.epochs = 2;
-  cursor.schedule = {{0, 5}};
-  options.job = std::make_shared<Job>(std::make_shared<shuffle::Uniform>(source->info().size, 1),
-                                      std::span(&source->info().identity, 1), std::move(cursor));
-  options.formats = formats;
-  options.max_bytes = 1 << 20;  // room to keep metadata
-  options.threads = threads;
-  options.prefetch = prefetch;
-  Loader loader(options);
-  std::vector<std::string> batches;
-  while (true) {
-    const std::shared_ptr<Batch> batch = loader.poll();
-    if (!batch && loader.ended()) return batches;
-    if (!batch) {
-      loader.wait(std::chrono::milliseconds(50));
-      continue;
-    }
-    std::string& text = batches.emplace_back();
-    const PlacedArray& tokens = batch->arrays[0];
-    text.append(reinterpret_cast<const char*>(batch->slab.data() + tokens.at), tokens.shape.bytes);
-    for (std::uint64_t row = 0; row < batch->plan.valid; ++row) {
-      for (const Span& span : batch->rows[row].spans) {
-        text += std::to_string(span.start) + "-" + std::to_string(span.stop) + ":";
-        text.append(reinterpret_cast<const char*>(span.raw), span.raw_bytes);
-      }
-    }
-  }
 }
 
 /// Each time a source of its own, which has kept nothing yet.

@@ -1,6 +1,7 @@
 #include "writer/dataset_writer.h"
 
 #include "core/base/error.h"
+#include "core/io/local/local_store.h"
 #include "layout/folder.h"
 #include "layout/format.h"
 #include "writer/commit.h"
@@ -149,7 +150,8 @@ TEST_F(DatasetWriterTest, BadArgumentsWriteNothing) {
   EXPECT_THROW(writer.append_batch(bytes(std::string(24, 'a')), lengths, bytes("xy"), ends), Error);
   writer.append(bytes(std::string(12, 'a')), bytes("x"));
   writer.commit();
-  EXPECT_EQ(layout::read_manifest(root_ + "/d").shards[0].records, 1U);
+  LocalStore files;
+  EXPECT_EQ(layout::read_manifest(files, root_ + "/d").shards[0].records, 1U);
 }
 
 TEST_F(DatasetWriterTest, AWriterThatIsDestroyedPublishesNothing) {

@@ -44,8 +44,8 @@ class FieldSource : public Source {
       append(first_of(i), count_of(i), stored);
     }
     stored.resize(stored.size() + 1);
-    file_ = {"fields", stored.size()};
-    info_.store = std::make_shared<MemoryStore>(std::move(stored), std::make_shared<Behaviour>());
+    store_ = std::make_unique<MemoryStore>(std::make_shared<Behaviour>());
+    file_ = store_->put("fields", std::move(stored));
   }
 
   const SourceInfo& info() const override { return info_; }
@@ -108,6 +108,7 @@ class FieldSource : public Source {
   SourceInfo info_;
   std::uint64_t packed_bytes_ = 0;
   std::vector<std::uint64_t> starts_;  // of each row in the file
+  std::unique_ptr<MemoryStore> store_;
   File file_;
 };
 

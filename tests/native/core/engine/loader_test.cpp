@@ -81,6 +81,34 @@ TEST(Loader, AConsumerThatWaitsReadsWhatNeedNotBeWaitedFor) {
   }
 }
 
+TEST(Loader, AStoreWhereNothingIsAtHandIsReadByTheThreadsAlone) {
+  Case setup;
+  Loader reference(options_of(setup));
+  const std::vector<Seen> expected = rest(reference);
+  setup.behaviour = std::make_shared<Behaviour>();
+  setup.behaviour->nothing_at_hand = true;
+  setup.behaviour->late = true;  // the consumer waits
+  Loader loader(options_of(setup));
+  EXPECT_EQ(rest(loader), expected);
+  EXPECT_EQ(setup.behaviour->asked, 0U);
+}
+
+// A rank's own way to read: the files name one store, the loader reads through another.
+TEST(Loader, FilesAreReadThroughTheStoreThatIsChosen) {
+  Case setup;
+  LoaderOptions options = options_of(setup);
+  Loader reference(options);
+  const std::vector<Seen> expected = rest(reference);
+  const auto other = std::make_shared<Behaviour>();
+  MemorySource same(setup.count, setup.window, other);
+  setup.behaviour->channels = 0;
+  options.through = [&](ByteStore& files) -> ByteStore& { return &files == &same.store() ? files : same.store(); };
+  Loader loader(options);
+  EXPECT_EQ(rest(loader), expected);
+  EXPECT_EQ(setup.behaviour->channels, 0U);
+  EXPECT_GT(other->channels, 0U);
+}
+
 TEST(Loader, LabelsFollowInputsAndAreIgnoredWherePadded) {
   Case setup;
   setup.count = 3;

@@ -1,127 +1,21 @@
-// Sources and stores in memory, for tests of the engine: records whose values tell where they come from, and channels
-// that complete at once, late and out of order, or with errors.
+// Sources in memory, for tests of the engine: records whose values tell where they come from.
 #pragma once
 
-#include "core/base/error.h"
 #include "core/batch/batch.h"
 #include "core/batch/source.h"
-#include "core/io/byte_store.h"
-#include "core/io/local/cached_channel.h"
 #include "core/job/order.h"
+#include "tests/native/core/io/memory_store.h"
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
 #include <cstring>
 #include <iterator>
 #include <memory>
-#include <mutex>
-#include <new>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 namespace penstock::testing {
-
-/// How a MemoryStore's channels behave.
-struct Behaviour {
-  bool late = false;                          // nothing completes in submit(); wait() gives the last read first
-  std::chrono::microseconds delay{0};         // of each wait(), if late
-  std::atomic<std::int64_t> fail_offset{-1};  // a read that begins here fails …
-  std::atomic<int> failures{0};               // … so many times
-  std::atomic<int> refused{0};                // submit() throws so many times
-  unsigned miss_every = 1;                    // of the reads that may not wait, the n-th, 2n-th, … misses
-  std::atomic<unsigned> asked{0};             // so many of those there were …
-  std::atomic<unsigned> hits{0};              // … and so many did not miss
-};
-
-class MemoryStore : public ByteStore {
- public:
-  MemoryStore(std::vector<std::byte> bytes, std::shared_ptr<Behaviour> behaviour)
-      : bytes_(std::move(bytes)), behaviour_(std::move(behaviour)) {}
-
-  std::unique_ptr<Channel> open_channel(Reader) override { return std::make_unique<MemoryChannel>(*this); }
-  std::unique_ptr<Channel> open_cached_channel(Reader /*reader*/) override {
-    return std::make_unique<CachedMemoryChannel>(*this);
-  }
-  std::string reader_name(Reader) override { return "memory"; }
-
- private:
-  class MemoryChannel : public Channel {
-   public:
-    explicit MemoryChannel(MemoryStore& store) : store_(store) {}
-
-    void submit(std::span<Read* const> reads) override {
-      if (store_.behaviour_->refused.fetch_sub(1) > 0) throw std::bad_alloc();
-      for (Read* read : reads) {
-        if (!store_.behaviour_->late) store_.read(*read);
-        pending_.push_back(read);
-      }
-    }
-
-    std::size_t wait(std::span<Read*> done, std::chrono::nanoseconds timeout) override {
-      const bool late = store_.behaviour_->late;
-      if (late && timeout.count() == 0) return 0;
-      if (late) std::this_thread::sleep_for(store_.behaviour_->delay);
-      std::size_t count = 0;
-      // Late channels give one read at a time, the last first, so that rows end in the most unlikely order.
-      while (!pending_.empty() && count < (late ? 1 : done.size())) {
-        done[count] = pending_.back();
-        pending_.pop_back();
-        if (late) store_.read(*done[count]);
-        ++count;
-      }
-      return count;
-    }
-
-    void wake() override {}
-
-   private:
-    MemoryStore& store_;
-    std::vector<Read*> pending_;
-  };
-
-  class CachedMemoryChannel : public Channel {
-   public:
-    explicit CachedMemoryChannel(MemoryStore& store) : store_(store) {}
-
-    void submit(std::span<Read* const> reads) override { pending_.insert(pending_.end(), reads.begin(), reads.end()); }
-    std::size_t wait(std::span<Read*> done, std::chrono::nanoseconds) override {
-      std::size_t count = 0;
-      for (; !pending_.empty() && count < done.size(); ++count) {
-        done[count] = pending_.back();
-        pending_.pop_back();
-        Behaviour& behaviour = *store_.behaviour_;
-        const bool fails = static_cast<std::int64_t>(done[count]->offset) == behaviour.fail_offset;
-        if (fails || ++behaviour.asked % behaviour.miss_every == 0) {
-          done[count]->error = not_cached();
-        } else {
-          ++behaviour.hits;
-          store_.read(*done[count]);
-        }
-      }
-      return count;
-    }
-    void wake() override {}
-
-   private:
-    MemoryStore& store_;
-    std::vector<Read*> pending_;
-  };
-
-  void read(Read& read) {
-    if (static_cast<std::int64_t>(read.offset) == behaviour_->fail_offset && behaviour_->failures.fetch_sub(1) > 0) {
-      read.error = std::make_exception_ptr(Error(ErrorKind::IoError, "memory: offset " + std::to_string(read.offset)));
-      return;
-    }
-    std::memcpy(read.destination, bytes_.data() + read.offset, read.size);
-  }
-
-  std::vector<std::byte> bytes_;
-  std::shared_ptr<Behaviour> behaviour_;
-};
 
 /// u32 records 0, 1, 2, … cut into `count` rows: windows of `window` records (an odd row's first record is read in a
 /// second round), or, if window is 0, documents of index % 4 records. Each row has one span whose bytes are its index.
@@ -134,16 +28,18 @@ class MemorySource : public Source {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = first + static_cast<std::uint32_t>(i);
     std::vector<std::byte> bytes(values.size() * 4);
     std::memcpy(bytes.data(), values.data(), bytes.size());
-    file_ = {"memory", bytes.size()};
+    store_ = std::make_unique<MemoryStore>(std::move(behaviour));
+    file_ = store_->put("memory", std::move(bytes));
     info_.size = count;
     info_.identity = {"f00d", 1, file_.bytes / 4, R"({"kind":"memory","window":)" + std::to_string(window_) + "}", ""};
     info_.schema = Schema::parse(R"([["token","<u4"]])");
     info_.stored_record_bytes = 4;
     info_.shape = {.ragged = window_ == 0, .length = window_, .lead = 0, .tail = 0};
-    info_.store = std::make_shared<MemoryStore>(std::move(bytes), std::move(behaviour));
   }
 
   const SourceInfo& info() const override { return info_; }
+
+  [[nodiscard]] MemoryStore& store() const { return *store_; }
 
   static std::uint64_t document_length(std::uint64_t index) { return index % 4; }
 
@@ -201,6 +97,7 @@ class MemorySource : public Source {
   }
 
   std::uint64_t window_;
+  std::unique_ptr<MemoryStore> store_;
   File file_;
   SourceInfo info_;
 };

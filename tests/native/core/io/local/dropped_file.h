@@ -13,7 +13,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -39,8 +38,8 @@ class DroppedFile {
   [[nodiscard]] const File& file() const noexcept { return file_; }
   static std::byte byte_at(std::uint64_t i) { return static_cast<std::byte>(i * 31 + i / 4096); }
 
-  /// One read of the file by a channel that has no other; its error.
-  std::exception_ptr read(Channel& channel, std::uint64_t offset, std::span<std::byte> into) const {
+  /// How one read of the file ends, by a channel that has no other.
+  Outcome read(Channel& channel, std::uint64_t offset, std::span<std::byte> into) const {
     Read one;
     one.file = &file_;
     one.offset = offset;
@@ -51,7 +50,7 @@ class DroppedFile {
     std::array<Read*, 4> done{};
     EXPECT_EQ(channel.wait(done, std::chrono::seconds(10)), 1U);
     EXPECT_EQ(done[0], &one);
-    return one.error;
+    return one.outcome;
   }
 
   /// Whether the file left the page cache. Pages that the kernel is busy with stay at first.

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/io/local/ring.h"
+#include "open_by.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -23,6 +24,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -200,7 +202,7 @@ class FileLimit {
 TEST_P(EveryReader, ReadsGiveTheBytesAskedForInAnyMixture) {
   const File a = make_file("a", 300'000, 1);
   const File b = make_file("b", 5'000, 2);
-  const auto channel = make_local_store()->open_channel(GetParam());
+  const auto channel = open_by(LocalStore(), GetParam());
   std::deque<Wanted> wanted;
   for (int i = 0; i < 200; ++i) wanted.emplace_back(a, i * 1'000, 1'000);  // neighbours
   wanted.emplace_back(b, 4'000, 1'000);
@@ -214,7 +216,7 @@ TEST_P(EveryReader, ReadsGiveTheBytesAskedForInAnyMixture) {
 
 TEST_F(LocalStoreTest, NeighboursAreReadByOneCallAndNoCallExceedsTheBounds) {
   const File file = make_file("a", 3'000'000);
-  const auto channel = make_local_store()->open_channel(Reader::Pread);
+  const auto channel = open_by(LocalStore(), Reader::Pread);
   const auto calls = [&](std::uint64_t size, int count, std::uint64_t gap) {
     std::deque<Wanted> wanted;
     for (int i = 0; i < count; ++i) wanted.emplace_back(file, i * (size + gap), size);
@@ -232,7 +234,7 @@ TEST_F(LocalStoreTest, NeighboursAreReadByOneCallAndNoCallExceedsTheBounds) {
 
 TEST_F(LocalStoreTest, InterruptedAndShortReadsAreContinued) {
   const File file = make_file("a", 100'000);
-  const auto channel = make_local_store()->open_channel(Reader::Pread);
+  const auto channel = open_by(LocalStore(), Reader::Pread);
   std::deque<Wanted> wanted;
   for (int i = 0; i < 10; ++i) wanted.emplace_back(file, i * 9'999, 9'999);
   wanted.emplace_back(file, 5, 77'777);
@@ -248,7 +250,7 @@ TEST_P(EveryReader, AFileOfAnotherSizeIsRefusedWithBothSizes) {
   File shorter = make_file("shorter", 4'095);
   File longer = make_file("longer", 4'097);
   shorter.bytes = longer.bytes = 4'096;
-  const auto channel = make_local_store()->open_channel(GetParam());
+  const auto channel = open_by(LocalStore(), GetParam());
   std::deque<Wanted> wanted;
   wanted.emplace_back(shorter, 0, 10);
   wanted.emplace_back(longer, 0, 10);
@@ -263,7 +265,7 @@ TEST_P(EveryReader, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
   const std::string fifo = (folder_ / "fifo").string();
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   const File files[] = {{folder_.string(), 10}, {fifo, 10}, {"/dev/zero", 10}, {(folder_ / "missing").string(), 10}};
-  const auto channel = make_local_store()->open_channel(GetParam());
+  const auto channel = open_by(LocalStore(), GetParam());
   std::deque<Wanted> wanted;
   for (const File& file : files) wanted.emplace_back(file, 0, 10);
   run(*channel, wanted);
@@ -276,7 +278,7 @@ TEST_P(EveryReader, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
 TEST_P(EveryReader, AFileCutAfterItWasOpenedIsCorruptionForTheReadsBeyondTheCutOnly) {
   if (GetParam() == Reader::Mmap) GTEST_SKIP() << "there it is a signal";
   const File file = make_file("a", 40'000);
-  const auto channel = make_local_store()->open_channel(GetParam());
+  const auto channel = open_by(LocalStore(), GetParam());
   std::deque<Wanted> first;
   first.emplace_back(file, 0, 100);
   run(*channel, first);
@@ -295,7 +297,7 @@ TEST_P(EveryReader, AFileCutAfterItWasOpenedIsCorruptionForTheReadsBeyondTheCutO
 TEST_F(LocalStoreTest, AFileCutAfterItWasMappedEndsTheProcess) {
   const File file = make_file("a", 40'000);
   const auto read_cut = [&] {  // in a child, which maps the file anew
-    const auto channel = make_local_store()->open_channel(Reader::Mmap);
+    const auto channel = open_by(LocalStore(), Reader::Mmap);
     Wanted first(file, 0, 100);
     read_one(*channel, first);
     fs::resize_file(file.path, 10'000);
@@ -314,7 +316,7 @@ TEST_F(LocalStoreTest, AFileCutAfterItWasMappedEndsTheProcess) {
 
 TEST_P(EveryReader, AReadBeyondTheEndIsCorruptionEvenWhereItsEndOverflows) {
   const File file = make_file("a", 1'000);
-  const auto channel = make_local_store()->open_channel(GetParam());
+  const auto channel = open_by(LocalStore(), GetParam());
   std::deque<Wanted> wanted;
   wanted.emplace_back(file, 990, 11);
   wanted.emplace_back(file, UINT64_MAX - 4, 5);
@@ -329,13 +331,13 @@ TEST_P(EveryReader, AThousandFilesUnderALimitOf32DescriptorsAreReadByManyThreads
   std::deque<File> files;
   for (unsigned i = 0; i < 1'000; ++i) files.push_back(make_file(std::to_string(i), 64, i));
   const FileLimit limit(32);
-  const auto store = make_local_store();
+  const auto store = std::make_shared<LocalStore>();
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       std::mt19937 random(t);
-      const auto channel = store->open_channel(GetParam());
+      const auto channel = open_by(*store, GetParam());
       for (int i = 0; i < 3'000; ++i) {
         const unsigned k = random() % 1'000;
         Wanted one(files[k], random() % 32, 32);
@@ -351,7 +353,7 @@ TEST_P(EveryReader, AThousandFilesUnderALimitOf32DescriptorsAreReadByManyThreads
 TEST_F(LocalStoreTest, WhereTheProcessHasNoDescriptorLeftCachedOnesMakeRoom) {
   const File a = make_file("a", 64, 1);
   const File b = make_file("b", 64, 2);
-  const auto channel = make_local_store(100)->open_channel(Reader::Pread);
+  const auto channel = open_by(LocalStore(100), Reader::Pread);
   const FileLimit limit(64);
   std::deque<Wanted> wanted;
   wanted.emplace_back(a, 0, 64);
@@ -374,9 +376,9 @@ TEST_P(EveryReader, ThreadsThatHoldDescriptorsLetEachOtherGoOn) {
 #endif
   std::deque<File> files;
   for (unsigned i = 0; i < 12; ++i) files.push_back(make_file(std::to_string(i), 64, i));
-  const auto store = make_local_store(100);
+  const auto store = std::make_shared<LocalStore>(100);
   std::vector<std::unique_ptr<Channel>> channels;
-  for (int t = 0; t < 3; ++t) channels.push_back(store->open_channel(GetParam()));
+  for (int t = 0; t < 3; ++t) channels.push_back(open_by(*store, GetParam()));
   const FileLimit limit(64);
   std::vector<int> hogs;
   for (int fd = ::dup(STDERR_FILENO); fd >= 0; fd = ::dup(STDERR_FILENO)) hogs.push_back(fd);
@@ -408,8 +410,8 @@ TEST_F(LocalStoreTest, OpenDescriptorsAreBoundedAndClosedWithTheStore) {
   for (unsigned i = 0; i < 50; ++i) files.push_back(make_file(std::to_string(i), 64, i));
   const std::size_t before = open_descriptors();
   {
-    const auto store = make_local_store(8);
-    const auto channel = store->open_channel(Reader::Pread);
+    const auto store = std::make_shared<LocalStore>(8);
+    const auto channel = open_by(*store, Reader::Pread);
     std::deque<Wanted> wanted;
     for (const File& file : files) wanted.emplace_back(file, 0, 64);
     run(*channel, wanted);
@@ -429,8 +431,8 @@ TEST_F(LocalStoreTest, MappingsAreBoundedAndGoWithTheStore) {
   };
   const std::size_t before = open_descriptors();
   {
-    const auto store = make_local_store(8);
-    const auto channel = store->open_channel(Reader::Mmap);
+    const auto store = std::make_shared<LocalStore>(8);
+    const auto channel = open_by(*store, Reader::Mmap);
     std::deque<Wanted> wanted;
     for (const File& file : files) wanted.emplace_back(file, 0, 64);
     run(*channel, wanted);
@@ -454,10 +456,10 @@ TEST_F(LocalStoreTest, WhereThereIsNoRoomForAnotherMappingThoseInTheCacheMakeIt)
     statm >> pages;
     const rlim_t bound = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + 2 * kBytes + kBytes / 2;
     const rlimit limit{bound, bound};
-    const auto channel = make_local_store()->open_channel(Reader::Mmap);
+    const auto channel = open_by(LocalStore(), Reader::Mmap);
     ::setrlimit(RLIMIT_AS, &limit);
     try {
-      (void)make_local_store()->open_channel(Reader::Mmap);
+      (void)open_by(LocalStore(), Reader::Mmap);
       ::_exit(2);
     } catch (const Error& error) {
       if (std::string(error.what()).find("(ulimit -v); use \"auto\"") == std::string::npos) ::_exit(3);
@@ -478,7 +480,7 @@ TEST_F(LocalStoreTest, WhereThereIsNoRoomForAnotherMappingThoseInTheCacheMakeIt)
 TEST_P(EveryReader, AFileInUseOutlivesManyOthers) {
   std::deque<File> files;
   for (unsigned i = 0; i < 40; ++i) files.push_back(make_file(std::to_string(i), 64, i));
-  const auto channel = make_local_store(4)->open_channel(GetParam());
+  const auto channel = open_by(LocalStore(4), GetParam());
   const auto read = [&](const File& file) {
     std::deque<Wanted> wanted;
     wanted.emplace_back(file, 0, 64);
@@ -499,8 +501,8 @@ TEST_P(EveryReader, AnotherFileAtTheSameAddressIsNotTakenForTheFirst) {
   const File a = make_file("a", 64, 1);
   const File b = make_file("b", 64, 2);
   File file = a;
-  const auto store = make_local_store(4);
-  const auto channel = store->open_channel(GetParam());
+  const auto store = std::make_shared<LocalStore>(4);
+  const auto channel = open_by(*store, GetParam());
   std::deque<Wanted> wanted;
   wanted.emplace_back(file, 0, 64);
   run(*channel, wanted);
@@ -509,12 +511,50 @@ TEST_P(EveryReader, AnotherFileAtTheSameAddressIsNotTakenForTheFirst) {
   run(*channel, wanted);  // by the channel's hint
   EXPECT_TRUE(wanted[0].right(2, byte_at));
   file = a;
-  run(*store->open_channel(GetParam()), wanted);  // by the shared table
+  run(*open_by(*store, GetParam()), wanted);  // by the shared table
   EXPECT_TRUE(wanted[0].right(1, byte_at));
 }
 
+// The path, the size and the address of the file are the same: only the store can know that it is another file.
+TEST_P(EveryReader, AFileThatIsForgottenIsClosedAndOpenedAnew) {
+  const File other = make_file("other", 64, 3);
+  const std::size_t before = open_descriptors();
+  const LocalStore store;
+  const auto reader = store.reading_by(GetParam());
+  std::vector<File> files{make_file("a", 64, 1), make_file("b", 64, 2)};
+  const auto read = [&](const File& file, unsigned seed) {
+    const auto channel = reader->open_channel(ChannelMode::MayWait);
+    Wanted one(file, 0, 64);
+    read_one(*channel, one);
+    EXPECT_TRUE(one.right(seed, byte_at)) << one.message();
+  };
+  read(files[0], 1);
+  read(files[1], 2);
+  read(other, 3);
+  make_file("new", 64, 4);
+  fs::rename(folder_ / "new", files[0].path);
+  read(files[0], 1);  // what was opened stays
+  reader->forget(std::as_bytes(std::span(files)));
+  EXPECT_EQ(open_descriptors(), GetParam() == Reader::Mmap ? before : before + 1) << "only the other file's";
+  read(files[0], 4);
+  fs::remove(other.path);
+  read(other, 3);
+}
+
+TEST_F(LocalStoreTest, StoresThatReadInOtherWaysShareDescriptors) {
+  const File file = make_file("a", 64, 1);
+  const LocalStore store;
+  Wanted one(file, 0, 64);
+  read_one(*open_by(store, Reader::Pread), one);
+  const std::size_t open = open_descriptors();
+  Wanted again(file, 0, 64);
+  read_one(*open_by(store, Reader::Auto, ChannelMode::NonBlocking), again);
+  EXPECT_TRUE(again.right(1, byte_at));
+  EXPECT_EQ(open_descriptors(), open);
+}
+
 TEST_P(EveryReader, WaitWithNothingUnderWayReturnsAtOnce) {
-  const auto channel = make_local_store()->open_channel(GetParam());
+  const auto channel = open_by(LocalStore(), GetParam());
   Read* done[1];
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(channel->wait(done, std::chrono::seconds(30)), 0U);
@@ -529,12 +569,12 @@ TEST_P(EveryReader, AForkedChildReadsWhileTheParentsThreadsHammerTheStore) {
 #endif
   std::deque<File> files;
   for (unsigned i = 0; i < 20; ++i) files.push_back(make_file(std::to_string(i), 64, i));
-  const auto store = make_local_store(4);
+  const auto store = std::make_shared<LocalStore>(4);
   std::atomic<bool> stop{false};
   std::atomic<int> wrong{0};
   const auto hammer = [&](unsigned seed, int rounds) {
     std::mt19937 random(seed);
-    const auto channel = store->open_channel(GetParam());
+    const auto channel = open_by(*store, GetParam());
     int failures = 0;
     for (int i = 0; rounds == 0 ? !stop : i < rounds; ++i) {
       const unsigned k = random() % 20;
@@ -546,7 +586,7 @@ TEST_P(EveryReader, AForkedChildReadsWhileTheParentsThreadsHammerTheStore) {
   };
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 3; ++t) threads.emplace_back([&, t] { wrong += hammer(t, 0); });
-  const auto mine = store->open_channel(GetParam());  // used before the fork and after it, on both sides
+  const auto mine = open_by(*store, GetParam());  // used before the fork and after it, on both sides
   std::deque<Wanted> wanted;
   wanted.emplace_back(files[3], 0, 64);
   run(*mine, wanted);

@@ -1,6 +1,7 @@
 // Reads out of mapped files: which pages are asked for, and what a channel that must not wait leaves to others.
 #include "core/io/local/local_store.h"
 #include "dropped_file.h"
+#include "open_by.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -36,7 +37,7 @@ std::int64_t major_faults() {
 
 class MappedChannelTest : public ::testing::Test {
  protected:
-  std::exception_ptr read(Channel& channel, std::uint64_t offset, std::uint64_t bytes) {
+  Outcome read(Channel& channel, std::uint64_t offset, std::uint64_t bytes) {
     buffer_.assign(bytes, std::byte{0});
     return dropped_.read(channel, offset, buffer_);
   }
@@ -49,16 +50,16 @@ class MappedChannelTest : public ::testing::Test {
 
   DroppedFile dropped_{1U << 20};
   std::vector<std::byte> buffer_;
-  std::shared_ptr<ByteStore> store_ = make_local_store();
+  LocalStore store_;
 };
 
 TEST_F(MappedChannelTest, OnlyPagesThatAReadTouchesAreReadFromTheDevice) {
-  const auto channel = store_->open_channel(Reader::Mmap);
-  EXPECT_FALSE(read(*channel, 0, 0));  // maps the file; pages that are mapped cannot leave
+  const auto channel = open_by(store_, Reader::Mmap);
+  EXPECT_EQ(read(*channel, 0, 0), Outcome::Done);  // maps the file; pages that are mapped cannot leave
   if (!dropped_.drop()) GTEST_SKIP() << "this file system keeps what it has";
-  EXPECT_FALSE(read(*channel, 300'000, 10'000));
+  EXPECT_EQ(read(*channel, 300'000, 10'000), Outcome::Done);
   EXPECT_TRUE(is_right(300'000));
-  EXPECT_FALSE(read(*channel, 8'191, 2));
+  EXPECT_EQ(read(*channel, 8'191, 2), Outcome::Done);
   EXPECT_TRUE(is_right(8'191));
   const std::vector<bool> pages = dropped_.pages();
   for (std::size_t page = 0; page < pages.size(); ++page) {
@@ -67,8 +68,8 @@ TEST_F(MappedChannelTest, OnlyPagesThatAReadTouchesAreReadFromTheDevice) {
 }
 
 TEST_F(MappedChannelTest, AllThatIsSubmittedIsAskedForBeforeTheFirstIsGivenBack) {
-  const auto channel = store_->open_channel(Reader::Mmap);
-  EXPECT_FALSE(read(*channel, 0, 0));  // maps the file; pages that are mapped cannot leave
+  const auto channel = open_by(store_, Reader::Mmap);
+  EXPECT_EQ(read(*channel, 0, 0), Outcome::Done);  // maps the file; pages that are mapped cannot leave
   if (!dropped_.drop()) GTEST_SKIP() << "this file system keeps what it has";
   constexpr std::size_t kReads = 20;
   std::vector<std::byte> bytes(kReads);
@@ -98,53 +99,54 @@ TEST_F(MappedChannelTest, AllThatIsSubmittedIsAskedForBeforeTheFirstIsGivenBack)
 }
 
 TEST_F(MappedChannelTest, AfterManyReadsThatWereThereNobodyAsksUntilAPageIsMissing) {
-  const auto channel = store_->open_channel(Reader::Mmap);
-  const auto cached = store_->open_cached_channel(Reader::Mmap);
-  EXPECT_FALSE(read(*channel, 0, 0));
+  const auto channel = open_by(store_, Reader::Mmap);
+  const auto cached = open_by(store_, Reader::Mmap, ChannelMode::NonBlocking);
+  EXPECT_EQ(read(*channel, 0, 0), Outcome::Done);
   if (!dropped_.drop()) GTEST_SKIP() << "this file system keeps what it has";
   for (Channel* each : {channel.get(), cached.get()}) {
     const std::uint64_t cold = each == channel.get() ? 300'000 : 700'000;
-    for (unsigned i = 0; i < 257; ++i) EXPECT_FALSE(read(*channel, i * 100ULL, 100));  // of the device, the first time
+    for (unsigned i = 0; i < 257; ++i)
+      EXPECT_EQ(read(*channel, i * 100ULL, 100), Outcome::Done);  // of the device, the first time
     const std::int64_t before = major_faults();
-    for (unsigned i = 0; i < 257; ++i) EXPECT_FALSE(read(*each, i * 100ULL, 100));
+    for (unsigned i = 0; i < 257; ++i) EXPECT_EQ(read(*each, i * 100ULL, 100), Outcome::Done);
     EXPECT_TRUE(is_right(25'600));
     times_asked = 0;
-    for (unsigned i = 0; i < 100; ++i) EXPECT_FALSE(read(*each, i * 100ULL, 100));
+    for (unsigned i = 0; i < 100; ++i) EXPECT_EQ(read(*each, i * 100ULL, 100), Outcome::Done);
     if (major_faults() != before) GTEST_SKIP() << "this machine has no memory left for a page of code";
     EXPECT_EQ(times_asked, 0);
     for (unsigned i = 0; i < 32; ++i) {  // each beyond what a fault takes in from the page cache around it
-      const std::exception_ptr error = read(*each, cold + i * 8'192ULL, 100);
-      EXPECT_TRUE(error ? error == not_cached() : is_right(cold + i * 8'192ULL));
+      const Outcome outcome = read(*each, cold + i * 8'192ULL, 100);
+      EXPECT_TRUE(outcome == Outcome::Done ? is_right(cold + i * 8'192ULL) : outcome == Outcome::NotAtHand);
     }
     EXPECT_GT(times_asked, 0);
   }
-  EXPECT_EQ(read(*cached, 1'000'000, 100), not_cached());
+  EXPECT_EQ(read(*cached, 1'000'000, 100), Outcome::NotAtHand);
 }
 
-TEST_F(MappedChannelTest, AChannelThatMustNotWaitMapsNoFileAndTakesWhatIsThere) {
-  const auto cached = store_->open_cached_channel(Reader::Mmap);
-  EXPECT_EQ(read(*cached, 0, 100), not_cached());
-  EXPECT_FALSE(read(*store_->open_channel(Reader::Mmap), 0, 1));
-  EXPECT_FALSE(read(*cached, 4'095, 600'000));
+TEST_F(MappedChannelTest, ANonBlockingChannelMapsNoFileAndTakesWhatIsThere) {
+  const auto cached = open_by(store_, Reader::Mmap, ChannelMode::NonBlocking);
+  EXPECT_EQ(read(*cached, 0, 100), Outcome::NotAtHand);
+  EXPECT_EQ(read(*open_by(store_, Reader::Mmap), 0, 1), Outcome::Done);
+  EXPECT_EQ(read(*cached, 4'095, 600'000), Outcome::Done);
   EXPECT_TRUE(is_right(4'095));
-  EXPECT_FALSE(read(*cached, (1U << 20) - 7, 7));
+  EXPECT_EQ(read(*cached, (1U << 20) - 7, 7), Outcome::Done);
   EXPECT_TRUE(is_right((1U << 20) - 7));
 }
 
-TEST_F(MappedChannelTest, AChannelThatMustNotWaitLeavesWhatIsNotThere) {
-  const auto cached = store_->open_cached_channel(Reader::Mmap);
-  EXPECT_FALSE(read(*store_->open_channel(Reader::Mmap), 0, 0));
+TEST_F(MappedChannelTest, ANonBlockingChannelLeavesWhatIsNotThere) {
+  const auto cached = open_by(store_, Reader::Mmap, ChannelMode::NonBlocking);
+  EXPECT_EQ(read(*open_by(store_, Reader::Mmap), 0, 0), Outcome::Done);
   if (!dropped_.drop()) GTEST_SKIP() << "this file system keeps what it has";
-  for (unsigned i = 0; i < 64; ++i) EXPECT_EQ(read(*cached, i * 16'000ULL, 100), not_cached());
+  for (unsigned i = 0; i < 64; ++i) EXPECT_EQ(read(*cached, i * 16'000ULL, 100), Outcome::NotAtHand);
   const std::vector<bool> pages = dropped_.pages();
   EXPECT_EQ(std::count(pages.begin(), pages.end(), true), 0) << "it began to read";
 }
 
-TEST_F(MappedChannelTest, AChannelThatMustNotWaitLeavesErrorsToWhoReadsInEarnest) {
-  const auto cached = store_->open_cached_channel(Reader::Mmap);
-  EXPECT_FALSE(read(*store_->open_channel(Reader::Mmap), 0, 1));
-  EXPECT_EQ(read(*cached, 1U << 20, 1), not_cached());
-  EXPECT_EQ(read(*cached, UINT64_MAX - 4, 5), not_cached());
+TEST_F(MappedChannelTest, ANonBlockingChannelLeavesErrorsToTheOneThatMayWait) {
+  const auto cached = open_by(store_, Reader::Mmap, ChannelMode::NonBlocking);
+  EXPECT_EQ(read(*open_by(store_, Reader::Mmap), 0, 1), Outcome::Done);
+  EXPECT_EQ(read(*cached, 1U << 20, 1), Outcome::NotAtHand);
+  EXPECT_EQ(read(*cached, UINT64_MAX - 4, 5), Outcome::NotAtHand);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/io/local/local_store.h"
+#include "open_by.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -62,7 +63,7 @@ class RingTest : public ::testing::Test {
 
   /// Reads `count` ranges of the file at once by a new channel; whether each is right.
   bool read_many(Reader reader, std::uint64_t count, std::uint64_t bytes) {
-    return read_by(*make_local_store()->open_channel(reader), count, bytes);
+    return read_by(*open_by(LocalStore(), reader), count, bytes);
   }
 
   bool read_by(Channel& channel, std::uint64_t count, std::uint64_t bytes) {
@@ -104,7 +105,7 @@ TEST_F(RingTest, MoreReadsThanTheRingHoldsFromTheDeviceAndFromThePageCache) {
 TEST_F(RingTest, DirectReadsTakeTheLastBytesOfAFileThatEndsInsideABlock) {
   std::filesystem::resize_file(file_.path, kFileBytes - 100);
   file_.bytes = kFileBytes - 100;
-  const auto channel = make_local_store()->open_channel(Reader::Direct);
+  const auto channel = open_by(LocalStore(), Reader::Direct);
   std::vector<std::byte> buffer(5000);
   Read read;
   read.file = &file_;
@@ -121,7 +122,7 @@ TEST_F(RingTest, DirectReadsTakeTheLastBytesOfAFileThatEndsInsideABlock) {
 
 TEST_F(RingTest, ReadsThatNobodyWantsAreNotMade) {
   for (const Reader reader : {Reader::Pread, Reader::Uring, Reader::Direct}) {
-    const auto channel = make_local_store()->open_channel(reader);
+    const auto channel = open_by(LocalStore(), reader);
     const std::atomic<bool> cancelled{true};
     std::byte untouched{0x5a};
     Read read;
@@ -201,11 +202,11 @@ TEST_F(RingTest, WhereTheKernelRefusesARingAutoIsPreadAndTheOthersSaySo) {
     const pid_t child = ::fork();
     if (child == 0) {
       refuse(call);
-      const auto store = make_local_store();
-      bool right = store->reader_name(Reader::Auto) == "pread" && read_many(Reader::Auto, 10, 100);
+      const auto store = std::make_shared<LocalStore>();
+      bool right = store->name() == "pread" && read_many(Reader::Auto, 10, 100);
       for (const Reader reader : {Reader::Uring, Reader::Direct}) {
         try {
-          store->open_channel(reader);
+          open_by(*store, reader);
           right = false;
         } catch (const Error& error) {
           right = right && error.kind() == ErrorKind::InvalidArgument &&
@@ -225,7 +226,7 @@ TEST_F(RingTest, WhereARingIsRefusedLaterItsReadsAreMadeByPread) {
     const pid_t child = ::fork();
     if (child == 0) {
       ::alarm(60);  // a wait without end ends the child by a signal
-      const auto channel = make_local_store()->open_channel(reader);
+      const auto channel = open_by(LocalStore(), reader);
       bool right = read_by(*channel, 100, 5000);
       refuse(SYS_io_uring_enter);
       drop_from_page_cache();
@@ -244,12 +245,12 @@ TEST_F(RingTest, WhereNoDescriptorIsLeftForARingAutoReadsByPread) {
 #endif
   const pid_t child = ::fork();
   if (child == 0) {
-    const auto store = make_local_store(2);
-    const bool ring = store->reader_name(Reader::Auto) == "uring";
+    const auto store = std::make_shared<LocalStore>(2);
+    const bool ring = store->name() == "uring";
     std::vector<int> hogs;
     for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) hogs.push_back(fd);
     ::close(hogs.back());  // one for the file
-    const auto channel = store->open_channel(Reader::Auto);
+    const auto channel = open_by(*store, Reader::Auto);
     ::_exit(ring && read_by(*channel, 10, 100) ? 0 : 1);
   }
   int status = 0;
@@ -265,7 +266,7 @@ TEST_F(RingTest, ManyFilesUnderWayStayWithinTheLimitOfDescriptors) {
   }
   for (const Reader reader : {Reader::Uring, Reader::Direct}) {
     drop_from_page_cache();
-    const auto channel = make_local_store(10)->open_channel(reader);
+    const auto channel = open_by(LocalStore(10), reader);
     rlimit before{};
     ::getrlimit(RLIMIT_NOFILE, &before);
     rlimit lowered = before;

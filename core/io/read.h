@@ -1,0 +1,50 @@
+// Read: one planned read of a file, and how it ended.
+//
+// The engine owns a Read from plan to completion; between submit() and wait() it belongs to the channel's thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace penstock {
+
+class ByteStore;
+
+/// A file that a source reads: its path in its store, and the exact size that the manifest states. The size is checked
+/// when the file is first opened. Files stay at one address for as long as they are read: reads point to them, and
+/// stores recognize them by it (ByteStore::forget).
+struct File {
+  std::string path;
+  std::uint64_t bytes = 0;
+  ByteStore* store = nullptr;  // outlives the file
+};
+
+enum class Outcome : std::uint8_t {
+  Done,       // the bytes are at their destination; or the read was cancelled
+  Failed,     // `error` says why
+  NotAtHand,  // a non-blocking channel would have had to wait, or to open the file
+};
+
+/// `size` bytes of `file` from `offset` into `destination`. The planner sets the first four, the engine the next two,
+/// the channel the rest.
+struct Read {
+  const File* file = nullptr;
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+  std::byte* destination = nullptr;
+  void* owner = nullptr;                         // what the read is for
+  const std::atomic<bool>* cancelled = nullptr;  // true: the bytes are no longer wanted and need not be read
+  Outcome outcome = Outcome::Done;
+  std::exception_ptr error;  // of a read that failed
+
+  void fail(std::exception_ptr why) noexcept {
+    outcome = Outcome::Failed;
+    error = std::move(why);
+  }
+};
+
+}  // namespace penstock

@@ -1,0 +1,58 @@
+// From a path or URL to its store.
+#include "core/io/open_store.h"
+
+#include "core/base/error.h"
+#include "tests/native/core/io/memory_store.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+namespace penstock {
+namespace {
+
+const std::shared_ptr<ByteStore> local = std::make_shared<testing::MemoryStore>();
+
+std::string refusal(const std::string& url) {
+  try {
+    open_store(url, local);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(OpenStore, PathsAreOfTheLocalStoreAsTheyAre) {
+  for (const char* path : {"", "a", "/a/b.bin", "../a%20b", "a:b", "C:/a", "a/b://c", "://a", "1s3://a"}) {
+    const Location found = open_store(path, local);
+    EXPECT_EQ(found.store, local);
+    EXPECT_EQ(found.path, path);
+  }
+}
+
+TEST(OpenStore, FileUrlsArePathsOfThisMachine) {
+  EXPECT_EQ(open_store("file:///a/b.bin", local).path, "/a/b.bin");
+  EXPECT_EQ(open_store("FILE://localhost/a", local).path, "/a");
+  EXPECT_EQ(open_store("file:///a%20b/%C3%a9", local).path, "/a b/\xC3\xA9");
+  EXPECT_EQ(open_store("file:///a", local).store, local);
+}
+
+TEST(OpenStore, FileUrlsOfOtherMachinesOrWithWrongEscapesAreRefused) {
+  EXPECT_NE(refusal("file://host/a").find("another host"), std::string::npos);
+  EXPECT_NE(refusal("file://a").find("another host"), std::string::npos);
+  for (const char* url : {"file:///a%", "file:///a%2", "file:///a%zz", "file:///a%00b"}) {
+    EXPECT_NE(refusal(url).find("hexadecimal"), std::string::npos) << url;
+  }
+}
+
+TEST(OpenStore, OtherSchemesAreRefusedAndNamed) {
+  EXPECT_EQ(
+      refusal("s3://bucket/a"),
+      "s3://bucket/a: s3 is not supported yet: local paths and file:// URLs open; http, https and s3 are to come");
+  EXPECT_NE(refusal("HTTPS://host/a").find(": https is not supported yet"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock
