@@ -160,7 +160,7 @@ def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_
         is_cast = leaf.base.kind not in "SV" and (layout.torch is not None or leaf.name in chosen)
         if is_cast or fields_apart:
             fields.append(FieldSpec(leaf.name, leaf.name, layout.types[leaf.name].str))
-    names = [each.name for each in (*fields, *layout.sequences)]
+    names = [*(each.name for each in fields), *(each.name for each in layout.sequences)]
     types = (*(np.dtype(each.type) for each in fields), *(np.dtype(np.int32) for _ in layout.sequences))
     column_of = {name: at for at, name in enumerate(names)}
     return replace(layout, fields=tuple(fields), column_of=column_of, column_types=types)

@@ -129,7 +129,7 @@ def _column(given: Any) -> Column:
 
 def _ends(wanted: list[Column], view: Any) -> tuple[str, int | None]:
     """The field and the value in it after which a document ends; ("", None) where spans say it."""
-    given = {each.end_of_document for each in wanted} - {None}
+    given = {each.end_of_document for each in wanted if each.end_of_document is not None}
     if len(given) > 1:
         raise InvalidArgumentError(f"columns=: end_of_document is {' and '.join(map(str, sorted(given)))}: give one")
     end = given.pop() if given else None

@@ -155,7 +155,9 @@ TEST(MixedColumns, SourcesWhoseRecordsDifferGiveTheirValuesByName) {
           }
         }
         EXPECT_EQ(batches, 12U);
-        if (second.fields != first_rows(ragged).fields) EXPECT_GE(both, 3U);
+        if (second.fields != first_rows(ragged).fields) {
+          EXPECT_GE(both, 3U);
+        }
       }
     }
   }

@@ -16,10 +16,10 @@ namespace penstock::testing {
 /// records of `fields`. Documents begin at these records of the whole stream (spans), and at its first.
 struct FieldRows {
   std::string fields;
-  std::vector<std::byte> bytes;
+  std::vector<std::byte> bytes = {};
   std::uint64_t length = 0;
-  std::vector<std::uint64_t> lengths;  // ragged
-  std::vector<std::uint64_t> documents;
+  std::vector<std::uint64_t> lengths = {};  // ragged
+  std::vector<std::uint64_t> documents = {};
   bool apart = false;
   std::uint64_t lead = 0;          // of the row's place; nothing is read there
   std::uint64_t lookahead = 0;     // records that a row shares with the next one
