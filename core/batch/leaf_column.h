@@ -6,10 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace penstock {
 
-/// The leaf called `field`. Throws InvalidArgument naming the field if there is none.
+/// The leaf of the source's schema called `field`. Throws InvalidArgument naming the field if there is none.
 const Leaf& find_leaf(const SourceInfo& source, const std::string& field);
 
 class LeafColumn : public Column {
