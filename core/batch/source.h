@@ -86,8 +86,8 @@ struct SourceInfo {
   std::uint64_t stored_record_bytes = 0;  // from one record to the next (ids layout: more than the schema's); 0: none
   RowShape shape;
   /// The records of a row are an array for each leaf, in the schema's order, one behind the other, values end to end: a
-  /// leaf with `offset_bytes` o begins at row.records + o * row.length (in sub-arrays of records, where the leaves before
-  /// it end). Such rows have no lead and tail, and a batch of them has columns but no `records`.
+  /// leaf with `offset_bytes` o begins at row.records + o * row.length (in sub-arrays of records, where the leaves
+  /// before it end). Such rows have no lead and tail, and a batch of them has columns but no `records`.
   bool fields_apart = false;
 };
 
