@@ -4,7 +4,7 @@
 // Callgrind collects inside collected_* alone and writes what it counted when a workload_* returns; both therefore keep
 // plain names and are never inlined. Nothing here depends on the machine: forms of the permutation are asked for by
 // name, reads are done outside what is counted, seeds are fixed.
-#include "core/batch/columns.h"
+#include "core/batch/cast.h"
 #include "core/batch/schema.h"
 #include "core/io/local/local_store.h"
 #include "layout/dataset.h"

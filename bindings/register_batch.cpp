@@ -1,6 +1,9 @@
 // Batch and its spans: memory of a ready batch as arrays that keep it alive, without a copy.
+#include "bindings/column_specs.h"
 #include "bindings/register.h"
+#include "core/base/error.h"
 #include "core/batch/batch.h"
+#include "core/batch/leaf_column.h"
 #include "core/engine/read_rows.h"
 
 #include <pybind11/numpy.h>
@@ -29,14 +32,24 @@ struct AsRead {
   const std::byte* first;
 };
 
+// Throws InvalidArgument where rows have no records of one type.
 AsRead as_read(const Batch& batch) {
   const BatchFormat& format = *batch.format;
+  if (!batch.has_records()) {
+    raise(ErrorKind::InvalidArgument, "this batch has no records: {}; ask for its fields by name",
+          format.source->info().fields_apart ? "its source keeps fields apart"
+                                             : "its rows are of sources whose records differ");
+  }
   const auto size = static_cast<py::ssize_t>(format.stored_record_bytes);
   const std::byte* first = batch.slab.data() + batch.records_at;
   if (format.shape.ragged) return {{static_cast<py::ssize_t>(batch.record_count())}, {size}, first};
   return {{static_cast<py::ssize_t>(batch.plan.rows), static_cast<py::ssize_t>(format.shape.length)},
-          {static_cast<py::ssize_t>(format.row_stride_records()) * size, size},
-          first + format.shape.lead * format.stored_record_bytes};
+          {static_cast<py::ssize_t>(format.row_bytes), size},
+          first};
+}
+
+Extents extents(const ArrayShape& shape) {
+  return {shape.dims.begin(), shape.dims.end()};
 }
 
 // Arrays over the memory of the native batch `self` have it as their base, which keeps it alive.
@@ -47,29 +60,31 @@ py::array records(const py::object& self, const py::dtype& dtype) {
   return {dtype, std::move(rows.shape), std::move(rows.strides), rows.first, self};
 }
 
-// A leaf of the records as read, with the leaf's own axes behind theirs. `dtype` is the leaf's.
-py::array field(const py::object& self, std::size_t leaf_number, const py::dtype& dtype) {
+// A leaf of the records as read, with the leaf's own axes behind theirs. `dtype` is the leaf's. None where there are no
+// records to look into.
+py::object field(const py::object& self, const std::string& name, const py::dtype& dtype) {
   const Batch& batch = self.cast<const Batch&>();
-  const Leaf& leaf = batch.format->source->info().schema.leaves().at(leaf_number);
+  if (!batch.has_records()) return py::none();
+  const Leaf& leaf = find_leaf(batch.format->source->info(), name);
   AsRead rows = as_read(batch);
   rows.shape.insert(rows.shape.end(), leaf.dims.begin(), leaf.dims.end());
   rows.strides.insert(rows.strides.end(), leaf.stride_bytes.begin(), leaf.stride_bytes.end());
-  return {dtype, std::move(rows.shape), std::move(rows.strides), rows.first + leaf.offset_bytes, self};
+  return py::array(dtype, std::move(rows.shape), std::move(rows.strides), rows.first + leaf.offset_bytes, self);
 }
 
-// Column i as it lies in the batch: [rows, length, dims…], or [records, dims…] of ragged rows. `dtype` is the column's.
-// None where the memory is lent: then an array is a slice of what its lender has.
+// Column i as it lies in the batch. `dtype` is the column's. None where the memory is lent: then an array is a slice of
+// what its lender has.
 py::object column(const py::object& self, std::size_t i, const py::dtype& dtype) {
   const Batch& batch = self.cast<const Batch&>();
   if (batch.slab.lender()) return py::none();
-  const Column& column = batch.format->columns.at(i);
-  const Leaf& leaf = batch.format->source->info().schema.leaves()[column.leaf];
-  const RowShape& rows = batch.format->shape;
-  Extents shape;
-  if (!rows.ragged) shape.push_back(static_cast<py::ssize_t>(batch.plan.rows));
-  shape.push_back(static_cast<py::ssize_t>(rows.ragged ? batch.column_records(column) : rows.length - column.shorten));
-  shape.insert(shape.end(), leaf.dims.begin(), leaf.dims.end());
-  return py::array(dtype, std::move(shape), {}, batch.slab.data() + batch.columns_at[i], self);
+  const PlacedArray& array = batch.arrays.at(i);
+  return py::array(dtype, extents(array.shape), {}, batch.slab.data() + array.at, self);
+}
+
+// (byte of the batch's memory, dims) of column i.
+py::tuple place(const Batch& batch, std::size_t i) {
+  const PlacedArray& array = batch.arrays.at(i);
+  return py::make_tuple(array.at, py::tuple(py::cast(extents(array.shape))));
 }
 
 py::array_t<std::int64_t> indices(const Batch& batch) {
@@ -192,16 +207,13 @@ class SpanList {
   std::vector<std::size_t> firsts_;  // number of the first span of each valid row, then of all spans
 };
 
-py::array_t<std::uint8_t> cast(const BatchPtr& batch, std::size_t leaf, const std::string& type, std::uint64_t skip,
-                               std::uint64_t shorten, bool labels) {
-  // BatchFormat checks the column as it checks those that the engine makes.
-  const BatchFormat format(batch->format->source, {{"", leaf, ScalarType::parse(type), skip, shorten, 0}},
-                           labels ? 0 : -1);
-  const Column& column = format.columns.front();
-  py::array_t<std::uint8_t> out(static_cast<py::ssize_t>(batch->column_records(column) * column.record_bytes));
-  auto* data = reinterpret_cast<std::byte*>(out.mutable_data());
+// A field of all rows, cast densely after the fact. `dtype` is that of `type`.
+py::array cast(const BatchPtr& batch, const FieldTuple& field, const py::dtype& dtype) {
+  const LateArray late(*batch, field_spec(field));
+  py::array out(dtype, extents(late.shape()));
+  auto* data = static_cast<std::byte*>(out.mutable_data());
   const py::gil_scoped_release released;
-  cast_column(*batch, column, labels, data);
+  late.write(data);
   return out;
 }
 
@@ -210,8 +222,7 @@ BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint
   const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
   const py::gil_scoped_release released;
   auto formats = std::make_shared<BatchFormats>();
-  formats->emplace_back(source, std::vector<Column>{}, -1);
-  formats->back().wanted = static_cast<Parts>(parts);
+  formats->emplace_back(source, std::vector<ColumnSpec>{}, static_cast<Parts>(parts));
   return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())));
 }
 
@@ -232,7 +243,6 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       .def_property_readonly("position", [](const Batch& batch) { return batch.plan.position; })
       .def_property_readonly("end", [](const Batch& batch) { return batch.plan.end; })
       .def_property_readonly("record_count", &Batch::record_count)
-      .def_property_readonly("columns_at", [](const Batch& batch) { return batch.columns_at; })
       .def_property_readonly(
           "lender",
           [](const Batch& batch) -> py::object {
@@ -243,16 +253,17 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
           "The object whose memory was lent for this batch (a pinned tensor), or None.")
       .def("records", &records, py::arg("dtype"),
            "Array over the records as read, of the stored records' dtype; not copied.")
-      .def("field", &field, py::arg("leaf"), py::arg("dtype"),
-           "Array over one leaf of the records as read, of its dtype; not copied.")
+      .def("field", &field, py::arg("name"), py::arg("dtype"),
+           "Array over one leaf of the records as read, of its dtype; not copied. None if there are no records.")
       .def("column", &column, py::arg("i"), py::arg("dtype"),
            "Array over column i, whose type `dtype` is; not copied. None if the memory was lent.")
+      .def("place", &place, py::arg("i"), "(byte of the batch's memory where column i begins, its shape).")
       .def("indices", &indices, "int64 [rows]: observations; -1 where padded.")
       .def("epochs", &epochs, "int64 [rows]; -1 where padded.")
       .def("starts", &starts, "int64 [rows + 1]: first record of each row; empty if rows are fixed.")
       .def("spans", [](const BatchPtr& batch) { return SpanList(batch); })
-      .def("cast", &cast, py::arg("leaf"), py::arg("type"), py::arg("skip") = 0, py::arg("shorten") = 0,
-           py::arg("labels") = false, "A leaf of all rows, cast densely: bytes as uint8.");
+      .def("cast", &cast, py::arg("field"), py::arg("dtype"),
+           "(name, field, type, skip, shorten, labels) of all rows, cast densely.");
   module.def(
       "read_rows",
       [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,

@@ -105,6 +105,7 @@ void register_source(py::module_& module) {
       .def_property_readonly("size", [](const Source& source) { return source.info().size; })
       .def_property_readonly("stored_record_bytes",
                              [](const Source& source) { return source.info().stored_record_bytes; })
+      .def_property_readonly("fields_apart", [](const Source& source) { return source.info().fields_apart; })
       .def_property_readonly("ragged", [](const Source& source) { return source.info().shape.ragged; })
       .def_property_readonly("row_length", [](const Source& source) { return source.info().shape.length; });
   module.def(

@@ -18,6 +18,8 @@ from penstock._layout import DtypeChoice, plan_layout
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of
+from penstock.columns import Column
+from penstock.columns import resolve as resolve_columns
 from penstock.orders import Order
 
 _READERS = ("auto", "pread", "uring", "direct", "mmap")
@@ -95,6 +97,8 @@ class Loader:
         transform: Callable[[Any], Any] | None = None,
         on_mismatch: str = "refuse",
         framework: str = "auto",
+        columns: Iterable[str | Column] = (),
+        max_documents: int | None = None,
     ) -> None:
         """Makes a loader; no file is opened and no thread started before the first batch is asked for.
 
@@ -128,6 +132,10 @@ class Loader:
             transform: called with each batch in the caller's thread; what it returns is given out.
             on_mismatch: what `load_state_dict` does with a state of another job: "refuse", "restart", "keep_position".
             framework: "torch", "numpy", or "auto": torch where it is installed.
+            columns: arrays that the threads compute: "cu_seqlens", "position_ids", "document_ids", or one of
+                `penstock.columns`.
+            max_documents: of a batch, so that `cu_seqlens` always has max_documents + 1 values; None: as many as the
+                batch has, and one.
 
         Raises:
             InvalidArgumentError: an argument that cannot be; a process that is one of several and did not say which.
@@ -147,14 +155,14 @@ class Loader:
         self._transform = transform
         self._on_mismatch = on_mismatch
         self._endless = epochs is None and not per_epoch
-        self._layout = plan_layout(view, torch, dtype, eager=True)
+        self._layout = plan_layout(view, torch, dtype, True, resolve_columns(columns, max_documents, view))
         sizes = batch_sizes(batch_size if batch_size is not None else global_batch_size, self._unit)
         job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
         self._native = _native.Loader(
             job=job,
             source=view._source,
-            columns=list(self._layout.columns),
-            labels=self._layout.column_of.get("labels", -1),
+            fields=list(self._layout.fields),
+            sequences=list(self._layout.sequences),
             parts=parts_of(view.metadata),
             rank=self.rank,
             world_size=self.world_size,

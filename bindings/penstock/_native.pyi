@@ -191,6 +191,8 @@ class Source:
     A view of a dataset: what one index selects.
     """
     @property
+    def fields_apart(self) -> bool: ...
+    @property
     def ragged(self) -> bool: ...
     @property
     def row_length(self) -> int: ...
@@ -284,14 +286,13 @@ class Batch:
     """
     def cast(
         self,
-        leaf: typing.SupportsInt | typing.SupportsIndex,
-        type: str,
-        skip: typing.SupportsInt | typing.SupportsIndex = 0,
-        shorten: typing.SupportsInt | typing.SupportsIndex = 0,
-        labels: bool = False,
-    ) -> numpy.typing.NDArray[numpy.uint8]:
+        field: tuple[
+            str, str, str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool
+        ],
+        dtype: numpy.dtype[typing.Any],
+    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
-        A leaf of all rows, cast densely: bytes as uint8.
+        (name, field, type, skip, shorten, labels) of all rows, cast densely.
         """
     def column(self, i: typing.SupportsInt | typing.SupportsIndex, dtype: numpy.dtype[typing.Any]) -> typing.Any:
         """
@@ -301,15 +302,17 @@ class Batch:
         """
         int64 [rows]; -1 where padded.
         """
-    def field(
-        self, leaf: typing.SupportsInt | typing.SupportsIndex, dtype: numpy.dtype[typing.Any]
-    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+    def field(self, name: str, dtype: numpy.dtype[typing.Any]) -> typing.Any:
         """
-        Array over one leaf of the records as read, of its dtype; not copied.
+        Array over one leaf of the records as read, of its dtype; not copied. None if there are no records.
         """
     def indices(self) -> numpy.typing.NDArray[numpy.int64]:
         """
         int64 [rows]: observations; -1 where padded.
+        """
+    def place(self, i: typing.SupportsInt | typing.SupportsIndex) -> tuple:
+        """
+        (byte of the batch's memory where column i begins, its shape).
         """
     def records(self, dtype: numpy.dtype[typing.Any]) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
@@ -320,8 +323,6 @@ class Batch:
         """
         int64 [rows + 1]: first record of each row; empty if rows are fixed.
         """
-    @property
-    def columns_at(self) -> list[int]: ...
     @property
     def end(self) -> int: ...
     @property
@@ -347,17 +348,25 @@ class Loader:
         *,
         job: Job,
         source: Source,
-        columns: collections.abc.Sequence[
+        fields: collections.abc.Sequence[
+            tuple[
+                str,
+                str,
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                bool,
+            ]
+        ],
+        sequences: collections.abc.Sequence[
             tuple[
                 str,
                 typing.SupportsInt | typing.SupportsIndex,
                 str,
-                typing.SupportsInt | typing.SupportsIndex,
-                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex | None,
+                typing.SupportsInt | typing.SupportsIndex | None,
             ]
         ],
-        labels: typing.SupportsInt | typing.SupportsIndex,
-        parts: typing.SupportsInt | typing.SupportsIndex,
         rank: typing.SupportsInt | typing.SupportsIndex,
         world_size: typing.SupportsInt | typing.SupportsIndex,
         reader: str,

@@ -52,6 +52,8 @@ struct Row {
   std::uint64_t index = 0;       // the observation
   std::byte* records = nullptr;  // where record 0 of the row goes (after `lead`, see RowShape); moves before spans()
   std::uint64_t length = 0;      // records in the row, without lead and tail
+  std::uint64_t number = 0;      // the batch's: which of its rows this is …
+  std::uint64_t begin = 0;       // … and which record of the flattened batch its first one is (see BatchShape)
   bool measured = false;         // ragged rows: `length` is known, `records` may be set (the engine clears it)
   void* state = nullptr;         // the source's, in the arena
   unsigned round = 0;            // the engine's: rounds planned so far
@@ -93,6 +95,10 @@ struct SourceInfo {
   std::uint64_t stored_record_bytes = 0;  // from one record to the next (ids layout: more than the schema's); 0: none
   RowShape shape;
   std::shared_ptr<Allowance> keeps;  // for what many rows read of small files; null: it keeps nothing
+  /// The records of a row are an array for each leaf, in the schema's order, one behind the other, values end to end: a
+  /// leaf with `offset_bytes` o begins at row.records + o * row.length (in sub-arrays of records, where the leaves
+  /// before it end). Such rows have no lead and tail, and a batch of them has columns but no `records`.
+  bool fields_apart = false;
 };
 
 class Source {
