@@ -6,11 +6,13 @@ namespace penstock::layout {
 namespace {
 
 void check_stream(const Shard& shard, std::uint64_t record_bytes) {
-  const char* path = shard.stream.path.c_str();
-  const std::uint64_t end = checked_add(checked_mul(shard.records, record_bytes, path), shard.stream_offset, path);
-  if (record_bytes == 0 || end <= shard.stream.bytes) return;
-  raise(ErrorKind::Corruption, "{}: {} bytes, but {} records need {}", shard.stream.path,
-        with_commas(shard.stream.bytes), with_commas(shard.records), with_commas(end));
+  const std::uint64_t bytes = shard.stream.bytes;
+  if (record_bytes == 0) return;
+  if (shard.stream_offset <= bytes && shard.records <= (bytes - shard.stream_offset) / record_bytes) return;
+  const std::string path = shard.stream.path();
+  const std::uint64_t needed = checked_mul(shard.records, record_bytes, path.c_str());
+  raise(ErrorKind::Corruption, "{}: {} bytes, but {} records need {}", path, with_commas(bytes),
+        with_commas(shard.records), with_commas(checked_add(needed, shard.stream_offset, path.c_str())));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ OpaqueDocuments::OpaqueDocuments(DatasetPtr dataset) : Documents(std::move(datas
   for (const Shard& shard : this->dataset().shards) {
     const std::uint64_t wanted = checked_mul(checked_add(shard.spans, 1, "entries"), kOffsetBytes, "metadata.index");
     if (shard.index.bytes == wanted) continue;
-    raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path, with_commas(shard.index.bytes),
+    raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path(), with_commas(shard.index.bytes),
           with_commas(shard.spans), with_commas(wanted));
   }
 }
@@ -101,8 +101,8 @@ bool OpaqueDocuments::plan(Row& row, unsigned stage, Reads& out) const {
   const bool last_wrong = state.place.number + 1 == shard.spans && end != shard.data.bytes;
   if (end < begin || end > shard.data.bytes || first_wrong || last_wrong) {
     raise(ErrorKind::Corruption, "{}: entry {} is bytes {} to {}: not in its place in the {} bytes of {}",
-          shard.index.path, with_commas(state.place.number), with_commas(begin), with_commas(end),
-          with_commas(shard.data.bytes), shard.data.path);
+          shard.index.path(), with_commas(state.place.number), with_commas(begin), with_commas(end),
+          with_commas(shard.data.bytes), shard.data.path());
   }
   state.data = plan_read(row, shard.data, begin, end - begin, out);
   return false;

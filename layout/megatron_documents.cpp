@@ -52,7 +52,7 @@ void MegatronDocuments::plan_pointers(Row& row, State& state, Reads& out) const 
   const auto stop = load_at<std::uint64_t>(state.bounds, 1);
   if (stop < first || stop > shard.megatron->sequences) {
     raise(ErrorKind::Corruption, "{}: document {} is sequences {} to {}: the file changed after it was opened",
-          shard.index.path, state.place.number, first, stop);
+          shard.index.path(), state.place.number, first, stop);
   }
   const std::uint64_t array = shard.megatron->pointers_offset;
   // The end of the last sequence is the stream's: it has no pointer.
@@ -71,7 +71,7 @@ void MegatronDocuments::measure(Row& row, State& state) const {
   const std::uint64_t stop = token(state.pointers[1]);
   if (stop < state.first) {
     raise(ErrorKind::Corruption, "{}: document {} ends before it begins: the file changed after it was opened",
-          shard.index.path, state.place.number);
+          shard.index.path(), state.place.number);
   }
   row.length = stop - state.first;
   row.measured = true;

@@ -28,7 +28,7 @@ std::size_t group_length(std::span<const Wanted> wanted) {
 
 void check_inside(const File& file, std::uint64_t offset, std::uint64_t size) {
   if (offset > file.bytes || size > file.bytes - offset) {
-    raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, the file has {}", file.path, with_commas(offset),
+    raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, the file has {}", file.path(), with_commas(offset),
           with_commas(offset + size), with_commas(file.bytes));
   }
 }

@@ -167,8 +167,9 @@ void CompactWindows::begin_search(Row& row, CompactPiece& part) const {
   // The span that covers the record at the next step may begin inside the piece.
   const std::uint64_t covers = load_at<std::uint64_t>(part.directory.bytes, part.directory_entries - 1);
   if (part.low >= shard.spans || covers < part.low || covers > shard.spans) {
-    raise(ErrorKind::Corruption, "{}: entries {} and {} around record {}, the shard has {} spans", shard.directory.path,
-          with_commas(part.low), with_commas(covers), with_commas(part.piece.first), with_commas(shard.spans));
+    raise(ErrorKind::Corruption, "{}: entries {} and {} around record {}, the shard has {} spans",
+          shard.directory.path(), with_commas(part.low), with_commas(covers), with_commas(part.piece.first),
+          with_commas(shard.spans));
   }
   part.directory.keep();
   part.top = std::min(covers + 1, shard.spans);
@@ -206,8 +207,8 @@ void CompactWindows::search(CompactPiece& part) const {
 bool CompactWindows::find_target(CompactPiece& part) const {
   const auto fail = [&] {
     const Shard& shard = this->shard(part.piece);
-    raise(ErrorKind::Corruption, "{}: spans {} to {} do not have record {}, as {} says", shard.index.path,
-          with_commas(part.low), with_commas(part.high), with_commas(part.target), shard.directory.path);
+    raise(ErrorKind::Corruption, "{}: spans {} to {} do not have record {}, as {} says", shard.index.path(),
+          with_commas(part.low), with_commas(part.high), with_commas(part.target), shard.directory.path());
   };
   std::uint64_t number = std::max(part.low, part.begin);
   if (part.entry(number).first_record > part.target) {
@@ -234,7 +235,7 @@ void CompactWindows::plan_entries(Row& row, CompactPiece& part, Reads& out) cons
   for (std::uint64_t i = 0; i < part.count; ++i) {
     wanted[i] = {part.found[i].from.byte_offset, part.found[i].to.byte_offset, nullptr};
     if (wanted[i].begin < std::exchange(least, wanted[i].end)) {
-      raise(ErrorKind::Corruption, "{}: the entry of span {} begins before the one before it ends", shard.index.path,
+      raise(ErrorKind::Corruption, "{}: the entry of span {} begins before the one before it ends", shard.index.path(),
             with_commas(part.found[i].number));
     }
   }
@@ -277,7 +278,7 @@ void CompactWindows::spans(Row& row) const {
 void check_compact(const Shard& shard) {
   const auto check = [](const File& file, std::uint64_t wanted) {
     if (file.bytes == wanted) return;
-    raise(ErrorKind::Corruption, "{}: {} bytes, its shard's counts want {}", file.path, with_commas(file.bytes),
+    raise(ErrorKind::Corruption, "{}: {} bytes, its shard's counts want {}", file.path(), with_commas(file.bytes),
           with_commas(wanted));
   };
   const char* name = shard.name.c_str();
@@ -288,7 +289,7 @@ void check_compact(const Shard& shard) {
 void check_span_starts(const Shard& shard, const std::byte* index, std::uint64_t low, std::uint64_t high) {
   const auto fail = [&](std::uint64_t number, CompactIndexEntry seen) {
     raise(ErrorKind::Corruption, "{}: entry {} is (record {}, byte {}): out of order or beyond {} records, {} bytes",
-          shard.index.path, with_commas(number), with_commas(seen.first_record), with_commas(seen.byte_offset),
+          shard.index.path(), with_commas(number), with_commas(seen.first_record), with_commas(seen.byte_offset),
           with_commas(shard.records), with_commas(shard.data.bytes));
   };
   CompactIndexEntry last = load_span_start(index, 0);

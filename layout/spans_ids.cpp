@@ -65,7 +65,7 @@ IdsWindows::IdsWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t l
   for (const Shard& shard : this->dataset().shards) {
     const std::uint64_t wanted = checked_mul(checked_add(shard.entries, 1, "entries"), kOffsetBytes, "metadata.index");
     if (shard.index.bytes == wanted) continue;
-    raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path, with_commas(shard.index.bytes),
+    raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path(), with_commas(shard.index.bytes),
           with_commas(shard.entries), with_commas(wanted));
   }
 }
@@ -173,8 +173,8 @@ void IdsWindows::plan_offsets(Row& row, IdsPiece& part, Reads& out) const {
   part.ids = {ids, end};
   if (part.ids.back() >= shard.entries) {
     raise(ErrorKind::Corruption, "{}: metadata_id {} among records {} to {}, the shard has {} entries",
-          shard.stream.path, with_commas(part.ids.back()), with_commas(part.piece.first), with_commas(part.piece.stop),
-          with_commas(shard.entries));
+          shard.stream.path(), with_commas(part.ids.back()), with_commas(part.piece.first),
+          with_commas(part.piece.stop), with_commas(shard.entries));
   }
   part.offsets = {row.arena.make_array<Wanted>(part.ids.size()), part.ids.size()};
   for (std::size_t i = 0; i < part.ids.size(); ++i) {
@@ -192,8 +192,8 @@ void IdsWindows::plan_entries(Row& row, IdsPiece& part, Reads& out) const {
     const auto end = load_at<std::uint64_t>(part.offsets[i].bytes, 1);
     if (begin < last || end < begin || end > shard.data.bytes) {
       raise(ErrorKind::Corruption, "{}: entry {} is bytes {} to {}: out of order, or beyond the {} bytes of {}",
-            shard.index.path, with_commas(part.ids[i]), with_commas(begin), with_commas(end),
-            with_commas(shard.data.bytes), shard.data.path);
+            shard.index.path(), with_commas(part.ids[i]), with_commas(begin), with_commas(end),
+            with_commas(shard.data.bytes), shard.data.path());
     }
     part.entries[i] = {begin, end, nullptr};
     last = end;

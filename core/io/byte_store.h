@@ -4,6 +4,8 @@
 // submits reads and collects those that ended, in any order. Nothing blocks that thread but wait().
 #pragma once
 
+#include "core/io/file.h"
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -15,17 +17,11 @@
 
 namespace penstock {
 
-/// A file that a source reads: its location and the exact size that the manifest states. The size is checked when the
-/// file is first opened. Files live as long as their source, at a fixed address: reads point to them.
-struct File {
-  std::string path;
-  std::uint64_t bytes = 0;
-};
-
 struct Row;
 
 /// One planned read, filled in by Source::plan: `size` bytes of `file` from `offset` into `destination`. The engine
-/// owns it from plan to completion; a channel sets `error` if it failed.
+/// owns it from plan to completion; a channel sets `error` if it failed. `file` stays at its address as long as its
+/// source lives.
 struct Read {
   const File* file = nullptr;
   std::uint64_t offset = 0;

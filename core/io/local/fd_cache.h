@@ -14,7 +14,6 @@
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <unordered_map>
 
 namespace penstock {
@@ -28,8 +27,7 @@ struct FdSlot {
   OpenFile open;
   std::uint64_t generation = 0;  // of what is in the slot; a hint of an older one is void
   const File* file = nullptr;    // the key; only compared, since its owner may be gone
-  std::string path;              // what was at that address when the slot was filled …
-  std::uint64_t bytes = 0;       // … so that another File at the same address is noticed
+  File opened;                   // a copy of it, so that another File at the same address is noticed
 };
 
 struct FdHint {

@@ -54,7 +54,7 @@ TEST_F(OpenTest, TheManifestAloneMakesTheTables) {
   EXPECT_EQ(dataset->record_count(), 33U);
   EXPECT_EQ(dataset->span_count(), 6U);
   EXPECT_EQ(dataset->stored_record_bytes, 4U);
-  EXPECT_EQ(dataset->shards[1].stream.path, path_ + "/00001/stream.bin");
+  EXPECT_EQ(dataset->shards[1].stream.path(), path_ + "/00001/stream.bin");
   EXPECT_EQ(dataset->shards[1].stream.bytes, 44U);
   EXPECT_EQ(dataset->shards[1].index.bytes, 48U);
   EXPECT_EQ(dataset->shards[1].directory.bytes, 16U);

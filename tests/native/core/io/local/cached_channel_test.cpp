@@ -69,7 +69,7 @@ TEST_F(CachedChannelTest, LeavesErrorsToWhoReadsInEarnest) {
   const auto cached = store_->open_cached_channel(Reader::Auto);
   EXPECT_FALSE(read(*store_->open_channel(Reader::Pread), 0));
   EXPECT_EQ(read(*cached, kBytes), not_cached());
-  std::filesystem::resize_file(dropped_.file().path, kBytes / 2);
+  std::filesystem::resize_file(dropped_.file().path(), kBytes / 2);
   EXPECT_EQ(read(*cached, kBytes - 100), not_cached());
 }
 
@@ -80,7 +80,7 @@ TEST_F(CachedChannelTest, WhoTrustsTheCacheStopsWhereItHadToWait) {
   one.size = buffer_.size();
   one.destination = buffer_.data();
   Read* const each = &one;
-  const int fd = ::open(dropped_.file().path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(dropped_.file().path().c_str(), O_RDONLY | O_CLOEXEC);
   const auto read_some = [&](unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
       one.offset = i * 100;

@@ -73,9 +73,9 @@ TEST_F(FdCacheTest, EveryFileThatIsOpenedIsSaidToBeReadAtRandom) {
     EXPECT_GE(cache.pin(*file, hint).fd(), 0);
   }
   ASSERT_EQ(given.size(), 3U);
-  EXPECT_EQ(given[0].path, a.path);
-  EXPECT_EQ(given[1].path, b.path);
-  EXPECT_EQ(given[2].path, a.path);
+  EXPECT_EQ(given[0].path, a.path());
+  EXPECT_EQ(given[1].path, b.path());
+  EXPECT_EQ(given[2].path, a.path());
   for (const Advice& each : given) {
     EXPECT_EQ(each.advice, POSIX_FADV_RANDOM);
     EXPECT_TRUE(each.offset == 0 && each.bytes == 0) << "not of the whole file";
