@@ -7,9 +7,11 @@
 #include "core/batch/schema.h"
 #include "core/batch/source.h"
 #include "core/io/byte_store.h"
+#include "layout/digest.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,10 +39,10 @@ struct Shard {
   File index;      // metadata.index, or Megatron's .idx
   File directory;  // metadata.directory (compact)
   File data;       // metadata.bin
-  // Ours only, what the fingerprint is made of (hex XXH3-128): each visible field's values, in the schema's order of
-  // leaves; span lengths and entry bytes ("" without metadata).
-  std::vector<std::string> field_digests;
-  std::string span_digest;
+  // Ours only, what the fingerprint is made of: the digests of each visible field's values, in the schema's order of
+  // leaves; that of span lengths and entry bytes (none without metadata).
+  FieldDigestList field_digests;
+  std::optional<DigestBytes> span_digest;
   // Megatron only: where the arrays lie in the .idx and a sparse sample that bounds every search.
   std::shared_ptr<const MegatronIndex> megatron;
 };

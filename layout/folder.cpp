@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 namespace penstock::layout {
 namespace {
@@ -123,7 +124,9 @@ std::string read_small_file(const std::string& path, std::uint64_t max_bytes) {
   if (bytes > max_bytes) {
     raise(ErrorKind::Corruption, "{}: {} bytes, at most {} can be", path, with_commas(bytes), with_commas(max_bytes));
   }
-  std::string text(bytes, '\0');
+  std::string text;
+  text.reserve(bytes + kManifestTextPadding);
+  text.resize(bytes);
   read_all(file.fd, path, text);
   return text;
 }
@@ -138,7 +141,7 @@ Manifest read_manifest(const std::string& path) {
     // list_folder says so if the folder itself is not there.
     throw Error(ErrorKind::NotFound, describe_unfinished(path, list_folder(path)), ENOENT, path);
   }
-  return parse_manifest(text, file);
+  return parse_manifest(std::move(text), file);
 }
 
 std::pair<Format, ShardInfo> read_shard_manifest(const std::string& path, const std::string& name) {

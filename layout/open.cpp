@@ -15,24 +15,33 @@ SpanKind span_kind(const Format& format) {
   return format.is_compact() ? SpanKind::Compact : SpanKind::Ids;
 }
 
-File& file_of(Shard& shard, const std::string& name) {
+File& file_of(Shard& shard, std::string_view name) {
   if (name == kStreamName) return shard.stream;
   if (name == kDataName) return shard.data;
   return name == kIndexName ? shard.index : shard.directory;
 }
 
-Shard make_shard(const std::string& path, const Format& format, ShardInfo&& info) {
+Shard make_shard(const std::shared_ptr<const Paths>& paths, const char* folder, const Format& format,
+                 ShardInfo&& info) {
   Shard shard;
   shard.records = info.records;
   shard.spans = info.spans;
   shard.entries = info.entries;
   for (const auto& [name, bytes] : shard_files(format, info)) {
-    file_of(shard, name) = File{path + "/" + info.name + "/" + name, bytes};
+    file_of(shard, name) = File(paths, folder, name, bytes);
   }
   shard.name = std::move(info.name);
   shard.field_digests = std::move(info.field_digests);
   shard.span_digest = std::move(info.span_digest);
   return shard;
+}
+
+// The names of all shards, end to end, each with its '\0'.
+std::shared_ptr<const Paths> paths_of(const std::string& path, const std::vector<ShardInfo>& shards) {
+  auto paths = std::make_shared<Paths>();
+  paths->root = path;
+  for (const ShardInfo& shard : shards) paths->folders.append(shard.name).push_back('\0');
+  return paths;
 }
 
 }  // namespace
@@ -45,8 +54,12 @@ DatasetPtr open_dataset(const std::string& path) {
   dataset->spans = span_kind(manifest.format);
   dataset->stored_record_bytes = manifest.format.stored_record_bytes();
   dataset->shards.reserve(manifest.shards.size());
+  const std::shared_ptr<const Paths> paths = paths_of(path, manifest.shards);
+  const char* folder = paths->folders.c_str();
   for (ShardInfo& info : manifest.shards) {
-    dataset->shards.push_back(make_shard(path, manifest.format, std::move(info)));
+    const std::size_t length = info.name.size() + 1;
+    dataset->shards.push_back(make_shard(paths, folder, manifest.format, std::move(info)));
+    folder += length;
   }
   dataset->mode = std::move(manifest.format.mode);
   dataset->schema = std::move(manifest.format.schema);

@@ -13,13 +13,14 @@ namespace penstock::layout {
 namespace {
 
 constexpr const char* kDigest = "0123456789abcdef0123456789abcdef";
+const DigestBytes kDigestBytes = parse_digest(kDigest).value();
 
 Manifest make(const std::string& layout = "compact") {
   Manifest manifest;
   manifest.format = {"stream", layout, Schema::parse(R"([["token","<u2"],["b","<f4"]])"), R"({"name":"json"})"};
   manifest.tokenizer_json = R"({"name":"t"})";
-  manifest.shards.push_back({"00000", 5000, 3, 3, 77, {kDigest, kDigest}, kDigest});
-  manifest.shards.push_back({"00001", 0, 0, 0, 0, {kDigest, kDigest}, kDigest});
+  manifest.shards.push_back({"00000", 5000, 3, 3, 77, {kDigestBytes, kDigestBytes}, kDigestBytes});
+  manifest.shards.push_back({"00001", 0, 0, 0, 0, {kDigestBytes, kDigestBytes}, kDigestBytes});
   return manifest;
 }
 
@@ -127,7 +128,7 @@ TEST(Manifest, TheFingerprintIsOfContentAlone) {
   other.tokenizer_json = "null";
   other.shards[0].name = "x";
   EXPECT_EQ(fingerprint_of(other.format, other.shards), fingerprint);
-  other.shards[0].field_digests[1][0] = 'f';
+  other.shards[0].field_digests[1][0] = std::byte{0xf1};
   EXPECT_NE(fingerprint_of(other.format, other.shards), fingerprint);
   Manifest split = make();
   split.shards.pop_back();

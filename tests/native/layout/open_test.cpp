@@ -29,7 +29,7 @@ class OpenTest : public ::testing::Test {
     Manifest made;
     made.format = {"stream", "compact", Schema::parse(R"([["token","<u4"]])"), R"({"name":"json"})"};
     for (std::uint64_t i = 0; i < shards; ++i) {
-      made.shards.push_back({shard_name(i), 10 + i, 2, 2, 7, {std::string(32, '0')}, std::string(32, '1')});
+      made.shards.push_back({shard_name(i), 10 + i, 2, 2, 7, {DigestBytes{}}, DigestBytes{std::byte{1}}});
     }
     return made;
   }
