@@ -51,13 +51,6 @@ void put_counts(ordered_json& out, const Format& format, const ShardInfo& shard)
 
 }  // namespace
 
-bool Format::has_records() const {
-  return mode != kModeOpaque;
-}
-bool Format::has_metadata() const {
-  return mode != kModeTokens;
-}
-
 std::uint64_t Format::stored_record_bytes() const {
   return has_records() ? schema.record_bytes() + (is_ids() ? kIdBytes : 0) : 0;
 }

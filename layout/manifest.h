@@ -6,6 +6,7 @@
 
 #include "core/batch/schema.h"
 #include "layout/digest.h"
+#include "layout/format.h"
 
 #include <boost/container/static_vector.hpp>
 
@@ -25,10 +26,11 @@ struct Format {
   Schema schema;                    // the user's fields; empty for opaque
   std::string codec_json = "null";  // {"name":"json"}; "null" for tokens
 
-  [[nodiscard]] bool has_records() const;
-  [[nodiscard]] bool has_metadata() const;
-  [[nodiscard]] bool is_compact() const { return layout == "compact"; }
-  [[nodiscard]] bool is_ids() const { return layout == "ids"; }
+  // string_views of constants: most comparisons end with the sizes.
+  [[nodiscard]] bool has_records() const { return mode != std::string_view(kModeOpaque); }
+  [[nodiscard]] bool has_metadata() const { return mode != std::string_view(kModeTokens); }
+  [[nodiscard]] bool is_compact() const { return layout == std::string_view("compact"); }
+  [[nodiscard]] bool is_ids() const { return layout == std::string_view("ids"); }
   /// Bytes from one stored record to the next: the fields, and the id in the ids layout; 0 for opaque.
   [[nodiscard]] std::uint64_t stored_record_bytes() const;
 };

@@ -64,22 +64,24 @@ struct ShardText {
 };
 
 std::string_view trimmed(std::string_view token) {
-  const std::size_t end = token.find_last_not_of(" \t\r\n");
-  return token.substr(0, end == std::string_view::npos ? 0 : end + 1);
+  while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ') token.remove_suffix(1);
+  return token;
 }
 
 Token token_of(ondemand::value value) {
   return trimmed(value.raw_json_token());
 }
 
-// A key's characters. One with escapes is none that is looked for, but may be the same as one that is: then the strict
-// parser decides.
+// A key's characters. One with escapes may be one that is looked for; no writer of ours makes one.
 std::string_view key_of(ondemand::field& field, Text& text) {
   const char* const begin = field.key().raw();
-  const auto* const end = static_cast<const char*>(::rawmemchr(begin, '"'));
-  const std::string_view key(begin, static_cast<std::size_t>(end - begin));
-  if (key.find('\\') != std::string_view::npos) text.check_strictly();
-  return key;
+  const char* end = begin;  // keys are short, and simdjson has seen that they end
+  for (; *end != '"'; ++end) {
+    if (*end != '\\') continue;
+    text.check_strictly();
+    return field.unescaped_key();
+  }
+  return {begin, static_cast<std::size_t>(end - begin)};
 }
 
 // Notes `token` as that of a member. A second one is refused by the strict parser.
@@ -180,10 +182,6 @@ Token find(const Members& members, std::size_t place, std::string_view key, Text
   text.check_strictly();
   for (const auto& [name, token] : members) {
     if (name == key) return token;
-    // A key of escapes is unescaped by the strict parser.
-    if (name.find('\\') != std::string_view::npos) {
-      if (parse_json_strict(fmt::format("\"{}\"", name), "key").get_ref<const std::string&>() == key) return token;
-    }
   }
   return {};
 }
@@ -221,8 +219,9 @@ ShardFiles expected_files(const Format& format, const ShardInfo& shard, const Wh
   }
 }
 
+// Returns the files, as its counts make them.
 template <typename What>
-void read_files(const ShardText& from, const Format& format, ShardInfo& shard, Text& text, const What& what) {
+ShardFiles read_files(const ShardText& from, const Format& format, ShardInfo& shard, Text& text, const What& what) {
   if (!is_object(there(from.files, "files", what))) {
     text.check_strictly();
     corrupt(what(), "\"files\" is no object");
@@ -239,7 +238,7 @@ void read_files(const ShardText& from, const Format& format, ShardInfo& shard, T
       corrupt(what(), "{} of {} bytes, its counts make {} bytes", name, with_commas(said), with_commas(bytes));
     }
   }
-  if (from.file_bytes.size() == expected.size()) return;
+  if (from.file_bytes.size() == expected.size()) return expected;
   text.check_strictly();
   corrupt(what(), "{} files, expected {}", from.file_bytes.size(), expected.size());
 }
@@ -264,13 +263,14 @@ void read_digests(const ShardText& from, const Format& format, ShardInfo& shard,
 }
 
 template <typename What>
-void read_shard(const ShardText& from, const Format& format, ShardInfo& shard, Text& text, const What& what) {
+ShardFiles read_shard(const ShardText& from, const Format& format, ShardInfo& shard, Text& text, const What& what) {
   shard.records = read_u64(from.records, "records", text, what);
   shard.spans = read_u64(from.spans, "spans", text, what);
   shard.entries = read_u64(from.entries, "entries", text, what);
   check_counts(format, shard, what);
-  read_files(from, format, shard, text, what);
+  const ShardFiles files = read_files(from, format, shard, text, what);
   read_digests(from, format, shard, text, what);
+  return files;
 }
 
 std::string read_name(Token token, Text& text) {
@@ -311,8 +311,7 @@ void read_shards(ondemand::array list, Text& text, Manifest& manifest) {
     ShardInfo& shard = manifest.shards.emplace_back();
     shard.name = read_name(from.name, text);
     const auto what = [&] { return text.what() + ": shard " + shard.name; };
-    read_shard(from, manifest.format, shard, text, what);
-    for (const ShardFile& file : shard_files(manifest.format, shard)) {
+    for (const ShardFile& file : read_shard(from, manifest.format, shard, text, what)) {
       if (!__builtin_add_overflow(total, file.bytes, &total)) continue;
       corrupt(text.what(), "bytes of all files: they do not fit 64 bits");
     }
