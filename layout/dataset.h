@@ -62,6 +62,9 @@ struct Dataset {
 
   [[nodiscard]] std::uint64_t record_count() const noexcept { return record_starts.empty() ? 0 : record_starts.back(); }
   [[nodiscard]] std::uint64_t span_count() const noexcept { return span_starts.empty() ? 0 : span_starts.back(); }
+  /// The shard that has element `at` of the stream whose prefix sums are `starts`: the last one that begins at or
+  /// before it, so empty ones before it are passed over. `at` is less than the last sum.
+  static std::uint64_t shard_of(const std::vector<std::uint64_t>& starts, std::uint64_t at) noexcept;
   /// Prefix sums over shards, size shards + 1, made by finish().
   std::vector<std::uint64_t> record_starts;
   std::vector<std::uint64_t> span_starts;

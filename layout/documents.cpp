@@ -126,8 +126,7 @@ std::uint64_t Documents::record_count() const {
 
 Documents::Place Documents::place(std::uint64_t index) const {
   const std::vector<std::uint64_t>& starts = dataset_->span_starts;
-  const auto shard =
-      static_cast<std::uint64_t>(std::upper_bound(starts.begin(), starts.end(), index) - starts.begin()) - 1;
+  const std::uint64_t shard = Dataset::shard_of(starts, index);
   return {shard, index - starts[shard]};
 }
 

@@ -2,7 +2,9 @@
 
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
+#include "core/io/local/descriptor_limit.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -16,7 +18,10 @@ constexpr int kShortFor = 4096;
 }  // namespace
 
 FdCache::FdCache(std::size_t max_open_files, Access access)
-    : max_open_files_(max_open_files), access_(access), forks_(fork_count()) {}
+    : may_raise_(max_open_files == kShareOfLimit),
+      max_open_files_(may_raise_ ? open_files_share() : max_open_files),
+      access_(access),
+      forks_(fork_count()) {}
 
 FdCache::~FdCache() {
   for (const FdSlot& slot : slots_) close_file(slot.open);
@@ -96,6 +101,11 @@ FdSlot* FdCache::find(const File& file) {
 
 /// An unused slot, busy and out of the table, its descriptor still open; null if all are pinned. Under the lock.
 FdSlot* FdCache::take_victim() {
+  if (slots_.size() == max_open_files_ && may_raise_) {
+    may_raise_ = false;
+    raise_descriptor_limit();
+    max_open_files_ = std::max(max_open_files_, open_files_share());
+  }
   if (slots_.size() < max_open_files_) {
     FdSlot& slot = slots_.emplace_back();
     slot.pins.store(FdSlot::kBusy, std::memory_order_relaxed);

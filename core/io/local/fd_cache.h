@@ -61,6 +61,11 @@ class FdPin {
   OpenFile open_;
 };
 
+/// As `max_open_files`: a quarter of the limit of descriptors. The soft limit is raised to the hard one, as Go and Java
+/// do at their start, when a file more than that is wanted: most processes read few files and keep the limit that they
+/// were given (docs/decisions.md, "The soft limit of descriptors is raised").
+inline constexpr std::size_t kShareOfLimit = 0;
+
 class FdCache {
  public:
   FdCache(std::size_t max_open_files, Access access);
@@ -92,7 +97,8 @@ class FdCache {
   void vacate(FdSlot& slot);
   OpenFile open_making_room(const File& file);
 
-  const std::size_t max_open_files_;
+  bool may_raise_;  // the limit of descriptors; guarded as the slots are
+  std::size_t max_open_files_;
   const Access access_;
   const std::uint64_t forks_;
   std::atomic<int> short_{0};

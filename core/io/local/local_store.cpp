@@ -10,7 +10,6 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,14 +18,6 @@
 
 namespace penstock {
 namespace {
-
-/// A quarter of what the process may open: there may be a second store, and the rest is the training job's. At most
-/// every file of 16,384 shards.
-std::size_t default_max_open_files() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 16;
-  return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, 1, 65536));
-}
 
 /// An eighth of what the kernel allows a process by default (vm.max_map_count, 65,530): there may be other stores.
 constexpr std::size_t kDefaultMaxMappings = 8192;
@@ -99,7 +90,7 @@ class LocalStore final : public ByteStore {
 }  // namespace
 
 std::shared_ptr<ByteStore> make_local_store(std::size_t max_open_files) {
-  if (max_open_files == 0) return std::make_shared<LocalStore>(default_max_open_files(), kDefaultMaxMappings);
+  if (max_open_files == 0) return std::make_shared<LocalStore>(kShareOfLimit, kDefaultMaxMappings);
   return std::make_shared<LocalStore>(max_open_files, max_open_files);
 }
 

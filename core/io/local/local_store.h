@@ -9,8 +9,9 @@
 
 namespace penstock {
 
-/// A store of local files. At most `max_open_files` descriptors are cached (0: a default from RLIMIT_NOFILE), and as
-/// many mappings (0: 8,192). Files are opened O_RDONLY | O_CLOEXEC, must be regular and exactly File::bytes long (else
+/// A store of local files. At most `max_open_files` descriptors are cached, and as many
+/// mappings. 0: a quarter of RLIMIT_NOFILE, whose soft limit is raised to the hard one when that is used up; and 8,192
+/// mappings. Files are opened O_RDONLY | O_CLOEXEC, must be regular and exactly File::bytes long (else
 /// Corruption naming both sizes), and are advised POSIX_FADV_RANDOM. A short read is Corruption, EINTR is repeated.
 /// After fork the child uses a cache of its own. Reader::Auto is a ring where one reads here, tried once, and pread for
 /// every channel that gets none.
