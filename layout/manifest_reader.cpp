@@ -14,7 +14,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
+#include <optional>
 #include <utility>
 
 namespace penstock::layout {
@@ -365,11 +365,16 @@ void with_document(const std::string& whole, Text& text, const Walk& walk) {
   }
 }
 
-// All members of the root but the shards, of whose list only the brackets are left: a small text.
-json parse_header(std::string_view whole, std::string_view list, Text& text) {
-  const auto before = static_cast<std::size_t>(list.data() - whole.data());
-  std::string small(whole.substr(0, before));
-  small.append("[]").append(whole.substr(before + list.size()));
+// Where the list ends if nothing follows it but the seal, as a writer of ours has it; else 0.
+std::size_t last_list_end(std::string_view whole) {
+  const std::size_t seal = whole.rfind("\n  \"crc32c\": \"");
+  return seal != std::string_view::npos && seal > 1 && whole.substr(seal - 2, 2) == "]," ? seal - 1 : 0;
+}
+
+// All members of the root but the shards, of whose list, [begin, end), only the brackets are left: a small text.
+json parse_header(std::string_view whole, std::size_t begin, std::size_t end, Text& text) {
+  std::string small(whole.substr(0, begin));
+  small.append("[]").append(whole.substr(end));
   try {
     return parse_json_strict(small, text.what(), kMaxManifestBytes);
   } catch (const Error&) {
@@ -378,13 +383,12 @@ json parse_header(std::string_view whole, std::string_view list, Text& text) {
   }
 }
 
-}  // namespace
-
-Manifest parse_manifest(std::string whole, const std::string& what) {
-  prepare(whole, what);
-  Text text(whole, what);
-  if (whole.size() > kMaxManifestBytes) text.check_strictly();  // refuses it
+// `list_end` is where the list of shards ends in the text, if that is known, so that it is walked once and not twice: 0
+// if not. nullopt if it does not end there.
+std::optional<Manifest> read_manifest(const std::string& whole, std::size_t list_end, Text& text) {
+  const std::string& what = text.what();
   Manifest manifest;
+  bool ends_there = true;
   with_document(whole, text, [&](ondemand::document& document) {
     ondemand::value shards;
     if (document["shards"].get(shards) != simdjson::SUCCESS) {
@@ -395,8 +399,14 @@ Manifest parse_manifest(std::string whole, const std::string& what) {
       text.check_strictly();
       corrupt(what, "\"shards\" is no list of shards");
     }
-    const std::string_view list = ondemand::array(shards.get_array()).raw_json();
-    const json root = parse_header(whole, list, text);
+    const auto list_begin = static_cast<std::size_t>(shards.raw_json_token().data() - whole.data());
+    std::size_t end = list_end;
+    if (end == 0) {
+      end = list_begin + ondemand::array(shards.get_array()).raw_json().value().size();
+      document.rewind();
+      shards = document["shards"];
+    }
+    const json root = parse_header(whole, list_begin, std::max(list_begin, end), text);
     manifest.format = parse_format(root, kFormatName, what);
     manifest.tokenizer_json = get_member(root, "tokenizer", what).dump();
     const json& fingerprint = get_member(root, "fingerprint", what);
@@ -404,15 +414,32 @@ Manifest parse_manifest(std::string whole, const std::string& what) {
     if (!fine) corrupt(what, "digest \"fingerprint\" is {}, expected 32 hex digits", fingerprint.dump());
     manifest.fingerprint = fingerprint.get<std::string>();
     constexpr std::size_t kLeastShardBytes = 160;  // about: more are taken as they come
-    manifest.shards.reserve(list.size() / kLeastShardBytes + 1);
-    document.rewind();
-    read_shards(document["shards"].get_array(), text, manifest);
+    manifest.shards.reserve((whole.size() - list_begin) / kLeastShardBytes + 1);
+    read_shards(shards.get_array(), text, manifest);
+    const char* at = nullptr;
+    ends_there = document.current_location().get(at) == simdjson::SUCCESS && at == whole.data() + end;
   });
+  if (!ends_there && list_end != 0) return std::nullopt;
   const std::string fingerprint = fingerprint_of(manifest.format, manifest.shards);
   if (fingerprint != manifest.fingerprint) {
     corrupt(what, "fingerprint {}, its shards make {}", manifest.fingerprint, fingerprint);
   }
   return manifest;
+}
+
+}  // namespace
+
+Manifest parse_manifest(std::string whole, const std::string& what) {
+  prepare(whole, what);
+  Text text(whole, what);
+  if (whole.size() > kMaxManifestBytes) text.check_strictly();  // refuses it
+  if (const std::size_t end = last_list_end(whole); end != 0) {
+    try {
+      if (auto manifest = read_manifest(whole, end, text)) return std::move(*manifest);
+    } catch (const Error&) {  // which may come of members after the list, that this passed over
+    }
+  }
+  return read_manifest(whole, 0, text).value();
 }
 
 std::pair<Format, ShardInfo> parse_shard_manifest(std::string whole, const std::string& what) {
