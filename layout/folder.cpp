@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "layout/format.h"
+#include "layout/huge_pages.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -126,6 +127,7 @@ std::string read_small_file(const std::string& path, std::uint64_t max_bytes) {
   }
   std::string text;
   text.reserve(bytes + kManifestTextPadding);
+  advise_huge_pages(text.data(), text.capacity());
   text.resize(bytes);
   read_all(file.fd, path, text);
   return text;

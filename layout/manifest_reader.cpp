@@ -6,6 +6,7 @@
 #include "core/base/json.h"
 #include "layout/digest.h"
 #include "layout/format.h"
+#include "layout/huge_pages.h"
 #include "layout/manifest.h"
 #include "layout/sealed_json.h"
 
@@ -415,6 +416,7 @@ std::optional<Manifest> read_manifest(const std::string& whole, std::size_t list
     manifest.fingerprint = fingerprint.get<std::string>();
     constexpr std::size_t kLeastShardBytes = 160;  // about: more are taken as they come
     manifest.shards.reserve((whole.size() - list_begin) / kLeastShardBytes + 1);
+    advise_huge_pages(manifest.shards.data(), manifest.shards.capacity() * sizeof(ShardInfo));
     read_shards(shards.get_array(), text, manifest);
     const char* at = nullptr;
     ends_there = document.current_location().get(at) == simdjson::SUCCESS && at == whole.data() + end;

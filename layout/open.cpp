@@ -2,6 +2,7 @@
 #include "layout/dataset.h"
 #include "layout/folder.h"
 #include "layout/format.h"
+#include "layout/huge_pages.h"
 #include "layout/manifest.h"
 
 #include <utility>
@@ -54,6 +55,7 @@ DatasetPtr open_dataset(const std::string& path) {
   dataset->spans = span_kind(manifest.format);
   dataset->stored_record_bytes = manifest.format.stored_record_bytes();
   dataset->shards.reserve(manifest.shards.size());
+  advise_huge_pages(dataset->shards.data(), dataset->shards.capacity() * sizeof(Shard));
   const std::shared_ptr<const Paths> paths = paths_of(path, manifest.shards);
   const char* folder = paths->folders.c_str();
   for (ShardInfo& info : manifest.shards) {
