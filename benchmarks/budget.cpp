@@ -123,10 +123,10 @@ class Rows {
  private:
   void perform(const penstock::Read& read) {
     auto [at, opened] = files_.try_emplace(read.file, -1);
-    if (opened) at->second = ::open(read.file->path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (opened) at->second = ::open(read.file->path().c_str(), O_RDONLY | O_CLOEXEC);
     const auto size = static_cast<ssize_t>(read.size);
     if (::pread(at->second, read.destination, read.size, static_cast<off_t>(read.offset)) != size) {
-      throw std::runtime_error("cannot read " + read.file->path);
+      throw std::runtime_error("cannot read " + read.file->path());
     }
   }
 

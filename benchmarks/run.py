@@ -20,6 +20,7 @@ import memory
 import opening
 import permutation
 import ready_batch
+import shards
 import sizes
 import throughput
 import training
@@ -33,6 +34,7 @@ MEASUREMENTS = {
     "permutation": permutation.measure,
     "import": importing.measure,
     "opening": opening.measure,
+    "shards": shards.measure,
     "ready": ready_batch.measure,
     "throughput": throughput.measure,
     "cold": cold.measure,

@@ -7,7 +7,7 @@ namespace penstock::layout {
 void check_compact(const Shard& shard) {
   const auto check = [](const File& file, std::uint64_t wanted) {
     if (file.bytes == wanted) return;
-    raise(ErrorKind::Corruption, "{}: {} bytes, its shard's counts want {}", file.path, with_commas(file.bytes),
+    raise(ErrorKind::Corruption, "{}: {} bytes, its shard's counts want {}", file.path(), with_commas(file.bytes),
           with_commas(wanted));
   };
   const char* name = shard.name.c_str();
@@ -18,7 +18,7 @@ void check_compact(const Shard& shard) {
 void check_span_starts(const Shard& shard, const std::byte* index, std::uint64_t low, std::uint64_t high) {
   const auto fail = [&](std::uint64_t number, CompactIndexEntry seen) {
     raise(ErrorKind::Corruption, "{}: entry {} is (record {}, byte {}): out of order or beyond {} records, {} bytes",
-          shard.index.path, with_commas(number), with_commas(seen.first_record), with_commas(seen.byte_offset),
+          shard.index.path(), with_commas(number), with_commas(seen.first_record), with_commas(seen.byte_offset),
           with_commas(shard.records), with_commas(shard.data.bytes));
   };
   CompactIndexEntry last = load_span_start(index, 0);

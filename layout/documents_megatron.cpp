@@ -19,7 +19,7 @@ void plan_pointers(Row& row, const Shard& shard, Document& document, Reads& out)
   const auto stop = load_at<std::uint64_t>(document.index, 1);
   if (stop < first || stop > shard.megatron->sequences) {
     raise(ErrorKind::Corruption, "{}: document {} is sequences {} to {}: the file changed after it was opened",
-          shard.index.path, document.number, first, stop);
+          shard.index.path(), document.number, first, stop);
   }
   const std::uint64_t array = shard.megatron->pointers_offset;
   // The end of the last sequence is the stream's: it has no pointer.
@@ -40,7 +40,7 @@ void measure(const Shard& shard, Document& document) {
   const std::uint64_t stop = token(pointers[1]);
   if (stop < document.first_record) {
     raise(ErrorKind::Corruption, "{}: document {} ends before it begins: the file changed after it was opened",
-          shard.index.path, document.number);
+          shard.index.path(), document.number);
   }
   document.records = stop - document.first_record;
 }

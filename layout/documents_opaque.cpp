@@ -27,8 +27,8 @@ bool OpaqueDocumentFinder::find(Row& row, const Shard& shard, unsigned round, Pa
   const bool last_wrong = document.number + 1 == shard.spans && end != shard.data.bytes;
   if (end < begin || end > shard.data.bytes || first_wrong || last_wrong) {
     raise(ErrorKind::Corruption, "{}: entry {} is bytes {} to {}: not in its place in the {} bytes of {}",
-          shard.index.path, with_commas(document.number), with_commas(begin), with_commas(end),
-          with_commas(shard.data.bytes), shard.data.path);
+          shard.index.path(), with_commas(document.number), with_commas(begin), with_commas(end),
+          with_commas(shard.data.bytes), shard.data.path());
   }
   document.entry_begin = begin;
   document.entry_bytes = end - begin;
@@ -41,7 +41,7 @@ std::unique_ptr<const DocumentFinder> make_opaque_document_finder(const Dataset&
   for (const Shard& shard : dataset.shards) {
     const std::uint64_t wanted = checked_mul(checked_add(shard.spans, 1, "entries"), kOffsetBytes, "metadata.index");
     if (shard.index.bytes == wanted) continue;
-    raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path, with_commas(shard.index.bytes),
+    raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path(), with_commas(shard.index.bytes),
           with_commas(shard.spans), with_commas(wanted));
   }
   return std::make_unique<OpaqueDocumentFinder>();

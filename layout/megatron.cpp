@@ -39,7 +39,7 @@ std::uint64_t megatron_token(const Shard& shard, const std::byte* pointer) {
   const auto byte = load<std::uint64_t>(pointer);
   if (byte > shard.stream.bytes || byte % shard.megatron->item_bytes != 0) {
     raise(ErrorKind::Corruption, "{}: a sequence at byte {} of {}: the file changed after it was opened",
-          shard.index.path, byte, with_commas(shard.stream.bytes));
+          shard.index.path(), byte, with_commas(shard.stream.bytes));
   }
   return byte / shard.megatron->item_bytes;
 }

@@ -27,7 +27,7 @@ std::size_t group_length(std::span<const Wanted> wanted) {
 }  // namespace
 
 void raise_outside(const File& file, std::uint64_t offset, std::uint64_t size) {
-  raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, the file has {}", file.path, with_commas(offset),
+  raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, the file has {}", file.path(), with_commas(offset),
         with_commas(offset + size), with_commas(file.bytes));
 }
 

@@ -139,8 +139,9 @@ void CompactFinder::begin_search(Row& row, CompactPiece& part) const {
   // The span that covers the record at the next step may begin inside the piece.
   const std::uint64_t covers = load_at<std::uint64_t>(part.directory.bytes, part.directory_entries - 1);
   if (part.low >= shard.spans || covers < part.low || covers > shard.spans) {
-    raise(ErrorKind::Corruption, "{}: entries {} and {} around record {}, the shard has {} spans", shard.directory.path,
-          with_commas(part.low), with_commas(covers), with_commas(part.piece.first), with_commas(shard.spans));
+    raise(ErrorKind::Corruption, "{}: entries {} and {} around record {}, the shard has {} spans",
+          shard.directory.path(), with_commas(part.low), with_commas(covers), with_commas(part.piece.first),
+          with_commas(shard.spans));
   }
   part.directory.keep();
   part.top = std::min(covers + 1, shard.spans);
@@ -178,8 +179,8 @@ void CompactFinder::search(CompactPiece& part) const {
 bool CompactFinder::find_target(CompactPiece& part) const {
   const auto fail = [&] {
     const Shard& shard = this->shard(part.piece);
-    raise(ErrorKind::Corruption, "{}: spans {} to {} do not have record {}, as {} says", shard.index.path,
-          with_commas(part.low), with_commas(part.high), with_commas(part.target), shard.directory.path);
+    raise(ErrorKind::Corruption, "{}: spans {} to {} do not have record {}, as {} says", shard.index.path(),
+          with_commas(part.low), with_commas(part.high), with_commas(part.target), shard.directory.path());
   };
   std::uint64_t number = std::max(part.low, part.begin);
   if (part.entry(number).first_record > part.target) {
@@ -206,7 +207,7 @@ void CompactFinder::plan_entries(Row& row, CompactPiece& part, Reads& out) const
   for (std::uint64_t i = 0; i < part.count; ++i) {
     wanted[i] = {part.found[i].from.byte_offset, part.found[i].to.byte_offset, nullptr};
     if (wanted[i].begin < std::exchange(least, wanted[i].end)) {
-      raise(ErrorKind::Corruption, "{}: the entry of span {} begins before the one before it ends", shard.index.path,
+      raise(ErrorKind::Corruption, "{}: the entry of span {} begins before the one before it ends", shard.index.path(),
             with_commas(part.found[i].number));
     }
   }

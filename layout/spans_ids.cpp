@@ -57,7 +57,7 @@ IdsFinder::IdsFinder(DatasetPtr dataset) : SpanFinder(std::move(dataset)) {
   for (const Shard& shard : this->dataset().shards) {
     const std::uint64_t wanted = checked_mul(checked_add(shard.entries, 1, "entries"), kOffsetBytes, "metadata.index");
     if (shard.index.bytes == wanted) continue;
-    raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path, with_commas(shard.index.bytes),
+    raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path(), with_commas(shard.index.bytes),
           with_commas(shard.entries), with_commas(wanted));
   }
 }
@@ -154,8 +154,8 @@ void IdsFinder::find_ids(Row& row, IdsPiece& part) const {
   part.ids = {ids, end};
   if (part.ids.back() >= shard.entries) {
     raise(ErrorKind::Corruption, "{}: metadata_id {} among records {} to {}, the shard has {} entries",
-          shard.stream.path, with_commas(part.ids.back()), with_commas(part.piece.first), with_commas(part.piece.stop),
-          with_commas(shard.entries));
+          shard.stream.path(), with_commas(part.ids.back()), with_commas(part.piece.first),
+          with_commas(part.piece.stop), with_commas(shard.entries));
   }
 }
 
@@ -176,8 +176,8 @@ void IdsFinder::plan_entries(Row& row, IdsPiece& part, Reads& out) const {
     const auto end = load_at<std::uint64_t>(part.offsets[i].bytes, 1);
     if (begin < last || end < begin || end > shard.data.bytes) {
       raise(ErrorKind::Corruption, "{}: entry {} is bytes {} to {}: out of order, or beyond the {} bytes of {}",
-            shard.index.path, with_commas(part.ids[i]), with_commas(begin), with_commas(end),
-            with_commas(shard.data.bytes), shard.data.path);
+            shard.index.path(), with_commas(part.ids[i]), with_commas(begin), with_commas(end),
+            with_commas(shard.data.bytes), shard.data.path());
     }
     part.entries[i] = {begin, end, nullptr};
     last = end;

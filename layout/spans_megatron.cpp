@@ -74,7 +74,7 @@ void MegatronFinder::plan_pointers(Row& row, MegatronPiece& part, Reads& out) co
       const std::uint64_t sequence = part.sequence(document);
       if (sequence < last || sequence > to.sequence || (document == from.document && sequence != from.sequence)) {
         raise(ErrorKind::Corruption, "{}: document {} begins at sequence {}: the file changed after it was opened",
-              shard.index.path, document, sequence);
+              shard.index.path(), document, sequence);
       }
       last = sequence;
     }
@@ -102,7 +102,7 @@ void MegatronFinder::find_tokens(Row& row, MegatronPiece& part) const {
   *next++ = part.samples.back().token;
   if (!std::is_sorted(part.tokens, next)) {
     raise(ErrorKind::Corruption,
-          "{}: documents {} to {} do not follow one another: the file changed after it was opened", shard.index.path,
+          "{}: documents {} to {} do not follow one another: the file changed after it was opened", shard.index.path(),
           part.first_document(), part.samples.back().document);
   }
 }

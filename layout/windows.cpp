@@ -34,17 +34,14 @@ std::span<Piece> Windows::cut(Row& row) const {
   const std::vector<std::uint64_t>& starts = dataset_->record_starts;
   const std::uint64_t begin = row.index * window_;
   const std::uint64_t end = begin + length_;
-  // The last shard that starts at or before `begin`: empty shards before it are passed over.
-  const auto first =
-      static_cast<std::uint64_t>(std::upper_bound(starts.begin(), starts.end(), begin) - starts.begin()) - 1;
+  const std::uint64_t first = Dataset::shard_of(starts, begin);
   std::uint64_t last = first;
   std::uint64_t count = 0;
-  for (; last < dataset_->shards.size() && starts[last] < end; ++last)
-    count += dataset_->shards[last].records > 0 ? 1 : 0;
+  for (; last + 1 < starts.size() && starts[last] < end; ++last) count += starts[last] < starts[last + 1] ? 1 : 0;
   auto* pieces = reinterpret_cast<Piece*>(row.arena.allocate(count * sizeof(Piece)));
   Piece* next = pieces;
   for (std::uint64_t shard = first; shard < last; ++shard) {
-    if (dataset_->shards[shard].records == 0) continue;
+    if (starts[shard] == starts[shard + 1]) continue;
     const std::uint64_t from = std::max(begin, starts[shard]);
     new (next++) Piece{shard, from - starts[shard], std::min(end, starts[shard + 1]) - starts[shard], from - begin};
   }

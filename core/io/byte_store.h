@@ -75,8 +75,4 @@ inline ByteStore& choose_store(const StoreChoice& choice, ByteStore& files) {
   return choice ? choice(files) : files;
 }
 
-/// All of the file at `path`, which may have at most `max_bytes`. Throws as size() and read_small(); Corruption if it
-/// has more.
-std::string read_whole(ByteStore& store, const std::string& path, std::uint64_t max_bytes, Links links);
-
 }  // namespace penstock

@@ -22,6 +22,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "permutation": ({"permutation"}, set()),
     "import": ({"import"}, {("import", "ms")}),
     "opening": ({"opening", "resuming"}, {("opening", "ms"), ("opening", "MiB")}),
+    "shards": ({"shards"}, {("shards", "ms"), ("shards", "MiB"), ("shards", "ratio")}),
     "ready": ({"ready batch"}, {("ready batch", "µs")}),
     "throughput": ({"throughput"}, {("throughput", "ratio")}),
     "cold": ({"cold"}, {("cold", "ratio")} if shutil.which("fio") else set()),

@@ -21,13 +21,13 @@ void place(const Source& source, Driven& out, Parts wanted) {
 }
 
 void perform(const Read& read) {
-  ASSERT_LE(read.offset + read.size, read.file->bytes) << read.file->path;
+  ASSERT_LE(read.offset + read.size, read.file->bytes) << read.file->path();
   ASSERT_GT(read.size, 0U);
-  const int descriptor = ::open(read.file->path.c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_GE(descriptor, 0) << read.file->path;
+  const int descriptor = ::open(read.file->path().c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0) << read.file->path();
   EXPECT_EQ(::pread(descriptor, read.destination, read.size, static_cast<off_t>(read.offset)),
             static_cast<ssize_t>(read.size))
-      << read.file->path;
+      << read.file->path();
   ::close(descriptor);
 }
 
@@ -64,7 +64,7 @@ void write_file(const std::string& path, std::span<const std::byte> bytes) {
 
 std::uint64_t Driven::bytes_read(const std::string& suffix) const {
   std::uint64_t bytes = 0;
-  for (const Read& read : reads) bytes += read.file->path.ends_with(suffix) ? read.size : 0;
+  for (const Read& read : reads) bytes += read.file->path().ends_with(suffix) ? read.size : 0;
   return bytes;
 }
 

@@ -26,7 +26,7 @@ constexpr Parts kSome[] = {Parts::All, kSpansAndRecords, Parts::Records, kEntrie
 /// The names of files read, without folders.
 std::set<std::string> files_read(const Driven& driven) {
   std::set<std::string> names;
-  for (const Read& read : driven.reads) names.insert(std::filesystem::path(read.file->path).filename().string());
+  for (const Read& read : driven.reads) names.insert(std::filesystem::path(read.file->path()).filename().string());
   return names;
 }
 
