@@ -31,9 +31,8 @@ void check_has_documents(const Dataset& dataset) {
 }
 
 Document document_at(const std::vector<std::uint64_t>& span_starts, std::uint64_t index) {
-  const auto after = std::upper_bound(span_starts.begin(), span_starts.end(), index);
   Document document;
-  document.shard = static_cast<std::uint64_t>(after - span_starts.begin()) - 1;
+  document.shard = Dataset::shard_of(span_starts, index);
   document.number = index - span_starts[document.shard];
   return document;
 }

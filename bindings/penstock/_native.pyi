@@ -367,6 +367,7 @@ class Loader:
                 typing.SupportsInt | typing.SupportsIndex | None,
             ]
         ],
+        parts: typing.SupportsInt | typing.SupportsIndex,
         rank: typing.SupportsInt | typing.SupportsIndex,
         world_size: typing.SupportsInt | typing.SupportsIndex,
         reader: str,
