@@ -183,10 +183,11 @@ void Engine::lend(Batch& batch) {
 
 void Engine::cancel_all() {
   const std::lock_guard planner_lock(planner_mutex_);
+  const std::lock_guard lock(mutex_);
+  // Batches before fetches: rows of a cancelled fetch end without their bytes, and no batch may take them then.
+  queue_.cancel_all();
   planner_.stop();
   shares_fetches_ = false;
-  const std::lock_guard lock(mutex_);
-  queue_.cancel_all();
 }
 
 void Engine::restart(std::shared_ptr<const Job> job) {

@@ -151,6 +151,7 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
     }
     if (batch->end > end) break;  // the rest of it is of the next stretch
   }
+  if (!may_cut && stretch->bytes() > budget) return nullptr;
   stretch->close(end, *formats_);
   planned_to_ = end;
   batch_ = std::move(batch);

@@ -32,17 +32,20 @@ bool GroupRounds::plan_rows() {
     if (!placed_ && row.measured) continue;  // waits for the lengths of the others
     any_planned = true;
     Reads planned;
+    bool more = true;
     try {
-      progress_[i].more = group_.format->source->plan(row, row.round++, group_.format->wanted, planned);
+      more = group_.format->source->plan(row, row.round++, group_.format->wanted, planned);
     } catch (...) {
       row.error = std::current_exception();
       continue;
     }
     for (Read& read : planned) {
+      if (read.size == 0) continue;
       read.owner = &row;
       read.cancelled = group_.cancelled;
       reads_.push_back(read);
     }
+    progress_[i].more = more;
   }
   if (any_open && !any_planned) place();
   return any_open;
@@ -61,6 +64,10 @@ void GroupRounds::fail(const std::exception_ptr& error) noexcept {
   for (std::size_t i = 0; i < progress_.size(); ++i) {
     if (is_open(i)) group_.rows[i].error = error;
   }
+  for (const Read& read : reads_) {
+    Row& row = *static_cast<Row*>(read.owner);
+    if (!row.error) row.error = error;
+  }
 }
 
 void GroupRounds::end_round() {
@@ -69,6 +76,7 @@ void GroupRounds::end_round() {
     Row& row = *static_cast<Row*>(read.owner);
     if (read.outcome == Outcome::Failed && !row.error) row.error = read.error;
   }
+  reads_.clear();
 }
 
 }  // namespace penstock

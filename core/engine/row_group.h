@@ -38,7 +38,7 @@ class GroupRounds {
   /// Requests of the present round.
   [[nodiscard]] std::size_t requests() const noexcept { return extents_.requests(); }
   [[nodiscard]] const RowGroup& group() const noexcept { return group_; }
-  /// All rows that have not ended fail with this error.
+  /// All rows that have not ended, or whose reads have not, fail with this error.
   void fail(const std::exception_ptr& error) noexcept;
 
  private:

@@ -42,7 +42,7 @@ class RowReader {
 
   /// Throws only if it did not take the row (no memory); what goes wrong later is told to `done`.
   void start(const std::shared_ptr<Batch>& batch, std::uint64_t row, Part part);
-  /// The same for a group, which is told by RowGroup::done.
+  /// The same for a group, which is told by RowGroup::done. Only of a reader whose channels may wait.
   void start(RowGroup group);
   /// Goes on with all rows; waits for at most `patience` if that is the only way.
   void pump(std::chrono::nanoseconds patience);

@@ -18,6 +18,8 @@ constexpr auto kPause = 1s;
 constexpr auto kClaim = 100us;
 constexpr std::uint64_t kMostRows = 16;
 constexpr std::int64_t kMean = 8;  // of so many
+// Nothing takes longer, as far as decisions go: sums and products of such times do not overflow.
+constexpr Wakeups::Duration kLongest = 24h;
 
 Wakeups::Duration mean(Wakeups::Duration before, Wakeups::Duration now) {
   return before.count() == 0 ? now : (before * (kMean - 1) + now) / kMean;
@@ -33,9 +35,11 @@ void Wakeups::batch_taken(Time now) {
 
 void Wakeups::rows_read(std::uint64_t rows, std::uint64_t batch_rows, Duration busy) {
   if (rows == 0) return;
-  const auto row = std::max(busy / static_cast<std::int64_t>(rows), Duration(1));
+  const auto row_ns = static_cast<std::uint64_t>(std::clamp(busy, Duration(0), kLongest).count()) / rows;
+  const Duration row(std::max<std::uint64_t>(row_ns, 1));
+  const bool is_long = batch_rows > static_cast<std::uint64_t>(kLongest / row);
   row_ = mean(row_, row);
-  read_ = mean(read_, row * static_cast<std::int64_t>(batch_rows));
+  read_ = mean(read_, is_long ? kLongest : row * static_cast<std::int64_t>(batch_rows));
 }
 
 void Wakeups::consumer_leaves(Time now) {

@@ -18,7 +18,9 @@ bool is_near(std::uint64_t end, std::uint64_t next, const ExtentRules& rules) {
   return block_begin <= block_end || block_begin - block_end <= rules.near_bytes;
 }
 
+// The first error stays; a miss does not hide it.
 void take_outcome(const Read& piece, Read& read) {
+  if (read.outcome == Outcome::Failed) return;
   read.outcome = piece.outcome;
   read.error = piece.error;
 }
@@ -44,6 +46,7 @@ void Extents::plan(std::span<Read*> reads, const ExtentRules& rules) {
   std::uint64_t end = 0;    // … and how far it goes
   const File* file = nullptr;
   for (Read* read : reads) {
+    if (read->size == 0) continue;
     const bool fits = end_of(*read) <= end || end_of(*read) - begin <= rules.most_bytes;
     if (read->file != file || !is_near(end, read->offset, rules) || !fits) {
       file = read->file;

@@ -24,7 +24,8 @@ struct ExtentRules {
 
 class Extents {
  public:
-  /// Plans `reads`, which stay where they are until complete(); their order changes. Throws std::bad_alloc.
+  /// Plans `reads`, which stay where they are until complete(); their order changes. Those of no bytes need no piece.
+  /// Throws std::bad_alloc.
   void plan(std::span<Read*> reads, const ExtentRules& rules);
 
   /// What is to be submitted, in this order: pieces, run after run. Each has `owner` and `cancelled` of a read that

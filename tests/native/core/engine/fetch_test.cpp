@@ -5,7 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace penstock::testing {
@@ -158,6 +163,359 @@ TEST(Fetch, ClosingInTheMiddleEndsWhatIsUnderWay) {
     if (round % 7 == 0) next(loader);
     loader.close();
   }
+}
+
+// --- how stretches are cut into parts
+
+/// The parts' sizes of a stretch of these observations, each of which has a position of its own.
+std::vector<std::size_t> parts_of(const std::vector<Pick>& picks, std::uint64_t window = 5) {
+  Case setup;
+  setup.count = 1;
+  const BatchFormats formats{format_of(setup, window), format_of(setup, window)};
+  const auto bound = std::make_shared<MemoryBound>(0, 0, 1);
+  Stretch stretch(100, bound);
+  for (std::size_t i = 0; i < picks.size(); ++i) stretch.add(100 + 3 * i, picks[i], 10);
+  EXPECT_EQ(bound->fetched(), 10 * picks.size());
+  stretch.close(100 + 3 * picks.size(), formats);
+  for (std::size_t i = 0; i < picks.size(); ++i) EXPECT_EQ(stretch.row(100 + 3 * i).index, picks[i].index);
+  std::vector<std::size_t> sizes;
+  std::uint64_t estimated = 0;
+  for (const auto& part : stretch.parts) {
+    sizes.push_back(part->rows.size());
+    estimated += part->estimated_bytes;
+    EXPECT_TRUE(std::is_sorted(part->rows.begin(), part->rows.end(),
+                               [](const Row& a, const Row& b) { return a.index < b.index; }));
+  }
+  EXPECT_EQ(estimated, 10 * picks.size());
+  return sizes;
+}
+
+/// Observations [first, first + count), the last first.
+void add(std::vector<Pick>& picks, std::uint64_t first, std::uint64_t count, std::uint64_t fetch = 0,
+         std::uint32_t source = 0) {
+  for (std::uint64_t i = count; i-- > 0;) picks.push_back({first + i, fetch, source, 0});
+}
+
+TEST(FetchParts, NeighboursStayTogetherUpToAThousandRows) {
+  std::vector<Pick> picks;
+  add(picks, 0, 1024);
+  EXPECT_EQ(parts_of(picks), std::vector<std::size_t>{1024});
+  add(picks, 1024, 1500);
+  EXPECT_EQ(parts_of(picks), (std::vector<std::size_t>{1024, 1024, 476}));
+}
+
+TEST(FetchParts, AreCutAtAGapOnceTheyAreLargeEnough) {
+  std::vector<Pick> picks;
+  add(picks, 0, 10);
+  add(picks, 20, 53);
+  add(picks, 100, 200);  // after 63 rows
+  add(picks, 500, 30);
+  add(picks, 530, 30);
+  add(picks, 600, 10);
+  EXPECT_EQ(parts_of(picks), (std::vector<std::size_t>{263, 70}));
+  picks.push_back({11, 0, 0, 0});
+  EXPECT_EQ(parts_of(picks), (std::vector<std::size_t>{64, 200, 70}));
+}
+
+TEST(FetchParts, LargeRowsAreCutAtEachGap) {
+  std::vector<Pick> picks;
+  for (std::uint64_t i = 0; i < 6; ++i) add(picks, i * 10, 2);
+  EXPECT_EQ(parts_of(picks), std::vector<std::size_t>{12});
+  EXPECT_EQ(parts_of(picks, 1U << 18), (std::vector<std::size_t>(6, 2))) << "rows of 1 MiB";
+  EXPECT_EQ(parts_of(picks, 60'000), (std::vector<std::size_t>(3, 4))) << "of 240 kB: two are not enough";
+}
+
+TEST(FetchParts, LargeNeighboursAreCutAfterSixtyFour) {
+  std::vector<Pick> picks;
+  add(picks, 0, 200);
+  EXPECT_EQ(parts_of(picks, 1U << 17), (std::vector<std::size_t>{64, 64, 64, 8})) << "rows of 512 KiB";
+}
+
+TEST(FetchParts, AnObservationThatIsMetTwiceIsItsOwnNeighbour) {
+  std::vector<Pick> picks;
+  for (int i = 0; i < 100; ++i) add(picks, 7, 1);
+  EXPECT_EQ(parts_of(picks), std::vector<std::size_t>{100});
+}
+
+TEST(FetchParts, FetchesAndSourcesAreApart) {
+  std::vector<Pick> picks;
+  add(picks, 0, 5, 1);
+  add(picks, 5, 4, 2);
+  add(picks, 9, 3, 2, 1);
+  EXPECT_EQ(parts_of(picks), (std::vector<std::size_t>{5, 4, 3}));
+}
+
+TEST(FetchParts, MemoryIsCountedAsItIsAndGivenBack) {
+  Case setup;
+  const BatchFormats formats{format_of(setup, 5)};
+  const auto bound = std::make_shared<MemoryBound>(0, 0, 1);
+  {
+    Stretch stretch(0, bound);
+    for (std::uint64_t i = 0; i < 3; ++i) stretch.add(i, {i, 0, 0, 0}, 1'000);
+    stretch.close(3, formats);
+    EXPECT_EQ(bound->fetched(), 3'000U);
+    FetchPart& part = *stretch.parts.at(0);
+    part.place();
+    for (std::size_t i = 1; i < 3; ++i) EXPECT_GE(part.rows[i].records, part.rows[i - 1].records + 20);
+    EXPECT_LE(part.rows[2].records + 20, part.slab.data() + part.slab.bytes());
+    stretch.account(part.estimated_bytes, part.slab.bytes());
+    EXPECT_EQ(stretch.bytes(), part.slab.bytes());
+    EXPECT_EQ(bound->fetched(), part.slab.bytes());
+  }
+  EXPECT_EQ(bound->fetched(), 0U);
+}
+
+// --- what is planned, and when
+
+/// Lanes take turns; each reads fetches of its own, one after the other.
+class LanedOrder : public IdentityOrder {
+ public:
+  LanedOrder(std::uint64_t size, std::uint64_t lanes, std::uint64_t fetch)
+      : IdentityOrder(size), lanes_(lanes), fetch_(fetch) {}
+  void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override {
+    IdentityOrder::pick(first, stride, out);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::uint64_t position = first + i * stride;
+      const std::uint64_t at = position % (lanes_ * fetch_);
+      out[i].fetch = position / (lanes_ * fetch_) * lanes_ + at % lanes_;
+      out[i].index = (out[i].fetch * fetch_ + at / lanes_) % epoch_size();
+    }
+  }
+  std::uint64_t fetch_end(std::uint64_t position) const override {
+    return (position / (lanes_ * fetch_) + 1) * lanes_ * fetch_;
+  }
+
+ private:
+  std::uint64_t lanes_;
+  std::uint64_t fetch_;
+};
+
+/// A planner, and batches for it.
+struct Planning {
+  Case setup;
+  std::shared_ptr<const Order> order;
+  std::shared_ptr<const BatchFormats> formats;
+  std::shared_ptr<const Job> job;
+  std::shared_ptr<BatchPool> pool = BatchPool::make(1);
+  std::shared_ptr<MemoryBound> bound;
+  std::optional<FetchPlanner> planner;
+
+  Planning(const Case& setup_, std::shared_ptr<const Order> order_) : setup(setup_), order(std::move(order_)) {
+    formats = std::make_shared<const BatchFormats>(BatchFormats{format_of(setup, setup.window)});
+    job = job_of(setup, order, *formats);
+    bound = std::make_shared<MemoryBound>(setup.max_bytes, 0, 1);
+    planner.emplace(formats, share(), pool, bound);
+    planner->restart(job, 0);
+  }
+  [[nodiscard]] Share share() const { return {setup.rank, setup.world_size}; }
+  /// The rank's batch at `position`, or null.
+  [[nodiscard]] std::shared_ptr<Batch> batch(std::uint64_t position) const {
+    std::optional<BatchPlan> plan = job->plan(position, share());
+    if (!plan) return nullptr;
+    auto batch = std::make_shared<Batch>();
+    batch->plan = std::move(*plan);
+    batch->picks.resize(batch->plan.valid);
+    job->pick(batch->plan, batch->picks);
+    return batch;
+  }
+  /// Gives the batch its rows, and checks that they are those that stand at its positions.
+  std::vector<std::shared_ptr<Stretch>> give_rows(Batch& batch) {
+    std::vector<std::shared_ptr<Stretch>> planned;
+    planner->give_rows(batch, planned);
+    EXPECT_EQ(batch.fetched.size(), batch.picks.size());
+    for (std::size_t i = 0; i < batch.picks.size(); ++i) EXPECT_EQ(batch.fetched[i]->index, batch.picks[i].index);
+    return planned;
+  }
+};
+
+std::vector<std::shared_ptr<const Order>> fetching_orders(std::uint64_t size) {
+  return {std::make_shared<IdentityOrder>(size, 8), std::make_shared<IdentityOrder>(size, size),
+          std::make_shared<LanedOrder>(size, 3, 8), std::make_shared<LanedOrder>(size, 2, 1)};
+}
+
+TEST(FetchPlanner, PlansEveryRowOfThisRankOnceAndNoneOfAnother) {
+  for (const auto& order : fetching_orders(96)) {
+    for (const std::uint64_t world : {1, 2, 3}) {
+      for (const std::uint64_t max_bytes : {1 << 20, 1}) {
+        for (const bool ahead : {false, true}) {
+          std::multiset<std::uint64_t> delivered;
+          for (std::uint64_t rank = 0; rank < world; ++rank) {
+            Case setup;
+            setup.count = 96;
+            setup.batch = 6;  // straddles fetches of 8 and of 24
+            setup.rank = rank;
+            setup.world_size = world;
+            setup.max_bytes = max_bytes;
+            setup.skip = {{10, 13}, {50, 70}};
+            Planning planning(setup, order);
+            std::vector<std::shared_ptr<Stretch>> stretches;
+            std::set<const Row*> given;
+            std::uint64_t position = 0;
+            while (const auto batch = planning.batch(position)) {
+              position = batch->plan.end;
+              for (auto& stretch : planning.give_rows(*batch)) stretches.push_back(std::move(stretch));
+              for (const Row* row : batch->fetched) EXPECT_TRUE(given.insert(row).second) << "given twice";
+              for (const Pick& pick : batch->picks) delivered.insert(pick.index);
+              if (!ahead) continue;
+              if (auto stretch = planning.planner->plan_ahead()) stretches.push_back(std::move(stretch));
+            }
+            std::size_t rows = 0;
+            std::uint64_t end = 0;
+            for (const auto& stretch : stretches) {
+              EXPECT_GE(stretch->begin(), end) << "one after the other";
+              end = stretch->end();
+              rows += stretch->row_count();
+              std::size_t in_parts = 0;
+              for (const auto& part : stretch->parts) in_parts += part->rows.size();
+              EXPECT_EQ(in_parts, stretch->row_count());
+            }
+            EXPECT_EQ(rows, given.size()) << "what is read is delivered";
+          }
+          EXPECT_EQ(delivered.size(), 2 * 96U - 23U);
+        }
+      }
+    }
+  }
+}
+
+TEST(FetchPlanner, AFetchIsOneStretchForAllBatchesThatHaveRowsOfIt) {
+  Case setup;
+  setup.count = 96;
+  setup.batch = 4;
+  Planning planning(setup, std::make_shared<IdentityOrder>(96, 24));
+  for (std::uint64_t position = 0; position < 96; position += 4) {
+    const auto planned = planning.give_rows(*planning.batch(position));
+    ASSERT_EQ(planned.size(), position % 24 == 0 ? 1U : 0U) << position;
+    if (planned.empty()) continue;
+    EXPECT_EQ(planned[0]->begin(), position);
+    EXPECT_EQ(planned[0]->end(), position + 24);
+    EXPECT_EQ(planned[0]->row_count(), 24U);
+    ASSERT_EQ(planned[0]->parts.size(), 1U);
+  }
+}
+
+TEST(FetchPlanner, AllLanesThatAreOpenTogetherAreOneStretch) {
+  Case setup;
+  setup.count = 96;
+  setup.batch = 4;
+  Planning planning(setup, std::make_shared<LanedOrder>(96, 3, 8));
+  const auto planned = planning.give_rows(*planning.batch(0));
+  ASSERT_EQ(planned.size(), 1U);
+  EXPECT_EQ(planned[0]->end(), 24U);
+  ASSERT_EQ(planned[0]->parts.size(), 3U) << "a part for each lane's fetch";
+  for (std::size_t lane = 0; lane < 3; ++lane) {
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(planned[0]->parts[lane]->rows[i].index, lane * 8 + i);
+  }
+}
+
+TEST(FetchPlanner, BatchesMayAskInAnyOrder) {
+  for (const std::uint64_t max_bytes : {1 << 20, 1}) {
+    Case setup;
+    setup.count = 96;
+    setup.batch = 6;
+    setup.max_bytes = max_bytes;
+    Planning planning(setup, std::make_shared<IdentityOrder>(96, 8));
+    for (const std::uint64_t position : {18, 6, 12, 0, 30, 24}) planning.give_rows(*planning.batch(position));
+  }
+}
+
+TEST(FetchPlanner, ABudgetIsExceededByTheRowsOfOneBatchAtMost) {
+  for (const auto& order : fetching_orders(960)) {
+    for (const std::uint64_t world : {1, 2}) {
+      for (const std::uint64_t batches : {0, 1, 3, 10}) {
+        Case setup;
+        setup.count = 960;
+        setup.batch = 10;
+        setup.world_size = world;
+        setup.epochs = 1;
+        const std::uint64_t batch_bytes = 10 / world * (sizeof(Row) + 64);
+        setup.max_bytes = batches * batch_bytes;
+        Planning planning(setup, order);
+        std::shared_ptr<Batch> held;  // keeps the stretches that it has rows of
+        std::uint64_t position = 0;
+        while (const auto batch = planning.batch(position)) {
+          position = batch->plan.end;
+          const std::uint64_t before = planning.bound->fetched();
+          const std::uint64_t left = planning.bound->left_for_fetches(0);
+          const auto planned = planning.give_rows(*batch);
+          const std::uint64_t added = planning.bound->fetched() - before;
+          // A batch that straddles the end of a fetch needs two stretches.
+          EXPECT_LE(added, left + planned.size() * batch_bytes);
+          held = batch;
+        }
+        held.reset();
+        EXPECT_EQ(planning.bound->fetched(), 0U) << "all rows were taken";
+      }
+    }
+  }
+}
+
+TEST(FetchPlanner, AheadIsPlannedWhatFitsAsAWholeAndOneStretchAlone) {
+  const std::uint64_t fetch_bytes = 24 * (sizeof(Row) + 64);
+  for (const std::uint64_t fetches : {1, 2, 3}) {
+    Case setup;
+    setup.count = 96;
+    setup.epochs = 1;
+    setup.max_bytes = fetches * fetch_bytes;
+    Planning planning(setup, std::make_shared<IdentityOrder>(96, 24));
+    const auto first = planning.batch(0);
+    EXPECT_EQ(planning.give_rows(*first).size(), 1U);
+    EXPECT_EQ(planning.bound->fetched(), fetch_bytes);
+    const auto ahead = planning.planner->plan_ahead();
+    ASSERT_EQ(ahead != nullptr, fetches > 1);
+    EXPECT_EQ(planning.bound->fetched(), std::min<std::uint64_t>(fetches, 2) * fetch_bytes);
+    if (!ahead) continue;
+    EXPECT_EQ(ahead->begin(), 24U);
+    EXPECT_EQ(ahead->end(), 48U);
+    EXPECT_FALSE(planning.planner->plan_ahead()) << "one is";
+    EXPECT_TRUE(planning.give_rows(*planning.batch(24)).empty()) << "it has its rows already";
+    EXPECT_EQ(planning.planner->plan_ahead() != nullptr, fetches > 2);
+  }
+}
+
+TEST(FetchPlanner, AheadIsPlannedNothingWhereMemoryIsSpent) {
+  for (const std::uint64_t fetch : {4, 8}) {  // of a batch, and of two
+    Case setup;
+    setup.count = 96;
+    setup.batch = 4;
+    setup.max_bytes = 1;
+    Planning planning(setup, std::make_shared<IdentityOrder>(96, fetch));
+    const auto first = planning.batch(0);
+    planning.give_rows(*first);
+    const std::uint64_t before = planning.bound->fetched();
+    EXPECT_FALSE(planning.planner->plan_ahead()) << fetch;
+    EXPECT_EQ(planning.bound->fetched(), before);
+    EXPECT_EQ(planning.give_rows(*planning.batch(4)).size(), 1U) << "a batch that needs it gets it";
+  }
+}
+
+TEST(FetchPlanner, NothingIsPlannedBeyondTheRun) {
+  Case setup;
+  setup.count = 10;
+  setup.epochs = 1;
+  Planning planning(setup, std::make_shared<IdentityOrder>(10, 10));
+  const auto first = planning.batch(0);
+  EXPECT_EQ(planning.give_rows(*first).at(0)->row_count(), 10U);
+  EXPECT_FALSE(planning.planner->plan_ahead());
+}
+
+TEST(FetchPlanner, StoppedItPlansNothingAndWhatItPlannedIsCancelled) {
+  Case setup;
+  setup.count = 96;
+  setup.batch = 4;
+  Planning planning(setup, std::make_shared<IdentityOrder>(96, 24));
+  auto first = planning.batch(0);
+  const auto planned = planning.give_rows(*first);
+  EXPECT_FALSE(planned[0]->cancelled);
+  planning.planner->stop();
+  EXPECT_TRUE(planned[0]->cancelled);
+  EXPECT_FALSE(planning.planner->plan_ahead());
+  planning.planner->restart(planning.job, 8);
+  const auto again = planning.batch(8);
+  const auto anew = planning.give_rows(*again);
+  ASSERT_EQ(anew.size(), 1U);
+  EXPECT_EQ(anew[0]->begin(), 8U);
+  EXPECT_EQ(anew[0]->row_count(), 16U) << "what is left of the fetch";
 }
 
 }  // namespace

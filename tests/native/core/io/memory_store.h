@@ -26,8 +26,10 @@ struct Behaviour {
   std::chrono::microseconds delay{0};         // of each wait(), if late
   std::atomic<std::int64_t> fail_offset{-1};  // a read that begins here fails …
   std::atomic<int> failures{0};               // … so many times
+  std::atomic<std::int64_t> fail_end{-1};     // reads that end beyond it fail, -1: none
   std::atomic<int> refused{0};                // submit() throws so many times
   bool nothing_at_hand = false;               // there are no non-blocking channels
+  std::atomic<int> unopened{0};               // open_channel() throws so many times
   std::uint64_t near_bytes = 0;               // see ByteStore
   unsigned miss_every = 1;                    // of the reads that may not wait, the n-th, 2n-th, … misses
   std::atomic<unsigned> asked{0};             // so many of those there were …
@@ -50,6 +52,7 @@ class MemoryStore : public ByteStore {
   }
 
   std::unique_ptr<Channel> open_channel(ChannelMode mode) override {
+    if (behaviour_->unopened.fetch_sub(1) > 0) raise(ErrorKind::InvalidArgument, "memory: no channel");
     if (mode == ChannelMode::NonBlocking && behaviour_->nothing_at_hand) return nullptr;
     if (mode == ChannelMode::MayWait) ++behaviour_->channels;
     return std::make_unique<MemoryChannel>(*this, mode);
@@ -138,6 +141,11 @@ class MemoryStore : public ByteStore {
   void read(Read& read) {
     if (static_cast<std::int64_t>(read.offset) == behaviour_->fail_offset && behaviour_->failures.fetch_sub(1) > 0) {
       read.fail(std::make_exception_ptr(Error(ErrorKind::IoError, "memory: offset " + std::to_string(read.offset))));
+      return;
+    }
+    const std::int64_t end = behaviour_->fail_end;
+    if (end >= 0 && static_cast<std::int64_t>(read.offset + read.size) > end) {
+      read.fail(std::make_exception_ptr(Error(ErrorKind::IoError, "memory: ends at " + std::to_string(end))));
       return;
     }
     behaviour_->bytes += read.size;

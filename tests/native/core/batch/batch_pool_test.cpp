@@ -1,0 +1,180 @@
+// Batches are used again, counted, and find home after their pool's owner has gone.
+#include "core/batch/batch_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <memory>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace penstock::testing {
+namespace {
+
+TEST(BatchPool, GivesTheSameBatchAgainWithItsMemory) {
+  const auto pool = BatchPool::make(2);
+  auto batch = pool->take();
+  const Batch* const address = batch.get();
+  batch->slab.ensure(5'000);
+  batch->rows.resize(3);
+  batch->rows[0].arena.allocate(100);
+  const std::uint64_t held = batch->held_bytes();
+  batch.reset();
+  batch = pool->take();
+  EXPECT_EQ(batch.get(), address);
+  EXPECT_EQ(batch->held_bytes(), held);
+  EXPECT_NE(pool->take().get(), address) << "one that is in use is nobody else's";
+}
+
+TEST(BatchPool, ABatchBeginsAnew) {
+  const auto pool = BatchPool::make(2);
+  const auto keeps = std::make_shared<int>(0);
+  {
+    const auto batch = pool->take();
+    batch->phase = Batch::Phase::Failed;
+    batch->claimed = 3;
+    batch->left = 2;
+    batch->cancelled = true;
+    batch->error = std::make_exception_ptr(std::runtime_error("before"));
+    batch->error_row = 1;
+    batch->rows.resize(1);
+    batch->fetched.push_back(batch->rows.data());
+    batch->fetches.push_back(keeps);
+  }
+  EXPECT_EQ(keeps.use_count(), 1) << "an unused batch keeps no fetch";
+  const auto batch = pool->take();
+  EXPECT_EQ(batch->phase, Batch::Phase::Planned);
+  EXPECT_EQ(batch->claimed, 0U);
+  EXPECT_EQ(batch->left, 0U);
+  EXPECT_FALSE(batch->cancelled);
+  EXPECT_FALSE(batch->error);
+  EXPECT_EQ(batch->error_row, UINT64_MAX);
+  EXPECT_TRUE(batch->fetched.empty());
+}
+
+TEST(BatchPool, AnUnusedBatchGivesBackWhatWasLent) {
+  const auto pool = BatchPool::make(2);
+  const auto lender = std::make_shared<std::vector<std::byte>>(64);
+  auto batch = pool->take();
+  batch->slab.lend(lender->data(), lender->size(), lender);
+  pool->account(*batch);
+  EXPECT_EQ(pool->usage().bytes, 64U);
+  batch.reset();
+  EXPECT_EQ(lender.use_count(), 1);
+  EXPECT_EQ(pool->usage().bytes, 0U);
+}
+
+TEST(BatchPool, CountsBatchesInUseAndWhatTheyHold) {
+  const auto pool = BatchPool::make(1);
+  auto first = pool->take();
+  auto second = pool->take();
+  EXPECT_EQ(pool->usage().batches, 2U);
+  EXPECT_EQ(pool->usage().bytes, 0U);
+  first->slab.ensure(1'000);
+  second->slab.ensure(100'000);
+  pool->account(*first);
+  pool->account(*second);
+  EXPECT_EQ(pool->usage().bytes, first->slab.bytes() + second->slab.bytes());
+  EXPECT_EQ(first->accounted_bytes, first->slab.bytes());
+  first->slab.ensure(300'000);
+  pool->account(*first);
+  pool->account(*first);
+  EXPECT_EQ(pool->usage().bytes, first->slab.bytes() + second->slab.bytes()) << "once, however often";
+  const std::uint64_t left = second->slab.bytes();
+  first.reset();
+  EXPECT_EQ(pool->usage().batches, 1U);
+  EXPECT_EQ(pool->usage().bytes, left);
+  second.reset();
+  EXPECT_EQ(pool->usage().batches, 0U);
+  EXPECT_EQ(pool->usage().bytes, 0U);
+}
+
+TEST(BatchPool, MemoryOfAnUnusedBatchCountsAgainOnlyWhenItIsAccounted) {
+  const auto pool = BatchPool::make(1);
+  auto batch = pool->take();
+  batch->slab.ensure(1'000);
+  pool->account(*batch);
+  batch.reset();
+  batch = pool->take();
+  EXPECT_EQ(pool->usage().bytes, 0U);
+  pool->account(*batch);
+  EXPECT_EQ(pool->usage().bytes, batch->slab.bytes());
+}
+
+TEST(BatchPool, KeepsNoMoreThanItIsTold) {
+  const auto pool = BatchPool::make(2);
+  std::vector<std::shared_ptr<Batch>> batches;
+  for (int i = 0; i < 4; ++i) {
+    batches.push_back(pool->take());
+    batches.back()->slab.ensure(100);
+  }
+  batches.clear();
+  int recycled = 0;
+  for (int i = 0; i < 4; ++i) {
+    batches.push_back(pool->take());
+    recycled += batches.back()->slab.bytes() > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(recycled, 2);
+}
+
+TEST(BatchPool, OutlivesItsOwnerWhileABatchIsHeld) {
+  auto pool = BatchPool::make(2);
+  const std::weak_ptr<BatchPool> watched = pool;
+  auto held = pool->take();
+  auto other = pool->take();
+  held->slab.ensure(100);
+  pool.reset();
+  ASSERT_FALSE(watched.expired());
+  other.reset();
+  EXPECT_EQ(watched.lock()->usage().batches, 1U);
+  held->slab.data()[99] = std::byte{1};
+  held.reset();
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST(BatchPool, AnyThreadMayTakeAndLetGo) {
+  auto pool = BatchPool::make(3);
+  std::vector<std::thread> threads;
+  for (unsigned number = 0; number < 4; ++number) {
+    threads.emplace_back([pool, number] {
+      std::mt19937 random(number);
+      std::vector<std::shared_ptr<Batch>> held;
+      for (int i = 0; i < 2'000; ++i) {
+        if (random() % 2 == 0 || held.empty()) {
+          held.push_back(pool->take());
+          held.back()->slab.ensure(random() % 10'000);
+          pool->account(*held.back());
+        } else {
+          held.erase(held.begin() + static_cast<std::ptrdiff_t>(random() % held.size()));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(pool->usage().batches, 0U);
+  EXPECT_EQ(pool->usage().bytes, 0U);
+}
+
+// Another thread of the parent may have held the mutex: the child neither locks it nor recycles anything.
+TEST(BatchPool, AForkedChildLetsItsBatchesBe) {
+  const auto pool = BatchPool::make(2);
+  auto batch = pool->take();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    batch.reset();
+    _exit(pool->usage().batches == 1 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+}  // namespace
+}  // namespace penstock::testing
