@@ -40,8 +40,9 @@ types:  ## mypy --strict over the package
 stubs:  ## _native.pyi is what the extension says
 	scripts/stubs --check
 
-includes:  ## folders are layers
+includes:  ## folders are layers; the package's modules import each other in no circle
 	python scripts/check_includes.py
+	python scripts/check_imports.py
 
 sanitize:  ## native tests under ASan + UBSan, core's under TSan
 	scripts/sanitize dev

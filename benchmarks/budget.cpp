@@ -4,7 +4,7 @@
 // Callgrind collects inside collected_* alone and writes what it counted when a workload_* returns; both therefore keep
 // plain names and are never inlined. Nothing here depends on the machine: forms of the permutation are asked for by
 // name, reads are done outside what is counted, seeds are fixed.
-#include "core/batch/columns.h"
+#include "core/batch/cast.h"
 #include "core/batch/schema.h"
 #include "core/io/local/local_store.h"
 #include "layout/dataset.h"
@@ -111,9 +111,9 @@ class Rows {
       row.arena.reset();
       row.spans.clear();
       bool more = true;
-      for (unsigned stage = 0; more; ++stage) {
+      for (unsigned round = 0; more; ++round) {
         Reads reads;
-        more = plan(source_, row, stage, reads);
+        more = plan(source_, row, round, reads);
         for (const penstock::Read& read : reads) perform(read);
       }
       spans(source_, row);
@@ -123,10 +123,10 @@ class Rows {
  private:
   void perform(const penstock::Read& read) {
     auto [at, opened] = files_.try_emplace(read.file, -1);
-    if (opened) at->second = ::open(read.file->path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (opened) at->second = ::open(read.file->path().c_str(), O_RDONLY | O_CLOEXEC);
     const auto size = static_cast<ssize_t>(read.size);
     if (::pread(at->second, read.destination, read.size, static_cast<off_t>(read.offset)) != size) {
-      throw std::runtime_error("cannot read " + read.file->path);
+      throw std::runtime_error("cannot read " + read.file->path());
     }
   }
 
@@ -136,8 +136,8 @@ class Rows {
   std::map<const penstock::File*, int> files_;
 };
 
-bool plan(const Source& source, Row& row, unsigned stage, Reads& reads) {
-  return source.plan(row, stage, penstock::Parts::All, reads);
+bool plan(const Source& source, Row& row, unsigned round, Reads& reads) {
+  return source.plan(row, round, penstock::Parts::All, reads);
 }
 void find_spans(const Source& source, Row& row) {
   source.spans(row, row.spans);
@@ -156,8 +156,8 @@ PENSTOCK_MEASURED void collected_permutation(const Permutation& permutation, std
   permutation(in, out, form);
 }
 
-PENSTOCK_MEASURED bool collected_plan(const Source& source, Row& row, unsigned stage, Reads& reads) {
-  return source.plan(row, stage, penstock::Parts::All, reads);
+PENSTOCK_MEASURED bool collected_plan(const Source& source, Row& row, unsigned round, Reads& reads) {
+  return source.plan(row, round, penstock::Parts::All, reads);
 }
 
 PENSTOCK_MEASURED void collected_spans(const Source& source, Row& row) {
@@ -226,7 +226,7 @@ void measure(const std::string& folder) {
   for (const char* layout : {"compact", "ids"}) {
     const auto dataset = penstock::layout::open_dataset({local, fmt::format("{}/{}", folder, layout)});
     const auto windows = make_windows(dataset, kWindow, 1);
-    windows->keep_at_most(UINT64_MAX);
+    if (windows->info().keeps) windows->info().keeps->grant(UINT64_MAX);
     workload_windows(fmt::format("window and its spans, {}", layout).c_str(), *windows, kWindows);
   }
   workload_cast("cast, u4 to i8", R"([["token", "<u4"]])", "token", "int64");

@@ -15,10 +15,12 @@ import ablation
 import cold
 import importing
 import layouts
+import loaders_on_a_node
 import memory
 import opening
 import permutation
 import ready_batch
+import shards
 import sizes
 import throughput
 import training
@@ -32,6 +34,7 @@ MEASUREMENTS = {
     "permutation": permutation.measure,
     "import": importing.measure,
     "opening": opening.measure,
+    "shards": shards.measure,
     "ready": ready_batch.measure,
     "throughput": throughput.measure,
     "cold": cold.measure,
@@ -41,6 +44,7 @@ MEASUREMENTS = {
     "writer": writing.measure,
     "memory": memory.measure,
     "layouts": layouts.measure,
+    "node": loaders_on_a_node.measure,
 }
 
 

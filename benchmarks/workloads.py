@@ -33,6 +33,9 @@ class Size:
     metadata_tokens: int  # of the corpus of documents
     sparse_shards: int
     sparse_shard_tokens: int
+    few_shards: int
+    many_shards: int
+    many_shard_tokens: int
     repeats: int
     processes: int  # fresh ones for each start-up figure
     seconds: float  # of each repeat of a throughput
@@ -53,6 +56,9 @@ FULL = Size(
     metadata_tokens=1 << 27,
     sparse_shards=1000,
     sparse_shard_tokens=1_100_000_000,
+    few_shards=100,
+    many_shards=40_000,
+    many_shard_tokens=250_000_000,
     repeats=7,
     processes=15,
     seconds=1.5,
@@ -72,6 +78,9 @@ QUICK = Size(
     metadata_tokens=1 << 19,
     sparse_shards=20,
     sparse_shard_tokens=1_000_000,
+    few_shards=10,
+    many_shards=200,
+    many_shard_tokens=1_000_000,
     repeats=3,
     processes=3,
     seconds=0.1,
@@ -194,7 +203,7 @@ _END = '"\n}\n'
 
 
 def crc32c(data: bytes) -> int:
-    """CRC32C (Castagnoli) of a few hundred kilobytes.
+    """CRC32C (Castagnoli), a few seconds for the manifest of 40,000 shards.
 
     >>> hex(crc32c(b"123456789"))
     '0xe3069283'

@@ -1,11 +1,15 @@
 // Batch and its spans: memory of a ready batch as arrays that keep it alive, without a copy.
+#include "bindings/column_specs.h"
 #include "bindings/register.h"
+#include "core/base/error.h"
 #include "core/batch/batch.h"
+#include "core/batch/leaf_column.h"
 #include "core/engine/read_rows.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,14 +32,24 @@ struct AsRead {
   const std::byte* first;
 };
 
+// Throws InvalidArgument where rows have no records of one type.
 AsRead as_read(const Batch& batch) {
   const BatchFormat& format = *batch.format;
+  if (!batch.has_records()) {
+    raise(ErrorKind::InvalidArgument, "this batch has no records: {}; ask for its fields by name",
+          format.source->info().fields_apart ? "its source keeps fields apart"
+                                             : "its rows are of sources whose records differ");
+  }
   const auto size = static_cast<py::ssize_t>(format.stored_record_bytes);
   const std::byte* first = batch.slab.data() + batch.records_at;
   if (format.shape.ragged) return {{static_cast<py::ssize_t>(batch.record_count())}, {size}, first};
   return {{static_cast<py::ssize_t>(batch.plan.rows), static_cast<py::ssize_t>(format.shape.length)},
-          {static_cast<py::ssize_t>(format.row_stride_records()) * size, size},
-          first + format.shape.lead * format.stored_record_bytes};
+          {static_cast<py::ssize_t>(format.row_bytes), size},
+          first};
+}
+
+Extents extents(const ArrayShape& shape) {
+  return {shape.dims.begin(), shape.dims.end()};
 }
 
 // Arrays over the memory of the native batch `self` have it as their base, which keeps it alive.
@@ -46,29 +60,31 @@ py::array records(const py::object& self, const py::dtype& dtype) {
   return {dtype, std::move(rows.shape), std::move(rows.strides), rows.first, self};
 }
 
-// A leaf of the records as read, with the leaf's own axes behind theirs. `dtype` is the leaf's.
-py::array field(const py::object& self, std::size_t leaf_number, const py::dtype& dtype) {
+// A leaf of the records as read, with the leaf's own axes behind theirs. `dtype` is the leaf's. None where there are no
+// records to look into.
+py::object field(const py::object& self, const std::string& name, const py::dtype& dtype) {
   const Batch& batch = self.cast<const Batch&>();
-  const Leaf& leaf = batch.format->source->info().schema.leaves().at(leaf_number);
+  if (!batch.has_records()) return py::none();
+  const Leaf& leaf = find_leaf(batch.format->source->info(), name);
   AsRead rows = as_read(batch);
   rows.shape.insert(rows.shape.end(), leaf.dims.begin(), leaf.dims.end());
   rows.strides.insert(rows.strides.end(), leaf.stride_bytes.begin(), leaf.stride_bytes.end());
-  return {dtype, std::move(rows.shape), std::move(rows.strides), rows.first + leaf.offset_bytes, self};
+  return py::array(dtype, std::move(rows.shape), std::move(rows.strides), rows.first + leaf.offset_bytes, self);
 }
 
-// Column i as it lies in the batch: [rows, length, dims…], or [records, dims…] of ragged rows. `dtype` is the column's.
-// None where the memory is lent: then an array is a slice of what its lender has.
+// Column i as it lies in the batch. `dtype` is the column's. None where the memory is lent: then an array is a slice of
+// what its lender has.
 py::object column(const py::object& self, std::size_t i, const py::dtype& dtype) {
   const Batch& batch = self.cast<const Batch&>();
   if (batch.slab.lender()) return py::none();
-  const Column& column = batch.format->columns.at(i);
-  const Leaf& leaf = batch.format->source->info().schema.leaves()[column.leaf];
-  const RowShape& rows = batch.format->shape;
-  Extents shape;
-  if (!rows.ragged) shape.push_back(static_cast<py::ssize_t>(batch.plan.rows));
-  shape.push_back(static_cast<py::ssize_t>(rows.ragged ? batch.column_records(column) : rows.length - column.shorten));
-  shape.insert(shape.end(), leaf.dims.begin(), leaf.dims.end());
-  return py::array(dtype, std::move(shape), {}, batch.slab.data() + batch.columns_at[i], self);
+  const PlacedArray& array = batch.arrays.at(i);
+  return py::array(dtype, extents(array.shape), {}, batch.slab.data() + array.at, self);
+}
+
+// (byte of the batch's memory, dims) of column i.
+py::tuple place(const Batch& batch, std::size_t i) {
+  const PlacedArray& array = batch.arrays.at(i);
+  return py::make_tuple(array.at, py::tuple(py::cast(extents(array.shape))));
 }
 
 py::array_t<std::int64_t> indices(const Batch& batch) {
@@ -98,32 +114,68 @@ py::array_t<std::int64_t> starts(const Batch& batch) {
   return out;
 }
 
+// A new array whose values `fill` writes, in C order.
+template <typename T, typename Fill>
+py::array_t<T> filled(std::vector<py::ssize_t> shape, const Fill& fill) {
+  py::array_t<T> array(std::move(shape));
+  fill(array.mutable_data());
+  return array;
+}
+
 // All spans of a batch, by row and start.
 class SpanList {
  public:
-  explicit SpanList(BatchPtr batch) : batch_(std::move(batch)) {
+  explicit SpanList(BatchPtr batch) : batch_(std::move(batch)), firsts_(batch_->plan.valid + 1) {
     for (std::uint64_t row = 0; row < batch_->plan.valid; ++row) {
-      for (const Span& span : batch_->rows[row].spans) spans_.emplace_back(row, &span);
+      firsts_[row + 1] = firsts_[row] + batch_->rows[row].spans.size();
     }
   }
 
-  [[nodiscard]] std::size_t size() const { return spans_.size(); }
+  [[nodiscard]] std::size_t size() const { return firsts_.back(); }
+
+  // [first, stop) of a row's spans; none for a row that is padding or not there.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> of_row(std::int64_t row) const {
+    if (row < 0 || static_cast<std::uint64_t>(row) >= batch_->plan.valid) return {0, 0};
+    const auto at = static_cast<std::size_t>(row);
+    return {firsts_[at], firsts_[at + 1]};
+  }
 
   // (row, start, stop, begins, ends, offset or None, shard, entry)
   [[nodiscard]] py::tuple get(std::size_t i) const {
-    const auto& [row, span] = spans_.at(i);
+    const auto [row, span] = find(i);
     const py::object offset = span->offset < 0 ? py::object(py::none()) : py::object(py::int_(span->offset));
     return py::make_tuple(row, span->start, span->stop, span->begins, span->ends, offset, span->shard, span->entry);
   }
 
+  // (rows, starts, stops, begins, ends, offsets, ids, source)
+  [[nodiscard]] py::tuple arrays() const {
+    const auto integers = [&](const auto& value) {
+      return column<std::int64_t>(
+          [&](std::uint64_t row, const Span& span) { return static_cast<std::int64_t>(value(row, span)); });
+    };
+    const auto ids = filled<std::int64_t>({static_cast<py::ssize_t>(size()), 2}, [&](std::int64_t* to) {
+      each([&](std::uint64_t, const Span& span) {
+        *to++ = span.shard;
+        *to++ = static_cast<std::int64_t>(span.entry);
+      });
+    });
+    return py::make_tuple(integers([](std::uint64_t row, const Span&) { return row; }),
+                          integers([](std::uint64_t, const Span& span) { return span.start; }),
+                          integers([](std::uint64_t, const Span& span) { return span.stop; }),
+                          column<bool>([](std::uint64_t, const Span& span) { return span.begins; }),
+                          column<bool>([](std::uint64_t, const Span& span) { return span.ends; }),
+                          integers([](std::uint64_t, const Span& span) { return span.offset; }), ids,
+                          integers([&](std::uint64_t row, const Span&) { return batch_->picks[row].source; }));
+  }
+
   [[nodiscard]] py::bytes raw(std::size_t i) const {
-    const Span& span = *spans_.at(i).second;
+    const Span& span = *find(i).second;
     return {reinterpret_cast<const char*>(span.raw), span.raw_bytes};
   }
 
   // The entry's bytes as a read-only array that keeps this list alive, and with it the batch.
   [[nodiscard]] static py::array view(const py::object& self, std::size_t i) {
-    const Span& span = *self.cast<const SpanList&>().spans_.at(i).second;
+    const Span& span = *self.cast<const SpanList&>().find(i).second;
     py::array_t<std::uint8_t> array(static_cast<py::ssize_t>(span.raw_bytes),
                                     reinterpret_cast<const std::uint8_t*>(span.raw), self);
     array.attr("flags").attr("writeable") = false;
@@ -131,29 +183,46 @@ class SpanList {
   }
 
  private:
+  // Span i, and its row.
+  [[nodiscard]] std::pair<std::uint64_t, const Span*> find(std::size_t i) const {
+    const auto after = std::upper_bound(firsts_.begin(), firsts_.end(), i);
+    const auto row = static_cast<std::size_t>(after - firsts_.begin()) - 1;
+    return {row, &batch_->rows.at(row).spans.at(i - firsts_[row])};
+  }
+
+  template <typename Take>
+  void each(const Take& take) const {
+    for (std::uint64_t row = 0; row < batch_->plan.valid; ++row) {
+      for (const Span& span : batch_->rows[row].spans) take(row, span);
+    }
+  }
+
+  template <typename T, typename Value>
+  [[nodiscard]] py::array_t<T> column(const Value& value) const {
+    return filled<T>({static_cast<py::ssize_t>(size())},
+                     [&](T* to) { each([&](std::uint64_t row, const Span& span) { *to++ = value(row, span); }); });
+  }
+
   BatchPtr batch_;
-  std::vector<std::pair<std::uint64_t, const Span*>> spans_;
+  std::vector<std::size_t> firsts_;  // number of the first span of each valid row, then of all spans
 };
 
-py::array_t<std::uint8_t> cast(const BatchPtr& batch, std::size_t leaf, const std::string& type, std::uint64_t skip,
-                               std::uint64_t shorten, bool labels) {
-  // BatchFormat checks the column as it checks those that the engine makes.
-  const BatchFormat format(batch->format->source, {{"", leaf, ScalarType::parse(type), skip, shorten, 0}},
-                           labels ? 0 : -1);
-  const Column& column = format.columns.front();
-  py::array_t<std::uint8_t> out(static_cast<py::ssize_t>(batch->column_records(column) * column.record_bytes));
-  auto* data = reinterpret_cast<std::byte*>(out.mutable_data());
+// A field of all rows, cast densely after the fact. `dtype` is that of `type`.
+py::array cast(const BatchPtr& batch, const FieldTuple& field, const py::dtype& dtype) {
+  const LateArray late(*batch, field_spec(field));
+  py::array out(dtype, extents(late.shape()));
+  auto* data = static_cast<std::byte*>(out.mutable_data());
   const py::gil_scoped_release released;
-  cast_column(*batch, column, labels, data);
+  late.write(data);
   return out;
 }
 
 BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
-              const std::shared_ptr<LocalStore>& local) {
+              unsigned parts, const std::shared_ptr<LocalStore>& local) {
   const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
   const py::gil_scoped_release released;
   auto formats = std::make_shared<BatchFormats>();
-  formats->emplace_back(source, std::vector<Column>{}, -1);
+  formats->emplace_back(source, std::vector<ColumnSpec>{}, static_cast<Parts>(parts));
   return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())));
 }
 
@@ -162,6 +231,9 @@ BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint
 void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   py::class_<SpanList>(module, "SpanList", "The spans of one batch, by row and start.")
       .def("__len__", &SpanList::size)
+      .def("of_row", &SpanList::of_row, py::arg("row"), "(first, stop): the numbers of the row's spans.")
+      .def("arrays", &SpanList::arrays,
+           "(rows, starts, stops, begins, ends, offsets, ids, source) as penstock.Batch.spans gives them.")
       .def("get", &SpanList::get, py::arg("i"), "(row, start, stop, begins, ends, offset, shard, entry)")
       .def("raw", &SpanList::raw, py::arg("i"), "The entry's bytes, copied.")
       .def("view", &SpanList::view, py::arg("i"), "The entry's bytes as a read-only uint8 array, not copied.");
@@ -171,7 +243,6 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       .def_property_readonly("position", [](const Batch& batch) { return batch.plan.position; })
       .def_property_readonly("end", [](const Batch& batch) { return batch.plan.end; })
       .def_property_readonly("record_count", &Batch::record_count)
-      .def_property_readonly("columns_at", [](const Batch& batch) { return batch.columns_at; })
       .def_property_readonly(
           "lender",
           [](const Batch& batch) -> py::object {
@@ -182,23 +253,23 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
           "The object whose memory was lent for this batch (a pinned tensor), or None.")
       .def("records", &records, py::arg("dtype"),
            "Array over the records as read, of the stored records' dtype; not copied.")
-      .def("field", &field, py::arg("leaf"), py::arg("dtype"),
-           "Array over one leaf of the records as read, of its dtype; not copied.")
+      .def("field", &field, py::arg("name"), py::arg("dtype"),
+           "Array over one leaf of the records as read, of its dtype; not copied. None if there are no records.")
       .def("column", &column, py::arg("i"), py::arg("dtype"),
            "Array over column i, whose type `dtype` is; not copied. None if the memory was lent.")
+      .def("place", &place, py::arg("i"), "(byte of the batch's memory where column i begins, its shape).")
       .def("indices", &indices, "int64 [rows]: observations; -1 where padded.")
       .def("epochs", &epochs, "int64 [rows]; -1 where padded.")
       .def("starts", &starts, "int64 [rows + 1]: first record of each row; empty if rows are fixed.")
       .def("spans", [](const BatchPtr& batch) { return SpanList(batch); })
-      .def("cast", &cast, py::arg("leaf"), py::arg("type"), py::arg("skip") = 0, py::arg("shorten") = 0,
-           py::arg("labels") = false, "A leaf of all rows, cast densely: bytes as uint8.");
+      .def("cast", &cast, py::arg("field"), py::arg("dtype"),
+           "(name, field, type, skip, shorten, labels) of all rows, cast densely.");
   module.def(
       "read_rows",
-      [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices) {
-        return read(source, indices, local);
-      },
-      py::arg("source"), py::arg("indices"),
-      "Reads observations (uint64 indices) at once, on the calling thread, without the GIL.");
+      [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
+              unsigned parts) { return read(source, indices, parts, local); },
+      py::arg("source"), py::arg("indices"), py::arg("parts"),
+      "Reads `parts` of observations (uint64 indices) at once, on the calling thread, without the GIL.");
 }
 
 }  // namespace penstock::bindings

@@ -3,10 +3,12 @@
 #include "core/batch/source.h"
 #include "core/io/open_store.h"
 #include "layout/dataset.h"
+#include "layout/formats.h"
 
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,21 +77,26 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
         return shards;
       });
   module.def(
-      "open_dataset",
-      [local](const std::string& path) { return opened(layout::open_dataset(open_store(path, local))); }, Unlocked(),
-      py::arg("path"), "Opens a folder that penstock wrote.");
-  module.def(
-      "open_raw",
-      [local](const std::vector<std::string>& paths, const std::string& descr) {
-        return opened(layout::open_raw(find(paths, local), descr));
+      "format_names",
+      [] {
+        std::vector<std::string> names;
+        for (const layout::FileFormat& format : layout::file_formats()) names.emplace_back(format.name);
+        return names;
       },
-      Unlocked(), py::arg("paths"), py::arg("descr_json"), "Opens token files end to end.");
+      "What `format=` may be.");
   module.def(
-      "open_megatron",
-      [local](const std::vector<std::string>& prefixes) {
-        return opened(layout::open_megatron(find(prefixes, local)));
+      "recognise_format",
+      [local](const std::string& path) -> std::optional<std::string> {
+        const layout::FileFormat* format = layout::recognise_format(open_store(path, local));
+        return format == nullptr ? std::nullopt : std::optional<std::string>(format->name);
       },
-      Unlocked(), py::arg("prefixes"), "Opens Megatron's pairs of .bin and .idx end to end.");
+      Unlocked(), py::arg("path"), "Name of the format of what is there; None: nothing is.");
+  module.def(
+      "open_as",
+      [local](const std::string& format, const std::vector<std::string>& paths, const std::string& descr) {
+        return opened(layout::open_as(format, find(paths, local), descr));
+      },
+      Unlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), "Opens paths of one format end to end.");
   module.def("concatenate", &concatenate, Unlocked(), py::arg("datasets"), "Several datasets as one.");
 }
 
@@ -98,6 +105,7 @@ void register_source(py::module_& module) {
       .def_property_readonly("size", [](const Source& source) { return source.info().size; })
       .def_property_readonly("stored_record_bytes",
                              [](const Source& source) { return source.info().stored_record_bytes; })
+      .def_property_readonly("fields_apart", [](const Source& source) { return source.info().fields_apart; })
       .def_property_readonly("ragged", [](const Source& source) { return source.info().shape.ragged; })
       .def_property_readonly("row_length", [](const Source& source) { return source.info().shape.length; });
   module.def(

@@ -1,6 +1,8 @@
 // The loader: waits without the GIL, looks for signals every 50 ms, lends memory with the GIL.
+#include "bindings/column_specs.h"
 #include "bindings/lent_memory.h"
 #include "bindings/register.h"
+#include "core/base/cores.h"
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
 #include "core/engine/loader.h"
@@ -24,8 +26,6 @@ namespace penstock::bindings {
 namespace {
 
 constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
-
-using ColumnSpec = std::tuple<std::string, std::size_t, std::string, std::uint64_t, std::uint64_t>;
 
 // A core Loader with what Python needs around it.
 class PythonLoader {
@@ -157,33 +157,26 @@ Reader parse_reader(const std::string& text) {
         text);
 }
 
-std::vector<Column> parse_columns(const std::vector<ColumnSpec>& specs) {
-  std::vector<Column> columns;
-  columns.reserve(specs.size());
-  for (const auto& [name, leaf, type, skip, shorten] : specs) {
-    columns.push_back({name, leaf, ScalarType::parse(type), skip, shorten, 0});
-  }
-  return columns;
-}
-
 // A constructor's function that knows the process's store of local files.
 struct MakeLoader {
   std::shared_ptr<LocalStore> local;
 
   std::unique_ptr<PythonLoader> operator()(std::shared_ptr<Job> job, std::shared_ptr<Source> source,
-                                           const std::vector<ColumnSpec>& columns, int labels, std::uint64_t rank,
-                                           std::uint64_t world_size, const std::string& reader, unsigned threads,
-                                           unsigned prefetch, std::uint64_t max_bytes,
+                                           const std::vector<FieldTuple>& fields,
+                                           const std::vector<SequenceTuple>& sequences, unsigned parts,
+                                           std::uint64_t rank, std::uint64_t world_size, const std::string& reader,
+                                           unsigned threads, unsigned cores, unsigned prefetch, std::uint64_t max_bytes,
                                            const py::object& allocate) const {
     LoaderOptions options;
     options.job = std::move(job);
     options.share = {rank, world_size};
     auto formats = std::make_shared<BatchFormats>();
-    formats->emplace_back(std::move(source), parse_columns(columns), labels);
+    formats->emplace_back(std::move(source), column_specs(fields, sequences), static_cast<Parts>(parts));
     options.formats = std::move(formats);
     std::shared_ptr<ByteStore> reading = local->reading_by(parse_reader(reader));
     options.through = read_local_through(local, reading);
     options.threads = threads;
+    options.cores = cores;
     options.prefetch = prefetch;
     options.max_bytes = max_bytes;
     return std::make_unique<PythonLoader>(std::move(options), allocate, std::move(reading));
@@ -198,10 +191,12 @@ py::tuple state_tuple(const State& state) {
 
 void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   register_batch(module, local);
+  module.def("usable_cores", py::overload_cast<std::uint64_t>(&usable_cores), py::arg("processes"),
+             "Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.");
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
-      .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("source"), py::arg("columns"),
-           py::arg("labels"), py::arg("rank"), py::arg("world_size"), py::arg("reader"), py::arg("threads"),
-           py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"))
+      .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("source"), py::arg("fields"),
+           py::arg("sequences"), py::arg("parts"), py::arg("rank"), py::arg("world_size"), py::arg("reader"),
+           py::arg("threads"), py::arg("cores"), py::arg("prefetch"), py::arg("max_bytes"), py::arg("allocate"))
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
       .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })
       .def("state", [](const PythonLoader& loader) { return state_tuple(loader.get().state()); })

@@ -9,11 +9,13 @@ namespace penstock::layout {
 namespace {
 
 void check_stream(const Shard& shard, std::uint64_t record_bytes) {
-  const char* path = shard.stream.path.c_str();
-  const std::uint64_t end = checked_add(checked_mul(shard.records, record_bytes, path), shard.stream_offset, path);
-  if (record_bytes == 0 || end <= shard.stream.bytes) return;
-  raise(ErrorKind::Corruption, "{}: {} bytes, but {} records need {}", shard.stream.path,
-        with_commas(shard.stream.bytes), with_commas(shard.records), with_commas(end));
+  const std::uint64_t bytes = shard.stream.bytes;
+  if (record_bytes == 0) return;
+  if (shard.stream_offset <= bytes && shard.records <= (bytes - shard.stream_offset) / record_bytes) return;
+  const std::string path = shard.stream.path();
+  const std::uint64_t needed = checked_mul(shard.records, record_bytes, path.c_str());
+  raise(ErrorKind::Corruption, "{}: {} bytes, but {} records need {}", path, with_commas(bytes),
+        with_commas(shard.records), with_commas(checked_add(needed, shard.stream_offset, path.c_str())));
 }
 
 }  // namespace
@@ -24,6 +26,15 @@ Dataset::~Dataset() {
 
 void Dataset::add_store(const std::shared_ptr<ByteStore>& store) {
   if (std::find(stores.begin(), stores.end(), store) == stores.end()) stores.push_back(store);
+}
+
+// Shards are mostly of one size: the place that this says is right then, and costs one look instead of sixteen.
+std::uint64_t Dataset::shard_of(const std::vector<std::uint64_t>& starts, std::uint64_t at) noexcept {
+  const std::uint64_t shards = starts.size() - 1;
+  const auto share = static_cast<double>(at) / static_cast<double>(starts.back());
+  const auto guess = std::min(static_cast<std::uint64_t>(share * static_cast<double>(shards)), shards - 1);
+  if (starts[guess] <= at && at < starts[guess + 1]) return guess;
+  return static_cast<std::uint64_t>(std::upper_bound(starts.begin(), starts.end(), at) - starts.begin()) - 1;
 }
 
 void Dataset::finish() {

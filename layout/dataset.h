@@ -7,9 +7,11 @@
 #include "core/batch/schema.h"
 #include "core/batch/source.h"
 #include "core/io/open_store.h"
+#include "layout/digest.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,10 +39,10 @@ struct Shard {
   File index;      // metadata.index, or Megatron's .idx
   File directory;  // metadata.directory (compact)
   File data;       // metadata.bin
-  // Ours only, what the fingerprint is made of (hex XXH3-128): each visible field's values, in the schema's order of
-  // leaves; span lengths and entry bytes ("" without metadata).
-  std::vector<std::string> field_digests;
-  std::string span_digest;
+  // Ours only, what the fingerprint is made of: the digests of each visible field's values, in the schema's order of
+  // leaves; that of span lengths and entry bytes (none without metadata).
+  FieldDigestList field_digests;
+  std::optional<DigestBytes> span_digest;
   // Megatron only: where the arrays lie in the .idx and a sparse sample that bounds every search.
   std::shared_ptr<const MegatronIndex> megatron;
 };
@@ -68,6 +70,9 @@ struct Dataset {
   [[nodiscard]] std::uint64_t span_count() const noexcept { return span_starts.empty() ? 0 : span_starts.back(); }
   /// Notes a store that files of its shards lie in.
   void add_store(const std::shared_ptr<ByteStore>& store);
+  /// The shard that has element `at` of the stream whose prefix sums are `starts`: the last one that begins at or
+  /// before it, so empty ones before it are passed over. `at` is less than the last sum.
+  static std::uint64_t shard_of(const std::vector<std::uint64_t>& starts, std::uint64_t at) noexcept;
   /// Prefix sums over shards, size shards + 1, made by finish().
   std::vector<std::uint64_t> record_starts;
   std::vector<std::uint64_t> span_starts;
@@ -85,7 +90,8 @@ SourceInfo info_of(const Dataset& dataset);
 /// how many finished shards it holds and how to go on), Corruption (manifest), IoError.
 DatasetPtr open_dataset(const Location& location);
 
-/// Opens token files in place, end to end in the order given. `descr_json` is the schema's JSON form for bare files;
+/// Opens token files in place, end to end in the order given, which may lie in different stores. `descr_json` is the
+/// schema's JSON form for bare files;
 /// "" where every file says its own type (llm.c, .npy). All files must agree. Sniffs llm.c's magic and NumPy's. Throws
 /// InvalidArgument, NotFound, Corruption (size not a multiple of the record, truncated, wrong magic, evaluation files).
 DatasetPtr open_raw(const std::vector<Location>& files, const std::string& descr_json);

@@ -3,19 +3,29 @@
 // A digest tells content apart by accident, not by malice. Thread rule: one thread at a time.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace penstock::layout {
 
 /// The 16 bytes of a digest, most significant first (XXH128_canonical_t).
 using DigestBytes = std::array<std::byte, 16>;
+
+/// Digests of a shard's fields, in the order of the schema's leaves. One field, as most datasets have, takes no memory
+/// beside the shard.
+using FieldDigestList = boost::container::small_vector<DigestBytes, 1>;
+
+/// 32 lower-case hex digits; and what such a text says, nullopt for any other text.
+std::string hex_of(const DigestBytes& digest);
+std::optional<DigestBytes> parse_digest(std::string_view hex) noexcept;
 
 /// XXH3-128 of what update() was given, end to end.
 class Digest {
@@ -31,8 +41,7 @@ class Digest {
   void update_u64(std::uint64_t value);
 
   [[nodiscard]] DigestBytes bytes() const;
-  /// 32 lower-case hex digits.
-  [[nodiscard]] std::string hex() const;
+  [[nodiscard]] std::string hex() const { return hex_of(bytes()); }
 
  private:
   struct State;
@@ -46,7 +55,7 @@ DigestBytes digest_of(std::span<const std::byte> bytes);
 class SpanDigest {
  public:
   void add(std::uint64_t records, std::uint64_t entry_bytes, const DigestBytes& entry);
-  [[nodiscard]] std::string hex() const { return digest_.hex(); }
+  [[nodiscard]] DigestBytes bytes() const { return digest_.bytes(); }
 
  private:
   Digest digest_;
@@ -57,12 +66,14 @@ class SpanDigest {
 class Fingerprint {
  public:
   Fingerprint(std::string_view mode, std::string_view fields_json, std::string_view codec_json);
-  /// `field_digests` in the order of the schema's leaves; `span_digest` is "" where there is no metadata.
-  void add_shard(std::uint64_t records, const std::vector<std::string>& field_digests, const std::string& span_digest);
+  /// `field_digests` in the order of the schema's leaves; no `span_digest` where there is no metadata.
+  void add_shard(std::uint64_t records, const FieldDigestList& field_digests,
+                 const std::optional<DigestBytes>& span_digest);
   [[nodiscard]] std::string hex() const { return digest_.hex(); }
 
  private:
   Digest digest_;
+  std::string lines_;  // of the shard being added; kept for its memory
 };
 
 }  // namespace penstock::layout

@@ -1,44 +1,61 @@
 // Documents: the view whose observation i is span i of the dataset: its records and its entry.
 //
-// Immutable; any thread. The base knows which shard a document is in; subclasses know how to find its records.
+// Where a document lies, a DocumentFinder says, one class for each way in which documents are stored; reading it is the
+// same for all. Immutable; any thread.
 #pragma once
 
 #include "layout/dataset.h"
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 namespace penstock::layout {
 
-class Documents : public Source {
+/// Which document a row is, and where it lies once it is found. In the row's arena.
+struct Document {
+  std::uint64_t shard = 0;
+  std::uint64_t number = 0;          // in the shard
+  const std::byte* index = nullptr;  // what the finder read of the index first, in the arena …
+  void* search = nullptr;            // … and what else it has to remember
+
+  std::uint64_t first_record = 0;  // of the shard
+  std::uint64_t records = 0;
+  std::uint64_t entry_begin = 0;  // bytes of the shard's metadata.bin
+  std::uint64_t entry_bytes = 0;
+  const std::byte* raw = nullptr;  // the entry, if it was read
+};
+
+class DocumentFinder {
  public:
-  /// Throws InvalidArgument if the dataset has no documents.
+  DocumentFinder() = default;
+  virtual ~DocumentFinder() = default;
+  DocumentFinder(const DocumentFinder&) = delete;
+  DocumentFinder& operator=(const DocumentFinder&) = delete;
+
+  /// Appends the reads of `round` that tell where the document lies. Returns false, with nothing appended, when the
+  /// document's records are known, and its entry's bytes if Parts::Entries is `wanted`. Throws Corruption.
+  virtual bool find(Row& row, const Shard& shard, unsigned round, Parts wanted, Document& document,
+                    Reads& out) const = 0;
+};
+
+/// Throws Corruption if the sizes of the files cannot be.
+std::unique_ptr<const DocumentFinder> make_compact_document_finder(const Dataset& dataset);
+std::unique_ptr<const DocumentFinder> make_opaque_document_finder(const Dataset& dataset);
+std::unique_ptr<const DocumentFinder> make_megatron_document_finder();
+
+class Documents final : public Source {
+ public:
+  /// Throws InvalidArgument and Corruption (see make_documents).
   explicit Documents(DatasetPtr dataset);
 
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
-
- protected:
-  /// Where a document is: its shard and its number there.
-  struct Place {
-    std::uint64_t shard = 0;
-    std::uint64_t number = 0;
-  };
-  [[nodiscard]] Place place(std::uint64_t index) const;
-  [[nodiscard]] const Shard& shard(const Place& place) const { return dataset_->shards[place.shard]; }
-  [[nodiscard]] const Dataset& dataset() const { return *dataset_; }
-
-  /// The read of records [first, first + row.length) of the shard to the row's place.
-  void plan_records(const Row& row, const Shard& shard, std::uint64_t first, Reads& out) const;
-  /// The one span of a document's row: all of it.
-  static void append_span(const Row& row, const Place& place, const std::byte* raw, std::uint64_t raw_bytes,
-                          SpanTable& out);
+  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const Row& row, SpanTable& out) const override;
 
  private:
   DatasetPtr dataset_;
+  std::unique_ptr<const DocumentFinder> finder_;
   SourceInfo info_;
 };
-
-std::shared_ptr<const Source> make_megatron_documents(DatasetPtr dataset);
 
 }  // namespace penstock::layout

@@ -2,9 +2,11 @@
 
 #include "core/base/error.h"
 #include "layout/format.h"
+#include "layout/huge_pages.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 #include <utility>
 
 namespace penstock::layout {
@@ -92,7 +94,17 @@ std::string describe_unfinished(ByteStore& store, const std::string& path, const
 
 std::string read_manifest_text(ByteStore& store, const std::string& path) {
   try {
-    return read_whole(store, path, kMaxManifestBytes, Links::Refuse);
+    const std::uint64_t bytes = store.size(path, Links::Refuse);
+    if (bytes > kMaxManifestBytes) {
+      raise(ErrorKind::Corruption, "{}: {} bytes, at most {} can be", path, with_commas(bytes),
+            with_commas(kMaxManifestBytes));
+    }
+    std::string text;
+    text.reserve(bytes + kManifestTextPadding);
+    advise_huge_pages(text.data(), text.capacity());
+    text.resize(bytes);
+    store.read_small(path, 0, std::as_writable_bytes(std::span(text)));
+    return text;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::InvalidArgument) throw;
     raise(ErrorKind::Corruption, "{}", error.what());  // not a regular file
@@ -109,7 +121,7 @@ Manifest read_manifest(ByteStore& store, const std::string& path) {
     // list_folder says so if the folder itself is not there.
     throw Error(ErrorKind::NotFound, describe_unfinished(store, path, list_folder(store, path)), ENOENT, path);
   }
-  return parse_manifest(text, file);
+  return parse_manifest(std::move(text), file);
 }
 
 std::pair<Format, ShardInfo> read_shard_manifest(ByteStore& store, const std::string& path, const std::string& name) {

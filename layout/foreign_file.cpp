@@ -8,10 +8,12 @@ constexpr std::uint64_t kFingerprintBytes = 4096;
 }  // namespace
 
 ForeignFile::ForeignFile(const Location& location)
-    : store_(location.store), file_{location.path, store_->size(location.path, Links::Follow), location.store.get()} {}
+    : store_(location.store),
+      path_(location.path),
+      file_{location.path, store_->size(location.path, Links::Follow), location.store.get()} {}
 
 void ForeignFile::read(std::uint64_t offset, std::span<std::byte> out) const {
-  store_->read_small(file_.path, offset, out);
+  store_->read_small(path_, offset, out);
 }
 
 std::vector<std::byte> ForeignFile::head(std::uint64_t limit) const {

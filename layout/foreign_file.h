@@ -21,7 +21,7 @@ class ForeignFile {
   explicit ForeignFile(const Location& location);
 
   [[nodiscard]] const File& file() const noexcept { return file_; }
-  [[nodiscard]] const std::string& path() const noexcept { return file_.path; }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return file_.bytes; }
 
   /// All of `out` from `offset` on. Throws IoError, Corruption (the file ends before).
@@ -35,6 +35,7 @@ class ForeignFile {
 
  private:
   std::shared_ptr<ByteStore> store_;
+  std::string path_;
   File file_;
 };
 

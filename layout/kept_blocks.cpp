@@ -72,13 +72,14 @@ void KeptBlocks::keep(std::uint64_t offset, std::span<const std::byte> bytes) no
   }
 }
 
-void Fetch::make_room(Row& row, std::uint64_t bytes) {
+void KeptRange::make_room(Row& row, std::uint64_t bytes) {
   if (bytes <= room_bytes_) return;
   room_ = row.arena.allocate(bytes);
   room_bytes_ = bytes;
 }
 
-void Fetch::begin(Row& row, const File& file, KeptBlocks* kept, std::uint64_t offset, std::uint64_t size, Reads& out) {
+void KeptRange::begin(Row& row, const File& file, KeptBlocks* kept, std::uint64_t offset, std::uint64_t size,
+                      Reads& out) {
   check_inside(file, offset, size);
   kept_ = kept;
   fresh_ = false;
@@ -106,7 +107,7 @@ void Fetch::begin(Row& row, const File& file, KeptBlocks* kept, std::uint64_t of
   read(file, from, to - from, room_ + (from - begin), out);
 }
 
-void Fetch::read(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* to, Reads& out) {
+void KeptRange::read(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* to, Reads& out) {
   read_offset_ = offset;
   read_bytes_ = size;
   read_to_ = to;
@@ -114,12 +115,12 @@ void Fetch::read(const File& file, std::uint64_t offset, std::uint64_t size, std
   plan_read(file, offset, size, to, out);
 }
 
-void Fetch::end() noexcept {
+void KeptRange::end() noexcept {
   fresh_ = fresh_ || reading;
   reading = false;
 }
 
-void Fetch::keep() noexcept {
+void KeptRange::keep() noexcept {
   if (fresh_ && kept_ != nullptr) kept_->keep(read_offset_, std::span(read_to_, read_bytes_));
   fresh_ = false;
 }

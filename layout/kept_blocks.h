@@ -42,14 +42,14 @@ class KeptBlocks {
 };
 
 /// A range of a file on its way into a row. Plain data in the row's arena.
-struct Fetch {
+struct KeptRange {
   const std::byte* bytes = nullptr;  // of the range, once it is not `reading`
-  bool reading = false;              // its reads are planned, and end before the next stage
+  bool reading = false;              // its reads are planned, and end before the next round
 
   /// Looks for the range in `kept` (which may be null) and else plans its reading, into the row's arena. Throws
   /// Corruption if it is not inside the file.
   void begin(Row& row, const File& file, KeptBlocks* kept, std::uint64_t offset, std::uint64_t size, Reads& out);
-  /// In the stage after one in which it was `reading`.
+  /// In the round after one in which it was `reading`.
   void end() noexcept;
   /// Keeps what was read, if anything was: after its check, since what is kept is not read again.
   void keep() noexcept;

@@ -1,25 +1,54 @@
 #include "layout/kept_metadata.h"
 
 namespace penstock::layout {
+namespace {
 
-KeptMetadata::KeptMetadata(const std::vector<Shard>& shards, std::uint64_t most) : shards_(shards.size()) {
-  static_cast<void>(keep(shards, &Shard::directory, &OfShard::directory, most) &&
-                    keep(shards, &Shard::index, &OfShard::index, most) &&
-                    keep(shards, &Shard::data, &OfShard::data, most));
+// In the order in which they are kept.
+struct Kind {
+  File Shard::*file;
+  std::unique_ptr<KeptBlocks> KeptMetadata::OfShard::*kept;
+};
+constexpr Kind kKinds[] = {{&Shard::directory, &KeptMetadata::OfShard::directory},
+                           {&Shard::index, &KeptMetadata::OfShard::index},
+                           {&Shard::data, &KeptMetadata::OfShard::data}};
+
+// A sum that no memory can hold is no step, nor are those after it.
+std::vector<std::uint64_t> steps_of(const std::vector<Shard>& shards) {
+  std::vector<std::uint64_t> steps;
+  std::uint64_t sum = 0;
+  for (const Kind& kind : kKinds) {
+    for (const Shard& shard : shards) {
+      const std::uint64_t bytes = KeptBlocks::most_bytes(shard.*kind.file);
+      if (bytes >= INT64_MAX - sum) return steps;
+      sum += bytes;
+    }
+    steps.push_back(sum);
+  }
+  return steps;
 }
 
-// Keeps one file of each shard if there is room for all of them.
-bool KeptMetadata::keep(const std::vector<Shard>& shards, File Shard::*file, std::unique_ptr<KeptBlocks> OfShard::*kept,
-                        std::uint64_t most) {
-  std::uint64_t bytes = bytes_;
-  for (const Shard& shard : shards) {
-    const std::uint64_t needed = KeptBlocks::most_bytes(shard.*file);
-    if (needed > most - bytes) return false;
-    bytes += needed;
+}  // namespace
+
+KeptMetadata::KeptMetadata(const std::vector<Shard>& shards)
+    : shards_(shards),
+      allowance_(std::make_shared<Allowance>(steps_of(shards))),
+      made_(new std::atomic<const OfShard*>[shards.size()] {}) {}
+
+KeptMetadata::~KeptMetadata() {
+  for (std::size_t i = 0; i < shards_.size(); ++i) delete made_[i].load();
+}
+
+const KeptMetadata::OfShard& KeptMetadata::make(std::uint64_t i) const {
+  static const OfShard nothing;
+  const std::uint64_t granted = allowance_->granted();
+  if (granted == 0) return nothing;
+  auto made = std::make_unique<OfShard>();
+  const std::vector<std::uint64_t>& steps = allowance_->steps();
+  for (std::size_t k = 0; k < steps.size() && steps[k] <= granted; ++k) {
+    (*made).*kKinds[k].kept = std::make_unique<KeptBlocks>(shards_[i].*kKinds[k].file);
   }
-  bytes_ = bytes;
-  for (std::size_t i = 0; i < shards.size(); ++i) shards_[i].*kept = std::make_unique<KeptBlocks>(shards[i].*file);
-  return true;
+  const OfShard* other = nullptr;
+  return made_[i].compare_exchange_strong(other, made.get(), std::memory_order_acq_rel) ? *made.release() : *other;
 }
 
 }  // namespace penstock::layout

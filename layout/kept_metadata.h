@@ -1,11 +1,16 @@
-// KeptMetadata: what a view keeps of the compact layout's files: of all shards the directories, if they fit into its
-// bound, then the indexes, then the entries. Those come first that save the most waits for their size: every window
+// KeptMetadata: what a view keeps of the files beside its shards' streams, in one bound for all of them.
+//
+// A window finds its spans with bytes of three files. The directories of all shards are kept if they fit into what is
+// granted, then the indexes, then the entries. Those come first that save the most waits for their size: every window
 // needs the directory before all else. What is kept grows while rows are read, on any thread.
 #pragma once
 
+#include "core/batch/allowance.h"
 #include "layout/dataset.h"
 #include "layout/kept_blocks.h"
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -20,19 +25,26 @@ class KeptMetadata {
     std::unique_ptr<KeptBlocks> data;
   };
 
-  /// Keeps nothing yet, and never more than `most` bytes.
-  KeptMetadata(const std::vector<Shard>& shards, std::uint64_t most);
+  /// `shards` outlive it.
+  explicit KeptMetadata(const std::vector<Shard>& shards);
+  ~KeptMetadata();
+  KeptMetadata(const KeptMetadata&) = delete;
+  KeptMetadata& operator=(const KeptMetadata&) = delete;
 
-  [[nodiscard]] const OfShard& shard(std::uint64_t i) const { return shards_[i]; }
-  /// That it may come to keep.
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  /// Its steps: the directories, the indexes as well, the entries as well. It keeps nothing before the grant.
+  [[nodiscard]] const std::shared_ptr<Allowance>& allowance() const noexcept { return allowance_; }
+
+  [[nodiscard]] const OfShard& shard(std::uint64_t i) const {
+    const OfShard* made = made_[i].load(std::memory_order_acquire);
+    return made != nullptr ? *made : make(i);
+  }
 
  private:
-  bool keep(const std::vector<Shard>& shards, File Shard::*file, std::unique_ptr<KeptBlocks> OfShard::*kept,
-            std::uint64_t most);
+  const OfShard& make(std::uint64_t i) const;
 
-  std::vector<OfShard> shards_;
-  std::uint64_t bytes_ = 0;
+  const std::vector<Shard>& shards_;
+  std::shared_ptr<Allowance> allowance_;
+  const std::unique_ptr<std::atomic<const OfShard*>[]> made_;  // each is set once, by the first row that needs it
 };
 
 }  // namespace penstock::layout

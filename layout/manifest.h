@@ -5,8 +5,13 @@
 #pragma once
 
 #include "core/batch/schema.h"
+#include "layout/digest.h"
+#include "layout/format.h"
+
+#include <boost/container/static_vector.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,10 +26,11 @@ struct Format {
   Schema schema;                    // the user's fields; empty for opaque
   std::string codec_json = "null";  // {"name":"json"}; "null" for tokens
 
-  [[nodiscard]] bool has_records() const;
-  [[nodiscard]] bool has_metadata() const;
-  [[nodiscard]] bool is_compact() const { return layout == "compact"; }
-  [[nodiscard]] bool is_ids() const { return layout == "ids"; }
+  // string_views of constants: most comparisons end with the sizes.
+  [[nodiscard]] bool has_records() const { return mode != std::string_view(kModeOpaque); }
+  [[nodiscard]] bool has_metadata() const { return mode != std::string_view(kModeTokens); }
+  [[nodiscard]] bool is_compact() const { return layout == std::string_view("compact"); }
+  [[nodiscard]] bool is_ids() const { return layout == std::string_view("ids"); }
   /// Bytes from one stored record to the next: the fields, and the id in the ids layout; 0 for opaque.
   [[nodiscard]] std::uint64_t stored_record_bytes() const;
 };
@@ -41,9 +47,9 @@ struct ShardInfo {
   std::uint64_t records = 0;
   std::uint64_t spans = 0;
   std::uint64_t entries = 0;
-  std::uint64_t data_bytes = 0;            // of metadata.bin; the other files' sizes follow from the counts
-  std::vector<std::string> field_digests;  // hex, in the order of the schema's leaves
-  std::string span_digest;                 // hex; "" without metadata
+  std::uint64_t data_bytes = 0;  // of metadata.bin; the other files' sizes follow from the counts
+  FieldDigestList field_digests;
+  std::optional<DigestBytes> span_digest;  // none without metadata
   std::string task_json = "null";          // shard.json only: what the writer says that this shard was made from
 };
 
@@ -54,8 +60,14 @@ struct Manifest {
   std::vector<ShardInfo> shards;
 };
 
+struct ShardFile {
+  const char* name = nullptr;  // kStreamName, …
+  std::uint64_t bytes = 0;
+};
+using ShardFiles = boost::container::static_vector<ShardFile, 4>;
+
 /// Name and size of each file of a shard, in the order stream, data, index, directory. Throws Corruption on overflow.
-std::vector<std::pair<std::string, std::uint64_t>> shard_files(const Format& format, const ShardInfo& shard);
+ShardFiles shard_files(const Format& format, const ShardInfo& shard);
 
 /// The fingerprint of the format and the shards, as layout/digest.h says.
 std::string fingerprint_of(const Format& format, const std::vector<ShardInfo>& shards);
@@ -63,13 +75,16 @@ std::string fingerprint_of(const Format& format, const std::vector<ShardInfo>& s
 /// The canonical text of dataset.json. Computes the fingerprint.
 std::string write_manifest(const Manifest& manifest);
 
+/// Bytes of capacity beyond its size that a text needs, or parsing it copies it first.
+inline constexpr std::size_t kManifestTextPadding = 64;
+
 /// Parses dataset.json. `what` names the file in messages. Throws Corruption; InvalidArgument for a version that this
 /// penstock does not know.
-Manifest parse_manifest(std::string_view text, const std::string& what);
+Manifest parse_manifest(std::string text, const std::string& what);
 
 /// The same for shard.json.
 std::string write_shard_manifest(const Format& format, const ShardInfo& shard);
-std::pair<Format, ShardInfo> parse_shard_manifest(std::string_view text, const std::string& what);
+std::pair<Format, ShardInfo> parse_shard_manifest(std::string text, const std::string& what);
 
 /// Throws InvalidArgument unless `json` is null or an object of strings, numbers and nulls of at most 64 KiB; returns
 /// its canonical text.

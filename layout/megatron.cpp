@@ -10,16 +10,8 @@
 namespace penstock::layout {
 namespace {
 
-// "corpus_text_document", also given as its .bin or .idx.
-std::string prefix_of(const std::string& path) {
-  for (const std::string_view suffix : {".bin", ".idx"}) {
-    if (path.ends_with(suffix)) return path.substr(0, path.size() - suffix.size());
-  }
-  return path;
-}
-
 Shard open_pair(const Location& location, Digest& digest) {
-  const std::string prefix = prefix_of(location.path);
+  const std::string prefix = megatron_prefix(location.path);
   const ForeignFile idx({location.store, prefix + ".idx"});
   const ForeignFile bin({location.store, prefix + ".bin"});
   auto index = std::make_shared<MegatronIndex>(scan_megatron_index(idx, bin.bytes(), digest));
@@ -36,11 +28,18 @@ Shard open_pair(const Location& location, Digest& digest) {
 
 }  // namespace
 
+std::string megatron_prefix(const std::string& path) {
+  for (const std::string_view suffix : {".bin", ".idx"}) {
+    if (path.ends_with(suffix)) return path.substr(0, path.size() - suffix.size());
+  }
+  return path;
+}
+
 std::uint64_t megatron_token(const Shard& shard, const std::byte* pointer) {
   const auto byte = load<std::uint64_t>(pointer);
   if (byte > shard.stream.bytes || byte % shard.megatron->item_bytes != 0) {
     raise(ErrorKind::Corruption, "{}: a sequence at byte {} of {}: the file changed after it was opened",
-          shard.index.path, byte, with_commas(shard.stream.bytes));
+          shard.index.path(), byte, with_commas(shard.stream.bytes));
   }
   return byte / shard.megatron->item_bytes;
 }

@@ -11,6 +11,7 @@
 #include "layout/foreign_file.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace penstock::layout {
@@ -43,6 +44,9 @@ struct MegatronIndex {
 /// Corruption (wrong magic, truncated, counts, lengths or pointers that cannot be) and InvalidArgument (a version, type
 /// or kind of data that penstock does not read).
 MegatronIndex scan_megatron_index(const ForeignFile& idx, std::uint64_t bin_bytes, Digest& digest);
+
+/// "corpus_text_document", also of the name of its .bin or .idx.
+std::string megatron_prefix(const std::string& path);
 
 struct Shard;
 

@@ -1,6 +1,7 @@
 #include "layout/dataset.h"
 #include "layout/folder.h"
 #include "layout/format.h"
+#include "layout/huge_pages.h"
 #include "layout/manifest.h"
 
 #include <utility>
@@ -14,24 +15,34 @@ SpanKind span_kind(const Format& format) {
   return format.is_compact() ? SpanKind::Compact : SpanKind::Ids;
 }
 
-File& file_of(Shard& shard, const std::string& name) {
+File& file_of(Shard& shard, std::string_view name) {
   if (name == kStreamName) return shard.stream;
   if (name == kDataName) return shard.data;
   return name == kIndexName ? shard.index : shard.directory;
 }
 
-Shard make_shard(const Location& folder, const Format& format, ShardInfo&& info) {
+Shard make_shard(const std::shared_ptr<const Paths>& paths, const char* folder, const Format& format,
+                 ShardInfo&& info) {
   Shard shard;
   shard.records = info.records;
   shard.spans = info.spans;
   shard.entries = info.entries;
   for (const auto& [name, bytes] : shard_files(format, info)) {
-    file_of(shard, name) = File{folder.path + "/" + info.name + "/" + name, bytes, folder.store.get()};
+    file_of(shard, name) = File(paths, folder, name, bytes);
   }
   shard.name = std::move(info.name);
   shard.field_digests = std::move(info.field_digests);
   shard.span_digest = std::move(info.span_digest);
   return shard;
+}
+
+// The names of all shards, end to end, each with its '\0'.
+std::shared_ptr<const Paths> paths_of(const Location& folder, const std::vector<ShardInfo>& shards) {
+  auto paths = std::make_shared<Paths>();
+  paths->root = folder.path;
+  paths->store = folder.store.get();
+  for (const ShardInfo& shard : shards) paths->folders.append(shard.name).push_back('\0');
+  return paths;
 }
 
 }  // namespace
@@ -44,8 +55,13 @@ DatasetPtr open_dataset(const Location& location) {
   dataset->spans = span_kind(manifest.format);
   dataset->stored_record_bytes = manifest.format.stored_record_bytes();
   dataset->shards.reserve(manifest.shards.size());
+  advise_huge_pages(dataset->shards.data(), dataset->shards.capacity() * sizeof(Shard));
+  const std::shared_ptr<const Paths> paths = paths_of(location, manifest.shards);
+  const char* folder = paths->folders.c_str();
   for (ShardInfo& info : manifest.shards) {
-    dataset->shards.push_back(make_shard(location, manifest.format, std::move(info)));
+    const std::size_t length = info.name.size() + 1;
+    dataset->shards.push_back(make_shard(paths, folder, manifest.format, std::move(info)));
+    folder += length;
   }
   dataset->mode = std::move(manifest.format.mode);
   dataset->schema = std::move(manifest.format.schema);

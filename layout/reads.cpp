@@ -26,11 +26,9 @@ std::size_t group_length(std::span<const Wanted> wanted) {
 
 }  // namespace
 
-void check_inside(const File& file, std::uint64_t offset, std::uint64_t size) {
-  if (offset > file.bytes || size > file.bytes - offset) {
-    raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, the file has {}", file.path, with_commas(offset),
-          with_commas(offset + size), with_commas(file.bytes));
-  }
+void raise_outside(const File& file, std::uint64_t offset, std::uint64_t size) {
+  raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, the file has {}", file.path(), with_commas(offset),
+        with_commas(offset + size), with_commas(file.bytes));
 }
 
 void plan_read(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* destination, Reads& out) {

@@ -15,8 +15,12 @@ namespace penstock::layout {
 inline constexpr std::uint64_t kMaxReadAmplification = 4;
 inline constexpr std::uint64_t kReadSlackBytes = 4096;
 
+[[noreturn]] void raise_outside(const File& file, std::uint64_t offset, std::uint64_t size);
+
 /// Throws Corruption if the range is not inside the file.
-void check_inside(const File& file, std::uint64_t offset, std::uint64_t size);
+inline void check_inside(const File& file, std::uint64_t offset, std::uint64_t size) {
+  if (offset > file.bytes || size > file.bytes - offset) raise_outside(file, offset, size);
+}
 
 /// Appends the read of `size` bytes at `offset` to `destination`; nothing for size 0. Throws Corruption if that is not
 /// inside the file: offsets come from other files, which are untrusted.

@@ -7,20 +7,17 @@
 // Only where documents without records lie among them by the thousand is that too much: a window delivers none of them,
 // but the directory counts them all. The spans that meet the window are then found by halving, page by page, and their
 // entries are read in as many ranges as the limit of layout/reads.h asks for.
-#include "layout/spans_compact.h"
-
-#include "core/base/checked.h"
+#include "core/base/error.h"
+#include "layout/compact_index.h"
 #include "layout/kept_blocks.h"
 #include "layout/kept_metadata.h"
 #include "layout/reads.h"
-#include "layout/windows.h"
+#include "layout/span_finder.h"
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <span>
 #include <utility>
-#include <vector>
 
 namespace penstock::layout {
 namespace {
@@ -38,7 +35,7 @@ struct Found {
 // What is known of one piece.
 struct CompactPiece {
   Piece piece;
-  Fetch directory;  // first: the entries around the piece
+  KeptRange directory;  // first: the entries around the piece
   std::uint64_t directory_entries = 0;
   // Then: the span that has record `target` is in [low, high), all of the piece's are below `top`; index entries
   // [begin, end) are read.
@@ -50,12 +47,12 @@ struct CompactPiece {
   bool halve = false;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  Fetch index;
+  KeptRange index;
   std::uint64_t index_entries = 0;  // that are read at once
   Found* found = nullptr;           // the spans before `target`, in order
   std::uint64_t count = 0;
-  Wanted* entries = nullptr;  // the last round: where the entry of each is …
-  Fetch data;                 // … if all of them are one range
+  Wanted* entries = nullptr;  // the last round, if entries are wanted: where that of each is …
+  KeptRange data;             // … if all of them are one range
 
   [[nodiscard]] bool complete() const noexcept { return target >= piece.stop; }
   [[nodiscard]] CompactIndexEntry entry(std::uint64_t number) const noexcept {
@@ -63,24 +60,15 @@ struct CompactPiece {
   }
 };
 
-struct State {
-  CompactPiece* pieces;
-  std::uint64_t count;
-};
-
-class CompactWindows final : public Windows {
+class CompactFinder final : public SpanFinder {
  public:
-  CompactWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
-  ~CompactWindows() override { delete kept_.load(); }
-  CompactWindows(const CompactWindows&) = delete;
-  CompactWindows& operator=(const CompactWindows&) = delete;
+  explicit CompactFinder(DatasetPtr dataset);
 
-  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
-  void spans(const Row& row, SpanTable& out) const override;
-  std::uint64_t keep_at_most(std::uint64_t bytes) const override;
+  [[nodiscard]] std::shared_ptr<Allowance> keeps() const noexcept override { return kept_.allowance(); }
+  bool plan(Row& row, CutRow& cut, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const CutRow& cut, SpanTable& out) const override;
 
  private:
-  [[nodiscard]] const KeptMetadata::OfShard& kept(const CompactPiece& part) const;
   void take_reads(CompactPiece& part) const;
   bool go_on(Row& row, CompactPiece& part, Reads& out) const;
   void plan_directory(Row& row, CompactPiece& part, Reads& out) const;
@@ -90,58 +78,42 @@ class CompactWindows final : public Windows {
   [[nodiscard]] bool find_target(CompactPiece& part) const;
   void plan_entries(Row& row, CompactPiece& part, Reads& out) const;
 
-  mutable std::atomic<const KeptMetadata*> kept_ = nullptr;  // set once
+  KeptMetadata kept_;
 };
 
-CompactWindows::CompactWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead)
-    : Windows(std::move(dataset), window, lookahead) {
+CompactFinder::CompactFinder(DatasetPtr dataset) : SpanFinder(std::move(dataset)), kept_(this->dataset().shards) {
   for (const Shard& shard : this->dataset().shards) check_compact(shard);
 }
 
-std::uint64_t CompactWindows::keep_at_most(std::uint64_t bytes) const {
-  const KeptMetadata* kept = kept_.load(std::memory_order_acquire);
-  if (kept == nullptr) {
-    auto made = std::make_unique<const KeptMetadata>(dataset().shards, bytes);
-    if (kept_.compare_exchange_strong(kept, made.get(), std::memory_order_acq_rel)) kept = made.release();
-  }
-  return kept->bytes();
-}
-
-const KeptMetadata::OfShard& CompactWindows::kept(const CompactPiece& part) const {
-  static const KeptMetadata::OfShard nothing;
-  const KeptMetadata* all = kept_.load(std::memory_order_acquire);
-  return all == nullptr ? nothing : all->shard(part.piece.shard);
-}
-
-bool CompactWindows::plan(Row& row, unsigned round, Parts /*wanted*/, Reads& out) const {
+bool CompactFinder::plan(Row& row, CutRow& cut, unsigned round, Parts wanted, Reads& out) const {
   if (round == 0) {
-    const std::span<Piece> pieces = cut(row);
-    auto* parts = row.arena.make_array<CompactPiece>(pieces.size());
-    row.state = row.arena.make<State>(parts, pieces.size());
-    for (const Piece& piece : pieces) {
-      plan_records(row, piece, piece.first, piece.stop, out);
+    auto* parts = row.arena.make_array<CompactPiece>(cut.pieces.size());
+    cut.found = parts;
+    for (const Piece& piece : cut.pieces) {
       parts->piece = piece;
       plan_directory(row, *parts++, out);
     }
   }
-  const State& state = *static_cast<const State*>(row.state);
+  const std::span parts(static_cast<CompactPiece*>(cut.found), cut.pieces.size());
   bool complete = true;
-  for (CompactPiece& part : std::span(state.pieces, state.count)) {
+  for (CompactPiece& part : parts) {
     if (round > 0) take_reads(part);
     if (!go_on(row, part, out)) complete = false;
   }
   if (!complete) return true;
-  for (CompactPiece& part : std::span(state.pieces, state.count)) plan_entries(row, part, out);
+  if (has(wanted, Parts::Entries)) {
+    for (CompactPiece& part : parts) plan_entries(row, part, out);
+  }
   return false;
 }
 
-void CompactWindows::take_reads(CompactPiece& part) const {
+void CompactFinder::take_reads(CompactPiece& part) const {
   part.directory.end();
   part.index.end();
 }
 
 // As far as the bytes that are there allow; true if all of the piece's spans are found.
-bool CompactWindows::go_on(Row& row, CompactPiece& part, Reads& out) const {
+bool CompactFinder::go_on(Row& row, CompactPiece& part, Reads& out) const {
   while (!part.complete() && !part.directory.reading && !part.index.reading) {
     if (part.searches) {
       search(part);
@@ -153,22 +125,23 @@ bool CompactWindows::go_on(Row& row, CompactPiece& part, Reads& out) const {
   return part.complete();
 }
 
-void CompactWindows::plan_directory(Row& row, CompactPiece& part, Reads& out) const {
+void CompactFinder::plan_directory(Row& row, CompactPiece& part, Reads& out) const {
   const std::uint64_t first = part.piece.first / kStep;
   part.directory_entries = (part.piece.stop - 1) / kStep + 2 - first;
-  part.directory.begin(row, shard(part.piece).directory, kept(part).directory.get(), first * kDirectoryEntryBytes,
-                       part.directory_entries * kDirectoryEntryBytes, out);
+  part.directory.begin(row, shard(part.piece).directory, kept_.shard(part.piece.shard).directory.get(),
+                       first * kDirectoryEntryBytes, part.directory_entries * kDirectoryEntryBytes, out);
 }
 
-void CompactWindows::begin_search(Row& row, CompactPiece& part) const {
+void CompactFinder::begin_search(Row& row, CompactPiece& part) const {
   const Shard& shard = this->shard(part.piece);
   part.searches = true;
   part.low = load<std::uint64_t>(part.directory.bytes);
   // The span that covers the record at the next step may begin inside the piece.
   const std::uint64_t covers = load_at<std::uint64_t>(part.directory.bytes, part.directory_entries - 1);
   if (part.low >= shard.spans || covers < part.low || covers > shard.spans) {
-    raise(ErrorKind::Corruption, "{}: entries {} and {} around record {}, the shard has {} spans", shard.directory.path,
-          with_commas(part.low), with_commas(covers), with_commas(part.piece.first), with_commas(shard.spans));
+    raise(ErrorKind::Corruption, "{}: entries {} and {} around record {}, the shard has {} spans",
+          shard.directory.path(), with_commas(part.low), with_commas(covers), with_commas(part.piece.first),
+          with_commas(shard.spans));
   }
   part.directory.keep();
   part.top = std::min(covers + 1, shard.spans);
@@ -182,16 +155,16 @@ void CompactWindows::begin_search(Row& row, CompactPiece& part) const {
 }
 
 // All of [low, high] where it fits; else a page: the next one, and where that did not have the target, the middle one.
-void CompactWindows::plan_index(Row& row, CompactPiece& part, Reads& out) const {
+void CompactFinder::plan_index(Row& row, CompactPiece& part, Reads& out) const {
   const std::uint64_t count = std::min(part.high - part.low + 1, part.index_entries);
   part.begin = part.halve ? part.low + (part.high - part.low + 1 - count) / 2 : part.low;
   part.end = part.begin + count;
-  part.index.begin(row, shard(part.piece).index, kept(part).index.get(), part.begin * sizeof(CompactIndexEntry),
-                   count * sizeof(CompactIndexEntry), out);
+  part.index.begin(row, shard(part.piece).index, kept_.shard(part.piece.shard).index.get(),
+                   part.begin * sizeof(CompactIndexEntry), count * sizeof(CompactIndexEntry), out);
 }
 
 // Takes all spans that the entries read have; what is left has a smaller [low, high), or a later target.
-void CompactWindows::search(CompactPiece& part) const {
+void CompactFinder::search(CompactPiece& part) const {
   check_span_starts(shard(part.piece), part.index.bytes, part.begin, part.end - 1);
   part.index.keep();
   part.halve = true;
@@ -203,11 +176,11 @@ void CompactWindows::search(CompactPiece& part) const {
 }
 
 // The span that has the target, if its entry and the next one are read; else the half of [low, high) that has it.
-bool CompactWindows::find_target(CompactPiece& part) const {
+bool CompactFinder::find_target(CompactPiece& part) const {
   const auto fail = [&] {
     const Shard& shard = this->shard(part.piece);
-    raise(ErrorKind::Corruption, "{}: spans {} to {} do not have record {}, as {} says", shard.index.path,
-          with_commas(part.low), with_commas(part.high), with_commas(part.target), shard.directory.path);
+    raise(ErrorKind::Corruption, "{}: spans {} to {} do not have record {}, as {} says", shard.index.path(),
+          with_commas(part.low), with_commas(part.high), with_commas(part.target), shard.directory.path());
   };
   std::uint64_t number = std::max(part.low, part.begin);
   if (part.entry(number).first_record > part.target) {
@@ -227,25 +200,25 @@ bool CompactWindows::find_target(CompactPiece& part) const {
 }
 
 // The entries of those spans alone: they lie end to end but for those of empty spans between them.
-void CompactWindows::plan_entries(Row& row, CompactPiece& part, Reads& out) const {
+void CompactFinder::plan_entries(Row& row, CompactPiece& part, Reads& out) const {
   const Shard& shard = this->shard(part.piece);
   const std::span<Wanted> wanted(row.arena.make_array<Wanted>(part.count), part.count);
   std::uint64_t least = 0;
   for (std::uint64_t i = 0; i < part.count; ++i) {
     wanted[i] = {part.found[i].from.byte_offset, part.found[i].to.byte_offset, nullptr};
     if (wanted[i].begin < std::exchange(least, wanted[i].end)) {
-      raise(ErrorKind::Corruption, "{}: the entry of span {} begins before the one before it ends", shard.index.path,
+      raise(ErrorKind::Corruption, "{}: the entry of span {} begins before the one before it ends", shard.index.path(),
             with_commas(part.found[i].number));
     }
   }
   part.entries = wanted.data();
   if (!is_one_read(wanted)) return plan_merged(row, shard.data, wanted, out);
   const std::uint64_t begin = wanted.front().begin;
-  part.data.begin(row, shard.data, kept(part).data.get(), begin, wanted.back().end - begin, out);
+  part.data.begin(row, shard.data, kept_.shard(part.piece.shard).data.get(), begin, wanted.back().end - begin, out);
   for (Wanted& range : wanted) range.bytes = part.data.bytes + (range.begin - begin);
 }
 
-void append_spans(const CompactPiece& part, std::vector<Span>& out) {
+void append_spans(const CompactPiece& part, SpanTable& out) {
   const Piece& piece = part.piece;
   for (std::uint64_t i = 0; i < part.count; ++i) {
     const Found& found = part.found[i];
@@ -258,14 +231,14 @@ void append_spans(const CompactPiece& part, std::vector<Span>& out) {
     span.offset = static_cast<std::int64_t>(start - found.from.first_record);
     span.shard = static_cast<std::uint32_t>(piece.shard);
     span.entry = found.number;
+    if (part.entries == nullptr) continue;
     span.raw = part.entries[i].bytes;
     span.raw_bytes = part.entries[i].end - part.entries[i].begin;
   }
 }
 
-void CompactWindows::spans(const Row& row, SpanTable& out) const {
-  const State& state = *static_cast<const State*>(row.state);
-  for (CompactPiece& part : std::span(state.pieces, state.count)) {
+void CompactFinder::spans(const CutRow& cut, SpanTable& out) const {
+  for (CompactPiece& part : std::span(static_cast<CompactPiece*>(cut.found), cut.pieces.size())) {
     part.data.end();
     part.data.keep();
     append_spans(part, out);
@@ -274,37 +247,8 @@ void CompactWindows::spans(const Row& row, SpanTable& out) const {
 
 }  // namespace
 
-void check_compact(const Shard& shard) {
-  const auto check = [](const File& file, std::uint64_t wanted) {
-    if (file.bytes == wanted) return;
-    raise(ErrorKind::Corruption, "{}: {} bytes, its shard's counts want {}", file.path, with_commas(file.bytes),
-          with_commas(wanted));
-  };
-  const char* name = shard.name.c_str();
-  check(shard.index, checked_mul(checked_add(shard.spans, 1, name), sizeof(CompactIndexEntry), name));
-  check(shard.directory, directory_entries(shard.records) * kDirectoryEntryBytes);
-}
-
-void check_span_starts(const Shard& shard, const std::byte* index, std::uint64_t low, std::uint64_t high) {
-  const auto fail = [&](std::uint64_t number, CompactIndexEntry seen) {
-    raise(ErrorKind::Corruption, "{}: entry {} is (record {}, byte {}): out of order or beyond {} records, {} bytes",
-          shard.index.path, with_commas(number), with_commas(seen.first_record), with_commas(seen.byte_offset),
-          with_commas(shard.records), with_commas(shard.data.bytes));
-  };
-  CompactIndexEntry last = load_span_start(index, 0);
-  if (low == 0 && (last.first_record != 0 || last.byte_offset != 0)) fail(0, last);
-  for (std::uint64_t number = low + 1; number <= high; ++number) {
-    const CompactIndexEntry next = load_span_start(index, number - low);
-    if (next.first_record < last.first_record || next.byte_offset < last.byte_offset) fail(number, next);
-    last = next;
-  }
-  if (last.first_record > shard.records || last.byte_offset > shard.data.bytes) fail(high, last);
-  if (high == shard.spans && (last.first_record != shard.records || last.byte_offset != shard.data.bytes))
-    fail(high, last);
-}
-
-std::shared_ptr<const Source> make_compact_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead) {
-  return std::make_shared<CompactWindows>(std::move(dataset), window, lookahead);
+std::unique_ptr<const SpanFinder> make_compact_finder(DatasetPtr dataset) {
+  return std::make_unique<CompactFinder>(std::move(dataset));
 }
 
 }  // namespace penstock::layout

@@ -5,7 +5,7 @@
 #include "core/base/checked.h"
 #include "layout/format.h"
 #include "layout/reads.h"
-#include "layout/windows.h"
+#include "layout/span_finder.h"
 
 #include <boost/container/small_vector.hpp>
 
@@ -28,76 +28,58 @@ struct Run {
 
 struct IdsPiece {
   Piece piece;
-  bool has_lead = false;  // the shard has a record before the piece, and it is read
-  bool has_tail = false;
   std::span<Run> runs;           // round 1
   std::span<std::uint32_t> ids;  // distinct, rising
   std::span<Wanted> offsets;     // of each id: its offset and the next
-  std::span<Wanted> entries;     // round 2: of each id
+  std::span<Wanted> entries;     // round 2: of each id; empty if entries are not wanted
 };
 
-struct State {
-  IdsPiece* pieces;
-  std::uint64_t count;
-};
-
-class IdsWindows final : public Windows {
+class IdsFinder final : public SpanFinder {
  public:
-  IdsWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
+  explicit IdsFinder(DatasetPtr dataset);
 
-  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
-  void spans(const Row& row, SpanTable& out) const override;
+  [[nodiscard]] bool looks_at_records() const noexcept override { return true; }
+  bool plan(Row& row, CutRow& cut, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const CutRow& cut, SpanTable& out) const override;
 
  private:
-  void plan_first(Row& row, Reads& out) const;
-  void find_runs(Row& row, IdsPiece& part) const;
+  void find_runs(Row& row, const std::byte* row_records, IdsPiece& part) const;
+  void find_ids(Row& row, IdsPiece& part) const;
   void plan_offsets(Row& row, IdsPiece& part, Reads& out) const;
   void plan_entries(Row& row, IdsPiece& part, Reads& out) const;
 };
 
-IdsWindows::IdsWindows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead)
-    : Windows(std::move(dataset), window, lookahead, 1) {
-  if (info().stored_record_bytes < kIdBytes) {
+IdsFinder::IdsFinder(DatasetPtr dataset) : SpanFinder(std::move(dataset)) {
+  if (this->dataset().stored_record_bytes < kIdBytes) {
     raise(ErrorKind::Corruption, "{}: records of {} bytes have no room for their id", this->dataset().path,
-          info().stored_record_bytes);
+          this->dataset().stored_record_bytes);
   }
   for (const Shard& shard : this->dataset().shards) {
     const std::uint64_t wanted = checked_mul(checked_add(shard.entries, 1, "entries"), kOffsetBytes, "metadata.index");
     if (shard.index.bytes == wanted) continue;
-    raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path, with_commas(shard.index.bytes),
+    raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path(), with_commas(shard.index.bytes),
           with_commas(shard.entries), with_commas(wanted));
   }
 }
 
-bool IdsWindows::plan(Row& row, unsigned round, Parts /*wanted*/, Reads& out) const {
-  if (round == 0) {
-    plan_first(row, out);
-    return true;
+bool IdsFinder::plan(Row& row, CutRow& cut, unsigned round, Parts wanted, Reads& out) const {
+  if (round == 0) return true;  // the records are read
+  if (round == 1) {
+    auto* parts = row.arena.make_array<IdsPiece>(cut.pieces.size());
+    cut.found = parts;
+    for (const Piece& piece : cut.pieces) parts++->piece = piece;
   }
-  const State& state = *static_cast<const State*>(row.state);
-  for (std::uint64_t i = 0; i < state.count; ++i) {
+  const bool entries = has(wanted, Parts::Entries);
+  for (IdsPiece& part : std::span(static_cast<IdsPiece*>(cut.found), cut.pieces.size())) {
     if (round == 1) {
-      find_runs(row, state.pieces[i]);
-      plan_offsets(row, state.pieces[i], out);
+      find_runs(row, cut.records, part);
+      find_ids(row, part);
+      if (entries) plan_offsets(row, part, out);
     } else {
-      plan_entries(row, state.pieces[i], out);
+      plan_entries(row, part, out);
     }
   }
-  return round < 2;
-}
-
-void IdsWindows::plan_first(Row& row, Reads& out) const {
-  const std::span<Piece> pieces = cut(row);
-  auto* parts = row.arena.make_array<IdsPiece>(pieces.size());
-  row.state = row.arena.make<State>(parts, pieces.size());
-  for (const Piece& piece : pieces) {
-    // Only the row's outer pieces can have more of their shard beyond them.
-    parts->piece = piece;
-    parts->has_lead = piece.first > 0;
-    parts->has_tail = piece.stop < shard(piece).records;
-    plan_records(row, piece, piece.first - (parts->has_lead ? 1 : 0), piece.stop + (parts->has_tail ? 1 : 0), out);
-    ++parts;
-  }
+  return entries && round < 2;
 }
 
 // The id of the record `distance` records after `record`; rows hold stored records end to end.
@@ -138,10 +120,10 @@ bool any_begins(const std::byte* records, std::ptrdiff_t from, std::ptrdiff_t st
   }
 }
 
-void IdsWindows::find_runs(Row& row, IdsPiece& part) const {
+void IdsFinder::find_runs(Row& row, const std::byte* row_records, IdsPiece& part) const {
   const Piece& piece = part.piece;
-  const std::uint64_t bytes = info().stored_record_bytes;
-  const std::byte* records = row.records + piece.start * bytes;
+  const std::uint64_t bytes = dataset().stored_record_bytes;
+  const std::byte* records = row_records + piece.start * bytes;
   const auto count = static_cast<std::ptrdiff_t>(piece.stop - piece.first);
   const auto differs = [&](std::ptrdiff_t i) { return id_at(records, i, bytes) != id_at(records, i - 1, bytes); };
   boost::container::small_vector<Run, 64> runs;
@@ -156,13 +138,13 @@ void IdsWindows::find_runs(Row& row, IdsPiece& part) const {
     }
   }
   runs.back().stop = piece.start + static_cast<std::uint64_t>(count);
-  if (part.has_lead) runs.front().begins = differs(0);
-  if (part.has_tail) runs.back().ends = differs(count);
+  if (piece.has_lead) runs.front().begins = differs(0);
+  if (piece.has_tail) runs.back().ends = differs(count);
   part.runs = {row.arena.make_array<Run>(runs.size()), runs.size()};
   std::copy(runs.begin(), runs.end(), part.runs.begin());
 }
 
-void IdsWindows::plan_offsets(Row& row, IdsPiece& part, Reads& out) const {
+void IdsFinder::find_ids(Row& row, IdsPiece& part) const {
   const Shard& shard = this->shard(part.piece);
   auto* ids = row.arena.make_array<std::uint32_t>(part.runs.size());
   std::transform(part.runs.begin(), part.runs.end(), ids, [](const Run& run) { return run.id; });
@@ -172,17 +154,20 @@ void IdsWindows::plan_offsets(Row& row, IdsPiece& part, Reads& out) const {
   part.ids = {ids, end};
   if (part.ids.back() >= shard.entries) {
     raise(ErrorKind::Corruption, "{}: metadata_id {} among records {} to {}, the shard has {} entries",
-          shard.stream.path, with_commas(part.ids.back()), with_commas(part.piece.first), with_commas(part.piece.stop),
-          with_commas(shard.entries));
+          shard.stream.path(), with_commas(part.ids.back()), with_commas(part.piece.first),
+          with_commas(part.piece.stop), with_commas(shard.entries));
   }
+}
+
+void IdsFinder::plan_offsets(Row& row, IdsPiece& part, Reads& out) const {
   part.offsets = {row.arena.make_array<Wanted>(part.ids.size()), part.ids.size()};
   for (std::size_t i = 0; i < part.ids.size(); ++i) {
     part.offsets[i] = {kOffsetBytes * part.ids[i], kOffsetBytes * (part.ids[i] + std::uint64_t{2}), nullptr};
   }
-  plan_merged(row, shard.index, part.offsets, out);
+  plan_merged(row, shard(part.piece).index, part.offsets, out);
 }
 
-void IdsWindows::plan_entries(Row& row, IdsPiece& part, Reads& out) const {
+void IdsFinder::plan_entries(Row& row, IdsPiece& part, Reads& out) const {
   const Shard& shard = this->shard(part.piece);
   part.entries = {row.arena.make_array<Wanted>(part.ids.size()), part.ids.size()};
   std::uint64_t last = 0;
@@ -191,8 +176,8 @@ void IdsWindows::plan_entries(Row& row, IdsPiece& part, Reads& out) const {
     const auto end = load_at<std::uint64_t>(part.offsets[i].bytes, 1);
     if (begin < last || end < begin || end > shard.data.bytes) {
       raise(ErrorKind::Corruption, "{}: entry {} is bytes {} to {}: out of order, or beyond the {} bytes of {}",
-            shard.index.path, with_commas(part.ids[i]), with_commas(begin), with_commas(end),
-            with_commas(shard.data.bytes), shard.data.path);
+            shard.index.path(), with_commas(part.ids[i]), with_commas(begin), with_commas(end),
+            with_commas(shard.data.bytes), shard.data.path());
     }
     part.entries[i] = {begin, end, nullptr};
     last = end;
@@ -200,22 +185,25 @@ void IdsWindows::plan_entries(Row& row, IdsPiece& part, Reads& out) const {
   plan_merged(row, shard.data, part.entries, out);
 }
 
-void IdsWindows::spans(const Row& row, SpanTable& out) const {
-  const State& state = *static_cast<const State*>(row.state);
-  for (const IdsPiece& part : std::span(state.pieces, state.count)) {
+void IdsFinder::spans(const CutRow& cut, SpanTable& out) const {
+  for (const IdsPiece& part : std::span(static_cast<const IdsPiece*>(cut.found), cut.pieces.size())) {
     for (const Run& run : part.runs) {
+      Span& span = out.emplace_back(Span{run.start, run.stop, run.begins, run.ends});
+      span.shard = static_cast<std::uint32_t>(part.piece.shard);
+      span.entry = run.id;
+      if (part.entries.empty()) continue;
       const auto found = std::lower_bound(part.ids.begin(), part.ids.end(), run.id) - part.ids.begin();
       const Wanted& entry = part.entries[static_cast<std::size_t>(found)];
-      out.push_back({run.start, run.stop, run.begins, run.ends, -1, static_cast<std::uint32_t>(part.piece.shard),
-                     run.id, entry.bytes, entry.end - entry.begin});
+      span.raw = entry.bytes;
+      span.raw_bytes = entry.end - entry.begin;
     }
   }
 }
 
 }  // namespace
 
-std::shared_ptr<const Source> make_ids_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead) {
-  return std::make_shared<IdsWindows>(std::move(dataset), window, lookahead);
+std::unique_ptr<const SpanFinder> make_ids_finder(DatasetPtr dataset) {
+  return std::make_unique<IdsFinder>(std::move(dataset));
 }
 
 }  // namespace penstock::layout

@@ -1,12 +1,13 @@
 #include "layout/windows.h"
 
 #include "core/base/checked.h"
-#include "layout/reads.h"
 
 #include <algorithm>
+#include <new>
 
 namespace penstock::layout {
-Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead, std::uint64_t around)
+
+Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead)
     : dataset_(std::move(dataset)), window_(window) {
   const std::string& path = dataset_->path;
   const std::uint64_t records = dataset_->record_count();
@@ -19,9 +20,13 @@ Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahe
     raise(ErrorKind::InvalidArgument, "{}: window {} + lookahead {} is longer than the stream of {} records", path,
           with_commas(window), with_commas(lookahead), with_commas(records));
   }
+  finder_ = make_span_finder(dataset_);
+  looks_at_records_ = finder_ != nullptr && finder_->looks_at_records();
+  const std::uint64_t around = looks_at_records_ ? 1 : 0;
   info_ = info_of(*dataset_);
   info_.size = (records - lookahead) / window;
   info_.shape = {false, length_, around, around};
+  if (finder_ != nullptr) info_.keeps = finder_->keeps();
   info_.identity.view = fmt::format(R"({{"kind":"windows","lookahead":{},"window":{}}})", lookahead, window);
 }
 
@@ -29,44 +34,59 @@ std::span<Piece> Windows::cut(Row& row) const {
   const std::vector<std::uint64_t>& starts = dataset_->record_starts;
   const std::uint64_t begin = row.index * window_;
   const std::uint64_t end = begin + length_;
-  // The last shard that starts at or before `begin`: empty shards before it are passed over.
-  const auto first =
-      static_cast<std::uint64_t>(std::upper_bound(starts.begin(), starts.end(), begin) - starts.begin()) - 1;
+  const std::uint64_t first = Dataset::shard_of(starts, begin);
   std::uint64_t last = first;
   std::uint64_t count = 0;
-  for (; last < dataset_->shards.size() && starts[last] < end; ++last)
-    count += dataset_->shards[last].records > 0 ? 1 : 0;
-  Piece* pieces = row.arena.make_array<Piece>(count);
+  for (; last + 1 < starts.size() && starts[last] < end; ++last) count += starts[last] < starts[last + 1] ? 1 : 0;
+  auto* pieces = reinterpret_cast<Piece*>(row.arena.allocate(count * sizeof(Piece)));
   Piece* next = pieces;
   for (std::uint64_t shard = first; shard < last; ++shard) {
-    if (dataset_->shards[shard].records == 0) continue;
+    if (starts[shard] == starts[shard + 1]) continue;
     const std::uint64_t from = std::max(begin, starts[shard]);
-    *next++ = {shard, from - starts[shard], std::min(end, starts[shard + 1]) - starts[shard], from - begin};
+    new (next++) Piece{shard, from - starts[shard], std::min(end, starts[shard + 1]) - starts[shard], from - begin};
   }
   return {pieces, count};
 }
 
-void Windows::plan_records(const Row& row, const Piece& piece, std::uint64_t first, std::uint64_t stop,
-                           Reads& out) const {
-  const std::uint64_t bytes = dataset_->stored_record_bytes;
-  // Unsigned wrap-around on purpose: `first` may be one record before the piece.
-  std::byte* destination = row.records + static_cast<std::ptrdiff_t>(piece.at(first) * bytes);
-  plan_read(shard(piece).stream, shard(piece).stream_offset + first * bytes, (stop - first) * bytes, destination, out);
+// For a finder that looks at records: the records beside the row are read too, which only its outer pieces can have.
+// Returns where record 0 of the row goes.
+std::byte* Windows::add_neighbours(Row& row, Parts wanted, std::span<Piece> pieces) const {
+  for (Piece& piece : pieces) {
+    piece.has_lead = piece.first > 0;
+    piece.has_tail = piece.stop < dataset_->shards[piece.shard].records;
+  }
+  if (has(wanted, Parts::Records)) return row.records;
+  const RowShape& shape = info_.shape;
+  const std::uint64_t bytes = info_.stored_record_bytes;
+  return row.arena.allocate((shape.lead + shape.length + shape.tail) * bytes) + shape.lead * bytes;
 }
 
-bool Windows::plan(Row& row, unsigned /*round*/, Parts /*wanted*/, Reads& out) const {
-  for (const Piece& piece : cut(row)) plan_records(row, piece, piece.first, piece.stop, out);
+bool Windows::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
+  const bool finds = finder_ != nullptr && has_spans(wanted);
+  if (round == 0 && finds) return plan_spans(row, wanted, out);
+  if (finds) return finder_->plan(row, *static_cast<CutRow*>(row.state), round, wanted, out);
+  if (!has(wanted, Parts::Records)) return false;
+  for (const Piece& piece : cut(row)) plan_records(*dataset_, piece, row.records, out);
   return false;
 }
 
-std::shared_ptr<const Source> make_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead) {
-  switch (dataset->spans) {
-    case SpanKind::Compact: return make_compact_windows(std::move(dataset), window, lookahead);
-    case SpanKind::Ids: return make_ids_windows(std::move(dataset), window, lookahead);
-    case SpanKind::Megatron: return make_megatron_windows(std::move(dataset), window, lookahead);
-    case SpanKind::None:
-    case SpanKind::Opaque: break;
+// Round 0 of a row with spans.
+bool Windows::plan_spans(Row& row, Parts wanted, Reads& out) const {
+  const std::span<Piece> pieces = cut(row);
+  std::byte* records = looks_at_records_ ? add_neighbours(row, wanted, pieces) : row.records;
+  if (looks_at_records_ || has(wanted, Parts::Records)) {
+    for (const Piece& piece : pieces) plan_records(*dataset_, piece, records, out);
   }
+  auto* state = row.arena.make<CutRow>(pieces, records, nullptr);
+  row.state = state;
+  return finder_->plan(row, *state, 0, wanted, out);
+}
+
+void Windows::spans(const Row& row, SpanTable& out) const {
+  if (finder_ != nullptr) finder_->spans(*static_cast<const CutRow*>(row.state), out);
+}
+
+std::shared_ptr<const Source> make_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead) {
   return std::make_shared<Windows>(std::move(dataset), window, lookahead);
 }
 

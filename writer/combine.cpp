@@ -16,7 +16,7 @@ void copy_files(const std::string& from, const layout::Format& format, const lay
   };
   for (const auto& [name, bytes] : layout::shard_files(format, shard)) {
     copy(name, bytes);
-    copy(name + layout::kCrcSuffix, layout::crc_bytes(bytes));
+    copy(std::string(name) + layout::kCrcSuffix, layout::crc_bytes(bytes));
   }
   const std::string said = from + "/" + layout::kShardManifestName;
   copy(layout::kShardManifestName, open_regular(said).second);

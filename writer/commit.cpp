@@ -40,7 +40,7 @@ void check_contiguous(const std::string& path, const std::vector<std::uint64_t>&
 FinishedShard describe(ByteStore& files, const std::string& path, const std::string& name, std::uint64_t number) {
   const auto [format, info] = layout::read_shard_manifest(files, path, name);
   FinishedShard shard{number, info.records, info.spans, info.entries, 0, info.task_json};
-  for (const auto& file : layout::shard_files(format, info)) shard.bytes += file.second;
+  for (const auto& file : layout::shard_files(format, info)) shard.bytes += file.bytes;
   return shard;
 }
 

@@ -28,7 +28,7 @@ struct Files {
 
 Files open_files(const std::string& path, const Format& format, const ShardInfo& shard) {
   const auto files = layout::shard_files(format, shard);
-  const auto open = [&](std::size_t i) { return InputFile(path + "/" + files[i].first, files[i].second); };
+  const auto open = [&](std::size_t i) { return InputFile(path + "/" + files[i].name, files[i].bytes); };
   return {open(0), open(1), open(2)};
 }
 

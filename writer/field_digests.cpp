@@ -79,10 +79,10 @@ void FieldDigests::gather(const Field& field, std::span<const std::byte> records
   }
 }
 
-std::vector<std::string> FieldDigests::hex() const {
-  std::vector<std::string> texts;
-  for (const Field& field : fields_) texts.push_back(field.digest.hex());
-  return texts;
+layout::FieldDigestList FieldDigests::digests() const {
+  layout::FieldDigestList all;
+  for (const Field& field : fields_) all.push_back(field.digest.bytes());
+  return all;
 }
 
 }  // namespace penstock::writer

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace penstock::writer {
@@ -22,8 +21,8 @@ class FieldDigests {
   /// Whole stored records, the next of the stream.
   void update(std::span<const std::byte> records);
 
-  /// Hex, in the order of the schema's leaves.
-  [[nodiscard]] std::vector<std::string> hex() const;
+  /// In the order of the schema's leaves.
+  [[nodiscard]] layout::FieldDigestList digests() const;
 
  private:
   struct Piece {

@@ -37,13 +37,13 @@ class IdRuns {
     return std::nullopt;
   }
 
-  /// Ends the last run. Afterwards spans() and hex() are those of the shard.
+  /// Ends the last run. Afterwards spans() and digest() are those of the shard.
   void finish() {
     if (length_ != 0) end_run();
   }
 
   [[nodiscard]] std::uint64_t spans() const noexcept { return spans_; }
-  [[nodiscard]] std::string hex() const { return digest_.hex(); }
+  [[nodiscard]] layout::DigestBytes digest() const { return digest_.bytes(); }
 
  private:
   struct Entry {

@@ -105,7 +105,7 @@ layout::ShardInfo ShardWriter::finish_files() {
   info.task_json = task_json_;
   info.records = records_;
   info.entries = entries_;
-  info.field_digests = field_digests_.hex();
+  info.field_digests = field_digests_.digests();
   if (stream_) stream_->finish();
   if (!format_.has_metadata()) return info;
   if (format_.is_ids()) {
@@ -114,7 +114,7 @@ layout::ShardInfo ShardWriter::finish_files() {
     end_span();
   }
   info.spans = format_.is_ids() ? runs_.spans() : entries_;
-  info.span_digest = format_.is_ids() ? runs_.hex() : span_digest_.hex();
+  info.span_digest = format_.is_ids() ? runs_.digest() : span_digest_.bytes();
   info.data_bytes = data_->bytes();
   if (format_.is_compact()) index_->write_value(records_);
   index_->write_value(data_->bytes());

@@ -146,13 +146,13 @@ void Verifier::stream(const std::string& path, const Format& format, const Shard
     if (whole != 0) take(part.first(whole));
     held.assign(part.begin() + static_cast<std::ptrdiff_t>(whole), part.end());
   });
-  const std::vector<std::string> seen = digests.hex();
+  const layout::FieldDigestList seen = digests.digests();
   for (std::size_t i = 0; i < seen.size(); ++i) {
     compare_digests(path, "field " + format.schema.leaves()[i].name, seen[i], info.field_digests[i], tell_);
   }
   if (runs == nullptr || !ids_fine) return;
   runs->finish();
-  compare_digests(path, "its spans", runs->hex(), info.span_digest, tell_);
+  compare_digests(path, "its spans", runs->digest(), *info.span_digest, tell_);
   if (runs->spans() != info.spans) {
     problem(path, 0, fmt::format("{} spans, the manifest says {}", runs->spans(), info.spans));
   }
@@ -174,7 +174,7 @@ void Verifier::shard(const std::string& path, const Format& format, const ShardI
   for (const auto& [name, bytes] : layout::shard_files(format, info)) {
     const std::string file = path + "/" + name;
     const std::uint64_t size = bytes;
-    if (name != layout::kStreamName) guarded([&] { scan(file, size, {}); });
+    if (std::string_view(name) != layout::kStreamName) guarded([&] { scan(file, size, {}); });
   }
   IdRuns runs;
   bool fine = true;
@@ -218,7 +218,7 @@ void Verifier::run(const std::string& path) {
   for (const ShardInfo& info : manifest.shards) {
     report_.records += info.records;
     report_.entries += info.entries;
-    for (const auto& listed : layout::shard_files(manifest.format, info)) total_ += listed.second;
+    for (const auto& listed : layout::shard_files(manifest.format, info)) total_ += listed.bytes;
   }
   name_others(path, manifest);
   for (const ShardInfo& info : manifest.shards) shard(path + "/" + info.name, manifest.format, info);

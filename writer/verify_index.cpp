@@ -45,9 +45,11 @@ bool walk_offsets(InputFile& index, std::uint64_t entries, std::uint64_t data_by
 
 }  // namespace
 
-void compare_digests(const std::string& file, const std::string& what, const std::string& seen, const std::string& said,
-                     const TellProblem& tell) {
-  if (seen != said) tell(file, 0, fmt::format("digest of {} is {}, the manifest says {}", what, seen, said));
+void compare_digests(const std::string& file, const std::string& what, const layout::DigestBytes& seen,
+                     const layout::DigestBytes& said, const TellProblem& tell) {
+  if (seen == said) return;
+  tell(file, 0,
+       fmt::format("digest of {} is {}, the manifest says {}", what, layout::hex_of(seen), layout::hex_of(said)));
 }
 
 void check_compact_index(const std::string& path, const ShardInfo& info, const TellProblem& tell) {
@@ -84,7 +86,7 @@ void check_compact_index(const std::string& path, const ShardInfo& info, const T
   if (const auto last = directory.next_value<std::uint64_t>(); last != info.spans) {
     tell(directory.path(), offset, fmt::format("ends with {}, expected {} spans", last, info.spans));
   }
-  compare_digests(data.path(), "the spans", digest.hex(), info.span_digest, tell);
+  compare_digests(data.path(), "the spans", digest.bytes(), *info.span_digest, tell);
 }
 
 void check_opaque_index(const std::string& path, const ShardInfo& info, const TellProblem& tell) {
@@ -93,7 +95,7 @@ void check_opaque_index(const std::string& path, const ShardInfo& info, const Te
   layout::SpanDigest digest;
   const auto take = [&](std::uint64_t bytes) { digest.add(0, bytes, entry_digest(data, bytes)); };
   if (walk_offsets(index, info.entries, info.data_bytes, take)) {
-    compare_digests(data.path(), "the entries", digest.hex(), info.span_digest, tell);
+    compare_digests(data.path(), "the entries", digest.bytes(), *info.span_digest, tell);
   } else {
     tell(index.path(), index.offset() - 8, "byte offsets that are not in order from 0 to the size of metadata.bin");
   }

@@ -17,7 +17,7 @@ Example:
     [0, 1]
 """
 
-from penstock import codecs, orders
+from penstock import codecs, columns, orders
 from penstock._batch import Batch
 from penstock._dataset import Dataset, View, concatenate
 from penstock._errors import (
@@ -54,6 +54,7 @@ __all__ = [
     "View",
     "Writer",
     "codecs",
+    "columns",
     "combine",
     "commit",
     "concatenate",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._errors import InvalidArgumentError
-from penstock._layout import BatchLayout, ColumnSpec, plan_layout
-from penstock._spans import Spans
+from penstock._layout import BatchLayout, FieldSpec, plan_layout
+from penstock._spans import Spans, parts_of
 
 
 class Batch(Mapping[str, Any]):
@@ -79,6 +80,32 @@ class Batch(Mapping[str, Any]):
         return self._cached("records", lambda _: self._native.records(dtype))  # type: ignore[no-any-return]
 
     @property
+    def columns(self) -> Mapping[str, Any]:
+        """The arrays that the loader's `columns=` asked for, by name; read-only."""
+        names = [each.name for each in self._layout.sequences if each.name != "max_seqlen"]
+        return self._cached("columns", lambda _: MappingProxyType({name: getattr(self, name) for name in names}))  # type: ignore[no-any-return]
+
+    @property
+    def cu_seqlens(self) -> Any:
+        """int32: where each sequence of the flattened batch begins, and the end; see `penstock.columns.CuSeqlens`."""
+        return self._cached("cu_seqlens", self._sequences)
+
+    @property
+    def max_seqlen(self) -> int:
+        """Records of the longest sequence of `cu_seqlens`."""
+        return self._cached("max_seqlen", lambda name: int(self._sequences(name)))  # type: ignore[no-any-return]
+
+    @property
+    def position_ids(self) -> Any:
+        """int32 [rows, window], or [records] of documents: each record's place in its sequence."""
+        return self._cached("position_ids", self._sequences)
+
+    @property
+    def document_ids(self) -> Any:
+        """int32 [rows, window], or [records] of documents: the number of its sequence in the batch; -1 in padding."""
+        return self._cached("document_ids", self._sequences)
+
+    @property
     def position(self) -> int:
         """The job's position before this batch."""
         return self._native.position
@@ -107,9 +134,18 @@ class Batch(Mapping[str, Any]):
 
     @property
     def spans(self) -> Spans:
-        """The metadata entries of all rows, by row and start."""
+        """The metadata entries of all rows, by row and start.
+
+        Raises:
+            InvalidArgumentError: the view was made with metadata=False, which reads records alone.
+        """
         if self._spans is None:
-            self._spans = Spans(self._native.spans(), self._layout.decode)
+            if self._layout.metadata is False:
+                raise InvalidArgumentError(
+                    "this batch has no spans: its view was made with metadata=False; metadata=True reads spans and "
+                    'their entries, metadata="spans" spans alone'
+                )
+            self._spans = Spans(self._native.spans(), self._layout.decode, self._layout.metadata is True)
         return self._spans
 
     def state_dict(self) -> dict[str, Any]:
@@ -143,23 +179,25 @@ class Batch(Mapping[str, Any]):
         number = layout.column_of.get(name)
         if number is not None:
             return self._column(number)
-        at = layout.leaf_of[name]
-        leaf = layout.leaves[at]
+        leaf = layout.leaf_of[name]
         if layout.types[name] == leaf.base and (layout.torch is None or leaf.base.kind in "SV"):
-            return self._native.field(at, leaf.base)
-        return self._cast(ColumnSpec(name, at, layout.types[name].str, 0, 0), labels=False)
+            found = self._native.field(name, leaf.base)
+            if found is not None:
+                return found
+        return self._cast(FieldSpec(name, name, layout.types[name].str))
 
     def _labels(self, name: str) -> Any:
         number = self._layout.column_of.get(name)
         if number is not None:
             return self._column(number)
-        return self._cast(self._layout.label_column(name), labels=name == "labels")
+        return self._cast(self._layout.label_column(name))
 
-    def _shape(self, column: ColumnSpec) -> tuple[int, ...]:
-        dims = self._layout.leaves[column.leaf].dims
-        if self._layout.ragged:
-            return (self._native.record_count, *dims)
-        return (self._native.rows, self._layout.length - column.shorten, *dims)
+    def _sequences(self, name: str) -> Any:
+        number = self._layout.column_of.get(name)
+        if number is None:
+            wanted = "cu_seqlens" if name == "max_seqlen" else name
+            raise InvalidArgumentError(f'this batch has no {name}: ask for it by Loader(…, columns=["{wanted}"])')
+        return self._column(number)
 
     def _column(self, number: int) -> Any:
         array = self._native.column(number, self._layout.column_types[number])
@@ -169,16 +207,16 @@ class Batch(Mapping[str, Any]):
         # Slices of the lent tensor, so that torch tracks copies from them.
         layout, native = self._layout, self._native
         dtype = layout.column_types[number]
-        at, shape = native.columns_at[number], self._shape(layout.columns[number])
+        at, shape = native.place(number)
         torch_dtype = layout.torch.from_numpy(np.empty(0, dtype)).dtype
         count = int(np.prod(shape, dtype=np.int64))
         array = native.lender[at : at + count * dtype.itemsize].view(torch_dtype).view(shape)
         array._penstock = native  # a held array counts against max_bytes, as its whole batch is held
         return array
 
-    def _cast(self, column: ColumnSpec, labels: bool) -> Any:
-        made = self._native.cast(column.leaf, column.type, column.skip, column.shorten, labels)
-        return self._given(made.view(column.type).reshape(self._shape(column)))
+    def _cast(self, field: FieldSpec) -> Any:
+        made = self._native.cast(field, np.dtype(field.type))
+        return made if field.type[1] in "SV" else self._given(made)
 
     def _given(self, array: npt.NDArray[Any]) -> Any:
         return array if self._layout.torch is None else self._layout.torch.from_numpy(array)
@@ -200,4 +238,4 @@ def read_view(source: _native.Source, indices: npt.ArrayLike, view: Any) -> Batc
     """
     layout = plan_layout(view, torch=None, dtype=None, eager=False)
     wanted = np.ascontiguousarray(indices, dtype=np.uint64)
-    return Batch(_native.read_rows(source, wanted), layout)
+    return Batch(_native.read_rows(source, wanted, parts_of(view.metadata)), layout)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from penstock import _dtype, _native, codecs
 from penstock._batch import Batch, read_view
 from penstock._errors import InvalidArgumentError
-from penstock._spans import Span
+from penstock._spans import Metadata, Spans, check_metadata
 from penstock._words import counted
 
 
@@ -80,28 +80,33 @@ class Dataset:
         """The shards, in the order of the stream."""
         return [Shard(*each) for each in self._native.shards()]
 
-    def windows(self, window: int, lookahead: int = 0) -> View:
+    def windows(self, window: int, lookahead: int = 0, *, metadata: Metadata = True) -> View:
         """The view of windows of `window` records that follow one another.
 
         Args:
             window: records of an observation.
             lookahead: records that are read after each window: 1 for inputs and labels.
+            metadata: what is read beside the records: True for spans and their entries, "spans" for spans without
+                entries (`span.raw` and `span.metadata` then raise), False for nothing (`batch.spans` then raises).
 
         Returns:
             A sequence of (records - lookahead) // window observations of window + lookahead records.
 
         Raises:
-            InvalidArgumentError: no records, a window of 0 or longer than the stream.
+            InvalidArgumentError: no records, a window of 0 or longer than the stream, a `metadata` that cannot be.
         """
-        return View(self, "windows", _positive("window", window), _positive("lookahead", lookahead, 0))
+        return View(self, "windows", _positive("window", window), _positive("lookahead", lookahead, 0), metadata)
 
-    def documents(self) -> View:
+    def documents(self, *, metadata: Metadata = True) -> View:
         """The view whose observation i is document i: its records, of any length, and its metadata.
+
+        Args:
+            metadata: as of `windows`. What tells where a document lies is read in any case.
 
         Raises:
             InvalidArgumentError: a token stream, or the ids layout (see `penstock.convert`).
         """
-        return View(self, "documents", 0, 0)
+        return View(self, "documents", 0, 0, metadata)
 
     def __len__(self) -> int:
         """Records of the stream; entries of opaque documents."""
@@ -159,8 +164,12 @@ class Observation(Mapping[str, Any]):
         return cast("npt.NDArray[Any]", self._batch.labels[0])
 
     @property
-    def spans(self) -> Sequence[Span]:
-        """Its metadata entries."""
+    def spans(self) -> Spans:
+        """Its metadata entries.
+
+        Raises:
+            InvalidArgumentError: the view was made with metadata=False.
+        """
         return self._batch.spans
 
     @property
@@ -168,7 +177,7 @@ class Observation(Mapping[str, Any]):
         """The decoded entry of a document: that of its only span.
 
         Raises:
-            InvalidArgumentError: it has no span, or several.
+            InvalidArgumentError: it has no span, or several; the view was made without metadata.
         """
         if len(self.spans) != 1:
             raise InvalidArgumentError(f"{counted(len(self.spans), 'entry')} of metadata here: look at .spans")
@@ -181,7 +190,8 @@ class Observation(Mapping[str, Any]):
     def __repr__(self) -> str:
         """Fields with their lengths, and spans."""
         fields = ", ".join(f"{name} {list(self[name].shape)}" for name in self)
-        return f"Observation({fields}; {counted(len(self.spans), 'span')})"
+        spans = "without spans" if self._batch._layout.metadata is False else counted(len(self.spans), "span")
+        return f"Observation({fields}; {spans})"
 
 
 class View(Sequence[Observation]):
@@ -192,14 +202,17 @@ class View(Sequence[Observation]):
         kind: "windows" or "documents".
         window: records of a window; 0 of documents.
         lookahead: records read after each window.
+        metadata: what is read beside the records: True, "spans" or False. No part of a job: its state goes on with
+            another one.
     """
 
-    def __init__(self, dataset: Dataset, kind: str, window: int, lookahead: int) -> None:
+    def __init__(self, dataset: Dataset, kind: str, window: int, lookahead: int, metadata: Metadata = True) -> None:
         """Made by `Dataset.windows` and `Dataset.documents`."""
         self.dataset = dataset
         self.kind = kind
         self.window = window
         self.lookahead = lookahead
+        self.metadata: Metadata = check_metadata(metadata)
         native = dataset._native
         self._source = (
             _native.make_windows(native, window, lookahead) if kind == "windows" else _native.make_documents(native)
@@ -259,12 +272,14 @@ class View(Sequence[Observation]):
 
     def __reduce__(self) -> Any:
         """Pickles as its dataset and what it is."""
-        return View, (self.dataset, self.kind, self.window, self.lookahead)
+        return View, (self.dataset, self.kind, self.window, self.lookahead, self.metadata)
 
     def __repr__(self) -> str:
         """What it is a view of."""
-        how = f"{self.window}, lookahead={self.lookahead}" if self.kind == "windows" else ""
-        return f"{self.dataset!r}.{self.kind}({how})"
+        how = [f"{self.window}, lookahead={self.lookahead}"] if self.kind == "windows" else []
+        if self.metadata is not True:
+            how.append(f"metadata={self.metadata!r}")
+        return f"{self.dataset!r}.{self.kind}({', '.join(how)})"
 
 
 def concatenate(datasets: Sequence[Dataset]) -> Dataset:

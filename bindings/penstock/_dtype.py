@@ -28,6 +28,7 @@ RESERVED_NAMES = frozenset(
         "items",
         "values",
         "get",
+        "columns",
         "cu_seqlens",
         "max_seqlen",
         "position_ids",

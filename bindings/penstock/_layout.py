@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from penstock._dtype import RESERVED_NAMES, numpy_dtype
 from penstock._errors import InvalidArgumentError
+from penstock._spans import Metadata
 
 DtypeChoice = Mapping[str, Any] | str | np.dtype[Any] | type | None
 
@@ -22,14 +23,25 @@ class Leaf(NamedTuple):
     dims: tuple[int, ...]
 
 
-class ColumnSpec(NamedTuple):
-    """One array that the native threads make; see core/batch/columns.h."""
+class FieldSpec(NamedTuple):
+    """A field's array; see FieldSpec in core/batch/column_spec.h."""
 
     name: str
-    leaf: int
+    field: str
     type: str
-    skip: int
+    skip: int = 0
+    shorten: int = 0
+    labels: bool = False
+
+
+class SequenceSpec(NamedTuple):
+    """An array of the sequences in a batch; see SequenceSpec in core/batch/column_spec.h."""
+
+    name: str
     shorten: int
+    field: str
+    end_of_document: int | None
+    max_documents: int | None
 
 
 def leaves(dtype: np.dtype[Any], prefix: str = "", dims: tuple[int, ...] = ()) -> Iterator[Leaf]:
@@ -68,34 +80,36 @@ class BatchLayout:
     """What a batch offers and where it lies."""
 
     record_dtype: np.dtype[Any] | None  # None: opaque documents
-    leaves: tuple[Leaf, ...]
-    leaf_of: dict[str, int]  # field -> its leaf
+    leaf_of: dict[str, Leaf]  # field -> its leaf
     types: dict[str, np.dtype[Any]]  # of each field, as it is given out
-    columns: tuple[ColumnSpec, ...]  # that the native threads make
-    column_of: dict[str, int]  # field, "inputs" or "labels" -> its column
+    fields: tuple[FieldSpec, ...]  # columns that the native threads make: these …
+    sequences: tuple[SequenceSpec, ...]  # … then these
+    column_of: dict[str, int]  # name of a column -> its number
     column_types: tuple[np.dtype[Any], ...]  # of the columns; made once, since np.dtype(text) is not free
-    label_leaf: int | None  # the field that inputs and labels are of
+    label_field: str | None  # that inputs and labels are of
     label_type: np.dtype[Any]  # theirs: always signed, since labels are -100 where a row is padded
     why_no_labels: str
-    length: int  # records of a fixed row
     lookahead: int
     ragged: bool
     torch: Any  # the module, or None for NumPy
     decode: Callable[[memoryview], Any] | None
+    metadata: Metadata  # what was read of it
 
-    def label_column(self, name: str) -> ColumnSpec:
+    def label_column(self, name: str) -> FieldSpec:
         """What "inputs" or "labels" would be as a column.
 
         Raises:
             InvalidArgumentError: there is no lookahead, or no single integer field to take.
         """
-        if self.lookahead == 0 or self.label_leaf is None:
+        if self.lookahead == 0 or self.label_field is None:
             raise InvalidArgumentError(f"this batch has no {name}: {self.why_no_labels}")
         skip = 0 if name == "inputs" else 1
-        return ColumnSpec(name, self.label_leaf, self.label_type.str, skip, self.lookahead)
+        return FieldSpec(name, self.label_field, self.label_type.str, skip, self.lookahead, name == "labels")
 
 
-def plan_layout(view: Any, torch: Any, dtype: DtypeChoice, eager: bool) -> BatchLayout:
+def plan_layout(
+    view: Any, torch: Any, dtype: DtypeChoice, eager: bool, sequences: tuple[SequenceSpec, ...] = ()
+) -> BatchLayout:
     """Decides the arrays of a view's batches.
 
     Args:
@@ -103,6 +117,7 @@ def plan_layout(view: Any, torch: Any, dtype: DtypeChoice, eager: bool) -> Batch
         torch: the module torch, for tensors; None for NumPy.
         dtype: types of integer fields: a mapping from names, or one for all of them.
         eager: whether the native threads make the columns; else they are made when asked for.
+        sequences: computed columns that the native threads make.
 
     Raises:
         InvalidArgumentError: an unknown field in `dtype`, a field with a reserved name, a type that does not fit.
@@ -113,66 +128,75 @@ def plan_layout(view: Any, torch: Any, dtype: DtypeChoice, eager: bool) -> Batch
     for leaf in found:
         if leaf.name in RESERVED_NAMES:
             raise InvalidArgumentError(f"field {leaf.name!r} is called like an attribute of a batch: rename it")
-    label_leaf, why = _label_leaf(found, view.lookahead, source.ragged)
+    label_field, why = _label_field(found, view.lookahead, source.ragged)
     chosen = _chosen_types(found, dtype)
     types = {leaf.name: chosen.get(leaf.name) or _default_type(leaf, torch) for leaf in found}
     layout = BatchLayout(
         record_dtype=None if record_dtype is None else stored_dtype(record_dtype, source.stored_record_bytes),
-        leaves=found,
-        leaf_of={leaf.name: at for at, leaf in enumerate(found)},
+        leaf_of={leaf.name: leaf for leaf in found},
         types=types,
-        columns=(),
+        fields=(),
+        sequences=sequences,
         column_of={},
         column_types=(),
-        label_leaf=label_leaf,
-        label_type=_label_type(found, label_leaf, chosen),
+        label_field=label_field,
+        label_type=_label_type(label_field, chosen),
         why_no_labels=why,
-        length=source.row_length,
         lookahead=view.lookahead,
         ragged=source.ragged,
         torch=torch,
         decode=view._decode,
+        metadata=view.metadata,
     )
-    return _with_columns(layout, chosen) if eager else layout
+    return _with_columns(layout, chosen, source.fields_apart) if eager else layout
 
 
-def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]]) -> BatchLayout:
-    columns: list[ColumnSpec] = []
-    has_labels = layout.lookahead > 0 and layout.label_leaf is not None
+def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_apart: bool) -> BatchLayout:
+    fields: list[FieldSpec] = []
+    has_labels = layout.lookahead > 0 and layout.label_field is not None
     if has_labels:
-        columns += [layout.label_column("inputs"), layout.label_column("labels")]
-    for at, leaf in enumerate(layout.leaves):
+        fields += [layout.label_column("inputs"), layout.label_column("labels")]
+    for leaf in layout.leaf_of.values():
         # inputs and labels are what is used of their field: the field itself is cast only if somebody asks.
-        if has_labels and at == layout.label_leaf:
+        if has_labels and leaf.name == layout.label_field:
             continue
-        if leaf.base.kind not in "SV" and (layout.torch is not None or leaf.name in chosen):
-            columns.append(ColumnSpec(leaf.name, at, layout.types[leaf.name].str, 0, 0))
-    column_of = {column.name: at for at, column in enumerate(columns)}
-    column_types = tuple(np.dtype(column.type) for column in columns)
-    made = {"columns": tuple(columns), "column_of": column_of, "column_types": column_types}
-    return BatchLayout(**{**layout.__dict__, **made})
+        is_cast = leaf.base.kind not in "SV" and (layout.torch is not None or leaf.name in chosen)
+        if is_cast or fields_apart:
+            fields.append(FieldSpec(leaf.name, leaf.name, layout.types[leaf.name].str))
+    names = [*(each.name for each in fields), *(each.name for each in layout.sequences)]
+    types = (*(np.dtype(each.type) for each in fields), *(np.dtype(np.int32) for _ in layout.sequences))
+    column_of = {name: at for at, name in enumerate(names)}
+    return replace(layout, fields=tuple(fields), column_of=column_of, column_types=types)
 
 
 def _default_type(leaf: Leaf, torch: Any) -> np.dtype[Any]:
     return np.dtype(np.int64) if torch is not None and leaf.base.kind in "iu" else leaf.base
 
 
-def _label_leaf(found: tuple[Leaf, ...], lookahead: int, ragged: bool) -> tuple[int | None, str]:
-    if ragged:
-        return None, "documents have fields and offsets; inputs and labels are of windows(window, lookahead=1)"
-    if lookahead == 0:
-        return None, "the view was made without lookahead; use windows(window, lookahead=1)"
-    integers = [at for at, leaf in enumerate(found) if leaf.base.kind in "iu"]
-    named = [at for at in integers if found[at].name == "token"]
-    if named:
-        return named[0], ""
+def token_leaf(dtype: np.dtype[Any]) -> tuple[str | None, str]:
+    """The field that holds the tokens: `token`, else the only integer field; or None, and why."""
+    return _token_field(tuple(leaves(dtype)))
+
+
+def _token_field(found: tuple[Leaf, ...]) -> tuple[str | None, str]:
+    integers = [leaf.name for leaf in found if leaf.base.kind in "iu"]
+    if "token" in integers:
+        return "token", ""
     if len(integers) == 1:
         return integers[0], ""
     return None, f"the records have {len(integers)} integer fields and none is called token"
 
 
-def _label_type(found: tuple[Leaf, ...], label_leaf: int | None, chosen: dict[str, np.dtype[Any]]) -> np.dtype[Any]:
-    wanted = None if label_leaf is None else chosen.get(found[label_leaf].name)
+def _label_field(found: tuple[Leaf, ...], lookahead: int, ragged: bool) -> tuple[str | None, str]:
+    if ragged:
+        return None, "documents have fields and offsets; inputs and labels are of windows(window, lookahead=1)"
+    if lookahead == 0:
+        return None, "the view was made without lookahead; use windows(window, lookahead=1)"
+    return _token_field(found)
+
+
+def _label_type(label_field: str | None, chosen: dict[str, np.dtype[Any]]) -> np.dtype[Any]:
+    wanted = None if label_field is None else chosen.get(label_field)
     return wanted if wanted is not None and wanted.kind == "i" else np.dtype(np.int64)
 
 

@@ -16,7 +16,10 @@ from penstock._errors import InvalidArgumentError
 from penstock._job import BatchSize, batch_sizes, check_view, global_size, native_job
 from penstock._layout import DtypeChoice, plan_layout
 from penstock._ranks import Mesh, resolve
-from penstock._resources import default_max_bytes, default_threads
+from penstock._resources import default_max_bytes, default_threads, usable_cores
+from penstock._spans import parts_of
+from penstock.columns import Column
+from penstock.columns import resolve as resolve_columns
 from penstock.orders import Order
 
 _READERS = ("auto", "pread", "uring", "direct", "mmap")
@@ -94,6 +97,8 @@ class Loader:
         transform: Callable[[Any], Any] | None = None,
         on_mismatch: str = "refuse",
         framework: str = "auto",
+        columns: Iterable[str | Column] = (),
+        max_documents: int | None = None,
     ) -> None:
         """Makes a loader; no file is opened and no thread started before the first batch is asked for.
 
@@ -118,7 +123,8 @@ class Loader:
                 else "pread"; "direct" is io_uring past the page cache, for corpora much larger than memory; "mmap" maps
                 them, which is fastest for corpora that stay in memory, but an error of the device ends the process
                 (SIGBUS), and a file that is cut short meanwhile does, too, or reads as zeros to the end of a page.
-            threads: of the engine, at least 1; None shares the cores with the node's other ranks.
+            threads: of the engine, at least 1; None is this process's share of the cores (affinity, quota of its
+                control group, LOCAL_WORLD_SIZE), at most 8.
             prefetch: batches that are read ahead, at least 1.
             max_bytes: bound of all batches' memory, held ones included, and of what is kept of the metadata's files (a
                 quarter of it, at most 256 MiB), but never less than prefetch + 2 batches need; None is a quarter of
@@ -126,6 +132,10 @@ class Loader:
             transform: called with each batch in the caller's thread; what it returns is given out.
             on_mismatch: what `load_state_dict` does with a state of another job: "refuse", "restart", "keep_position".
             framework: "torch", "numpy", or "auto": torch where it is installed.
+            columns: arrays that the threads compute: "cu_seqlens", "position_ids", "document_ids", or one of
+                `penstock.columns`.
+            max_documents: of a batch, so that `cu_seqlens` always has max_documents + 1 values; None: as many as the
+                batch has, and one.
 
         Raises:
             InvalidArgumentError: an argument that cannot be; a process that is one of several and did not say which.
@@ -145,18 +155,20 @@ class Loader:
         self._transform = transform
         self._on_mismatch = on_mismatch
         self._endless = epochs is None and not per_epoch
-        self._layout = plan_layout(view, torch, dtype, eager=True)
+        self._layout = plan_layout(view, torch, dtype, True, resolve_columns(columns, max_documents, view))
         sizes = batch_sizes(batch_size if batch_size is not None else global_batch_size, self._unit)
         job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
         self._native = _native.Loader(
             job=job,
             source=view._source,
-            columns=list(self._layout.columns),
-            labels=self._layout.column_of.get("labels", -1),
+            fields=list(self._layout.fields),
+            sequences=list(self._layout.sequences),
+            parts=parts_of(view.metadata),
             rank=self.rank,
             world_size=self.world_size,
             reader=reader,
             threads=default_threads() if threads is None else index("threads", threads, 1, _MOST_THREADS),
+            cores=usable_cores(),
             prefetch=index("prefetch", prefetch, 1, _MOST_PREFETCH),
             max_bytes=default_max_bytes() if max_bytes is None else index("max_bytes", max_bytes),
             allocate=_pinned_allocator(torch) if pin_memory else None,

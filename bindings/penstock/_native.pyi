@@ -31,13 +31,14 @@ __all__: list[str] = [
     "concatenate",
     "convert",
     "finished_shards",
+    "format_names",
     "make_documents",
     "make_windows",
-    "open_dataset",
-    "open_megatron",
-    "open_raw",
+    "open_as",
     "read_rows",
+    "recognise_format",
     "remove_shards",
+    "usable_cores",
     "verify",
 ]
 
@@ -190,6 +191,8 @@ class Source:
     A view of a dataset: what one index selects.
     """
     @property
+    def fields_apart(self) -> bool: ...
+    @property
     def ragged(self) -> bool: ...
     @property
     def row_length(self) -> int: ...
@@ -256,9 +259,17 @@ class SpanList:
     The spans of one batch, by row and start.
     """
     def __len__(self) -> int: ...
+    def arrays(self) -> tuple:
+        """
+        (rows, starts, stops, begins, ends, offsets, ids, source) as penstock.Batch.spans gives them.
+        """
     def get(self, i: typing.SupportsInt | typing.SupportsIndex) -> tuple:
         """
         (row, start, stop, begins, ends, offset, shard, entry)
+        """
+    def of_row(self, row: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int]:
+        """
+        (first, stop): the numbers of the row's spans.
         """
     def raw(self, i: typing.SupportsInt | typing.SupportsIndex) -> bytes:
         """
@@ -275,14 +286,13 @@ class Batch:
     """
     def cast(
         self,
-        leaf: typing.SupportsInt | typing.SupportsIndex,
-        type: str,
-        skip: typing.SupportsInt | typing.SupportsIndex = 0,
-        shorten: typing.SupportsInt | typing.SupportsIndex = 0,
-        labels: bool = False,
-    ) -> numpy.typing.NDArray[numpy.uint8]:
+        field: tuple[
+            str, str, str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool
+        ],
+        dtype: numpy.dtype[typing.Any],
+    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
-        A leaf of all rows, cast densely: bytes as uint8.
+        (name, field, type, skip, shorten, labels) of all rows, cast densely.
         """
     def column(self, i: typing.SupportsInt | typing.SupportsIndex, dtype: numpy.dtype[typing.Any]) -> typing.Any:
         """
@@ -292,15 +302,17 @@ class Batch:
         """
         int64 [rows]; -1 where padded.
         """
-    def field(
-        self, leaf: typing.SupportsInt | typing.SupportsIndex, dtype: numpy.dtype[typing.Any]
-    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+    def field(self, name: str, dtype: numpy.dtype[typing.Any]) -> typing.Any:
         """
-        Array over one leaf of the records as read, of its dtype; not copied.
+        Array over one leaf of the records as read, of its dtype; not copied. None if there are no records.
         """
     def indices(self) -> numpy.typing.NDArray[numpy.int64]:
         """
         int64 [rows]: observations; -1 where padded.
+        """
+    def place(self, i: typing.SupportsInt | typing.SupportsIndex) -> tuple:
+        """
+        (byte of the batch's memory where column i begins, its shape).
         """
     def records(self, dtype: numpy.dtype[typing.Any]) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
@@ -311,8 +323,6 @@ class Batch:
         """
         int64 [rows + 1]: first record of each row; empty if rows are fixed.
         """
-    @property
-    def columns_at(self) -> list[int]: ...
     @property
     def end(self) -> int: ...
     @property
@@ -338,20 +348,31 @@ class Loader:
         *,
         job: Job,
         source: Source,
-        columns: collections.abc.Sequence[
+        fields: collections.abc.Sequence[
+            tuple[
+                str,
+                str,
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                bool,
+            ]
+        ],
+        sequences: collections.abc.Sequence[
             tuple[
                 str,
                 typing.SupportsInt | typing.SupportsIndex,
                 str,
-                typing.SupportsInt | typing.SupportsIndex,
-                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex | None,
+                typing.SupportsInt | typing.SupportsIndex | None,
             ]
         ],
-        labels: typing.SupportsInt | typing.SupportsIndex,
+        parts: typing.SupportsInt | typing.SupportsIndex,
         rank: typing.SupportsInt | typing.SupportsIndex,
         world_size: typing.SupportsInt | typing.SupportsIndex,
         reader: str,
         threads: typing.SupportsInt | typing.SupportsIndex,
+        cores: typing.SupportsInt | typing.SupportsIndex,
         prefetch: typing.SupportsInt | typing.SupportsIndex,
         max_bytes: typing.SupportsInt | typing.SupportsIndex,
         allocate: typing.Any,
@@ -498,6 +519,11 @@ def concatenate(datasets: collections.abc.Sequence[Dataset]) -> Dataset:
 
 def convert(path: str, out: str, layout: str) -> str: ...
 def finished_shards(path: str, overwrite: bool) -> list[FinishedShard]: ...
+def format_names() -> list[str]:
+    """
+    What `format=` may be.
+    """
+
 def make_documents(dataset: Dataset) -> Source:
     """
     The view of documents.
@@ -512,27 +538,31 @@ def make_windows(
     The view of windows.
     """
 
-def open_dataset(path: str) -> Dataset:
+def open_as(format: str, paths: collections.abc.Sequence[str], descr_json: str) -> Dataset:
     """
-    Opens a folder that penstock wrote.
-    """
-
-def open_megatron(prefixes: collections.abc.Sequence[str]) -> Dataset:
-    """
-    Opens Megatron's pairs of .bin and .idx end to end.
+    Opens paths of one format end to end.
     """
 
-def open_raw(paths: collections.abc.Sequence[str], descr_json: str) -> Dataset:
+def read_rows(
+    source: Source,
+    indices: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+    parts: typing.SupportsInt | typing.SupportsIndex,
+) -> Batch:
     """
-    Opens token files end to end.
+    Reads `parts` of observations (uint64 indices) at once, on the calling thread, without the GIL.
     """
 
-def read_rows(source: Source, indices: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]) -> Batch:
+def recognise_format(path: str) -> str | None:
     """
-    Reads observations (uint64 indices) at once, on the calling thread, without the GIL.
+    Name of the format of what is there; None: nothing is.
     """
 
 def remove_shards(
     path: str, numbers: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], overwrite: bool
 ) -> None: ...
+def usable_cores(processes: typing.SupportsInt | typing.SupportsIndex) -> int:
+    """
+    Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.
+    """
+
 def verify(path: str, progress: collections.abc.Callable[[int, int], None] | None = None) -> Report: ...

@@ -16,7 +16,7 @@ from penstock._dataset import Dataset
 from penstock._errors import InvalidArgumentError, NotFoundError
 from penstock._paths import PathLike, local_path
 
-FORMATS = ("penstock", "megatron", "raw")
+FORMATS = tuple(_native.format_names())
 _GLOB = frozenset("*?[")
 _MANIFEST = "dataset.json"
 
@@ -55,8 +55,11 @@ def open(path: PathLike, *more: PathLike, dtype: npt.DTypeLike | None = None, fo
     kind = kinds.pop()
     if dtype is not None and kind != "raw":
         raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves")
-    reopen = (_open_kind, (kind, tuple(str(Path(each).absolute()) for each in paths), _descr(dtype)))
-    return Dataset(_open_native(kind, paths, _descr(dtype)), reopen)
+    reopen = (
+        _open_kind,
+        (kind, tuple(each if "://" in each else str(Path(each).absolute()) for each in paths), _descr(dtype)),
+    )
+    return Dataset(_native.open_as(kind, paths, _descr(dtype)), reopen)
 
 
 def refuse_foreign(path: str, why: str) -> None:
@@ -80,16 +83,7 @@ def refuse_foreign(path: str, why: str) -> None:
 
 
 def _open_kind(kind: str, paths: Sequence[str], descr: str) -> Dataset:
-    return Dataset(_open_native(kind, paths, descr), (_open_kind, (kind, tuple(paths), descr)))
-
-
-def _open_native(kind: str, paths: Sequence[str], descr: str) -> _native.Dataset:
-    if kind == "megatron":
-        return _native.open_megatron(list(dict.fromkeys(_megatron_prefix(each) for each in paths)))
-    if kind == "raw":
-        return _native.open_raw(list(paths), descr)
-    parts = [_native.open_dataset(each) for each in paths]
-    return parts[0] if len(parts) == 1 else _native.concatenate(parts)
+    return Dataset(_native.open_as(kind, list(paths), descr), (_open_kind, (kind, tuple(paths), descr)))
 
 
 def _expand(path: str) -> list[str]:
@@ -104,16 +98,12 @@ def _expand(path: str) -> list[str]:
 def _kind_of(path: str) -> str:
     if Path(path).is_dir():
         _refuse_foreign_folder(path)
-        return "penstock"
-    if Path(path).name == _MANIFEST:
+    elif Path(path).name == _MANIFEST:
         raise InvalidArgumentError(f"{path}: the manifest of a dataset: give its folder, {Path(path).parent}")
-    if Path(path).suffix in (".bin", ".idx") and Path(path).with_suffix(".idx").exists():
-        return "megatron"
-    if Path(path + ".idx").exists() and Path(path + ".bin").exists():
-        return "megatron"
-    if not os.path.lexists(path):
+    kind = _native.recognise_format(path)
+    if kind is None:
         raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path)
-    return "raw"
+    return kind
 
 
 def _refuse_foreign_folder(path: str) -> None:
@@ -136,10 +126,6 @@ def _token_extension(path: str) -> str | None:
     if (folder / _MANIFEST).exists():
         return None
     return next((extension for extension in (".bin", ".npy") if any(folder.glob(f"*{extension}"))), None)
-
-
-def _megatron_prefix(path: str) -> str:
-    return path[:-4] if path.endswith((".bin", ".idx")) else path
 
 
 def _descr(dtype: npt.DTypeLike | None) -> str:

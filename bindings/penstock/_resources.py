@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from penstock import _native
 from penstock._ranks import local_world_size
 
 # Beyond this many threads a reader of local files gains little.
@@ -12,9 +13,13 @@ _MOST_THREADS = 8
 
 
 def default_threads() -> int:
-    """Engine threads: the cores that this process may use, shared with the node's other ranks; 1 to 8."""
-    cores = len(os.sched_getaffinity(0))
-    return max(1, min(_MOST_THREADS, cores // local_world_size()))
+    """Engine threads: as many as this process may use cores; 1 to 8."""
+    return min(_MOST_THREADS, usable_cores())
+
+
+def usable_cores() -> int:
+    """Cores that this process may use, by affinity and its control group's quota, over the node's ranks; at least 1."""
+    return _native.usable_cores(local_world_size())
 
 
 def default_max_bytes() -> int:

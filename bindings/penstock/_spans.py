@@ -3,10 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from penstock import _native
+from penstock._errors import InvalidArgumentError
 from penstock._words import counted
+
+Metadata = Literal["spans"] | bool
+
+# What is read of a row, by the argument metadata= of its view: Parts of core/batch/source.h.
+_RECORDS, _SPANS, _ENTRIES = 1, 2, 4
+
+
+def check_metadata(metadata: Any) -> Metadata:
+    """The argument `metadata` of a view.
+
+    Raises:
+        InvalidArgumentError: it is none of True, "spans" and False.
+    """
+    if isinstance(metadata, (bool, np.bool_)):
+        return bool(metadata)
+    if isinstance(metadata, str) and metadata == "spans":
+        return "spans"
+    raise InvalidArgumentError(f"metadata={metadata!r}: must be True, 'spans' or False")
+
+
+def parts_of(metadata: Metadata) -> int:
+    """What the native side reads of each row."""
+    if metadata == "spans":
+        return _RECORDS | _SPANS
+    return _RECORDS | _SPANS | _ENTRIES if metadata else _RECORDS
 
 
 class SpanId(NamedTuple):
@@ -29,12 +58,12 @@ class Span:
         id: the entry: (shard, entry).
     """
 
-    __slots__ = ("_at", "_decode", "_list", "begins", "ends", "id", "offset", "row", "start", "stop")
+    __slots__ = ("_at", "_spans", "begins", "ends", "id", "offset", "row", "start", "stop")
 
-    def __init__(self, spans: _native.SpanList, at: int, decode: Callable[[memoryview], Any] | None) -> None:
-        """Span number `at` of a native list."""
-        row, start, stop, begins, ends, offset, shard, entry = spans.get(at)
-        self._list, self._at, self._decode = spans, at, decode
+    def __init__(self, spans: Spans, at: int) -> None:
+        """Span number `at` of a batch's."""
+        row, start, stop, begins, ends, offset, shard, entry = spans._list.get(at)
+        self._spans, self._at = spans, at
         self.row: int = row
         self.start: int = start
         self.stop: int = stop
@@ -45,13 +74,22 @@ class Span:
 
     @property
     def raw(self) -> bytes:
-        """The entry's bytes."""
-        return self._list.raw(self._at)
+        """The entry's bytes.
+
+        Raises:
+            InvalidArgumentError: entries were not read: the view was made with metadata="spans".
+        """
+        return self._spans._entries().raw(self._at)
 
     @property
     def metadata(self) -> Any:
-        """The entry, decoded by the dataset's codec each time it is asked for; None where there is no codec."""
-        return None if self._decode is None else self._decode(self._list.view(self._at).data)
+        """The entry, decoded by the dataset's codec each time it is asked for; None where there is no codec.
+
+        Raises:
+            InvalidArgumentError: entries were not read: the view was made with metadata="spans".
+        """
+        entries, decode = self._spans._entries(), self._spans._decode
+        return None if decode is None else decode(entries.view(self._at).data)
 
     def __repr__(self) -> str:
         """All but the entry."""
@@ -62,11 +100,67 @@ class Span:
 
 
 class Spans(Sequence[Span]):
-    """The spans of a batch, ordered by row and start."""
+    """The spans of a batch, ordered by row and start: a sequence of `Span`, and the same as NumPy arrays.
 
-    def __init__(self, spans: _native.SpanList, decode: Callable[[memoryview], Any] | None) -> None:
-        """Wraps a native list."""
-        self._list, self._decode = spans, decode
+    Attributes:
+        rows: int64 [n], the row of each span.
+        starts: int64 [n], the first record of the row that it covers.
+        stops: int64 [n], one past the last one.
+        begins: bool [n], whether the document begins in the row.
+        ends: bool [n], whether the document ends in the row.
+        offsets: int64 [n], of the record at `starts` within its document; -1 in the ids layout.
+        ids: int64 [n, 2], shard and entry.
+        source: int64 [n], number of the loader's source that the row is from; 0 where there is one.
+    """
+
+    __slots__ = ("_arrays", "_decode", "_has_entries", "_list")
+
+    def __init__(
+        self, spans: _native.SpanList, decode: Callable[[memoryview], Any] | None, has_entries: bool = True
+    ) -> None:
+        """Wraps a native list; `has_entries`: whether the entries were read."""
+        self._list, self._decode, self._has_entries = spans, decode, has_entries
+        self._arrays: tuple[npt.NDArray[Any], ...] | None = None
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """int64 [n]: the row of each span."""
+        return self._array(0)
+
+    @property
+    def starts(self) -> npt.NDArray[np.int64]:
+        """int64 [n]: the first record of the row that each covers."""
+        return self._array(1)
+
+    @property
+    def stops(self) -> npt.NDArray[np.int64]:
+        """int64 [n]: one past the last record of each; clipped to the row."""
+        return self._array(2)
+
+    @property
+    def begins(self) -> npt.NDArray[np.bool_]:
+        """bool [n]: whether the document begins in the row."""
+        return self._array(3)
+
+    @property
+    def ends(self) -> npt.NDArray[np.bool_]:
+        """bool [n]: whether the document ends in the row."""
+        return self._array(4)
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """int64 [n]: of the record at `starts` within its document; -1 in the ids layout, which does not know."""
+        return self._array(5)
+
+    @property
+    def ids(self) -> npt.NDArray[np.int64]:
+        """int64 [n, 2]: which entry each is: the number of its shard, and of the entry in it."""
+        return self._array(6)
+
+    @property
+    def source(self) -> npt.NDArray[np.int64]:
+        """int64 [n]: number of the loader's source that the row is from; 0 where there is one."""
+        return self._array(7)
 
     def __len__(self) -> int:
         """How many there are in all rows."""
@@ -80,14 +174,27 @@ class Spans(Sequence[Span]):
         """One span, or a list of them."""
         count = len(self._list)
         if isinstance(at, slice):
-            return [Span(self._list, i, self._decode) for i in range(*at.indices(count))]
+            return [Span(self, i) for i in range(*at.indices(count))]
         if not -count <= at < count:
             raise IndexError(f"span {at} of {count}")
-        return Span(self._list, at % count, self._decode)
+        return Span(self, at % count)
 
     def of_row(self, row: int) -> list[Span]:
-        """The spans of one row."""
-        return [span for span in self if span.row == row]
+        """The spans of one row; none of a row that is padded."""
+        return [Span(self, i) for i in range(*self._list.of_row(row))]
+
+    def _array(self, number: int) -> npt.NDArray[Any]:
+        if self._arrays is None:
+            self._arrays = self._list.arrays()
+        return self._arrays[number]
+
+    def _entries(self) -> _native.SpanList:
+        if not self._has_entries:
+            raise InvalidArgumentError(
+                'the entries of these spans were not read: their view was made with metadata="spans"; '
+                "metadata=True reads them"
+            )
+        return self._list
 
     def __repr__(self) -> str:
         """The first few."""

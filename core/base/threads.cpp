@@ -1,9 +1,6 @@
 #include "core/base/threads.h"
 
 #include <pthread.h>
-#include <sched.h>
-
-#include <thread>
 
 namespace penstock {
 
@@ -15,12 +12,6 @@ SignalsBlocked::SignalsBlocked() {
 
 SignalsBlocked::~SignalsBlocked() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-}
-
-unsigned usable_cores() {
-  cpu_set_t cores;
-  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return std::thread::hardware_concurrency();
-  return static_cast<unsigned>(CPU_COUNT(&cores));
 }
 
 }  // namespace penstock

@@ -18,7 +18,4 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-/// Cores that this process may use.
-unsigned usable_cores();
-
 }  // namespace penstock

@@ -1,9 +1,13 @@
 #include "core/batch/batch.h"
 
 #include "core/base/checked.h"
+#include "core/batch/leaf_column.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 namespace penstock {
@@ -11,7 +15,6 @@ namespace {
 
 constexpr std::uint64_t kAlign = 64;  // a cache line; enough for any vector load
 constexpr std::uint64_t kPage = 4096;
-constexpr std::int64_t kIgnoredLabel = -100;
 
 std::uint64_t aligned(std::uint64_t bytes) {
   return (bytes + kAlign - 1) / kAlign * kAlign;
@@ -20,99 +23,123 @@ std::uint64_t aligned(std::uint64_t bytes) {
 // A copy to an address that is, within its page, a few bytes beyond that of its source takes three to four times as
 // long (measured on an AMD EPYC: 20 µs instead of 6 for 32 KiB): the processor takes each load to depend on the store
 // before. Windows of whole pages with a record more would meet that in every row but the first. So rows lie a cache
-// line more apart where they exceed whole pages by less than one.
-std::uint64_t row_stride(const RowShape& shape, std::uint64_t record_bytes) {
-  const std::uint64_t records = shape.lead + shape.length + shape.tail;
-  if (shape.ragged || record_bytes == 0 || shape.length > UINT64_MAX / 2 / record_bytes) return records;
-  const std::uint64_t beyond = records * record_bytes % kPage;
-  if (records * record_bytes < kPage || beyond == 0 || beyond >= kAlign) return records;
-  return records + (kAlign - beyond + record_bytes - 1) / record_bytes;
+// line more apart where they exceed whole pages by less than one; whole records, so that all are as aligned as one is.
+std::uint64_t row_stride_bytes(const RowShape& shape, std::uint64_t record_bytes) {
+  if (shape.ragged) return 0;
+  const std::uint64_t records =
+      checked_add(checked_add(shape.lead, shape.length, "records of a row"), shape.tail, "records of a row");
+  const std::uint64_t bytes = checked_mul(records, record_bytes, "bytes of a row");
+  const std::uint64_t beyond = bytes % kPage;
+  if (bytes < kPage || beyond == 0 || beyond >= kAlign) return bytes;
+  return bytes + (kAlign - beyond + record_bytes - 1) / record_bytes * record_bytes;
 }
 
-// Byte of the slab: where a lead is read before a row that begins a page, both begin a cache line but for the lead.
-std::uint64_t first_record_at(const BatchFormat& format) {
-  const std::uint64_t lead_bytes = format.shape.ragged ? 0 : format.shape.lead * format.stored_record_bytes;
-  return aligned(lead_bytes) - lead_bytes;
+bool is_end_to_end(const BatchFormat& format) {
+  return format.shape.ragged || format.row_bytes == format.shape.length * format.stored_record_bytes;
 }
 
-template <typename T>
-void fill_as(std::byte* out, std::uint64_t count, std::int64_t value) {
-  std::fill_n(reinterpret_cast<T*>(out), count, static_cast<T>(value));
+bool same_array(const ArrayShape& a, const ArrayShape& b) {
+  return a.type == b.type && a.dims == b.dims && a.in_place == b.in_place;
 }
 
-// Labels are signed integers (the constructor of BatchFormat saw to it), so -100 always fits.
-void fill_labels(std::byte* out, std::uint64_t count, std::uint32_t item_bytes) {
-  switch (item_bytes) {
-    case 1: return fill_as<std::int8_t>(out, count, kIgnoredLabel);
-    case 2: return fill_as<std::int16_t>(out, count, kIgnoredLabel);
-    case 4: return fill_as<std::int32_t>(out, count, kIgnoredLabel);
-    default: return fill_as<std::int64_t>(out, count, kIgnoredLabel);
+// Whether the columns of a row, in a batch of one, are the same arrays.
+bool have_same_arrays(const BatchFormat& a, const BatchFormat& b) {
+  const BatchShape one{1, 1, a.shape.ragged, a.shape.length, a.shape.ragged ? 1 : a.shape.length, {}};
+  return std::equal(
+      a.columns.begin(), a.columns.end(), b.columns.begin(), b.columns.end(),
+      [&](const auto& left, const auto& right) { return same_array(left->shape(one), right->shape(one)); });
+}
+
+void make_columns(BatchFormat& format, bool end_to_end) {
+  format.columns.clear();
+  for (const ColumnSpec& spec : format.specs) {
+    format.columns.push_back(make_column(spec, format.source->info(), end_to_end));
   }
 }
 
-void pad_column(const Batch& batch, const Column& column, bool labels, std::byte* out) {
-  if (batch.format->shape.ragged) return;  // padding rows are empty
-  const std::uint64_t row_records = batch.format->shape.length - column.shorten;
-  const std::uint64_t first = batch.plan.valid * row_records;
-  const std::uint64_t count = (batch.plan.rows - batch.plan.valid) * row_records;
-  std::byte* at = out + first * column.record_bytes;
-  if (labels) {
-    fill_labels(at, count * (column.record_bytes / column.type.bytes), column.type.bytes);
-  } else {
-    std::memset(at, 0, count * column.record_bytes);
+// Integers are one kind: each becomes any that holds its values.
+char kind_of(const Leaf& leaf) {
+  return leaf.is_integer() ? 'i' : leaf.kind;
+}
+
+void check_kinds(const BatchFormat& a, const BatchFormat& b, std::size_t number) {
+  for (const ColumnSpec& spec : b.specs) {
+    const auto* const field = std::get_if<FieldSpec>(&spec);
+    if (field == nullptr || a.source->info().schema.find(field->field) < 0) continue;
+    const Leaf& one = find_leaf(a.source->info(), field->field);
+    const Leaf& other = find_leaf(b.source->info(), field->field);
+    if (kind_of(one) == kind_of(other) && one.dims == other.dims) continue;
+    const auto words = [](const Leaf& leaf) {
+      const std::string type = ScalarType{leaf.kind, leaf.item_bytes}.name();
+      return leaf.dims.empty() ? type : fmt::format("{} [{}]", type, fmt::join(leaf.dims, ", "));
+    };
+    raise(ErrorKind::InvalidArgument,
+          "field {}: {} in source 0, {} in source {}: they make no one array; give one of them another name",
+          field->field, words(one), words(other), number);
   }
 }
 
-// Where row i of the column begins, in records of the column.
-std::uint64_t column_row_start(const Batch& batch, const Column& column, std::uint64_t i) {
-  return batch.format->shape.ragged ? batch.starts[i] : i * (batch.format->shape.length - column.shorten);
-}
-
-void cast_row(Batch& batch, const Column& column, std::uint64_t i, std::byte* out) {
-  const BatchFormat& format = *batch.format;
-  const Leaf& leaf = format.source->info().schema.leaves()[column.leaf];
-  const std::uint64_t count = batch.row_length(i) - column.shorten;
-  try {
-    if (column.in_place) return check_values(leaf, batch.row_records(i), count, column.type);
-    cast_leaf(leaf, batch.row_records(i) + column.skip * format.stored_record_bytes, format.stored_record_bytes, count,
-              column.type, out + column_row_start(batch, column, i) * column.record_bytes);
-  } catch (const Error& error) {
-    const char* const where =
-        column.shorten > 0 ? ", of inputs and labels (always signed; lookahead=0 makes none)" : "";
-    throw Error(error.kind(),
-                fmt::format("observation {}{}: {}", with_commas(batch.picks[i].index), where, error.what()));
+// Room for the largest row of a group, and no column in place of the records.
+void join_group(std::vector<BatchFormat*>& group) {
+  const bool equal = std::all_of(group.begin(), group.end(), [&](const BatchFormat* format) {
+    return format->has_records_of(*group[0]) && format->shape.lead == group[0]->shape.lead &&
+           format->shape.tail == group[0]->shape.tail;
+  });
+  if (equal) return;
+  std::uint64_t lead = 0;
+  std::uint64_t body = 0;
+  for (const BatchFormat* format : group) {
+    lead = std::max(lead, format->lead_bytes);
+    body = std::max(body, format->row_bytes - std::min(format->row_bytes, format->lead_bytes));
+  }
+  for (BatchFormat* format : group) {
+    format->lead_bytes = lead;
+    format->row_bytes = lead + body;
+    make_columns(*format, false);
   }
 }
 
 }  // namespace
 
-BatchFormat::BatchFormat(std::shared_ptr<const Source> source_, std::vector<Column> columns_, int labels_)
+BatchFormat::BatchFormat(std::shared_ptr<const Source> source_, std::vector<ColumnSpec> specs_, Parts wanted_)
     : source(std::move(source_)),
       shape(source->info().shape),
       stored_record_bytes(source->info().stored_record_bytes),
-      columns(std::move(columns_)),
-      labels(labels_),
-      row_stride_records_(row_stride(shape, stored_record_bytes)) {
-  for (Column& column : columns) {
-    if (column.leaf >= source->info().schema.leaves().size()) {
-      raise(ErrorKind::InvalidArgument, "column {}: the records have no field number {}", column.name, column.leaf);
-    }
-    const Leaf& leaf = source->info().schema.leaves()[column.leaf];
-    check_cast(leaf, column.type);
-    column.record_bytes = column.type.bytes * leaf.count();
-    column.in_place = column.shorten == 0 && (shape.ragged || row_stride_records_ == shape.length) &&
-                      column.record_bytes == stored_record_bytes && has_same_bytes(leaf, column.type);
-    const bool fits =
-        column.skip <= column.shorten && (shape.ragged ? column.shorten == 0 : column.shorten < shape.length);
-    if (!fits) {
-      raise(ErrorKind::InvalidArgument, "column {}: skips {} and drops {} records of a row of {}", column.name,
-            column.skip, column.shorten, shape.length);
-    }
+      specs(std::move(specs_)),
+      wanted(wanted_),
+      lead_bytes(shape.ragged ? 0 : shape.lead * stored_record_bytes),
+      row_bytes(row_stride_bytes(shape, stored_record_bytes)) {
+  make_columns(*this, is_end_to_end(*this));
+  for (const ColumnSpec& spec : specs) wanted = wanted | parts_of(spec);
+}
+
+bool BatchFormat::has_records_of(const BatchFormat& other) const noexcept {
+  const SourceInfo& own = source->info();
+  const SourceInfo& theirs = other.source->info();
+  return stored_record_bytes == other.stored_record_bytes && own.fields_apart == theirs.fields_apart &&
+         own.schema.json() == theirs.schema.json();
+}
+
+bool BatchFormat::holds(const BatchFormat& other) const {
+  return shape.ragged == other.shape.ragged && shape.length == other.shape.length && lead_bytes == other.lead_bytes &&
+         row_bytes == other.row_bytes && have_same_arrays(*this, other);
+}
+
+BatchFormats join(BatchFormats formats) {
+  std::vector<std::vector<BatchFormat*>> groups;
+  for (BatchFormat& format : formats) {
+    check_kinds(formats[0], format, static_cast<std::size_t>(&format - formats.data()));
+    const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) {
+      return group[0]->shape.ragged == format.shape.ragged && group[0]->shape.length == format.shape.length;
+    });
+    found == groups.end() ? groups.push_back({&format}) : found->push_back(&format);
   }
-  if (labels >= 0 && columns.at(static_cast<std::size_t>(labels)).type.kind != 'i') {
-    raise(ErrorKind::InvalidArgument, "labels are {}: they must be signed integers, since padding is {}",
-          columns[static_cast<std::size_t>(labels)].type.str(), kIgnoredLabel);
-  }
+  for (auto& group : groups) join_group(group);
+  return formats;
+}
+
+BatchShape Batch::shape() const noexcept {
+  return {plan.rows, plan.valid, format->shape.ragged, format->shape.length, record_count(), starts};
 }
 
 std::uint64_t Batch::record_count() const noexcept {
@@ -125,25 +152,31 @@ std::uint64_t Batch::row_length(std::uint64_t i) const noexcept {
 }
 
 std::byte* Batch::row_records(std::uint64_t i) noexcept {
-  const std::uint64_t record = format->shape.ragged ? starts[i] : i * format->row_stride_records() + format->shape.lead;
-  return slab.data() + records_at + record * format->stored_record_bytes;
+  return slab.data() + records_at + (format->shape.ragged ? byte_starts[i] : i * format->row_bytes);
 }
 
-std::uint64_t Batch::column_records(const Column& column) const noexcept {
-  return format->shape.ragged ? record_count() : plan.rows * (format->shape.length - column.shorten);
+bool Batch::has_records() const {
+  if (format->source->info().fields_apart) return false;
+  if (formats->size() == 1) return true;
+  return std::all_of(picks.begin(), picks.end(), [&](const Pick& pick) {
+    const BatchFormat& own = (*formats)[pick.source];
+    return &own == format || own.has_records_of(*format);
+  });
+}
+
+// The lead of the first row is read before its record 0, which begins a cache line.
+std::uint64_t Batch::columns_at() const {
+  const std::uint64_t before = aligned(format->lead_bytes);
+  const std::uint64_t bytes = format->shape.ragged ? (byte_starts.empty() ? 0 : byte_starts.back())
+                                                   : checked_mul(plan.rows, format->row_bytes, "bytes of a batch");
+  return aligned(checked_add(before, bytes, "bytes of a batch"));
 }
 
 std::uint64_t Batch::needed_bytes() const {
-  const std::uint64_t records = format->shape.ragged
-                                    ? record_count()
-                                    : checked_mul(plan.rows, format->row_stride_records(), "records of a batch");
-  std::uint64_t bytes =
-      aligned(checked_add(first_record_at(*format),
-                          checked_mul(records, format->stored_record_bytes, "bytes of a batch"), "bytes of a batch"));
-  for (const Column& column : format->columns) {
-    if (column.in_place) continue;
-    bytes = checked_add(bytes, aligned(checked_mul(column_records(column), column.record_bytes, "bytes of a column")),
-                        "bytes of a batch");
+  const BatchShape known = shape();
+  std::uint64_t bytes = columns_at();
+  for (const auto& column : format->columns) {
+    bytes = checked_add(bytes, aligned(column->shape(known).bytes), "bytes of a batch");
   }
   return bytes;
 }
@@ -154,25 +187,18 @@ std::uint64_t Batch::held_bytes() const noexcept {
   return bytes;
 }
 
-bool BatchFormat::holds(const BatchFormat& other) const noexcept {
-  const auto same = [](const Column& a, const Column& b) {
-    return a.record_bytes == b.record_bytes && a.type == b.type && a.skip == b.skip && a.shorten == b.shorten &&
-           a.in_place == b.in_place;
-  };
-  return shape.ragged == other.shape.ragged && shape.length == other.shape.length && shape.lead == other.shape.lead &&
-         shape.tail == other.shape.tail && stored_record_bytes == other.stored_record_bytes &&
-         std::equal(columns.begin(), columns.end(), other.columns.begin(), other.columns.end(), same);
-}
-
 void Batch::prepare_rows() {
   starts.clear();
+  byte_starts.clear();
   if (rows.size() < plan.rows) rows.resize(plan.rows);
+  const BatchFormat* held = format;
   for (std::uint64_t i = 0; i < plan.valid; ++i) {
-    const BatchFormat& own = (*formats)[picks[i].source];
-    if (!format->holds(own)) {
+    const BatchFormat& own = row_format(i);
+    if (&own != format && &own != held && !format->holds(own)) {
       raise(ErrorKind::InvalidArgument, "sources {} and {} meet in one batch, but their rows differ in shape",
             format - formats->data(), picks[i].source);
     }
+    held = &own;
     rows[i].records = nullptr;
     prepare_row(i);
   }
@@ -193,30 +219,38 @@ void Batch::prepare_row(std::uint64_t i) {
 
 void Batch::measure() {
   starts.assign(plan.rows + 1, 0);
+  byte_starts.assign(plan.rows + 1, 0);
   for (std::uint64_t i = 0; i < plan.rows; ++i) {
-    starts[i + 1] = checked_add(starts[i], i < plan.valid ? rows[i].length : 0, "records of a batch of documents");
+    const std::uint64_t length = i < plan.valid ? rows[i].length : 0;
+    const std::uint64_t record_bytes = i < plan.valid ? row_format(i).stored_record_bytes : 0;
+    starts[i + 1] = checked_add(starts[i], length, "records of a batch of documents");
+    byte_starts[i + 1] = checked_add(byte_starts[i], checked_mul(length, record_bytes, "bytes of a document"),
+                                     "bytes of a batch of documents");
   }
 }
 
 void Batch::place() {
-  records_at = first_record_at(*format);
-  const std::uint64_t records = format->shape.ragged ? record_count() : plan.rows * format->row_stride_records();
-  std::uint64_t at = aligned(records_at + records * format->stored_record_bytes);
-  columns_at.clear();
-  for (const Column& column : format->columns) {
-    columns_at.push_back(column.in_place ? records_at : at);
-    if (!column.in_place) at += aligned(column_records(column) * column.record_bytes);
+  const BatchShape known = shape();
+  records_at = aligned(format->lead_bytes);
+  std::uint64_t at = columns_at();
+  arrays.clear();
+  for (const auto& column : format->columns) {
+    ArrayShape array = column->shape(known);
+    const std::uint64_t bytes = aligned(array.bytes);
+    arrays.push_back({array.in_place ? records_at : at, std::move(array)});
+    at += bytes;
   }
   for (std::uint64_t i = 0; i < plan.valid; ++i) rows[i].records = row_records(i);
-  clear_padding();
+  if (plan.valid < plan.rows) clear_padding();
 }
 
 void Batch::clear_padding() {
-  if (plan.valid == plan.rows || format->shape.ragged) return;
-  const std::uint64_t row_bytes = format->row_stride_records() * format->stored_record_bytes;
-  std::memset(slab.data() + records_at + plan.valid * row_bytes, 0, (plan.rows - plan.valid) * row_bytes);
-  for (std::size_t c = 0; c < format->columns.size(); ++c) {
-    pad_column(*this, format->columns[c], static_cast<int>(c) == format->labels, slab.data() + columns_at[c]);
+  if (!format->shape.ragged) {
+    std::memset(row_records(plan.valid) - format->lead_bytes, 0, (plan.rows - plan.valid) * format->row_bytes);
+  }
+  const BatchShape known = shape();
+  for (std::size_t c = 0; c < arrays.size(); ++c) {
+    format->columns[c]->fill_padding(known, slab.data() + arrays[c].at);
   }
 }
 
@@ -224,25 +258,43 @@ void Batch::adopt_row(std::uint64_t i) {
   Row& row = rows[i];
   std::swap(row, *fetched[i]);
   std::byte* const read = std::exchange(row.records, row_records(i));
-  const RowShape& shape = format->shape;
-  const std::uint64_t record_bytes = format->stored_record_bytes;
-  const std::uint64_t records = shape.lead + row_length(i) + shape.tail;
-  if (records * record_bytes == 0) return;
-  std::memcpy(row.records - shape.lead * record_bytes, read - shape.lead * record_bytes, records * record_bytes);
+  const BatchFormat& own = row_format(i);
+  const std::uint64_t lead = own.shape.lead * own.stored_record_bytes;
+  const std::uint64_t bytes = lead + (row.length + own.shape.tail) * own.stored_record_bytes;
+  if (bytes > 0) std::memcpy(row.records - lead, read - lead, bytes);
 }
 
 void Batch::finish_row(std::uint64_t i) {
-  (*formats)[picks[i].source].source->spans(rows[i], rows[i].spans);
-  for (std::size_t c = 0; c < format->columns.size(); ++c) {
-    cast_row(*this, format->columns[c], i, slab.data() + columns_at[c]);
+  const BatchFormat& own = row_format(i);
+  Row& row = rows[i];
+  row.number = i;
+  row.begin = format->shape.ragged ? starts[i] : i * row.length;
+  if (has_spans(own.wanted)) own.source->spans(row, row.spans);
+  for (std::size_t c = 0; c < arrays.size(); ++c) own.columns[c]->fill_row(row, slab.data() + arrays[c].at);
+}
+
+void Batch::finish() {
+  const BatchShape known = shape();
+  for (std::size_t c = 0; c < arrays.size(); ++c) {
+    BatchView view{known, slab.data() + arrays[c].at, arrays[c].shape.dims};
+    format->columns[c]->finish(view);
   }
 }
 
-void cast_column(Batch& batch, const Column& column, bool labels, std::byte* out) {
-  Column copied = column;
-  copied.in_place = false;
-  for (std::uint64_t i = 0; i < batch.plan.valid; ++i) cast_row(batch, copied, i, out);
-  pad_column(batch, copied, labels, out);
+LateArray::LateArray(const Batch& batch, const FieldSpec& spec) : batch_(batch), columns_(batch.formats->size()) {
+  const auto make = [&](const BatchFormat& format) {
+    auto& column = columns_[static_cast<std::size_t>(&format - batch.formats->data())];
+    if (!column) column = make_column(spec, format.source->info(), false);
+    return column;
+  };
+  shape_ = make(*batch.format)->shape(batch.shape());
+  for (std::uint64_t i = 0; i < batch.plan.valid; ++i) make(batch.row_format(i));
+}
+
+void LateArray::write(std::byte* out) const {
+  for (std::uint64_t i = 0; i < batch_.plan.valid; ++i) columns_[batch_.picks[i].source]->fill_row(batch_.rows[i], out);
+  const auto padding = static_cast<std::size_t>(batch_.format - batch_.formats->data());
+  columns_[padding]->fill_padding(batch_.shape(), out);
 }
 
 }  // namespace penstock

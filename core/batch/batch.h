@@ -5,7 +5,8 @@
 // with their memory and their rows' arenas.
 #pragma once
 
-#include "core/batch/columns.h"
+#include "core/batch/column.h"
+#include "core/batch/column_spec.h"
 #include "core/batch/slab.h"
 #include "core/batch/source.h"
 #include "core/job/cursor.h"
@@ -25,23 +26,34 @@ struct BatchFormat {
   std::shared_ptr<const Source> source;
   RowShape shape;
   std::uint64_t stored_record_bytes = 0;
-  std::vector<Column> columns;
-  Parts wanted = Parts::All;  // of each row
-  int labels = -1;  // the column that padding fills with -100 (what torch's cross_entropy ignores), or -1
+  std::vector<ColumnSpec> specs;
+  std::vector<std::shared_ptr<const Column>> columns;  // of the specs, in their order
+  Parts wanted = Parts::All;                           // what is read of each row
+  // Bytes in memory: what lies before record 0 of the first fixed row, and from one fixed row to the next.
+  std::uint64_t lead_bytes = 0;
+  std::uint64_t row_bytes = 0;
 
-  /// Reads shape and sizes from the source and checks the columns against its schema.
-  BatchFormat(std::shared_ptr<const Source> source, std::vector<Column> columns, int labels);
+  /// Resolves `specs` for the source; what they need is wanted besides `wanted`. Throws as make_column does.
+  BatchFormat(std::shared_ptr<const Source> source, std::vector<ColumnSpec> specs, Parts wanted = Parts::All);
 
   /// Whether rows of `other` fit into a batch of this format.
-  [[nodiscard]] bool holds(const BatchFormat& other) const noexcept;
-  /// Records in memory from one fixed row to the next: lead, row, tail, and what keeps copies fast (see .cpp).
-  [[nodiscard]] std::uint64_t row_stride_records() const noexcept { return row_stride_records_; }
-
- private:
-  std::uint64_t row_stride_records_ = 0;
+  [[nodiscard]] bool holds(const BatchFormat& other) const;
+  /// Whether its rows are arrays of the same records: `records` shows both.
+  [[nodiscard]] bool has_records_of(const BatchFormat& other) const noexcept;
 };
 
 using BatchFormats = std::vector<BatchFormat>;  // by source number
+
+/// Formats of sources whose rows may meet in one batch: where rows have one length and columns of one shape, all get
+/// room for the largest, whatever else is in their records. Throws InvalidArgument where a column is of one field, but
+/// that is of another kind or has other axes in the second source.
+BatchFormats join(BatchFormats formats);
+
+/// An array of a batch: where it begins in the slab, and its shape.
+struct PlacedArray {
+  std::uint64_t at = 0;
+  ArrayShape shape;
+};
 
 struct Batch {
   /// What engine threads may do with it. Changed under the engine's mutex; who sees Ready, Failed or NeedsMemory
@@ -52,17 +64,18 @@ struct Batch {
   std::shared_ptr<const BatchFormats> formats;
   const BatchFormat* format = nullptr;  // of all rows
 
-  std::vector<Pick> picks;            // of the plan.valid first rows; the others are padding
-  std::vector<Row> rows;              // plan.rows of them are in use
+  std::vector<Pick> picks;  // of the plan.valid first rows; the others are padding
+  std::vector<Row> rows;    // plan.rows of them are in use
   // Rows that share fetches (core/engine/fetch.h) are read elsewhere and taken by adopt_row(); `fetches` keeps them.
   bool shares_fetches = false;
   std::vector<Row*> fetched;
   std::vector<std::shared_ptr<void>> fetches;
-  std::vector<std::uint64_t> starts;  // ragged: row i is records [starts[i], starts[i + 1]); else empty
+  std::vector<std::uint64_t> starts;       // ragged: row i is records [starts[i], starts[i + 1]); else empty
+  std::vector<std::uint64_t> byte_starts;  // … and these bytes of the slab, from records_at on
 
   Slab slab;
-  std::uint64_t records_at = 0;           // byte in the slab where the records begin …
-  std::vector<std::uint64_t> columns_at;  // … and each column
+  std::uint64_t records_at = 0;     // byte in the slab where record 0 of the first row lies
+  std::vector<PlacedArray> arrays;  // of the columns
 
   std::atomic<Phase> phase{Phase::Planned};
   std::uint64_t claimed = 0;           // rows handed to threads in this phase
@@ -76,11 +89,15 @@ struct Batch {
   [[nodiscard]] std::uint64_t record_count() const noexcept;
   /// Records of row i.
   [[nodiscard]] std::uint64_t row_length(std::uint64_t i) const noexcept;
-  /// Where record 0 of row i lies.
+  /// The place of row i's record 0, once place() was called.
   [[nodiscard]] std::byte* row_records(std::uint64_t i) noexcept;
-  /// Records that column c has in all rows.
-  [[nodiscard]] std::uint64_t column_records(const Column& column) const noexcept;
-  /// Bytes that records and columns need, once the rows' lengths are known.
+  /// What columns may know of it.
+  [[nodiscard]] BatchShape shape() const noexcept;
+  /// Of row i.
+  [[nodiscard]] const BatchFormat& row_format(std::uint64_t i) const { return (*formats)[picks[i].source]; }
+  /// Whether `records` can show all rows: not where fields lie apart, nor where sources meet whose records differ.
+  [[nodiscard]] bool has_records() const;
+  /// Bytes that records and columns need, once the rows' lengths are known. Throws as Column::shape does.
   [[nodiscard]] std::uint64_t needed_bytes() const;
   /// Slab and arenas.
   [[nodiscard]] std::uint64_t held_bytes() const noexcept;
@@ -90,21 +107,36 @@ struct Batch {
   void prepare_rows();
   /// Row i as it was before its first stage, but for its place in memory.
   void prepare_row(std::uint64_t i);
-  /// ragged: starts from the rows' lengths.
+  /// ragged: starts and byte_starts from the rows' lengths.
   void measure();
-  /// Gives every row and column its place in the slab and clears the padding (zeros; labels -100).
+  /// Gives every row and column its place in the slab and writes the padding.
   void place();
   /// Takes the row that was read elsewhere, and copies its records to their place. Then finish_row().
   void adopt_row(std::uint64_t i);
-  /// Spans and columns of row i, after its last read.
+  /// Spans and columns of row i, after its last read: its records are at rows[i].records.
   void finish_row(std::uint64_t i);
+  /// After the last row, if no row failed: what columns make of all rows. Throws as Column::finish does.
+  void finish();
 
  private:
+  [[nodiscard]] std::uint64_t columns_at() const;
   void clear_padding();
 };
 
-/// Casts `column` of all valid rows of a ready batch densely to `out` ([column_records(column), dims…]); padding as in
-/// clear_padding: zeros, or -100 if `labels`. For arrays that are asked for after the fact.
-void cast_column(Batch& batch, const Column& column, bool labels, std::byte* out);
+/// A field's array of a ready batch, for what is asked for after the fact.
+class LateArray {
+ public:
+  /// Throws as make_column and Column::shape do.
+  LateArray(const Batch& batch, const FieldSpec& spec);
+
+  [[nodiscard]] const ArrayShape& shape() const noexcept { return shape_; }
+  /// Writes shape().bytes. Throws as Column::fill_row does.
+  void write(std::byte* out) const;
+
+ private:
+  const Batch& batch_;
+  std::vector<std::shared_ptr<const Column>> columns_;  // by source number; null where no row is of it
+  ArrayShape shape_;
+};
 
 }  // namespace penstock

@@ -4,7 +4,7 @@
 // Pure functions: any thread.
 #pragma once
 
-#include "core/batch/columns.h"
+#include "core/batch/cast.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 // The engine drives a row through rounds: round 0 plans the first reads, round k is called when all of round k-1's
 // reads have ended and may use what they read (records, then index, then entries). All that belongs to one row lives
-// in the Row, so any thread may ask; beside it a source changes only in what it has kept of its files (keep_at_most).
+// in the Row, so any thread may ask; beside it a source changes only in what it has kept of its files (Allowance).
 //
 // Fixed rows (windows): `row.records` points to the row's place in the batch from the start.
 // Ragged rows (documents): the rounds before the records find the length. The plan() that knows it sets `row.length`
@@ -10,6 +10,7 @@
 // row its place, and only then calls the next round, which reads the records there. (Opaque documents have length 0.)
 #pragma once
 
+#include "core/batch/allowance.h"
 #include "core/batch/arena.h"
 #include "core/batch/schema.h"
 #include "core/io/read.h"
@@ -38,8 +39,8 @@ struct Span {
   std::int64_t offset = -1;  // of the record at `start` within its document; -1: unknown (ids layout)
   std::uint32_t shard = 0;
   std::uint64_t entry = 0;         // number of the entry in its shard
-  const std::byte* raw = nullptr;  // the entry's bytes, in the row's arena or kept by the source
-  std::uint64_t raw_bytes = 0;
+  const std::byte* raw = nullptr;  // the entry's bytes, in the row's arena or kept by the source; null: not read
+  std::uint64_t raw_bytes = 0;     // 0 if not read
 };
 
 /// The spans of rows, in order of start.
@@ -51,6 +52,8 @@ struct Row {
   std::uint64_t index = 0;       // the observation
   std::byte* records = nullptr;  // where record 0 of the row goes (after `lead`, see RowShape); moves before spans()
   std::uint64_t length = 0;      // records in the row, without lead and tail
+  std::uint64_t number = 0;      // the batch's: which of its rows this is …
+  std::uint64_t begin = 0;       // … and which record of the flattened batch its first one is (see BatchShape)
   bool measured = false;         // ragged rows: `length` is known, `records` may be set (the engine clears it)
   void* state = nullptr;         // the source's, in the arena
   unsigned round = 0;            // the engine's: rounds planned so far
@@ -67,7 +70,11 @@ struct RowShape {
   std::uint64_t tail = 0;    // … and after the last one (the ids layout sees there whether a span goes on)
 };
 
-/// What is wanted of a row; a set.
+/// What is wanted of a row; a set. Entries come with their spans.
+///
+/// What is not wanted is not read, unless it is the way to what is: documents always read what tells where they lie,
+/// and the ids layout finds spans by its records. Without Records nothing is written to `row.records`, which may be
+/// null.
 enum class Parts : unsigned { None = 0, Records = 1, Spans = 2, Entries = 4, All = 7 };
 
 constexpr Parts operator|(Parts a, Parts b) noexcept {
@@ -75,6 +82,9 @@ constexpr Parts operator|(Parts a, Parts b) noexcept {
 }
 constexpr bool has(Parts parts, Parts wanted) noexcept {
   return (static_cast<unsigned>(parts) & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+}
+constexpr bool has_spans(Parts parts) noexcept {
+  return has(parts, Parts::Spans) || has(parts, Parts::Entries);
 }
 
 /// What a source is: constants, set when it is made.
@@ -84,6 +94,11 @@ struct SourceInfo {
   Schema schema;            // the visible fields; offsets are those of the stored record
   std::uint64_t stored_record_bytes = 0;  // from one record to the next (ids layout: more than the schema's); 0: none
   RowShape shape;
+  std::shared_ptr<Allowance> keeps;  // for what many rows read of small files; null: it keeps nothing
+  /// The records of a row are an array for each leaf, in the schema's order, one behind the other, values end to end: a
+  /// leaf with `offset_bytes` o begins at row.records + o * row.length (in sub-arrays of records, where the leaves
+  /// before it end). Such rows have no lead and tail, and a batch of them has columns but no `records`.
+  bool fields_apart = false;
 };
 
 class Source {
@@ -97,12 +112,9 @@ class Source {
   /// Throws Corruption on bytes that cannot be.
   virtual bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const = 0;
 
-  /// Appends the row's spans, in order of start, to `out`. Called once, after the last round's reads.
+  /// Appends the row's spans, in order of start, to `out`; the entries' bytes only if they were wanted. Called once,
+  /// after the last round's reads, and only if spans or entries were wanted.
   virtual void spans(const Row& row, SpanTable& out) const = 0;
-
-  /// From now on it may keep what many rows read of small files, up to `bytes` in all and for as long as it lives.
-  /// Returns how many bytes that can become; whoever asks first decides. Until then it keeps nothing.
-  virtual std::uint64_t keep_at_most(std::uint64_t /*bytes*/) const { return 0; }
 };
 
 }  // namespace penstock

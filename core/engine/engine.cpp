@@ -171,6 +171,7 @@ void Engine::helped_row_done(const RowReader::Ended& ended) {
 
 void Engine::lend(Batch& batch) {
   batch.place();
+  if (batch.plan.valid == 0) batch.finish();  // nothing is read
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
@@ -448,6 +449,8 @@ void Engine::phase_done(const std::shared_ptr<Batch>& batch) {
         batch->place();
       }
     }
+    const bool filled = !measured || (batch->plan.valid == 0 && !options_.lends);
+    if (filled && !batch->error && !batch->cancelled) batch->finish();
     if (!measured || batch->error) {
       batch->fetched.clear();
       batch->fetches.clear();

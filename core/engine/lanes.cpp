@@ -9,11 +9,11 @@ Lanes::Lanes(StoreChoice choice, ChannelMode mode) : choice_(std::move(choice)),
 
 Lanes::Lane& Lanes::of(const File& file) {
   for (const auto& lane : lanes_) {
-    if (lane->store == file.store) return *lane;
+    if (lane->store == file.store()) return *lane;
   }
-  ByteStore& store = choose_store(choice_, *file.store);
+  ByteStore& store = choose_store(choice_, *file.store());
   auto lane = std::make_unique<Lane>();
-  lane->store = file.store;
+  lane->store = file.store();
   lane->channel = store.open_channel(mode_);
   lane->depth = store.reads_in_flight();
   const std::lock_guard lock(mutex_);

@@ -21,7 +21,10 @@ constexpr std::uint64_t kMostKeptShare = 4;  // and no more than one part in so 
 std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes) {
   const std::uint64_t each = std::min(max_bytes / kMostKeptShare, kMostKeptBytes) / formats.size();
   std::uint64_t bytes = 0;
-  for (const BatchFormat& format : formats) bytes += format.source->keep_at_most(each);
+  for (const BatchFormat& format : formats) {
+    const std::shared_ptr<Allowance>& keeps = format.source->info().keeps;
+    if (keeps && has_spans(format.wanted)) bytes += keeps->grant(each);
+  }
   return bytes;
 }
 

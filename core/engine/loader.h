@@ -5,7 +5,7 @@
 // One thread at a time.
 #pragma once
 
-#include "core/base/threads.h"
+#include "core/base/cores.h"
 #include "core/batch/batch.h"
 #include "core/batch/batch_pool.h"
 #include "core/engine/engine.h"
@@ -32,7 +32,7 @@ struct LoaderOptions {
   std::shared_ptr<const BatchFormats> formats;  // by the source numbers of the job's picks
   StoreChoice through;                          // which stores the sources' files are read through
   unsigned threads = 1;
-  unsigned cores = usable_cores();  // that this loader may use
+  unsigned cores = usable_cores();  // that the threads and the consumer may keep busy
   unsigned prefetch = 4;
   std::uint64_t max_bytes = 0;  // of batches, held ones included, fetches, and what sources keep
   /// Memory that the caller lends, at least `bytes` long: called by poll() on its thread. Empty: our own, recycled.

@@ -53,6 +53,7 @@ std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, st
   batch->slab.ensure(batch->needed_bytes());
   batch->place();
   read_part(batch, ragged ? RowReader::Part::AfterMeasure : RowReader::Part::Whole, through);
+  batch->finish();
   batch->phase = Batch::Phase::Ready;
   return batch;
 }

@@ -57,7 +57,7 @@ class ByteStore {
   /// The Files in this part of memory are about to go, and no read of them is under way: closes what is open for them.
   virtual void forget(std::span<const std::byte> /*files*/) noexcept {}
 
-  /// How many reads a channel should have under way; 1: it reads one after the other.
+  /// How many reads a channel should have under way; 1: it reads one after the other. Throws as open_channel().
   [[nodiscard]] virtual std::size_t reads_in_flight() = 0;
   /// Two ranges of a file with at most this many bytes between them are cheaper to read as one.
   [[nodiscard]] virtual std::uint64_t near_bytes() const = 0;
@@ -74,9 +74,5 @@ using StoreChoice = std::function<ByteStore&(ByteStore& files)>;
 inline ByteStore& choose_store(const StoreChoice& choice, ByteStore& files) {
   return choice ? choice(files) : files;
 }
-
-/// All of the file at `path`, which may have at most `max_bytes`. Throws as size() and read_small(); Corruption if it
-/// has more.
-std::string read_whole(ByteStore& store, const std::string& path, std::uint64_t max_bytes, Links links);
 
 }  // namespace penstock

@@ -3,25 +3,15 @@
 // The engine owns a Read from plan to completion; between submit() and wait() it belongs to the channel's thread.
 #pragma once
 
+#include "core/io/file.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <string>
 #include <utility>
 
 namespace penstock {
-
-class ByteStore;
-
-/// A file that a source reads: its path in its store, and the exact size that the manifest states. The size is checked
-/// when the file is first opened. Files stay at one address for as long as they are read: reads point to them, and
-/// stores recognize them by it (ByteStore::forget).
-struct File {
-  std::string path;
-  std::uint64_t bytes = 0;
-  ByteStore* store = nullptr;  // outlives the file
-};
 
 enum class Outcome : std::uint8_t {
   Done,       // the bytes are at their destination; or the read was cancelled

@@ -22,6 +22,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "permutation": ({"permutation"}, set()),
     "import": ({"import"}, {("import", "ms")}),
     "opening": ({"opening", "resuming"}, {("opening", "ms"), ("opening", "MiB")}),
+    "shards": ({"shards"}, {("shards", "ms"), ("shards", "MiB"), ("shards", "ratio")}),
     "ready": ({"ready batch"}, {("ready batch", "µs")}),
     "throughput": ({"throughput"}, {("throughput", "ratio")}),
     "cold": ({"cold"}, {("cold", "ratio")} if shutil.which("fio") else set()),
@@ -31,6 +32,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "writer": ({"writer"}, {("writer", "ratio")}),
     "memory": ({"memory"}, {("memory", "MiB")}),
     "layouts": ({"layouts"}, set()),
+    "node": ({"node"}, set()),
 }
 
 
@@ -80,7 +82,7 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(mea
     assert str(tmp_path) not in table
     charts = {path.name for path in (tmp_path / "charts").iterdir()}
     assert charts <= {f"benchmark-{measurement}.png"}
-    assert charts or measurement in ("permutation", "import", "opening", "ready")
+    assert charts or measurement in ("permutation", "import", "opening", "ready", "node")
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 
 
@@ -93,6 +95,13 @@ def what_was_measured_is_plausible(measurement: str, found: dict[str, list[float
     if measurement == "layouts":
         compact, ids = (found[f"{layout}: bytes read for a window, an epoch's mean"] for layout in ("compact", "ids"))
         assert min(compact) > 16_384 and max(compact) < 0.6 * min(ids) and min(ids) > 32_768
+    if measurement == "node":
+        one, told, untold = (values for what, values in found.items() if what.endswith("together"))
+        assert min(*one, *told, *untold) > 0
+        assert found["8 loaders that share / 1 loader"] == pytest.approx(
+            [a / b for a, b in zip(told, one, strict=True)]
+        )
+        assert found["8 loaders, shared / unset"] == pytest.approx([a / b for a, b in zip(told, untold, strict=True)])
     if measurement == "memory":
         assert all(values[0] < 16 for what, values in found.items() if "beyond" in what or "growth" in what)
     if measurement == "ablation":
@@ -111,6 +120,18 @@ def test_the_c_loop_reads_whole_windows_and_refuses_a_file_without_one(load, tmp
     path.write_bytes(b"short")
     done = subprocess.run([str(program), str(path), *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "5 bytes" in done.stderr
+
+
+def test_loaders_side_by_side_share_the_cores_when_they_are_told(load, tmp_path):
+    path = tmp_path / "tokens.bin"
+    np.arange(64 * 4096, dtype=np.uint32).tofile(path)
+    cores = len(os.sched_getaffinity(0))
+    for local_world_size in (None, 2):
+        found = load("loaders_on_a_node").side_by_side(path, 2, local_world_size, 0.05)
+        assert len(found) == 2
+        for one in found:
+            assert one["windows"] > 0 and one["seconds"] >= 0.05
+            assert one["threads"] <= max(1, cores // (local_world_size or 1))
 
 
 def test_the_sparse_dataset_is_a_dataset_as_the_format_says(load, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import pickle
 import subprocess
@@ -67,6 +68,33 @@ def test_an_observation_outlives_its_view(tmp_path):
     del one
     assert tokens.tolist() == [5, 6, 7, 8]
     assert spans[0].metadata == {"number": 2}
+
+
+def open_files(folder):
+    links = [fd for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
+    return [fd for fd in links if str(fd.readlink()).startswith(str(folder))]
+
+
+def test_files_are_closed_with_the_last_that_reads_them(tmp_path):
+    dataset = write(tmp_path / "a", DOCUMENTS)
+    windows, documents = dataset.windows(2), dataset.documents()
+    assert windows[0]["token"].tolist() == [1, 2]
+    batch = documents.read([0])
+    assert open_files(tmp_path)
+    del dataset, windows, documents
+    gc.collect()
+    assert open_files(tmp_path)
+    del batch
+    gc.collect()
+    assert not open_files(tmp_path)
+
+
+def test_a_dataset_that_was_replaced_is_read_anew(tmp_path):
+    path = tmp_path / "tokens.bin"
+    for value in range(20):  # the same path and size, and often the same address in memory
+        np.full(8, value, "u2").tofile(tmp_path / "next")
+        (tmp_path / "next").replace(path)
+        assert penstock.open(path, dtype="u2").windows(8)[0]["token"].tolist() == [value] * 8
 
 
 def test_several_are_one_stream_with_the_fingerprint_that_combining_gives(tmp_path):

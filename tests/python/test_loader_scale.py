@@ -78,3 +78,26 @@ def test_the_far_end_of_the_stream_is_read_right(sparse):
     indices = np.array([0, per_file, per_file - 1, 999 * per_file, 999 * per_file + 1, TOKENS - 1], "u8")
     assert view.read(indices)["token"].ravel().tolist() == [1, 2, 0, 1000, 0, 0]
     assert len(view) == TOKENS
+
+
+MANY_SHARDS = """
+import resource, sys, penstock
+path, soft, hard = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+dataset = penstock.open(path)
+loader = penstock.Loader(dataset.windows(8), 10, seed=3, epochs=2, framework="numpy", rank=0, world_size=1)
+seen = sorted(int(row[0]) for batch in loader for row in batch["token"])
+assert seen == sorted(2 * list(range(len(dataset.shards)))), seen[:10]
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""
+
+
+@pytest.mark.parametrize(("soft", "hard", "after"), [(128, 4096, 4096), (128, 128, 128), (4096, 4096, 4096)])
+def test_more_shards_than_descriptors_are_read_and_the_soft_limit_is_raised(tmp_path, soft, hard, after):
+    with penstock.Writer(str(tmp_path / "d"), fields={"token": "u4"}, metadata=None, shard_size=1) as writer:
+        for number in range(400):
+            writer.append(token=np.full(8, number, "u4"))
+    command = [sys.executable, "-c", MANY_SHARDS, str(tmp_path / "d"), str(soft), str(hard)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == after

@@ -193,14 +193,54 @@ def test_real_meshes_in_real_processes(tmp_path, view):
 def test_threads_are_shared_with_the_nodes_other_ranks(monkeypatch):
     from penstock import _resources
 
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
-    for local, threads in [(None, 8), (4, 8), (16, 4), (64, 1), (200, 1)]:
-        if local is None:
-            monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
-        else:
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    alone = _resources.usable_cores()
+    assert 1 <= alone <= len(os.sched_getaffinity(0))
+    for local in (None, 1, 2, 4, 200, 10**12):
+        if local is not None:
             monkeypatch.setenv("LOCAL_WORLD_SIZE", str(local))
-        assert _resources.default_threads() == threads
+        cores = max(1, alone // (local or 1))
+        assert _resources.usable_cores() == cores
+        assert _resources.default_threads() == min(8, cores)
         assert _resources.default_max_bytes() == _resources.memory_bytes() // 4 // (local or 1)
+
+
+SAY_CORES = "from penstock import _resources; print(_resources.usable_cores(), _resources.default_threads())"
+
+
+def cores_in(group: Path | None, affinity: set[int]) -> list[int]:
+    """Usable cores and default threads of a process of that control group, bound to those cores."""
+    enter = "" if group is None else f"open({str(group / 'cgroup.procs')!r}, 'w').write('0')\n"
+    program = f"import os\nos.sched_setaffinity(0, {affinity})\n{enter}{SAY_CORES}"
+    environment = {name: value for name, value in os.environ.items() if name != "LOCAL_WORLD_SIZE"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_a_process_bound_to_one_core_takes_one_thread():
+    assert cores_in(None, {min(os.sched_getaffinity(0))}) == [1, 1]
+
+
+def test_a_quota_of_one_core_is_one_thread():
+    mine = os.sched_getaffinity(0)
+    if cores_in(None, mine)[0] < 2:
+        pytest.skip("this process may use one core only")
+    second = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    group = Path("/sys/fs/cgroup", "" if second else "cpu", f"penstock-cores-{os.getpid()}")
+    try:
+        group.mkdir()
+        first = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "100000"}
+        files = {"cpu.max": "100000 100000"} if second else first
+        for name, text in files.items():
+            (group / name).write_text(text)
+    except OSError as error:
+        if group.exists():
+            group.rmdir()
+        pytest.skip(f"no control group with a quota can be made here: {error}")
+    try:
+        assert cores_in(group, mine) == [1, 1]
+    finally:
+        group.rmdir()
 
 
 def test_memory_is_what_this_process_may_use():

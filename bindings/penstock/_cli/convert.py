@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from penstock._cli.data import named_by_user, out_option, refuse_existing, report_new
+from penstock._cli.data import named_by_user, out_option, refuse_existing
 from penstock._cli.output import json_option
+from penstock._cli.report import report_new
 
 
 @click.command("convert", short_help="Change a dataset's layout of spans.")

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from penstock import _native
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 out_option = click.option("--out", required=True, metavar="DIR", help="The new dataset's folder.")
@@ -16,7 +18,7 @@ out_option = click.option("--out", required=True, metavar="DIR", help="The new d
 
 def data_options(command: Command) -> Command:
     """Adds the argument DATA… and the hints for files that are not ours."""
-    formats = click.Choice(["penstock", "megatron", "raw"])
+    formats = click.Choice(_native.format_names())
     command = click.option("--format", type=formats, help="Where the names do not say it.")(command)
     command = click.option("--dtype", help="Of a record of bare files, as u2.")(command)
     return click.argument("data", nargs=-1, required=True, metavar="DATA...")(command)
@@ -76,19 +78,3 @@ def refuse_existing(out: str) -> None:
         raise UsageError(f"{out} holds a dataset already: choose another --out")
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{out} is a file: choose another --out")
-
-
-def report_new(out: str, as_json: bool) -> None:
-    """Says what was made."""
-    from penstock._cli.info import describe
-    from penstock._cli.output import echo, emit_json, report_of
-    from penstock._words import counted
-
-    dataset = open_data((out,))
-    if as_json:
-        with report_of(out):
-            emit_json(describe((out,), dataset))
-        return
-    counts = ((dataset.records, "record"), (dataset.spans, "span"), (len(dataset.shards), "shard"))
-    with report_of(out):
-        echo(f"{out}: {', '.join(counted(count, noun) for count, noun in counts)}")

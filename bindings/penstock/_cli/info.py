@@ -8,6 +8,7 @@ import click
 
 from penstock._cli.data import data_options, open_data
 from penstock._cli.output import emit_json, emit_table, json_option
+from penstock._cli.report import describe, id_bytes
 
 
 @click.command("info", short_help="What a dataset is.")
@@ -23,33 +24,9 @@ def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_jso
         emit_json(describe(data, dataset))
         return
     found = {name: _words(name, value) for name, value in describe(data, dataset).items()}
-    if _id_bytes(dataset.layout):
-        found["record_bytes"] += f", of which {_id_bytes(dataset.layout)} metadata_id"
+    if id_bytes(dataset.layout):
+        found["record_bytes"] += f", of which {id_bytes(dataset.layout)} metadata_id"
     emit_table([(name.replace("_", " "), words) for name, words in found.items()])
-
-
-def describe(data: tuple[str, ...], dataset: Any) -> dict[str, Any]:
-    """What `info` says, as JSON values."""
-    return {
-        "path": " ".join(data),
-        "kind": dataset.kind,
-        "mode": dataset.mode,
-        "layout": dataset.layout,
-        "fields": {name: str(dataset.dtype[name]) for name in dataset.dtype.names or ()} if dataset.dtype else {},
-        "record_bytes": (dataset.dtype.itemsize if dataset.dtype else 0) + _id_bytes(dataset.layout),
-        "records": dataset.records,
-        "spans": dataset.spans,
-        "shards": len(dataset.shards),
-        "size_bytes": sum(shard.size_bytes for shard in dataset.shards),
-        "codec": dataset.codec,
-        "tokenizer": dataset.tokenizer,
-        "fingerprint": dataset.fingerprint,
-    }
-
-
-def _id_bytes(layout: str | None) -> int:
-    """Bytes of the hidden field that each record of the ids layout ends with."""
-    return 4 if layout == "ids" else 0
 
 
 def _words(name: str, value: Any) -> str:

@@ -46,7 +46,7 @@ void DirectRead::finish(int fd, std::span<Read* const> run, int result) {
   if (result < 0 && result != -EINTR && result != -EAGAIN) {
     raise_system(-result,
                  fmt::format("a direct read of {} bytes at offset {}", with_commas(needed_), with_commas(offset_)),
-                 first.file->path);
+                 first.file->path());
   }
   read_rest(fd, first, result < 0 ? 0 : static_cast<std::uint64_t>(result));
   if (!in_place_) scatter(run);
@@ -64,7 +64,7 @@ void DirectRead::read_rest(int fd, const Read& first, std::uint64_t got) const {
     if (more < 0 && errno == EINTR) continue;
     if (more < 0) {
       const int error = errno;
-      raise_system(error, fmt::format("a direct read at offset {}", with_commas(offset_ + from)), first.file->path);
+      raise_system(error, fmt::format("a direct read at offset {}", with_commas(offset_ + from)), first.file->path());
     }
     if (from + static_cast<std::uint64_t>(more) <= got) {
       refuse_end(fd, first);

@@ -2,7 +2,9 @@
 
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
+#include "core/io/local/descriptor_limit.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <utility>
@@ -13,14 +15,13 @@ namespace {
 // Files opened or looked for: long enough that to run out of descriptors again and again costs little.
 constexpr int kShortFor = 4096;
 
-bool holds(const FdSlot& slot, const File& file) {
-  return slot.bytes == file.bytes && slot.path == file.path;
-}
-
 }  // namespace
 
 FdCache::FdCache(std::size_t max_open_files, Access access)
-    : max_open_files_(max_open_files), access_(access), forks_(fork_count()) {}
+    : may_raise_(max_open_files == kShareOfLimit),
+      max_open_files_(may_raise_ ? open_files_share() : max_open_files),
+      access_(access),
+      forks_(fork_count()) {}
 
 FdCache::~FdCache() {
   for (const FdSlot& slot : slots_) close_file(slot.open);
@@ -30,7 +31,7 @@ std::optional<FdPin> FdCache::pin_hinted(const File& file, const FdHint& hint) {
   if (hint.file != &file) return std::nullopt;
   FdSlot& slot = *hint.slot;
   const std::uint32_t before = slot.pins.fetch_add(1, std::memory_order_acquire);
-  if ((before & FdSlot::kBusy) == 0 && slot.generation == hint.generation && holds(slot, file)) {
+  if ((before & FdSlot::kBusy) == 0 && slot.generation == hint.generation && slot.opened == file) {
     if (!slot.used.load(std::memory_order_relaxed)) slot.used.store(true, std::memory_order_relaxed);
     return std::optional<FdPin>(std::in_place, &slot, slot.open);
   }
@@ -65,14 +66,13 @@ FdPin FdCache::pin(const File& file, FdHint& hint) {
   try {
     open = open_making_room(file);
     if (slot == nullptr) return {nullptr, open};
-    slot->path = file.path;
   } catch (...) {
     close_file(open);
     if (slot != nullptr) slot->pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);
     throw;
   }
   slot->open = open;
-  slot->bytes = file.bytes;
+  slot->opened = file;
   slot->used.store(false, std::memory_order_relaxed);  // until it is met again: a pass over many files evicts itself
   hint = {&file, slot, slot->generation};
   {
@@ -91,7 +91,7 @@ FdSlot* FdCache::find(const File& file) {
   if (at == table_.end()) return nullptr;
   FdSlot& slot = *at->second;
   slot.pins.fetch_add(1, std::memory_order_acquire);
-  if (holds(slot, file)) {
+  if (slot.opened == file) {
     slot.used.store(true, std::memory_order_relaxed);
     return &slot;
   }
@@ -102,6 +102,11 @@ FdSlot* FdCache::find(const File& file) {
 
 /// An unused slot, busy and out of the table, its descriptor still open; null if all are pinned. Under the lock.
 FdSlot* FdCache::take_victim() {
+  if (slots_.size() == max_open_files_ && may_raise_) {
+    may_raise_ = false;
+    raise_descriptor_limit();
+    max_open_files_ = std::max(max_open_files_, open_files_share());
+  }
   if (slots_.size() < max_open_files_) {
     FdSlot& slot = slots_.emplace_back();
     slot.pins.store(FdSlot::kBusy, std::memory_order_relaxed);
@@ -160,8 +165,7 @@ void FdCache::vacate(FdSlot& slot) {
   close_file(slot.open);
   slot.open = {};
   slot.file = nullptr;
-  slot.path.clear();
-  slot.bytes = 0;
+  slot.opened = {};
   ++slot.generation;
 }
 
@@ -189,7 +193,7 @@ OpenFile FdCache::open_making_room(const File& file) {
       const char* const what = error == ENOMEM
                                    ? "no room to map it (see vm.max_map_count); use another reader than \"mmap\""
                                    : "cannot be opened";
-      raise_system(error, what, file.path);
+      raise_system(error, what, file.path());
     }
     vacate(*victim);
     victim->pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);

@@ -15,7 +15,6 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <string>
 #include <unordered_map>
 
 namespace penstock {
@@ -29,8 +28,7 @@ struct FdSlot {
   OpenFile open;
   std::uint64_t generation = 0;  // of what is in the slot; a hint of an older one is void
   const File* file = nullptr;    // the key; only compared, since its owner may be gone
-  std::string path;              // what was at that address when the slot was filled …
-  std::uint64_t bytes = 0;       // … so that another File at the same address is noticed
+  File opened;                   // a copy of it, so that another File at the same address is noticed
 };
 
 struct FdHint {
@@ -63,6 +61,11 @@ class FdPin {
   FdSlot* slot_;
   OpenFile open_;
 };
+
+/// As `max_open_files`: a quarter of the limit of descriptors. The soft limit is raised to the hard one, as Go and Java
+/// do at their start, when a file more than that is wanted: most processes read few files and keep the limit that they
+/// were given (docs/decisions.md, "The soft limit of descriptors is raised").
+inline constexpr std::size_t kShareOfLimit = 0;
 
 class FdCache {
  public:
@@ -99,7 +102,8 @@ class FdCache {
   void vacate(FdSlot& slot);
   OpenFile open_making_room(const File& file);
 
-  const std::size_t max_open_files_;
+  bool may_raise_;  // the limit of descriptors; guarded as the slots are
+  std::size_t max_open_files_;
   const Access access_;
   const std::uint64_t forks_;
   std::atomic<int> short_{0};

@@ -13,7 +13,7 @@ namespace penstock {
 void check_range(const Read& read) {
   if (read.offset <= read.file->bytes && read.size <= read.file->bytes - read.offset) return;
   raise(ErrorKind::Corruption, "{}: a read of {} bytes at offset {} passes the end of the file, {} bytes",
-        read.file->path, with_commas(read.size), with_commas(read.offset), with_commas(read.file->bytes));
+        read.file->path(), with_commas(read.size), with_commas(read.offset), with_commas(read.file->bytes));
 }
 
 void refuse_end(int fd, const Read& read) {
@@ -21,7 +21,7 @@ void refuse_end(int fd, const Read& read) {
   const auto now = ::fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : UINT64_MAX;
   const bool known = now < read.offset + read.size;  // else it has grown again
   raise(ErrorKind::Corruption, "{}: the file ends{} before a read of {} bytes at offset {} does; it had {} bytes",
-        read.file->path, known ? fmt::format(" at offset {},", with_commas(now)) : "", with_commas(read.size),
+        read.file->path(), known ? fmt::format(" at offset {},", with_commas(now)) : "", with_commas(read.size),
         with_commas(read.offset), with_commas(read.file->bytes));
 }
 
@@ -71,7 +71,7 @@ void read_fully(int fd, const Read& read) {
       const int error = errno;
       raise_system(error,
                    fmt::format("a read of {} bytes at offset {}", with_commas(read.size), with_commas(read.offset)),
-                   read.file->path);
+                   read.file->path());
     }
   }
 }

@@ -32,16 +32,16 @@ int open_retrying(const char* path, bool direct) {
 }
 
 [[noreturn]] void refuse_kind(const File& file) {
-  raise(ErrorKind::Corruption, "{}: not a regular file", file.path);
+  raise(ErrorKind::Corruption, "{}: not a regular file", file.path());
 }
 
 struct stat check_opened(int fd, const File& file) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) raise_system(errno, "cannot be examined", file.path);
+  if (::fstat(fd, &status) != 0) raise_system(errno, "cannot be examined", file.path());
   if (!S_ISREG(status.st_mode)) refuse_kind(file);
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   if (bytes != file.bytes) {
-    raise(ErrorKind::Corruption, "{}: {} bytes, the manifest says {}", file.path, with_commas(bytes),
+    raise(ErrorKind::Corruption, "{}: {} bytes, the manifest says {}", file.path(), with_commas(bytes),
           with_commas(file.bytes));
   }
   return status;
@@ -49,7 +49,7 @@ struct stat check_opened(int fd, const File& file) {
 
 // The kernel tells the state of a file's pages to those who may write to it or own it.
 bool may_know_pages(const struct stat& status, const File& file) {
-  return ::geteuid() == status.st_uid || ::faccessat(AT_FDCWD, file.path.c_str(), W_OK, AT_EACCESS) == 0;
+  return ::geteuid() == status.st_uid || ::faccessat(AT_FDCWD, file.path().c_str(), W_OK, AT_EACCESS) == 0;
 }
 
 bool is_of_room(int error, Access access) {
@@ -62,7 +62,7 @@ OpenFile map(int fd, const File& file, bool tells) {
   void* const mapped = ::mmap(nullptr, file.bytes, PROT_READ, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) {
     if (!is_of_room(errno, Access::Mapped)) {
-      raise_system(errno, "cannot be mapped; use another reader than \"mmap\"", file.path);
+      raise_system(errno, "cannot be mapped; use another reader than \"mmap\"", file.path());
     }
     return {};
   }
@@ -80,15 +80,15 @@ OpenFile checked(int fd, const File& file, Access access) {
 }  // namespace
 
 OpenFile open_file(const File& file, Access access) {
-  const int fd = open_retrying(file.path.c_str(), access == Access::Direct);
+  const int fd = open_retrying(file.path().c_str(), access == Access::Direct);
   if (fd < 0) {
     if (is_of_room(errno, access)) return {};
     if (errno == EINVAL && access == Access::Direct) {
-      if (!std::filesystem::is_regular_file(file.path)) refuse_kind(file);
+      if (!std::filesystem::is_regular_file(file.path())) refuse_kind(file);
       raise_system(EINVAL, "its file system does not read past the page cache; use another reader than \"direct\"",
-                   file.path);
+                   file.path());
     }
-    raise_system(errno, "cannot be opened", file.path);
+    raise_system(errno, "cannot be opened", file.path());
   }
   OpenFile opened;
   try {

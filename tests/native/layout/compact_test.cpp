@@ -73,7 +73,7 @@ TEST(CompactTest, WhereNothingIsKeptAWindowCostsOneRangeOfEachFileAndOnlyItsOwnE
     Driven driven;
     drive(*source, i, driven);
     ASSERT_EQ(driven.reads.size(), 4U);
-    ASSERT_EQ(driven.stages, 3U);
+    ASSERT_EQ(driven.rounds, 3U);
     std::uint64_t entry_bytes = 0;
     for (const Span& span : driven.row.spans) entry_bytes += span.raw_bytes;
     ASSERT_EQ(driven.row.spans.size(), 2U);
@@ -88,10 +88,10 @@ TEST(CompactTest, WhatWasReadOfTheMetadataIsNotReadAgain) {
   const Model model(SpanKind::Compact, {shard(lengths)});
   const layout::Shard& files = model.dataset()->shards[0];
   const auto source = layout::make_windows(model.dataset(), 20, 0);
-  const std::uint64_t bytes = source->keep_at_most(1 << 20);
+  const std::uint64_t bytes = source->info().keeps->grant(1 << 20);
   EXPECT_EQ(bytes, layout::KeptBlocks::most_bytes(files.directory) + layout::KeptBlocks::most_bytes(files.index) +
                        layout::KeptBlocks::most_bytes(files.data));
-  EXPECT_EQ(source->keep_at_most(0), bytes) << "whoever asks first decides";
+  EXPECT_EQ(source->info().keeps->grant(0), bytes) << "whoever asks first decides";
   for (const int pass : {1, 2}) {
     std::uint64_t directory = 0;
     std::uint64_t index = 0;
@@ -105,7 +105,7 @@ TEST(CompactTest, WhatWasReadOfTheMetadataIsNotReadAgain) {
       data += driven.bytes_read("metadata.bin");
       if (pass == 1) continue;
       ASSERT_EQ(driven.reads.size(), 1U);
-      ASSERT_EQ(driven.stages, 1U);
+      ASSERT_EQ(driven.rounds, 1U);
     }
     EXPECT_EQ(directory, pass == 1 ? files.directory.bytes : 0);
     EXPECT_EQ(index, pass == 1 ? files.index.bytes : 0);
@@ -124,7 +124,7 @@ TEST(CompactTest, WhatDoesNotFitIsReadEachTime) {
       {0, 4}, {directory - 1, 4}, {both - 1, 3}, {all - 1, 2}, {all, 1}};
   for (const auto& [room, reads] : rooms) {
     const auto source = layout::make_windows(model.dataset(), 20, 0);
-    EXPECT_LE(source->keep_at_most(room), room);
+    EXPECT_LE(source->info().keeps->grant(room), room);
     for (const std::uint64_t i : {700, 700, 701}) {
       Driven driven;
       drive(*source, i, driven);

@@ -45,16 +45,16 @@ std::uint64_t drive_all(const Source& source) {
 // Sources are made anew for each value: they keep what they read.
 using Make = std::function<std::shared_ptr<const Source>()>;
 std::uint64_t poke_everywhere(const File& file, const std::vector<Make>& sources) {
-  std::ifstream stream(file.path, std::ios::binary);
+  std::ifstream stream(file.path(), std::ios::binary);
   const std::vector<char> original((std::istreambuf_iterator<char>(stream)), {});
   std::uint64_t refused = 0;
   for (std::uint64_t at = 0; at + 8 <= original.size(); at += 8) {
     for (const std::uint64_t value : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{5}, std::uint64_t{4096},
                                       std::uint64_t{UINT64_MAX}, std::uint64_t{1} << 63, UINT64_MAX / 16}) {
-      poke(file.path, at, std::as_bytes(std::span(&value, 1)));
+      poke(file.path(), at, std::as_bytes(std::span(&value, 1)));
       for (const Make& make : sources) refused += drive_all(*make());
     }
-    poke(file.path, at, std::as_bytes(std::span(original)).subspan(at, 8));
+    poke(file.path(), at, std::as_bytes(std::span(original)).subspan(at, 8));
   }
   for (const Make& make : sources) EXPECT_EQ(drive_all(*make()), 0U);
   return refused;
@@ -67,7 +67,7 @@ TEST(CorruptionTest, MutatedCompactIndexAndDirectoryNeverLeaveTheFiles) {
   const auto keeping = [](const Make& make) -> Make {
     return [make] {
       auto source = make();
-      source->keep_at_most(1 << 20);
+      source->info().keeps->grant(1 << 20);
       return source;
     };
   };
@@ -76,7 +76,7 @@ TEST(CorruptionTest, MutatedCompactIndexAndDirectoryNeverLeaveTheFiles) {
   EXPECT_GT(poke_everywhere(shard.index, {long_windows, keeping(long_windows), documents}), 0U);
   EXPECT_GT(poke_everywhere(shard.directory, {long_windows, keeping(long_windows)}), 0U);
   const std::uint64_t evil = UINT64_MAX;
-  poke(shard.directory.path, 0, std::as_bytes(std::span(&evil, 1)));
+  poke(shard.directory.path(), 0, std::as_bytes(std::span(&evil, 1)));
   EXPECT_GT(drive_all(*windows()), 0U);
 }
 
@@ -99,12 +99,12 @@ TEST(CorruptionTest, AMutatedIndexThatIsSearchedInPagesNeverLeavesTheFiles) {
     const std::uint64_t values[] = {0, 5, 27, UINT64_MAX, std::uint64_t{1} << 63, random()};
     const std::uint64_t value = values[random() % 6];
     std::uint64_t original = 0;
-    std::ifstream(index.path, std::ios::binary)
+    std::ifstream(index.path(), std::ios::binary)
         .seekg(static_cast<std::streamoff>(at))
         .read(reinterpret_cast<char*>(&original), 8);
-    poke(index.path, at, std::as_bytes(std::span(&value, 1)));
+    poke(index.path(), at, std::as_bytes(std::span(&value, 1)));
     refused += drive_all(*windows);
-    poke(index.path, at, std::as_bytes(std::span(&original, 1)));
+    poke(index.path(), at, std::as_bytes(std::span(&original, 1)));
   }
   EXPECT_GT(refused, 0U);
   EXPECT_EQ(drive_all(*windows), 0U);
@@ -139,7 +139,7 @@ TEST(CorruptionTest, IndexFilesOfTheWrongSizeAreRefusedBeforeAnythingIsRead) {
 TEST(CorruptionTest, MessagesNameTheFile) {
   const Model model(SpanKind::Compact, {{{{3, "aa"}, {3, "b"}}, {}, {}}});
   const std::uint64_t evil = 77;
-  poke(model.dataset()->shards[0].index.path, 16, std::as_bytes(std::span(&evil, 1)));
+  poke(model.dataset()->shards[0].index.path(), 16, std::as_bytes(std::span(&evil, 1)));
   const auto windows = layout::make_windows(model.dataset(), 2, 0);
   try {
     Driven driven;

@@ -18,7 +18,7 @@ using SourcePtr = std::shared_ptr<const Source>;
 /// Each batch as one text of all that it holds.
 inline std::vector<std::string> deliver(const SourcePtr& source, unsigned threads, unsigned prefetch) {
   auto formats = std::make_shared<BatchFormats>();
-  formats->emplace_back(source, std::vector<Column>{{"token", 0, {'i', 8}, 0, 0, 0}}, -1);
+  formats->emplace_back(source, std::vector<ColumnSpec>{FieldSpec{"token", "token", {'i', 8}}});
   LoaderOptions options;
   CursorOptions cursor;
   cursor.epochs = 2;
@@ -39,9 +39,8 @@ inline std::vector<std::string> deliver(const SourcePtr& source, unsigned thread
       continue;
     }
     std::string& text = batches.emplace_back();
-    const Column& column = batch->format->columns[0];
-    text.append(reinterpret_cast<const char*>(batch->slab.data() + batch->columns_at[0]),
-                batch->column_records(column) * column.record_bytes);
+    const PlacedArray& tokens = batch->arrays[0];
+    text.append(reinterpret_cast<const char*>(batch->slab.data() + tokens.at), tokens.shape.bytes);
     for (std::uint64_t row = 0; row < batch->plan.valid; ++row) {
       for (const Span& span : batch->rows[row].spans) {
         text += std::to_string(span.start) + "-" + std::to_string(span.stop) + ":";

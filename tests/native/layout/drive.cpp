@@ -12,7 +12,8 @@ namespace penstock::testing {
 namespace {
 
 // Rows whose length the source sets get their place once it is known, as in the engine.
-void place(const Source& source, Driven& out) {
+void place(const Source& source, Driven& out, Parts wanted) {
+  if (!has(wanted, Parts::Records)) return;
   const std::uint64_t bytes = source.info().stored_record_bytes;
   const RowShape shape = source.info().shape;
   out.memory.assign((shape.lead + out.row.length + shape.tail) * bytes + 1, std::byte{0xEE});
@@ -20,13 +21,13 @@ void place(const Source& source, Driven& out) {
 }
 
 void perform(const Read& read) {
-  ASSERT_LE(read.offset + read.size, read.file->bytes) << read.file->path;
+  ASSERT_LE(read.offset + read.size, read.file->bytes) << read.file->path();
   ASSERT_GT(read.size, 0U);
-  const int descriptor = ::open(read.file->path.c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_GE(descriptor, 0) << read.file->path;
+  const int descriptor = ::open(read.file->path().c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0) << read.file->path();
   EXPECT_EQ(::pread(descriptor, read.destination, read.size, static_cast<off_t>(read.offset)),
             static_cast<ssize_t>(read.size))
-      << read.file->path;
+      << read.file->path();
   ::close(descriptor);
 }
 
@@ -63,30 +64,30 @@ void write_file(const std::string& path, std::span<const std::byte> bytes) {
 
 std::uint64_t Driven::bytes_read(const std::string& suffix) const {
   std::uint64_t bytes = 0;
-  for (const Read& read : reads) bytes += read.file->path.ends_with(suffix) ? read.size : 0;
+  for (const Read& read : reads) bytes += read.file->path().ends_with(suffix) ? read.size : 0;
   return bytes;
 }
 
-void drive(const Source& source, std::uint64_t index, Driven& out) {
+void drive(const Source& source, std::uint64_t index, Driven& out, Parts wanted) {
   const RowShape shape = source.info().shape;
   out.row.index = index;
   out.row.length = shape.length;
-  if (!shape.ragged) place(source, out);
-  for (bool more = true; more; ++out.stages) {
-    ASSERT_LT(out.stages, 200U);
+  if (!shape.ragged) place(source, out, wanted);
+  for (bool more = true; more; ++out.rounds) {
+    ASSERT_LT(out.rounds, 200U);
     Reads reads;
     const bool was_measured = out.row.measured;
-    more = source.plan(out.row, out.stages, Parts::All, reads);
+    more = source.plan(out.row, out.rounds, wanted, reads);
     if (shape.ragged && out.row.measured && !was_measured) {
-      ASSERT_TRUE(more && reads.empty()) << "the stage that measures plans nothing";
-      place(source, out);
+      ASSERT_TRUE(more && reads.empty()) << "the round that measures plans nothing";
+      place(source, out, wanted);
     }
     for (const Read& read : reads) {
       perform(read);
       out.reads.push_back(read);
     }
   }
-  source.spans(out.row, out.row.spans);
+  if (has_spans(wanted)) source.spans(out.row, out.row.spans);
 }
 
 }  // namespace penstock::testing

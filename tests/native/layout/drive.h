@@ -42,7 +42,7 @@ struct Driven {
   Row row;
   std::vector<std::byte> memory;  // lead, records, tail
   std::vector<Read> reads;
-  unsigned stages = 0;
+  unsigned rounds = 0;
 
   [[nodiscard]] std::span<const std::byte> records(const Source& source) const {
     return {row.records, row.length * source.info().stored_record_bytes};
@@ -51,7 +51,8 @@ struct Driven {
   [[nodiscard]] std::uint64_t bytes_read(const std::string& suffix) const;
 };
 
-/// Drives observation `index` to its end. Each read is checked to stay inside its file and the row's memory.
-void drive(const Source& source, std::uint64_t index, Driven& out);
+/// Drives observation `index` to its end. Each read is checked to stay inside its file and the row's memory. Without
+/// Parts::Records the row has no memory for them.
+void drive(const Source& source, std::uint64_t index, Driven& out, Parts wanted = Parts::All);
 
 }  // namespace penstock::testing

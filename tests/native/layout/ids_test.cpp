@@ -60,7 +60,7 @@ TEST(IdsTest, FarApartIdsAreFoundAndReadApart) {
   drive(*source, 0, driven);
   // 0, 2999 with 3000, 5999 with 6000: three places.
   std::size_t index_reads = 0;
-  for (const Read& read : driven.reads) index_reads += read.file->path.ends_with("metadata.index") ? 1 : 0;
+  for (const Read& read : driven.reads) index_reads += read.file->path().ends_with("metadata.index") ? 1 : 0;
   EXPECT_EQ(index_reads, 3U);
 }
 

@@ -5,7 +5,9 @@
 #include "layout/format.h"
 #include "layout/sealed_json.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <random>
 
@@ -13,13 +15,14 @@ namespace penstock::layout {
 namespace {
 
 constexpr const char* kDigest = "0123456789abcdef0123456789abcdef";
+const DigestBytes kDigestBytes = parse_digest(kDigest).value();
 
 Manifest make(const std::string& layout = "compact") {
   Manifest manifest;
   manifest.format = {"stream", layout, Schema::parse(R"([["token","<u2"],["b","<f4"]])"), R"({"name":"json"})"};
   manifest.tokenizer_json = R"({"name":"t"})";
-  manifest.shards.push_back({"00000", 5000, 3, 3, 77, {kDigest, kDigest}, kDigest});
-  manifest.shards.push_back({"00001", 0, 0, 0, 0, {kDigest, kDigest}, kDigest});
+  manifest.shards.push_back({"00000", 5000, 3, 3, 77, {kDigestBytes, kDigestBytes}, kDigestBytes});
+  manifest.shards.push_back({"00001", 0, 0, 0, 0, {kDigestBytes, kDigestBytes}, kDigestBytes});
   return manifest;
 }
 
@@ -114,6 +117,53 @@ TEST(Manifest, RefusesWhatCannotBe) {
   expect_refused(edited(text, "{\"name\":\"json\"}", "null"), "codec");
 }
 
+TEST(Manifest, RefusesInTheListOfShardsWhatItRefusesElsewhere) {
+  const std::string text = write_manifest(make());
+  const std::string key = "\"entries\":3";
+  expect_refused(edited(text, key, key + "," + key), "stands twice");
+  expect_refused(edited(text, key, key + ",\"later\":{\"a\":1,\"a\":2}"), "stands twice");
+  expect_refused(edited(text, key, key + ",\"\\u0065ntries\":3"), "stands twice");
+  expect_refused(edited(text, key, key + ",\"later\":" + std::string(31, '[') + std::string(31, ']')), "nested");
+  expect_refused(edited(text, key, key + ",\"later\":[1}"), "not valid JSON at byte");
+  expect_refused(edited(text, key, "\"entries\":03"), "not valid JSON at byte");
+  expect_refused(edited(text, key, "\"entries\":3 4"), "not valid JSON at byte");
+  expect_refused(edited(text, key, "\"entries\":3.0"), "an integer from 0");
+  expect_refused(edited(text, key, "\"entries\":\"3\""), "an integer from 0");
+  expect_refused(edited(text, key + ",", ""), "\"entries\" is missing");
+  expect_refused(edited(text, "\"name\":\"00000\",", ""), "\"name\" is missing");
+  expect_refused(edited(text, "\"name\":\"00000\"", "\"name\":0"), "a string was expected");
+  expect_refused(edited(text, "\"files\":{", "\"files\":[],\"other\":{"), "\"files\" is no object");
+  expect_refused(edited(text, "\"files\":{", "\"other\":{"), "\"files\" is missing");
+  expect_refused(edited(text, "\"metadata.bin\":77,", ""), "\"metadata.bin\" is missing");
+  expect_refused(edited(text, "\"metadata.bin\":77", "\"metadata.bin\":77,\"metadata.bin\":77"), "stands twice");
+  expect_refused(edited(text, "\"digests\":{", "\"digests\":1,\"other\":{"), "\"digests\" is no object");
+  expect_refused(edited(text, "\"fields\":{\"token\"", "\"fields\":3,\"other\":{\"token\""), "is no object");
+  expect_refused(edited(text, "\"shards\": [", "\"shards\": [7, "), "no object");
+  expect_refused(edited(text, "\"shards\": [", "\"shards\": 7, \"other\": ["), "no list of shards");
+  expect_refused(edited(text, "\"shards\": [", "\"shards\": [], \"other\": ["), "no list of shards");
+  expect_refused(edited(text, "\"shards\": [", "\"other\": ["), "\"shards\" is missing");
+  expect_refused(edited(text, "\"shards\": [", "\"shards\": [], \"shards\": ["), "");
+  expect_refused(edited(text, "\n  ],", "\n  ]],"), "not valid JSON at byte");
+}
+
+TEST(Manifest, MembersMayStandInAnyOrderAndInEscapes) {
+  for (const char* layout : {"compact", "ids"}) {
+    const std::string text = write_manifest(make(layout));
+    nlohmann::json object = nlohmann::json::parse(text);  // which sorts its members: "shards" before "version"
+    object.erase("crc32c");
+    object["shards"][0]["later"] = {1, {{"a", nullptr}}};
+    std::string body = object.dump(1);
+    body.replace(body.rfind("\n}"), 2, ",");
+    for (const char* escaped : {"\"records\"", "\"metadata.index\"", "\"token\"", "\"name\": \"00001\""}) {
+      const std::size_t at = body.find(escaped);
+      ASSERT_NE(at, std::string::npos) << escaped;
+      const std::size_t last = at + std::string_view(escaped).size() - 2;  // the last character, written as \\u00xx
+      body.replace(last, 1, fmt::format("\\u{:04x}", static_cast<unsigned>(body[last])));
+    }
+    EXPECT_EQ(write_manifest(parse_manifest(seal_json(body), "d")), text);
+  }
+}
+
 TEST(Manifest, UnknownMembersArePassedOver) {
   const std::string text = write_manifest(make());
   const Manifest read = parse_manifest(edited(text, "\"mode\"", "\"later\": [1],\n  \"mode\""), "d");
@@ -127,7 +177,7 @@ TEST(Manifest, TheFingerprintIsOfContentAlone) {
   other.tokenizer_json = "null";
   other.shards[0].name = "x";
   EXPECT_EQ(fingerprint_of(other.format, other.shards), fingerprint);
-  other.shards[0].field_digests[1][0] = 'f';
+  other.shards[0].field_digests[1][0] = std::byte{0xf1};
   EXPECT_NE(fingerprint_of(other.format, other.shards), fingerprint);
   Manifest split = make();
   split.shards.pop_back();

@@ -30,7 +30,7 @@ class OpenTest : public ::testing::Test {
     Manifest made;
     made.format = {"stream", "compact", Schema::parse(R"([["token","<u4"]])"), R"({"name":"json"})"};
     for (std::uint64_t i = 0; i < shards; ++i) {
-      made.shards.push_back({shard_name(i), 10 + i, 2, 2, 7, {std::string(32, '0')}, std::string(32, '1')});
+      made.shards.push_back({shard_name(i), 10 + i, 2, 2, 7, {DigestBytes{}}, DigestBytes{std::byte{1}}});
     }
     return made;
   }
@@ -55,7 +55,7 @@ TEST_F(OpenTest, TheManifestAloneMakesTheTables) {
   EXPECT_EQ(dataset->record_count(), 33U);
   EXPECT_EQ(dataset->span_count(), 6U);
   EXPECT_EQ(dataset->stored_record_bytes, 4U);
-  EXPECT_EQ(dataset->shards[1].stream.path, path_ + "/00001/stream.bin");
+  EXPECT_EQ(dataset->shards[1].stream.path(), path_ + "/00001/stream.bin");
   EXPECT_EQ(dataset->shards[1].stream.bytes, 44U);
   EXPECT_EQ(dataset->shards[1].index.bytes, 48U);
   EXPECT_EQ(dataset->shards[1].directory.bytes, 16U);

@@ -36,13 +36,13 @@ TEST(WindowsTest, EmptyShardsBeforeTheFirstRecordAreNoObstacle) {
   expect_all_windows(Model(SpanKind::None, {tokens(0), tokens(0), tokens(3)}));
 }
 
-TEST(WindowsTest, TokenWindowsTakeOneReadAShardAndOneStage) {
+TEST(WindowsTest, TokenWindowsTakeOneReadAShardAndOneRound) {
   const Model model(SpanKind::None, {tokens(5), tokens(0), tokens(1), tokens(7)});
   const auto source = layout::make_windows(model.dataset(), 12, 1);
   Driven driven;
   drive(*source, 0, driven);
   EXPECT_EQ(driven.reads.size(), 3U);
-  EXPECT_EQ(driven.stages, 1U);
+  EXPECT_EQ(driven.rounds, 1U);
 }
 
 TEST(WindowsTest, IdentityIsCanonicalJsonOfWindowAndLookahead) {

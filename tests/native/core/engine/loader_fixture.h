@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <ostream>
 #include <vector>
 
@@ -48,9 +50,10 @@ inline Seen look(Batch& batch) {
   std::copy_n(batch.slab.data() + batch.records_at, seen.records.size() * 4,
               reinterpret_cast<std::byte*>(seen.records.data()));
   for (std::size_t c = 0; c < batch.format->columns.size(); ++c) {
-    std::vector<std::int64_t> values(batch.column_records(batch.format->columns[c]));
-    std::copy_n(batch.slab.data() + batch.columns_at[c], values.size() * 8,
-                reinterpret_cast<std::byte*>(values.data()));
+    const PlacedArray& array = batch.arrays[c];
+    std::vector<std::int64_t> values(
+        std::accumulate(array.shape.dims.begin(), array.shape.dims.end(), std::uint64_t{1}, std::multiplies<>()));
+    std::copy_n(batch.slab.data() + array.at, values.size() * 8, reinterpret_cast<std::byte*>(values.data()));
     seen.columns.push_back(std::move(values));
   }
   return seen;
@@ -77,16 +80,8 @@ struct Case {
 /// Rows of `window` records that count from `first` on.
 inline BatchFormat format_of(const Case& setup, std::uint64_t window, std::uint32_t first = 0) {
   auto source = std::make_shared<MemorySource>(setup.count, window, setup.behaviour, first);
-  std::vector<Column> columns;
-  int labels = -1;
-  if (window > 0) {
-    columns.push_back({"inputs", 0, {'i', 8}, 0, 1, 0});
-    columns.push_back({"labels", 0, {'i', 8}, 1, 1, 0});
-    labels = 1;
-  } else {
-    columns.push_back({"token", 0, {'i', 8}, 0, 0, 0});
-  }
-  return {source, columns, labels};
+  if (window == 0) return {source, {FieldSpec{"token", "token", {'i', 8}}}};
+  return {source, {FieldSpec{"inputs", "token", {'i', 8}, 0, 1}, FieldSpec{"labels", "token", {'i', 8}, 1, 1, true}}};
 }
 
 inline std::shared_ptr<const Job> job_of(const Case& setup, std::shared_ptr<const Order> order,
@@ -106,7 +101,7 @@ inline LoaderOptions options_of(const Case& setup, std::shared_ptr<const Order> 
   LoaderOptions options;
   options.job = job_of(setup, std::move(order), formats);
   options.share = {setup.rank, setup.world_size};
-  options.formats = std::make_shared<const BatchFormats>(std::move(formats));
+  options.formats = std::make_shared<const BatchFormats>(join(std::move(formats)));
   options.threads = setup.threads;
   options.prefetch = setup.prefetch;
   options.max_bytes = setup.max_bytes;

@@ -150,7 +150,7 @@ class MemoryStore : public ByteStore {
     }
     behaviour_->bytes += read.size;
     try {
-      read_small(read.file->path, read.offset, std::span(read.destination, read.size));
+      read_small(read.file->path(), read.offset, std::span(read.destination, read.size));
     } catch (...) {
       read.fail(std::current_exception());
     }

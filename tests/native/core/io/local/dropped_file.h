@@ -29,9 +29,9 @@ class DroppedFile {
     file_ = {(std::filesystem::current_path() / ("dropped-file-" + std::to_string(::getpid()))).string(), bytes};
     std::string content(bytes, '\0');
     for (std::uint64_t i = 0; i < bytes; ++i) content[i] = static_cast<char>(byte_at(i));
-    std::ofstream(file_.path, std::ios::binary) << content;
+    std::ofstream(file_.path(), std::ios::binary) << content;
   }
-  ~DroppedFile() { std::filesystem::remove(file_.path); }
+  ~DroppedFile() { std::filesystem::remove(file_.path()); }
   DroppedFile(const DroppedFile&) = delete;
   DroppedFile& operator=(const DroppedFile&) = delete;
 
@@ -55,7 +55,7 @@ class DroppedFile {
 
   /// Whether the file left the page cache. Pages that the kernel is busy with stay at first.
   [[nodiscard]] bool drop() const {
-    const int fd = ::open(file_.path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int fd = ::open(file_.path().c_str(), O_RDONLY | O_CLOEXEC);
     ::fsync(fd);
     bool gone = false;
     for (int tries = 0; !gone && tries < 100; ++tries) {
@@ -72,7 +72,7 @@ class DroppedFile {
   [[nodiscard]] std::vector<bool> pages() const {
     const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     std::vector<unsigned char> states((file_.bytes + page - 1) / page, 1);
-    const int fd = ::open(file_.path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int fd = ::open(file_.path().c_str(), O_RDONLY | O_CLOEXEC);
     void* const mapped = ::mmap(nullptr, file_.bytes, PROT_READ, MAP_SHARED, fd, 0);
     ::close(fd);
     if (mapped != MAP_FAILED) {

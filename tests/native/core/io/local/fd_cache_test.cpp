@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -73,9 +75,9 @@ TEST_F(FdCacheTest, EveryFileThatIsOpenedIsSaidToBeReadAtRandom) {
     EXPECT_GE(cache.pin(*file, hint).fd(), 0);
   }
   ASSERT_EQ(given.size(), 3U);
-  EXPECT_EQ(given[0].path, a.path);
-  EXPECT_EQ(given[1].path, b.path);
-  EXPECT_EQ(given[2].path, a.path);
+  EXPECT_EQ(given[0].path, a.path());
+  EXPECT_EQ(given[1].path, b.path());
+  EXPECT_EQ(given[2].path, a.path());
   for (const Advice& each : given) {
     EXPECT_EQ(each.advice, POSIX_FADV_RANDOM);
     EXPECT_TRUE(each.offset == 0 && each.bytes == 0) << "not of the whole file";
@@ -92,6 +94,55 @@ TEST_F(FdCacheTest, AFileSystemThatTakesNoAdviceIsReadAllTheSame) {
   char first = 0;
   EXPECT_EQ(::pread(pin.fd(), &first, 1, 0), 1);
   EXPECT_EQ(first, '0');
+}
+
+/// A lower soft limit of descriptors while it lives.
+class SoftLimit {
+ public:
+  explicit SoftLimit(rlim_t limit) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit lowered{limit, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &lowered);
+  }
+  SoftLimit(const SoftLimit&) = delete;
+  SoftLimit& operator=(const SoftLimit&) = delete;
+  ~SoftLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+  [[nodiscard]] static rlim_t now() {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_cur;
+  }
+  [[nodiscard]] rlim_t hard() const { return before_.rlim_max; }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(FdCacheTest, TheSoftLimitIsRaisedWhenAFileMoreThanItsShareIsWanted) {
+  listens = false;
+  const SoftLimit limit(80);  // the share is 20
+  ASSERT_GT(limit.hard(), 160U);
+  FdCache cache(kShareOfLimit, Access::Buffered);
+  std::deque<File> files;
+  for (int i = 0; i < 30; ++i) files.push_back(make_file(std::to_string(i)));
+  std::vector<FdHint> hints(files.size());
+  for (std::size_t i = 0; i < 20; ++i) EXPECT_GE(cache.pin(files[i], hints[i]).fd(), 0);
+  EXPECT_EQ(SoftLimit::now(), 80U);
+  for (std::size_t i = 20; i < files.size(); ++i) EXPECT_GE(cache.pin(files[i], hints[i]).fd(), 0);
+  EXPECT_EQ(SoftLimit::now(), limit.hard());
+  for (std::size_t i = 0; i < files.size(); ++i) EXPECT_TRUE(cache.pin_open(files[i], hints[i])) << i << " was closed";
+}
+
+TEST_F(FdCacheTest, AStatedNumberOfFilesLeavesTheSoftLimit) {
+  listens = false;
+  const SoftLimit limit(80);
+  FdCache cache(20, Access::Buffered);
+  std::deque<File> files;
+  for (int i = 0; i < 30; ++i) files.push_back(make_file(std::to_string(i)));
+  FdHint hint;
+  for (const File& file : files) EXPECT_GE(cache.pin(file, hint).fd(), 0);
+  EXPECT_EQ(SoftLimit::now(), 80U);
 }
 
 }  // namespace

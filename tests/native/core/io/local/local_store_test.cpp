@@ -106,7 +106,7 @@ class EveryReader : public LocalStoreTest, public ::testing::WithParamInterface<
     if (GetParam() == Reader::Pread || GetParam() == Reader::Mmap) return;
     if (const auto why = Ring::refusal()) GTEST_SKIP() << "io_uring is refused here: " << *why;
     if (GetParam() != Reader::Direct) return;
-    const int fd = ::open(make_file("direct", 1).path.c_str(), O_RDONLY | O_DIRECT);
+    const int fd = ::open(make_file("direct", 1).path().c_str(), O_RDONLY | O_DIRECT);
     if (fd < 0) GTEST_SKIP() << "this file system has no direct reads";
     ::close(fd);
   }
@@ -255,8 +255,8 @@ TEST_P(EveryReader, AFileOfAnotherSizeIsRefusedWithBothSizes) {
   wanted.emplace_back(shorter, 0, 10);
   wanted.emplace_back(longer, 0, 10);
   run(*channel, wanted);
-  EXPECT_EQ(wanted[0].message(), shorter.path + ": 4,095 bytes, the manifest says 4,096");
-  EXPECT_EQ(wanted[1].message(), longer.path + ": 4,097 bytes, the manifest says 4,096");
+  EXPECT_EQ(wanted[0].message(), shorter.path() + ": 4,095 bytes, the manifest says 4,096");
+  EXPECT_EQ(wanted[1].message(), longer.path() + ": 4,097 bytes, the manifest says 4,096");
   EXPECT_EQ(wanted[0].kind(), ErrorKind::Corruption);
   EXPECT_EQ(wanted[1].kind(), ErrorKind::Corruption);
 }
@@ -282,13 +282,13 @@ TEST_P(EveryReader, AFileCutAfterItWasOpenedIsCorruptionForTheReadsBeyondTheCutO
   std::deque<Wanted> first;
   first.emplace_back(file, 0, 100);
   run(*channel, first);
-  fs::resize_file(file.path, 25'000);
+  fs::resize_file(file.path(), 25'000);
   std::deque<Wanted> wanted;
   for (int i = 0; i < 4; ++i) wanted.emplace_back(file, i * 10'000, 10'000);
   run(*channel, wanted);
   EXPECT_TRUE(wanted[0].right(0, byte_at));
   EXPECT_TRUE(wanted[1].right(0, byte_at));
-  const std::string ends = file.path + ": the file ends at offset 25,000, before a read of 10,000 bytes at offset ";
+  const std::string ends = file.path() + ": the file ends at offset 25,000, before a read of 10,000 bytes at offset ";
   EXPECT_EQ(wanted[2].message(), ends + "20,000 does; it had 40,000 bytes");
   EXPECT_EQ(wanted[3].message(), ends + "30,000 does; it had 40,000 bytes");
   EXPECT_EQ(wanted[3].kind(), ErrorKind::Corruption);
@@ -300,7 +300,7 @@ TEST_F(LocalStoreTest, AFileCutAfterItWasMappedEndsTheProcess) {
     const auto channel = open_by(LocalStore(), Reader::Mmap);
     Wanted first(file, 0, 100);
     read_one(*channel, first);
-    fs::resize_file(file.path, 10'000);
+    fs::resize_file(file.path(), 10'000);
     Wanted beyond(file, 20'000, 100);
     read_one(*channel, beyond);
   };
@@ -448,7 +448,7 @@ TEST_F(LocalStoreTest, WhereThereIsNoRoomForAnotherMappingThoseInTheCacheMakeIt)
   for (unsigned i = 0; i < 4; ++i) {
     files.push_back(make_file(std::to_string(i), 64, i));
     files.back().bytes = kBytes;
-    fs::resize_file(files.back().path, kBytes);
+    fs::resize_file(files.back().path(), kBytes);
   }
   const auto read_all = [&] {  // in a child, whose address space is bounded
     std::ifstream statm("/proc/self/statm");
@@ -488,7 +488,7 @@ TEST_P(EveryReader, AFileInUseOutlivesManyOthers) {
     return wanted[0].message();
   };
   EXPECT_EQ(read(files[0]), "");
-  fs::remove(files[0].path);  // from here on, only a cached descriptor can read it
+  fs::remove(files[0].path());  // from here on, only a cached descriptor can read it
   for (unsigned i = 1; i < 40; ++i) {
     EXPECT_EQ(read(files[i]), "");
     EXPECT_EQ(read(files[0]), "") << i;
@@ -532,13 +532,46 @@ TEST_P(EveryReader, AFileThatIsForgottenIsClosedAndOpenedAnew) {
   read(files[1], 2);
   read(other, 3);
   make_file("new", 64, 4);
-  fs::rename(folder_ / "new", files[0].path);
+  fs::rename(folder_ / "new", files[0].path());
   read(files[0], 1);  // what was opened stays
   reader->forget(std::as_bytes(std::span(files)));
   EXPECT_EQ(open_descriptors(), GetParam() == Reader::Mmap ? before : before + 1) << "only the other file's";
   read(files[0], 4);
-  fs::remove(other.path);
+  fs::remove(other.path());
   read(other, 3);
+}
+
+TEST_P(EveryReader, FilesAreForgottenWhileOtherThreadsReadOthers) {
+  const LocalStore store(8);
+  const auto reader = store.reading_by(GetParam());
+  std::deque<File> others;
+  for (unsigned i = 0; i < 12; ++i) others.push_back(make_file(std::to_string(i), 64, i));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 2; ++t) {
+    threads.emplace_back([&, t] {
+      const auto channel = reader->open_channel(ChannelMode::MayWait);
+      for (unsigned i = 0; i < 1'000; ++i) {
+        const unsigned k = (i * 7 + t) % 12;
+        Wanted one(others[k], 0, 64);
+        read_one(*channel, one);
+        if (!one.right(k, byte_at)) ++wrong;
+      }
+    });
+  }
+  for (unsigned round = 0; round < 100; ++round) {
+    std::vector<File> files{make_file("a", 64, round), make_file("b", 64, round)};
+    const auto channel = reader->open_channel(ChannelMode::MayWait);
+    for (const File& file : files) {
+      Wanted one(file, 0, 64);
+      read_one(*channel, one);
+      EXPECT_TRUE(one.right(round, byte_at)) << one.message();
+    }
+    reader->forget(std::as_bytes(std::span(files)));
+    for (const File& file : files) fs::remove(file.path());
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST_F(LocalStoreTest, StoresThatReadInOtherWaysShareDescriptors) {

@@ -65,7 +65,7 @@ TEST_F(PreadChannelTest, LeavesErrorsToTheChannelThatMayWait) {
   const auto cached = open_by(store_, Reader::Auto, ChannelMode::NonBlocking);
   EXPECT_EQ(read(*open_by(store_, Reader::Pread), 0), Outcome::Done);
   EXPECT_EQ(read(*cached, kBytes), Outcome::NotAtHand);
-  std::filesystem::resize_file(dropped_.file().path, kBytes / 2);
+  std::filesystem::resize_file(dropped_.file().path(), kBytes / 2);
   EXPECT_EQ(read(*cached, kBytes - 100), Outcome::NotAtHand);
 }
 

@@ -43,7 +43,7 @@ class RingTest : public ::testing::Test {
     file_ = {folder_ + "/file", kFileBytes};
     std::vector<std::byte> content(kFileBytes);
     for (std::uint64_t i = 0; i < kFileBytes; ++i) content[i] = byte_at(i);
-    const int fd = ::open(file_.path.c_str(), O_WRONLY | O_CREAT, 0600);
+    const int fd = ::open(file_.path().c_str(), O_WRONLY | O_CREAT, 0600);
     EXPECT_EQ(::write(fd, content.data(), kFileBytes), static_cast<ssize_t>(kFileBytes));
     ::fsync(fd);
     ::close(fd);
@@ -56,7 +56,7 @@ class RingTest : public ::testing::Test {
   static std::byte byte_at(std::uint64_t i) { return static_cast<std::byte>(i * 31 + i / 4096); }
 
   void drop_from_page_cache() const {
-    const int fd = ::open(file_.path.c_str(), O_RDONLY);
+    const int fd = ::open(file_.path().c_str(), O_RDONLY);
     ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     ::close(fd);
   }
@@ -103,7 +103,7 @@ TEST_F(RingTest, MoreReadsThanTheRingHoldsFromTheDeviceAndFromThePageCache) {
 }
 
 TEST_F(RingTest, DirectReadsTakeTheLastBytesOfAFileThatEndsInsideABlock) {
-  std::filesystem::resize_file(file_.path, kFileBytes - 100);
+  std::filesystem::resize_file(file_.path(), kFileBytes - 100);
   file_.bytes = kFileBytes - 100;
   const auto channel = open_by(LocalStore(), Reader::Direct);
   std::vector<std::byte> buffer(5000);
@@ -262,7 +262,7 @@ TEST_F(RingTest, ManyFilesUnderWayStayWithinTheLimitOfDescriptors) {
   std::deque<File> files;
   for (int i = 0; i < 200; ++i) {
     files.push_back({folder_ + "/" + std::to_string(i), kFileBytes});
-    std::filesystem::create_hard_link(file_.path, files.back().path);
+    std::filesystem::create_hard_link(file_.path(), files.back().path());
   }
   for (const Reader reader : {Reader::Uring, Reader::Direct}) {
     drop_from_page_cache();

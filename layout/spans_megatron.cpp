@@ -1,11 +1,11 @@
-// Windows of a Megatron dataset, its documents as spans without entries.
+// The documents of a Megatron dataset as spans; they have no entries.
 //
-// The samples bound which documents can meet a piece. Stage 0 reads at which sequences those begin, round 1 where these
+// The samples bound which documents can meet a piece. Round 0 reads at which sequences those begin, round 1 where these
 // sequences begin in the .bin, one range of each block of samples; round 2 checks what was read.
 #include "core/base/error.h"
 #include "layout/megatron.h"
 #include "layout/reads.h"
-#include "layout/windows.h"
+#include "layout/span_finder.h"
 
 #include <algorithm>
 
@@ -28,19 +28,14 @@ struct MegatronPiece {
   }
 };
 
-struct State {
-  MegatronPiece* pieces;
-  std::uint64_t count;
-};
-
-class MegatronWindows final : public Windows {
+class MegatronFinder final : public SpanFinder {
  public:
-  using Windows::Windows;
-  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
-  void spans(const Row& row, SpanTable& out) const override;
+  using SpanFinder::SpanFinder;
+  bool plan(Row& row, CutRow& cut, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const CutRow& cut, SpanTable& out) const override;
 
  private:
-  void plan_first(Row& row, Reads& out) const;
+  void plan_documents(Row& row, CutRow& cut, Reads& out) const;
   void plan_pointers(Row& row, MegatronPiece& part, Reads& out) const;
   void find_tokens(Row& row, MegatronPiece& part) const;
 };
@@ -55,14 +50,12 @@ Samples samples_around(const MegatronIndex& index, const Piece& piece) {
   return {low, high + 1};
 }
 
-void MegatronWindows::plan_first(Row& row, Reads& out) const {
-  const std::span<Piece> pieces = cut(row);
-  auto* parts = row.arena.make_array<MegatronPiece>(pieces.size());
-  row.state = row.arena.make<State>(parts, pieces.size());
-  for (const Piece& piece : pieces) {
+void MegatronFinder::plan_documents(Row& row, CutRow& cut, Reads& out) const {
+  auto* parts = row.arena.make_array<MegatronPiece>(cut.pieces.size());
+  cut.found = parts;
+  for (const Piece& piece : cut.pieces) {
     const MegatronIndex& index = *shard(piece).megatron;
     MegatronPiece& part = *parts++;
-    plan_records(row, piece, piece.first, piece.stop, out);
     part.piece = piece;
     part.samples = samples_around(index, piece);
     part.documents = plan_read(row, shard(piece).index, index.documents_offset + 8 * part.first_document(),
@@ -70,7 +63,7 @@ void MegatronWindows::plan_first(Row& row, Reads& out) const {
   }
 }
 
-void MegatronWindows::plan_pointers(Row& row, MegatronPiece& part, Reads& out) const {
+void MegatronFinder::plan_pointers(Row& row, MegatronPiece& part, Reads& out) const {
   const Shard& shard = this->shard(part.piece);
   part.pointers = row.arena.make_array<const std::byte*>(part.samples.size());
   for (std::size_t i = 0; i + 1 < part.samples.size(); ++i) {
@@ -81,7 +74,7 @@ void MegatronWindows::plan_pointers(Row& row, MegatronPiece& part, Reads& out) c
       const std::uint64_t sequence = part.sequence(document);
       if (sequence < last || sequence > to.sequence || (document == from.document && sequence != from.sequence)) {
         raise(ErrorKind::Corruption, "{}: document {} begins at sequence {}: the file changed after it was opened",
-              shard.index.path, document, sequence);
+              shard.index.path(), document, sequence);
       }
       last = sequence;
     }
@@ -92,7 +85,7 @@ void MegatronWindows::plan_pointers(Row& row, MegatronPiece& part, Reads& out) c
   }
 }
 
-void MegatronWindows::find_tokens(Row& row, MegatronPiece& part) const {
+void MegatronFinder::find_tokens(Row& row, MegatronPiece& part) const {
   const Shard& shard = this->shard(part.piece);
   part.tokens = row.arena.make_array<std::uint64_t>(part.document_count() + 1);
   std::uint64_t* next = part.tokens;
@@ -109,25 +102,24 @@ void MegatronWindows::find_tokens(Row& row, MegatronPiece& part) const {
   *next++ = part.samples.back().token;
   if (!std::is_sorted(part.tokens, next)) {
     raise(ErrorKind::Corruption,
-          "{}: documents {} to {} do not follow one another: the file changed after it was opened", shard.index.path,
+          "{}: documents {} to {} do not follow one another: the file changed after it was opened", shard.index.path(),
           part.first_document(), part.samples.back().document);
   }
 }
 
-bool MegatronWindows::plan(Row& row, unsigned round, Parts /*wanted*/, Reads& out) const {
+bool MegatronFinder::plan(Row& row, CutRow& cut, unsigned round, Parts /*wanted*/, Reads& out) const {
   if (round == 0) {
-    plan_first(row, out);
+    plan_documents(row, cut, out);
     return true;
   }
-  const State& state = *static_cast<const State*>(row.state);
-  for (MegatronPiece& part : std::span(state.pieces, state.count)) {
+  for (MegatronPiece& part : std::span(static_cast<MegatronPiece*>(cut.found), cut.pieces.size())) {
     if (round == 1) plan_pointers(row, part, out);
     if (round == 2) find_tokens(row, part);
   }
   return round < 2;
 }
 
-void append_spans(const MegatronPiece& part, std::vector<Span>& out) {
+void append_spans(const MegatronPiece& part, SpanTable& out) {
   const Piece& piece = part.piece;
   for (std::uint64_t i = 0; i < part.document_count(); ++i) {
     const std::uint64_t from = part.tokens[i];
@@ -140,15 +132,15 @@ void append_spans(const MegatronPiece& part, std::vector<Span>& out) {
   }
 }
 
-void MegatronWindows::spans(const Row& row, SpanTable& out) const {
-  const State& state = *static_cast<const State*>(row.state);
-  for (const MegatronPiece& part : std::span(state.pieces, state.count)) append_spans(part, out);
+void MegatronFinder::spans(const CutRow& cut, SpanTable& out) const {
+  const std::span parts(static_cast<const MegatronPiece*>(cut.found), cut.pieces.size());
+  for (const MegatronPiece& part : parts) append_spans(part, out);
 }
 
 }  // namespace
 
-std::shared_ptr<const Source> make_megatron_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead) {
-  return std::make_shared<MegatronWindows>(std::move(dataset), window, lookahead);
+std::unique_ptr<const SpanFinder> make_megatron_finder(DatasetPtr dataset) {
+  return std::make_unique<MegatronFinder>(std::move(dataset));
 }
 
 }  // namespace penstock::layout

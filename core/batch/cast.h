@@ -1,7 +1,6 @@
-// Columns: how the records of a row become the contiguous arrays that a training step wants.
+// Casts: the values of one leaf of a row's records, converted and written densely: [records, dims…].
 //
-// A column takes one leaf of the schema, converts each value and writes it densely: [rows, length, dims…]. It is made
-// by the thread that read the row, while the row is still in its cache. Thread rule: pure functions; any thread.
+// Pure functions; any thread.
 #pragma once
 
 #include "core/batch/schema.h"
@@ -9,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace penstock {
 
@@ -20,21 +18,9 @@ struct ScalarType {
   bool operator==(const ScalarType&) const = default;
   /// "<i8", "|u1", "|S16".
   [[nodiscard]] std::string str() const;
+  /// "int64", "uint16", "float32", "bool", else str(): for messages.
+  [[nodiscard]] std::string name() const;
   static ScalarType parse(const std::string& text);  // also "int32", "float16", "bool"; throws InvalidArgument
-};
-
-/// One array of a batch: leaf `leaf` as `type`, from record `skip` of each row; `shorten` records fewer than the row
-/// has (inputs: skip 0, shorten 1; labels: skip 1, shorten 1; a field itself: 0, 0).
-struct Column {
-  std::string name;
-  std::size_t leaf = 0;
-  ScalarType type;
-  std::uint64_t skip = 0;
-  std::uint64_t shorten = 0;
-  /// Bytes of one record in the column: type.bytes * leaf.count().
-  std::uint64_t record_bytes = 0;
-  /// The records as read already are the column, but for a sign that their values do not need: nothing is copied.
-  bool in_place = false;
 };
 
 /// Throws InvalidArgument if `from` cannot become `to` (a float to an integer, anything to or from bytes but itself,

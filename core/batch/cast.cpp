@@ -1,4 +1,4 @@
-#include "core/batch/columns.h"
+#include "core/batch/cast.h"
 
 #include "core/base/error.h"
 #include "core/batch/cast_runs.h"
@@ -52,18 +52,6 @@ Axes axes_of(const Leaf& leaf, std::uint64_t stored_record_bytes, std::uint64_t 
 
 // ---- words
 
-std::string type_name(ScalarType type) {
-  const std::uint32_t bits = type.bytes * 8;
-  switch (type.kind) {
-    case 'b': return "bool";
-    case 'i': return fmt::format("int{}", bits);
-    case 'u': return fmt::format("uint{}", bits);
-    case 'f': return fmt::format("float{}", bits);
-    case 'c': return fmt::format("complex{}", bits);
-    default: return type.str();
-  }
-}
-
 /// An integer of any stored type, wide enough for all of them.
 struct Wide {
   bool negative;
@@ -102,13 +90,13 @@ bool fits(Wide value, ScalarType to) {
                      const bool fits_int64 = fits(value, {'i', 8});
                      raise(ErrorKind::InvalidArgument,
                            "field {}: value {}{} does not fit {} (record {} of its row); use dtype={{'{}': '{}'}}",
-                           leaf.name, value.negative ? "-" : "", with_commas(value.magnitude), type_name(type),
+                           leaf.name, value.negative ? "-" : "", with_commas(value.magnitude), type.name(),
                            with_commas(record), leaf.name, fits_int64 ? "int64" : "uint64");
                    }
                    return true;
                  });
   }
-  raise(ErrorKind::InvalidArgument, "field {}: a value does not fit {}", leaf.name, type_name(type));
+  raise(ErrorKind::InvalidArgument, "field {}: a value does not fit {}", leaf.name, type.name());
 }
 
 using Words = std::uint64_t __attribute__((vector_size(16)));
@@ -166,6 +154,18 @@ std::string ScalarType::str() const {
   return fmt::format("{}{}{}", has_order ? '<' : '|', kind, bytes);
 }
 
+std::string ScalarType::name() const {
+  const std::uint32_t bits = bytes * 8;
+  switch (kind) {
+    case 'b': return "bool";
+    case 'i': return fmt::format("int{}", bits);
+    case 'u': return fmt::format("uint{}", bits);
+    case 'f': return fmt::format("float{}", bits);
+    case 'c': return fmt::format("complex{}", bits);
+    default: return str();
+  }
+}
+
 ScalarType ScalarType::parse(const std::string& text) {
   if (text == "bool") return {'b', 1};
   std::string_view rest = text;
@@ -199,7 +199,7 @@ ScalarType ScalarType::parse(const std::string& text) {
 void check_cast(const Leaf& from, ScalarType to) {
   const ScalarType stored{from.kind, from.item_bytes};
   if (find_cast_run(stored, to) != nullptr) return;
-  raise(ErrorKind::InvalidArgument, "field {}: {} cannot become {}", from.name, type_name(stored), type_name(to));
+  raise(ErrorKind::InvalidArgument, "field {}: {} cannot become {}", from.name, stored.name(), to.name());
 }
 
 bool has_same_bytes(const Leaf& from, ScalarType to) {

@@ -1,4 +1,4 @@
-#include "core/batch/columns.h"
+#include "core/batch/cast.h"
 
 #include "core/base/error.h"
 #include "core/batch/cast_runs.h"
@@ -127,14 +127,14 @@ void check_each_place() {
   }
 }
 
-TEST(Columns, AValueThatDoesNotFitIsSeenWhereverItLies) {
+TEST(Cast, AValueThatDoesNotFitIsSeenWhereverItLies) {
   check_each_place<std::uint8_t>();
   check_each_place<std::uint16_t>();
   check_each_place<std::uint32_t>();
   check_each_place<std::uint64_t>();
 }
 
-TEST(Columns, EveryIntegerTypeBecomesEveryOtherOrIsRefusedByValue) {
+TEST(Cast, EveryIntegerTypeBecomesEveryOtherOrIsRefusedByValue) {
   check_integer<std::uint8_t>();
   check_integer<std::uint16_t>();
   check_integer<std::uint32_t>();
@@ -146,7 +146,7 @@ TEST(Columns, EveryIntegerTypeBecomesEveryOtherOrIsRefusedByValue) {
   check_pair<float, double>();
 }
 
-TEST(Columns, OneValueTooLargeAmongManyIsFoundAndNamed) {
+TEST(Cast, OneValueTooLargeAmongManyIsFoundAndNamed) {
   std::vector<std::byte> records(4 * 1'000);
   for (std::uint32_t i = 0; i < 1'000; ++i) put(records, 4 * i, i);
   put(records, 4 * 777, std::uint32_t{4'294'967'295});
@@ -171,7 +171,7 @@ TEST(Columns, OneValueTooLargeAmongManyIsFoundAndNamed) {
             "field token: value -5 does not fit uint8 (record 1 of its row); use dtype={'token': 'int64'}");
 }
 
-TEST(Columns, FieldsOfPackedRecordsAreTakenApart) {
+TEST(Cast, FieldsOfPackedRecordsAreTakenApart) {
   // u2 + u4, six bytes a record, from an odd address
   std::vector<std::byte> records(1 + 6 * 50);
   for (std::uint32_t i = 0; i < 50; ++i) {
@@ -188,7 +188,7 @@ TEST(Columns, FieldsOfPackedRecordsAreTakenApart) {
   }
 }
 
-TEST(Columns, SubArraysAddTrailingAxesInOrder) {
+TEST(Cast, SubArraysAddTrailingAxesInOrder) {
   // [["a","u1"],["s",[["x","<u2",[2]],["y","<f4"]],[3]]]: x repeats 2 times in each of 3 structs of 8 bytes
   const Schema schema = Schema::parse(R"([["a","|u1"],["s",[["x","<u2",[2]],["y","<f4"]],[3]]])");
   const Leaf& x = schema.leaves()[static_cast<std::size_t>(schema.find("s.x"))];
@@ -221,7 +221,7 @@ TEST(Columns, SubArraysAddTrailingAxesInOrder) {
             "field s.x: value 200 does not fit int8 (record 2 of its row); use dtype={'s.x': 'int64'}");
 }
 
-TEST(Columns, HalvesBecomeTheFloatsThatTheyAre) {
+TEST(Cast, HalvesBecomeTheFloatsThatTheyAre) {
   std::vector<std::byte> records(2 * 65'536);
   for (std::uint32_t bits = 0; bits < 65'536; ++bits) put(records, 2 * bits, static_cast<std::uint16_t>(bits));
   const auto floats = cast<float>(leaf_of('f', 2), records, 2, 65'536, {'f', 4});
@@ -242,7 +242,7 @@ TEST(Columns, HalvesBecomeTheFloatsThatTheyAre) {
   }
 }
 
-TEST(Columns, BoolsBytesAndComplexNumbersAreCopied) {
+TEST(Cast, BoolsBytesAndComplexNumbersAreCopied) {
   std::vector<std::byte> records(21 * 300);
   std::mt19937 random(3);
   for (std::byte& byte : records) byte = static_cast<std::byte>(random());
@@ -259,7 +259,7 @@ TEST(Columns, BoolsBytesAndComplexNumbersAreCopied) {
   EXPECT_EQ(flags, (std::vector<std::int64_t>{0, 1, 1}));
 }
 
-TEST(Columns, CastsThatLoseWhatAFieldIsAreRefused) {
+TEST(Cast, CastsThatLoseWhatAFieldIsAreRefused) {
   for (const auto& cast : std::vector<std::pair<ScalarType, ScalarType>>{{{'f', 4}, {'i', 8}},
                                                                          {{'f', 8}, {'u', 1}},
                                                                          {{'i', 8}, {'b', 1}},
@@ -279,7 +279,7 @@ TEST(Columns, CastsThatLoseWhatAFieldIsAreRefused) {
   EXPECT_EQ(refusal([] { check_cast(leaf_of('u', 8), {'f', 4}); }), "");
 }
 
-TEST(Columns, TypesAreReadAndWrittenAsNumpyDoes) {
+TEST(Cast, TypesAreReadAndWrittenAsNumpyDoes) {
   for (const char* text : {"<i8", "|u1", "|b1", "<f2", "<c16", "|S16", "|V3"}) {
     EXPECT_EQ(ScalarType::parse(text).str(), text);
   }
@@ -295,14 +295,14 @@ TEST(Columns, TypesAreReadAndWrittenAsNumpyDoes) {
   }
 }
 
-TEST(Columns, NoRecordsAndEmptySubArraysWriteNothing) {
+TEST(Cast, NoRecordsAndEmptySubArraysWriteNothing) {
   std::byte untouched{7};
   cast_leaf(leaf_of('u', 4), nullptr, 4, 0, {'i', 8}, &untouched);
   EXPECT_EQ(untouched, std::byte{7});
 }
 
 // One form equals the other, value by value, for every cast there is, dense and strided, fitting and not.
-TEST(Columns, EveryFormOfACastGivesTheSame) {
+TEST(Cast, EveryFormOfACastGivesTheSame) {
 #ifndef __x86_64__
   GTEST_SKIP() << "there is one form";
 #else

@@ -1,0 +1,34 @@
+#include "bindings/column_specs.h"
+
+#include "core/base/error.h"
+
+namespace penstock::bindings {
+namespace {
+
+SequenceSpec::Kind sequence_kind(const std::string& name) {
+  if (name == "cu_seqlens") return SequenceSpec::Kind::Bounds;
+  if (name == "max_seqlen") return SequenceSpec::Kind::Longest;
+  if (name == "position_ids") return SequenceSpec::Kind::Positions;
+  if (name == "document_ids") return SequenceSpec::Kind::Documents;
+  raise(ErrorKind::InvalidArgument, "there is no computed column {}", name);
+}
+
+}  // namespace
+
+FieldSpec field_spec(const FieldTuple& field) {
+  const auto& [name, leaf, type, skip, shorten, labels] = field;
+  return {name, leaf, ScalarType::parse(type), skip, shorten, labels};
+}
+
+std::vector<ColumnSpec> column_specs(const std::vector<FieldTuple>& fields,
+                                     const std::vector<SequenceTuple>& sequences) {
+  std::vector<ColumnSpec> specs;
+  specs.reserve(fields.size() + sequences.size());
+  for (const FieldTuple& field : fields) specs.emplace_back(field_spec(field));
+  for (const auto& [name, shorten, field, end_of_document, max_documents] : sequences) {
+    specs.emplace_back(SequenceSpec{sequence_kind(name), shorten, field, end_of_document, max_documents});
+  }
+  return specs;
+}
+
+}  // namespace penstock::bindings

@@ -1,0 +1,46 @@
+"""What commands say of a dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock._cli.data import open_data
+from penstock._cli.output import echo, emit_json, report_of
+
+
+def describe(data: tuple[str, ...], dataset: Any) -> dict[str, Any]:
+    """What `info` says, as JSON values."""
+    return {
+        "path": " ".join(data),
+        "kind": dataset.kind,
+        "mode": dataset.mode,
+        "layout": dataset.layout,
+        "fields": {name: str(dataset.dtype[name]) for name in dataset.dtype.names or ()} if dataset.dtype else {},
+        "record_bytes": (dataset.dtype.itemsize if dataset.dtype else 0) + id_bytes(dataset.layout),
+        "records": dataset.records,
+        "spans": dataset.spans,
+        "shards": len(dataset.shards),
+        "size_bytes": sum(shard.size_bytes for shard in dataset.shards),
+        "codec": dataset.codec,
+        "tokenizer": dataset.tokenizer,
+        "fingerprint": dataset.fingerprint,
+    }
+
+
+def id_bytes(layout: str | None) -> int:
+    """Bytes of the hidden field that each record of the ids layout ends with."""
+    return 4 if layout == "ids" else 0
+
+
+def report_new(out: str, as_json: bool) -> None:
+    """Says what was made."""
+    from penstock._words import counted
+
+    dataset = open_data((out,))
+    if as_json:
+        with report_of(out):
+            emit_json(describe((out,), dataset))
+        return
+    counts = ((dataset.records, "record"), (dataset.spans, "span"), (len(dataset.shards), "shard"))
+    with report_of(out):
+        echo(f"{out}: {', '.join(counted(count, noun) for count, noun in counts)}")

@@ -1,0 +1,56 @@
+// What a loader wants of every batch: columns by the names of fields, before any source is known.
+//
+// make_column resolves one for a source: its schema says where the field lies. Values; any thread.
+#pragma once
+
+#include "core/batch/cast.h"
+#include "core/batch/column.h"
+#include "core/batch/source.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace penstock {
+
+/// A field's values as `type`, from record `skip` of each row; `shorten` records fewer than the row has (inputs: skip
+/// 0, shorten 1; labels: skip 1, shorten 1; a field itself: 0, 0). [rows, length, dims…], or [records, dims…] if
+/// ragged.
+struct FieldSpec {
+  std::string name;   // of the array, for messages
+  std::string field;  // "token", "a.b"
+  ScalarType type;
+  std::uint64_t skip = 0;
+  std::uint64_t shorten = 0;
+  bool labels = false;  // padding is -100, which torch's cross_entropy ignores, instead of 0
+};
+
+/// The sequences that a batch's flattened records consist of. A sequence begins where a row does, and where a span does
+/// or, with `end_of_document`, after each record whose `field` has that value.
+struct SequenceSpec {
+  enum class Kind {
+    Bounds,     // cu_seqlens: where sequences begin, and the last one's end
+    Longest,    // max_seqlen: records of the longest
+    Positions,  // position_ids: of each record, its place in its sequence
+    Documents,  // document_ids: of each record, the number of its sequence in the batch; -1 in padding
+  };
+  Kind kind = Kind::Bounds;
+  std::uint64_t shorten = 0;  // records at the end of each row that do not count: the lookahead
+  std::string field;          // of end_of_document
+  std::optional<std::int64_t> end_of_document;
+  std::optional<std::uint64_t> max_documents;  // Bounds: the array has one value more, whatever the batch holds
+};
+
+using ColumnSpec = std::variant<FieldSpec, SequenceSpec>;
+
+/// The column that `spec` is of rows of this source. A field's column may be the records themselves (ArrayShape's
+/// in_place) if `end_to_end`: rows lie without gaps. Throws InvalidArgument: no such field, a type that it cannot
+/// become, more records skipped than a row has.
+std::shared_ptr<const Column> make_column(const ColumnSpec& spec, const SourceInfo& source, bool end_to_end);
+
+/// What of a row the column needs besides its records.
+Parts parts_of(const ColumnSpec& spec) noexcept;
+
+}  // namespace penstock

@@ -1,0 +1,37 @@
+// LeafColumn: the values of one field, cast to the type that a training step wants.
+#pragma once
+
+#include "core/batch/column.h"
+#include "core/batch/column_spec.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace penstock {
+
+/// The leaf of the source's schema called `field`. Throws InvalidArgument naming the field if there is none.
+const Leaf& find_leaf(const SourceInfo& source, const std::string& field);
+
+class LeafColumn : public Column {
+ public:
+  /// See make_column.
+  LeafColumn(FieldSpec spec, const SourceInfo& source, bool end_to_end);
+
+  [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override;
+  void fill_row(const Row& row, std::byte* out) const override;
+  void fill_padding(const BatchShape& batch, std::byte* out) const override;
+
+ private:
+  void cast(const Row& row, std::byte* out) const;
+
+  FieldSpec spec_;
+  Leaf leaf_;
+  std::uint64_t stride_bytes_;     // from one record's value to the next …
+  std::uint64_t apart_bytes_ = 0;  // … and where fields are apart, what lies before this one for each record
+  std::uint64_t record_bytes_;     // of the array
+  bool ragged_;
+  bool in_place_;
+};
+
+}  // namespace penstock

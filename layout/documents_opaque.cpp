@@ -1,0 +1,50 @@
+// Opaque documents, entries without records: metadata.index (u64 byte offsets) -> metadata.bin.
+#include "core/base/checked.h"
+#include "layout/documents.h"
+#include "layout/format.h"
+#include "layout/reads.h"
+
+namespace penstock::layout {
+namespace {
+
+constexpr std::uint64_t kOffsetBytes = kOffsetIndexEntryBytes;
+
+class OpaqueDocumentFinder final : public DocumentFinder {
+ public:
+  bool find(Row& row, const Shard& shard, unsigned round, Parts wanted, Document& document, Reads& out) const override;
+};
+
+bool OpaqueDocumentFinder::find(Row& row, const Shard& shard, unsigned round, Parts wanted, Document& document,
+                                Reads& out) const {
+  if (!has(wanted, Parts::Entries)) return false;
+  if (round == 0) {
+    document.index = plan_read(row, shard.index, document.number * kOffsetBytes, 2 * kOffsetBytes, out);
+    return true;
+  }
+  const auto begin = load_at<std::uint64_t>(document.index, 0);
+  const auto end = load_at<std::uint64_t>(document.index, 1);
+  const bool first_wrong = document.number == 0 && begin != 0;
+  const bool last_wrong = document.number + 1 == shard.spans && end != shard.data.bytes;
+  if (end < begin || end > shard.data.bytes || first_wrong || last_wrong) {
+    raise(ErrorKind::Corruption, "{}: entry {} is bytes {} to {}: not in its place in the {} bytes of {}",
+          shard.index.path(), with_commas(document.number), with_commas(begin), with_commas(end),
+          with_commas(shard.data.bytes), shard.data.path());
+  }
+  document.entry_begin = begin;
+  document.entry_bytes = end - begin;
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<const DocumentFinder> make_opaque_document_finder(const Dataset& dataset) {
+  for (const Shard& shard : dataset.shards) {
+    const std::uint64_t wanted = checked_mul(checked_add(shard.spans, 1, "entries"), kOffsetBytes, "metadata.index");
+    if (shard.index.bytes == wanted) continue;
+    raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path(), with_commas(shard.index.bytes),
+          with_commas(shard.spans), with_commas(wanted));
+  }
+  return std::make_unique<OpaqueDocumentFinder>();
+}
+
+}  // namespace penstock::layout

@@ -1,0 +1,32 @@
+// Formats: the one table of what can be opened: each format's name, how its files are recognised, how they are opened.
+//
+// Constants and free functions; any thread.
+#pragma once
+
+#include "layout/dataset.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock::layout {
+
+struct FileFormat {
+  const char* name;  // what users give as format=
+  /// Whether what is there is of this format; looks at names, not into files. Local paths alone so far.
+  bool (*recognises)(const Location& location);
+  /// Several are opened end to end. `descr_json` as for open_raw(); formats that say their type ignore it. Throws as
+  /// open_dataset(), open_megatron() and open_raw().
+  DatasetPtr (*open)(const std::vector<Location>& locations, const std::string& descr_json);
+};
+
+/// In the order in which a path is tried.
+std::span<const FileFormat> file_formats() noexcept;
+
+/// The first format that recognises `location`, or null: there is nothing.
+const FileFormat* recognise_format(const Location& location);
+
+/// Opens `locations` as the format called `name`. Throws InvalidArgument for a name that is not in the table.
+DatasetPtr open_as(const std::string& name, const std::vector<Location>& locations, const std::string& descr_json);
+
+}  // namespace penstock::layout

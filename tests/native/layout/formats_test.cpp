@@ -1,0 +1,56 @@
+// The table of formats: which of them a path is, and that each opens what it recognises.
+#include "layout/formats.h"
+
+#include "core/base/error.h"
+#include "tests/native/layout/drive.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace penstock::testing {
+namespace {
+
+std::string recognised(const std::string& path) {
+  const layout::FileFormat* format = layout::recognise_format(local(path));
+  return format == nullptr ? "" : format->name;
+}
+
+TEST(FormatsTest, APathIsOfTheFirstFormatThatRecognisesIt) {
+  const TemporaryFolder folder;
+  for (const char* name : {"pair.bin", "pair.idx", "lone.bin", "half.idx", "dotted.v1.bin", "dotted.v1.idx"}) {
+    write_file(folder.path(name), {});
+  }
+  EXPECT_EQ(recognised(folder.path()), "penstock");
+  EXPECT_EQ(recognised(folder.path("pair")), "megatron");
+  EXPECT_EQ(recognised(folder.path("pair.bin")), "megatron");
+  EXPECT_EQ(recognised(folder.path("pair.idx")), "megatron");
+  EXPECT_EQ(recognised(folder.path("dotted.v1")), "megatron");
+  EXPECT_EQ(recognised(folder.path("half.idx")), "megatron") << "opening it says that the .bin is missing";
+  EXPECT_EQ(recognised(folder.path("half")), "");
+  EXPECT_EQ(recognised(folder.path("lone.bin")), "raw");
+  EXPECT_EQ(recognised(folder.path("nothing")), "");
+  std::filesystem::create_symlink(folder.path("nothing"), folder.path("dangling"));
+  EXPECT_EQ(recognised(folder.path("dangling")), "raw") << "opening it says that it leads nowhere";
+}
+
+TEST(FormatsTest, NamesAreUniqueAndOpenWhatTheyNameOrSayWhyNot) {
+  std::vector<std::string> names;
+  for (const layout::FileFormat& format : layout::file_formats()) names.emplace_back(format.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"penstock", "megatron", "raw"}));
+  const TemporaryFolder folder;
+  write_file(folder.path("a.bin"), bytes_of(std::vector<std::uint16_t>{1, 2, 3}));
+  const auto dataset =
+      layout::open_as("raw", {local(folder.path("a.bin")), local(folder.path("a.bin"))}, R"([["token","<u2"]])");
+  EXPECT_EQ(dataset->record_count(), 6U);
+  try {
+    layout::open_as("parquet", {local(folder.path("a.bin"))}, "");
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+    EXPECT_NE(std::string(error.what()).find("parquet"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::testing
