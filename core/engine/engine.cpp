@@ -30,12 +30,13 @@ bool is_read(const std::shared_ptr<void>& stretch) {
 Engine::Engine(EngineOptions options, std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool,
                std::shared_ptr<MemoryBound> bound)
     : options_(std::move(options)),
-      job_(std::move(job)),
+      first_job_(std::move(job)),
       pool_(std::move(pool)),
       bound_(std::move(bound)),
       planner_(options_.formats, options_.share, pool_, bound_),
       wakeups_(options_.threads, options_.cores),
       sleepers_(options_.threads),
+      job_(first_job_),
       helper_([this](const RowReader::Ended& ended) { helped_row_done(ended); }, options_.through,
               ChannelMode::NonBlocking) {
   try {
@@ -323,7 +324,7 @@ void Engine::pick(Claim& claim) {
 std::exception_ptr Engine::prepare(Batch& batch) {
   try {
     batch.picks.resize(batch.plan.valid);
-    job_->pick(batch.plan, batch.picks);
+    first_job_->pick(batch.plan, batch.picks);
     batch.prepare_rows();
     if (!batch.format->shape.ragged) batch.place();
     return nullptr;

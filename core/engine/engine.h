@@ -63,7 +63,8 @@ class Engine {
   void lend(Batch& batch);
   /// Forgets all batches. Rows under way end in the background.
   void cancel_all();
-  /// From the next batch on they are planned by this job, another one than before after a change of the batch size.
+  /// From the next batch on they are planned by this job, another one than before after a change of the batch size. It
+  /// has the same order.
   void restart(std::shared_ptr<const Job> job);
   /// Whether no thread holds a batch any more: one that is Ready may still be in the hands of who read it.
   [[nodiscard]] bool idle();
@@ -97,7 +98,7 @@ class Engine {
   [[nodiscard]] std::uint64_t rows_a_claim() const;  // with mutex_ held
 
   const EngineOptions options_;
-  std::shared_ptr<const Job> job_;  // the consumer's; its order never changes
+  const std::shared_ptr<const Job> first_job_;  // the threads': restart() changes plans, never what stands where
   const std::shared_ptr<BatchPool> pool_;
   const std::shared_ptr<MemoryBound> bound_;
   std::mutex planner_mutex_;  // taken before mutex_, never after
@@ -111,6 +112,7 @@ class Engine {
   std::vector<std::unique_ptr<Worker>> workers_;
 
   // The consumer's own.
+  std::shared_ptr<const Job> job_;
   RowReader helper_;
   bool shares_fetches_ = false;  // rows of a batch since restart() do
   bool missed_ = false;          // not all that it last took was at hand

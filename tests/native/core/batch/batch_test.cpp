@@ -82,9 +82,9 @@ TEST(Batch, RowsWithLeadAndTailLieInTheSlabBesideOneAnother) {
 // A copy to an address a few bytes beyond its source's within the page is slow; see row_stride in batch.cpp.
 TEST(Batch, RowsOfAPageAndARecordBeginInCacheLinesOfTheirOwn) {
   const BatchFormat format = shaped(4'097, 0, 0);
-  EXPECT_EQ(format.row_bytes, (4'096U + 64) * format.stored_record_bytes);
-  EXPECT_EQ(shaped(4'096, 0, 0).row_bytes, 4'096U * format.stored_record_bytes);
-  EXPECT_EQ(shaped(100, 1, 2).row_bytes, 103U * format.stored_record_bytes);
+  EXPECT_EQ(format.row_bytes, 4'096U + 64);
+  EXPECT_EQ(shaped(4'096, 0, 0).row_bytes, 4'096U);
+  EXPECT_EQ(shaped(100, 1, 2).row_bytes, 103U);
 }
 
 TEST(Batch, PaddingIsZerosAndLabelsAreIgnoredThere) {
