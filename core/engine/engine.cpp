@@ -289,6 +289,7 @@ void Engine::pick(Claim& claim) {
   const bool nothing_to_do = batch.plan.valid == 0;
   bool awaited = false;
   bool is_fetched = false;
+  bool notify = false;
   {
     const std::lock_guard lock(mutex_);
     awaited = awaited_ == &batch;
@@ -308,7 +309,9 @@ void Engine::pick(Claim& claim) {
       WorkQueue::enter(batch, batch.format->shape.ragged ? Batch::Phase::Measuring : Batch::Phase::Reading);
       if (!batch.cancelled) queue_.claim_rows(rows_a_claim(), claim);
     }
+    notify = claim.by == Claimant::Thread && wake_one();  // for the other rows; there were none when it claimed
   }
+  if (notify) sleepers_.notify();
   if (error) {
     if (awaited) ended_.notify_all();
   } else if (nothing_to_do) {

@@ -29,6 +29,22 @@ std::vector<Case> kinds() {
   return all;
 }
 
+TEST(Loader, SlowRowsOfABatchAreReadByAllThreadsAtOnce) {
+  Case setup;
+  setup.batch = 4;
+  setup.threads = 4;
+  setup.prefetch = 1;
+  setup.behaviour->gather = 4;
+  setup.behaviour->nothing_at_hand = true;
+  Loader loader(options_of(setup));
+  EXPECT_FALSE(loader.poll());  // plans; the consumer then works and wakes nobody
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (setup.behaviour->gathered < 4 && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_GE(setup.behaviour->gathered, 4U) << "the thread that asked the job wakes the others before it reads";
+}
+
 TEST(Loader, BatchesAreWhatTheSourceHolds) {
   for (const Case& setup : kinds()) {
     Loader loader(options_of(setup));
