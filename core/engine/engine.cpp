@@ -100,7 +100,7 @@ void Engine::top_up(std::size_t planned) {
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    wakeups_.batch_taken(now);
+    if (std::exchange(taken_, false)) wakeups_.batch_taken(now);
     const std::size_t ready = planned - std::min(planned, queue_.unfinished());
     if (ready <= wakeups_.low_water(planned)) notify = wake_one();
   }

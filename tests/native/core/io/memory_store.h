@@ -29,7 +29,7 @@ struct Behaviour {
   std::atomic<int> refused{0};                // submit() throws so many times
   bool nothing_at_hand = false;               // there are no non-blocking channels
   std::uint64_t near_bytes = 0;               // see ByteStore
-  unsigned gather = 0;                        // reads that may wait do so until this many have come, for 10 s at most
+  std::atomic<unsigned> gather{0};            // reads that may wait do so until this many have come, for 10 s at most
   std::atomic<unsigned> gathered{0};          // … those that came
   unsigned miss_every = 1;                    // of the reads that may not wait, the n-th, 2n-th, … misses
   std::atomic<unsigned> asked{0};             // so many of those there were …
