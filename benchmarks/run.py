@@ -20,6 +20,7 @@ import opening
 import permutation
 import ready_batch
 import sizes
+import stalls
 import throughput
 import training
 import writing
@@ -35,6 +36,7 @@ MEASUREMENTS = {
     "ready": ready_batch.measure,
     "throughput": throughput.measure,
     "cold": cold.measure,
+    "stalls": stalls.measure,
     "training": training.measure,
     "sizes": sizes.measure,
     "ablation": ablation.measure,

@@ -1,10 +1,10 @@
 // How often a consumer waits for its batch where reads are slow and their times vary: penstock's loader, or a plain
 // pool of threads, which stalls.py runs side by side.
-//   penstock_stalls loader|pool SECTIONS STEPS SEED [SCALE]
+//   penstock_stalls loader|pool SECTIONS STEPS SEED
 // A batch is 8 rows, a row one read. A read sleeps: 2 ms at the median, log-normal with sigma 1, a function of the seed
-// and the row alone, so both contenders meet the same delays. The consumer sleeps 12 ms (its step) between two batches.
-// SECTIONS consumers, each with a loader or a pool of its own and other delays, walk STEPS steps each at the same time:
-// all of them only sleep. SCALE multiplies every time. Prints one line of JSON.
+// and the row alone, so both contenders meet the same delays. The consumer sleeps for a step of 12 ms between two
+// batches. SECTIONS consumers, each with a loader or a pool of its own and other delays, walk STEPS steps each at the
+// same time: all of them only sleep. Prints one line of JSON.
 #include "core/engine/loader.h"
 #include "core/io/byte_store.h"
 
@@ -58,19 +58,17 @@ double uniform(std::uint64_t bits) {  // in (0, 1]
 
 class Delays {
  public:
-  Delays(std::uint64_t seed, double scale) : key_(mixed(seed)), scale_(scale) {}
+  explicit Delays(std::uint64_t seed) : key_(mixed(seed)) {}
 
   [[nodiscard]] std::chrono::nanoseconds of(std::uint64_t row) const {
     const std::uint64_t bits = mixed(key_ ^ row);
     const double radius = std::sqrt(-2 * std::log(uniform(bits)));  // Box and Muller
     const double normal = radius * std::cos(2 * 3.14159265358979323846 * uniform(mixed(bits)));
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-        Milliseconds(scale_ * kMedianMs * std::exp(kSigma * normal)));
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Milliseconds(kMedianMs * std::exp(kSigma * normal)));
   }
 
  private:
   const std::uint64_t key_;
-  const double scale_;
 };
 
 // --- the loader's seams: a store whose blocking channels sleep, a source of rows of one read, an order that walks them
@@ -262,7 +260,7 @@ struct Waits {
 };
 
 template <typename Contender>
-Waits walk(std::uint64_t steps, Delays delays, double scale) {
+Waits walk(std::uint64_t steps, Delays delays) {
   Contender contender(steps + kWarmUp, delays);
   Waits waits;
   for (std::uint64_t step = 0; step < steps + kWarmUp; ++step) {
@@ -270,11 +268,11 @@ Waits walk(std::uint64_t steps, Delays delays, double scale) {
     const bool ready = contender.next();
     const double waited = ready ? 0 : Milliseconds(Clock::now() - begin).count();
     if (step >= kWarmUp) {
-      if (waited > kStallMs * scale) ++waits.stalls;
+      if (waited > kStallMs) ++waits.stalls;
       waits.waited_ms += waited;
       waits.longest_ms = std::max(waits.longest_ms, waited);
     }
-    std::this_thread::sleep_for(Milliseconds(kStepMs * scale));
+    std::this_thread::sleep_for(Milliseconds(kStepMs));
   }
   return waits;
 }
@@ -288,16 +286,15 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-int run(const std::string& who, std::uint64_t sections, std::uint64_t steps, std::uint64_t seed, double scale) {
+int run(const std::string& who, std::uint64_t sections, std::uint64_t steps, std::uint64_t seed) {
   prctl(PR_SET_TIMERSLACK, 1UL);  // of this thread and those that it starts: sleeps are as long as they say
   std::vector<Waits> waits(sections);
   std::vector<std::thread> consumers;
   const auto begin = Clock::now();
   for (std::uint64_t i = 0; i < sections; ++i) {
     consumers.emplace_back([&, i] {
-      const Delays delays(seed + i, scale);
-      waits[i] =
-          who == "pool" ? walk<PoolContender>(steps, delays, scale) : walk<LoaderContender>(steps, delays, scale);
+      const Delays delays(seed + i);
+      waits[i] = who == "pool" ? walk<PoolContender>(steps, delays) : walk<LoaderContender>(steps, delays);
     });
   }
   for (std::thread& consumer : consumers) consumer.join();
@@ -319,14 +316,13 @@ int run(const std::string& who, std::uint64_t sections, std::uint64_t steps, std
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string who = argc >= 5 ? argv[1] : "";
+  const std::string who = argc == 5 ? argv[1] : "";
   if (who != "loader" && who != "pool") {
-    fmt::print(stderr, "usage: {} loader|pool SECTIONS STEPS SEED [SCALE]\n", argv[0]);
+    fmt::print(stderr, "usage: {} loader|pool SECTIONS STEPS SEED\n", argv[0]);
     return 2;
   }
   try {
-    return run(who, std::stoull(argv[2]), std::stoull(argv[3]), std::stoull(argv[4]),
-               argc > 5 ? std::stod(argv[5]) : 1);
+    return run(who, std::stoull(argv[2]), std::stoull(argv[3]), std::stoull(argv[4]));
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

@@ -25,6 +25,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "ready": ({"ready batch"}, {("ready batch", "µs")}),
     "throughput": ({"throughput"}, {("throughput", "ratio")}),
     "cold": ({"cold"}, {("cold", "ratio")} if shutil.which("fio") else set()),
+    "stalls": ({"stalls"}, set()),
     "training": ({"training"}, {("training", "%")}),
     "sizes": ({"sizes"}, set()),
     "ablation": ({"ablation"}, {("ablation", "times")}),
@@ -57,15 +58,17 @@ def test_every_measurement_is_expected(load):
 
 
 # Those that take long run where nobody waits for the whole suite: `pytest -m bench`.
-CHEAP = ("permutation", "import", "opening", "layouts")
+CHEAP = ("permutation", "import", "opening", "stalls", "layouts")
 
 
 @pytest.mark.parametrize(
     "measurement", [name if name in CHEAP else pytest.param(name, marks=pytest.mark.bench) for name in EXPECTED]
 )
-def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(measurement, tmp_path):
+def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(load, measurement, tmp_path):
     if measurement == "training":
         pytest.importorskip("torch")
+    if measurement == "stalls" and not load("stalls").PROGRAM.exists():
+        pytest.skip("the native benchmarks are not built")
     lines = quick(tmp_path, "--only", measurement)
     names, targets = EXPECTED[measurement]
     assert {line["name"] for line in lines} == names
@@ -80,7 +83,7 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(mea
     assert str(tmp_path) not in table
     charts = {path.name for path in (tmp_path / "charts").iterdir()}
     assert charts <= {f"benchmark-{measurement}.png"}
-    assert charts or measurement in ("permutation", "import", "opening", "ready")
+    assert charts or measurement in ("permutation", "import", "opening", "ready", "stalls")
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 
 
@@ -93,6 +96,9 @@ def what_was_measured_is_plausible(measurement: str, found: dict[str, list[float
     if measurement == "layouts":
         compact, ids = (found[f"{layout}: bytes read for a window, an epoch's mean"] for layout in ("compact", "ids"))
         assert min(compact) > 16_384 and max(compact) < 0.6 * min(ids) and min(ids) > 32_768
+    if measurement == "stalls":
+        for who in ("penstock", "plain pool"):  # a step is 12 ms: who spins uses most of it
+            assert found[f"processor time a step: {who}"][0] < 3000
     if measurement == "memory":
         assert all(values[0] < 16 for what, values in found.items() if "beyond" in what or "growth" in what)
     if measurement == "ablation":
