@@ -13,6 +13,7 @@ from pathlib import Path
 
 import ablation
 import cold
+import cold_blocks
 import importing
 import layouts
 import memory
@@ -36,6 +37,7 @@ MEASUREMENTS = {
     "ready": ready_batch.measure,
     "throughput": throughput.measure,
     "cold": cold.measure,
+    "cold blocks": cold_blocks.measure,
     "stalls": stalls.measure,
     "training": training.measure,
     "sizes": sizes.measure,

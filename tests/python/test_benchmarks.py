@@ -25,6 +25,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "ready": ({"ready batch"}, {("ready batch", "µs")}),
     "throughput": ({"throughput"}, {("throughput", "ratio")}),
     "cold": ({"cold"}, {("cold", "ratio")} if shutil.which("fio") else set()),
+    "cold blocks": ({"cold blocks"}, {("cold blocks", "ratio")}),
     "stalls": ({"stalls"}, set()),
     "training": ({"training"}, {("training", "%")}),
     "sizes": ({"sizes"}, set()),
