@@ -101,7 +101,7 @@ void Engine::top_up(std::size_t planned) {
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    wakeups_.batch_taken(now);
+    if (std::exchange(taken_, false)) wakeups_.batch_taken(now);
     const std::size_t ready = planned - std::min(planned, queue_.unfinished());
     if (ready <= wakeups_.low_water(planned)) notify = wake_one();
   }
@@ -292,6 +292,7 @@ void Engine::pick(Claim& claim) {
   const bool nothing_to_do = batch.plan.valid == 0;
   bool awaited = false;
   bool is_fetched = false;
+  bool notify = false;
   {
     const std::lock_guard lock(mutex_);
     awaited = awaited_ == &batch;
@@ -311,7 +312,9 @@ void Engine::pick(Claim& claim) {
       WorkQueue::enter(batch, batch.format->shape.ragged ? Batch::Phase::Measuring : Batch::Phase::Reading);
       if (!batch.cancelled) queue_.claim_rows(rows_a_claim(), claim);
     }
+    notify = claim.by == Claimant::Thread && wake_one();  // for the other rows; there were none when it claimed
   }
+  if (notify) sleepers_.notify();
   if (error) {
     if (awaited) ended_.notify_all();
   } else if (nothing_to_do) {
