@@ -83,7 +83,7 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(loa
     assert table.count("\n| ") == len(lines) + 2  # the head and its rule
     assert str(tmp_path) not in table
     charts = {path.name for path in (tmp_path / "charts").iterdir()}
-    assert charts <= {f"benchmark-{measurement}.png"}
+    assert charts <= {f"benchmark-{measurement.replace(' ', '-')}.png"}
     assert charts or measurement in ("permutation", "import", "opening", "ready", "stalls")
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 
@@ -100,6 +100,9 @@ def what_was_measured_is_plausible(measurement: str, found: dict[str, list[float
     if measurement == "stalls":
         for who in ("penstock", "plain pool"):  # a step is 12 ms: who spins uses most of it
             assert found[f"processor time a step: {who}"][0] < 3000
+    if measurement == "cold blocks":
+        mixing = [sum(values) for what, values in found.items() if what.startswith("entropy")]
+        assert mixing == sorted(mixing, reverse=True)  # uniform first, sequential last
     if measurement == "memory":
         assert all(values[0] < 16 for what, values in found.items() if "beyond" in what or "growth" in what)
     if measurement == "ablation":
