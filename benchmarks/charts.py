@@ -29,7 +29,7 @@ def draw(lines: Sequence[Line], folder: Path) -> list[Path]:
         chosen = [line for line in lines if line["name"] == name]
         if chosen:
             figure = chart(chosen)
-            drawn.append(folder / f"benchmark-{name.replace(' ', '-')}.png")
+            drawn.append(folder / f"benchmark-{name}.png")
             figure.savefig(drawn[-1])
             pyplot.close(figure)
     return drawn
@@ -235,7 +235,7 @@ def writer(lines: Sequence[Line]) -> Any:
 CHARTS: dict[str, Callable[[Sequence[Line]], Any]] = {
     "throughput": throughput,
     "cold": cold,
-    "cold blocks": cold_blocks,
+    "blocks": cold_blocks,
     "training": training,
     "sizes": sizes,
     "ablation": ablation,

@@ -25,7 +25,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "ready": ({"ready batch"}, {("ready batch", "µs")}),
     "throughput": ({"throughput"}, {("throughput", "ratio")}),
     "cold": ({"cold"}, {("cold", "ratio")} if shutil.which("fio") else set()),
-    "cold blocks": ({"cold blocks"}, {("cold blocks", "ratio")}),
+    "blocks": ({"blocks"}, {("blocks", "ratio")}),
     "stalls": ({"stalls"}, set()),
     "training": ({"training"}, {("training", "%")}),
     "sizes": ({"sizes"}, set()),
@@ -83,7 +83,7 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(loa
     assert table.count("\n| ") == len(lines) + 2  # the head and its rule
     assert str(tmp_path) not in table
     charts = {path.name for path in (tmp_path / "charts").iterdir()}
-    assert charts <= {f"benchmark-{measurement.replace(' ', '-')}.png"}
+    assert charts <= {f"benchmark-{measurement}.png"}
     assert charts or measurement in ("permutation", "import", "opening", "ready", "stalls")
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 
@@ -100,7 +100,7 @@ def what_was_measured_is_plausible(measurement: str, found: dict[str, list[float
     if measurement == "stalls":
         for who in ("penstock", "plain pool"):  # a step is 12 ms: who spins uses most of it
             assert found[f"processor time a step: {who}"][0] < 3000
-    if measurement == "cold blocks":
+    if measurement == "blocks":
         mixing = [sum(values) for what, values in found.items() if what.startswith("entropy")]
         assert mixing == sorted(mixing, reverse=True)  # uniform first, sequential last
     if measurement == "memory":
