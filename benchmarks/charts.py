@@ -126,6 +126,20 @@ def cold(lines: Sequence[Line]) -> Any:
     return figure
 
 
+def cold_blocks(lines: Sequence[Line]) -> Any:
+    """Windows/s by order, and the entropy of a batch beside it."""
+    figure, axes = canvas(1, 2, 2.6)
+    entropy = "entropy of a batch: "
+    speeds = [line for line in lines if line["unit"] == "windows/s"]
+    mixing = [line for line in lines if line["unit"] == "bits"]
+    for panel, chosen in zip(axes[0], (speeds, mixing), strict=True):
+        colors = [LIMIT if line["what"].startswith("fio") else OURS for line in chosen]
+        bars(panel, chosen, [line["what"].removeprefix(entropy) for line in chosen], colors)
+    axes[0][0].set_xlabel("windows of 1 KiB a second, cold", fontsize=8)
+    axes[0][1].set_xlabel("entropy of a batch of 64, bits (14 plates)", fontsize=8)
+    return figure
+
+
 def training(lines: Sequence[Line]) -> Any:
     """Slowdown with the limits as marks."""
     panels: dict[str, list[Line]] = {}
@@ -221,6 +235,7 @@ def writer(lines: Sequence[Line]) -> Any:
 CHARTS: dict[str, Callable[[Sequence[Line]], Any]] = {
     "throughput": throughput,
     "cold": cold,
+    "blocks": cold_blocks,
     "training": training,
     "sizes": sizes,
     "ablation": ablation,

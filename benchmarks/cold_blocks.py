@@ -55,7 +55,7 @@ def measure(corpora: Corpora) -> list[Result]:
             loads.append(partial(cold.fio_reads, path, FIO_BYTES, FIO_BYTES, seconds))
         found = alternate(min(5, corpora.size.repeats), [partial(cold_run, each) for each in loads])
     state = f"cold: dropped ({max(stayed):.1%} stayed), no window twice, {ahead}, {bound}"
-    line = partial(Result, "cold blocks", cache=state, bytes=WINDOW * TOKEN_BYTES)
+    line = partial(Result, "blocks", cache=state, bytes=WINDOW * TOKEN_BYTES)
     speeds = dict(zip(ORDERS, found, strict=False))
     results = [line(name, "windows/s", values) for name, values in speeds.items()]
     fio = found[len(ORDERS) :]

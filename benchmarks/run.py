@@ -40,7 +40,7 @@ MEASUREMENTS = {
     "ready": ready_batch.measure,
     "throughput": throughput.measure,
     "cold": cold.measure,
-    "cold blocks": cold_blocks.measure,
+    "blocks": cold_blocks.measure,
     "stalls": stalls.measure,
     "training": training.measure,
     "sizes": sizes.measure,

@@ -169,6 +169,7 @@ Stretch* FetchPlanner::find(std::uint64_t position) {
 void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>& planned) {
   batch.fetched.clear();
   batch.fetches.clear();
+  bool begins = false;  // to take rows of a stretch
   for (const PositionRun& run : batch.plan.runs) {
     for (std::uint64_t i = 0; i < run.count; ++i) {
       const std::uint64_t position = run.first + i * run.stride;
@@ -178,7 +179,7 @@ void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>
       }
       Stretch& stretch = *find(position);
       batch.fetched.push_back(&stretch.row(position));
-      ++stretch.given;
+      begins |= stretch.given++ == 0;
       if (batch.fetches.empty() || batch.fetches.back().get() != &stretch) {
         const auto at = std::find_if(stretches_.begin(), stretches_.end(),
                                      [&](const auto& each) { return each.get() == &stretch; });
@@ -187,6 +188,11 @@ void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>
     }
   }
   std::erase_if(stretches_, [](const auto& stretch) { return stretch->given == stretch->row_count(); });
+  if (!begins || !planned.empty()) return;  // what was planned just now is to be read first
+  try {
+    if (auto ahead = plan_ahead()) planned.push_back(std::move(ahead));
+  } catch (...) {  // who needs it plans it, and is told of an error
+  }
 }
 
 std::shared_ptr<Stretch> FetchPlanner::plan_ahead() {

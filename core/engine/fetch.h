@@ -92,7 +92,8 @@ class FetchPlanner {
   /// Cancels what was planned, and plans nothing more.
   void stop();
 
-  /// Points batch.fetched to the rows of the batch; appends the stretches that had to be planned for it to `planned`.
+  /// Points batch.fetched to the rows of the batch; appends the stretches that had to be planned for it to `planned`,
+  /// or the one after a stretch of which it is the first to take rows.
   void give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>& planned);
 
   /// The next stretch before any batch needs it, where memory allows all of it beside what there is; null if not, or if

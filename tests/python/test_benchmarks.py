@@ -26,7 +26,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "ready": ({"ready batch"}, {("ready batch", "µs")}),
     "throughput": ({"throughput"}, {("throughput", "ratio")}),
     "cold": ({"cold"}, {("cold", "ratio")} if shutil.which("fio") else set()),
-    "cold blocks": ({"cold blocks"}, {("cold blocks", "ratio")}),
+    "blocks": ({"blocks"}, {("blocks", "ratio")}),
     "stalls": ({"stalls"}, set()),
     "training": ({"training"}, {("training", "%")}),
     "sizes": ({"sizes"}, set()),
@@ -109,6 +109,9 @@ def what_was_measured_is_plausible(measurement: str, found: dict[str, list[float
     if measurement == "stalls":
         for who in ("penstock", "plain pool"):  # a step is 12 ms: who spins uses most of it
             assert found[f"processor time a step: {who}"][0] < 3000
+    if measurement == "blocks":
+        mixing = [sum(values) for what, values in found.items() if what.startswith("entropy")]
+        assert mixing == sorted(mixing, reverse=True)  # uniform first, sequential last
     if measurement == "memory":
         assert all(values[0] < 16 for what, values in found.items() if "beyond" in what or "growth" in what)
     if measurement == "ablation":
