@@ -91,13 +91,14 @@ def widened(lookahead: int) -> int:
 
 
 def fio(path: Path, lookahead: int, seconds: float) -> float:
-    """Windows per second by fio: no block twice, buffers reused, no statistics of single reads."""
+    """Windows per second by fio."""
+    return fio_reads(path, widened(lookahead), WINDOW * TOKEN_BYTES, seconds)
+
+
+def fio_reads(path: Path, read_bytes: int, align: int, seconds: float) -> float:
+    """Reads per second by fio: no block twice, buffers reused, no statistics of single reads."""
     command = ["fio", "--name=windows", f"--filename={path}", "--readonly", "--rw=randread", "--direct=1"]
-    command += [
-        f"--bs={widened(lookahead)}",
-        f"--blockalign={WINDOW * TOKEN_BYTES}",
-        f"--runtime={seconds * 1000:.0f}ms",
-    ]
+    command += [f"--bs={read_bytes}", f"--blockalign={align}", f"--runtime={seconds * 1000:.0f}ms"]
     command += ["--ioengine=io_uring", "--iodepth=32", "--gtod_reduce=1", "--randrepeat=0", "--output-format=json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import ablation
 import cold
+import cold_blocks
 import importing
 import layouts
 import loaders_on_a_node
@@ -22,6 +23,7 @@ import permutation
 import ready_batch
 import shards
 import sizes
+import stalls
 import throughput
 import training
 import writing
@@ -38,6 +40,8 @@ MEASUREMENTS = {
     "ready": ready_batch.measure,
     "throughput": throughput.measure,
     "cold": cold.measure,
+    "cold blocks": cold_blocks.measure,
+    "stalls": stalls.measure,
     "training": training.measure,
     "sizes": sizes.measure,
     "ablation": ablation.measure,

@@ -1,7 +1,8 @@
-"""What a process of its own loads for some seconds: run by cold.py and layouts.py, bound by a memory cgroup.
+"""What a process of its own loads for some seconds: run by cold.py, cold_blocks.py and layouts.py, bound by a memory
+cgroup.
 
-One argument, JSON: paths, dtype (or null), lookahead, loader (its options), seconds, group (cgroup.procs, or null).
-Prints one line of JSON.
+One argument, JSON: paths, dtype (or null), window, lookahead, batch, order, loader (its options), seconds, group
+(cgroup.procs, or null). An order is "uniform", "sequential", or block and fetch of Blocks. Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ FIRST_BATCHES = 4  # until then files are opened and the readers' queues filled
 
 
 def load(asked: dict[str, Any]) -> dict[str, float]:
-    """Windows of one epoch in the uniform order, so none twice, until it or the time is over."""
+    """Windows of one epoch, so none twice, until it or the time is over."""
     hints = {} if asked["dtype"] is None else {"dtype": asked["dtype"]}
-    view = penstock.open(*asked["paths"], **hints).windows(WINDOW, lookahead=asked["lookahead"])
-    options = {"framework": "numpy", "epochs": 1, "rank": 0, "world_size": 1} | asked["loader"]
+    view = penstock.open(*asked["paths"], **hints).windows(asked["window"], lookahead=asked["lookahead"])
+    order = asked["order"] if isinstance(asked["order"], str) else penstock.orders.Blocks(*asked["order"])
+    options = {"framework": "numpy", "epochs": 1, "rank": 0, "world_size": 1, "order": order} | asked["loader"]
     batches = 0
-    with penstock.Loader(view, batch_size=BATCH, **options) as loader:
+    with penstock.Loader(view, batch_size=asked["batch"], **options) as loader:
         for _ in range(FIRST_BATCHES):
             next(loader)
         begin = now = time.perf_counter()
@@ -36,14 +38,21 @@ def load(asked: dict[str, Any]) -> dict[str, float]:
             now = time.perf_counter()
             if now - begin > asked["seconds"]:
                 break
-    return {"windows": batches * BATCH, "seconds": now - begin, "cpu_seconds": time.process_time() - cpu}
+    return {"windows": batches * asked["batch"], "seconds": now - begin, "cpu_seconds": time.process_time() - cpu}
 
 
 def windows_per_second(
-    paths: list[Path], dtype: str | None, lookahead: int, loader: dict[str, Any], seconds: float, group: Path | None
+    paths: list[Path],
+    dtype: str | None,
+    lookahead: int,
+    loader: dict[str, Any],
+    seconds: float,
+    group: Path | None,
+    **other: Any,
 ) -> float:
     """The same, in a process of its own; called by the measurements."""
-    asked = {
+    asked = {"window": WINDOW, "batch": BATCH, "order": "uniform"} | other
+    asked |= {
         "paths": list(map(str, paths)),
         "dtype": dtype,
         "lookahead": lookahead,

@@ -30,12 +30,13 @@ bool is_read(const std::shared_ptr<void>& stretch) {
 Engine::Engine(EngineOptions options, std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool,
                std::shared_ptr<MemoryBound> bound)
     : options_(std::move(options)),
-      job_(std::move(job)),
+      first_job_(std::move(job)),
       pool_(std::move(pool)),
       bound_(std::move(bound)),
       planner_(options_.formats, options_.share, pool_, bound_),
       wakeups_(options_.threads, options_.cores),
       sleepers_(options_.threads),
+      job_(first_job_),
       helper_([this](const RowReader::Ended& ended) { helped_row_done(ended); }, options_.through,
               ChannelMode::NonBlocking) {
   try {
@@ -100,7 +101,7 @@ void Engine::top_up(std::size_t planned) {
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    wakeups_.batch_taken(now);
+    if (std::exchange(taken_, false)) wakeups_.batch_taken(now);
     const std::size_t ready = planned - std::min(planned, queue_.unfinished());
     if (ready <= wakeups_.low_water(planned)) notify = wake_one();
   }
@@ -291,6 +292,7 @@ void Engine::pick(Claim& claim) {
   const bool nothing_to_do = batch.plan.valid == 0;
   bool awaited = false;
   bool is_fetched = false;
+  bool notify = false;
   {
     const std::lock_guard lock(mutex_);
     awaited = awaited_ == &batch;
@@ -310,7 +312,9 @@ void Engine::pick(Claim& claim) {
       WorkQueue::enter(batch, batch.format->shape.ragged ? Batch::Phase::Measuring : Batch::Phase::Reading);
       if (!batch.cancelled) queue_.claim_rows(rows_a_claim(), claim);
     }
+    notify = claim.by == Claimant::Thread && wake_one();  // for the other rows; there were none when it claimed
   }
+  if (notify) sleepers_.notify();
   if (error) {
     if (awaited) ended_.notify_all();
   } else if (nothing_to_do) {
@@ -323,7 +327,7 @@ void Engine::pick(Claim& claim) {
 std::exception_ptr Engine::prepare(Batch& batch) {
   try {
     batch.picks.resize(batch.plan.valid);
-    job_->pick(batch.plan, batch.picks);
+    first_job_->pick(batch.plan, batch.picks);
     batch.prepare_rows();
     if (!batch.format->shape.ragged) batch.place();
     return nullptr;

@@ -3,8 +3,8 @@
 // Batches are enqueued in the order in which they will be delivered. Threads take rows of the oldest batch that has any
 // (WorkQueue); rows end in any order, on any thread. The consumer waits for the batch that is next, and meanwhile reads
 // rows itself where their bytes are at hand: it would only sleep, and be woken. All threads of penstock live here.
-// enqueue, top_up, wait, lend, restart and cancel_all: one consumer thread, which sets Batch::cancelled before it
-// cancels.
+// enqueue, batch_taken, top_up, wait, lend, restart and cancel_all: one consumer thread, which sets Batch::cancelled
+// before it cancels.
 //
 // A batch goes Planned -> Picking (one thread asks the job which observations it consists of) -> if its rows share
 // fetches (core/engine/fetch.h) Fetching, until those are read -> for ragged rows Measuring (their lengths), then
@@ -55,7 +55,9 @@ class Engine {
 
   /// Takes a Planned batch: plan, formats and format set; for fixed rows its slab is large enough already.
   void enqueue(std::shared_ptr<Batch> batch);
-  /// The consumer took a batch, and so many are planned now: wakes a thread where few of them are ready.
+  /// The consumer took a batch.
+  void batch_taken() { taken_ = true; }
+  /// So many batches are planned now: wakes a thread where few of them are ready.
   void top_up(std::size_t planned);
   /// The batch's phase as soon as it is Ready, Failed or NeedsMemory, or what it is when `patience` is over.
   Batch::Phase wait(const Batch& batch, std::chrono::nanoseconds patience);
@@ -63,7 +65,8 @@ class Engine {
   void lend(Batch& batch);
   /// Forgets all batches. Rows under way end in the background.
   void cancel_all();
-  /// From the next batch on they are planned by this job, another one than before after a change of the batch size.
+  /// From the next batch on they are planned by this job, another one than before after a change of the batch size. It
+  /// has the same order.
   void restart(std::shared_ptr<const Job> job);
   /// Whether no thread holds a batch any more: one that is Ready may still be in the hands of who read it.
   [[nodiscard]] bool idle();
@@ -97,7 +100,7 @@ class Engine {
   [[nodiscard]] std::uint64_t rows_a_claim() const;  // with mutex_ held
 
   const EngineOptions options_;
-  std::shared_ptr<const Job> job_;  // the consumer's; its order never changes
+  const std::shared_ptr<const Job> first_job_;  // the threads': restart() changes plans, never what stands where
   const std::shared_ptr<BatchPool> pool_;
   const std::shared_ptr<MemoryBound> bound_;
   std::mutex planner_mutex_;  // taken before mutex_, never after
@@ -111,8 +114,10 @@ class Engine {
   std::vector<std::unique_ptr<Worker>> workers_;
 
   // The consumer's own.
+  std::shared_ptr<const Job> job_;
   RowReader helper_;
   bool shares_fetches_ = false;  // rows of a batch since restart() do
+  bool taken_ = false;           // a batch, since the last top_up()
   bool missed_ = false;          // not all that it last took was at hand
   unsigned rest_ = 0;            // so often it does not try again …
   unsigned next_rest_ = 1;       // … and how often after the next miss

@@ -17,16 +17,17 @@ class Lanes {
   struct Lane {
     ByteStore* store = nullptr;        // that files name
     std::unique_ptr<Channel> channel;  // null: none of its reads is at hand
-    std::size_t depth = 1;             // reads that it wants under way
+    std::size_t depth = 1;             // requests that it wants under way
     std::vector<Read*> planned;
-    std::size_t under_way = 0;
+    std::size_t under_way = 0;  // reads
+    std::size_t requests = 0;   // of the reads that are planned or under way
   };
 
   Lanes(StoreChoice choice, ChannelMode mode);
 
   /// The lane of a file's store. Throws as ByteStore::open_channel().
   Lane& of(const File& file);
-  /// Whether some channel has as many reads as it wants.
+  /// Whether some channel has as many requests as it wants.
   [[nodiscard]] bool is_busy() const;
   [[nodiscard]] const StoreChoice& choice() const noexcept { return choice_; }
   void wake();

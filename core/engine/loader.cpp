@@ -198,6 +198,7 @@ std::shared_ptr<Batch> Loader::deliver() {
   planned_.pop_front();
   position_ = batch->plan.end;
   bound_->note_batch(batch->accounted_bytes);
+  engine_->batch_taken();
   try {
     plan_ahead();  // the engine goes on while the caller works with this batch
   } catch (...) {

@@ -53,7 +53,7 @@ bool RowReader::plan_round(RowFlight& flight) {
     lane.planned.reserve(lane.planned.size() + flight.reads.size());
   }
   flight.pending = flight.reads.size();
-  for (Read& read : flight.reads) lanes_.of(*read.file).planned.push_back(&read);
+  for (Read& read : flight.reads) plan(read);
   return true;
 }
 
@@ -99,7 +99,7 @@ void RowReader::advance(GroupFlight& flight) {
         lane.planned.reserve(lane.planned.size() + pieces.size());
       }
       flight.pending = pieces.size();
-      for (Read& piece : pieces) lanes_.of(*piece.file).planned.push_back(&piece);
+      for (Read& piece : pieces) plan(piece);
     }
     if (flight.pending > 0) return;
   } catch (...) {
@@ -110,7 +110,15 @@ void RowReader::advance(GroupFlight& flight) {
   ended->rounds.group().done();
 }
 
-void RowReader::complete(Read& read) {
+// There is room in the lane's `planned`.
+void RowReader::plan(Read& read) noexcept {
+  Lanes::Lane& lane = lanes_.of(*read.file);
+  lane.planned.push_back(&read);
+  if (!read.joined) ++lane.requests;
+}
+
+void RowReader::complete(Lanes::Lane& lane, Read& read) {
+  if (!read.joined) --lane.requests;
   Flight& flight = *static_cast<Flight*>(read.owner);
   --flight.pending;
   if (flight.is_group) {
@@ -131,7 +139,7 @@ void RowReader::submit(Lanes::Lane& lane) {
   if (!lane.channel) {
     for (Read* read : reads) {
       read->outcome = Outcome::NotAtHand;
-      complete(*read);
+      complete(lane, *read);
     }
   } else {
     lane.under_way += reads.size();
@@ -141,7 +149,7 @@ void RowReader::submit(Lanes::Lane& lane) {
       lane.under_way -= reads.size();
       for (Read* read : reads) {
         read->fail(std::current_exception());
-        complete(*read);
+        complete(lane, *read);
       }
     }
   }
@@ -153,7 +161,7 @@ std::size_t RowReader::collect(Lanes::Lane& lane, std::chrono::nanoseconds patie
   std::array<Read*, kCollect> done;
   const std::size_t count = lane.channel->wait(done, patience);
   lane.under_way -= count;
-  for (std::size_t i = 0; i < count; ++i) complete(*done[i]);
+  for (std::size_t i = 0; i < count; ++i) complete(lane, *done[i]);
   return count;
 }
 

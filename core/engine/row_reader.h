@@ -78,7 +78,8 @@ class RowReader {
   bool plan_round(RowFlight& flight);
   void finish(RowFlight& flight);
   void advance(GroupFlight& flight);
-  void complete(Read& read);
+  void plan(Read& read) noexcept;
+  void complete(Lanes::Lane& lane, Read& read);
   void submit(Lanes::Lane& lane);
   std::size_t collect(Lanes::Lane& lane, std::chrono::nanoseconds patience);
 

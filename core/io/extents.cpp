@@ -54,7 +54,7 @@ void Extents::plan(std::span<Read*> reads, const ExtentRules& rules) {
       first_place = places_.size();
       ++requests_;
     } else if (read->offset > end) {
-      add_piece(*read, end, read->offset, unwanted_.data());
+      add_piece(*read, end, read->offset, unwanted_.data(), true);
       end = read->offset;
     }
     const std::uint64_t inside = std::min(end, end_of(*read)) - read->offset;  // read already, for others
@@ -62,16 +62,17 @@ void Extents::plan(std::span<Read*> reads, const ExtentRules& rules) {
     if (end_of(*read) <= end) continue;
     places_.push_back({end, end_of(*read), read->destination + inside, pieces_.size()});
     owners_.emplace_back(pieces_.size(), read);
-    add_piece(*read, end, end_of(*read), read->destination + inside);
+    add_piece(*read, end, end_of(*read), read->destination + inside, end > begin);
     end = end_of(*read);
   }
 }
 
-void Extents::add_piece(const Read& read, std::uint64_t begin, std::uint64_t end, std::byte* to) {
+void Extents::add_piece(const Read& read, std::uint64_t begin, std::uint64_t end, std::byte* to, bool joined) {
   Read& piece = pieces_.emplace_back(read);
   piece.offset = begin;
   piece.size = end - begin;
   piece.destination = to;
+  piece.joined = joined;
 }
 
 void Extents::complete() {

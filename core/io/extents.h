@@ -51,7 +51,7 @@ class Extents {
     std::size_t last = 0;
   };
 
-  void add_piece(const Read& read, std::uint64_t begin, std::uint64_t end, std::byte* to);
+  void add_piece(const Read& read, std::uint64_t begin, std::uint64_t end, std::byte* to, bool joined);
   void finish(const Copy& copy);
 
   std::vector<Read> pieces_;

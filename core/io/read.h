@@ -19,8 +19,8 @@ enum class Outcome : std::uint8_t {
   NotAtHand,  // a non-blocking channel would have had to wait, or to open the file
 };
 
-/// `size` bytes of `file` from `offset` into `destination`. The planner sets the first four, the engine the next two,
-/// the channel the rest.
+/// `size` bytes of `file` from `offset` into `destination`. The planner sets the first four, the engine the next
+/// three, the channel the rest.
 struct Read {
   const File* file = nullptr;
   std::uint64_t offset = 0;
@@ -28,6 +28,7 @@ struct Read {
   std::byte* destination = nullptr;
   void* owner = nullptr;                         // what the read is for
   const std::atomic<bool>* cancelled = nullptr;  // true: the bytes are no longer wanted and need not be read
+  bool joined = false;                           // planned as one request with the read before it, which it continues
   Outcome outcome = Outcome::Done;
   std::exception_ptr error;  // of a read that failed
 

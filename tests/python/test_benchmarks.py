@@ -26,6 +26,8 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "ready": ({"ready batch"}, {("ready batch", "µs")}),
     "throughput": ({"throughput"}, {("throughput", "ratio")}),
     "cold": ({"cold"}, {("cold", "ratio")} if shutil.which("fio") else set()),
+    "cold blocks": ({"cold blocks"}, {("cold blocks", "ratio")}),
+    "stalls": ({"stalls"}, set()),
     "training": ({"training"}, {("training", "%")}),
     "sizes": ({"sizes"}, set()),
     "ablation": ({"ablation"}, {("ablation", "times")}),
@@ -59,15 +61,17 @@ def test_every_measurement_is_expected(load):
 
 
 # Those that take long run where nobody waits for the whole suite: `pytest -m bench`.
-CHEAP = ("permutation", "import", "opening", "layouts")
+CHEAP = ("permutation", "import", "opening", "stalls", "layouts")
 
 
 @pytest.mark.parametrize(
     "measurement", [name if name in CHEAP else pytest.param(name, marks=pytest.mark.bench) for name in EXPECTED]
 )
-def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(measurement, tmp_path):
+def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(load, measurement, tmp_path):
     if measurement == "training":
         pytest.importorskip("torch")
+    if measurement == "stalls" and not load("stalls").PROGRAM.exists():
+        pytest.skip("the native benchmarks are not built")
     lines = quick(tmp_path, "--only", measurement)
     names, targets = EXPECTED[measurement]
     assert {line["name"] for line in lines} == names
@@ -82,7 +86,7 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(mea
     assert str(tmp_path) not in table
     charts = {path.name for path in (tmp_path / "charts").iterdir()}
     assert charts <= {f"benchmark-{measurement}.png"}
-    assert charts or measurement in ("permutation", "import", "opening", "ready", "node")
+    assert charts or measurement in ("permutation", "import", "opening", "ready", "node", "stalls")
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 
 
@@ -102,6 +106,9 @@ def what_was_measured_is_plausible(measurement: str, found: dict[str, list[float
             [a / b for a, b in zip(told, one, strict=True)]
         )
         assert found["8 loaders, shared / unset"] == pytest.approx([a / b for a, b in zip(told, untold, strict=True)])
+    if measurement == "stalls":
+        for who in ("penstock", "plain pool"):  # a step is 12 ms: who spins uses most of it
+            assert found[f"processor time a step: {who}"][0] < 3000
     if measurement == "memory":
         assert all(values[0] < 16 for what, values in found.items() if "beyond" in what or "growth" in what)
     if measurement == "ablation":

@@ -19,7 +19,7 @@ constexpr int kShortFor = 4096;
 
 FdCache::FdCache(std::size_t max_open_files, Access access)
     : may_raise_(max_open_files == kShareOfLimit),
-      max_open_files_(may_raise_ ? open_files_share() : max_open_files),
+      max_open_files_(max_open_files),
       access_(access),
       forks_(fork_count()) {}
 
@@ -102,6 +102,8 @@ FdSlot* FdCache::find(const File& file) {
 
 /// An unused slot, busy and out of the table, its descriptor still open; null if all are pinned. Under the lock.
 FdSlot* FdCache::take_victim() {
+  // Not when the cache is made: a store lives as long as the process, whose limit may be set before the first file.
+  if (may_raise_ && slots_.empty()) max_open_files_ = open_files_share();
   if (slots_.size() == max_open_files_ && may_raise_) {
     may_raise_ = false;
     raise_descriptor_limit();

@@ -29,6 +29,23 @@ std::vector<Case> kinds() {
   return all;
 }
 
+TEST(Loader, SlowRowsOfABatchAreReadByAllThreadsAtOnce) {
+  Case setup;
+  setup.batch = 4;
+  setup.threads = 4;
+  setup.prefetch = 1;
+  Loader loader(options_of(setup));
+  EXPECT_FALSE(loader.poll());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the first batch is ready, all threads sleep
+  setup.behaviour->gather = 4;
+  ASSERT_TRUE(loader.poll());  // plans the second; the consumer then works and wakes nobody
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (setup.behaviour->gathered < 4 && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_GE(setup.behaviour->gathered, 4U) << "the thread that asks the job wakes the others before it reads";
+}
+
 TEST(Loader, BatchesAreWhatTheSourceHolds) {
   for (const Case& setup : kinds()) {
     Loader loader(options_of(setup));

@@ -57,7 +57,7 @@ class ScriptedSource : public Source {
 
 /// Rows of a source as they are stored, without columns.
 inline BatchFormat plain_format(std::shared_ptr<const Source> source) {
-  return {std::move(source), {}, -1};
+  return {std::move(source), {}};
 }
 
 }  // namespace penstock::testing

@@ -31,6 +31,8 @@ struct Behaviour {
   bool nothing_at_hand = false;               // there are no non-blocking channels
   std::atomic<int> unopened{0};               // open_channel() throws so many times
   std::uint64_t near_bytes = 0;               // see ByteStore
+  std::atomic<unsigned> gather{0};            // reads that may wait do so until this many have come, for 10 s at most
+  std::atomic<unsigned> gathered{0};          // … those that came
   unsigned miss_every = 1;                    // of the reads that may not wait, the n-th, 2n-th, … misses
   std::atomic<unsigned> asked{0};             // so many of those there were …
   std::atomic<unsigned> hits{0};              // … and so many did not miss
@@ -88,6 +90,7 @@ class MemoryStore : public ByteStore {
       const bool waits = mode_ == ChannelMode::MayWait;
       if (waits && store_.behaviour_->refused.fetch_sub(1) > 0) throw std::bad_alloc();
       const Read* last = nullptr;
+      if (waits) store_.gather();
       for (Read* read : reads) {
         const bool follows = last != nullptr && last->file == read->file && last->offset + last->size == read->offset;
         if (waits && !follows) ++store_.behaviour_->runs;
@@ -126,6 +129,15 @@ class MemoryStore : public ByteStore {
     const auto found = files_.find(path);
     if (found == files_.end()) throw Error(ErrorKind::NotFound, path + ": no such file", ENOENT, path);
     return found->second;
+  }
+
+  void gather() {
+    if (behaviour_->gather == 0) return;
+    ++behaviour_->gathered;
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (behaviour_->gathered < behaviour_->gather && std::chrono::steady_clock::now() < patience) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
 
   void read_at_hand(Read& read) {

@@ -1,0 +1,113 @@
+"""How many reads there are where rows share fetches, counted by the kernel: syscr of /proc/self/io, reader="pread".
+
+A block of 16 observations is one read a file, so there is 1/16 of a read for each row, on one rank and on each of
+several that own whole lanes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+
+BLOCK = 16
+FETCH = 4096
+FETCHES = 20  # of each lane
+LANES = 8
+WINDOW = 16
+AT_MOST = 1.1 / BLOCK  # reads a row, of each file
+
+# In a process of its own, where nothing else reads.
+COUNT = """
+import json, sys
+import penstock
+
+def reads():
+    with open("/proc/self/io", "rb", buffering=0) as file:
+        return int(file.read(4096).split(b"syscr: ")[1].split()[0])
+
+asked = json.loads(sys.argv[1])
+dataset = penstock.concatenate([penstock.open(path, **asked["hints"]) for path in asked["paths"]])
+view = getattr(dataset, asked["view"])(*asked["window"])
+order = penstock.orders.Blocks(asked["block"], asked["fetch"], lanes=asked["lanes"])
+before = reads()
+own = reads() - before
+for rank in range(asked["ranks"]):
+    options = {"order": order, "seed": 3, "epochs": 1, "rank": rank, "world_size": asked["ranks"], "threads": 2}
+    before, rows = reads(), 0
+    with penstock.Loader(view, 64, reader="pread", framework="numpy", **options, **asked["loader"]) as loader:
+        for batch in loader:
+            rows += int(batch.valid.sum())
+    print(json.dumps([reads() - before - own, rows]))
+"""
+
+
+def counted(paths: list[Path], view: str, lanes: int, ranks: int, **asked: Any) -> list[tuple[int, int]]:
+    """(reads, rows) of each rank over one epoch."""
+    asked = {"hints": {}, "window": (), "loader": {}, "block": BLOCK, "fetch": FETCH} | asked
+    asked |= {"paths": [str(path) for path in paths], "view": view, "lanes": lanes, "ranks": ranks}
+    done = subprocess.run([sys.executable, "-c", COUNT, json.dumps(asked)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory) -> Path:
+    path: Path = tmp_path_factory.mktemp("tokens") / "tokens.bin"
+    np.arange(LANES * FETCHES * FETCH * WINDOW + 1, dtype=np.uint32).astype("u2").tofile(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory) -> list[Path]:
+    """A dataset a lane, each with 20 fetches of documents, and of windows nearly as many."""
+    folder: Path = tmp_path_factory.mktemp("documents")
+    paths = [folder / str(number) for number in range(LANES)]
+    lengths = np.random.default_rng(1).integers(1, 2 * WINDOW, FETCHES * FETCH)
+    entries = [number.to_bytes(8, "little") * (1 + number % 4) for number in range(len(lengths))]
+    with penstock.Writer(paths[0], fields={"token": "u2"}, metadata="raw") as writer:
+        writer.append_batch(lengths, encoded=entries, token=np.arange(lengths.sum(), dtype=np.uint32).astype("u2"))
+    for path in paths[1:]:
+        shutil.copytree(paths[0], path)
+    return paths
+
+
+@pytest.mark.parametrize("lookahead", [0, 1])
+@pytest.mark.parametrize(("lanes", "ranks"), [(1, 1), (LANES, 1), (LANES, LANES)])
+def test_a_block_of_windows_is_one_read(tokens, lanes, ranks, lookahead):
+    found = counted([tokens], "windows", lanes, ranks, window=(WINDOW, lookahead), hints={"dtype": "u2"})
+    assert len(found) == ranks
+    for reads, rows in found:
+        assert rows == LANES * FETCHES * FETCH // ranks
+        assert rows * AT_MOST / 4 < reads <= rows * AT_MOST, f"{reads / rows * BLOCK:.2f} reads a block"
+
+
+# The stream, the index of entries and the entries: three files. Each is asked for one range a block; what was read of
+# the index and the entries is kept for other blocks, so the sum is below three times the bound of one file.
+@pytest.mark.parametrize("view", ["documents", "windows"])
+@pytest.mark.parametrize(("lanes", "ranks"), [(1, 1), (LANES, LANES)])
+def test_a_block_of_documents_or_of_windows_with_metadata_is_one_read_of_each_file(documents, view, lanes, ranks):
+    window = (WINDOW, 1) if view == "windows" else ()
+    found = counted(documents[:lanes], view, lanes, ranks, window=window)
+    assert len(found) == ranks
+    for reads, rows in found:
+        if view == "documents":
+            assert rows == lanes * FETCHES * FETCH // ranks
+        assert rows * AT_MOST / 4 < reads <= 3 * rows * AT_MOST, f"{reads / rows * BLOCK:.2f} reads a block"
+
+
+def test_with_less_memory_than_a_fetch_takes_blocks_are_read_in_several_pieces(tokens):
+    asked = {"window": (2 * FETCH // BLOCK,), "hints": {"dtype": "u2"}}  # 4,096 windows of 1 KiB
+    ample, tight, none = (
+        counted([tokens], "windows", 1, 1, **asked, loader={"max_bytes": max_bytes})[0]
+        for max_bytes in (64 << 20, 2 << 20, 0)
+    )
+    assert ample[0] <= ample[1] * AT_MOST
+    assert 2 * ample[0] < tight[0] < none[0] <= 1.1 * none[1]
