@@ -125,10 +125,11 @@ class Loader:
                 (SIGBUS), and a file that is cut short meanwhile does, too, or reads as zeros to the end of a page.
             threads: of the engine, at least 1; None is this process's share of the cores (affinity, quota of its
                 control group, LOCAL_WORLD_SIZE), at most 8.
-            prefetch: batches that are read ahead, at least 1.
-            max_bytes: bound of all batches' memory, held ones included, and of what is kept of the metadata's files (a
-                quarter of it, at most 256 MiB), but never less than prefetch + 2 batches need; None is a quarter of
-                this process's memory.
+            prefetch: batches that are read ahead, at least 1. Where rows share fetches (`orders.Blocks`, "sequential"),
+                a fetch is read whole, whatever this is.
+            max_bytes: bound of all batches' memory, held ones included, of fetches, and of what is kept of the
+                metadata's files (a quarter of it, at most 256 MiB), but never less than prefetch + 2 batches need; None
+                is a quarter of this process's memory.
             transform: called with each batch in the caller's thread; what it returns is given out.
             on_mismatch: what `load_state_dict` does with a state of another job: "refuse", "restart", "keep_position".
             framework: "torch", "numpy", or "auto": torch where it is installed.

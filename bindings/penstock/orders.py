@@ -52,6 +52,9 @@ class Blocks:
     `fetch`, which are permuted again. Position p belongs to lane p mod `lanes`: where the number of ranks divides
     `lanes`, every rank reads whole blocks; with other numbers the order is the same, and only less local.
 
+    A loader reads the fetches of its lanes whole, a block by one request, and the next ones ahead: up to twice
+    `fetch * lanes / world_size` rows in memory, within its `max_bytes`.
+
     Args:
         block: Adjacent observations that stay together on disk; at least 1.
         fetch: Observations of a lane that are mixed with one another; a multiple of `block`.

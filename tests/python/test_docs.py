@@ -361,6 +361,20 @@ def test_the_api_page_has_everything_that_is_exported() -> None:
         assert f"::: penstock.{name}\n" in page or f"`{name}`" in page or f"`penstock.{name}`" in page, name
 
 
+def test_the_table_of_rooms_is_the_one_that_includes_are_held_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    rooms = importlib.import_module("check_includes").MAY_INCLUDE
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = re.findall(r"^\| `([a-z/]+)` \|.*\| ([^|]+) \|$", page, re.MULTILINE)
+    assert {room: set(re.findall(r"`([^`]+)`", cell)) for room, cell in rows} == rooms
+
+
+def test_a_page_names_files_that_are_there() -> None:
+    for page in PAGES:
+        for name in re.findall(r"`((?:core|layout|shuffle|writer|bindings|scripts)/[\w/]+\.\w+)`", page.read_text()):
+            assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
 def test_output_is_compared() -> None:
     shown = "tokens  4,675\ntook    1 min 3 s: 0.2 MB/s of text, 48,820 tokens/s, 2 workers\n"
     assert is_shown(shown, "tokens  4,675\ntook    0.3 s: 11.5 MB/s of text, 9 tokens/s, 2 workers\n")
