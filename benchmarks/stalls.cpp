@@ -175,7 +175,7 @@ class LoaderContender {
     LoaderOptions options;
     options.job = std::make_shared<Job>(std::make_shared<InOrder>(steps * kRows), sources, cursor);
     options.formats =
-        std::make_shared<const BatchFormats>(BatchFormats{BatchFormat(source, {{"token", 0, {'i', 8}, 0, 0, 0}}, -1)});
+        std::make_shared<const BatchFormats>(BatchFormats{BatchFormat(source, {FieldSpec{"token", "token", {'i', 8}}})});
     options.threads = kThreads;
     options.prefetch = kPrefetch;
     options.max_bytes = 64U << 20;
