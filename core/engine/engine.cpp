@@ -92,18 +92,21 @@ void Engine::enqueue(std::shared_ptr<Batch> batch) {
     planner_.restart(job_, position);
   }
   batch->shares_fetches = shares_fetches_;
+  enqueued_ = true;
   const std::lock_guard lock(mutex_);
   queue_.push(std::move(batch));
 }
 
 void Engine::top_up(std::size_t planned) {
+  if (!taken_ && !std::exchange(enqueued_, false)) return;
+  enqueued_ = false;
   const auto now = Clock::now();
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(taken_, false)) wakeups_.batch_taken(now);
     const std::size_t ready = planned - std::min(planned, queue_.unfinished());
-    if (ready <= wakeups_.low_water(planned)) notify = wake_one();
+    if (ready <= wakeups_.low_water(planned)) notify = wake_one(now);
   }
   if (notify) sleepers_.notify();
 }
@@ -115,7 +118,7 @@ Batch::Phase Engine::wait(const Batch& batch, std::chrono::nanoseconds patience)
   {
     const std::lock_guard lock(mutex_);
     wakeups_.consumer_waits();
-    notify = wake_one();
+    notify = wake_one(Clock::now());
   }
   if (notify) sleepers_.notify();
   bool helps = rest_ == 0;
@@ -138,9 +141,9 @@ bool Engine::help() {
   bool notify = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!queue_.claim(Claimant::Consumer, rows_a_claim(), claim)) return false;
+    if (!queue_.claim(Claimant::Consumer, rows_a_claim(Clock::now()), claim)) return false;
     wakeups_.consumer_reads(true);
-    notify = wake_one();
+    notify = wake_one(Clock::now());
   }
   if (notify) sleepers_.notify();
   missed_ = false;
@@ -164,7 +167,7 @@ void Engine::helped_row_done(const RowReader::Ended& ended) {
     const std::lock_guard lock(mutex_);
     queue_.give_back(ended.batch, ended.row);
     wakeups_.consumer_reads(false);
-    notify = wake_one();
+    notify = wake_one(Clock::now());
   }
   if (notify) sleepers_.notify();
 }
@@ -177,7 +180,7 @@ void Engine::lend(Batch& batch) {
     const std::lock_guard lock(mutex_);
     if (batch.plan.valid == 0) return queue_.end(batch, Batch::Phase::Ready);
     WorkQueue::enter(batch, Batch::Phase::Reading);
-    notify = wake_one();
+    notify = wake_one(Clock::now());
   }
   if (notify) sleepers_.notify();
 }
@@ -202,12 +205,12 @@ bool Engine::idle() {
 
 // --- the threads
 
-std::uint64_t Engine::rows_a_claim() const {
-  return wakeups_.rows_a_claim(queue_.next_batch_rows(), wakeups_.most_awake(Clock::now()));
+std::uint64_t Engine::rows_a_claim(Wakeups::Time now) const {
+  return wakeups_.rows_a_claim(queue_.next_batch_rows(), wakeups_.most_awake(now));
 }
 
 // One more thread, if there is work and more are wanted. One that waits for reads comes first: it is awake.
-bool Engine::wake_one() {
+bool Engine::wake_one(Wakeups::Time now) {
   if (!queue_.has_work()) return false;
   for (auto& worker : workers_) {
     if (!worker->waits_for_reads) continue;
@@ -215,12 +218,12 @@ bool Engine::wake_one() {
     worker->reader->wake();
     return false;
   }
-  return sleepers_.wake(wakeups_.threads_wanted(Clock::now()));
+  return sleepers_.wake(wakeups_.threads_wanted(now));
 }
 
 // Something to do for this thread, which sleeps until there is, unless it has reads under way. False: nothing (more)
 // but those.
-bool Engine::next_claim(Worker& worker, Claim& claim) {
+bool Engine::next_claim(Worker& worker, Claim& claim, Wakeups::Time& now) {
   RowReader& reader = *worker.reader;
   bool claimed = false;
   bool notify = false;
@@ -231,13 +234,14 @@ bool Engine::next_claim(Worker& worker, Claim& claim) {
       wakeups_.rows_read(std::exchange(worker.rows_ended, 0), worker.batch_rows, std::exchange(worker.busy, {}));
     }
     while (!sleepers_.dismissed()) {
-      const bool is_crowded = reader.is_idle() && sleepers_.awake() > wakeups_.most_awake(Clock::now());
-      claimed = !reader.is_busy() && !is_crowded && queue_.claim(Claimant::Thread, rows_a_claim(), claim);
+      const bool is_crowded = reader.is_idle() && sleepers_.awake() > wakeups_.most_awake(now);
+      claimed = !reader.is_busy() && !is_crowded && queue_.claim(Claimant::Thread, rows_a_claim(now), claim);
       if (claimed || !reader.is_idle()) break;
       sleepers_.sleep(lock);
+      now = Clock::now();
     }
     worker.waits_for_reads = !claimed && !reader.is_busy() && !sleepers_.dismissed();
-    notify = claimed && wake_one();
+    notify = claimed && wake_one(now);
     if (claimed && claim.batch) worker.batch_rows = claim.batch->plan.valid;
   }
   if (notify) sleepers_.notify();
@@ -246,14 +250,15 @@ bool Engine::next_claim(Worker& worker, Claim& claim) {
 
 void Engine::work(Worker& worker) {
   RowReader& reader = *worker.reader;
+  auto now = Clock::now();
   while (true) {
     Claim claim;
-    const bool claimed = next_claim(worker, claim);
+    const bool claimed = next_claim(worker, claim, now);
     if (!claimed && reader.is_idle()) return;  // dismissed
-    const auto began = Clock::now();
     if (claimed) run(reader, claim);
     reader.pump(claimed ? std::chrono::nanoseconds(0) : kPatience);
-    worker.busy += Clock::now() - began;
+    const auto began = std::exchange(now, Clock::now());
+    worker.busy += now - began;
   }
 }
 
@@ -310,9 +315,10 @@ void Engine::pick(Claim& claim) {
       if (!is_fetched) batch.phase = Batch::Phase::Fetching;
     } else {
       WorkQueue::enter(batch, batch.format->shape.ragged ? Batch::Phase::Measuring : Batch::Phase::Reading);
-      if (!batch.cancelled) queue_.claim_rows(rows_a_claim(), claim);
+      if (!batch.cancelled) queue_.claim_rows(rows_a_claim(Clock::now()), claim);
     }
-    notify = claim.by == Claimant::Thread && wake_one();  // for the other rows; there were none when it claimed
+    notify =
+        claim.by == Claimant::Thread && wake_one(Clock::now());  // for the other rows; there were none when it claimed
   }
   if (notify) sleepers_.notify();
   if (error) {
@@ -409,7 +415,7 @@ void Engine::fetched(const std::shared_ptr<Batch>& batch) {
   {
     const std::lock_guard lock(mutex_);
     WorkQueue::enter(*batch, Batch::Phase::Reading);
-    notify = wake_one();
+    notify = wake_one(Clock::now());
   }
   if (notify) sleepers_.notify();
 }
@@ -476,7 +482,7 @@ void Engine::phase_done(const std::shared_ptr<Batch>& batch) {
       batch->phase = Batch::Phase::NeedsMemory;
     } else {
       WorkQueue::enter(*batch, Batch::Phase::Reading);
-      notify = wake_one();  // this thread goes on with it, unless it is crowded
+      notify = wake_one(Clock::now());  // this thread goes on with it, unless it is crowded
     }
   }
   // After unlocking, since the woken thread needs the mutex.

@@ -84,8 +84,8 @@ class Engine {
   void start_worker();
   void stop();
   void work(Worker& worker);
-  bool next_claim(Worker& worker, Claim& claim);
-  bool wake_one();  // with mutex_ held; true: sleepers_.notify() when it is let go
+  bool next_claim(Worker& worker, Claim& claim, Wakeups::Time& now);
+  bool wake_one(Wakeups::Time now);  // with mutex_ held; true: sleepers_.notify() when it is let go
   bool help();
   void run(RowReader& reader, Claim& claim);
   void run_part(RowReader& reader, const Claim& claim);
@@ -97,7 +97,7 @@ class Engine {
   void row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error);
   void helped_row_done(const RowReader::Ended& ended);
   void phase_done(const std::shared_ptr<Batch>& batch);
-  [[nodiscard]] std::uint64_t rows_a_claim() const;  // with mutex_ held
+  [[nodiscard]] std::uint64_t rows_a_claim(Wakeups::Time now) const;  // with mutex_ held
 
   const EngineOptions options_;
   const std::shared_ptr<const Job> first_job_;  // the threads': restart() changes plans, never what stands where
@@ -118,6 +118,7 @@ class Engine {
   RowReader helper_;
   bool shares_fetches_ = false;  // rows of a batch since restart() do
   bool taken_ = false;           // a batch, since the last top_up()
+  bool enqueued_ = false;        // since the last top_up()
   bool missed_ = false;          // not all that it last took was at hand
   unsigned rest_ = 0;            // so often it does not try again …
   unsigned next_rest_ = 1;       // … and how often after the next miss

@@ -21,8 +21,7 @@ Lanes::Lane& Lanes::of(const File& file) {
 }
 
 bool Lanes::is_busy() const {
-  return std::any_of(lanes_.begin(), lanes_.end(),
-                     [](const auto& lane) { return lane->requests >= lane->depth; });
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) { return lane->requests >= lane->depth; });
 }
 
 void Lanes::wake() {
