@@ -174,8 +174,8 @@ class LoaderContender {
     const std::array<SourceIdentity, 1> sources{source->info().identity};
     LoaderOptions options;
     options.job = std::make_shared<Job>(std::make_shared<InOrder>(steps * kRows), sources, cursor);
-    options.formats =
-        std::make_shared<const BatchFormats>(BatchFormats{BatchFormat(source, {FieldSpec{"token", "token", {'i', 8}}})});
+    options.formats = std::make_shared<const BatchFormats>(
+        BatchFormats{BatchFormat(source, {FieldSpec{"token", "token", {'i', 8}}})});
     options.threads = kThreads;
     options.prefetch = kPrefetch;
     options.max_bytes = 64U << 20;
