@@ -231,7 +231,7 @@ ShardFiles read_files(const ShardText& from, const Format& format, ShardInfo& sh
   if (format.has_metadata()) {
     shard.data_bytes = read_u64(find(from.file_bytes, data_place, kDataName, text), kDataName, text, what);
   }
-  const ShardFiles expected = expected_files(format, shard, what);
+  ShardFiles expected = expected_files(format, shard, what);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const auto& [name, bytes] = expected[i];
     const std::uint64_t said = read_u64(find(from.file_bytes, i, name, text), name, text, what);
@@ -269,7 +269,7 @@ ShardFiles read_shard(const ShardText& from, const Format& format, ShardInfo& sh
   shard.spans = read_u64(from.spans, "spans", text, what);
   shard.entries = read_u64(from.entries, "entries", text, what);
   check_counts(format, shard, what);
-  const ShardFiles files = read_files(from, format, shard, text, what);
+  ShardFiles files = read_files(from, format, shard, text, what);
   read_digests(from, format, shard, text, what);
   return files;
 }

@@ -32,7 +32,7 @@ Shard make_shard(const std::shared_ptr<const Paths>& paths, const char* folder, 
   }
   shard.name = std::move(info.name);
   shard.field_digests = std::move(info.field_digests);
-  shard.span_digest = std::move(info.span_digest);
+  shard.span_digest = info.span_digest;
   return shard;
 }
 
