@@ -1,9 +1,8 @@
 // Sequence columns: what attention over several documents in one row needs; int32, of the flattened records of a batch,
 // its lookahead left out.
 //
-//   cu_seqlens    [documents + 1]: 0, then where each sequence ends; [max_documents + 1] where that is given, padded
-//   with
-//                 the last value. Padding rows of fixed length are a sequence each.
+//   cu_seqlens    [documents + 1]: 0, then where each sequence ends. With max_documents it is [max_documents + 1],
+//                 padded with its last value. Padding rows of fixed length are a sequence each.
 //   max_seqlen    []: records of the longest sequence
 //   position_ids  [rows, length], or [records] if ragged: place in its sequence
 //   document_ids  the same shape: number of the sequence in the batch; -1 in padding rows

@@ -5,8 +5,9 @@
 // - A thread is woken when no more batches are ready than the consumer takes while three are read. Where reads are slow
 //   that is all that are read ahead, so read-ahead is kept full; where they are fast it is one, and a thread that wakes
 //   reads the rest of them, since to wake one costs the consumer more than all else that a ready batch does.
-// - While the consumer waits, all threads are wanted; where it reads rows itself, only as many as have a core beside
-// it. Decisions alone: no thread, no clock. With the engine's mutex held.
+// - While the consumer waits, all threads are wanted; where it reads rows itself, those that have a core beside it.
+//
+// Decisions alone: no thread, no clock. With the engine's mutex held.
 #pragma once
 
 #include <chrono>
