@@ -57,6 +57,7 @@ SourceInfo info_of(const Dataset& dataset) {
   info.identity.shards = dataset.shards.size();
   info.identity.records = dataset.stored_record_bytes == 0 ? dataset.span_count() : dataset.record_count();
   info.schema = dataset.schema;
+  for (const Shard& shard : dataset.shards) info.entry_bytes += shard.data.bytes;
   info.stored_record_bytes = dataset.stored_record_bytes;
   return info;
 }

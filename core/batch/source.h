@@ -94,6 +94,7 @@ struct SourceInfo {
   Schema schema;            // the visible fields; offsets are those of the stored record
   std::uint64_t stored_record_bytes = 0;  // from one record to the next (ids layout: more than the schema's); 0: none
   RowShape shape;
+  std::uint64_t entry_bytes = 0;     // of all entries: what rows take in memory is estimated by it
   std::shared_ptr<Allowance> keeps;  // for what many rows read of small files; null: it keeps nothing
   /// The records of a row are an array for each leaf, in the schema's order, one behind the other, values end to end: a
   /// leaf with `offset_bytes` o begins at row.records + o * row.length (in sub-arrays of records, where the leaves

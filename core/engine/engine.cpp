@@ -352,9 +352,8 @@ void Engine::run_part(RowReader& reader, const Claim& claim) {
   const std::shared_ptr<Stretch>& stretch = claim.stretch;
   FetchPart& part = *claim.fetch_part;
   const auto place = [stretch, &part] {
-    const std::uint64_t before = part.estimated_bytes;
     part.place();
-    stretch->account(before, part.slab.bytes());
+    stretch->account(part);
   };
   try {
     if (!part.format->shape.ragged) place();
@@ -363,7 +362,10 @@ void Engine::run_part(RowReader& reader, const Claim& claim) {
                           .rows = part.rows,
                           .cancelled = &stretch->cancelled,
                           .place = place,
-                          .done = [this, stretch] { part_ended(stretch); }});
+                          .done = [this, stretch, &part] {
+                            stretch->account(part);
+                            part_ended(stretch);
+                          }});
   } catch (...) {
     for (Row& row : part.rows) row.error = std::current_exception();
     part_ended(stretch);

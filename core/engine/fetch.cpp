@@ -38,6 +38,12 @@ void FetchPart::place() {
   }
 }
 
+std::uint64_t FetchPart::held_bytes() const noexcept {
+  std::uint64_t bytes = slab.bytes();
+  for (const Row& row : rows) bytes += sizeof(Row) + row.arena.capacity_bytes();
+  return bytes;
+}
+
 Stretch::Stretch(std::uint64_t begin, std::shared_ptr<MemoryBound> bound) : begin_(begin), bound_(std::move(bound)) {}
 
 Stretch::~Stretch() {
@@ -47,14 +53,18 @@ Stretch::~Stretch() {
 void Stretch::add(std::uint64_t position, const Pick& pick, std::uint64_t bytes) {
   members_.push_back({pick, positions_.size(), bytes});
   positions_.push_back(position);
-  account(0, bytes);
+  bound_->add_fetched(bytes);
+  bytes_ += bytes;
 }
 
-void Stretch::account(std::uint64_t estimated_bytes, std::uint64_t bytes) {
+void Stretch::account(FetchPart& part) {
+  const std::uint64_t bytes = part.held_bytes();
+  bound_->note_row(bytes / part.rows.size());
   bound_->add_fetched(bytes);
-  bound_->remove_fetched(estimated_bytes);
+  bound_->remove_fetched(part.counted_bytes);
   bytes_ += bytes;
-  bytes_ -= estimated_bytes;
+  bytes_ -= part.counted_bytes;
+  part.counted_bytes = bytes;
 }
 
 void Stretch::close(std::uint64_t end, const BatchFormats& formats) {
@@ -81,7 +91,7 @@ void Stretch::close(std::uint64_t end, const BatchFormats& formats) {
     auto part = std::make_unique<FetchPart>();
     part->format = &format;
     part->rows.resize(last - first);
-    for (std::size_t i = first; i < last; ++i) part->estimated_bytes += members_[i].bytes;
+    for (std::size_t i = first; i < last; ++i) part->counted_bytes += members_[i].bytes;
     for (std::size_t i = first; i < last; ++i) {
       Row& row = part->rows[i - first];
       row.index = members_[i].pick.index;
@@ -116,12 +126,15 @@ void FetchPlanner::stop() {
   batch_.reset();
 }
 
-// What a row takes: of ragged ones the mean is known, until they have been measured.
+// What a row takes: the mean of what the dataset has, until rows have been read.
 std::uint64_t FetchPlanner::row_bytes(const Pick& pick) const {
   const BatchFormat& format = (*formats_)[pick.source];
   const SourceInfo& info = format.source->info();
   const std::uint64_t length = format.shape.ragged ? info.identity.records / info.size : format.shape.length;
-  return sizeof(Row) + aligned(stored_records(format, length) * format.stored_record_bytes);
+  std::uint64_t bytes = sizeof(Row) + aligned(stored_records(format, length) * format.stored_record_bytes);
+  // A window has the entries of all documents that it meets: the mean, and as much again for those that go on.
+  if (has(format.wanted, Parts::Entries)) bytes += 2 * (info.entry_bytes / info.size);
+  return std::max(bytes, bound_->largest_row());
 }
 
 // The rows from planned_to_ to the end of the fetches that are open there; fewer where they exceed `budget` bytes and

@@ -27,10 +27,12 @@ struct FetchPart {
   const BatchFormat* format = nullptr;
   std::vector<Row> rows;
   Slab slab;
-  std::uint64_t estimated_bytes = 0;  // what Stretch::bytes() has of it before place()
+  std::uint64_t counted_bytes = 0;  // what Stretch::bytes() has of it
 
   /// Memory for the rows' records, whose lengths are known. Throws std::bad_alloc.
   void place();
+  /// Records and what rows have read into their arenas.
+  [[nodiscard]] std::uint64_t held_bytes() const noexcept;
 };
 
 class Stretch {
@@ -61,8 +63,8 @@ class Stretch {
   // By the planner's:
   std::size_t given = 0;  // rows that batches have been told of
 
-  /// A part holds more or less than was estimated.
-  void account(std::uint64_t estimated_bytes, std::uint64_t bytes);
+  /// Counts what the part holds now, instead of what was estimated.
+  void account(FetchPart& part);
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:

@@ -39,6 +39,14 @@ class MemoryBound {
   void remove_fetched(std::uint64_t bytes) noexcept { fetched_ -= bytes; }
   [[nodiscard]] std::uint64_t fetched() const noexcept { return fetched_; }
 
+  /// Rows of a fetch held so many bytes in the mean; the largest mean of a part is what later ones are estimated by.
+  void note_row(std::uint64_t bytes) noexcept {
+    std::uint64_t largest = largest_row_.load(std::memory_order_relaxed);
+    while (bytes > largest && !largest_row_.compare_exchange_weak(largest, bytes, std::memory_order_relaxed)) {
+    }
+  }
+  [[nodiscard]] std::uint64_t largest_row() const noexcept { return largest_row_.load(std::memory_order_relaxed); }
+
   /// What a further fetch may take beside the batches, of which `in_use` bytes exist.
   [[nodiscard]] std::uint64_t left_for_fetches(std::uint64_t in_use) const noexcept {
     const std::uint64_t taken = std::max(in_use, batches_ * largest_batch()) + fetched_;
@@ -50,6 +58,7 @@ class MemoryBound {
   const std::uint64_t batches_;
   std::atomic<std::uint64_t> largest_batch_{0};
   std::atomic<std::uint64_t> fetched_{0};
+  std::atomic<std::uint64_t> largest_row_{0};
 };
 
 }  // namespace penstock

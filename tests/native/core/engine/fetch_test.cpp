@@ -182,7 +182,7 @@ std::vector<std::size_t> parts_of(const std::vector<Pick>& picks, std::uint64_t 
   std::uint64_t estimated = 0;
   for (const auto& part : stretch.parts) {
     sizes.push_back(part->rows.size());
-    estimated += part->estimated_bytes;
+    estimated += part->counted_bytes;
     EXPECT_TRUE(std::is_sorted(part->rows.begin(), part->rows.end(),
                                [](const Row& a, const Row& b) { return a.index < b.index; }));
   }
@@ -258,9 +258,9 @@ TEST(FetchParts, MemoryIsCountedAsItIsAndGivenBack) {
     part.place();
     for (std::size_t i = 1; i < 3; ++i) EXPECT_GE(part.rows[i].records, part.rows[i - 1].records + 20);
     EXPECT_LE(part.rows[2].records + 20, part.slab.data() + part.slab.bytes());
-    stretch.account(part.estimated_bytes, part.slab.bytes());
-    EXPECT_EQ(stretch.bytes(), part.slab.bytes());
-    EXPECT_EQ(bound->fetched(), part.slab.bytes());
+    stretch.account(part);
+    EXPECT_EQ(stretch.bytes(), part.held_bytes());
+    EXPECT_EQ(bound->fetched(), part.held_bytes());
   }
   EXPECT_EQ(bound->fetched(), 0U);
 }
