@@ -294,7 +294,8 @@ void check_names(const std::vector<ShardInfo>& shards, const std::string& what) 
   const auto rises = [](const ShardInfo& a, const ShardInfo& b) { return a.name >= b.name; };
   if (std::adjacent_find(shards.begin(), shards.end(), rises) == shards.end()) return;  // as a writer numbers them
   std::vector<std::string_view> names(shards.size());
-  std::transform(shards.begin(), shards.end(), names.begin(), [](const ShardInfo& shard) { return shard.name; });
+  std::transform(shards.begin(), shards.end(), names.begin(),
+                 [](const ShardInfo& shard) -> std::string_view { return shard.name; });
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end()) corrupt(what, "shard {} is there twice", *twice);

@@ -36,7 +36,7 @@ Ints ints_of(const Batch& batch, std::size_t column) {
   std::uint64_t count = 1;
   for (const std::uint64_t dim : array.shape.dims) count *= dim;
   Ints values(count);
-  std::memcpy(values.data(), batch.slab.data() + array.at, 4 * count);
+  if (count > 0) std::memcpy(values.data(), batch.slab.data() + array.at, 4 * count);
   return values;
 }
 
