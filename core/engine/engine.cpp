@@ -98,7 +98,7 @@ void Engine::enqueue(std::shared_ptr<Batch> batch) {
 }
 
 void Engine::top_up(std::size_t planned) {
-  if (!taken_ && !std::exchange(enqueued_, false)) return;
+  if (!taken_ && !enqueued_) return;
   enqueued_ = false;
   const auto now = Clock::now();
   bool notify = false;

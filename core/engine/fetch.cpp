@@ -172,11 +172,10 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
   return stretch;
 }
 
-Stretch* FetchPlanner::find(std::uint64_t position) {
-  const auto at = std::find_if(stretches_.begin(), stretches_.end(), [&](const auto& stretch) {
+const std::shared_ptr<Stretch>& FetchPlanner::find(std::uint64_t position) const {
+  return *std::find_if(stretches_.begin(), stretches_.end(), [&](const auto& stretch) {
     return stretch->begin() <= position && position < stretch->end();
   });
-  return at == stretches_.end() ? nullptr : at->get();
 }
 
 void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>& planned) {
@@ -190,14 +189,10 @@ void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>
         const std::uint64_t budget = bound_->left_for_fetches(pool_->usage().bytes);
         if (auto stretch = plan(budget, true, position)) planned.push_back(std::move(stretch));
       }
-      Stretch& stretch = *find(position);
-      batch.fetched.push_back(&stretch.row(position));
-      begins |= stretch.given++ == 0;
-      if (batch.fetches.empty() || batch.fetches.back().get() != &stretch) {
-        const auto at = std::find_if(stretches_.begin(), stretches_.end(),
-                                     [&](const auto& each) { return each.get() == &stretch; });
-        batch.fetches.push_back(*at);
-      }
+      const std::shared_ptr<Stretch>& stretch = find(position);
+      batch.fetched.push_back(&stretch->row(position));
+      begins |= stretch->given++ == 0;
+      if (batch.fetches.empty() || batch.fetches.back() != stretch) batch.fetches.push_back(stretch);
     }
   }
   std::erase_if(stretches_, [](const auto& stretch) { return stretch->given == stretch->row_count(); });

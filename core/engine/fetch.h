@@ -105,7 +105,8 @@ class FetchPlanner {
  private:
   std::shared_ptr<Stretch> plan(std::uint64_t budget, bool may_cut, std::uint64_t needed);
   [[nodiscard]] std::uint64_t row_bytes(const Pick& pick) const;
-  Stretch* find(std::uint64_t position);
+  /// The stretch that has a position; there is one.
+  [[nodiscard]] const std::shared_ptr<Stretch>& find(std::uint64_t position) const;
 
   const std::shared_ptr<const BatchFormats> formats_;
   const Share share_;

@@ -12,10 +12,10 @@ constexpr std::uint64_t kMostConsumerBytes = 512 << 10;
 bool can_claim(const Batch& batch, Claimant by) {
   const bool has_rows = batch.phase == Batch::Phase::Measuring || batch.phase == Batch::Phase::Reading;
   const bool has_unclaimed = has_rows && batch.claimed < batch.plan.valid;
-  if (batch.shares_fetches)
-    return by == Claimant::Thread ? batch.phase == Batch::Phase::Planned || has_unclaimed : has_unclaimed;
-  if (by == Claimant::Consumer && batch.format->shape.ragged) return false;
-  return batch.phase == Batch::Phase::Planned || has_unclaimed;
+  const bool is_planned = batch.phase == Batch::Phase::Planned;
+  if (by == Claimant::Thread) return is_planned || has_unclaimed;
+  if (batch.shares_fetches) return has_unclaimed;  // to plan a stretch would take it too long
+  return !batch.format->shape.ragged && (is_planned || has_unclaimed);
 }
 
 bool is_read(const std::shared_ptr<void>& stretch) {
