@@ -173,9 +173,8 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
 }
 
 const std::shared_ptr<Stretch>& FetchPlanner::find(std::uint64_t position) const {
-  return *std::find_if(stretches_.begin(), stretches_.end(), [&](const auto& stretch) {
-    return stretch->begin() <= position && position < stretch->end();
-  });
+  return *std::find_if(stretches_.begin(), stretches_.end(),
+                       [&](const auto& stretch) { return stretch->begin() <= position && position < stretch->end(); });
 }
 
 void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>& planned) {
