@@ -3,7 +3,8 @@
 #include "core/base/checked.h"
 
 #include <algorithm>
-#include <new>
+#include <boost/container/small_vector.hpp>
+#include <memory>
 
 namespace penstock::layout {
 
@@ -30,22 +31,27 @@ Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahe
   info_.identity.view = fmt::format(R"({{"kind":"windows","lookahead":{},"window":{}}})", lookahead, window);
 }
 
-std::span<Piece> Windows::cut(Row& row) const {
+// Calls use(Piece) for each shard that has records of observation `index`, in order.
+template <typename Use>
+void Windows::cut(std::uint64_t index, const Use& use) const {
   const std::vector<std::uint64_t>& starts = dataset_->record_starts;
-  const std::uint64_t begin = row.index * window_;
+  const std::uint64_t begin = index * window_;
   const std::uint64_t end = begin + length_;
-  const std::uint64_t first = Dataset::shard_of(starts, begin);
-  std::uint64_t last = first;
-  std::uint64_t count = 0;
-  for (; last + 1 < starts.size() && starts[last] < end; ++last) count += starts[last] < starts[last + 1] ? 1 : 0;
-  auto* pieces = reinterpret_cast<Piece*>(row.arena.allocate(count * sizeof(Piece)));
-  Piece* next = pieces;
-  for (std::uint64_t shard = first; shard < last; ++shard) {
+  for (std::uint64_t shard = Dataset::shard_of(starts, begin); shard + 1 < starts.size() && starts[shard] < end;
+       ++shard) {
     if (starts[shard] == starts[shard + 1]) continue;
     const std::uint64_t from = std::max(begin, starts[shard]);
-    new (next++) Piece{shard, from - starts[shard], std::min(end, starts[shard + 1]) - starts[shard], from - begin};
+    use(Piece{shard, from - starts[shard], std::min(end, starts[shard + 1]) - starts[shard], from - begin});
   }
-  return {pieces, count};
+}
+
+// In the row's arena, for rounds to come.
+std::span<Piece> Windows::keep_pieces(Row& row) const {
+  boost::container::small_vector<Piece, 8> cut_now;
+  cut(row.index, [&](const Piece& piece) { cut_now.push_back(piece); });
+  auto* pieces = reinterpret_cast<Piece*>(row.arena.allocate(cut_now.size() * sizeof(Piece)));
+  std::uninitialized_copy(cut_now.begin(), cut_now.end(), pieces);
+  return {pieces, cut_now.size()};
 }
 
 // For a finder that looks at records: the records beside the row are read too, which only its outer pieces can have.
@@ -66,13 +72,13 @@ bool Windows::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   if (round == 0 && finds) return plan_spans(row, wanted, out);
   if (finds) return finder_->plan(row, *static_cast<CutRow*>(row.state), round, wanted, out);
   if (!has(wanted, Parts::Records)) return false;
-  for (const Piece& piece : cut(row)) plan_records(*dataset_, piece, row.records, out);
+  cut(row.index, [&](const Piece& piece) { plan_records(*dataset_, piece, row.records, out); });
   return false;
 }
 
 // Round 0 of a row with spans.
 bool Windows::plan_spans(Row& row, Parts wanted, Reads& out) const {
-  const std::span<Piece> pieces = cut(row);
+  const std::span<Piece> pieces = keep_pieces(row);
   std::byte* records = looks_at_records_ ? add_neighbours(row, wanted, pieces) : row.records;
   if (looks_at_records_ || has(wanted, Parts::Records)) {
     for (const Piece& piece : pieces) plan_records(*dataset_, piece, records, out);

@@ -24,7 +24,9 @@ class Windows final : public Source {
   void spans(const Row& row, SpanTable& out) const override;
 
  private:
-  std::span<Piece> cut(Row& row) const;
+  template <typename Use>
+  void cut(std::uint64_t index, const Use& use) const;
+  std::span<Piece> keep_pieces(Row& row) const;
   std::byte* add_neighbours(Row& row, Parts wanted, std::span<Piece> pieces) const;
   bool plan_spans(Row& row, Parts wanted, Reads& out) const;
 

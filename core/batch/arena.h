@@ -4,6 +4,8 @@
 // time; objects in it must be trivially destructible.
 #pragma once
 
+#include "core/base/align.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,7 +20,7 @@ class Arena {
  public:
   /// `bytes` uninitialised bytes aligned to 16.
   std::byte* allocate(std::uint64_t bytes) {
-    const std::uint64_t rounded = (bytes + kAlign - 1) / kAlign * kAlign;
+    const std::uint64_t rounded = align_up(bytes, kAlign);
     if (rounded == 0 || rounded > left_) return allocate_elsewhere(rounded);
     std::byte* result = next_;
     next_ += rounded;

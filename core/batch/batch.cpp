@@ -1,5 +1,6 @@
 #include "core/batch/batch.h"
 
+#include "core/base/align.h"
 #include "core/base/checked.h"
 #include "core/batch/leaf_column.h"
 
@@ -13,11 +14,10 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kAlign = 64;  // a cache line; enough for any vector load
 constexpr std::uint64_t kPage = 4096;
 
 std::uint64_t aligned(std::uint64_t bytes) {
-  return (bytes + kAlign - 1) / kAlign * kAlign;
+  return align_up(bytes, kCacheLine);
 }
 
 // A copy to an address that is, within its page, a few bytes beyond that of its source takes three to four times as
@@ -30,8 +30,8 @@ std::uint64_t row_stride_bytes(const RowShape& shape, std::uint64_t record_bytes
       checked_add(checked_add(shape.lead, shape.length, "records of a row"), shape.tail, "records of a row");
   const std::uint64_t bytes = checked_mul(records, record_bytes, "bytes of a row");
   const std::uint64_t beyond = bytes % kPage;
-  if (bytes < kPage || beyond == 0 || beyond >= kAlign) return bytes;
-  return bytes + (kAlign - beyond + record_bytes - 1) / record_bytes * record_bytes;
+  if (bytes < kPage || beyond == 0 || beyond >= kCacheLine) return bytes;
+  return bytes + align_up(kCacheLine - beyond, record_bytes);
 }
 
 bool is_end_to_end(const BatchFormat& format) {

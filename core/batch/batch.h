@@ -21,6 +21,8 @@
 
 namespace penstock {
 
+class Stretch;  // core/engine/fetch.h; here it is only kept alive
+
 /// How rows of one source become arrays: the records as read, then the columns that were asked for.
 struct BatchFormat {
   std::shared_ptr<const Source> source;
@@ -69,7 +71,7 @@ struct Batch {
   // Rows that share fetches (core/engine/fetch.h) are read elsewhere and taken by adopt_row(); `fetches` keeps them.
   bool shares_fetches = false;
   std::vector<Row*> fetched;
-  std::vector<std::shared_ptr<void>> fetches;
+  std::vector<std::shared_ptr<Stretch>> fetches;
   std::vector<std::uint64_t> starts;       // ragged: row i is records [starts[i], starts[i + 1]); else empty
   std::vector<std::uint64_t> byte_starts;  // … and these bytes of the slab, from records_at on
 

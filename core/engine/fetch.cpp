@@ -1,5 +1,7 @@
 #include "core/engine/fetch.h"
 
+#include "core/base/align.h"
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -14,11 +16,6 @@ constexpr std::uint64_t kLeastBytes = 1U << 20;
 // It is cut among neighbours where it would be far too long otherwise.
 constexpr std::size_t kMostRows = 1024;
 constexpr std::uint64_t kMostBytes = 8U << 20;
-constexpr std::uint64_t kRowAlign = 64;  // a cache line
-
-std::uint64_t aligned(std::uint64_t bytes) {
-  return (bytes + kRowAlign - 1) / kRowAlign * kRowAlign;
-}
 
 std::uint64_t stored_records(const BatchFormat& format, std::uint64_t length) {
   return format.shape.lead + length + format.shape.tail;
@@ -29,12 +26,12 @@ std::uint64_t stored_records(const BatchFormat& format, std::uint64_t length) {
 void FetchPart::place() {
   const std::uint64_t record_bytes = format->stored_record_bytes;
   std::uint64_t bytes = 0;
-  for (const Row& row : rows) bytes += aligned(stored_records(*format, row.length) * record_bytes);
+  for (const Row& row : rows) bytes += align_up(stored_records(*format, row.length) * record_bytes, kCacheLine);
   slab.ensure(bytes);
   std::byte* at = slab.data();
   for (Row& row : rows) {
     row.records = at + format->shape.lead * record_bytes;
-    at += aligned(stored_records(*format, row.length) * record_bytes);
+    at += align_up(stored_records(*format, row.length) * record_bytes, kCacheLine);
   }
 }
 
@@ -53,8 +50,7 @@ Stretch::~Stretch() {
 void Stretch::add(std::uint64_t position, const Pick& pick, std::uint64_t bytes) {
   members_.push_back({pick, positions_.size(), bytes});
   positions_.push_back(position);
-  bound_->add_fetched(bytes);
-  bytes_ += bytes;
+  estimate_ += bytes;
 }
 
 void Stretch::account(FetchPart& part) {
@@ -69,10 +65,15 @@ void Stretch::account(FetchPart& part) {
 
 void Stretch::close(std::uint64_t end, const BatchFormats& formats) {
   end_ = end;
-  std::sort(members_.begin(), members_.end(), [](const Member& a, const Member& b) {
+  bound_->add_fetched(estimate_);
+  bytes_ = estimate_;
+  const auto lies_before = [](const Member& a, const Member& b) {
     return std::tie(a.pick.source, a.pick.fetch, a.pick.index, a.slot) <
            std::tie(b.pick.source, b.pick.fetch, b.pick.index, b.slot);
-  });
+  };
+  if (!std::is_sorted(members_.begin(), members_.end(), lies_before)) {
+    std::sort(members_.begin(), members_.end(), lies_before);
+  }
   rows_.resize(positions_.size());
   std::size_t first = 0;
   while (first < members_.size()) {
@@ -105,8 +106,11 @@ void Stretch::close(std::uint64_t end, const BatchFormats& formats) {
 }
 
 Row& Stretch::row(std::uint64_t position) {
-  const auto at = std::lower_bound(positions_.begin(), positions_.end(), position);
-  return *rows_[static_cast<std::size_t>(at - positions_.begin())];
+  if (next_slot_ >= positions_.size() || positions_[next_slot_] != position) {
+    const auto at = std::lower_bound(positions_.begin(), positions_.end(), position);
+    next_slot_ = static_cast<std::size_t>(at - positions_.begin());
+  }
+  return *rows_[next_slot_++];
 }
 
 FetchPlanner::FetchPlanner(std::shared_ptr<const BatchFormats> formats, Share share, std::shared_ptr<BatchPool> pool,
@@ -131,7 +135,7 @@ std::uint64_t FetchPlanner::row_bytes(const Pick& pick) const {
   const BatchFormat& format = (*formats_)[pick.source];
   const SourceInfo& info = format.source->info();
   const std::uint64_t length = format.shape.ragged ? info.identity.records / info.size : format.shape.length;
-  std::uint64_t bytes = sizeof(Row) + aligned(stored_records(format, length) * format.stored_record_bytes);
+  std::uint64_t bytes = sizeof(Row) + align_up(stored_records(format, length) * format.stored_record_bytes, kCacheLine);
   // A window has the entries of all documents that it meets: the mean, and as much again for those that go on.
   if (has(format.wanted, Parts::Entries)) bytes += 2 * (info.entry_bytes / info.size);
   return std::max(bytes, bound_->largest_row());
@@ -150,7 +154,7 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
   for (; batch && batch->position < end; batch = job_->plan(batch->end, share_)) {
     picks.resize(batch->valid);
     job_->pick(*batch, picks);
-    if (stretch->row_count() > 0 && stretch->bytes() > budget && (!may_cut || batch->position > needed)) {
+    if (stretch->row_count() > 0 && stretch->estimated_bytes() > budget && (!may_cut || batch->position > needed)) {
       if (!may_cut) return nullptr;
       end = batch->position;
       break;
@@ -164,7 +168,7 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
     }
     if (batch->end > end) break;  // the rest of it is of the next stretch
   }
-  if (!may_cut && stretch->bytes() > budget) return nullptr;
+  if (!may_cut && stretch->estimated_bytes() > budget) return nullptr;
   stretch->close(end, *formats_);
   planned_to_ = end;
   batch_ = std::move(batch);

@@ -65,6 +65,9 @@ class Stretch {
 
   /// Counts what the part holds now, instead of what was estimated.
   void account(FetchPart& part);
+  /// What its rows were estimated to take when they were added.
+  [[nodiscard]] std::uint64_t estimated_bytes() const noexcept { return estimate_; }
+  /// What is counted for it in the bound, once it is closed.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
@@ -80,7 +83,9 @@ class Stretch {
   std::vector<std::uint64_t> positions_;
   std::vector<Row*> rows_;  // by slot
   std::vector<Member> members_;
-  std::atomic<std::uint64_t> bytes_{0};
+  std::size_t next_slot_ = 0;  // rows are asked for in the order of their positions
+  std::uint64_t estimate_ = 0;
+  std::atomic<std::uint64_t> bytes_{0};  // counted in bound_
 };
 
 /// Plans stretches, one after the other, and tells batches where their rows are. One thread at a time.

@@ -1,43 +1,21 @@
 // Loader: batches of one rank in the job's order, prefetched; and the position that a checkpoint keeps.
 //
-// Joins the job (which observations), the sources (which bytes) and the engine (threads that read ahead). The position
+// Joins the job (which observations) and the batches that are read ahead of it (core/engine/prefetch.h). The position
 // tells what was delivered: batches that are ready but were not asked for are dropped freely by anything that moves it.
 // One thread at a time.
 #pragma once
 
-#include "core/base/cores.h"
-#include "core/batch/batch.h"
-#include "core/batch/batch_pool.h"
-#include "core/engine/engine.h"
-#include "core/engine/memory_bound.h"
+#include "core/engine/prefetch.h"
 #include "core/job/job.h"
 
 #include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <exception>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace penstock {
-
-struct LoaderOptions {
-  std::shared_ptr<const Job> job;
-  Share share;
-  std::shared_ptr<const BatchFormats> formats;  // by the source numbers of the job's picks
-  StoreChoice through;                          // which stores the sources' files are read through
-  unsigned threads = 1;
-  unsigned cores = usable_cores();  // that the threads and the consumer may keep busy
-  unsigned prefetch = 4;
-  std::uint64_t max_bytes = 0;  // of batches, held ones included, fetches, and what sources keep
-  /// Memory that the caller lends, at least `bytes` long: called by poll() on its thread. Empty: our own, recycled.
-  std::function<void(Slab&, std::uint64_t bytes)> lend;
-};
 
 class Loader {
  public:
@@ -72,35 +50,25 @@ class Loader {
 
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   [[nodiscard]] const Job& job() const noexcept { return *job_; }
-  [[nodiscard]] BatchPool::Usage usage() const { return pool_->usage(); }
-  [[nodiscard]] std::uint64_t limit_bytes() const noexcept;
-  [[nodiscard]] unsigned threads() const noexcept { return options_.threads; }
+  [[nodiscard]] BatchPool::Usage usage() const { return prefetch_->usage(); }
+  [[nodiscard]] std::uint64_t limit_bytes() const noexcept { return prefetch_->limit_bytes(); }
+  [[nodiscard]] unsigned threads() const noexcept { return prefetch_->options().threads; }
 
  private:
   [[nodiscard]] bool is_forked() const noexcept;
   void check_process() const;
-  void plan_ahead();
-  bool plan_one();
-  bool has_memory_for(std::uint64_t bytes) const;
-  std::shared_ptr<Batch> make_batch(BatchPlan plan);
   std::shared_ptr<Batch> deliver();
-  [[noreturn]] void raise_out_of_memory() const;
-  void drop_planned();
+  void restart();
   void move_to(std::uint64_t position);
 
-  LoaderOptions options_;
   std::shared_ptr<const Job> job_;  // another one after set_global_batch_size()
-  std::shared_ptr<BatchPool> pool_;
-  std::unique_ptr<Engine> engine_;              // none after close(); made by the first poll()
-  std::deque<std::shared_ptr<Batch>> planned_;  // in order, not yet delivered
-  std::exception_ptr late_error_;               // no memory for a batch to come; the next poll() throws it
-  std::uint64_t position_ = 0;                  // of the next batch to deliver
-  std::uint64_t planned_to_ = 0;                // of the next batch to plan
-  std::uint64_t for_end_ = 0;                   // where the present `for` ends
+  const Share share_;
+  std::unique_ptr<Prefetch> prefetch_;
+  std::exception_ptr late_error_;  // no memory for a batch to come; the next poll() throws it
+  std::uint64_t position_ = 0;     // of the next batch to deliver
+  std::uint64_t for_end_ = 0;      // where the present `for` ends
   bool ended_ = false;
   bool closed_ = false;
-  const std::uint64_t kept_bytes_;  // that sources may come to keep
-  const std::shared_ptr<MemoryBound> bound_;
   const pid_t owner_;
   const std::uint64_t forks_;
 };

@@ -16,11 +16,7 @@ class MemoryBound {
       : bytes_(max_bytes - std::min(max_bytes, kept_bytes)), batches_(batches) {}
 
   /// A batch held so many bytes.
-  void note_batch(std::uint64_t bytes) noexcept {
-    std::uint64_t largest = largest_batch_.load(std::memory_order_relaxed);
-    while (bytes > largest && !largest_batch_.compare_exchange_weak(largest, bytes, std::memory_order_relaxed)) {
-    }
-  }
+  void note_batch(std::uint64_t bytes) noexcept { raise(largest_batch_, bytes); }
   /// Of the batches seen so far; what the next one will hold is known only once it was read.
   [[nodiscard]] std::uint64_t largest_batch() const noexcept { return largest_batch_.load(std::memory_order_relaxed); }
 
@@ -40,11 +36,7 @@ class MemoryBound {
   [[nodiscard]] std::uint64_t fetched() const noexcept { return fetched_; }
 
   /// Rows of a fetch held so many bytes in the mean; the largest mean of a part is what later ones are estimated by.
-  void note_row(std::uint64_t bytes) noexcept {
-    std::uint64_t largest = largest_row_.load(std::memory_order_relaxed);
-    while (bytes > largest && !largest_row_.compare_exchange_weak(largest, bytes, std::memory_order_relaxed)) {
-    }
-  }
+  void note_row(std::uint64_t bytes) noexcept { raise(largest_row_, bytes); }
   [[nodiscard]] std::uint64_t largest_row() const noexcept { return largest_row_.load(std::memory_order_relaxed); }
 
   /// What a further fetch may take beside the batches, of which `in_use` bytes exist.
@@ -54,6 +46,12 @@ class MemoryBound {
   }
 
  private:
+  static void raise(std::atomic<std::uint64_t>& largest, std::uint64_t bytes) noexcept {
+    std::uint64_t seen = largest.load(std::memory_order_relaxed);
+    while (bytes > seen && !largest.compare_exchange_weak(seen, bytes, std::memory_order_relaxed)) {
+    }
+  }
+
   const std::uint64_t bytes_;
   const std::uint64_t batches_;
   std::atomic<std::uint64_t> largest_batch_{0};

@@ -18,10 +18,6 @@ bool can_claim(const Batch& batch, Claimant by) {
   return !batch.format->shape.ragged && (is_planned || has_unclaimed);
 }
 
-bool is_read(const std::shared_ptr<void>& stretch) {
-  return static_cast<const Stretch*>(stretch.get())->is_read();
-}
-
 }  // namespace
 
 void WorkQueue::push(std::shared_ptr<Batch> batch) {
@@ -97,11 +93,16 @@ std::vector<std::shared_ptr<Batch>> WorkQueue::part_ended(Stretch& stretch) {
   if (!stretch.is_read()) return complete;
   for (const auto& batch : batches_) {
     if (batch->phase != Batch::Phase::Fetching) continue;
-    if (!std::all_of(batch->fetches.begin(), batch->fetches.end(), is_read)) continue;
+    if (!is_fetched(*batch)) continue;
     batch->phase = Batch::Phase::Picking;
     complete.push_back(batch);
   }
   return complete;
+}
+
+bool WorkQueue::is_fetched(const Batch& batch) {
+  return std::all_of(batch.fetches.begin(), batch.fetches.end(),
+                     [](const auto& stretch) { return stretch->is_read(); });
 }
 
 void WorkQueue::enter(Batch& batch, Batch::Phase phase) {

@@ -63,6 +63,8 @@ class WorkQueue {
   /// returned.
   std::vector<std::shared_ptr<Batch>> part_ended(Stretch& stretch);
 
+  /// Whether all stretches that have rows of the batch are read.
+  [[nodiscard]] static bool is_fetched(const Batch& batch);
   /// All rows of the batch are to be claimed in this phase.
   static void enter(Batch& batch, Batch::Phase phase);
   /// The batch is Ready or Failed.

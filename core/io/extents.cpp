@@ -1,5 +1,7 @@
 #include "core/io/extents.h"
 
+#include "core/base/align.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -13,7 +15,7 @@ std::uint64_t end_of(const Read& read) {
 // Whether a range that begins at `next` is near one that ends at `end`, in whole blocks.
 bool is_near(std::uint64_t end, std::uint64_t next, const ExtentRules& rules) {
   if (next <= end) return true;
-  const std::uint64_t block_end = (end + rules.block_bytes - 1) / rules.block_bytes * rules.block_bytes;
+  const std::uint64_t block_end = align_up(end, rules.block_bytes);
   const std::uint64_t block_begin = next / rules.block_bytes * rules.block_bytes;
   return block_begin <= block_end || block_begin - block_end <= rules.near_bytes;
 }

@@ -111,3 +111,33 @@ def test_with_less_memory_than_a_fetch_takes_blocks_are_read_in_several_pieces(t
     )
     assert ample[0] <= ample[1] * AT_MOST
     assert 2 * ample[0] < tight[0] < none[0] <= 1.1 * none[1]
+
+
+# A fetch's entries count towards max_bytes. Of all 150 MB, little more than the bound may be in memory at once.
+PEAK = """
+import json, sys
+import penstock
+
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) << 10
+
+path, max_bytes = sys.argv[1], int(sys.argv[2])
+view = penstock.open(path).documents()
+before, documents = peak(), 0
+with penstock.Loader(view, 2, order="sequential", epochs=1, max_bytes=max_bytes, prefetch=2, framework="numpy") as loader:
+    for batch in loader:
+        documents += sum(len(span.raw) == 500_000 for span in batch.spans)
+print(documents, peak() - before)
+"""
+
+
+def test_the_entries_of_a_fetch_count_towards_max_bytes(tmp_path):
+    with penstock.Writer(tmp_path / "data", fields={"token": "u2"}, metadata="raw") as writer:
+        for number in range(300):
+            writer.append(token=np.zeros(8, "u2"), metadata=bytes([number % 256]) * 500_000)
+    max_bytes = 20 << 20
+    command = [sys.executable, "-c", PEAK, str(tmp_path / "data"), str(max_bytes)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    documents, growth = map(int, done.stdout.split())
+    assert documents == 300
+    assert growth < 1.5 * max_bytes

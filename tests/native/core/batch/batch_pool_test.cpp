@@ -45,7 +45,7 @@ TEST(BatchPool, ABatchBeginsAnew) {
     batch->error_row = 1;
     batch->rows.resize(1);
     batch->fetched.push_back(batch->rows.data());
-    batch->fetches.push_back(keeps);
+    batch->fetches.push_back(std::shared_ptr<Stretch>(keeps, nullptr));  // no stretch, but as one is kept
   }
   EXPECT_EQ(keeps.use_count(), 1) << "an unused batch keeps no fetch";
   const auto batch = pool->take();

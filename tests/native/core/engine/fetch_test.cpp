@@ -175,8 +175,9 @@ std::vector<std::size_t> parts_of(const std::vector<Pick>& picks, std::uint64_t 
   const auto bound = std::make_shared<MemoryBound>(0, 0, 1);
   Stretch stretch(100, bound);
   for (std::size_t i = 0; i < picks.size(); ++i) stretch.add(100 + 3 * i, picks[i], 10);
-  EXPECT_EQ(bound->fetched(), 10 * picks.size());
+  EXPECT_EQ(stretch.estimated_bytes(), 10 * picks.size());
   stretch.close(100 + 3 * picks.size(), formats);
+  EXPECT_EQ(bound->fetched(), 10 * picks.size());
   for (std::size_t i = 0; i < picks.size(); ++i) EXPECT_EQ(stretch.row(100 + 3 * i).index, picks[i].index);
   std::vector<std::size_t> sizes;
   std::uint64_t estimated = 0;

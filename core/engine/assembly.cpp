@@ -1,0 +1,203 @@
+#include "core/engine/assembly.h"
+
+#include "core/base/error.h"
+
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace penstock {
+
+Assembly::Assembly(Dispatch& dispatch, FetchPlanner planner, std::shared_ptr<const Job> job,
+                   std::shared_ptr<BatchPool> pool, bool lends)
+    : dispatch_(dispatch), job_(std::move(job)), pool_(std::move(pool)), lends_(lends), planner_(std::move(planner)) {}
+
+void Assembly::run(RowReader& reader, Claim& claim) {
+  if (claim.stretch) return read_part(reader, claim);
+  if (claim.pick) pick(claim);
+  for (std::uint64_t row = claim.first; row < claim.last; ++row) {
+    if (claim.batch->cancelled) {
+      row_done(claim.batch, row, nullptr);
+    } else if (claim.batch->shares_fetches) {
+      adopt(claim.batch, row);
+    } else {
+      try {
+        reader.start(claim.batch, row, claim.part);
+      } catch (...) {
+        row_done(claim.batch, row, std::current_exception());
+      }
+    }
+  }
+}
+
+// --- which observations
+
+// Asks the job, and goes on with the first rows.
+void Assembly::pick(Claim& claim) {
+  Batch& batch = *claim.batch;
+  std::exception_ptr error;
+  std::vector<std::shared_ptr<Stretch>> planned;
+  try {
+    error = prepare(batch);
+    if (!error && batch.shares_fetches) {
+      const std::lock_guard lock(planner_mutex_);
+      if (!batch.cancelled) planner_.give_rows(batch, planned);
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  switch (dispatch_.picked(claim, std::move(planned), error)) {
+    case Dispatch::Picked::Nothing: return phase_done(claim.batch);
+    case Dispatch::Picked::Fetched: return fetched(claim.batch);
+    case Dispatch::Picked::Rows:
+    case Dispatch::Picked::Waits: break;
+  }
+}
+
+std::exception_ptr Assembly::prepare(Batch& batch) {
+  try {
+    batch.picks.resize(batch.plan.valid);
+    job_->pick(batch.plan, batch.picks);
+    batch.prepare_rows();
+    if (!batch.format->shape.ragged) batch.place();
+    return nullptr;
+  } catch (const std::bad_alloc&) {
+    return std::make_exception_ptr(
+        Error(ErrorKind::InvalidArgument,
+              fmt::format("no memory for a batch of {} rows: use a smaller batch size", with_commas(batch.plan.rows))));
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
+// --- fetches
+
+void Assembly::restart_fetches(std::shared_ptr<const Job> job, std::uint64_t position) {
+  const std::lock_guard lock(planner_mutex_);
+  planner_.restart(std::move(job), position);
+}
+
+void Assembly::cancel_all() {
+  const std::lock_guard lock(planner_mutex_);
+  // Batches before fetches: rows of a cancelled fetch end without their bytes, and no batch may take them then.
+  dispatch_.cancel_all();
+  planner_.stop();
+}
+
+void Assembly::read_part(RowReader& reader, const Claim& claim) {
+  const std::shared_ptr<Stretch>& stretch = claim.stretch;
+  FetchPart& part = *claim.fetch_part;
+  const auto place = [stretch, &part] {
+    part.place();
+    stretch->account(part);
+  };
+  try {
+    if (!part.format->shape.ragged) place();
+    reader.start(RowGroup{.owner = stretch,
+                          .format = part.format,
+                          .rows = part.rows,
+                          .cancelled = &stretch->cancelled,
+                          .place = place,
+                          .done = [this, stretch, &part] {
+                            stretch->account(part);
+                            part_ended(stretch);
+                          }});
+  } catch (...) {
+    for (Row& row : part.rows) row.error = std::current_exception();
+    part_ended(stretch);
+  }
+}
+
+// The batches that waited for it go on. The last part plans the stretch after it, if memory allows.
+void Assembly::part_ended(const std::shared_ptr<Stretch>& stretch) {
+  const Dispatch::PartEnded ended = dispatch_.part_ended(*stretch);
+  for (const auto& batch : ended.fetched) fetched(batch);
+  if (ended.was_last) plan_ahead();
+}
+
+void Assembly::plan_ahead() {
+  const std::lock_guard lock(planner_mutex_);
+  try {
+    std::shared_ptr<Stretch> ahead = planner_.plan_ahead();
+    if (ahead && !ahead->parts.empty()) dispatch_.push(std::move(ahead));
+  } catch (...) {  // who needs it plans it, and is told of an error
+  }
+}
+
+// All of the batch's rows have been read, or failed; it is in phase Picking.
+void Assembly::fetched(const std::shared_ptr<Batch>& batch) {
+  const bool ragged = batch->format->shape.ragged;
+  for (std::uint64_t i = 0; i < batch->plan.valid; ++i) {
+    if (batch->fetched[i]->error && i < batch->error_row) {
+      batch->error_row = i;
+      batch->error = batch->fetched[i]->error;
+    }
+    if (ragged) batch->rows[i].length = batch->fetched[i]->length;
+  }
+  if (!ragged && !batch->error) return dispatch_.enter(*batch, Batch::Phase::Reading);
+  dispatch_.lengths_known(*batch);
+  phase_done(batch);
+}
+
+void Assembly::adopt(const std::shared_ptr<Batch>& batch, std::uint64_t row) {
+  std::exception_ptr error;
+  try {
+    batch->adopt_row(row);
+    batch->finish_row(row);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  row_done(batch, row, error);
+}
+
+// --- where phases end
+
+void Assembly::row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error) {
+  if (error) dispatch_.note_error(*batch, row, error);
+  if (batch->left.fetch_sub(1) == 1) phase_done(batch);
+}
+
+// No mutex for what is read here: the last row has ended, so no other thread changes the batch, and the `left` that
+// each row counts down orders what they wrote before this.
+void Assembly::phase_done(const std::shared_ptr<Batch>& batch) {
+  const bool measured = batch->phase == Batch::Phase::Measuring;
+  const bool is_whole = !measured || (batch->plan.valid == 0 && !lends_);
+  std::exception_ptr error;
+  try {
+    if (measured) end_measuring(*batch);
+    if (is_whole) end_reading(*batch);
+    if (!measured || batch->error) {
+      batch->fetched.clear();
+      batch->fetches.clear();
+    }
+    pool_->account(*batch);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  dispatch_.enter(*batch,
+                  is_whole ? Batch::Phase::Ready
+                  : lends_ ? Batch::Phase::NeedsMemory
+                           : Batch::Phase::Reading,
+                  error);
+}
+
+void Assembly::end_measuring(Batch& batch) {
+  if (batch.error) return;
+  batch.measure();
+  if (lends_) return;
+  batch.slab.ensure(batch.needed_bytes());
+  batch.place();
+}
+
+void Assembly::end_reading(Batch& batch) {
+  if (!batch.error && !batch.cancelled) batch.finish();
+}
+
+void Assembly::lend(Batch& batch) {
+  batch.place();
+  if (batch.plan.valid > 0) return dispatch_.enter(batch, Batch::Phase::Reading);
+  batch.finish();  // nothing is read
+  dispatch_.enter(batch, Batch::Phase::Ready);
+}
+
+}  // namespace penstock

@@ -1,0 +1,65 @@
+// Assembly: how claimed work is done: rows are read, or taken from fetches, and batches made of them.
+//
+// A batch goes Planned -> Picking (one thread asks the job which observations it consists of) -> if its rows share
+// fetches (core/engine/fetch.h) Fetching, until those are read -> for ragged rows Measuring (their lengths), then
+// NeedsMemory if the memory is lent by the consumer -> Reading -> Ready or Failed. Any thread, each with its own
+// RowReader; what threads agree on is Dispatch's.
+#pragma once
+
+#include "core/batch/batch.h"
+#include "core/batch/batch_pool.h"
+#include "core/engine/dispatch.h"
+#include "core/engine/fetch.h"
+#include "core/engine/memory_bound.h"
+#include "core/engine/row_reader.h"
+#include "core/job/job.h"
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+
+namespace penstock {
+
+class Assembly {
+ public:
+  /// `pool` is told what batches hold, `bound` what fetches hold. Where the consumer `lends` memory, ragged batches
+  /// wait in NeedsMemory.
+  Assembly(Dispatch& dispatch, FetchPlanner planner, std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool,
+           bool lends);
+
+  /// Does what was claimed, with the reader of the calling thread, which tells row_done() of the rows.
+  void run(RowReader& reader, Claim& claim);
+  /// A row has ended, in whatever phase.
+  void row_done(const std::shared_ptr<Batch>& batch, std::uint64_t row, const std::exception_ptr& error);
+
+  // --- the consumer's
+
+  /// Goes on with a batch in NeedsMemory, whose slab is large enough now.
+  void lend(Batch& batch);
+  /// Fetches are planned from `position` of `job` on.
+  void restart_fetches(std::shared_ptr<const Job> job, std::uint64_t position);
+  /// Forgets batches and fetches. Rows under way end in the background.
+  void cancel_all();
+
+ private:
+  void pick(Claim& claim);
+  std::exception_ptr prepare(Batch& batch);
+  void read_part(RowReader& reader, const Claim& claim);
+  void part_ended(const std::shared_ptr<Stretch>& stretch);
+  void plan_ahead();
+  void fetched(const std::shared_ptr<Batch>& batch);
+  void adopt(const std::shared_ptr<Batch>& batch, std::uint64_t row);
+  void phase_done(const std::shared_ptr<Batch>& batch);
+  void end_measuring(Batch& batch);
+  void end_reading(Batch& batch);
+
+  Dispatch& dispatch_;
+  const std::shared_ptr<const Job> job_;  // only asked what stands where, which no other batch size changes
+  const std::shared_ptr<BatchPool> pool_;
+  const bool lends_;
+  std::mutex planner_mutex_;
+  FetchPlanner planner_;  // by planner_mutex_
+};
+
+}  // namespace penstock

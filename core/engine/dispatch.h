@@ -1,0 +1,111 @@
+// Dispatch: which work is done next, and who sleeps until there is some.
+//
+// One mutex guards the queue of work, the phases of the batches in it, the decisions of waking and the sleeping
+// threads; nobody else locks it. What makes work wakes a thread for it. The consumer is one thread; any number of
+// threads work.
+#pragma once
+
+#include "core/batch/batch.h"
+#include "core/engine/fetch.h"
+#include "core/engine/row_reader.h"
+#include "core/engine/sleepers.h"
+#include "core/engine/wakeups.h"
+#include "core/engine/work_queue.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace penstock {
+
+/// Ready, Failed or NeedsMemory: nothing changes until the consumer acts.
+bool is_settled(Batch::Phase phase) noexcept;
+
+class Dispatch {
+ public:
+  using Time = Wakeups::Time;
+
+  /// One thread, as Dispatch sees it.
+  struct Worker {
+    std::unique_ptr<RowReader> reader;
+    // The thread's own, which claim() takes note of:
+    std::uint64_t rows_ended = 0;     // since it last claimed …
+    std::chrono::nanoseconds busy{};  // … for which it was awake so long
+
+   private:
+    friend class Dispatch;
+    std::uint64_t batch_rows = 0;  // of the batch that it last claimed of
+    bool waits_for_reads = false;  // in pump(), and could take more: a wake() is needed
+  };
+
+  Dispatch(unsigned threads, unsigned cores) : wakeups_(threads, cores), sleepers_(threads) {}
+
+  // --- threads
+
+  /// Before the thread begins. `worker` stays until all threads have ended.
+  void add(Worker& worker);
+  /// Something to do for this thread, which sleeps until there is, unless it has reads under way. False: nothing (more)
+  /// but those. `now` is brought up to date after a sleep.
+  bool claim(Worker& worker, Claim& claim, Time& now);
+  /// No thread sleeps or claims any more.
+  void dismiss();
+
+  // --- the consumer
+
+  /// A Planned batch, after all others.
+  void push(std::shared_ptr<Batch> batch);
+  /// So many batches are planned now, since the last call one was `taken` or not: wakes a thread where few are ready.
+  void top_up(std::size_t planned, bool taken);
+  /// It begins to wait: all threads are wanted …
+  void consumer_waits();
+  /// … it may read rows itself …
+  bool claim_for_consumer(Claim& claim);
+  /// … leave one that is not at hand to a thread, which may wait …
+  void give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row);
+  /// … and then sleeps until the batch is settled or the deadline is over, which ends the wait.
+  void sleep_until_settled(const Batch& batch, Time deadline);
+  /// Cancels and forgets all work.
+  void cancel_all();
+  /// Whether no thread holds a batch any more: one that is Ready may still be in the hands of who read it.
+  [[nodiscard]] bool idle();
+
+  // --- what became of a claim
+
+  enum class Picked { Rows, Nothing, Fetched, Waits };
+  /// A batch in Picking is known, or failed; these stretches were planned for it. Rows: claim.first to claim.last are
+  /// to be read. Nothing: no row is valid. Fetched: its fetches are read. Waits: they are not, or it failed.
+  Picked picked(Claim& claim, std::vector<std::shared_ptr<Stretch>> planned, const std::exception_ptr& error);
+  /// To be read when nothing else is.
+  void push(std::shared_ptr<Stretch> stretch);
+  struct PartEnded {
+    std::vector<std::shared_ptr<Batch>> fetched;  // have all their rows now, and are Picking
+    bool was_last = false;                        // of a stretch that is still wanted
+  };
+  /// A part of the stretch has been read.
+  PartEnded part_ended(Stretch& stretch);
+  /// The lengths of all rows are known without a Measuring phase; it ends as if there had been one.
+  void lengths_known(Batch& batch);
+  /// The error of the lowest row is kept, so that the same one is reported whatever the threads did.
+  void note_error(Batch& batch, std::uint64_t row, const std::exception_ptr& error);
+  /// The batch enters `phase`: Reading, NeedsMemory or Ready; Failed if it has an error, or this one.
+  void enter(Batch& batch, Batch::Phase phase, const std::exception_ptr& error = nullptr);
+
+ private:
+  bool wake_one(Time now);
+  [[nodiscard]] std::uint64_t rows_a_claim(Time now) const;
+
+  std::mutex mutex_;  // of all that follows, and of phases
+  WorkQueue queue_;
+  Wakeups wakeups_;
+  Sleepers sleepers_;
+  std::vector<Worker*> workers_;
+  std::condition_variable settled_;  // awaited_ is
+  const Batch* awaited_ = nullptr;   // by a consumer that sleeps on settled_
+};
+
+}  // namespace penstock

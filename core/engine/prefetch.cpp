@@ -1,0 +1,156 @@
+#include "core/engine/prefetch.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+// Of max_bytes, what sources may keep of their files: the indexes of 13 billion tokens in documents of 800 are as
+// large.
+constexpr std::uint64_t kMostKeptBytes = 256U << 20;
+constexpr std::uint64_t kMostKeptShare = 4;  // and no more than one part in so many
+
+std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes) {
+  const std::uint64_t each = std::min(max_bytes / kMostKeptShare, kMostKeptBytes) / formats.size();
+  std::uint64_t bytes = 0;
+  for (const BatchFormat& format : formats) {
+    const std::shared_ptr<Allowance>& keeps = format.source->info().keeps;
+    if (keeps && has_spans(format.wanted)) bytes += keeps->grant(each);
+  }
+  return bytes;
+}
+
+void ensure_memory(Batch& batch, std::uint64_t bytes) {
+  try {
+    batch.slab.ensure(bytes);
+  } catch (const std::bad_alloc&) {
+    raise(ErrorKind::InvalidArgument, "no memory for a batch of {} rows, {} bytes: use a smaller batch size",
+          with_commas(batch.plan.rows), with_commas(bytes));
+  }
+}
+
+LoaderOptions at_least_one(LoaderOptions options) {
+  options.prefetch = std::max(options.prefetch, 1U);
+  options.threads = std::max(options.threads, 1U);
+  return options;
+}
+
+}  // namespace
+
+// Beside `prefetch` planned batches the caller holds one and gets the next.
+Prefetch::Prefetch(LoaderOptions options)
+    : options_(at_least_one(std::move(options))),
+      job_(options_.job),
+      kept_bytes_(kept_at_most(*options_.formats, options_.max_bytes)),
+      bound_(std::make_shared<MemoryBound>(options_.max_bytes, kept_bytes_, options_.prefetch + 2)),
+      pool_(BatchPool::make(options_.prefetch + 2)) {}
+
+void Prefetch::restart(std::shared_ptr<const Job> job, std::uint64_t position) {
+  for (const auto& batch : planned_) batch->cancelled = true;
+  if (engine_) engine_->cancel_all();
+  planned_.clear();
+  planned_to_ = position;
+  job_ = std::move(job);
+  if (engine_) engine_->restart(job_);
+}
+
+void Prefetch::stop() {
+  restart(job_, planned_to_);
+  engine_.reset();
+}
+
+void Prefetch::plan() {
+  if (!engine_) {
+    engine_ = std::make_unique<Engine>(EngineOptions{.formats = options_.formats,
+                                                     .share = options_.share,
+                                                     .through = options_.through,
+                                                     .threads = options_.threads,
+                                                     .cores = options_.cores,
+                                                     .lends = static_cast<bool>(options_.lend)},
+                                       job_, pool_, bound_);
+  }
+  while (planned_.size() < options_.prefetch && plan_one()) {
+  }
+  engine_->top_up(planned_.size());
+}
+
+bool Prefetch::plan_one() {
+  std::optional<BatchPlan> plan = job_->plan(planned_to_, options_.share);
+  if (!plan) return false;
+  // What a batch holds is known only once it was read; the largest so far is the estimate.
+  if (!bound_->allows_batch(bound_->largest_batch(), pool_->usage().bytes)) return false;
+  const std::uint64_t end = plan->end;
+  planned_.push_back(make_batch(std::move(*plan)));  // may throw: the batch is then still to be planned
+  planned_to_ = end;
+  bound_->note_batch(planned_.back()->accounted_bytes);
+  engine_->enqueue(planned_.back());
+  return true;
+}
+
+std::shared_ptr<Batch> Prefetch::make_batch(BatchPlan plan) {
+  Pick first;
+  const std::uint64_t at = plan.runs.empty() ? plan.position : plan.runs.front().first;  // not one that is skipped
+  if (options_.formats->size() > 1) job_->order().pick(at, 1, std::span(&first, 1));
+  std::shared_ptr<Batch> batch = pool_->take();
+  batch->plan = std::move(plan);
+  batch->formats = options_.formats;
+  batch->format = &(*options_.formats)[first.source];
+  if (!batch->format->shape.ragged) {
+    const std::uint64_t bytes = batch->needed_bytes();
+    if (options_.lend) {
+      options_.lend(batch->slab, bytes);
+    } else {
+      ensure_memory(*batch, bytes);
+    }
+  }
+  pool_->account(*batch);
+  return batch;
+}
+
+Batch::Phase Prefetch::settle() {
+  const Batch::Phase phase = engine_->wait(*planned_.front(), std::chrono::nanoseconds(0));
+  if (!options_.lend || phase == Batch::Phase::Ready || phase == Batch::Phase::Failed) return phase;
+  for (const auto& batch : planned_) {
+    if (engine_->wait(*batch, std::chrono::nanoseconds(0)) != Batch::Phase::NeedsMemory) continue;
+    options_.lend(batch->slab, batch->needed_bytes());
+    pool_->account(*batch);
+    engine_->lend(*batch);
+  }
+  return phase;
+}
+
+void Prefetch::wait(std::chrono::nanoseconds patience) {
+  if (!planned_.empty()) {
+    engine_->wait(*planned_.front(), patience);
+  } else {
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(patience, std::chrono::milliseconds(1)));
+  }
+}
+
+std::shared_ptr<Batch> Prefetch::take() {
+  std::shared_ptr<Batch> batch = std::move(planned_.front());
+  planned_.pop_front();
+  bound_->note_batch(batch->accounted_bytes);
+  engine_->batch_taken();
+  return batch;
+}
+
+void Prefetch::raise_out_of_memory() const {
+  const BatchPool::Usage usage = pool_->usage();
+  const std::uint64_t fetched = bound_->fetched();
+  raise(
+      ErrorKind::InvalidArgument,
+      "no memory for the next batch: {} batches are held by the caller ({} bytes of at most {}{}{}); let go of some or "
+      "raise max_bytes",
+      usage.batches, with_commas(usage.bytes), with_commas(limit_bytes()),
+      fetched > 0 ? fmt::format("; rows read ahead have {} more", with_commas(fetched)) : "",
+      kept_bytes_ > 0 ? fmt::format("; metadata may have {}", with_commas(kept_bytes_)) : "");
+}
+
+}  // namespace penstock

@@ -1,0 +1,79 @@
+// Prefetch: the next batches of one rank, planned in order, given memory and handed to the engine, which reads them.
+//
+// Keeps as many planned as were asked for and memory allows. What is planned was not delivered: it is dropped freely.
+// One thread at a time. Joins the engine's threads when it is destroyed, which a forked child must not do.
+#pragma once
+
+#include "core/base/cores.h"
+#include "core/batch/batch.h"
+#include "core/batch/batch_pool.h"
+#include "core/engine/engine.h"
+#include "core/engine/memory_bound.h"
+#include "core/job/job.h"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+
+namespace penstock {
+
+struct LoaderOptions {
+  std::shared_ptr<const Job> job;
+  Share share;
+  std::shared_ptr<const BatchFormats> formats;  // by the source numbers of the job's picks
+  StoreChoice through;                          // which stores the sources' files are read through
+  unsigned threads = 1;
+  unsigned cores = usable_cores();  // that the threads and the consumer may keep busy
+  unsigned prefetch = 4;
+  std::uint64_t max_bytes = 0;  // of batches, held ones included, fetches, and what sources keep
+  /// Memory that the caller lends, at least `bytes` long: called on its thread, by plan() and settle(). Empty: our own,
+  /// recycled.
+  std::function<void(Slab&, std::uint64_t bytes)> lend;
+};
+
+class Prefetch {
+ public:
+  explicit Prefetch(LoaderOptions options);
+
+  /// Drops what is planned; the next batch begins at `position` of `job`, which has the order of the first.
+  void restart(std::shared_ptr<const Job> job, std::uint64_t position);
+  /// Drops what is planned and joins the threads: for good.
+  void stop();
+  /// Plans batches until there are enough. Throws InvalidArgument where the system has no memory for one; those before
+  /// it are planned.
+  void plan();
+  /// The oldest batch, if one is planned.
+  [[nodiscard]] const Batch* front() const noexcept { return planned_.empty() ? nullptr : planned_.front().get(); }
+  /// Its phase, once batches that need memory have been lent some.
+  Batch::Phase settle();
+  /// Waits until settle() has news, or until `patience` is over.
+  void wait(std::chrono::nanoseconds patience);
+  /// The oldest batch, which is Ready.
+  std::shared_ptr<Batch> take();
+
+  /// Where none is planned: whether memory comes back when the threads let go of what was dropped.
+  [[nodiscard]] bool expects_memory() { return !engine_->idle(); }
+  /// What would be right where it does not: InvalidArgument.
+  [[noreturn]] void raise_out_of_memory() const;
+
+  [[nodiscard]] BatchPool::Usage usage() const { return pool_->usage(); }
+  [[nodiscard]] std::uint64_t limit_bytes() const noexcept { return bound_->limit(bound_->largest_batch()); }
+  [[nodiscard]] const LoaderOptions& options() const noexcept { return options_; }
+
+ private:
+  bool plan_one();
+  std::shared_ptr<Batch> make_batch(BatchPlan plan);
+
+  LoaderOptions options_;
+  std::shared_ptr<const Job> job_;
+  const std::uint64_t kept_bytes_;  // that sources may come to keep
+  const std::shared_ptr<MemoryBound> bound_;
+  const std::shared_ptr<BatchPool> pool_;
+  std::deque<std::shared_ptr<Batch>> planned_;  // in order
+  std::uint64_t planned_to_ = 0;
+  std::unique_ptr<Engine> engine_;  // made by the first plan()
+};
+
+}  // namespace penstock
