@@ -165,7 +165,7 @@ void Assembly::phase_done(const std::shared_ptr<Batch>& batch) {
   std::exception_ptr error;
   try {
     if (measured) end_measuring(*batch);
-    if (is_whole) end_reading(*batch);
+    if (is_whole && !batch->error && !batch->cancelled) batch->finish();
     if (!measured || batch->error) {
       batch->fetched.clear();
       batch->fetches.clear();
@@ -181,16 +181,12 @@ void Assembly::phase_done(const std::shared_ptr<Batch>& batch) {
                   error);
 }
 
-void Assembly::end_measuring(Batch& batch) {
+void Assembly::end_measuring(Batch& batch) const {
   if (batch.error) return;
   batch.measure();
   if (lends_) return;
   batch.slab.ensure(batch.needed_bytes());
   batch.place();
-}
-
-void Assembly::end_reading(Batch& batch) {
-  if (!batch.error && !batch.cancelled) batch.finish();
 }
 
 void Assembly::lend(Batch& batch) {

@@ -51,8 +51,7 @@ class Assembly {
   void fetched(const std::shared_ptr<Batch>& batch);
   void adopt(const std::shared_ptr<Batch>& batch, std::uint64_t row);
   void phase_done(const std::shared_ptr<Batch>& batch);
-  void end_measuring(Batch& batch);
-  void end_reading(Batch& batch);
+  void end_measuring(Batch& batch) const;
 
   Dispatch& dispatch_;
   const std::shared_ptr<const Job> job_;  // only asked what stands where, which no other batch size changes

@@ -124,7 +124,8 @@ def peak():
 path, max_bytes = sys.argv[1], int(sys.argv[2])
 view = penstock.open(path).documents()
 before, documents = peak(), 0
-with penstock.Loader(view, 2, order="sequential", epochs=1, max_bytes=max_bytes, prefetch=2, framework="numpy") as loader:
+options = {"order": "sequential", "epochs": 1, "prefetch": 2, "framework": "numpy"}
+with penstock.Loader(view, 2, max_bytes=max_bytes, **options) as loader:
     for batch in loader:
         documents += sum(len(span.raw) == 500_000 for span in batch.spans)
 print(documents, peak() - before)
