@@ -206,15 +206,7 @@ void Batch::prepare_rows() {
 }
 
 void Batch::prepare_row(std::uint64_t i) {
-  Row& row = rows[i];
-  row.index = picks[i].index;
-  row.length = format->shape.length;
-  row.measured = false;
-  row.state = nullptr;
-  row.round = 0;
-  row.error = nullptr;
-  row.arena.reset();
-  row.spans.clear();
+  rows[i].restart(picks[i].index, format->shape.length);
 }
 
 void Batch::measure() {

@@ -60,6 +60,18 @@ struct Row {
   std::exception_ptr error;      // the engine's: of a row that is read in a group
   Arena arena;
   SpanTable spans;  // filled by Source::spans
+
+  /// Another observation, before its first round; only the place in memory stays.
+  void restart(std::uint64_t index_, std::uint64_t length_) noexcept {
+    index = index_;
+    length = length_;
+    measured = false;
+    state = nullptr;
+    round = 0;
+    error = nullptr;
+    arena.reset();
+    spans.clear();
+  }
 };
 
 /// What a row of this source looks like in memory.

@@ -77,6 +77,11 @@ void Assembly::restart_fetches(std::shared_ptr<const Job> job, std::uint64_t pos
   planner_.restart(std::move(job), position);
 }
 
+void Assembly::drop_spares() {
+  const std::lock_guard lock(planner_mutex_);
+  planner_.drop_spares();
+}
+
 void Assembly::cancel_all() {
   const std::lock_guard lock(planner_mutex_);
   // Batches before fetches: rows of a cancelled fetch end without their bytes, and no batch may take them then.
@@ -118,8 +123,9 @@ void Assembly::part_ended(const std::shared_ptr<Stretch>& stretch) {
 void Assembly::plan_ahead() {
   const std::lock_guard lock(planner_mutex_);
   try {
-    std::shared_ptr<Stretch> ahead = planner_.plan_ahead();
-    if (ahead && !ahead->parts.empty()) dispatch_.push(std::move(ahead));
+    while (std::shared_ptr<Stretch> ahead = planner_.plan_ahead()) {
+      if (!ahead->parts.empty()) dispatch_.push(std::move(ahead));
+    }
   } catch (...) {  // who needs it plans it, and is told of an error
   }
 }

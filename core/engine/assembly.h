@@ -39,6 +39,8 @@ class Assembly {
   void lend(Batch& batch);
   /// Fetches are planned from `position` of `job` on.
   void restart_fetches(std::shared_ptr<const Job> job, std::uint64_t position);
+  /// Lets memory go that no fetch uses now.
+  void drop_spares();
   /// Forgets batches and fetches. Rows under way end in the background.
   void cancel_all();
 

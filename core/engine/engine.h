@@ -54,6 +54,8 @@ class Engine {
   Batch::Phase wait(const Batch& batch, std::chrono::nanoseconds patience);
   /// Goes on with a batch in NeedsMemory, whose slab is large enough now.
   void lend(Batch& batch) { assembly_.lend(batch); }
+  /// Lets memory go that nothing uses now.
+  void drop_spares() { assembly_.drop_spares(); }
   /// Forgets all batches. Rows under way end in the background.
   void cancel_all();
   /// From the next batch on they are planned by this job, another one than before after a change of the batch size. It

@@ -16,6 +16,11 @@ constexpr std::uint64_t kLeastBytes = 1U << 20;
 // It is cut among neighbours where it would be far too long otherwise.
 constexpr std::size_t kMostRows = 1024;
 constexpr std::uint64_t kMostBytes = 8U << 20;
+// A request of so many bytes gains nothing from more.
+constexpr std::uint64_t kEnoughBytes = 1U << 20;
+// Stretches are planned ahead of all batches until they have so many bytes, one in any case and no more than eight.
+constexpr std::uint64_t kAheadBytes = 4U << 20;
+constexpr std::size_t kMostAhead = 8;
 
 std::uint64_t stored_records(const BatchFormat& format, std::uint64_t length) {
   return format.shape.lead + length + format.shape.tail;
@@ -23,27 +28,11 @@ std::uint64_t stored_records(const BatchFormat& format, std::uint64_t length) {
 
 }  // namespace
 
-void FetchPart::place() {
-  const std::uint64_t record_bytes = format->stored_record_bytes;
-  std::uint64_t bytes = 0;
-  for (const Row& row : rows) bytes += align_up(stored_records(*format, row.length) * record_bytes, kCacheLine);
-  slab.ensure(bytes);
-  std::byte* at = slab.data();
-  for (Row& row : rows) {
-    row.records = at + format->shape.lead * record_bytes;
-    at += align_up(stored_records(*format, row.length) * record_bytes, kCacheLine);
-  }
-}
-
-std::uint64_t FetchPart::held_bytes() const noexcept {
-  std::uint64_t bytes = slab.bytes();
-  for (const Row& row : rows) bytes += sizeof(Row) + row.arena.capacity_bytes();
-  return bytes;
-}
-
-Stretch::Stretch(std::uint64_t begin, std::shared_ptr<MemoryBound> bound) : begin_(begin), bound_(std::move(bound)) {}
+Stretch::Stretch(std::uint64_t begin, std::shared_ptr<MemoryBound> bound, std::shared_ptr<SpareParts> spares)
+    : begin_(begin), bound_(std::move(bound)), spares_(std::move(spares)) {}
 
 Stretch::~Stretch() {
+  for (auto& part : parts) spares_->give(std::move(part));
   bound_->remove_fetched(bytes_);
 }
 
@@ -89,14 +78,13 @@ void Stretch::close(std::uint64_t end, const BatchFormats& formats) {
       if (!is_neighbour && (rows >= kLeastRows || rows >= kLeastBytes / row_bytes)) break;
       if (rows >= kMostRows || (rows >= kLeastRows && rows >= kMostBytes / row_bytes)) break;
     }
-    auto part = std::make_unique<FetchPart>();
+    std::unique_ptr<FetchPart> part = spares_->take(last - first);
     part->format = &format;
-    part->rows.resize(last - first);
     for (std::size_t i = first; i < last; ++i) part->counted_bytes += members_[i].bytes;
     for (std::size_t i = first; i < last; ++i) {
       Row& row = part->rows[i - first];
-      row.index = members_[i].pick.index;
-      row.length = format.shape.length;
+      row.restart(members_[i].pick.index, format.shape.length);
+      row.records = nullptr;
       rows_[members_[i].slot] = &row;
     }
     parts.push_back(std::move(part));
@@ -115,7 +103,11 @@ Row& Stretch::row(std::uint64_t position) {
 
 FetchPlanner::FetchPlanner(std::shared_ptr<const BatchFormats> formats, Share share, std::shared_ptr<BatchPool> pool,
                            std::shared_ptr<MemoryBound> bound)
-    : formats_(std::move(formats)), share_(share), pool_(std::move(pool)), bound_(std::move(bound)) {}
+    : formats_(std::move(formats)),
+      share_(share),
+      pool_(std::move(pool)),
+      bound_(std::move(bound)),
+      spares_(std::make_shared<SpareParts>(bound_)) {}
 
 void FetchPlanner::restart(std::shared_ptr<const Job> job, std::uint64_t position) {
   stop();
@@ -142,16 +134,23 @@ std::uint64_t FetchPlanner::row_bytes(const Pick& pick) const {
 }
 
 // The rows from planned_to_ to the end of the fetches that are open there; fewer where they exceed `budget` bytes and
-// the position `needed` has been passed. Without `may_cut` it is all of them or none.
+// the position `needed` has been passed, and where they lie in the order of their positions (sequential): what is large
+// enough for one request gains nothing from more. Without `may_cut` it is all of them or none.
 std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, std::uint64_t needed) {
   if (!batch_) return nullptr;
   const std::uint64_t begin = std::max(planned_to_, batch_->position);
   std::uint64_t end = job_->order().fetch_end(begin);
   while (end < batch_->end) end = job_->order().fetch_end(end);  // fetches of one row: a batch of them
-  auto stretch = std::make_shared<Stretch>(begin, bound_);
+  auto stretch = std::make_shared<Stretch>(begin, bound_, spares_);
   std::optional<BatchPlan> batch = batch_;
   std::vector<Pick> picks;
+  Pick last;
+  bool is_rising = true;
   for (; batch && batch->position < end; batch = job_->plan(batch->end, share_)) {
+    if (is_rising && stretch->estimated_bytes() >= kEnoughBytes) {
+      end = batch->position;
+      break;
+    }
     picks.resize(batch->valid);
     job_->pick(*batch, picks);
     if (stretch->row_count() > 0 && stretch->estimated_bytes() > budget && (!may_cut || batch->position > needed)) {
@@ -163,12 +162,17 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
     for (const PositionRun& run : batch->runs) {
       for (std::uint64_t i = 0; i < run.count; ++i, ++number) {
         const std::uint64_t position = run.first + i * run.stride;
-        if (position >= begin && position < end) stretch->add(position, picks[number], row_bytes(picks[number]));
+        if (position < begin || position >= end) continue;
+        const Pick& pick = picks[number];
+        is_rising &= stretch->row_count() == 0 || (pick.source == last.source && pick.index > last.index);
+        last = pick;
+        stretch->add(position, pick, row_bytes(pick));
       }
     }
     if (batch->end > end) break;  // the rest of it is of the next stretch
   }
   if (!may_cut && stretch->estimated_bytes() > budget) return nullptr;
+  if (bound_->needs_spares(pool_->usage().bytes, stretch->estimated_bytes())) drop_spares();
   stretch->close(end, *formats_);
   planned_to_ = end;
   batch_ = std::move(batch);
@@ -201,16 +205,21 @@ void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>
   std::erase_if(stretches_, [](const auto& stretch) { return stretch->given == stretch->row_count(); });
   if (!begins || !planned.empty()) return;  // what was planned just now is to be read first
   try {
-    if (auto ahead = plan_ahead()) planned.push_back(std::move(ahead));
+    while (auto ahead = plan_ahead()) planned.push_back(std::move(ahead));
   } catch (...) {  // who needs it plans it, and is told of an error
   }
 }
 
 std::shared_ptr<Stretch> FetchPlanner::plan_ahead() {
   if (!batch_) return nullptr;
-  if (std::any_of(stretches_.begin(), stretches_.end(), [](const auto& stretch) { return stretch->given == 0; })) {
-    return nullptr;
+  std::size_t ahead = 0;
+  std::uint64_t bytes = 0;
+  for (const auto& stretch : stretches_) {
+    if (stretch->given > 0) continue;
+    ++ahead;
+    bytes += stretch->bytes();
   }
+  if (ahead >= kMostAhead || (ahead > 0 && bytes >= kAheadBytes)) return nullptr;
   return plan(bound_->left_for_fetches(pool_->usage().bytes), false, 0);
 }
 

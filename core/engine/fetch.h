@@ -9,6 +9,7 @@
 
 #include "core/batch/batch.h"
 #include "core/batch/batch_pool.h"
+#include "core/engine/fetch_part.h"
 #include "core/engine/memory_bound.h"
 #include "core/job/job.h"
 
@@ -22,23 +23,11 @@
 
 namespace penstock {
 
-/// Rows of one fetch that are read at once, by place. One thread at a time.
-struct FetchPart {
-  const BatchFormat* format = nullptr;
-  std::vector<Row> rows;
-  Slab slab;
-  std::uint64_t counted_bytes = 0;  // what Stretch::bytes() has of it
-
-  /// Memory for the rows' records, whose lengths are known. Throws std::bad_alloc.
-  void place();
-  /// Records and what rows have read into their arenas.
-  [[nodiscard]] std::uint64_t held_bytes() const noexcept;
-};
-
 class Stretch {
  public:
-  /// Positions from `begin` on. Counts its memory in `bound` for as long as it lives.
-  Stretch(std::uint64_t begin, std::shared_ptr<MemoryBound> bound);
+  /// Positions from `begin` on. Counts its memory in `bound` for as long as it lives; its parts are of `spares`, and go
+  /// back there.
+  Stretch(std::uint64_t begin, std::shared_ptr<MemoryBound> bound, std::shared_ptr<SpareParts> spares);
   ~Stretch();
   Stretch(const Stretch&) = delete;
   Stretch& operator=(const Stretch&) = delete;
@@ -80,6 +69,7 @@ class Stretch {
   const std::uint64_t begin_;
   std::uint64_t end_ = 0;
   const std::shared_ptr<MemoryBound> bound_;
+  const std::shared_ptr<SpareParts> spares_;
   std::vector<std::uint64_t> positions_;
   std::vector<Row*> rows_;  // by slot
   std::vector<Member> members_;
@@ -104,8 +94,10 @@ class FetchPlanner {
   void give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>& planned);
 
   /// The next stretch before any batch needs it, where memory allows all of it beside what there is; null if not, or if
-  /// one is planned ahead already, or at the end of the run.
+  /// enough is planned ahead already, or at the end of the run.
   std::shared_ptr<Stretch> plan_ahead();
+  /// Lets memory go that no fetch uses now.
+  void drop_spares() { spares_->clear(); }
 
  private:
   std::shared_ptr<Stretch> plan(std::uint64_t budget, bool may_cut, std::uint64_t needed);
@@ -117,6 +109,7 @@ class FetchPlanner {
   const Share share_;
   const std::shared_ptr<BatchPool> pool_;
   const std::shared_ptr<MemoryBound> bound_;
+  const std::shared_ptr<SpareParts> spares_;
   std::shared_ptr<const Job> job_;
   std::uint64_t planned_to_ = 0;                    // the first position that no stretch has
   std::optional<BatchPlan> batch_;                  // the one that has it, or begins after it

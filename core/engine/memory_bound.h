@@ -35,6 +35,14 @@ class MemoryBound {
   void remove_fetched(std::uint64_t bytes) noexcept { fetched_ -= bytes; }
   [[nodiscard]] std::uint64_t fetched() const noexcept { return fetched_; }
 
+  /// What is kept for fetches to come: nothing that batches and fetches need …
+  void add_spare(std::uint64_t bytes) noexcept { spare_ += bytes; }
+  void remove_spare(std::uint64_t bytes) noexcept { spare_ -= bytes; }
+  /// … as they do where `more` bytes are about to be used beside the batches' `in_use` and the fetches'.
+  [[nodiscard]] bool needs_spares(std::uint64_t in_use, std::uint64_t more) const noexcept {
+    return spare_ > 0 && in_use + fetched_ + spare_ + more > bytes_;
+  }
+
   /// Rows of a fetch held so many bytes in the mean; the largest mean of a part is what later ones are estimated by.
   void note_row(std::uint64_t bytes) noexcept { raise(largest_row_, bytes); }
   [[nodiscard]] std::uint64_t largest_row() const noexcept { return largest_row_.load(std::memory_order_relaxed); }
@@ -56,6 +64,7 @@ class MemoryBound {
   const std::uint64_t batches_;
   std::atomic<std::uint64_t> largest_batch_{0};
   std::atomic<std::uint64_t> fetched_{0};
+  std::atomic<std::uint64_t> spare_{0};
   std::atomic<std::uint64_t> largest_row_{0};
 };
 

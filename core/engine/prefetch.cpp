@@ -85,6 +85,7 @@ bool Prefetch::plan_one() {
   if (!plan) return false;
   // What a batch holds is known only once it was read; the largest so far is the estimate.
   if (!bound_->allows_batch(bound_->largest_batch(), pool_->usage().bytes)) return false;
+  if (bound_->needs_spares(pool_->usage().bytes, bound_->largest_batch())) engine_->drop_spares();
   const std::uint64_t end = plan->end;
   planned_.push_back(make_batch(std::move(*plan)));  // may throw: the batch is then still to be planned
   planned_to_ = end;

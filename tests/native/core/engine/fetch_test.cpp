@@ -173,7 +173,7 @@ std::vector<std::size_t> parts_of(const std::vector<Pick>& picks, std::uint64_t 
   setup.count = 1;
   const BatchFormats formats{format_of(setup, window), format_of(setup, window)};
   const auto bound = std::make_shared<MemoryBound>(0, 0, 1);
-  Stretch stretch(100, bound);
+  Stretch stretch(100, bound, std::make_shared<SpareParts>(bound));
   for (std::size_t i = 0; i < picks.size(); ++i) stretch.add(100 + 3 * i, picks[i], 10);
   EXPECT_EQ(stretch.estimated_bytes(), 10 * picks.size());
   stretch.close(100 + 3 * picks.size(), formats);
@@ -251,7 +251,7 @@ TEST(FetchParts, MemoryIsCountedAsItIsAndGivenBack) {
   const BatchFormats formats{format_of(setup, 5)};
   const auto bound = std::make_shared<MemoryBound>(0, 0, 1);
   {
-    Stretch stretch(0, bound);
+    Stretch stretch(0, bound, std::make_shared<SpareParts>(bound));
     for (std::uint64_t i = 0; i < 3; ++i) stretch.add(i, {i, 0, 0, 0}, 1'000);
     stretch.close(3, formats);
     EXPECT_EQ(bound->fetched(), 3'000U);
@@ -264,6 +264,33 @@ TEST(FetchParts, MemoryIsCountedAsItIsAndGivenBack) {
     EXPECT_EQ(bound->fetched(), part.held_bytes());
   }
   EXPECT_EQ(bound->fetched(), 0U);
+}
+
+TEST(SpareParts, AreTakenAgainWithTheirMemoryUntilItIsNeeded) {
+  Case setup;
+  const BatchFormats formats{format_of(setup, 5)};
+  const auto bound = std::make_shared<MemoryBound>(10'000, 0, 1);
+  const auto spares = std::make_shared<SpareParts>(bound);
+  std::unique_ptr<FetchPart> part = spares->take(8);
+  part->format = &formats[0];
+  for (Row& row : part->rows) row.restart(0, 5);
+  part->rows[3].error = std::make_exception_ptr(std::runtime_error("before"));
+  part->place();
+  const std::byte* const memory = part->slab.data();
+  const std::uint64_t bytes = part->held_bytes();
+  EXPECT_FALSE(bound->needs_spares(10'000, 1)) << "none are spare";
+  spares->give(std::move(part));
+  EXPECT_FALSE(bound->needs_spares(0, 10'000 - bytes));
+  EXPECT_TRUE(bound->needs_spares(0, 10'001 - bytes));
+  EXPECT_EQ(bound->fetched(), 0U) << "fetches may have it";
+  part = spares->take(3);
+  EXPECT_EQ(part->slab.data(), memory);
+  EXPECT_EQ(part->rows.size(), 3U);
+  EXPECT_FALSE(bound->needs_spares(0, 10'001)) << "it is no longer spare";
+  spares->give(std::move(part));
+  spares->clear();
+  EXPECT_FALSE(bound->needs_spares(0, 10'001));
+  EXPECT_EQ(spares->take(1)->slab.bytes(), 0U);
 }
 
 // --- what is planned, and when
@@ -358,7 +385,7 @@ TEST(FetchPlanner, PlansEveryRowOfThisRankOnceAndNoneOfAnother) {
               for (const Row* row : batch->fetched) EXPECT_TRUE(given.insert(row).second) << "given twice";
               for (const Pick& pick : batch->picks) delivered.insert(pick.index);
               if (!ahead) continue;
-              if (auto stretch = planning.planner->plan_ahead()) stretches.push_back(std::move(stretch));
+              while (auto stretch = planning.planner->plan_ahead()) stretches.push_back(std::move(stretch));
             }
             std::size_t rows = 0;
             std::uint64_t end = 0;
@@ -392,6 +419,42 @@ TEST(FetchPlanner, AFetchIsOneStretchForAllBatchesThatHaveRowsOfIt) {
     EXPECT_EQ(planned[0]->end(), position + 24);
     EXPECT_EQ(planned[0]->row_count(), 24U);
     ASSERT_EQ(planned[0]->parts.size(), 1U);
+  }
+}
+
+// Rows of 1 KiB that lie in the order of their positions.
+TEST(FetchPlanner, AStretchOfRowsInTheirOrderEndsWhereARequestIsLargeEnough) {
+  for (const bool reversed : {false, true}) {
+    Case setup;
+    setup.count = 8192;
+    setup.window = 256;
+    setup.batch = 64;
+    setup.max_bytes = 64 << 20;
+    std::shared_ptr<const Order> order = std::make_shared<IdentityOrder>(8192, 8192);
+    if (reversed) order = std::make_shared<LanedOrder>(8192, 2, 4096);  // places jump to and fro
+    Planning planning(setup, order);
+    const auto planned = planning.give_rows(*planning.batch(0));
+    ASSERT_EQ(planned.size(), 1U);
+    if (reversed) {
+      EXPECT_EQ(planned[0]->row_count(), 8192U);
+    } else {
+      EXPECT_NEAR(static_cast<double>(planned[0]->row_count()), 960, 64);
+    }
+  }
+}
+
+TEST(FetchPlanner, SmallStretchesArePlannedAheadUntilTheyAreEnough) {
+  for (const auto& [fetch, ahead] : {std::pair{8U, 8U}, std::pair{4096U, 1U}}) {
+    Case setup;
+    setup.count = 1 << 16;
+    setup.window = 256;
+    setup.batch = 8;
+    setup.max_bytes = 64 << 20;
+    Planning planning(setup, std::make_shared<LanedOrder>(1 << 16, 2, fetch));
+    planning.give_rows(*planning.batch(0));
+    unsigned planned = 0;
+    while (planning.planner->plan_ahead()) ++planned;
+    EXPECT_EQ(planned, ahead) << "fetches of " << fetch;
   }
 }
 
@@ -451,7 +514,7 @@ TEST(FetchPlanner, ABudgetIsExceededByTheRowsOfOneBatchAtMost) {
   }
 }
 
-TEST(FetchPlanner, AheadIsPlannedWhatFitsAsAWholeAndOneStretchAlone) {
+TEST(FetchPlanner, AheadIsPlannedWhatFitsAsAWhole) {
   const std::uint64_t fetch_bytes = 24 * (sizeof(Row) + 64);
   for (const std::uint64_t fetches : {1, 2, 3}) {
     Case setup;
@@ -468,13 +531,29 @@ TEST(FetchPlanner, AheadIsPlannedWhatFitsAsAWholeAndOneStretchAlone) {
     if (!ahead) continue;
     EXPECT_EQ(ahead->begin(), 24U);
     EXPECT_EQ(ahead->end(), 48U);
-    EXPECT_FALSE(planning.planner->plan_ahead()) << "one is";
-    // It has its rows already; as it begins to take them, the stretch after them is planned.
-    const auto after = planning.give_rows(*planning.batch(24));
-    ASSERT_EQ(after.size(), fetches > 2 ? 1U : 0U);
-    for (const auto& stretch : after) EXPECT_EQ(stretch->begin(), 48U);
-    EXPECT_FALSE(planning.planner->plan_ahead()) << "one is, or there is no memory";
+    const auto next = planning.planner->plan_ahead();
+    ASSERT_EQ(next != nullptr, fetches > 2);
+    EXPECT_EQ(next ? next->begin() : 48U, 48U);
+    EXPECT_TRUE(planning.give_rows(*planning.batch(24)).empty()) << "it has its rows already";
+    EXPECT_FALSE(planning.planner->plan_ahead()) << "there is no memory";
   }
+}
+
+// As a batch begins to take the rows of a stretch, the one after it is planned.
+TEST(FetchPlanner, WhoTakesTheFirstRowsPlansWhatComesNext) {
+  Case setup;
+  setup.count = 96;
+  setup.epochs = 1;
+  setup.max_bytes = 2 * 24 * (sizeof(Row) + 64);
+  Planning planning(setup, std::make_shared<IdentityOrder>(96, 24));
+  auto held = planning.give_rows(*planning.batch(0));
+  auto ahead = planning.planner->plan_ahead();
+  ASSERT_TRUE(ahead);
+  for (std::uint64_t position = 4; position < 24; position += 4) planning.give_rows(*planning.batch(position));
+  held.clear();
+  const auto after = planning.give_rows(*planning.batch(24));
+  ASSERT_EQ(after.size(), 1U);
+  EXPECT_EQ(after[0]->begin(), 48U);
 }
 
 TEST(FetchPlanner, AheadIsPlannedNothingWhereMemoryIsSpent) {

@@ -1,0 +1,68 @@
+#include "core/engine/fetch_part.h"
+
+#include "core/base/align.h"
+
+#include <utility>
+
+namespace penstock {
+
+void FetchPart::place() {
+  const std::uint64_t record_bytes = format->stored_record_bytes;
+  const std::uint64_t lead_bytes = format->shape.lead * record_bytes;
+  const auto bytes_of = [&](const Row& row) {
+    return align_up(lead_bytes + (row.length + format->shape.tail) * record_bytes, kCacheLine);
+  };
+  std::uint64_t bytes = 0;
+  for (const Row& row : rows) bytes += bytes_of(row);
+  slab.ensure(bytes);
+  std::byte* at = slab.data();
+  for (Row& row : rows) {
+    row.records = at + lead_bytes;
+    at += bytes_of(row);
+  }
+}
+
+std::uint64_t FetchPart::held_bytes() const noexcept {
+  std::uint64_t bytes = slab.bytes();
+  for (const Row& row : rows) bytes += sizeof(Row) + row.arena.capacity_bytes();
+  return bytes;
+}
+
+std::unique_ptr<FetchPart> SpareParts::take(std::size_t rows) {
+  Spare spare;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!spares_.empty()) {
+      spare = std::move(spares_.back());
+      spares_.pop_back();
+    }
+  }
+  bound_->remove_spare(spare.bytes);
+  if (!spare.part) spare.part = std::make_unique<FetchPart>();
+  spare.part->rows.resize(rows);
+  spare.part->counted_bytes = 0;
+  return std::move(spare.part);
+}
+
+void SpareParts::give(std::unique_ptr<FetchPart> part) noexcept {
+  Spare spare{std::move(part), 0};
+  spare.bytes = spare.part->held_bytes();
+  const std::lock_guard lock(mutex_);
+  try {
+    spares_.push_back(std::move(spare));
+  } catch (const std::bad_alloc&) {
+    return;  // it is freed
+  }
+  bound_->add_spare(spares_.back().bytes);
+}
+
+void SpareParts::clear() noexcept {
+  std::vector<Spare> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    dropped.swap(spares_);
+  }
+  for (const Spare& spare : dropped) bound_->remove_spare(spare.bytes);
+}
+
+}  // namespace penstock
