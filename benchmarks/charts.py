@@ -86,6 +86,7 @@ def bars(
     axes.invert_yaxis()
     axes.margins(x=0.16)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
     axes.tick_params(axis="x", labelsize=8)
     if fewest is not None:
         axes.set_xscale("log")

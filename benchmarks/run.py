@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import ablation
+import checks
 import cold
 import cold_blocks
 import importing
@@ -48,6 +49,7 @@ MEASUREMENTS = {
     "writer": writing.measure,
     "memory": memory.measure,
     "layouts": layouts.measure,
+    "checks": checks.measure,
     "node": loaders_on_a_node.measure,
 }
 

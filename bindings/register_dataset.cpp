@@ -1,5 +1,6 @@
 // Datasets and their views (sources): opened without the GIL, looked at from Python.
 #include "bindings/register.h"
+#include "core/base/error.h"
 #include "core/batch/source.h"
 #include "core/io/open_store.h"
 #include "layout/dataset.h"
@@ -52,6 +53,13 @@ Opened concatenate(const std::vector<Opened>& parts) {
   return opened(layout::concatenate({parts.begin(), parts.end()}));
 }
 
+layout::Checks parse_checks(const std::string& text) {
+  if (text == "none") return layout::Checks::None;
+  if (text == "index") return layout::Checks::Index;
+  if (text == "all") return layout::Checks::All;
+  raise(ErrorKind::InvalidArgument, "checks=\"{}\": must be \"index\", \"all\" or \"none\"", text);
+}
+
 // Where each of the paths or URLs is.
 std::vector<Location> find(const std::vector<std::string>& urls, const std::shared_ptr<LocalStore>& local) {
   std::vector<Location> found;
@@ -93,10 +101,12 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
       Unlocked(), py::arg("path"), "Name of the format of what is there; None: nothing is.");
   module.def(
       "open_as",
-      [local](const std::string& format, const std::vector<std::string>& paths, const std::string& descr) {
-        return opened(layout::open_as(format, find(paths, local), descr));
+      [local](const std::string& format, const std::vector<std::string>& paths, const std::string& descr,
+              const std::string& checks) {
+        return opened(layout::open_as(format, find(paths, local), {descr, parse_checks(checks)}));
       },
-      Unlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), "Opens paths of one format end to end.");
+      Unlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), py::arg("checks"),
+      "Opens paths of one format end to end.");
   module.def("concatenate", &concatenate, Unlocked(), py::arg("datasets"), "Several datasets as one.");
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -80,12 +81,17 @@ py::array picks(const Job& job, std::uint64_t first, std::uint64_t count) {
           with_commas(first));
   }
   Job::check_position(end);
-  std::vector<Pick> picks(count);
-  {
-    const py::gil_scoped_release released;
-    job.order().pick(first, 1, picks);
+  try {
+    std::vector<Pick> picks(count);
+    {
+      const py::gil_scoped_release released;
+      job.order().pick(first, 1, picks);
+    }
+    return pick_rows(picks, count);
+  } catch (const std::bad_alloc&) {
+    raise(ErrorKind::InvalidArgument, "no memory for {} picks of {} bytes: ask for fewer at once", with_commas(count),
+          sizeof(Pick) + sizeof(PickRow));
   }
-  return pick_rows(picks, count);
 }
 
 }  // namespace

@@ -13,6 +13,12 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace py = pybind11;
 
@@ -31,11 +37,37 @@ std::span<const std::uint64_t> numbers_of(const Numbers& numbers) {
   return {numbers.data(), static_cast<std::size_t>(numbers.size())};
 }
 
-std::unique_ptr<DatasetWriter> make_writer(const std::string& path, const std::string& mode, const std::string& layout,
-                                           const std::string& fields, const std::string& codec,
-                                           std::uint64_t shard_bytes, const std::string& tokenizer,
-                                           const std::string& task, std::optional<std::uint64_t> shard,
-                                           bool overwrite) {
+// A DatasetWriter, which is for one thread, behind a mutex: Python's threads may share it, and each call is whole. The
+// GIL is let go before the mutex is taken, since its holder may wait for the disk.
+class PythonWriter {
+ public:
+  PythonWriter(const std::string& path, writer::WriterOptions options) : writer_(path, std::move(options)) {}
+
+  template <typename Use>
+  auto use(const Use& use) {
+    const py::gil_scoped_release release;
+    const std::lock_guard lock(mutex_);
+    return use(writer_);
+  }
+
+ private:
+  std::mutex mutex_;
+  DatasetWriter writer_;
+};
+
+// Frees the writer without the GIL: its destructor removes files.
+struct WithoutGil {
+  void operator()(PythonWriter* writer) const {
+    const py::gil_scoped_release release;
+    delete writer;
+  }
+};
+using OwnedWriter = std::unique_ptr<PythonWriter, WithoutGil>;
+
+OwnedWriter make_writer(const std::string& path, const std::string& mode, const std::string& layout,
+                        const std::string& fields, const std::string& codec, std::uint64_t shard_bytes,
+                        const std::string& tokenizer, const std::string& task, std::optional<std::uint64_t> shard,
+                        bool overwrite) {
   writer::WriterOptions options;
   options.format.mode = mode;
   options.format.layout = layout;
@@ -47,67 +79,56 @@ std::unique_ptr<DatasetWriter> make_writer(const std::string& path, const std::s
   options.shard = shard;
   options.overwrite = overwrite;
   const py::gil_scoped_release release;
-  return std::make_unique<DatasetWriter>(path, std::move(options));
+  return OwnedWriter(new PythonWriter(path, std::move(options)));
 }
 
-void append(DatasetWriter& self, const py::buffer& records, const std::optional<py::bytes>& entry) {
+void append(PythonWriter& self, const py::buffer& records, const std::optional<py::bytes>& entry) {
   const py::buffer_info info = records.request();
   std::optional<Bytes> span;
   if (entry) span = std::as_bytes(std::span(std::string_view(*entry)));
-  const py::gil_scoped_release release;
-  self.append(bytes_of(info), span);
+  self.use([&](DatasetWriter& writer) { writer.append(bytes_of(info), span); });
 }
 
-void append_batch(DatasetWriter& self, const py::buffer& records, const Numbers& lengths, const py::bytes& entries,
+void append_batch(PythonWriter& self, const py::buffer& records, const Numbers& lengths, const py::bytes& entries,
                   const Numbers& entry_ends) {
   const py::buffer_info info = records.request();
   const Bytes entry_bytes = std::as_bytes(std::span(std::string_view(entries)));
-  const py::gil_scoped_release release;
-  self.append_batch(bytes_of(info), numbers_of(lengths), entry_bytes, numbers_of(entry_ends));
+  self.use([&](DatasetWriter& writer) {
+    writer.append_batch(bytes_of(info), numbers_of(lengths), entry_bytes, numbers_of(entry_ends));
+  });
 }
 
-void append_ids(DatasetWriter& self, const py::buffer& records, const Numbers& ids) {
+void append_ids(PythonWriter& self, const py::buffer& records, const Numbers& ids) {
   const py::buffer_info info = records.request();
-  const py::gil_scoped_release release;
-  self.append_ids(bytes_of(info), numbers_of(ids));
+  self.use([&](DatasetWriter& writer) { writer.append_ids(bytes_of(info), numbers_of(ids)); });
 }
 
-std::uint64_t add_entry(DatasetWriter& self, const py::bytes& entry) {
+std::uint64_t add_entry(PythonWriter& self, const py::bytes& entry) {
   const Bytes bytes = std::as_bytes(std::span(std::string_view(entry)));
-  const py::gil_scoped_release release;
-  return self.entry(bytes);
+  return self.use([&](DatasetWriter& writer) { return writer.entry(bytes); });
 }
-
-// Frees the writer without the GIL: its destructor removes files.
-struct WithoutGil {
-  void operator()(DatasetWriter* writer) const {
-    const py::gil_scoped_release release;
-    delete writer;
-  }
-};
 
 void register_dataset_writer(py::module_& module) {
-  py::class_<DatasetWriter, std::unique_ptr<DatasetWriter, WithoutGil>>(module, "DatasetWriter",
-                                                                        "What penstock.Writer writes with.")
-      .def(py::init([](const std::string& path, const std::string& mode, const std::string& layout,
-                       const std::string& fields, const std::string& codec, std::uint64_t shard_bytes,
-                       const std::string& tokenizer, const std::string& task, std::optional<std::uint64_t> shard,
-                       bool overwrite) {
-             return std::unique_ptr<DatasetWriter, WithoutGil>(
-                 make_writer(path, mode, layout, fields, codec, shard_bytes, tokenizer, task, shard, overwrite)
-                     .release());
-           }),
-           py::kw_only(), py::arg("path"), py::arg("mode"), py::arg("layout"), py::arg("fields"), py::arg("codec"),
-           py::arg("shard_bytes"), py::arg("tokenizer"), py::arg("task"), py::arg("shard"), py::arg("overwrite"))
+  py::class_<PythonWriter, OwnedWriter>(module, "DatasetWriter", "What penstock.Writer writes with.")
+      .def(py::init(&make_writer), py::kw_only(), py::arg("path"), py::arg("mode"), py::arg("layout"),
+           py::arg("fields"), py::arg("codec"), py::arg("shard_bytes"), py::arg("tokenizer"), py::arg("task"),
+           py::arg("shard"), py::arg("overwrite"))
       .def("append", &append, py::arg("records"), py::arg("entry"))
       .def("append_batch", &append_batch, py::arg("records"), py::arg("lengths"), py::arg("entries"),
            py::arg("entry_ends"))
       .def("append_ids", &append_ids, py::arg("records"), py::arg("ids"))
       .def("entry", &add_entry, py::arg("entry"))
-      .def("set_task", &DatasetWriter::set_task, py::arg("task"))
-      .def("commit", &DatasetWriter::commit, py::call_guard<py::gil_scoped_release>())
-      .def("abort", &DatasetWriter::abort, py::call_guard<py::gil_scoped_release>())
-      .def_property_readonly("records", &DatasetWriter::records);
+      .def(
+          "set_task",
+          [](PythonWriter& self, const std::string& task) {
+            self.use([&](DatasetWriter& writer) { writer.set_task(task); });
+          },
+          py::arg("task"))
+      .def("commit", [](PythonWriter& self) { return self.use([](DatasetWriter& writer) { return writer.commit(); }); })
+      .def("abort", [](PythonWriter& self) { self.use([](DatasetWriter& writer) { writer.abort(); }); })
+      .def_property_readonly("records", [](PythonWriter& self) {
+        return self.use([](const DatasetWriter& writer) { return writer.records(); });
+      });
 }
 
 void register_verify(py::module_& module) {

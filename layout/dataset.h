@@ -26,6 +26,13 @@ enum class SpanKind {
   Megatron,  // documents of a .idx file; no entries
 };
 
+/// What is compared with its check values when it is read. Beside it, each file's first reads of a shard are.
+enum class Checks : std::uint8_t {
+  None,   // nothing at all
+  Index,  // what tells where spans and entries lie: metadata.index, metadata.directory
+  All,    // records and entries as well
+};
+
 struct MegatronIndex;  // megatron.h
 
 /// One shard, or one foreign file: `records` records of the stream from byte `stream_offset` of `stream`.
@@ -36,9 +43,10 @@ struct Shard {
   std::uint64_t entries = 0;  // metadata entries; equals spans but in the ids layout
   File stream;
   std::uint64_t stream_offset = 0;
-  File index;      // metadata.index, or Megatron's .idx
-  File directory;  // metadata.directory (compact)
-  File data;       // metadata.bin
+  Checks checks = Checks::None;  // foreign files have no check values
+  File index;                    // metadata.index, or Megatron's .idx
+  File directory;                // metadata.directory (compact)
+  File data;                     // metadata.bin
   // Ours only, what the fingerprint is made of: the digests of each visible field's values, in the schema's order of
   // leaves; that of span lengths and entry bytes (none without metadata).
   FieldDigestList field_digests;
@@ -88,7 +96,7 @@ SourceInfo info_of(const Dataset& dataset);
 
 /// Opens the dataset in the folder at `location`. Throws NotFound (no such folder; a folder without dataset.json says
 /// how many finished shards it holds and how to go on), Corruption (manifest), IoError.
-DatasetPtr open_dataset(const Location& location);
+DatasetPtr open_dataset(const Location& location, Checks checks = Checks::Index);
 
 /// Opens token files in place, end to end in the order given, which may lie in different stores. `descr_json` is the
 /// schema's JSON form for bare files;
@@ -105,10 +113,10 @@ DatasetPtr concatenate(const std::vector<DatasetPtr>& datasets);
 
 /// The view of windows of `window` records that follow one another, each read with `lookahead` records after it:
 /// (records - lookahead) div window observations. Throws InvalidArgument (window 0, no stream, longer than the stream).
-std::shared_ptr<const Source> make_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead);
+std::shared_ptr<const Source> make_windows(const DatasetPtr& dataset, std::uint64_t window, std::uint64_t lookahead);
 
 /// The view whose observation i is span i: its records and its entry (opaque: its entry alone). Throws InvalidArgument
 /// for a token stream and for the ids layout (which says how to convert), and for a dataset without documents.
-std::shared_ptr<const Source> make_documents(DatasetPtr dataset);
+std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset);
 
 }  // namespace penstock::layout

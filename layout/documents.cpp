@@ -1,6 +1,7 @@
 #include "layout/documents.h"
 
 #include "core/base/error.h"
+#include "layout/checks.h"
 #include "layout/reads.h"
 
 #include <algorithm>
@@ -77,8 +78,8 @@ void Documents::spans(const Row& row, SpanTable& out) const {
                  document.raw, raw_bytes});
 }
 
-std::shared_ptr<const Source> make_documents(DatasetPtr dataset) {
-  return std::make_shared<Documents>(std::move(dataset));
+std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset) {
+  return checked(dataset, std::make_shared<Documents>(dataset));
 }
 
 }  // namespace penstock::layout

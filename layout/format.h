@@ -27,6 +27,10 @@ inline constexpr const char* kDataName = "metadata.bin";
 inline constexpr const char* kIndexName = "metadata.index";
 inline constexpr const char* kDirectoryName = "metadata.directory";
 inline constexpr const char* kCrcSuffix = ".crc";
+inline constexpr const char* kStreamCrcName = "stream.bin.crc";
+inline constexpr const char* kDataCrcName = "metadata.bin.crc";
+inline constexpr const char* kIndexCrcName = "metadata.index.crc";
+inline constexpr const char* kDirectoryCrcName = "metadata.directory.crc";
 /// What a writer has not finished: folders and files of this prefix are nobody's once no writer is at work.
 inline constexpr std::string_view kPartialPrefix = ".partial-";
 

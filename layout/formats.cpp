@@ -37,14 +37,14 @@ bool is_megatron(const Location& location) {
   return is_file_or_folder(location.path + ".idx") && is_file_or_folder(location.path + ".bin");
 }
 
-DatasetPtr open_folders(const std::vector<Location>& locations, const std::string& /*descr_json*/) {
+DatasetPtr open_folders(const std::vector<Location>& locations, const OpenHints& hints) {
   std::vector<DatasetPtr> datasets;
-  std::transform(locations.begin(), locations.end(), std::back_inserter(datasets), open_dataset);
+  for (const Location& location : locations) datasets.push_back(open_dataset(location, hints.checks));
   return concatenate(datasets);
 }
 
 // A pattern like "corpus*" matches both files of a pair: it is opened once.
-DatasetPtr open_pairs(const std::vector<Location>& locations, const std::string& /*descr_json*/) {
+DatasetPtr open_pairs(const std::vector<Location>& locations, const OpenHints& /*hints*/) {
   std::vector<Location> prefixes;
   for (const Location& location : locations) {
     Location prefix{location.store, megatron_prefix(location.path)};
@@ -54,10 +54,14 @@ DatasetPtr open_pairs(const std::vector<Location>& locations, const std::string&
   return open_megatron(prefixes);
 }
 
+DatasetPtr open_files(const std::vector<Location>& locations, const OpenHints& hints) {
+  return open_raw(locations, hints.descr_json);
+}
+
 constexpr FileFormat kFormats[] = {
     {"penstock", is_folder, open_folders},
     {"megatron", is_megatron, open_pairs},
-    {"raw", is_there, open_raw},
+    {"raw", is_there, open_files},
 };
 
 }  // namespace
@@ -72,9 +76,9 @@ const FileFormat* recognise_format(const Location& location) {
   return found == std::end(kFormats) ? nullptr : found;
 }
 
-DatasetPtr open_as(const std::string& name, const std::vector<Location>& locations, const std::string& descr_json) {
+DatasetPtr open_as(const std::string& name, const std::vector<Location>& locations, const OpenHints& hints) {
   for (const FileFormat& format : kFormats) {
-    if (name == format.name) return format.open(locations, descr_json);
+    if (name == format.name) return format.open(locations, hints);
   }
   raise(ErrorKind::InvalidArgument, "format \"{}\": there is none of this name", name);
 }

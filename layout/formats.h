@@ -11,13 +11,18 @@
 
 namespace penstock::layout {
 
+/// What a user may say of the files.
+struct OpenHints {
+  std::string descr_json;  // of bare files, as for open_raw(); formats that say their type ignore it
+  Checks checks = Checks::Index;
+};
+
 struct FileFormat {
   const char* name;  // what users give as format=
   /// Whether what is there is of this format; looks at names, not into files. Local paths alone so far.
   bool (*recognises)(const Location& location);
-  /// Several are opened end to end. `descr_json` as for open_raw(); formats that say their type ignore it. Throws as
-  /// open_dataset(), open_megatron() and open_raw().
-  DatasetPtr (*open)(const std::vector<Location>& locations, const std::string& descr_json);
+  /// Several are opened end to end. Throws as open_dataset(), open_megatron() and open_raw().
+  DatasetPtr (*open)(const std::vector<Location>& locations, const OpenHints& hints);
 };
 
 /// In the order in which a path is tried.
@@ -27,6 +32,6 @@ std::span<const FileFormat> file_formats() noexcept;
 const FileFormat* recognise_format(const Location& location);
 
 /// Opens `locations` as the format called `name`. Throws InvalidArgument for a name that is not in the table.
-DatasetPtr open_as(const std::string& name, const std::vector<Location>& locations, const std::string& descr_json);
+DatasetPtr open_as(const std::string& name, const std::vector<Location>& locations, const OpenHints& hints);
 
 }  // namespace penstock::layout

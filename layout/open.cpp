@@ -47,7 +47,7 @@ std::shared_ptr<const Paths> paths_of(const Location& folder, const std::vector<
 
 }  // namespace
 
-DatasetPtr open_dataset(const Location& location) {
+DatasetPtr open_dataset(const Location& location, Checks checks) {
   Manifest manifest = read_manifest(*location.store, location.path);
   auto dataset = std::make_shared<Dataset>();
   dataset->path = location.path;
@@ -61,6 +61,7 @@ DatasetPtr open_dataset(const Location& location) {
   for (ShardInfo& info : manifest.shards) {
     const std::size_t length = info.name.size() + 1;
     dataset->shards.push_back(make_shard(paths, folder, manifest.format, std::move(info)));
+    dataset->shards.back().checks = checks;
     folder += length;
   }
   dataset->mode = std::move(manifest.format.mode);

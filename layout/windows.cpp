@@ -1,6 +1,7 @@
 #include "layout/windows.h"
 
 #include "core/base/checked.h"
+#include "layout/checks.h"
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
@@ -92,8 +93,8 @@ void Windows::spans(const Row& row, SpanTable& out) const {
   if (finder_ != nullptr) finder_->spans(*static_cast<const CutRow*>(row.state), out);
 }
 
-std::shared_ptr<const Source> make_windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead) {
-  return std::make_shared<Windows>(std::move(dataset), window, lookahead);
+std::shared_ptr<const Source> make_windows(const DatasetPtr& dataset, std::uint64_t window, std::uint64_t lookahead) {
+  return checked(dataset, std::make_shared<Windows>(dataset, window, lookahead));
 }
 
 }  // namespace penstock::layout

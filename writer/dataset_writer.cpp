@@ -95,7 +95,15 @@ void DatasetWriter::check_batch(Bytes records, std::span<const std::uint64_t> le
   const std::uint64_t record_bytes = format.schema.record_bytes();
   std::uint64_t left = format.has_records() ? records.size() / record_bytes : 0;
   if (left * record_bytes != records.size()) refuse("{} bytes are no whole records", with_commas(records.size()));
-  for (const std::uint64_t length : lengths) {
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const std::uint64_t length = lengths[i];
+    if (format.is_ids() && length == 0) {
+      refuse(
+          "document {} of this append has no records: the layout \"ids\" keeps an entry by the records that have its "
+          "id, "
+          "so this one would be lost; leave it out, or use layout=\"compact\"",
+          with_commas(i));
+    }
     if (length > left) refuse("lengths that sum up to more than the records");
     left -= length;
   }

@@ -28,6 +28,8 @@ def index(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
         InvalidArgumentError: no integer, or outside.
     """
     try:
+        if isinstance(value, bool):
+            raise TypeError
         number = operator.index(value)
     except TypeError:
         raise InvalidArgumentError(f"{name}={value!r}: must be an integer") from None

@@ -171,6 +171,8 @@ def _as_array(values: Any, dtype: DType, name: str, unit: str) -> npt.NDArray[An
             array = np.asarray(values, dtype=dtype)  # tuples
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(f"field {name}: no array can be made of its values: {error}") from None
+    if dtype.kind in "fc" and array.dtype.kind in "fc" and not isinstance(values, np.ndarray):
+        _refuse_rounded(values, array, dtype, name, unit)
     # NumPy makes floats or objects of integers that no 64-bit type holds all of.
     if dtype.kind in "iu" and array.dtype.kind in "Of" and not isinstance(values, np.ndarray):
         exact = np.asarray(values, dtype=object)
@@ -181,6 +183,24 @@ def _as_array(values: Any, dtype: DType, name: str, unit: str) -> npt.NDArray[An
                 _refuse(exact, bad, dtype, name, unit)
             return exact.astype(dtype)
     return array
+
+
+def _refuse_rounded(values: Any, array: npt.NDArray[Any], dtype: DType, name: str, unit: str) -> None:
+    """Integers among floats of a list: NumPy has rounded them already."""
+    if not np.any(np.abs(array) > 1 << 11):
+        return
+    given = np.asarray(values, dtype=object)
+    bad = np.array([isinstance(value, int) and not _is_exact(value, dtype) for value in given.flat]).reshape(
+        given.shape
+    )
+    if bad.any():
+        _refuse(given, bad, dtype, name, unit)
+
+
+def _is_exact(value: int, dtype: DType) -> bool:
+    with np.errstate(over="ignore"):
+        made = np.asarray(float(value) if abs(value) < 1 << 1023 else np.inf).astype(dtype).real
+    return bool(np.isfinite(made)) and int(made) == value
 
 
 def _fit_structured(array: npt.NDArray[Any], dtype: DType, name: str, unit: str) -> npt.NDArray[Any]:
@@ -198,7 +218,9 @@ def _fit_structured(array: npt.NDArray[Any], dtype: DType, name: str, unit: str)
 
 def _fit_scalars(array: npt.NDArray[Any], dtype: DType, name: str, unit: str) -> npt.NDArray[Any]:
     source = array.dtype
-    if np.can_cast(source, dtype, "safe") and source.kind not in "SUV":
+    # NumPy calls it safe to round 64-bit integers to doubles.
+    rounds = source.kind in "iu" and source.itemsize == 8 and dtype.kind in "fc"
+    if np.can_cast(source, dtype, "safe") and source.kind not in "SUV" and not rounds:
         return array.astype(dtype, copy=False)
     if dtype.kind in "iu" and source.kind in "iu":
         limits = np.iinfo(dtype)
@@ -210,13 +232,23 @@ def _fit_scalars(array: npt.NDArray[Any], dtype: DType, name: str, unit: str) ->
     if dtype.kind in "fc" and source.kind in "iufc" and not (dtype.kind == "f" and source.kind == "c"):
         with np.errstate(over="ignore"):
             out = array.astype(dtype)
-        bad = (out != array) if source.kind in "iu" else np.isfinite(array) & ~np.isfinite(out)
+        bad = _rounded(array, out) if source.kind in "iu" else np.isfinite(array) & ~np.isfinite(out)
         if np.any(bad):
             _refuse(array, np.asarray(bad), dtype, name, unit)
         return out
     if dtype.kind in "SV":
         return _fit_bytes(array, dtype, name, unit)
     raise InvalidArgumentError(f"field {name}: values of type {source}, expected {short(dtype)}")
+
+
+def _rounded(integers: npt.NDArray[Any], floats: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where a float is not the integer that it was made of."""
+    exact = 1 << (np.finfo(floats.dtype).nmant + 1)
+    bad = np.asarray((integers > exact) | (integers < -exact))
+    for at in zip(*np.nonzero(bad), strict=True) if bad.shape else [()] * bool(bad):
+        made = floats[at].real
+        bad[at] = not np.isfinite(made) or int(made) != int(integers[at])
+    return bad
 
 
 def _fit_bytes(array: npt.NDArray[Any], dtype: DType, name: str, unit: str) -> npt.NDArray[Any]:

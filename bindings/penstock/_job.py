@@ -146,8 +146,7 @@ def check_view(view: Any) -> None:
     """
     if not hasattr(view, "_source"):
         raise InvalidArgumentError(
-            f"a loader loads a view, not {type(view).__name__}: dataset.windows(window, lookahead=1) or "
-            "dataset.documents()"
+            f"a {type(view).__name__} is no view: give dataset.windows(window, lookahead=1) or dataset.documents()"
         )
 
 

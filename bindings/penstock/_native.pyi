@@ -538,7 +538,7 @@ def make_windows(
     The view of windows.
     """
 
-def open_as(format: str, paths: collections.abc.Sequence[str], descr_json: str) -> Dataset:
+def open_as(format: str, paths: collections.abc.Sequence[str], descr_json: str, checks: str) -> Dataset:
     """
     Opens paths of one format end to end.
     """

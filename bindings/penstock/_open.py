@@ -12,16 +12,24 @@ from pathlib import Path
 import numpy.typing as npt
 
 from penstock import _dtype, _native
+from penstock._arguments import one_of
 from penstock._dataset import Dataset
 from penstock._errors import InvalidArgumentError, NotFoundError
 from penstock._paths import PathLike, local_path
 
 FORMATS = tuple(_native.format_names())
 _GLOB = frozenset("*?[")
+_CHECKS = ("index", "all", "none")
 _MANIFEST = "dataset.json"
 
 
-def open(path: PathLike, *more: PathLike, dtype: npt.DTypeLike | None = None, format: str | None = None) -> Dataset:
+def open(
+    path: PathLike,
+    *more: PathLike,
+    dtype: npt.DTypeLike | None = None,
+    format: str | None = None,
+    checks: str = "index",
+) -> Dataset:
     """Opens a dataset, or token files of other formats in place; several are opened as one, in the order given.
 
     Args:
@@ -30,6 +38,9 @@ def open(path: PathLike, *more: PathLike, dtype: npt.DTypeLike | None = None, fo
         *more: further ones of the same kind.
         dtype: what bare token files hold: "u2", or a structured dtype. Files that say it themselves need none.
         format: "penstock", "megatron" or "raw", where it is not to be found out.
+        checks: what is compared with its check values when it is read, by all views and loaders of the dataset:
+            "index", what tells where documents lie, and the first block that is read of each file; "all", records and
+            entries as well; "none", nothing. Files of other formats have no check values.
 
     Returns:
         The dataset.
@@ -48,6 +59,7 @@ def open(path: PathLike, *more: PathLike, dtype: npt.DTypeLike | None = None, fo
     """
     if format is not None and format not in FORMATS:
         raise InvalidArgumentError(f"format {format!r}: must be one of {', '.join(map(repr, FORMATS))}")
+    one_of("checks", checks, _CHECKS)
     paths = [expanded for each in (path, *more) for expanded in _expand(local_path(each))]
     kinds = {format or _kind_of(each) for each in paths}
     if len(kinds) > 1:
@@ -55,11 +67,9 @@ def open(path: PathLike, *more: PathLike, dtype: npt.DTypeLike | None = None, fo
     kind = kinds.pop()
     if dtype is not None and kind != "raw":
         raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves")
-    reopen = (
-        _open_kind,
-        (kind, tuple(each if "://" in each else str(Path(each).absolute()) for each in paths), _descr(dtype)),
-    )
-    return Dataset(_native.open_as(kind, paths, _descr(dtype)), reopen)
+    absolute = tuple(each if "://" in each else str(Path(each).absolute()) for each in paths)
+    reopen = (_open_kind, (kind, absolute, _descr(dtype), checks))
+    return Dataset(_native.open_as(kind, paths, _descr(dtype), checks), reopen)
 
 
 def refuse_foreign(path: str, why: str) -> None:
@@ -82,8 +92,9 @@ def refuse_foreign(path: str, why: str) -> None:
     raise InvalidArgumentError(f"{path}: {what}, no dataset of penstock: {why}")
 
 
-def _open_kind(kind: str, paths: Sequence[str], descr: str) -> Dataset:
-    return Dataset(_native.open_as(kind, list(paths), descr), (_open_kind, (kind, tuple(paths), descr)))
+def _open_kind(kind: str, paths: Sequence[str], descr: str, checks: str) -> Dataset:
+    reopen = (_open_kind, (kind, tuple(paths), descr, checks))
+    return Dataset(_native.open_as(kind, list(paths), descr, checks), reopen)
 
 
 def _expand(path: str) -> list[str]:

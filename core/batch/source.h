@@ -56,6 +56,7 @@ struct Row {
   std::uint64_t begin = 0;       // … and which record of the flattened batch its first one is (see BatchShape)
   bool measured = false;         // ragged rows: `length` is known, `records` may be set (the engine clears it)
   void* state = nullptr;         // the source's, in the arena
+  void* checks = nullptr;        // those of what it reads, in the arena (layout/checks.h)
   unsigned round = 0;            // the engine's: rounds planned so far
   std::exception_ptr error;      // the engine's: of a row that is read in a group
   Arena arena;
@@ -67,6 +68,7 @@ struct Row {
     length = length_;
     measured = false;
     state = nullptr;
+    checks = nullptr;
     round = 0;
     error = nullptr;
     arena.reset();

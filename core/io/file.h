@@ -38,6 +38,11 @@ class File {
     return path.append(1, '/').append(folder_).append(1, '/').append(name_);
   }
 
+  /// Another file of the same folder; `name` is a constant of the program.
+  [[nodiscard]] File beside(const char* name, std::uint64_t its_bytes) const noexcept {
+    return {paths_, folder_, name, its_bytes};
+  }
+
   /// The store that it lies in, null if none was said.
   [[nodiscard]] ByteStore* store() const noexcept { return paths_ == nullptr ? nullptr : paths_->store; }
 

@@ -294,7 +294,7 @@ def test_a_closed_loader_refuses_and_closing_twice_is_nothing(view):
 @pytest.mark.parametrize(
     ("view", "options", "words"),
     [
-        ("a path", {}, "a loader loads a view, not str"),
+        ("a path", {}, "a str is no view"),
         (None, {"tail": None}, "tail=None"),
         (None, {"skip": 5}, "skip=5: must be ranges"),
         (None, {"batch_size": "4"}, "batch size='4'"),

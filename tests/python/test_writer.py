@@ -122,6 +122,50 @@ def test_ids_of_a_finished_shard_are_refused(tmp_path: Path) -> None:
     fingerprint(tmp_path / "d")
 
 
+def test_an_empty_document_in_the_ids_layout_is_refused_not_lost(tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "d", {"token": "u1"}, "raw", layout="ids") as writer:
+        with pytest.raises(ValueError, match=r"document 0 of this append has no records.*compact"):
+            writer.append(token=[], metadata=b"lost")
+        with pytest.raises(ValueError, match="document 1 of this append"):
+            writer.append_batch([1, 0], encoded=[b"a", b"b"], token=[1])
+        writer.append(token=[7], metadata=b"kept")
+    (batch,) = [penstock.open(tmp_path / "d").windows(1)[0]]
+    assert [span.raw for span in batch.spans] == [b"kept"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values", "shown"),
+    [
+        ("f8", [2**53 + 1], "9,007,199,254,740,993"),
+        ("f8", np.array([1, 2**53 + 1]), "9,007,199,254,740,993 at record 1"),
+        ("f8", np.array([2**64 - 1], "u8"), "18,446,744,073,709,551,615"),
+        ("f8", [0.5, 2**53 + 1], "9,007,199,254,740,993 at record 1"),
+        ("f8", -(2**53) - 1, "-9,007,199,254,740,993"),
+        ("f4", [0.5, 2**24 + 1], "16,777,217 at record 1"),
+        ("f4", np.array([2**24 + 1], "i4"), "16,777,217"),
+        ("f2", [0.5, 2049], "2,049 at record 1"),
+        ("c8", [2**24 + 1], "16,777,217"),
+    ],
+)
+def test_an_integer_that_a_float_field_would_round_is_refused(
+    tmp_path: Path, dtype: str, values: Any, shown: str
+) -> None:
+    writer = penstock.Writer(tmp_path / "d", {"x": dtype}, None)
+    with pytest.raises(ValueError, match=f"x {shown}.* does not fit {dtype}"):
+        writer.append(x=values)
+    writer.abort()
+
+
+def test_integers_that_a_float_field_holds_are_taken(tmp_path: Path) -> None:
+    values = [2**53, 2**60, -(2**63), 0.5, 7, float("nan"), float("inf")]
+    with penstock.Writer(tmp_path / "d", {"x": "f8"}, None) as writer:
+        writer.append(x=values)
+        writer.append(x=np.array([2**62, -(2**53)]))
+        writer.append(x=2**62)
+    read = penstock.open(tmp_path / "d").windows(10)[0]["x"]
+    assert np.array_equal(read, [*map(float, values), 2.0**62, -(2.0**53), 2.0**62], equal_nan=True)
+
+
 def test_converting_an_empty_span_to_ids_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "d", [([1], {}), ([], {}), ([2], {})])
     with pytest.raises(ValueError, match="span 1 has no records"):

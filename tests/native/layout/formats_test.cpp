@@ -41,10 +41,10 @@ TEST(FormatsTest, NamesAreUniqueAndOpenWhatTheyNameOrSayWhyNot) {
   const TemporaryFolder folder;
   write_file(folder.path("a.bin"), bytes_of(std::vector<std::uint16_t>{1, 2, 3}));
   const auto dataset =
-      layout::open_as("raw", {local(folder.path("a.bin")), local(folder.path("a.bin"))}, R"([["token","<u2"]])");
+      layout::open_as("raw", {local(folder.path("a.bin")), local(folder.path("a.bin"))}, {R"([["token","<u2"]])"});
   EXPECT_EQ(dataset->record_count(), 6U);
   try {
-    layout::open_as("parquet", {local(folder.path("a.bin"))}, "");
+    layout::open_as("parquet", {local(folder.path("a.bin"))}, {});
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);

@@ -1,0 +1,185 @@
+#include "layout/checks.h"
+
+#include "core/base/align.h"
+#include "core/base/crc32c.h"
+#include "core/base/error.h"
+#include "layout/format.h"
+#include "layout/manifest.h"
+#include "layout/reads.h"
+#include "layout/side_files.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace penstock::layout {
+namespace {
+
+// Whole blocks of a file on their way, and what a source wanted of them.
+struct Pending {
+  Pending* next = nullptr;
+  std::uint64_t shard = 0;
+  const File* file = nullptr;
+  SideFile* side = nullptr;
+  KeptRange values;  // one for each block
+  std::uint64_t begin = 0;
+  std::uint64_t bytes = 0;
+  const std::byte* blocks = nullptr;
+  std::byte* to = nullptr;  // null: the blocks were read to where they are wanted
+  std::uint64_t wanted_offset = 0;
+  std::uint64_t wanted_bytes = 0;
+};
+
+// In the row's arena, from its first read that is checked on.
+struct RowChecks {
+  Pending* pending = nullptr;
+  bool more = true;  // the source has another round
+};
+
+class Checked final : public Source {
+ public:
+  Checked(DatasetPtr dataset, std::shared_ptr<const Source> source)
+      : dataset_(std::move(dataset)), source_(std::move(source)), sides_(*dataset_) {}
+
+  [[nodiscard]] const SourceInfo& info() const override { return source_->info(); }
+  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const Row& row, SpanTable& out) const override { source_->spans(row, out); }
+
+ private:
+  void take(Pending& pending) const;
+  void check_shard(std::uint64_t number) const;
+  SideFile* side_of(const Read& read, std::uint64_t& shard) const;
+  Pending* widen(Row& row, std::size_t i, Reads& out) const;
+
+  const DatasetPtr dataset_;
+  const std::shared_ptr<const Source> source_;
+  const SideFiles sides_;
+};
+
+bool Checked::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
+  auto* state = static_cast<RowChecks*>(row.checks);
+  if (state != nullptr) {
+    for (Pending* each = std::exchange(state->pending, nullptr); each != nullptr; each = each->next) take(*each);
+    if (!state->more) return false;
+  }
+  const std::size_t before = out.size();
+  const bool more = source_->plan(row, round, wanted, out);
+  Pending* pending = nullptr;
+  for (std::size_t i = before, end = out.size(); i < end; ++i) {
+    Pending* const added = widen(row, i, out);
+    if (added != nullptr) added->next = std::exchange(pending, added);
+  }
+  if (pending == nullptr) return more;
+  if (state == nullptr) row.checks = state = row.arena.make<RowChecks>();
+  *state = {pending, more};
+  return true;
+}
+
+// The side file of a read that is to be checked, else null; and whose it is.
+SideFile* Checked::side_of(const Read& read, std::uint64_t& shard) const {
+  const auto distance =
+      reinterpret_cast<const std::byte*>(read.file) - reinterpret_cast<const std::byte*>(dataset_->shards.data());
+  shard = static_cast<std::uint64_t>(distance) / sizeof(Shard);
+  const Shard& own = dataset_->shards[shard];
+  if (own.checks == Checks::None) return nullptr;
+  ShardSides& sides = sides_.of(shard);
+  if (read.file == &own.index) return &sides.index;
+  if (read.file == &own.directory) return &sides.directory;
+  SideFile& side = read.file == &own.stream ? sides.stream : sides.data;
+  return own.checks == Checks::All || !side.is_trusted.load(std::memory_order_acquire) ? &side : nullptr;
+}
+
+// Makes read number i one of whole blocks; null if it needs no check.
+Pending* Checked::widen(Row& row, std::size_t i, Reads& out) const {
+  std::uint64_t shard = 0;
+  SideFile* const side = side_of(out[i], shard);
+  if (side == nullptr) return nullptr;
+  auto* added = row.arena.make<Pending>();
+  Read& read = out[i];
+  added->shard = shard;
+  added->file = read.file;
+  added->side = side;
+  added->begin = read.offset / kCrcBlockBytes * kCrcBlockBytes;
+  added->bytes = std::min(align_up(read.offset + read.size, kCrcBlockBytes), read.file->bytes) - added->begin;
+  if (added->begin != read.offset || added->bytes != read.size) {
+    added->to = read.destination;
+    added->wanted_offset = read.offset;
+    added->wanted_bytes = read.size;
+    read.offset = added->begin;
+    read.size = added->bytes;
+    read.destination = row.arena.allocate(added->bytes);
+  }
+  added->blocks = read.destination;
+  const std::uint64_t first = added->begin / kCrcBlockBytes;
+  const std::uint64_t count = (added->bytes + kCrcBlockBytes - 1) / kCrcBlockBytes;
+  added->values.begin(row, side->values, side->kept.get(), first * 4, count * 4, out);
+  return added;
+}
+
+// Compares, and gives the source what it wanted.
+void Checked::take(Pending& pending) const {
+  pending.values.end();
+  std::span<const std::byte> left(pending.blocks, pending.bytes);
+  for (std::uint64_t i = 0; !left.empty(); ++i) {
+    const std::span<const std::byte> block = left.first(std::min<std::size_t>(left.size(), kCrcBlockBytes));
+    left = left.subspan(block.size());
+    const auto wanted = load_at<std::uint32_t>(pending.values.bytes, i);
+    const std::uint32_t seen = crc32c(block);
+    if (seen == wanted) continue;
+    const std::uint64_t at = pending.begin + i * kCrcBlockBytes;
+    raise(ErrorKind::Corruption,
+          "{}: bytes {} to {} are not those that were written: check value {:08x}, {} says {:08x}. A flipped bit, or "
+          "another file; `penstock verify` looks at all of them",
+          pending.file->path(), with_commas(at), with_commas(at + block.size()), seen, pending.side->values.path(),
+          wanted);
+  }
+  pending.values.keep();
+  if (!pending.side->is_trusted.load(std::memory_order_relaxed)) {
+    check_shard(pending.shard);
+    pending.side->is_trusted.store(true, std::memory_order_release);
+  }
+  if (pending.to == nullptr) return;
+  std::memcpy(pending.to, pending.blocks + (pending.wanted_offset - pending.begin), pending.wanted_bytes);
+}
+
+// Whether the folder is the shard that the manifest names: its own shard.json has the same counts and digests.
+void Checked::check_shard(std::uint64_t number) const {
+  ShardSides& sides = sides_.of(number);
+  if (sides.is_known.load(std::memory_order_acquire)) return;
+  const Shard& shard = dataset_->shards[number];
+  const File& any = shard.stream.store() != nullptr ? shard.stream : shard.index;
+  const std::string path = any.beside(kShardManifestName, 0).path();
+  std::string text;
+  try {
+    text.reserve(any.store()->size(path, Links::Refuse) + kManifestTextPadding);
+    text.resize(text.capacity() - kManifestTextPadding);
+    any.store()->read_small(path, 0, std::as_writable_bytes(std::span(text)));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::NotFound) throw;
+    sides.is_known = true;  // readers do not need it
+    return;
+  }
+  const ShardInfo own = parse_shard_manifest(std::move(text), path).second;
+  const bool same = own.records == shard.records && own.spans == shard.spans && own.entries == shard.entries &&
+                    own.field_digests == shard.field_digests && own.span_digest == shard.span_digest;
+  if (!same) {
+    raise(ErrorKind::Corruption,
+          "{}: this is another shard than the one that {} names: their counts or digests differ. Put the right folder "
+          "back, or write the dataset again",
+          path, dataset_->path);
+  }
+  sides.is_known.store(true, std::memory_order_release);
+}
+
+}  // namespace
+
+std::shared_ptr<const Source> checked(const DatasetPtr& dataset, std::shared_ptr<const Source> source) {
+  const auto has_checks = [](const Shard& shard) { return shard.checks != Checks::None; };
+  if (std::none_of(dataset->shards.begin(), dataset->shards.end(), has_checks)) return source;
+  return std::make_shared<Checked>(dataset, std::move(source));
+}
+
+}  // namespace penstock::layout

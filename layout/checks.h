@@ -1,0 +1,19 @@
+// Checks: what is read of our datasets is compared with its check values, before any source looks at it.
+//
+// A decorator of a view's source. A read of a file that is to be checked is widened to whole blocks of 4 KiB; their
+// check values come from the side file (<file>.crc) in the same round. Before the next round both are compared, and the
+// bytes that were wanted copied to where they go. Which files that are is said by Shard::checks; beside them, each
+// file's first reads of a shard are checked, and the shard's own shard.json is compared with the manifest: so a file or
+// a shard that was exchanged for another of the same size is seen. Any thread.
+#pragma once
+
+#include "layout/dataset.h"
+
+#include <memory>
+
+namespace penstock::layout {
+
+/// `source`, a view of `dataset`, with checks; `source` itself where no shard has any.
+std::shared_ptr<const Source> checked(const DatasetPtr& dataset, std::shared_ptr<const Source> source);
+
+}  // namespace penstock::layout
