@@ -37,29 +37,14 @@ bool has_instruction() noexcept {
   return has;
 }
 
-__attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::span<const std::byte> bytes,
-                                                             std::uint32_t crc) noexcept {
-  const std::byte* at = bytes.data();
-  std::size_t left = bytes.size();
-  std::uint64_t state = static_cast<std::uint32_t>(~crc);
-  for (; left >= 8; at += 8, left -= 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, at, 8);
-    state = _mm_crc32_u64(state, word);
-  }
-  auto narrow = static_cast<std::uint32_t>(state);
-  for (; left > 0; ++at, --left) narrow = _mm_crc32_u8(narrow, std::to_integer<std::uint8_t>(*at));
-  return ~narrow;
-}
+using States = std::array<std::uint64_t, 3>;
 
-// Three blocks of `words` words that follow one another.
-__attribute__((target("sse4.2"))) std::array<std::uint32_t, 3> crc32c_three_sse42(const std::byte* first,
-                                                                                  std::size_t words) noexcept {
+// Three stretches of `words` words that follow one another, each from a state of its own: the instruction takes three
+// cycles and may begin in each.
+__attribute__((target("sse4.2"))) States take_three(const std::byte* first, std::size_t words, States states) noexcept {
   const std::byte* second = first + 8 * words;
   const std::byte* third = second + 8 * words;
-  std::uint64_t a = 0xffffffffU;
-  std::uint64_t b = a;
-  std::uint64_t c = a;
+  auto [a, b, c] = states;
   for (std::size_t i = 0; i < words; ++i) {
     std::uint64_t word[3];
     std::memcpy(&word[0], first + 8 * i, 8);
@@ -69,7 +54,55 @@ __attribute__((target("sse4.2"))) std::array<std::uint32_t, 3> crc32c_three_sse4
     b = _mm_crc32_u64(b, word[1]);
     c = _mm_crc32_u64(c, word[2]);
   }
-  return {~static_cast<std::uint32_t>(a), ~static_cast<std::uint32_t>(b), ~static_cast<std::uint32_t>(c)};
+  return {a, b, c};
+}
+
+// A third of a block of 4 KiB, in whole words.
+constexpr std::size_t kThird = 1360;
+using Shift = std::array<std::array<std::uint32_t, 256>, 4>;
+
+// What a state becomes over kThird bytes of zeros, by its bytes: a linear map, so a sum of what its bits become.
+constexpr Shift make_shift() {
+  std::array<std::uint32_t, 32> bits{};
+  for (std::size_t bit = 0; bit < 32; ++bit) {
+    std::uint32_t state = std::uint32_t{1} << bit;
+    for (std::size_t i = 0; i < kThird; ++i) state = (state >> 8) ^ kTable[0][state & 0xff];
+    bits[bit] = state;
+  }
+  Shift shift{};
+  for (std::size_t byte = 0; byte < 4; ++byte) {
+    for (std::uint32_t value = 0; value < 256; ++value) {
+      for (std::size_t bit = 0; bit < 8; ++bit)
+        shift[byte][value] ^= (value >> bit & 1) != 0 ? bits[8 * byte + bit] : 0;
+    }
+  }
+  return shift;
+}
+
+constexpr Shift kShift = make_shift();
+
+std::uint64_t over_a_third(std::uint64_t state) noexcept {
+  return kShift[0][state & 0xff] ^ kShift[1][state >> 8 & 0xff] ^ kShift[2][state >> 16 & 0xff] ^
+         kShift[3][state >> 24 & 0xff];
+}
+
+__attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::span<const std::byte> bytes,
+                                                             std::uint32_t crc) noexcept {
+  const std::byte* at = bytes.data();
+  std::size_t left = bytes.size();
+  std::uint64_t state = static_cast<std::uint32_t>(~crc);
+  for (; left >= 3 * kThird; at += 3 * kThird, left -= 3 * kThird) {
+    const auto [a, b, c] = take_three(at, kThird / 8, {state, 0, 0});
+    state = over_a_third(over_a_third(a) ^ b) ^ c;
+  }
+  for (; left >= 8; at += 8, left -= 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, 8);
+    state = _mm_crc32_u64(state, word);
+  }
+  auto narrow = static_cast<std::uint32_t>(state);
+  for (; left > 0; ++at, --left) narrow = _mm_crc32_u8(narrow, std::to_integer<std::uint8_t>(*at));
+  return ~narrow;
 }
 #endif
 
@@ -100,8 +133,10 @@ void crc32c_blocks(std::span<const std::byte> bytes, std::size_t block, std::vec
   out.reserve(out.size() + bytes.size() / block + 1);
 #if defined(__x86_64__)
   while (block % 8 == 0 && bytes.size() >= 3 * block && has_instruction()) {
-    const std::array<std::uint32_t, 3> three = crc32c_three_sse42(bytes.data(), block / 8);
-    out.insert(out.end(), three.begin(), three.end());
+    constexpr std::uint64_t kBegin = 0xffffffffU;
+    for (const std::uint64_t state : take_three(bytes.data(), block / 8, {kBegin, kBegin, kBegin})) {
+      out.push_back(~static_cast<std::uint32_t>(state));
+    }
     bytes = bytes.subspan(3 * block);
   }
 #endif

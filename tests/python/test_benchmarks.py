@@ -34,6 +34,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "writer": ({"writer"}, {("writer", "ratio")}),
     "memory": ({"memory"}, {("memory", "MiB")}),
     "layouts": ({"layouts"}, set()),
+    "checks": ({"checks"}, {("checks", "ratio")}),
     "node": ({"node"}, set()),
 }
 

@@ -39,6 +39,19 @@ TEST(Crc32c, TheTableAndTheProcessorAgreeAtEveryLengthAndPlace) {
   }
 }
 
+// Long ones are taken in thirds of 4 KiB.
+TEST(Crc32c, TheTableAndTheProcessorAgreeOnLongRanges) {
+  std::mt19937 random(2);
+  std::vector<std::byte> data(20'000);
+  for (std::byte& byte : data) byte = static_cast<std::byte>(random());
+  for (const std::size_t size : {4079, 4080, 4081, 4088, 4096, 8159, 8160, 8161, 8192, 19'993}) {
+    for (const std::uint32_t before : {0U, 1U, 0xdeadbeefU}) {
+      const auto part = std::span<const std::byte>(data).subspan(3, size);
+      EXPECT_EQ(crc32c(part, before), crc32c_portable(part, before)) << size;
+    }
+  }
+}
+
 TEST(Crc32c, GoesOnFromWhatCameBefore) {
   const auto all = bytes("a text in two parts");
   for (std::size_t cut = 0; cut <= all.size(); ++cut) {
