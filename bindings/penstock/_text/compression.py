@@ -145,6 +145,10 @@ class ByteInput:
         if compression:
             self.file = io.BufferedReader(readers[compression](self._raw, name), _CHUNK_BYTES)
 
+    def peek(self) -> bytes:
+        """Some of the first bytes, which are still to be read; at least those that came at once."""
+        return self.file.peek(1) if isinstance(self.file, io.BufferedReader) else b""
+
     def consumed(self) -> int:
         """Bytes of the file read so far; 0 for what cannot tell."""
         try:

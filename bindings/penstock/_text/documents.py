@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock._words import quoted
 
+from . import sniff
 from .compression import ByteInput
 from .errors import InputError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .inputs import Input
 
 _PARQUET_ROWS = 1024
+_UNPACKERS = {"gz": "gzip -d", "zst": "zstd -d"}
 _BYTES_PER_ID = 4  # what an id of a Parquet column counts as, when tasks are cut
 BUILT_IN_COLUMNS = ("path", "kind", "size")  # of plain text
 
@@ -124,6 +126,8 @@ class DocumentReader:
         )
         self._open = opened
         try:
+            if isinstance(opened, ByteInput) and not source.rereadable:
+                _refuse_no_text(opened)
             if isinstance(opened, _ParquetInput):
                 yield from opened.documents(number)
             elif source.format == "jsonl":
@@ -155,6 +159,17 @@ class DocumentReader:
             return None
         known = {"path": source.published_name, "kind": source.kind, "size": size_bytes}
         return select(known, wanted, place)
+
+
+def _refuse_no_text(opened: ByteInput) -> None:
+    """Of what could not be looked into before: a pipe, standard input."""
+    head = opened.peek()
+    compression = sniff.compression_of(head)
+    kind = (
+        sniff.Kind(f"compressed ({compression})", f"pipe it through {_UNPACKERS[compression]}") if compression else None
+    )
+    if kind := kind or sniff.kind_of(head):
+        raise InputError(f"{opened.name}: {kind.what}: {kind.advice}")
 
 
 def _json_lines(opened: ByteInput, number: int) -> Iterator[RawDocument]:

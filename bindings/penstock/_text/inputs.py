@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import UsageError
+from . import sniff
+from .compression import ByteInput
+from .errors import InputError, UsageError
 
 FORMATS = ("jsonl", "text", "parquet")
 _FORMAT_OF_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 _COMPRESSION_OF_SUFFIX = {".gz": "gz", ".zst": "zst", ".zstd": "zst"}
-_UNKNOWN_COMPRESSION = {".xz", ".bz2", ".lz4", ".zip", ".7z", ".tar", ".tgz"}
+_PACKED = {".xz", ".bz2", ".lz4", ".zip", ".7z", ".rar", ".tar", ".tgz"}
+_TABLES = {".csv": "commas", ".tsv": "tabs"}
 
 
 @dataclass(frozen=True)
@@ -100,12 +103,53 @@ def _describe(name: str, published_name: str, format: str | None) -> Input:
         raise UsageError(f"{name} is a folder: give a glob such as '{path / '**' / '*.jsonl'}'")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = _COMPRESSION_OF_SUFFIX.get(suffixes[-1], "") if suffixes else ""
-    if suffixes and suffixes[-1] in _UNKNOWN_COMPRESSION:
-        raise UsageError(f"{name}: {suffixes[-1]} is not read; .gz and .zst are: unpack it first")
     if compression:
         suffixes.pop()
-    found = format or _FORMAT_OF_SUFFIX.get(suffixes[-1] if suffixes else "", "text")
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix in _PACKED:
+        raise UsageError(f"{name}: {suffix} is not read; .gz and .zst are: unpack it first, and give its files")
+    found = format or _FORMAT_OF_SUFFIX.get(suffix, "text")
     if found == "parquet" and compression:
         raise UsageError(f"{name}: Parquet compresses inside: unpack the file first")
+    if format is None and suffix in _TABLES:
+        raise UsageError(
+            f"{name}: a table with {_TABLES[suffix]} between its columns: convert it to Parquet or JSON lines, for "
+            "example by DuckDB or pandas; --format text takes it as text"
+        )
     size_bytes = path.stat().st_size if path.is_file() else 0
+    if found != "parquet" and size_bytes > 0:
+        compression = _look_into(path, name, compression, sure=format == "text")
     return Input(name, path, found, compression, size_bytes, published_name)
+
+
+def _look_into(path: Path, name: str, compression: str, sure: bool) -> str:
+    """The compression that the file's first bytes show.
+
+    Args:
+        path: A regular file with bytes in it.
+        name: As typed.
+        compression: What its name says.
+        sure: Whether zeros are let pass, as the user's text.
+
+    Raises:
+        UsageError: It is known to be no text.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(sniff.HEAD_BYTES)
+        compression = compression or sniff.compression_of(head)
+        if compression:
+            opened = ByteInput(path, name, compression)
+            try:
+                head = opened.file.read(sniff.HEAD_BYTES)
+            finally:
+                opened.close()
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}") from None
+    except InputError:
+        return compression  # its reader says what is wrong, and where
+    kind = sniff.kind_of(head) or (None if sure else sniff.binary(head))
+    if kind is not None:
+        inside = " inside" if compression else ""
+        raise UsageError(f"{name}: {kind.what}{inside}: {kind.advice}")
+    return compression
