@@ -1,11 +1,13 @@
 // The writer for Python: packed records and encoded entries come in as bytes-like objects; dtypes, range checks and
 // codecs are the business of penstock._writer.
 #include "bindings/register.h"
+#include "core/base/fork_count.h"
 #include "core/batch/schema.h"
 #include "layout/format.h"
 #include "writer/commit.h"
 #include "writer/convert.h"
 #include "writer/dataset_writer.h"
+#include "writer/run.h"
 #include "writer/verify.h"
 
 #include <pybind11/functional.h>
@@ -46,11 +48,13 @@ class PythonWriter {
   template <typename Use>
   auto use(const Use& use) {
     const py::gil_scoped_release release;
+    if (fork_count() != forks_) return use(writer_);  // it refuses; another thread may have held the mutex
     const std::lock_guard lock(mutex_);
     return use(writer_);
   }
 
  private:
+  const std::uint64_t forks_ = fork_count();
   std::mutex mutex_;
   DatasetWriter writer_;
 };
@@ -67,7 +71,7 @@ using OwnedWriter = std::unique_ptr<PythonWriter, WithoutGil>;
 OwnedWriter make_writer(const std::string& path, const std::string& mode, const std::string& layout,
                         const std::string& fields, const std::string& codec, std::uint64_t shard_bytes,
                         const std::string& tokenizer, const std::string& task, std::optional<std::uint64_t> shard,
-                        bool overwrite) {
+                        std::optional<std::string> run, bool overwrite) {
   writer::WriterOptions options;
   options.format.mode = mode;
   options.format.layout = layout;
@@ -77,6 +81,7 @@ OwnedWriter make_writer(const std::string& path, const std::string& mode, const 
   options.tokenizer_json = tokenizer;
   options.task_json = task;
   options.shard = shard;
+  options.run = std::move(run);
   options.overwrite = overwrite;
   const py::gil_scoped_release release;
   return OwnedWriter(new PythonWriter(path, std::move(options)));
@@ -112,7 +117,7 @@ void register_dataset_writer(py::module_& module) {
   py::class_<PythonWriter, OwnedWriter>(module, "DatasetWriter", "What penstock.Writer writes with.")
       .def(py::init(&make_writer), py::kw_only(), py::arg("path"), py::arg("mode"), py::arg("layout"),
            py::arg("fields"), py::arg("codec"), py::arg("shard_bytes"), py::arg("tokenizer"), py::arg("task"),
-           py::arg("shard"), py::arg("overwrite"))
+           py::arg("shard"), py::arg("run"), py::arg("overwrite"))
       .def("append", &append, py::arg("records"), py::arg("entry"))
       .def("append_batch", &append_batch, py::arg("records"), py::arg("lengths"), py::arg("entries"),
            py::arg("entry_ends"))
@@ -171,9 +176,15 @@ void register_commit(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
   module.def("finished_shards", &writer::finished_shards, py::arg("path"), py::arg("overwrite"), Unlocked());
   module.def("commit", &writer::commit, py::arg("path"), py::arg("tokenizer"), py::arg("shards"), py::arg("overwrite"),
-             Unlocked());
+             py::arg("tasks"), py::arg("run"), Unlocked());
   module.def("remove_shards", &writer::remove_shards, py::arg("path"), py::arg("numbers"), py::arg("overwrite"),
-             Unlocked());
+             py::arg("run"), Unlocked());
+  module.def("clean", &writer::clean, py::arg("path"), py::arg("overwrite"), py::arg("run"), Unlocked(),
+             "Removes what writers left unfinished.");
+  module.def("unique_run", &writer::unique_run, "A name for a run of its own.");
+  py::class_<writer::Run>(module, "Run", "Holds a folder for one run, with all its processes.")
+      .def(py::init<const std::string&, const std::string&>(), py::arg("path"), py::arg("run"), Unlocked())
+      .def("close", &writer::Run::close, Unlocked());
   module.def("combine", &writer::combine, py::arg("inputs"), py::arg("out"), Unlocked());
   module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), Unlocked());
 }

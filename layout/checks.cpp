@@ -3,6 +3,7 @@
 #include "core/base/align.h"
 #include "core/base/crc32c.h"
 #include "core/base/error.h"
+#include "layout/folder.h"
 #include "layout/format.h"
 #include "layout/manifest.h"
 #include "layout/reads.h"
@@ -154,12 +155,10 @@ void Checked::check_shard(std::uint64_t number) const {
   const std::string path = any.beside(kShardManifestName, 0).path();
   std::string text;
   try {
-    text.reserve(any.store()->size(path, Links::Refuse) + kManifestTextPadding);
-    text.resize(text.capacity() - kManifestTextPadding);
-    any.store()->read_small(path, 0, std::as_writable_bytes(std::span(text)));
+    text = read_manifest_text(*any.store(), path);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::NotFound) throw;
-    sides.is_known = true;  // readers do not need it
+    sides.is_known = true;  // other writers may have none
     return;
   }
   const ShardInfo own = parse_shard_manifest(std::move(text), path).second;

@@ -47,7 +47,11 @@ FolderListing list_folder(ByteStore& store, const std::string& path) {
     if (name.ends_with('/')) name.pop_back();
     if (name == kManifestName) listing.has_manifest = true;
     if (const std::optional<ShardId> shard = parse_shard_name(name)) listing.shards.push_back(*shard);
-    if (name.starts_with(kPartialPrefix)) listing.leftovers.push_back(std::move(name));
+    if (name == kRunLockName) {
+      listing.has_run_lock = true;
+    } else if (name.starts_with(kPartialPrefix)) {
+      listing.leftovers.push_back(std::move(name));
+    }
   }
   std::sort(listing.shards.begin(), listing.shards.end());
   std::sort(listing.leftovers.begin(), listing.leftovers.end());

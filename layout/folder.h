@@ -17,6 +17,7 @@ struct FolderListing {
   bool has_manifest = false;
   std::vector<ShardId> shards;         // finished shards, by generation and number
   std::vector<std::string> leftovers;  // names of .partial-… entries
+  bool has_run_lock = false;           // a run is at work, or was killed
 
   /// Numbers of the finished shards of one generation, ascending.
   [[nodiscard]] std::vector<std::uint64_t> numbers(std::uint64_t generation) const;

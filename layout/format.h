@@ -33,6 +33,8 @@ inline constexpr const char* kIndexCrcName = "metadata.index.crc";
 inline constexpr const char* kDirectoryCrcName = "metadata.directory.crc";
 /// What a writer has not finished: folders and files of this prefix are nobody's once no writer is at work.
 inline constexpr std::string_view kPartialPrefix = ".partial-";
+/// The lock of the run that is at work in the folder; no leftover.
+inline constexpr const char* kRunLockName = ".partial-run";
 
 inline constexpr const char* kModeStream = "stream";  // records, spans, entries
 inline constexpr const char* kModeTokens = "tokens";  // records alone

@@ -25,14 +25,15 @@ SideFiles::~SideFiles() {
   for (std::uint64_t i = 0; i < count_; ++i) {
     const std::unique_ptr<Chunk> chunk(chunks_[i].load());
     if (!chunk) continue;
-    for (const auto& store : dataset_.stores) store->forget(std::as_bytes(std::span(chunk->shards)));
+    for (const auto& store : dataset_.stores)
+      store->forget(std::as_bytes(std::span(chunk->shards.get(), chunk->count)));
   }
 }
 
 SideFiles::Chunk* SideFiles::make(std::uint64_t number) const {
-  auto made = std::make_unique<Chunk>();
   const std::uint64_t first = number * kChunk;
   const std::uint64_t last = std::min<std::uint64_t>(first + kChunk, dataset_.shards.size());
+  auto made = std::make_unique<Chunk>(last - first);
   for (std::uint64_t i = first; i < last; ++i) {
     const Shard& shard = dataset_.shards[i];
     ShardSides& sides = made->shards[i - first];

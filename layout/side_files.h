@@ -7,7 +7,6 @@
 #include "layout/dataset.h"
 #include "layout/kept_blocks.h"
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -46,9 +45,12 @@ class SideFiles {
   }
 
  private:
-  static constexpr std::uint64_t kChunk = 64;
+  // Large, since a store looks through its open files once for each when they go.
+  static constexpr std::uint64_t kChunk = 1024;
   struct Chunk {
-    std::array<ShardSides, kChunk> shards;
+    explicit Chunk(std::uint64_t count_) : count(count_), shards(new ShardSides[count_]) {}
+    const std::uint64_t count;
+    const std::unique_ptr<ShardSides[]> shards;
   };
 
   Chunk* make(std::uint64_t number) const;

@@ -37,6 +37,16 @@ void check_contiguous(const std::string& path, const std::vector<std::uint64_t>&
   }
 }
 
+void check_task_of(const std::string& path, const layout::ShardInfo& shard, const std::vector<std::string>& tasks,
+                   std::uint64_t number) {
+  if (number < tasks.size() && shard.task_json == layout::check_task(tasks[number])) return;
+  raise(
+      ErrorKind::InvalidArgument,
+      "{}/{}: it was made of another input or with other options than this run's: another run has written here. Remove "
+      "it, or write all of it anew with overwrite",
+      path, shard.name);
+}
+
 FinishedShard describe(ByteStore& files, const std::string& path, const std::string& name, std::uint64_t number) {
   const auto [format, info] = layout::read_shard_manifest(files, path, name);
   FinishedShard shard{number, info.records, info.spans, info.entries, 0, info.task_json};
@@ -64,10 +74,11 @@ std::vector<FinishedShard> finished_shards(const std::string& path, bool overwri
 }
 
 std::string commit(const std::string& path, const std::string& tokenizer_json, std::optional<std::uint64_t> expected,
-                   bool overwrite) {
+                   bool overwrite, const std::optional<std::vector<std::string>>& tasks,
+                   const std::optional<std::string>& run) {
   layout::Manifest manifest;
   manifest.tokenizer_json = layout::check_tokenizer(tokenizer_json);
-  DatasetFolder folder(path, Access::Commit, overwrite);
+  DatasetFolder folder(path, Access::Commit, overwrite, run);
   const std::vector<std::uint64_t> numbers = folder.finished();
   if (numbers.empty()) raise(ErrorKind::NotFound, "{}: no finished shard to commit", path);
   check_contiguous(path, numbers, expected);
@@ -80,15 +91,22 @@ std::string commit(const std::string& path, const std::string& tokenizer_json, s
       raise(ErrorKind::InvalidArgument, "{}: shards 00000 and {} differ: {}", path, info.name, difference);
     }
     check_sizes(path, format, info);
+    if (tasks) check_task_of(path, info, *tasks, number);
     manifest.shards.push_back(std::move(info));
   }
   folder.publish_manifest(manifest);
   return layout::fingerprint_of(manifest.format, manifest.shards);
 }
 
-void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers, bool overwrite) {
-  DatasetFolder folder(path, Access::Commit, overwrite);
+void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers, bool overwrite,
+                   const std::optional<std::string>& run) {
+  DatasetFolder folder(path, Access::Commit, overwrite, run);
   folder.remove_shards(numbers);
+}
+
+void clean(const std::string& path, bool overwrite, const std::optional<std::string>& run) {
+  DatasetFolder folder(path, Access::Commit, overwrite, run);
+  folder.clean();
 }
 
 }  // namespace penstock::writer

@@ -26,13 +26,20 @@ struct FinishedShard {
 std::vector<FinishedShard> finished_shards(const std::string& path, bool overwrite);
 
 /// Gathers the finished shards 0, 1, … under one dataset.json and returns the fingerprint. Throws InvalidArgument: a
-/// number is missing, there are not `expected` of them, formats differ, a dataset is published already, a writer is at
-/// work; NotFound: no shard; Corruption: a file's size is not what shard.json says; IoError.
+/// number is missing, there are not `expected` of them, formats differ, a task is not that of `tasks` (JSON of each
+/// shard, if given), a dataset is published already, a writer is at work or another run than `run`; NotFound: no shard;
+/// Corruption: a file's size is not what shard.json says; IoError.
 std::string commit(const std::string& path, const std::string& tokenizer_json, std::optional<std::uint64_t> expected,
-                   bool overwrite);
+                   bool overwrite, const std::optional<std::vector<std::string>>& tasks = std::nullopt,
+                   const std::optional<std::string>& run = std::nullopt);
 
 /// Removes finished shards that are not published. Throws InvalidArgument, NotFound, IoError.
-void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers, bool overwrite);
+void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers, bool overwrite,
+                   const std::optional<std::string>& run = std::nullopt);
+
+/// Removes what writers left unfinished, also those of other nodes, who are known to be dead. Throws as
+/// remove_shards().
+void clean(const std::string& path, bool overwrite, const std::optional<std::string>& run = std::nullopt);
 
 /// One dataset at `out` of the shards of `inputs`, in order, without re-encoding: files are hard-linked, else
 /// reflinked, else copied. Returns the fingerprint, which is that of opening the inputs as one. Throws InvalidArgument

@@ -48,8 +48,8 @@ void copy_file(const std::string& from, std::uint64_t bytes, int at, const std::
   if (size != bytes) {
     raise(ErrorKind::Corruption, "{}: {} bytes, the manifest says {}", from, with_commas(size), with_commas(bytes));
   }
-  // The linked file was synced when it was published.
-  if (::linkat(AT_FDCWD, from.c_str(), at, name.c_str(), 0) == 0) return;
+  // Synced when it was published; but it may have been copied since, by who syncs nothing.
+  if (::linkat(AT_FDCWD, from.c_str(), at, name.c_str(), 0) == 0) return sync_file(source.get(), from);
   Descriptor file = create_file(at, name, path);
   if (::ioctl(file.get(), FICLONE, source.get()) != 0) {
     const std::uint64_t done = copy_in_kernel(source.get(), file.get(), bytes);

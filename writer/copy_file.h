@@ -7,7 +7,7 @@
 namespace penstock::writer {
 
 /// Makes `name` in folder `at` (shown as `path`) the same as the regular file `from` of `bytes` bytes: hard link, else
-/// reflink, else a copy, synced. Throws Corruption if `from` has another size, NotFound, IoError. Any thread.
+/// reflink, else a copy; synced. Throws Corruption if `from` has another size, NotFound, IoError. Any thread.
 void copy_file(const std::string& from, std::uint64_t bytes, int at, const std::string& name, const std::string& path);
 
 }  // namespace penstock::writer

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "layout/folder.h"
 #include "layout/format.h"
+#include "writer/make_folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -10,9 +11,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <filesystem>
 #include <set>
+#include <string_view>
 #include <utility>
 
 namespace penstock::writer {
@@ -20,9 +22,19 @@ namespace {
 
 using layout::kManifestName;
 
-std::string partial_name(const std::string& name) {
-  return fmt::format("{}{}-{}", layout::kPartialPrefix, name, unique_suffix());
+// Tells this boot of this machine from others: processes with the same one see each other's locks.
+const std::string& this_node() {
+  static const std::string node = [] {
+    std::array<char, 8> text{};
+    const Descriptor file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+    const ssize_t bytes = file.get() < 0 ? 0 : ::read(file.get(), text.data(), text.size());
+    return bytes == static_cast<ssize_t>(text.size()) ? std::string(text.data(), text.size()) : std::string("unknown");
+  }();
+  return node;
 }
+
+// In names of unfinished work: <prefix><what>@<node>@<run>@<suffix>.
+constexpr char kSeparator = '@';
 
 // Over the old manifest if there is one to be replaced, else over nothing.
 void put_manifest(int at, const std::string& partial, bool replaces, const std::string& path) {
@@ -35,38 +47,22 @@ void put_manifest(int at, const std::string& partial, bool replaces, const std::
   }
 }
 
-std::string parent_of(const std::string& path) {
-  const std::filesystem::path absolute = std::filesystem::absolute(path + "/.").parent_path();
-  return absolute.parent_path().string();
-}
-
-void sync_parent(const std::string& path) {
-  const std::string parent = parent_of(path);
-  const Descriptor folder = open_folder(AT_FDCWD, parent, parent);
-  sync_folder(folder.get(), parent);
-}
-
-// False if it is there. Folders above it that are not there are made too, and synced: a folder that lasts in one that
-// does not is lost with it.
-bool make_folder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) == 0) return true;
-  if (errno == ENOENT) {
-    if (const std::string parent = parent_of(path); make_folder(parent)) sync_parent(parent);
-    if (::mkdir(path.c_str(), 0777) == 0) return true;
-  }
-  if (errno == EEXIST) return false;
-  raise_system(errno, "create folder", path);
-}
-
 }  // namespace
 
-DatasetFolder::DatasetFolder(std::string path, Access access, bool overwrite)
-    : path_(std::move(path)), access_(access), owner_(::getpid()) {
+DatasetFolder::DatasetFolder(std::string path, Access access, bool overwrite, const std::optional<std::string>& run)
+    : path_(std::move(path)),
+      access_(access),
+      run_(run                       ? *run
+           : access == Access::Whole ? unique_run()
+                                     : kUnnamedRun),
+      owner_(::getpid()) {
   if (path_.empty()) raise(ErrorKind::InvalidArgument, "the dataset's path is empty");
+  check_run(run_);
   try {
     if (access_ != Access::Commit) make();
     folder_ = open_folder(AT_FDCWD, path_, path_);
     lock();
+    if (locked_) run_lock_.emplace(folder_.get(), path_, run_);
     check(overwrite);
   } catch (...) {
     abort();
@@ -115,7 +111,7 @@ void DatasetFolder::check(bool overwrite) {
     raise(ErrorKind::InvalidArgument, "{}", layout::describe_unfinished(files_, path_, listing));
   }
   if (access_ == Access::Whole) remove_shards(listing.numbers(generation_));
-  if (locked_) remove_leftovers();
+  if (locked_) remove_leftovers(false);
 }
 
 std::vector<std::uint64_t> DatasetFolder::finished() const {
@@ -169,9 +165,29 @@ void DatasetFolder::remove_replaced(const layout::Manifest& manifest) {
   }
 }
 
-// With the lock held alone nobody is at work: what is unfinished is nobody's.
-void DatasetFolder::remove_leftovers() {
+std::string DatasetFolder::partial_name(const std::string& name) const {
+  return fmt::format("{}{}{}{}{}{}{}{}", layout::kPartialPrefix, name, kSeparator, this_node(), kSeparator, run_,
+                     kSeparator, unique_suffix());
+}
+
+// With the lock held alone nobody of this node is at work, and nobody of this run.
+bool DatasetFolder::is_dead(const std::string& leftover) const {
+  const std::size_t node = leftover.find(kSeparator);
+  const std::size_t run = node == std::string::npos ? node : leftover.find(kSeparator, node + 1);
+  const std::size_t suffix = run == std::string::npos ? run : leftover.find(kSeparator, run + 1);
+  if (suffix == std::string::npos) return false;
+  if (leftover.compare(node + 1, run - node - 1, this_node()) == 0) return true;
+  const std::string_view its_run = std::string_view(leftover).substr(run + 1, suffix - run - 1);
+  return its_run != kUnnamedRun && its_run == run_;
+}
+
+void DatasetFolder::clean() {
+  remove_leftovers(true);
+}
+
+void DatasetFolder::remove_leftovers(bool all) {
   for (const std::string& name : layout::list_folder(files_, path_).leftovers) {
+    if (!all && !is_dead(name)) continue;
     if (!remove_folder(folder_.get(), name)) raise_system(errno, "remove", path_ + "/" + name);
   }
 }
@@ -204,6 +220,7 @@ void DatasetFolder::publish_manifest(const layout::Manifest& manifest) {
     write_all(file.get(), std::as_bytes(std::span(text)), 0, shown);
     sync_file(file.get(), shown);
     file.close(shown);
+    if (run_lock_) run_lock_->remove_file();
     put_manifest(folder_.get(), partial, replaces_, path_);
     renamed = true;
     sync_folder(folder_.get(), path_);
@@ -223,6 +240,7 @@ void DatasetFolder::release() noexcept {
   // Unlocked by hand: a child forked meanwhile shares the lock and would keep it.
   if (locked_ && is_owner() && folder_.get() >= 0) ::flock(folder_.get(), LOCK_UN);
   locked_ = false;
+  run_lock_.reset();
   folder_.reset();
 }
 
@@ -233,6 +251,7 @@ void DatasetFolder::abort() noexcept {
     } catch (const std::exception&) {  // what is left is unfinished, and the next writer says so
     }
   }
+  run_lock_.reset();                                   // its file is in the folder
   if (is_owner() && created_) ::rmdir(path_.c_str());  // only if nothing is in it
   release();
 }

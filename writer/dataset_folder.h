@@ -4,18 +4,22 @@
 // a time. A forked child's copy does nothing but close its descriptors.
 //
 // Locks are flock() on the folder itself, so that nothing is left behind by who is killed: whoever writes a whole
-// dataset or commits holds it alone, those who write one shard each hold it together. Where a file system has no flock,
-// writers are not kept apart and leftovers of others are left alone.
+// dataset or commits holds it alone, those who write one shard each hold it together. Beside it all hold the lock of
+// their run (writer/run_lock.h), which may outlast them. Where a file system has no flock, writers are not kept apart
+// and leftovers of others are left alone; where its locks are local to a node, as on many parallel file systems, so are
+// leftovers of other nodes: an unfinished folder's name says its node and its run.
 #pragma once
 
 #include "core/io/local/local_store.h"
 #include "layout/format.h"
 #include "layout/manifest.h"
+#include "writer/run_lock.h"
 #include "writer/system.h"
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +37,8 @@ class DatasetFolder {
   /// as it is until publish_manifest() puts the new one in its place; finished shards that are not published are
   /// removed (Whole). Throws InvalidArgument where a published dataset is there without `overwrite`, where finished
   /// shards are (Whole), and where another writer is at work; NotFound; IoError.
-  DatasetFolder(std::string path, Access access, bool overwrite);
+  /// `run` is the one that it belongs to; none: a run of its own (Whole), else the unnamed one.
+  DatasetFolder(std::string path, Access access, bool overwrite, const std::optional<std::string>& run = std::nullopt);
   ~DatasetFolder();
   DatasetFolder(const DatasetFolder&) = delete;
   DatasetFolder& operator=(const DatasetFolder&) = delete;
@@ -62,6 +67,9 @@ class DatasetFolder {
   /// Removes finished shards of the folder. Throws NotFound for one that is not there, IoError.
   void remove_shards(const std::vector<std::uint64_t>& numbers);
 
+  /// Removes what is unfinished, of whatever run and node: its writers are known to be dead. Throws IoError.
+  void clean();
+
   /// Gives the lock back, keeping what was published.
   void release() noexcept;
 
@@ -74,13 +82,17 @@ class DatasetFolder {
   void check(bool overwrite);
   void remove_folders(const std::vector<std::string>& names);
   void remove_replaced(const layout::Manifest& manifest);
-  void remove_leftovers();
+  [[nodiscard]] std::string partial_name(const std::string& name) const;
+  [[nodiscard]] bool is_dead(const std::string& leftover) const;
+  void remove_leftovers(bool all);
   void retract(const std::string& from, const std::string& to) noexcept;
 
   mutable LocalStore files_;  // lists the folder; opens no channel
   std::string path_;
   Access access_;
   Descriptor folder_;
+  std::string run_;
+  std::optional<RunLock> run_lock_;  // none where the file system has no flock
   pid_t owner_;
   bool created_ = false;
   bool locked_ = false;    // false where the file system has no flock

@@ -33,7 +33,7 @@ WriterOptions checked(WriterOptions options) {
 
 DatasetWriter::DatasetWriter(const std::string& path, WriterOptions options)
     : options_(checked(std::move(options))),
-      folder_(path, options_.shard ? Access::Shard : Access::Whole, options_.overwrite) {
+      folder_(path, options_.shard ? Access::Shard : Access::Whole, options_.overwrite, options_.run) {
   if (!options_.shard) return;
   // Said now, not after hours of writing.
   for (const std::uint64_t number : folder_.finished()) {

@@ -24,6 +24,7 @@ struct WriterOptions {
   std::string tokenizer_json = "null";
   std::string task_json = "null";      // written into shard.json
   std::optional<std::uint64_t> shard;  // write this shard alone, and do not commit
+  std::optional<std::string> run;      // whose processes write together; none: its own, or with `shard` the unnamed one
   bool overwrite = false;              // of a published dataset, which stays until the new one is published
 };
 

@@ -49,7 +49,11 @@ std::vector<std::string> describe_unnamed(const std::string& path, const layout:
            "nothing reads them; remove them, or the next writer with overwrite does");
   describe(texts, path, listing.leftovers,
            "unfinished, of a writer at work or of one that was killed: if none is at work, remove them, or the next "
-           "writer with overwrite does");
+           "writer with overwrite does (those of other machines: `penstock write --clean`)");
+  if (listing.has_run_lock) {
+    describe(texts, path, {layout::kRunLockName},
+             "the lock of a run at work or of one that was killed: the next one removes it");
+  }
   return texts;
 }
 

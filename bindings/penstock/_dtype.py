@@ -187,12 +187,12 @@ def _as_array(values: Any, dtype: DType, name: str, unit: str) -> npt.NDArray[An
 
 def _refuse_rounded(values: Any, array: npt.NDArray[Any], dtype: DType, name: str, unit: str) -> None:
     """Integers among floats of a list: NumPy has rounded them already."""
-    if not np.any(np.abs(array) > 1 << 11):
+    if not np.any(np.abs(array) >= 1 << (np.finfo(dtype).nmant + 1)):
         return
     given = np.asarray(values, dtype=object)
-    bad = np.array([isinstance(value, int) and not _is_exact(value, dtype) for value in given.flat]).reshape(
-        given.shape
-    )
+    bad = np.array(
+        [isinstance(value, int | np.integer) and not _is_exact(int(value), dtype) for value in given.flat]
+    ).reshape(given.shape)
     if bad.any():
         _refuse(given, bad, dtype, name, unit)
 

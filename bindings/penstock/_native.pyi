@@ -22,10 +22,12 @@ __all__: list[str] = [
     "Order",
     "Permutation",
     "Report",
+    "Run",
     "SequentialOrder",
     "Source",
     "SpanList",
     "UniformOrder",
+    "clean",
     "combine",
     "commit",
     "concatenate",
@@ -38,6 +40,7 @@ __all__: list[str] = [
     "read_rows",
     "recognise_format",
     "remove_shards",
+    "unique_run",
     "usable_cores",
     "verify",
 ]
@@ -429,6 +432,7 @@ class DatasetWriter:
         tokenizer: str,
         task: str,
         shard: typing.SupportsInt | typing.SupportsIndex | None,
+        run: str | None,
         overwrite: bool,
     ) -> None: ...
     def abort(self) -> None: ...
@@ -508,9 +512,26 @@ class FinishedShard:
     @property
     def task_json(self) -> str: ...
 
+class Run:
+    """
+    Holds a folder for one run, with all its processes.
+    """
+    def __init__(self, path: str, run: str) -> None: ...
+    def close(self) -> None: ...
+
+def clean(path: str, overwrite: bool, run: str | None) -> None:
+    """
+    Removes what writers left unfinished.
+    """
+
 def combine(inputs: collections.abc.Sequence[str], out: str) -> str: ...
 def commit(
-    path: str, tokenizer: str, shards: typing.SupportsInt | typing.SupportsIndex | None, overwrite: bool
+    path: str,
+    tokenizer: str,
+    shards: typing.SupportsInt | typing.SupportsIndex | None,
+    overwrite: bool,
+    tasks: collections.abc.Sequence[str] | None,
+    run: str | None,
 ) -> str: ...
 def concatenate(datasets: collections.abc.Sequence[Dataset]) -> Dataset:
     """
@@ -558,8 +579,16 @@ def recognise_format(path: str) -> str | None:
     """
 
 def remove_shards(
-    path: str, numbers: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], overwrite: bool
+    path: str,
+    numbers: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+    overwrite: bool,
+    run: str | None,
 ) -> None: ...
+def unique_run() -> str:
+    """
+    A name for a run of its own.
+    """
+
 def usable_cores(processes: typing.SupportsInt | typing.SupportsIndex) -> int:
     """
     Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.

@@ -37,6 +37,9 @@ class Writer:
         overwrite: replace a published dataset, which stays as it is until the new one is committed; finished shards
             that are not published are removed at once (with `shard`: stay), all others when it is committed.
         shard: write only the shard of this number, and do not commit; `commit(path)` gathers shards.
+        run: name of the run that this writer belongs to: writers of one run may be at work at the same time, those of
+            different runs may not. It is in no published file. None: a run of its own, or with `shard` the run of all
+            who name none.
         task: JSON value kept in shard.json: what this shard was made from.
 
     Raises:
@@ -63,6 +66,7 @@ class Writer:
         tokenizer: Mapping[str, Any] | None = None,
         overwrite: bool = False,
         shard: int | None = None,
+        run: str | None = None,
         task: Any = None,
     ) -> None:
         """Makes and locks the folder."""
@@ -88,6 +92,7 @@ class Writer:
             tokenizer=_json_text(tokenizer, "tokenizer"),
             task=_json_text(task, "task"),
             shard=None if shard is None else _count(shard, "shard"),
+            run=run,
             overwrite=overwrite,
         )
 
@@ -328,6 +333,8 @@ def commit(
     *,
     shards: int | None = None,
     overwrite: bool = False,
+    tasks: Sequence[Any] | None = None,
+    run: str | None = None,
 ) -> str:
     """Publishes the shards that several writers (`Writer(shard=k)`) finished.
 
@@ -337,6 +344,9 @@ def commit(
         shards: how many there must be; without it, all that are there from 0 on without a gap.
         overwrite: put them in the place of the published dataset, if there is one: they were written with
             `Writer(shard=k, overwrite=True)`. By one rename; the old shards are removed after it.
+        tasks: the task of each shard, which must be that of its `Writer(task=…)`: a shard that something else made is
+            refused.
+        run: name of the run that the writers belong to, if they named one.
 
     Returns:
         The fingerprint.
@@ -347,22 +357,24 @@ def commit(
         CorruptionError: A shard's files are not as it says.
         IoError: Something cannot be written, synced or removed; the message says if the dataset is published.
     """
-    return _native.commit(local_path(path), _json_text(tokenizer, "tokenizer"), shards, overwrite)
+    texts = None if tasks is None else [_json_text(task, "task") for task in tasks]
+    return _native.commit(local_path(path), _json_text(tokenizer, "tokenizer"), shards, overwrite, texts, run)
 
 
-def remove_shards(path: PathLike, numbers: Iterable[int], *, overwrite: bool = False) -> None:
+def remove_shards(path: PathLike, numbers: Iterable[int], *, overwrite: bool = False, run: str | None = None) -> None:
     """Removes finished shards that are not published.
 
     Args:
         path: the dataset's folder.
         numbers: of the shards.
         overwrite: of the dataset that is to replace the published one, which stays.
+        run: name of the run that removes them.
 
     Raises:
         InvalidArgumentError: A dataset is published and `overwrite` is not given, or a writer is at work.
         NotFoundError: A shard is not there.
     """
-    _native.remove_shards(local_path(path), list(numbers), overwrite)
+    _native.remove_shards(local_path(path), list(numbers), overwrite, run)
 
 
 def combine(inputs: Iterable[PathLike], out: PathLike) -> str:

@@ -29,6 +29,12 @@ std::byte* Arena::allocate_elsewhere(std::uint64_t rounded) {
   return result;
 }
 
+std::uint64_t Arena::used_bytes() const noexcept {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < current_; ++i) bytes += blocks_[i].bytes;
+  return blocks_.empty() ? 0 : bytes + blocks_[current_].bytes - left_;
+}
+
 void Arena::reset() noexcept {
   if (!blocks_.empty()) enter(0);
 }

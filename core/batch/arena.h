@@ -44,6 +44,8 @@ class Arena {
   }
 
   void reset() noexcept;
+  /// Since reset(); with what was left over at the ends of blocks.
+  [[nodiscard]] std::uint64_t used_bytes() const noexcept;
   [[nodiscard]] std::uint64_t capacity_bytes() const noexcept { return capacity_bytes_; }
 
  private:

@@ -77,11 +77,6 @@ void Assembly::restart_fetches(std::shared_ptr<const Job> job, std::uint64_t pos
   planner_.restart(std::move(job), position);
 }
 
-void Assembly::drop_spares() {
-  const std::lock_guard lock(planner_mutex_);
-  planner_.drop_spares();
-}
-
 void Assembly::cancel_all() {
   const std::lock_guard lock(planner_mutex_);
   // Batches before fetches: rows of a cancelled fetch end without their bytes, and no batch may take them then.
@@ -121,12 +116,23 @@ void Assembly::part_ended(const std::shared_ptr<Stretch>& stretch) {
 }
 
 void Assembly::plan_ahead() {
-  const std::lock_guard lock(planner_mutex_);
+  std::shared_ptr<Stretch> ahead;
   try {
-    while (std::shared_ptr<Stretch> ahead = planner_.plan_ahead()) {
-      if (!ahead->parts.empty()) dispatch_.push(std::move(ahead));
+    const std::lock_guard lock(planner_mutex_);
+    while ((ahead = planner_.plan_ahead())) {
+      if (!ahead->parts.empty()) dispatch_.push(ahead);
     }
-  } catch (...) {  // who needs it plans it, and is told of an error
+  } catch (...) {
+    if (!ahead) return;  // who needs it plans it, and is told of an error
+    fail(ahead, std::current_exception());
+  }
+}
+
+// Nobody will read it, but batches may have its rows already.
+void Assembly::fail(const std::shared_ptr<Stretch>& stretch, const std::exception_ptr& error) {
+  for (const auto& part : stretch->parts) {
+    for (Row& row : part->rows) row.error = error;
+    for (const auto& batch : dispatch_.part_ended(*stretch).fetched) fetched(batch);
   }
 }
 

@@ -40,7 +40,7 @@ class Assembly {
   /// Fetches are planned from `position` of `job` on.
   void restart_fetches(std::shared_ptr<const Job> job, std::uint64_t position);
   /// Lets memory go that no fetch uses now.
-  void drop_spares();
+  void drop_spares() { planner_.drop_spares(); }
   /// Forgets batches and fetches. Rows under way end in the background.
   void cancel_all();
 
@@ -50,6 +50,7 @@ class Assembly {
   void read_part(RowReader& reader, const Claim& claim);
   void part_ended(const std::shared_ptr<Stretch>& stretch);
   void plan_ahead();
+  void fail(const std::shared_ptr<Stretch>& stretch, const std::exception_ptr& error);
   void fetched(const std::shared_ptr<Batch>& batch);
   void adopt(const std::shared_ptr<Batch>& batch, std::uint64_t row);
   void phase_done(const std::shared_ptr<Batch>& batch);
@@ -60,7 +61,7 @@ class Assembly {
   const std::shared_ptr<BatchPool> pool_;
   const bool lends_;
   std::mutex planner_mutex_;
-  FetchPlanner planner_;  // by planner_mutex_
+  FetchPlanner planner_;  // by planner_mutex_, but for drop_spares()
 };
 
 }  // namespace penstock

@@ -44,7 +44,7 @@ void Stretch::add(std::uint64_t position, const Pick& pick, std::uint64_t bytes)
 
 void Stretch::account(FetchPart& part) {
   const std::uint64_t bytes = part.held_bytes();
-  bound_->note_row(bytes / part.rows.size());
+  bound_->note_row(part.used_bytes() / part.rows.size());
   bound_->add_fetched(bytes);
   bound_->remove_fetched(part.counted_bytes);
   bytes_ += bytes;
@@ -172,8 +172,9 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
     if (batch->end > end) break;  // the rest of it is of the next stretch
   }
   if (!may_cut && stretch->estimated_bytes() > budget) return nullptr;
-  if (bound_->needs_spares(pool_->usage().bytes, stretch->estimated_bytes())) drop_spares();
   stretch->close(end, *formats_);
+  // Its parts have taken spares, which are counted as its own once they are placed.
+  if (bound_->needs_spares(pool_->usage().bytes, 0)) drop_spares();
   planned_to_ = end;
   batch_ = std::move(batch);
   stretches_.push_back(stretch);
@@ -193,6 +194,7 @@ void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>
     for (std::uint64_t i = 0; i < run.count; ++i) {
       const std::uint64_t position = run.first + i * run.stride;
       while (position >= planned_to_ && batch_) {
+        planned.reserve(planned.size() + 1);  // what is planned must be queued
         const std::uint64_t budget = bound_->left_for_fetches(pool_->usage().bytes);
         if (auto stretch = plan(budget, true, position)) planned.push_back(std::move(stretch));
       }
@@ -205,6 +207,7 @@ void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>
   std::erase_if(stretches_, [](const auto& stretch) { return stretch->given == stretch->row_count(); });
   if (!begins || !planned.empty()) return;  // what was planned just now is to be read first
   try {
+    planned.reserve(kMostAhead);
     while (auto ahead = plan_ahead()) planned.push_back(std::move(ahead));
   } catch (...) {  // who needs it plans it, and is told of an error
   }

@@ -96,8 +96,8 @@ class FetchPlanner {
   /// The next stretch before any batch needs it, where memory allows all of it beside what there is; null if not, or if
   /// enough is planned ahead already, or at the end of the run.
   std::shared_ptr<Stretch> plan_ahead();
-  /// Lets memory go that no fetch uses now.
-  void drop_spares() { spares_->clear(); }
+  /// Lets memory go that no fetch uses now. Any thread, at any time.
+  void drop_spares() const { spares_->clear(); }
 
  private:
   std::shared_ptr<Stretch> plan(std::uint64_t budget, bool may_cut, std::uint64_t needed);

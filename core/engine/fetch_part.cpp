@@ -15,6 +15,7 @@ void FetchPart::place() {
   std::uint64_t bytes = 0;
   for (const Row& row : rows) bytes += bytes_of(row);
   slab.ensure(bytes);
+  placed_bytes = bytes;
   std::byte* at = slab.data();
   for (Row& row : rows) {
     row.records = at + lead_bytes;
@@ -25,6 +26,12 @@ void FetchPart::place() {
 std::uint64_t FetchPart::held_bytes() const noexcept {
   std::uint64_t bytes = slab.bytes();
   for (const Row& row : rows) bytes += sizeof(Row) + row.arena.capacity_bytes();
+  return bytes;
+}
+
+std::uint64_t FetchPart::used_bytes() const noexcept {
+  std::uint64_t bytes = placed_bytes;
+  for (const Row& row : rows) bytes += sizeof(Row) + row.arena.used_bytes();
   return bytes;
 }
 
@@ -40,7 +47,7 @@ std::unique_ptr<FetchPart> SpareParts::take(std::size_t rows) {
   bound_->remove_spare(spare.bytes);
   if (!spare.part) spare.part = std::make_unique<FetchPart>();
   spare.part->rows.resize(rows);
-  spare.part->counted_bytes = 0;
+  spare.part->counted_bytes = spare.part->placed_bytes = 0;
   return std::move(spare.part);
 }
 

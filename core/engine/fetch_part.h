@@ -18,11 +18,14 @@ struct FetchPart {
   std::vector<Row> rows;
   Slab slab;
   std::uint64_t counted_bytes = 0;  // what Stretch::bytes() has of it
+  std::uint64_t placed_bytes = 0;   // of the slab, that the rows' records take
 
   /// Memory for the rows' records, whose lengths are known. Throws std::bad_alloc.
   void place();
-  /// Records and what rows have read into their arenas.
+  /// Slab and arenas, which may be larger than these rows need: parts are recycled.
   [[nodiscard]] std::uint64_t held_bytes() const noexcept;
+  /// What these rows need of them.
+  [[nodiscard]] std::uint64_t used_bytes() const noexcept;
 };
 
 /// Parts that no fetch uses now. To fill their pages anew would cost more than to read them from the page cache: 16

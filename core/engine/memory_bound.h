@@ -38,7 +38,7 @@ class MemoryBound {
   /// What is kept for fetches to come: nothing that batches and fetches need …
   void add_spare(std::uint64_t bytes) noexcept { spare_ += bytes; }
   void remove_spare(std::uint64_t bytes) noexcept { spare_ -= bytes; }
-  /// … as they do where `more` bytes are about to be used beside the batches' `in_use` and the fetches'.
+  /// … as they do where a batch of `more` bytes is about to be used beside the batches' `in_use` and the fetches'.
   [[nodiscard]] bool needs_spares(std::uint64_t in_use, std::uint64_t more) const noexcept {
     return spare_ > 0 && in_use + fetched_ + spare_ + more > bytes_;
   }

@@ -349,6 +349,7 @@ def test_unfinished_folder_says_what_it_holds(tmp_path: Path) -> None:
         write_shard(tmp_path / "d", 2)
     with pytest.raises(ValueError, match="shard 00001 is missing"):
         penstock.commit(tmp_path / "d")
+    assert (tmp_path / "d/.partial-00001-1-0").is_dir(), "of whom it is cannot be told"
     with pytest.raises(penstock.NotFoundError, match="not a dataset"):
         penstock.verify(tmp_path)
 

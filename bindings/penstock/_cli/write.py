@@ -81,6 +81,13 @@ def _default_workers() -> int:
     is_flag=True,
     help="Replace the dataset that is there, once the new one is whole; with --resume: go on with replacing it.",
 )
+@click.option(
+    "--run-id",
+    help="Name of this run, where several processes write into one folder together. Another run is refused.",
+)
+@click.option(
+    "--clean", is_flag=True, help="Remove what other runs left unfinished in the folder; they must have ended."
+)
 @click.option("--dry-run", is_flag=True, help="Show three documents and what all would cost; write nothing.")
 @json_option
 def command(inputs: tuple[str, ...], **given: Any) -> None:
@@ -170,6 +177,8 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
         tokenizer=tokenizer.manifest_entry(),
         resume=given["resume"],
         overwrite=given["overwrite"],
+        run=given["run_id"],
+        clean=given["clean"],
     )
     try:
         with progress(f"writing {given['out']}", quiet) as update:

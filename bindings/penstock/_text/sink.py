@@ -29,8 +29,10 @@ class ShardSink:
         tokenizer: dict[str, Any] | None,
         resume: bool = False,
         overwrite: bool = False,
+        run: str | None = None,
+        clean: bool = False,
     ) -> None:
-        """Looks at what is there; writes nothing yet.
+        """Holds the folder for this run until `close`, and looks at what is there; writes nothing yet.
 
         Args:
             path: The dataset's folder.
@@ -41,10 +43,38 @@ class ShardSink:
             resume: Keep finished shards whose task is the same.
             overwrite: Replace what is there: a published dataset when the new one is published, finished shards of a
                 run that did not end when the first shard is begun (with `resume`: go on with them).
+            run: Name of the run; None: one of its own.
+            clean: Remove what other runs left unfinished.
 
         Raises:
             UsageError: Something is there, and neither `resume` nor `overwrite` says what to do.
+            penstock.InvalidArgumentError: Another run is at work in the folder.
         """
+        from penstock import _native
+
+        if Path(path).exists() and not Path(path).is_dir():
+            raise UsageError(f"{path} is a file: choose another --out")
+        self._run = _native.unique_run() if run is None else run
+        self._held = _native.Run(path, self._run)
+        try:
+            self._look(path, dtype, codec, layout, tokenizer, resume=resume, overwrite=overwrite)
+            if clean:
+                _native.clean(path, True, self._run)
+        except BaseException:
+            self._held.close()
+            raise
+
+    def _look(
+        self,
+        path: str,
+        dtype: str,
+        codec: str | None,
+        layout: str,
+        tokenizer: dict[str, Any] | None,
+        *,
+        resume: bool,
+        overwrite: bool,
+    ) -> None:
         import penstock
 
         self._path = path
@@ -55,7 +85,9 @@ class ShardSink:
             "metadata": codec,
             "layout": layout,
             "overwrite": self._replaces,
+            "run": self._run,
         }
+        self._tasks: dict[int, dict[str, Any]] = {}
         self._tokenizer = tokenizer
         self._finished: dict[int, ShardInfo] = {}
         self._stale: set[int] = set()
@@ -63,13 +95,10 @@ class ShardSink:
         self._number = -1
         self._executor = ThreadPoolExecutor(1, "penstock-sync")
         self._syncing: Future[None] | None = None
-        if Path(path).exists() and not Path(path).is_dir():
-            raise UsageError(f"{path} is a file: choose another --out")
         if self._published and not (resume or overwrite):
             raise UsageError(f"{path} holds a dataset already: replace it with --overwrite, or choose another --out")
-        if Path(path).is_dir():
-            finished = penstock.finished_shards(path, overwrite=self._replaces)
-            self._finished = {shard.number: shard for shard in finished}
+        finished = penstock.finished_shards(path, overwrite=self._replaces)
+        self._finished = {shard.number: shard for shard in finished}
         if self._finished and not (resume or overwrite):
             raise UsageError(
                 f"{path} holds {counted(len(self._finished), 'finished shard')} of a run that did not end:"
@@ -88,6 +117,7 @@ class ShardSink:
     def keep(self, number: int, task: dict[str, Any]) -> bool:
         """Whether shard `number` was made of this very task; else it is replaced when it is begun."""
         if self._finished[number].task == task:
+            self._tasks[number] = task
             return True
         self._stale.add(number)
         return False
@@ -113,6 +143,7 @@ class ShardSink:
         assert writer is not None
         self._wait()
         writer.set_task(task)
+        self._tasks[self._number] = task
         self._syncing = self._executor.submit(writer.commit)
 
     def publish(self, shards: int) -> None:
@@ -124,7 +155,9 @@ class ShardSink:
         if self._replaces or not self._published:
             if too_many:
                 self._remove(too_many)
-            penstock.commit(self._path, self._tokenizer, shards=shards, overwrite=self._replaces)
+            tasks = [self._tasks[number] for number in range(shards)]
+            options = {"overwrite": self._replaces, "run": self._run}
+            penstock.commit(self._path, self._tokenizer, shards=shards, tasks=tasks, **options)
         elif too_many:
             self._refuse_to_change()
 
@@ -140,6 +173,7 @@ class ShardSink:
         self._executor.shutdown(wait=True)
         if writer is not None:
             writer.abort()
+        self._held.close()
 
     def dataset_bytes(self) -> int:
         """Bytes on disk, side files included."""
@@ -155,13 +189,14 @@ class ShardSink:
             self._useless = []
         elif number in self._finished:
             self._remove([number])
+        self._number = number
         return penstock.Writer(self._path, **self._options, shard=number)
 
     def _remove(self, numbers: list[int]) -> None:
         from penstock._writer import remove_shards
 
         self._wait()  # else the shard before this one still holds the folder's lock
-        remove_shards(self._path, numbers, overwrite=self._replaces)
+        remove_shards(self._path, numbers, overwrite=self._replaces, run=self._run)
         for number in numbers:
             del self._finished[number]
 

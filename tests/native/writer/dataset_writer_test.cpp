@@ -117,6 +117,7 @@ TEST_F(DatasetWriterTest, VerifyNamesFoldersThatTheManifestDoesNotAndDoesNotFail
             std::string::npos)
       << report.notices[0];
   EXPECT_NE(report.notices[1].find("does not name .partial-00000-1-0: unfinished"), std::string::npos);
+  fs::remove(path + "/.partial-00000-1-0");
   // As after a kill between the manifest's rename and the removal of what it replaced.
   fs::copy(path + "/00000", path + "/kept", fs::copy_options::recursive);
   commit(path, "null", 1, true);

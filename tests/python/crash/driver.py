@@ -283,7 +283,7 @@ class Driver:
             assert sum(line.startswith("flock\t") for line in log) == 1, "a lock that was not had is given back"
             assert (path / ".partial-other").is_dir() and tree(path) == self.whole, errno.errorcode[error]
             write_whole(path, overwrite=True)
-            assert not (path / ".partial-other").exists(), "with a lock, what is unfinished is nobody's"
+            assert (path / ".partial-other").is_dir(), "of whom it is cannot be told"
         try:
             self.refusing({"flock": errno.EIO}, lambda: write_whole(self.root / "flock"))
         except penstock.IoError as error:

@@ -274,7 +274,6 @@ TEST(SpareParts, AreTakenAgainWithTheirMemoryUntilItIsNeeded) {
   std::unique_ptr<FetchPart> part = spares->take(8);
   part->format = &formats[0];
   for (Row& row : part->rows) row.restart(0, 5);
-  part->rows[3].error = std::make_exception_ptr(std::runtime_error("before"));
   part->place();
   const std::byte* const memory = part->slab.data();
   const std::uint64_t bytes = part->held_bytes();
@@ -286,11 +285,34 @@ TEST(SpareParts, AreTakenAgainWithTheirMemoryUntilItIsNeeded) {
   part = spares->take(3);
   EXPECT_EQ(part->slab.data(), memory);
   EXPECT_EQ(part->rows.size(), 3U);
+  part->format = &formats[0];
+  for (Row& row : part->rows) row.restart(0, 5);
+  part->place();
+  EXPECT_EQ(part->held_bytes() - 3 * sizeof(Row), part->slab.bytes()) << "what is held";
+  EXPECT_EQ(part->used_bytes(), 3 * (sizeof(Row) + 64)) << "what these rows need of it";
   EXPECT_FALSE(bound->needs_spares(0, 10'001)) << "it is no longer spare";
   spares->give(std::move(part));
   spares->clear();
   EXPECT_FALSE(bound->needs_spares(0, 10'001));
   EXPECT_EQ(spares->take(1)->slab.bytes(), 0U);
+}
+
+// A part of one row may have the memory of many: rows to come are estimated by what rows need.
+TEST(SpareParts, DoNotRaiseTheEstimateOfRowsToCome) {
+  Case setup;
+  const BatchFormats formats{format_of(setup, 5)};
+  const auto bound = std::make_shared<MemoryBound>(1 << 20, 0, 1);
+  const auto spares = std::make_shared<SpareParts>(bound);
+  for (const std::uint64_t rows : {64, 1}) {
+    Stretch stretch(0, bound, spares);
+    for (std::uint64_t i = 0; i < rows; ++i) stretch.add(i, {i, 0, 0, 0}, 100);
+    stretch.close(rows, formats);
+    for (const auto& part : stretch.parts) {
+      part->place();
+      stretch.account(*part);
+    }
+    EXPECT_EQ(bound->largest_row(), sizeof(Row) + 64) << rows;
+  }
 }
 
 // --- what is planned, and when
