@@ -156,8 +156,9 @@ class ShardSink:
             if too_many:
                 self._remove(too_many)
             tasks = [self._tasks[number] for number in range(shards)]
-            options = {"overwrite": self._replaces, "run": self._run}
-            penstock.commit(self._path, self._tokenizer, shards=shards, tasks=tasks, **options)
+            penstock.commit(
+                self._path, self._tokenizer, shards=shards, overwrite=self._replaces, tasks=tasks, run=self._run
+            )
         elif too_many:
             self._refuse_to_change()
 
