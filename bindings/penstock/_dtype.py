@@ -168,6 +168,7 @@ def _as_array(values: Any, dtype: DType, name: str, unit: str) -> npt.NDArray[An
         if array.size == 0 and not isinstance(values, np.ndarray):
             return array.astype(dtype)  # an empty list says nothing of its type
         if dtype.names is not None and array.dtype.names is None:
+            _refuse_rounded_leaves(values, dtype, name)
             array = np.asarray(values, dtype=dtype)  # tuples
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(f"field {name}: no array can be made of its values: {error}") from None
@@ -195,6 +196,21 @@ def _refuse_rounded(values: Any, array: npt.NDArray[Any], dtype: DType, name: st
     ).reshape(given.shape)
     if bad.any():
         _refuse(given, bad, dtype, name, unit)
+
+
+def _refuse_rounded_leaves(values: Any, dtype: DType, name: str) -> None:
+    """Integers in tuples, or in lists of them, that a float of the record would round."""
+    if dtype.subdtype is not None:
+        dtype = dtype.subdtype[0]
+    if isinstance(values, list):
+        for each in values:
+            _refuse_rounded_leaves(each, dtype, name)
+    elif dtype.names is not None and isinstance(values, tuple):
+        fields: Mapping[str, Any] = dtype.fields or {}
+        for part, each in zip(dtype.names, values, strict=False):
+            _refuse_rounded_leaves(each, fields[part][0], f"{name}.{part}")
+    elif dtype.kind in "fc" and isinstance(values, int | np.integer) and not _is_exact(int(values), dtype):
+        raise InvalidArgumentError(f"{name} {int(values):,} does not fit {short(dtype)}")
 
 
 def _is_exact(value: int, dtype: DType) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -172,3 +174,88 @@ def test_what_checks_may_be(data, tmp_path):
     for checks in ("none", "index", "all"):
         view = penstock.open(tmp_path / "tokens.bin", dtype="u2", checks=checks).windows(10)
         assert view[1]["token"].tolist() == list(range(10, 20))
+
+
+def write_shards(path: Path) -> Path:
+    """Many small shards; windows run across them."""
+    rng = np.random.default_rng(4)
+    with penstock.Writer(path, fields={"token": "u2"}, metadata="raw", shard_size=6_000) as writer:
+        for number in range(DOCUMENTS):
+            tokens = rng.integers(0, 60_000, number % 60).astype("u2")
+            writer.append(token=tokens, metadata=b"%05d" % number * (1 + number % 9))
+    assert len(penstock.open(path).shards) > 3
+    return path
+
+
+@pytest.mark.parametrize("kind", ["windows", "documents"])
+@pytest.mark.parametrize("order", ["uniform", penstock.orders.Blocks(8, 64)])
+def test_checks_of_many_shards_change_nothing_alone_or_in_fetches(tmp_path, kind, order):
+    path = write_shards(tmp_path / "data")
+    seen = []
+    for checks in ("none", "index", "all"):
+        dataset = penstock.open(path, checks=checks)
+        view = dataset.documents() if kind == "documents" else dataset.windows(700)
+        with penstock.Loader(view, 8, seed=3, order=order, epochs=2, threads=3, framework="numpy") as loader:
+            seen.append([(b.indices.tolist(), b["token"].tobytes(), [s.raw for s in b.spans]) for b in loader])
+    assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize("kind", ["windows", "documents"])
+@pytest.mark.parametrize(("name", "checks"), [("metadata.index", "index"), ("stream.bin", "all")])
+def test_a_flipped_bit_is_found_in_fetches_and_batches_before_it_are_delivered(tmp_path, kind, name, checks):
+    path = write_shards(tmp_path / "data")
+    last = sorted(path.glob("0*"))[-1] / name
+    content = bytearray(last.read_bytes())
+    content[len(content) // 2] ^= 4
+    last.write_bytes(content)
+    dataset = penstock.open(path, checks=checks)
+    view = dataset.documents() if kind == "documents" else dataset.windows(100)
+    delivered = 0
+    loader = penstock.Loader(view, 4, order="sequential", epochs=1, framework="numpy")
+    with loader, pytest.raises(penstock.CorruptionError, match=f"{last.parent.name}/{name}: bytes"):
+        for _ in loader:
+            delivered += 1
+    assert delivered > len(loader) / 3
+
+
+def test_opaque_documents_are_checked(tmp_path):
+    with penstock.Writer(tmp_path / "data", metadata="raw") as writer:
+        for number in range(100):
+            writer.append(metadata=b"%05d" % number)
+    index = tmp_path / "data/00000/metadata.index"
+    content = bytearray(index.read_bytes())
+    content[8 * 50] ^= 1  # entry 49 ends, and entry 50 begins, one byte off
+    index.write_bytes(content)
+    view = penstock.open(tmp_path / "data", checks="none").documents()
+    assert view[49].spans[0].raw != b"00049"
+    with pytest.raises(penstock.CorruptionError, match=r"metadata\.index: bytes 0 to 808"):
+        penstock.open(tmp_path / "data").documents()[49]
+
+
+def test_a_copy_without_check_values_says_what_is_missing(data):
+    for file in (data / "00000").glob("*.crc"):
+        file.unlink()
+    with pytest.raises(penstock.NotFoundError, match=r"\.crc"):
+        penstock.open(data).windows(64)[0]
+    assert not isinstance(look(data, "none"), str)
+
+
+def test_a_shard_manifest_that_is_none_is_an_error_of_penstock(data):
+    manifest = data / "00000" / "shard.json"
+    manifest.unlink()
+    manifest.mkdir()
+    with pytest.raises(penstock.CorruptionError, match=r"shard\.json"):
+        penstock.open(data).windows(64)[0]
+
+
+def test_checks_go_on_in_a_forked_child(data):
+    script = """
+import os, sys, penstock
+view = penstock.open(sys.argv[1], checks="all").windows(64)
+whole = view.read(range(len(view)))["token"].tobytes()
+child = os.fork()
+if child == 0:
+    os._exit(0 if view.read(range(len(view)))["token"].tobytes() == whole else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-c", script, str(data)], check=False, timeout=60).returncode == 0

@@ -141,6 +141,7 @@ def test_an_empty_document_in_the_ids_layout_is_refused_not_lost(tmp_path: Path)
         ("f8", np.array([2**64 - 1], "u8"), "18,446,744,073,709,551,615"),
         ("f8", [0.5, 2**53 + 1], "9,007,199,254,740,993 at record 1"),
         ("f8", -(2**53) - 1, "-9,007,199,254,740,993"),
+        ("f8", [np.int64(2**53 + 1), 0.5], "9,007,199,254,740,993 at record 0"),
         ("f4", [0.5, 2**24 + 1], "16,777,217 at record 1"),
         ("f4", np.array([2**24 + 1], "i4"), "16,777,217"),
         ("f2", [0.5, 2049], "2,049 at record 1"),
@@ -154,6 +155,15 @@ def test_an_integer_that_a_float_field_would_round_is_refused(
     with pytest.raises(ValueError, match=f"x {shown}.* does not fit {dtype}"):
         writer.append(x=values)
     writer.abort()
+
+
+def test_an_integer_in_a_tuple_that_a_float_would_round_is_refused(tmp_path: Path) -> None:
+    writer = penstock.Writer(tmp_path / "d", {"p": np.dtype([("x", "f8"), ("y", "f4")])}, None)
+    for values, said in (([(2**53 + 1, 0)], "p.x 9,007"), ([(0, 0), (1, 2**24 + 1)], "p.y 16,777,217")):
+        with pytest.raises(ValueError, match=said):
+            writer.append(p=values)
+    writer.append(p=[(2**53, 2**24), (0.5, 1)])
+    writer.commit()
 
 
 def test_integers_that_a_float_field_holds_are_taken(tmp_path: Path) -> None:
