@@ -155,7 +155,7 @@ void Checked::check_shard(std::uint64_t number) const {
   const std::string path = any.beside(kShardManifestName, 0).path();
   std::string text;
   try {
-    text = read_manifest_text(*any.store(), path);
+    text = read_manifest_text(*any.store(), path, Links::BelowParent);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::NotFound) throw;
     sides.is_known = true;  // other writers may have none

@@ -96,9 +96,9 @@ std::string describe_unfinished(ByteStore& store, const std::string& path, const
       with_commas(listing.leftovers.size()));
 }
 
-std::string read_manifest_text(ByteStore& store, const std::string& path) {
+std::string read_manifest_text(ByteStore& store, const std::string& path, Links links) {
   try {
-    const std::uint64_t bytes = store.size(path, Links::Refuse);
+    const std::uint64_t bytes = store.size(path, links);
     if (bytes > kMaxManifestBytes) {
       raise(ErrorKind::Corruption, "{}: {} bytes, at most {} can be", path, with_commas(bytes),
             with_commas(kMaxManifestBytes));
@@ -119,7 +119,7 @@ Manifest read_manifest(ByteStore& store, const std::string& path) {
   const std::string file = path + "/" + kManifestName;
   std::string text;
   try {
-    text = read_manifest_text(store, file);
+    text = read_manifest_text(store, file, Links::BelowFolder);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::NotFound) throw;
     // list_folder says so if the folder itself is not there.
@@ -130,7 +130,7 @@ Manifest read_manifest(ByteStore& store, const std::string& path) {
 
 std::pair<Format, ShardInfo> read_shard_manifest(ByteStore& store, const std::string& path, const std::string& name) {
   const std::string file = path + "/" + name + "/" + kShardManifestName;
-  auto [format, shard] = parse_shard_manifest(read_manifest_text(store, file), file);
+  auto [format, shard] = parse_shard_manifest(read_manifest_text(store, file, Links::BelowParent), file);
   shard.name = name;
   return {std::move(format), std::move(shard)};
 }

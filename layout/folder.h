@@ -35,8 +35,9 @@ std::uint64_t unpublished_generation(ByteStore& store, const std::string& path, 
 /// manifest holds.
 std::string describe_unfinished(ByteStore& store, const std::string& path, const FolderListing& listing);
 
-/// The text of a manifest, a regular file and no symbolic link. Throws NotFound, IoError, Corruption.
-std::string read_manifest_text(ByteStore& store, const std::string& path);
+/// The text of a manifest, a regular file that no link brings out of its dataset: dataset.json by Links::BelowFolder,
+/// shard.json by BelowParent. Throws NotFound, IoError, Corruption.
+std::string read_manifest_text(ByteStore& store, const std::string& path, Links links);
 
 /// dataset.json of `path`. Throws NotFound (no folder; no manifest, saying what the folder holds), Corruption.
 Manifest read_manifest(ByteStore& store, const std::string& path);

@@ -40,6 +40,7 @@ Shard make_shard(const std::shared_ptr<const Paths>& paths, const char* folder, 
 std::shared_ptr<const Paths> paths_of(const Location& folder, const std::vector<ShardInfo>& shards) {
   auto paths = std::make_shared<Paths>();
   paths->root = folder.path;
+  paths->real_root = folder.store->resolve(folder.path);
   paths->store = folder.store.get();
   for (const ShardInfo& shard : shards) paths->folders.append(shard.name).push_back('\0');
   return paths;

@@ -49,7 +49,7 @@ void copy_file(const std::string& from, std::uint64_t bytes, int at, const std::
     raise(ErrorKind::Corruption, "{}: {} bytes, the manifest says {}", from, with_commas(size), with_commas(bytes));
   }
   // Synced when it was published; but it may have been copied since, by who syncs nothing.
-  if (::linkat(AT_FDCWD, from.c_str(), at, name.c_str(), 0) == 0) return sync_file(source.get(), from);
+  if (::linkat(AT_FDCWD, from.c_str(), at, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return sync_file(source.get(), from);
   Descriptor file = create_file(at, name, path);
   if (::ioctl(file.get(), FICLONE, source.get()) != 0) {
     const std::uint64_t done = copy_in_kernel(source.get(), file.get(), bytes);

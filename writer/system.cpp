@@ -1,6 +1,7 @@
 #include "writer/system.h"
 
 #include "core/base/error.h"
+#include "core/io/local/links.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -46,9 +47,9 @@ Descriptor create_file(int at, const std::string& name, const std::string& path)
 
 std::pair<Descriptor, std::uint64_t> open_regular(const std::string& path) {
   // O_NONBLOCK: opening a FIFO must not wait for its writer.
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (file.get() < 0 && errno == ELOOP) raise(ErrorKind::Corruption, "{}: a symbolic link, expected a file", path);
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) raise_system(errno, "open", path);
+  check_links(path, Links::BelowParent);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) raise_system(errno, "fstat", path);
   if (!S_ISREG(status.st_mode)) raise(ErrorKind::Corruption, "{}: not a regular file", path);

@@ -37,8 +37,8 @@ Descriptor open_folder(int at, const std::string& name, const std::string& path)
 /// Creates the file `name` in folder `at`; it must not exist.
 Descriptor create_file(int at, const std::string& name, const std::string& path);
 
-/// Opens a regular file for reading, never through a symbolic link, and gives its size. Throws NotFound, IoError,
-/// Corruption (not a regular file).
+/// Opens a regular file of a shard for reading, and gives its size. Throws NotFound, IoError, Corruption (not a regular
+/// file, or a link out of the dataset).
 std::pair<Descriptor, std::uint64_t> open_regular(const std::string& path);
 
 /// Writes all bytes at the descriptor's place; repeats after EINTR and short writes. `offset` is for the message.

@@ -35,8 +35,10 @@ enum class ChannelMode {
   NonBlocking,  // reads that would have to wait, and those of files that are not open, end NotAtHand
 };
 
-/// Whether the last component of a path may be a symbolic link. Stores without links ignore it.
-enum class Links { Follow, Refuse };
+/// Where a symbolic link at a path, or on the way to it, may lead: anywhere; or, of a dataset's file, below the folder
+/// that the path names it in, or below that one's parent (io/local/links.h says what else). Stores without links ignore
+/// it.
+enum class Links { Follow, BelowFolder, BelowParent };
 
 class ByteStore {
  public:
@@ -47,8 +49,10 @@ class ByteStore {
   virtual std::unique_ptr<Channel> open_channel(ChannelMode mode) = 0;
 
   /// Bytes of the file at `path`. Throws NotFound, IoError; InvalidArgument if it is not a regular file, Corruption if
-  /// it is a symbolic link where those are refused.
+  /// a link leads where `links` forbids.
   virtual std::uint64_t size(const std::string& path, Links links) = 0;
+  /// `path` without links, where files are told by such paths; else as it is. Throws NotFound, IoError.
+  virtual std::string resolve(const std::string& path) { return path; }
   /// Fills `out` with the file's bytes from `offset` on and waits for them: manifests, headers, indexes while a dataset
   /// is opened. Throws as size() does; Corruption if the file ends before `out` is full.
   virtual void read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) = 0;

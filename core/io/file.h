@@ -17,6 +17,7 @@ class ByteStore;
 /// The parts of many paths. Immutable once a File points into it; Files share the ownership.
 struct Paths {
   std::string root;            // a folder; or the whole path of the only file
+  std::string real_root;       // the same without symbolic links, where that is known; none of its files may leave it
   std::string folders;         // names of folders in it, each ended by '\0'
   ByteStore* store = nullptr;  // that they lie in; outlives the files
 };
@@ -26,7 +27,7 @@ class File {
   File() = default;
   /// The file at `path` of a store.
   File(std::string path, std::uint64_t bytes, ByteStore* store = nullptr)
-      : bytes(bytes), paths_(std::make_shared<const Paths>(Paths{std::move(path), {}, store})) {}
+      : bytes(bytes), paths_(std::make_shared<const Paths>(Paths{std::move(path), {}, {}, store})) {}
   /// The file root/folder/name. `folder` points into paths->folders; `name` is a constant of the program.
   File(std::shared_ptr<const Paths> paths, const char* folder, const char* name, std::uint64_t bytes) noexcept
       : bytes(bytes), paths_(std::move(paths)), folder_(folder), name_(name) {}
@@ -35,6 +36,14 @@ class File {
   [[nodiscard]] std::string path() const {
     if (folder_ == nullptr) return paths_ == nullptr ? std::string() : paths_->root;
     std::string path = paths_->root;
+    return path.append(1, '/').append(folder_).append(1, '/').append(name_);
+  }
+
+  /// Of a dataset's file: its folder without links, and where the file is in it if nothing there is a link; else empty.
+  [[nodiscard]] std::string real_root() const { return folder_ == nullptr ? std::string() : paths_->real_root; }
+  [[nodiscard]] std::string real_path() const {
+    if (folder_ == nullptr || paths_->real_root.empty()) return {};
+    std::string path = paths_->real_root;
     return path.append(1, '/').append(folder_).append(1, '/').append(name_);
   }
 

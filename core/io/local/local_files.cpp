@@ -1,6 +1,7 @@
 #include "core/io/local/local_files.h"
 
 #include "core/base/error.h"
+#include "core/io/local/links.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -34,11 +35,9 @@ bool is_folder(const std::string& path, const dirent& entry) {
 
 std::uint64_t local_size(const std::string& path, Links links) {
   struct stat status {};
-  if ((links == Links::Follow ? ::stat(path.c_str(), &status) : ::lstat(path.c_str(), &status)) != 0) {
-    raise_system(errno, "cannot open", path);
-  }
+  if (::stat(path.c_str(), &status) != 0) raise_system(errno, "cannot open", path);
+  check_links(path, links);
   if (S_ISREG(status.st_mode)) return static_cast<std::uint64_t>(status.st_size);
-  if (S_ISLNK(status.st_mode)) raise(ErrorKind::Corruption, "{}: a symbolic link, expected a file", path);
   raise(ErrorKind::InvalidArgument, "{}: not a regular file but {}", path,
         S_ISDIR(status.st_mode) ? "a folder" : "a pipe or device");
 }

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/io/local/direct_read.h"
 #include "core/io/local/fd_cache.h"
+#include "core/io/local/links.h"
 #include "core/io/local/local_files.h"
 #include "core/io/local/mapped_channel.h"
 #include "core/io/local/pread_channel.h"
@@ -115,6 +116,10 @@ std::unique_ptr<Channel> LocalStore::open_channel(ChannelMode mode) {
 
 std::uint64_t LocalStore::size(const std::string& path, Links links) {
   return local_size(path, links);
+}
+
+std::string LocalStore::resolve(const std::string& path) {
+  return resolve_links(path);
 }
 
 void LocalStore::read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) {

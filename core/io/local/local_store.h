@@ -36,6 +36,7 @@ class LocalStore final : public ByteStore {
 
   std::unique_ptr<Channel> open_channel(ChannelMode mode) override;
   std::uint64_t size(const std::string& path, Links links) override;
+  std::string resolve(const std::string& path) override;
   void read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) override;
   std::vector<std::string> list(const std::string& path) override;
   void forget(std::span<const std::byte> files) noexcept override;

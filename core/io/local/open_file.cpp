@@ -1,6 +1,7 @@
 #include "core/io/local/open_file.h"
 
 #include "core/base/error.h"
+#include "core/io/local/links.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -72,6 +73,7 @@ OpenFile map(int fd, const File& file, bool tells) {
 
 OpenFile checked(int fd, const File& file, Access access) {
   const struct stat status = check_opened(fd, file);
+  check_links(fd, file);
   // Windows are read at random: readahead would fetch what nobody asked for. Advice; a refusal changes nothing.
   (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
   return access == Access::Mapped ? map(fd, file, may_know_pages(status, file)) : OpenFile{fd};
