@@ -391,3 +391,12 @@ def test_output_is_compared() -> None:
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_package_says_its_licence() -> None:
+    from importlib.metadata import metadata
+
+    said = metadata("penstock")
+    assert said["License-Expression"] == "Apache-2.0"
+    assert said.get_all("License-File") == ["LICENSE"]
+    assert "Apache License" in (ROOT / "LICENSE").read_text()
