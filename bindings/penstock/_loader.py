@@ -130,7 +130,8 @@ class Loader:
             max_bytes: bound of all batches' memory, held ones included, of fetches, and of what is kept of the
                 metadata's files (a quarter of it, at most 256 MiB), but never less than prefetch + 2 batches need; None
                 is a quarter of this process's memory.
-            transform: called with each batch in the caller's thread; what it returns is given out.
+            transform: called with each batch in the caller's thread; what it returns is given out. Where it raises, the
+                batch counts as not delivered and comes again.
             on_mismatch: what `load_state_dict` does with a state of another job: "refuse", "restart", "keep_position".
             framework: "torch", "numpy", or "auto": torch where it is installed.
             columns: arrays that the threads compute: "cu_seqlens", "position_ids", "document_ids", or one of
@@ -196,7 +197,13 @@ class Loader:
         if native is None:
             raise StopIteration
         batch = Batch(native, self._layout, self._job)
-        return batch if self._transform is None else self._transform(batch)
+        if self._transform is None:
+            return batch
+        try:
+            return self._transform(batch)
+        except BaseException:
+            self._native.seek(batch.position)  # it was not delivered: it comes again
+            raise
 
     def __len__(self) -> int:
         """Batches of the whole run, or of the present epoch with per_epoch; not what remains.

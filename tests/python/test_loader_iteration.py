@@ -239,15 +239,26 @@ def test_transform_changes_what_is_given_but_not_the_order(view):
     assert seen == list(range(0, 103, 5))  # once for each batch given out, not for those read ahead
 
 
-def test_an_error_in_transform_is_the_callers(view):
-    def fail(batch: Any) -> Any:
-        raise KeyError("mine") if batch.position == 5 else LookupError
+@pytest.mark.parametrize("options", [{}, {"per_epoch": True, "epochs": 3}, {"skip": [(7, 12)]}])
+def test_a_batch_whose_transform_fails_was_not_delivered_and_comes_again(view, options):
+    failures = 2
 
-    with make(view, 5, transform=lambda batch: fail(batch) if batch.position == 5 else batch) as loader:
-        assert next(loader).position == 0
-        with pytest.raises(KeyError, match="mine"):
-            next(loader)
-        assert next(loader).position == 10
+    def fail_twice(batch: Any) -> Any:
+        nonlocal failures
+        if batch.position == 5 and failures > 0:
+            failures -= 1
+            raise KeyError("mine")
+        return batch
+
+    expected = [batch.indices.tolist() for batch in islice(make(view, 5, **options), 4)]
+    with make(view, 5, transform=fail_twice, **options) as loader:
+        seen = [next(loader).indices.tolist()]
+        for _ in range(2):
+            with pytest.raises(KeyError, match="mine"):
+                next(loader)
+            assert loader.position == loader.state_dict()["position"] == 5
+        seen += [next(loader).indices.tolist() for _ in range(3)]
+    assert seen == expected
 
 
 @pytest.mark.parametrize(
