@@ -74,6 +74,10 @@ def test_any_failing_call_is_a_clean_error_and_publishes_nothing(shim: Path, fol
     assert result["raised"] > 2 * result["calls"]
 
 
+def test_what_combine_links_is_synced_too(shim: Path, folder: Path) -> None:
+    assert drive(shim, folder, "links")["links"] > 10
+
+
 def test_everything_is_synced_before_its_rename_and_the_rename_after(shim: Path, folder: Path) -> None:
     assert drive(shim, folder, "order")["renames"] == 4
 

@@ -231,6 +231,22 @@ class Driver:
         assert renamed is None and renames == SHARDS + 1
         return {"renames": renames}
 
+    def links(self) -> dict:
+        """What combine links is synced before the folder that has it is renamed: it may have been copied by who did not."""
+        inputs = [self.root / "whole"]
+        waiting: set[str] = set()
+        links = 0
+        for line in self.armed(COUNT, -1, 0, lambda: penstock.combine(inputs, self.root / "linked")):
+            call, first, *_ = line.split("\t")
+            if call == "link":
+                waiting.add(os.path.realpath(first))
+                links += 1
+            elif call == "fsync":
+                waiting.discard(first)
+            elif call == "rename":
+                assert not waiting, f"{line}: not synced: {waiting}"
+        return {"links": links}
+
     def short(self) -> dict:
         path = self.root / "short"
         self.armed(SHORT, -1, 0, lambda: write_whole(path))
@@ -323,7 +339,7 @@ class Driver:
             return self.kill(write_whole, replace_whole, self.root / "whole")
         if name == "kill-shards":
             return self.kill(write_shards, write_shards, self.root / "shards")
-        return {"fail": lambda: self.fail(write_whole), "order": self.order, "short": self.short,
+        return {"fail": lambda: self.fail(write_whole), "order": self.order, "links": self.links, "short": self.short,
                 "copies": self.copies, "reflinks": self.reflinks, "no-flock": self.no_flock,
                 "random": lambda: self.random(30),
                 "kill-replace": lambda: self.kill_replacing(replace_whole, self.root / "whole"),
