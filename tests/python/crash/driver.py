@@ -232,7 +232,7 @@ class Driver:
         return {"renames": renames}
 
     def links(self) -> dict:
-        """What combine links is synced before the folder that has it is renamed: it may have been copied by who did not."""
+        """What combine links is synced before its folder is renamed: a copy of a dataset may never have been."""
         inputs = [self.root / "whole"]
         waiting: set[str] = set()
         links = 0
