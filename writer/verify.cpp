@@ -161,7 +161,8 @@ void Verifier::stream(const std::string& path, const Format& format, const Shard
 void Verifier::shard_manifest(const std::string& path, const Format& format, const ShardInfo& info) {
   const std::string file = path + "/" + layout::kShardManifestName;
   guarded([&] {
-    auto [said, counts] = layout::parse_shard_manifest(layout::read_manifest_text(files_, file, Links::BelowParent), file);
+    auto [said, counts] =
+        layout::parse_shard_manifest(layout::read_manifest_text(files_, file, Links::BelowParent), file);
     counts.task_json = info.task_json;  // only shard.json says it
     if (layout::write_shard_manifest(said, counts) != layout::write_shard_manifest(format, info)) {
       problem(file, 0, "says something else than dataset.json");
