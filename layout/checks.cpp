@@ -79,7 +79,7 @@ bool Checked::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   return true;
 }
 
-// The side file of a read that is to be checked, else null; and whose it is.
+// The side file if the read is to be checked, else null. Sets `shard` to the number of the shard that it is of.
 SideFile* Checked::side_of(const Read& read, std::uint64_t& shard) const {
   const auto distance =
       reinterpret_cast<const std::byte*>(read.file) - reinterpret_cast<const std::byte*>(dataset_->shards.data());

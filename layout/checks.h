@@ -2,9 +2,9 @@
 //
 // A decorator of a view's source. A read of a file that is to be checked is widened to whole blocks of 4 KiB; their
 // check values come from the side file (<file>.crc) in the same round. Before the next round both are compared, and the
-// bytes that were wanted copied to where they go. Which files that are is said by Shard::checks; beside them, each
-// file's first reads of a shard are checked, and the shard's own shard.json is compared with the manifest: so a file or
-// a shard that was exchanged for another of the same size is seen. Any thread.
+// wanted bytes are copied to their destination. Shard::checks says which files are checked. The first reads of every
+// file of a shard are checked too, and its shard.json is compared with the manifest, so that a file or a shard that was
+// exchanged for another of the same size is seen. Any thread.
 #pragma once
 
 #include "layout/dataset.h"

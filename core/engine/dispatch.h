@@ -59,7 +59,8 @@ class Dispatch {
 
   /// A Planned batch, after all others.
   void push(std::shared_ptr<Batch> batch);
-  /// So many batches are planned now, since the last call one was `taken` or not: wakes a thread where few are ready.
+  /// `planned` batches are planned; `taken`: the consumer took one since the last call. Wakes a thread if few are
+  /// ready.
   void top_up(std::size_t planned, bool taken);
   /// It begins to wait: all threads are wanted …
   void consumer_waits();

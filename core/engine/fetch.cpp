@@ -9,16 +9,16 @@
 namespace penstock {
 namespace {
 
-// A part is cut where its rows are not neighbours, as soon as it has so many of them or so many bytes: enough for a
-// ring to be busy, few enough for all threads to have a part.
+// A part ends at a gap between its rows once it has kLeastRows rows or kLeastBytes: enough to keep a ring busy, and few
+// enough for all threads to have a part.
 constexpr std::size_t kLeastRows = 64;
 constexpr std::uint64_t kLeastBytes = 1U << 20;
-// It is cut among neighbours where it would be far too long otherwise.
+// Among neighbours it ends at kMostRows or kMostBytes.
 constexpr std::size_t kMostRows = 1024;
 constexpr std::uint64_t kMostBytes = 8U << 20;
-// A request of so many bytes gains nothing from more.
+// A larger request is not faster.
 constexpr std::uint64_t kEnoughBytes = 1U << 20;
-// Stretches are planned ahead of all batches until they have so many bytes, one in any case and no more than eight.
+// Stretches are planned ahead of all batches until they have kAheadBytes: at least one, at most kMostAhead.
 constexpr std::uint64_t kAheadBytes = 4U << 20;
 constexpr std::size_t kMostAhead = 8;
 

@@ -35,10 +35,10 @@ class MemoryBound {
   void remove_fetched(std::uint64_t bytes) noexcept { fetched_ -= bytes; }
   [[nodiscard]] std::uint64_t fetched() const noexcept { return fetched_; }
 
-  /// What is kept for fetches to come: nothing that batches and fetches need …
+  /// Memory of fetches that have ended, kept for fetches to come. It counts as free.
   void add_spare(std::uint64_t bytes) noexcept { spare_ += bytes; }
   void remove_spare(std::uint64_t bytes) noexcept { spare_ -= bytes; }
-  /// … as they do where a batch of `more` bytes is about to be used beside the batches' `in_use` and the fetches'.
+  /// Whether it must be given up for `more` bytes, beside the batches' `in_use` and what fetches hold.
   [[nodiscard]] bool needs_spares(std::uint64_t in_use, std::uint64_t more) const noexcept {
     return spare_ > 0 && in_use + fetched_ + spare_ + more > bytes_;
   }

@@ -48,7 +48,7 @@ std::string what(const std::exception_ptr& error) {
   }
 }
 
-TEST(Dispatch, AThreadThatSleepsIsWokenForABatchAndGoesHomeWhenAllAreDismissed) {
+TEST(Dispatch, AThreadThatSleepsIsWokenForABatchAndReturnsWhenAllAreDismissed) {
   Dispatch dispatch(1, 2);
   Dispatch::Worker worker;
   worker.reader = idle_reader();

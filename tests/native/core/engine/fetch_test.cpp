@@ -562,7 +562,7 @@ TEST(FetchPlanner, AheadIsPlannedWhatFitsAsAWhole) {
 }
 
 // As a batch begins to take the rows of a stretch, the one after it is planned.
-TEST(FetchPlanner, WhoTakesTheFirstRowsPlansWhatComesNext) {
+TEST(FetchPlanner, TakingTheFirstRowsOfAStretchPlansTheNext) {
   Case setup;
   setup.count = 96;
   setup.epochs = 1;
