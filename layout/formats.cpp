@@ -39,6 +39,7 @@ bool is_megatron(const Location& location) {
 
 DatasetPtr open_folders(const std::vector<Location>& locations, const OpenHints& hints) {
   std::vector<DatasetPtr> datasets;
+  datasets.reserve(locations.size());
   for (const Location& location : locations) datasets.push_back(open_dataset(location, hints.checks));
   return concatenate(datasets);
 }
