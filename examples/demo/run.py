@@ -86,7 +86,8 @@ def train_and_kill(s: Settings, run: str, processes: int) -> None:
         job = launch(s, run, processes, s.steps, None)
         victim = s.folder / "runs" / run / "rank-2.jsonl"
         while job.poll() is None:
-            lines = victim.read_text().splitlines() if victim.exists() else []
+            written = victim.read_text() if victim.exists() else ""
+            lines = written[: written.rfind("\n") + 1].splitlines()  # without one that is being written
             if len(lines) > 1 and json.loads(lines[-1]).get("step", 0) >= s.kill_at:
                 pid = json.loads(lines[0])["pid"]
                 os.kill(pid, signal.SIGKILL)
