@@ -262,8 +262,7 @@ def _rounded(integers: npt.NDArray[Any], floats: npt.NDArray[Any]) -> npt.NDArra
     exact = 1 << (np.finfo(floats.dtype).nmant + 1)
     bad = np.asarray((integers > exact) | (integers < -exact))
     for at in zip(*np.nonzero(bad), strict=True) if bad.shape else [()] * bool(bad):
-        made = floats[at].real
-        bad[at] = not np.isfinite(made) or int(made) != int(integers[at])
+        bad[at] = not _is_exact(int(integers[at]), floats.dtype)
     return bad
 
 
