@@ -121,6 +121,7 @@ void Assembly::plan_ahead() {
     const std::lock_guard lock(planner_mutex_);
     while ((ahead = planner_.plan_ahead())) {
       if (!ahead->parts.empty()) dispatch_.push(ahead);
+      ahead.reset();  // queued: its readers tell what becomes of it
     }
   } catch (...) {
     if (!ahead) return;  // who needs it plans it, and is told of an error
