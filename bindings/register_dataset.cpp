@@ -1,6 +1,7 @@
 // Datasets and their views (sources): opened without the GIL, looked at from Python.
 #include "bindings/register.h"
 #include "core/base/error.h"
+#include "core/batch/slice.h"
 #include "core/batch/source.h"
 #include "core/io/open_store.h"
 #include "layout/dataset.h"
@@ -127,6 +128,13 @@ void register_source(py::module_& module) {
   module.def(
       "make_documents", [](const Opened& dataset) { return viewed(layout::make_documents(dataset)); },
       py::arg("dataset"), "The view of documents.");
+  module.def(
+      "make_slice",
+      [](const View& source, std::uint64_t first, std::int64_t step, std::uint64_t count) {
+        return viewed(std::make_shared<const Slice>(source, SliceRange{first, step, count}));
+      },
+      py::arg("source"), py::arg("first"), py::arg("step"), py::arg("count"),
+      "Observations first, first + step, … of a view, `count` of them.");
 }
 
 }  // namespace

@@ -68,7 +68,10 @@ py::object plan(const Job& job, std::uint64_t position, std::uint64_t rank, std:
   job.cursor().check(share);
   Job::check_position(position);
   const std::optional<BatchPlan> plan = job.plan(position, share);
-  if (!plan) return py::none();
+  if (!plan) {
+    job.cursor().check_over(position);
+    return py::none();
+  }
   std::vector<Pick> picks(plan->valid);
   job.pick(*plan, picks);
   return py::make_tuple(plan->position, plan->end, pick_rows(picks, plan->rows), plan->valid);

@@ -218,6 +218,7 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def("describe", [](const PythonLoader& loader) { return loader.get().job().describe(loader.get().position()); })
       .def("length",
            [](const PythonLoader& loader) { return loader.get().job().cursor().length(loader.get().position()); })
+      .def("tail_rows", [](const PythonLoader& loader) { return loader.get().tail_rows(); })
       .def_property_readonly("position", [](const PythonLoader& loader) { return loader.get().position(); })
       .def_property_readonly("reader",
                              [](const PythonLoader& loader) {

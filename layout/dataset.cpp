@@ -51,13 +51,17 @@ void Dataset::finish() {
   }
 }
 
-SourceInfo info_of(const Dataset& dataset) {
+SourceInfo info_of(const Dataset& dataset, std::uint64_t size) {
   SourceInfo info;
   info.identity.fingerprint = dataset.fingerprint;
   info.identity.shards = dataset.shards.size();
   info.identity.records = dataset.stored_record_bytes == 0 ? dataset.span_count() : dataset.record_count();
   info.schema = dataset.schema;
-  for (const Shard& shard : dataset.shards) info.entry_bytes += shard.data.bytes;
+  std::uint64_t entry_bytes = 0;
+  for (const Shard& shard : dataset.shards) entry_bytes += shard.data.bytes;
+  info.size = size;
+  info.mean_length = info.identity.records / size;
+  info.mean_entry_bytes = entry_bytes / size;
   info.stored_record_bytes = dataset.stored_record_bytes;
   return info;
 }

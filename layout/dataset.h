@@ -92,7 +92,7 @@ struct Dataset {
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
 /// What all views of a dataset say of themselves; the size, the shape and the view itself are theirs to add.
-SourceInfo info_of(const Dataset& dataset);
+SourceInfo info_of(const Dataset& dataset, std::uint64_t size);
 
 /// Opens the dataset in the folder at `location`. Throws NotFound (no such folder; a folder without dataset.json says
 /// how many finished shards it holds and how to go on), Corruption (manifest), IoError.

@@ -43,8 +43,7 @@ Document document_at(const std::vector<std::uint64_t>& span_starts, std::uint64_
 Documents::Documents(DatasetPtr dataset) : dataset_(std::move(dataset)) {
   check_has_documents(*dataset_);
   finder_ = make_finder(*dataset_);
-  info_ = info_of(*dataset_);
-  info_.size = dataset_->span_count();
+  info_ = info_of(*dataset_, dataset_->span_count());
   info_.shape.ragged = true;
   info_.identity.view = R"({"kind":"documents"})";
 }

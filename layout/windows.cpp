@@ -25,8 +25,7 @@ Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahe
   finder_ = make_span_finder(dataset_);
   looks_at_records_ = finder_ != nullptr && finder_->looks_at_records();
   const std::uint64_t around = looks_at_records_ ? 1 : 0;
-  info_ = info_of(*dataset_);
-  info_.size = (records - lookahead) / window;
+  info_ = info_of(*dataset_, (records - lookahead) / window);
   info_.shape = {false, length_, around, around};
   if (finder_ != nullptr) info_.keeps = finder_->keeps();
   info_.identity.view = fmt::format(R"({{"kind":"windows","lookahead":{},"window":{}}})", lookahead, window);

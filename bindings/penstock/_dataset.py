@@ -197,6 +197,17 @@ class Observation(Mapping[str, Any]):
 class View(Sequence[Observation]):
     """A sequence of observations: windows or documents of a dataset. What a loader loads.
 
+    A slice of it is a view too, whose observations are numbered anew; nothing is read for it.
+
+    Example:
+        >>> import numpy as np, penstock, tempfile, os
+        >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
+        >>> np.arange(1000, dtype=np.uint16).tofile(path)
+        >>> view = penstock.open(path, dtype="u2").windows(10)
+        >>> held_out, train = view[:20], view[20:]
+        >>> len(train), train[0]["token"][0].item(), train.base_indices([0, 79]).tolist()
+        (80, 200, [20, 99])
+
     Attributes:
         dataset: what it is a view of.
         kind: "windows" or "documents".
@@ -206,17 +217,33 @@ class View(Sequence[Observation]):
             another one.
     """
 
-    def __init__(self, dataset: Dataset, kind: str, window: int, lookahead: int, metadata: Metadata = True) -> None:
-        """Made by `Dataset.windows` and `Dataset.documents`."""
+    def __init__(
+        self,
+        dataset: Dataset,
+        kind: str,
+        window: int,
+        lookahead: int,
+        metadata: Metadata = True,
+        numbers: range | None = None,
+    ) -> None:
+        """Made by `Dataset.windows`, `Dataset.documents` and slices; `numbers` are those of the dataset's view."""
         self.dataset = dataset
         self.kind = kind
         self.window = window
         self.lookahead = lookahead
         self.metadata: Metadata = check_metadata(metadata)
         native = dataset._native
-        self._source = (
+        self._whole = (
             _native.make_windows(native, window, lookahead) if kind == "windows" else _native.make_documents(native)
         )
+        self._take(range(self._whole.size) if numbers is None else numbers)
+
+    def _take(self, numbers: range) -> None:
+        # What a view keeps of its files is the whole's, so all slices share it.
+        is_whole = numbers == range(self._whole.size)
+        first = numbers[0] if numbers else 0
+        self._numbers = numbers
+        self._source = self._whole if is_whole else _native.make_slice(self._whole, first, numbers.step, len(numbers))
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
@@ -235,15 +262,18 @@ class View(Sequence[Observation]):
     @overload
     def __getitem__(self, index: int) -> Observation: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Observation]: ...
-    def __getitem__(self, index: int | slice) -> Observation | Sequence[Observation]:
-        """One observation, or a list of them; as NumPy arrays.
+    def __getitem__(self, index: slice) -> View: ...
+    def __getitem__(self, index: int | slice) -> Observation | View:
+        """One observation, as NumPy arrays; or the view of a slice, which reads nothing.
 
         Raises:
             IndexError: there is none of this number.
         """
         if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+            part = object.__new__(type(self))
+            part.__dict__.update(self.__dict__)
+            part._take(self._numbers[index])
+            return part
         at = operator.index(index)
         if not -len(self) <= at < len(self):
             raise IndexError(f"observation {at:,} of a view of {len(self):,}")
@@ -270,16 +300,47 @@ class View(Sequence[Observation]):
             raise InvalidArgumentError(f"observation {array.min()}: indices begin at 0")
         return read_view(self._source, array, self)
 
+    @overload
+    def base_indices(self, indices: int) -> int: ...
+    @overload
+    def base_indices(self, indices: npt.ArrayLike) -> npt.NDArray[np.int64]: ...
+    def base_indices(self, indices: npt.ArrayLike) -> int | npt.NDArray[np.int64]:
+        """Which observations of the dataset's whole view these are: what a slice counts anew.
+
+        Args:
+            indices: an integer, or integers of any shape, below `len(self)`; -1, as in rows of padding, stays -1.
+
+        Returns:
+            An integer, or int64 of the same shape.
+
+        Raises:
+            InvalidArgumentError: an index beyond the view, or indices that are no integers.
+        """
+        array = np.asarray(indices)
+        if array.size and array.dtype.kind not in "iu":
+            raise InvalidArgumentError(f"indices of type {array.dtype}: integers wanted")
+        given = array.astype(np.int64)
+        if array.size and (array.max() >= len(self) or array.min() < -1):
+            wrong = array.max() if array.max() >= len(self) else array.min()
+            raise InvalidArgumentError(f"observation {wrong}: indices of this view are below {len(self):,}")
+        found = np.where(given < 0, -1, self._numbers.start + given * self._numbers.step)
+        return int(found) if found.ndim == 0 else found
+
     def __reduce__(self) -> Any:
         """Pickles as its dataset and what it is."""
-        return View, (self.dataset, self.kind, self.window, self.lookahead, self.metadata)
+        return View, (self.dataset, self.kind, self.window, self.lookahead, self.metadata, self._numbers)
 
     def __repr__(self) -> str:
         """What it is a view of."""
         how = [f"{self.window}, lookahead={self.lookahead}"] if self.kind == "windows" else []
         if self.metadata is not True:
             how.append(f"metadata={self.metadata!r}")
-        return f"{self.dataset!r}.{self.kind}({', '.join(how)})"
+        view = f"{self.dataset!r}.{self.kind}({', '.join(how)})"
+        if self._source is self._whole:
+            return view
+        numbers = self._numbers
+        stop = "" if numbers.stop < 0 else numbers.stop  # of a negative step
+        return f"{view}[{numbers.start}:{stop}{'' if numbers.step == 1 else f':{numbers.step}'}]"
 
 
 def concatenate(datasets: Sequence[Dataset]) -> Dataset:

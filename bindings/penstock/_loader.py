@@ -113,7 +113,8 @@ class Loader:
             mesh: a device mesh of the data-parallel dimensions alone, as `mesh["dp"]`, instead of rank and world_size.
             epochs: how many, at least 1; None is endless.
             per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
-            tail: what becomes of a last batch that is not full: "pad" or "drop".
+            tail: what becomes of a last batch that is not full: "pad" or "drop". With "pad" a rank may get padding
+                alone, see `tail_rows`: mask losses by `batch.valid` and divide by the count of what is left.
             skip: ranges [begin, end) of positions that are left out.
             dtype: types of integer fields, one or a mapping from names, instead of int64 (torch) or what is stored
                 (NumPy). `inputs` and `labels` are always signed: of the type chosen for their field if that is a signed
@@ -132,7 +133,9 @@ class Loader:
                 is a quarter of this process's memory.
             transform: called with each batch in the caller's thread; what it returns is given out. Where it raises, the
                 batch counts as not delivered and comes again.
-            on_mismatch: what `load_state_dict` does with a state of another job: "refuse", "restart", "keep_position".
+            on_mismatch: what `load_state_dict` does with a state of another job: "refuse"; "restart" at 0; or
+                "keep_position", which goes on after as many observations, or with windows of another size after as many
+                records (rounded down), and refuses where documents are to become windows.
             framework: "torch", "numpy", or "auto": torch where it is installed.
             columns: arrays that the threads compute: "cu_seqlens", "position_ids", "document_ids", or one of
                 `penstock.columns`.
@@ -214,6 +217,14 @@ class Loader:
         if self._endless:
             raise TypeError("an endless loader has no len(): give epochs=, and do not wrap a loader in a DataLoader")
         return self._native.length()
+
+    @property
+    def tail_rows(self) -> int | None:
+        """Rows of this rank's last batch that are observations: of the run, or of the present epoch with per_epoch.
+
+        0: it is padding alone here, where a mean over valid rows is NaN. None: an endless run, or one without a batch.
+        """
+        return None if self._endless else self._native.tail_rows()
 
     def __getitem__(self, index: Any) -> NoReturn:
         """Refuses: what asks for items, as a DataLoader does, would have its own order and position."""

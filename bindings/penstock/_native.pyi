@@ -35,6 +35,7 @@ __all__: list[str] = [
     "finished_shards",
     "format_names",
     "make_documents",
+    "make_slice",
     "make_windows",
     "open_as",
     "read_rows",
@@ -405,6 +406,7 @@ class Loader:
     def seek(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
     def set_global_batch_size(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
     def state(self) -> tuple: ...
+    def tail_rows(self) -> int | None: ...
     @property
     def limit_bytes(self) -> int: ...
     @property
@@ -548,6 +550,16 @@ def format_names() -> list[str]:
 def make_documents(dataset: Dataset) -> Source:
     """
     The view of documents.
+    """
+
+def make_slice(
+    source: Source,
+    first: typing.SupportsInt | typing.SupportsIndex,
+    step: typing.SupportsInt | typing.SupportsIndex,
+    count: typing.SupportsInt | typing.SupportsIndex,
+) -> Source:
+    """
+    Observations first, first + step, … of a view, `count` of them.
     """
 
 def make_windows(

@@ -108,8 +108,9 @@ struct SourceInfo {
   Schema schema;            // the visible fields; offsets are those of the stored record
   std::uint64_t stored_record_bytes = 0;  // from one record to the next (ids layout: more than the schema's); 0: none
   RowShape shape;
-  std::uint64_t entry_bytes = 0;     // of all entries: what rows take in memory is estimated by it
-  std::shared_ptr<Allowance> keeps;  // for what many rows read of small files; null: it keeps nothing
+  std::uint64_t mean_length = 0;       // records of a row …
+  std::uint64_t mean_entry_bytes = 0;  // … and its entries' bytes, by which the memory of rows is estimated
+  std::shared_ptr<Allowance> keeps;    // for what many rows read of small files; null: it keeps nothing
   /// The records of a row are an array for each leaf, in the schema's order, one behind the other, values end to end: a
   /// leaf with `offset_bytes` o begins at row.records + o * row.length (in sub-arrays of records, where the leaves
   /// before it end). Such rows have no lead and tail, and a batch of them has columns but no `records`.
@@ -128,7 +129,8 @@ class Source {
   virtual bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const = 0;
 
   /// Appends the row's spans, in order of start, to `out`; the entries' bytes only if they were wanted. Called once,
-  /// after the last round's reads, and only if spans or entries were wanted.
+  /// after the last round's reads, and only if spans or entries were wanted. What it needs to know of the row is in
+  /// row.state: row.index may be its number in a slice.
   virtual void spans(const Row& row, SpanTable& out) const = 0;
 };
 

@@ -126,10 +126,10 @@ void FetchPlanner::stop() {
 std::uint64_t FetchPlanner::row_bytes(const Pick& pick) const {
   const BatchFormat& format = (*formats_)[pick.source];
   const SourceInfo& info = format.source->info();
-  const std::uint64_t length = format.shape.ragged ? info.identity.records / info.size : format.shape.length;
+  const std::uint64_t length = format.shape.ragged ? info.mean_length : format.shape.length;
   std::uint64_t bytes = sizeof(Row) + align_up(stored_records(format, length) * format.stored_record_bytes, kCacheLine);
   // A window has the entries of all documents that it meets: the mean, and as much again for those that go on.
-  if (has(format.wanted, Parts::Entries)) bytes += 2 * (info.entry_bytes / info.size);
+  if (has(format.wanted, Parts::Entries)) bytes += 2 * info.mean_entry_bytes;
   return std::max(bytes, bound_->largest_row());
 }
 

@@ -57,6 +57,7 @@ std::shared_ptr<Batch> Loader::poll() {
   }
   // Nothing but skips or a dropped tail was left, or this epoch had no further batch.
   if (next == nullptr || next->plan.position >= for_end_) {
+    if (next == nullptr) job_->cursor().check_over(position_);
     position_ = for_end_;
     ended_ = true;
     return nullptr;
@@ -109,6 +110,11 @@ Resume Loader::load(const State& state, OnMismatch on_mismatch) {
   Resume resume = job_->load(state, on_mismatch);
   move_to(resume.position);
   return resume;
+}
+
+std::optional<std::uint64_t> Loader::tail_rows() const {
+  const std::optional<BatchPlan> last = job_->cursor().last(position_, share_);
+  return last ? std::optional(last->valid) : std::nullopt;
 }
 
 void Loader::set_global_batch_size(std::uint64_t size) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 
 namespace penstock {
 
@@ -48,6 +49,9 @@ class Loader {
   /// Stops the threads; poll() throws from now on.
   void close();
 
+  /// Rows of the last batch of the run (or of the present epoch) that are observations; none where there is no batch.
+  /// Throws InvalidArgument where Cursor::length does.
+  [[nodiscard]] std::optional<std::uint64_t> tail_rows() const;
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   [[nodiscard]] const Job& job() const noexcept { return *job_; }
   [[nodiscard]] BatchPool::Usage usage() const { return prefetch_->usage(); }

@@ -181,6 +181,16 @@ std::uint64_t Cursor::batches_in(std::uint64_t observations, std::uint64_t size)
   return options_.tail == Tail::Pad && observations % size != 0 ? whole + 1 : whole;
 }
 
+/// Batches from `position` to the end of its segment. Where positions end before an endless run's epoch does, none is
+/// made of what is left: it would be padded, or an epoch's end, that is none.
+std::uint64_t Cursor::batches_left(std::uint64_t position, std::uint64_t end) const {
+  const std::uint64_t observations = rank_of(end) - rank_of(position);
+  const std::uint64_t size = batch_size_at(position);
+  const bool is_cut =
+      !options_.epochs && end == horizon_ && (!options_.per_epoch || horizon_ % options_.epoch_size != 0);
+  return is_cut ? observations / size : batches_in(observations, size);
+}
+
 /// How many whole epochs from `position` on, ending at or before `to`, are alike, and the batches in each; (0, 0) where
 /// epochs are no segments or `position` begins none. Alike: all or nothing skipped, one batch size, no stage's end.
 std::pair<std::uint64_t, std::uint64_t> Cursor::equal_epochs(std::uint64_t position, std::uint64_t to) const {
@@ -203,7 +213,7 @@ std::pair<std::uint64_t, std::uint64_t> Cursor::equal_epochs(std::uint64_t posit
 std::uint64_t Cursor::begin_of_next(std::uint64_t position) const {
   while (position < horizon_) {
     const std::uint64_t end = segment_end(position);
-    if (batches_in(rank_of(end) - rank_of(position), batch_size_at(position)) > 0) return position;
+    if (batches_left(position, end) > 0) return position;
     const auto [epochs, batches] = equal_epochs(position, horizon_);
     position = epochs > 0 ? position + epochs * options_.epoch_size : end;
     assert(epochs == 0 || batches == 0);
@@ -224,7 +234,7 @@ std::optional<BatchPlan> Cursor::plan(std::uint64_t position, const Share& share
   const std::uint64_t taken = std::min(size, available);
   plan.rows = size / share.world_size;
   plan.end = select(first + taken - 1) + 1;
-  if (plan.end < end && batches_in(available - taken, batch_size_at(plan.end)) == 0) plan.end = end;
+  if (plan.end < end && batches_left(plan.end, end) == 0) plan.end = end;
   add_runs(plan, share, taken);
   return result;
 }
@@ -252,12 +262,14 @@ void Cursor::add_runs(BatchPlan& plan, const Share& share, std::uint64_t taken) 
 }
 
 /// Batches that begin in [from, to) when the job stands at `from`.
-std::uint64_t Cursor::count(std::uint64_t from, std::uint64_t to) const {
+Cursor::Counted Cursor::count(std::uint64_t from, std::uint64_t to) const {
   to = std::min(to, horizon_);
-  std::uint64_t total = 0;
+  Counted counted;
   while (from < to) {
     if (const auto [epochs, batches] = equal_epochs(from, to); epochs > 0) {
-      total += epochs * batches;
+      counted.batches += epochs * batches;
+      const std::uint64_t last_epoch = from + (epochs - 1) * options_.epoch_size;
+      if (batches > 0) counted.last = last_epoch + (batches - 1) * batch_size_at(last_epoch);
       from += epochs * options_.epoch_size;
       continue;
     }
@@ -265,7 +277,7 @@ std::uint64_t Cursor::count(std::uint64_t from, std::uint64_t to) const {
     const std::uint64_t size = batch_size_at(from);
     const std::uint64_t first = rank_of(from);
     const std::uint64_t available = rank_of(end) - first;
-    std::uint64_t batches = batches_in(available, size);
+    std::uint64_t batches = batches_left(from, end);
     if (batches == 0) {
       from = end;
       continue;
@@ -274,26 +286,49 @@ std::uint64_t Cursor::count(std::uint64_t from, std::uint64_t to) const {
     // - 1.
     const std::uint64_t bound = std::min({to, end, next_change(from)});
     batches = std::min(batches, 1 + (rank_of(bound - 1) - first) / size);
-    total += batches;
+    counted.batches += batches;
+    counted.last = batches == 1 ? from : select(first + (batches - 1) * size - 1) + 1;
     // `available` bounds what they take: the last one may be padded.
     const std::uint64_t taken = batches > available / size ? available : batches * size;
     from = select(first + taken - 1) + 1;
   }
-  return total;
+  return counted;
+}
+
+/// What length() counts.
+std::pair<std::uint64_t, std::uint64_t> Cursor::counted_range(std::uint64_t position) const {
+  if (options_.per_epoch) {
+    if (horizon_ == 0) return {0, 0};
+    const std::uint64_t epoch = std::min(position, horizon_ - 1) / options_.epoch_size;
+    return {epoch * options_.epoch_size, (epoch + 1) * options_.epoch_size};
+  }
+  if (!options_.epochs) raise(ErrorKind::InvalidArgument, "an endless run has no length");
+  return {0, horizon_};
 }
 
 std::uint64_t Cursor::length(std::uint64_t position) const {
-  if (options_.per_epoch) {
-    if (horizon_ == 0) return 0;
-    const std::uint64_t epoch = std::min(position, horizon_ - 1) / options_.epoch_size;
-    return count(epoch * options_.epoch_size, (epoch + 1) * options_.epoch_size);
-  }
-  if (!options_.epochs) raise(ErrorKind::InvalidArgument, "an endless run has no length");
-  return count(0, horizon_);
+  const auto [from, to] = counted_range(position);
+  return count(from, to).batches;
+}
+
+std::optional<BatchPlan> Cursor::last(std::uint64_t position, const Share& share) const {
+  const auto [from, to] = counted_range(position);
+  const Counted counted = count(from, to);
+  return counted.batches == 0 ? std::nullopt : plan(counted.last, share);
 }
 
 std::uint64_t Cursor::steps_before(std::uint64_t position) const {
-  return count(0, position);
+  return count(0, position).batches;
+}
+
+void Cursor::check_over(std::uint64_t position) const {
+  if (options_.epochs) return;
+  const std::uint64_t left = kLimit - std::min(position, kLimit);
+  if (options_.per_epoch && left >= options_.epoch_size - position % options_.epoch_size) return;
+  raise(ErrorKind::InvalidArgument,
+        "position {} of an endless run: there is no whole batch below position 2^63, where positions end; seek() to an "
+        "earlier one, or rewind()",
+        with_commas(position));
 }
 
 }  // namespace penstock

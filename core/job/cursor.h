@@ -66,8 +66,14 @@ class Cursor {
   void check(const Share& share) const;
 
   /// The share's part of the batch that begins at state `position`, or none at the end of the run (and, if per_epoch,
-  /// never none before it: an epoch without a batch is passed over). O(log skips).
+  /// never none before it: an epoch without a batch is passed over). O(log skips). Of an endless run none that would
+  /// need a position from 2^63 on: see check_over().
   [[nodiscard]] std::optional<BatchPlan> plan(std::uint64_t position, const Share& share) const;
+  /// Where plan() has none: throws InvalidArgument if it is positions that end there, and not the run or its epoch.
+  void check_over(std::uint64_t position) const;
+  /// The share's part of the last batch of the whole run, or if per_epoch of the epoch that contains `position`; none
+  /// where there is no batch. Throws InvalidArgument if endless and not per_epoch.
+  [[nodiscard]] std::optional<BatchPlan> last(std::uint64_t position, const Share& share) const;
 
   /// Batches of the whole run, or if per_epoch of the epoch that contains `position`. Throws InvalidArgument if endless
   /// and not per_epoch.
@@ -89,9 +95,15 @@ class Cursor {
   [[nodiscard]] std::uint64_t segment_end(std::uint64_t position) const;
   [[nodiscard]] std::uint64_t next_change(std::uint64_t position) const;
   [[nodiscard]] std::uint64_t batches_in(std::uint64_t observations, std::uint64_t size) const;
+  [[nodiscard]] std::uint64_t batches_left(std::uint64_t position, std::uint64_t end) const;
   [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> equal_epochs(std::uint64_t position, std::uint64_t to) const;
   [[nodiscard]] std::uint64_t begin_of_next(std::uint64_t position) const;
-  [[nodiscard]] std::uint64_t count(std::uint64_t from, std::uint64_t to) const;
+  struct Counted {
+    std::uint64_t batches = 0;
+    std::uint64_t last = 0;  // the state before the last of them
+  };
+  [[nodiscard]] Counted count(std::uint64_t from, std::uint64_t to) const;
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> counted_range(std::uint64_t position) const;
   [[nodiscard]] std::size_t skips_before(std::uint64_t position) const;
   [[nodiscard]] std::uint64_t rank_of(std::uint64_t position) const;
   [[nodiscard]] std::uint64_t select(std::uint64_t rank) const;

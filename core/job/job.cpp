@@ -35,26 +35,40 @@ Resume Job::load(const State& state, OnMismatch on_mismatch) const {
     raise(ErrorKind::StateMismatch, "the state has version {}, this penstock reads versions up to {}: use a later one",
           state.version, kStateVersion);
   }
-  const std::optional<std::string> difference = difference_to(state);
-  if (difference && on_mismatch == OnMismatch::Refuse) {
-    raise(ErrorKind::StateMismatch,
-          "this state is of another job: {}. Use on_mismatch=\"restart\", an argument of Loader(...), to begin at 0 or "
-          "\"keep_position\" to go on at {}",
-          *difference, with_commas(state.position));
+  const std::optional<Difference> difference = difference_to(state);
+  if (!difference) {
+    check_position(state.position);
+    return {state.position, "resumes at " + describe(state.position)};
   }
-  const std::uint64_t position = difference && on_mismatch == OnMismatch::Restart ? 0 : state.position;
-  check_position(position);
-  return {position,
-          (difference ? "another job (" + *difference + "): " : std::string()) + "resumes at " + describe(position)};
+  const std::string another = fmt::format("another job ({}): ", difference->text);
+  if (on_mismatch == OnMismatch::Restart) return {0, another + "resumes at " + describe(0)};
+  const auto& [position, saved_unit, unit] = difference->carried;
+  const std::string carried = saved_unit == unit ? ""
+                              : position         ? fmt::format("as many records as {} {}, rounded down to {}",
+                                                               with_commas(state.position), saved_unit, unit)
+                                                 : fmt::format("a position in {} is none in {}", saved_unit, unit);
+  if (on_mismatch == OnMismatch::KeepPosition && position) {
+    check_position(*position);
+    return {*position,
+            fmt::format("{}resumes at {}{}{}", another, describe(*position), carried.empty() ? "" : ": ", carried)};
+  }
+  raise(ErrorKind::StateMismatch,
+        "this state is of another job: {}. Use on_mismatch=\"restart\", an argument of Loader(...), to begin at 0{}",
+        difference->text,
+        position ? fmt::format(" or \"keep_position\" to go on at {}{}", with_commas(*position),
+                               carried.empty() ? "" : fmt::format(" ({})", carried))
+                 : fmt::format(", or seek(): {}", carried));
 }
 
-std::optional<std::string> Job::difference_to(const State& state) const {
+std::optional<Job::Difference> Job::difference_to(const State& state) const {
   try {
-    return job_difference(state.job, json_, state.position);
+    std::optional<std::string> text = job_difference(state.job, json_, state.position);
+    if (!text) return std::nullopt;
+    return Difference{std::move(*text), carry_over(state.job, json_, state.position)};
   } catch (const Error& error) {
     // A job of a format that this version does not know: `on_mismatch` decides, as with any other job.
     if (error.kind() != ErrorKind::StateMismatch) throw;
-    return error.what();
+    return Difference{error.what(), {state.position, {}, {}}};
   }
 }
 

@@ -4,6 +4,7 @@
 // (collections, adapters), stand on it. Immutable: any thread. What changes the batch size makes another Job.
 #pragma once
 
+#include "core/job/carry_over.h"
 #include "core/job/cursor.h"
 #include "core/job/order.h"
 #include "core/job/source_identity.h"
@@ -42,7 +43,8 @@ class Job {
   /// The state at `position`: the same on every rank.
   [[nodiscard]] State state(std::uint64_t position) const { return {kStateVersion, position, json_}; }
   /// Where a saved state goes on. O(1): nothing is read. Throws StateMismatch if it is of another job (unless
-  /// `on_mismatch` allows it) or of a later version, InvalidArgument if it is no state.
+  /// `on_mismatch` allows it) or of a later version, InvalidArgument if it is no state. KeepPosition goes on after as
+  /// many records (see carry_over), and refuses where that is no position.
   [[nodiscard]] Resume load(const State& state, OnMismatch on_mismatch) const;
   /// Throws InvalidArgument for a position that no run reaches (beyond 2^63).
   static void check_position(std::uint64_t position);
@@ -61,7 +63,11 @@ class Job {
   [[nodiscard]] const std::string& json() const noexcept { return json_; }
 
  private:
-  [[nodiscard]] std::optional<std::string> difference_to(const State& state) const;
+  struct Difference {
+    std::string text;
+    CarryOver carried;
+  };
+  [[nodiscard]] std::optional<Difference> difference_to(const State& state) const;
 
   std::shared_ptr<const Order> order_;
   Cursor cursor_;

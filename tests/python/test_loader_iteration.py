@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 from typing import Any
 
@@ -26,6 +27,51 @@ def indices_of(loader: penstock.Loader) -> list[list[int]]:
 
 
 # --- the end
+
+
+@pytest.mark.parametrize("tail", ["pad", "drop"])
+@pytest.mark.parametrize("per_epoch", [False, True])
+@pytest.mark.parametrize("batch_size", [2, 8, 100, 104, 400])
+def test_rows_of_the_last_batch_are_told_before_it_comes(view, batch_size, per_epoch, tail):
+    for rank in range(2):
+        options = {"rank": rank, "world_size": 2, "per_epoch": per_epoch, "tail": tail, "epochs": 3}
+        with make(view, global_batch_size=batch_size, **options) as loader:
+            told = loader.tail_rows
+            last = None
+            for last in loader:  # noqa: B007
+                assert loader.tail_rows == told
+            assert told == (None if last is None else int(last.valid.sum()))
+    with make(view, 10, per_epoch=False) as endless:
+        assert endless.tail_rows is None
+
+
+def test_a_rank_of_padding_alone_is_told(view):
+    rows = [make(view, 4, epochs=1, rank=rank, world_size=8).tail_rows for rank in range(8)]
+    assert rows == [1] * 7 + [0]  # 103 = 3 * 32 + 7
+
+
+@pytest.mark.parametrize("per_epoch", [False, True])
+def test_an_endless_run_says_that_positions_end(tmp_path, per_epoch):
+    end = 1 << 63
+    (tmp_path / "sparse.bin").touch()
+    os.truncate(tmp_path / "sparse.bin", (1 << 33) + 3)  # few have so many epochs that they come there
+    view = penstock.open(tmp_path / "sparse.bin", dtype="u1").windows(1)
+    with make(view, 10, per_epoch=per_epoch) as loader:
+        loader.seek(end - 10)
+        assert next(loader).position == end - 10
+        for position in (end, end - 9):
+            loader.seek(position)
+            for _ in range(2):
+                with pytest.raises(penstock.InvalidArgumentError, match=r"position 9,223.*endless.*2\^63.*rewind"):
+                    next(loader)
+        loader.rewind()
+        assert next(loader).position == 0
+    job = penstock.Job(view, global_batch_size=10, per_epoch=per_epoch)
+    with pytest.raises(penstock.InvalidArgumentError, match="endless"):
+        job.plan(end - 3, 0, 1)
+    with make(view, 10, epochs=1) as loader:  # a run that ends is over there
+        loader.seek(end)
+        assert list(loader) == []
 
 
 def test_an_endless_loader_has_no_length_is_true_and_crosses_epochs(view):

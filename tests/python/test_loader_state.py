@@ -183,6 +183,35 @@ def test_on_mismatch_restarts_or_keeps_the_position(tmp_path, view):
             assert loader.load_state_dict(saved).position == 48
 
 
+def test_windows_of_another_size_go_on_after_as_many_records(tmp_path):
+    dataset, _ = raw_tokens(tmp_path / "other.bin", 4000)
+    saved = {**make(dataset.windows(10)).state_dict(), "position": 103}
+    with make(dataset.windows(40), on_mismatch="keep_position") as loader:
+        resume = loader.load_state_dict(saved)
+        assert resume.position == loader.position == next(loader).position == 25
+        assert "window: saved 10, now 40" in str(resume)
+        assert "as many records as 103 windows of 10, rounded down to windows of 40" in str(resume)
+    with make(dataset.windows(4, lookahead=1), on_mismatch="keep_position") as loader:
+        assert loader.load_state_dict(saved).position == 257  # 1,030 records
+    with make(dataset.windows(40)) as strict, pytest.raises(penstock.StateMismatchError) as caught:
+        strict.load_state_dict(saved)
+    assert '"keep_position" to go on at 25 (as many records as 103 windows of 10' in str(caught.value)
+
+
+def test_documents_do_not_become_windows_at_a_kept_position(tmp_path):
+    dataset, _ = compact(tmp_path, [[5, 9, 20], [30]])
+    saved = {**make(dataset.documents()).state_dict(), "position": 3}
+    for on_mismatch in ("keep_position", "refuse"):
+        with make(dataset.windows(4), on_mismatch=on_mismatch) as loader:
+            with pytest.raises(
+                penstock.StateMismatchError, match="a position in documents is none in windows of 4"
+            ) as e:
+                loader.load_state_dict(saved)
+            assert "keep_position" not in str(e.value) and "restart" in str(e.value) and loader.position == 0
+    with make(dataset.documents(), seed=5, on_mismatch="keep_position") as loader:
+        assert loader.load_state_dict(saved).position == 3
+
+
 def test_the_same_dataset_elsewhere_is_the_same_dataset(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

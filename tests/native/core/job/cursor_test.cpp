@@ -87,6 +87,15 @@ std::vector<std::uint64_t> positions(const BatchPlan& plan) {
   return out;
 }
 
+/// The last batch of the run, or of the epoch that contains `position`, is the one that loops over positions give.
+void check_last(const Cursor& cursor, std::uint64_t position, const std::optional<NaiveBatch>& expected) {
+  const auto last = cursor.last(position, {});
+  ASSERT_EQ(last.has_value(), expected.has_value()) << "at " << position;
+  if (!last) return;
+  EXPECT_EQ(positions(*last), expected->taken) << "at " << position;
+  EXPECT_EQ(last->rows, expected->size) << "at " << position;
+}
+
 /// Compares every answer about one job, on all ranks, with the naive model.
 void compare(const CursorOptions& options, std::uint64_t world_size, std::uint64_t horizon) {
   const Naive naive(options, horizon);
@@ -123,8 +132,12 @@ void compare(const CursorOptions& options, std::uint64_t world_size, std::uint64
       const auto in_epoch = std::count_if(starts.begin(), starts.end(),
                                           [&](std::uint64_t start) { return start / options.epoch_size == e; });
       ASSERT_EQ(cursor.length(p), static_cast<std::uint64_t>(in_epoch)) << "epoch " << e;
+      const auto last = std::find_if(starts.rbegin(), starts.rend(),
+                                     [&](std::uint64_t start) { return start / options.epoch_size == e; });
+      ASSERT_NO_FATAL_FAILURE(check_last(cursor, p, last == starts.rend() ? std::nullopt : naive.plan(*last)));
     } else if (options.epochs) {
       ASSERT_EQ(cursor.length(p), starts.size());
+      ASSERT_NO_FATAL_FAILURE(check_last(cursor, p, starts.empty() ? std::nullopt : naive.plan(starts.back())));
     }
   }
   // Each observation once; what is missing was skipped or dropped.
@@ -236,6 +249,41 @@ TEST(Cursor, AnEndlessRunCrossesEpochsAndHasNoLength) {
   EXPECT_EQ(cursor.run_end(), Order::kNever);
   EXPECT_THROW((void)cursor.length(0), Error);
   EXPECT_EQ(cursor.steps_before(41), 11U);
+}
+
+TEST(Cursor, AnEndlessRunGivesNoBatchThatNeedsPositionsBeyondTheirEndAndSaysSo) {
+  const std::uint64_t end = std::uint64_t{1} << 63;
+  for (const bool per_epoch : {false, true}) {
+    for (const Tail tail : {Tail::Pad, Tail::Drop}) {
+      CursorOptions options{.epoch_size = 10,
+                            .epochs = {},
+                            .per_epoch = per_epoch,
+                            .tail = tail,
+                            .skip = {},
+                            .schedule = {{0, 4}},
+                            .stage_end = {}};
+      const Cursor cursor(options);
+      ASSERT_TRUE(cursor.plan(end - 9, {}));
+      EXPECT_EQ(cursor.plan(end - 4, {})->valid, 4U);
+      for (const std::uint64_t position : {end - 3, end - 1, end}) {
+        EXPECT_FALSE(cursor.plan(position, {})) << position;
+        EXPECT_THROW(cursor.check_over(position), Error) << position;
+      }
+      options.epochs = 2;  // a run that ends is over
+      EXPECT_NO_THROW(Cursor(options).check_over(20));
+    }
+  }
+  // 2^63 is a multiple of these epochs: the last one is whole.
+  const Cursor whole({.epoch_size = 8,
+                      .epochs = {},
+                      .per_epoch = true,
+                      .tail = Tail::Pad,
+                      .skip = {},
+                      .schedule = {{0, 3}},
+                      .stage_end = {}});
+  EXPECT_EQ(whole.plan(end - 2, {})->valid, 2U);
+  EXPECT_NO_THROW(whole.check_over(end - 1));
+  EXPECT_THROW(whole.check_over(end), Error);
 }
 
 TEST(Cursor, ABatchSizeSetInTheMiddleHoldsUntilALaterEntryOfTheSchedule) {

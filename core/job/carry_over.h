@@ -1,0 +1,24 @@
+// CarryOver: where a position of one job lies in another, whose observations may be of another size.
+//
+// A position counts observations. Where both jobs have windows, of another size each, records are what is carried over.
+// Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace penstock {
+
+struct CarryOver {
+  std::optional<std::uint64_t> position;  // in the job now; none: what is counted there and here cannot be compared
+  std::string saved_unit;                 // what is counted: "windows of 64", "documents"
+  std::string unit;                       // the same of the job now
+};
+
+/// floor(position * window saved / window now) where both have windows of one size each; `position` where both count
+/// the same. `saved` and `current` are jobs that job_difference() has read. Positions beyond 2^64 - 1 become that.
+CarryOver carry_over(std::string_view saved, std::string_view current, std::uint64_t position);
+
+}  // namespace penstock

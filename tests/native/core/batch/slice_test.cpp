@@ -1,0 +1,74 @@
+#include "core/batch/slice.h"
+
+#include "core/base/error.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+/// Ten observations; notes which are asked for.
+class Noting final : public Source {
+ public:
+  Noting() {
+    info_.size = 10;
+    info_.identity.view = R"({"kind":"noting"})";
+  }
+  [[nodiscard]] const SourceInfo& info() const override { return info_; }
+  bool plan(Row& row, unsigned round, Parts /*wanted*/, Reads& /*out*/) const override {
+    asked.push_back(row.index);
+    if (row.index == 9) raise(ErrorKind::Corruption, "the last one");
+    return round == 0;
+  }
+  void spans(const Row& /*row*/, SpanTable& out) const override { out.emplace_back(); }
+
+  mutable std::vector<std::uint64_t> asked;
+
+ private:
+  SourceInfo info_;
+};
+
+std::vector<std::uint64_t> asked_by(const SliceRange& range) {
+  const auto base = std::make_shared<Noting>();
+  const Slice slice(base, range);
+  Row row;
+  Reads reads;
+  for (std::uint64_t i = 0; i < slice.info().size; ++i) {
+    row.restart(i, 0);
+    for (unsigned round = 0; round < 2; ++round) {
+      try {
+        slice.plan(row, round, Parts::All, reads);
+      } catch (const Error&) {
+      }
+      EXPECT_EQ(row.index, i);  // also where the source throws
+    }
+  }
+  return base->asked;
+}
+
+TEST(Slice, NumbersAreThoseOfTheSourceInEveryRound) {
+  EXPECT_EQ(asked_by({3, 1, 2}), (std::vector<std::uint64_t>{3, 3, 4, 4}));
+  EXPECT_EQ(asked_by({1, 4, 3}), (std::vector<std::uint64_t>{1, 1, 5, 5, 9, 9}));
+  EXPECT_EQ(asked_by({9, -9, 2}), (std::vector<std::uint64_t>{9, 9, 0, 0}));
+  EXPECT_EQ(asked_by({70, 1, 0}), (std::vector<std::uint64_t>{}));
+}
+
+TEST(Slice, TheViewSaysWhichPartItIs) {
+  const Slice slice(std::make_shared<Noting>(), {9, -2, 4});
+  EXPECT_EQ(slice.info().size, 4U);
+  EXPECT_EQ(slice.info().identity.view, R"({"kind":"noting","slice":{"count":4,"first":9,"step":-2}})");
+}
+
+TEST(Slice, WhatLiesBeyondTheSourceIsRefused) {
+  const auto base = std::make_shared<Noting>();
+  const std::vector<SliceRange> wrong{{0, 0, 1},          {10, 1, 1}, {0, 1, 11},        {9, 1, 2},
+                                      {0, -1, 2},         {1, 9, 2},  {5, INT64_MIN, 2}, {5, INT64_MAX, 3},
+                                      {5, 1, UINT64_MAX}, {0, 2, 6},  {UINT64_MAX, 1, 2}};
+  for (const SliceRange& range : wrong) EXPECT_THROW(Slice(base, range), Error) << range.first << " " << range.step;
+}
+
+}  // namespace
+}  // namespace penstock

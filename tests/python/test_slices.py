@@ -1,0 +1,113 @@
+"""A slice of a view is a view: lazy, numbered anew, loaded, resumed and pickled as any other."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import penstock
+import pytest
+from _datasets import LENGTHS, MODES, array, assert_same, compact, orders, raw_tokens, snapshot
+from test_loader_views import plain
+
+SLICES = [
+    slice(2, 5), slice(None, 4), slice(3, None), slice(None, None, 2), slice(-4, -1), slice(None, None, -1),
+    slice(1, None, 3), slice(-1, 1, -2),
+]  # fmt: skip
+
+
+def one_epoch(view: penstock.View, **options) -> list[int]:
+    with penstock.Loader(view, 3, framework="numpy", epochs=1, threads=2, **options) as loader:
+        return [i for batch in loader for i in batch.indices.tolist() if i >= 0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("part", SLICES, ids=str)
+def test_a_slice_is_what_a_list_would_be(tmp_path, mode, part):
+    view = MODES[mode](tmp_path)
+    numbers = list(range(len(view)))[part]
+    sliced = view[part]
+    assert isinstance(sliced, penstock.View) and len(sliced) == len(numbers)
+    assert [sliced.base_indices(i) for i in range(len(sliced))] == numbers
+    for i in range(len(sliced)):
+        assert_same(plain(sliced[i]), plain(view[numbers[i]]))
+    found = sliced.read(range(len(sliced)))
+    assert found.indices.tolist() == list(range(len(sliced)))
+    assert_same({**snapshot(found), "indices": 0}, {**snapshot(view.read(numbers)), "indices": 0})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_slice_loads_each_of_its_observations_once_in_every_order(tmp_path, mode):
+    view = MODES[mode](tmp_path)
+    sliced = view[2:-1][::-2]
+    for order in orders().values():
+        with penstock.Loader(sliced, 3, order=order, framework="numpy", epochs=1, threads=2) as loader:
+            seen = []
+            for batch in loader:
+                rows = array(batch.indices)[array(batch.valid)]
+                seen += sliced.base_indices(rows).tolist()
+                assert_same(
+                    {**snapshot(sliced.read(rows)), "indices": 0, "epochs": 0},
+                    {**snapshot(view.read(sliced.base_indices(rows))), "indices": 0, "epochs": 0},
+                )
+        assert sorted(seen) == sorted(range(2, len(view) - 1)[::-2])
+
+
+def test_slices_of_slices_and_their_names(tmp_path):
+    view = raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(10)
+    part = view[10:90:2][5:-5]
+    assert part.base_indices([0, 29]).tolist() == [20, 78] and len(part) == 30
+    assert repr(part).endswith(".windows(10, lookahead=0)[20:80:2]")
+    assert repr(view[5:]).endswith("[5:100]") and repr(view[::-1]).endswith("[99::-1]")
+    assert repr(view[:]) == repr(view) and repr(view[7:3]).endswith("[7:3]")
+    assert len(view[7:3]) == 0 and list(view[7:3]) == []
+    with pytest.raises(penstock.InvalidArgumentError, match="0 observations"):
+        penstock.Loader(view[7:3], 1)
+    with pytest.raises(ValueError):
+        view[::0]
+    with pytest.raises(IndexError):
+        view[:5][5]
+
+
+def test_base_indices_take_what_a_batch_gives(tmp_path):
+    view = raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(10)[40:]
+    with penstock.Loader(view, 32, epochs=1) as loader:
+        *_, last = loader
+    found = view.base_indices(last.indices)
+    assert found.dtype == np.int64 and (found[~array(last.valid)] == -1).all()
+    assert ((found[array(last.valid)] >= 40) & (found[array(last.valid)] < 100)).all()
+    assert view.base_indices(np.uint8(3)) == 43 and view.base_indices([[0], [1]]).shape == (2, 1)
+    assert view.base_indices([]).shape == (0,)
+    for wrong in (60, [0, 60], [-2], 1 << 63, [0.5], "1"):
+        with pytest.raises(penstock.InvalidArgumentError):
+            view.base_indices(wrong)
+
+
+def test_nothing_is_read_for_a_slice(tmp_path):
+    dataset, _ = compact(tmp_path, LENGTHS)
+    view = dataset.windows(4)
+    for file in tmp_path.rglob("*.bin"):
+        file.unlink()
+    assert len(view[1:][:3]) == 3
+    with pytest.raises(penstock.Error):
+        view[0]
+
+
+def test_a_slice_pickles_and_resumes_and_no_other_takes_its_state(tmp_path):
+    view = raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(10)
+    train = view[20:]
+    for again in (pickle.loads(pickle.dumps(train)), copy.copy(train), copy.deepcopy(train)):
+        assert repr(again) == repr(train) and one_epoch(again, seed=3) == one_epoch(train, seed=3)
+    with penstock.Loader(train, 4, seed=1) as loader:
+        next(loader)
+        state = loader.state_dict()
+        expected = array(next(loader).indices)
+    with penstock.Loader(view[10:][10:], 4, seed=1) as other:  # the same, said otherwise
+        other.load_state_dict(state)
+        np.testing.assert_array_equal(array(next(other).indices), expected)
+    for part in (view, view[:80], view[20::2]):
+        with penstock.Loader(part, 4, seed=1) as other, pytest.raises(penstock.StateMismatchError, match="slice"):
+            other.load_state_dict(state)
+    with penstock.Loader(view[:], 4, seed=1) as whole, penstock.Loader(view, 4, seed=1) as same:
+        assert whole.state_dict() == same.state_dict()
