@@ -4,6 +4,8 @@
 // thread that holds the GIL comes by.
 #pragma once
 
+#include "bindings/gil.h"
+
 #include <pybind11/pybind11.h>
 
 #include <memory>
@@ -33,7 +35,7 @@ class LentObjects : public std::enable_shared_from_this<LentObjects> {
 
  private:
   void let_go(PyObject* object) {
-    if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
+    if (Py_IsInitialized() != 0 && has_gil()) {
       Py_DECREF(object);
       return;
     }

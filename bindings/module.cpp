@@ -1,3 +1,4 @@
+#include "bindings/gil.h"
 #include "bindings/register.h"
 
 PYBIND11_MODULE(_native, module) {
@@ -9,4 +10,5 @@ PYBIND11_MODULE(_native, module) {
   penstock::bindings::register_job(module);
   penstock::bindings::register_loader(module, local);
   penstock::bindings::register_writer(module);
+  module.def("begin_exit", &penstock::bindings::begin_exit, "The interpreter ends: other threads stay in native code.");
 }

@@ -1,5 +1,6 @@
 // Batch and its spans: memory of a ready batch as arrays that keep it alive, without a copy.
 #include "bindings/column_specs.h"
+#include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
 #include "core/batch/batch.h"
@@ -212,7 +213,7 @@ py::array cast(const BatchPtr& batch, const FieldTuple& field, const py::dtype& 
   const LateArray late(*batch, field_spec(field));
   py::array out(dtype, extents(late.shape()));
   auto* data = static_cast<std::byte*>(out.mutable_data());
-  const py::gil_scoped_release released;
+  const Unlocked released;
   late.write(data);
   return out;
 }
@@ -220,7 +221,7 @@ py::array cast(const BatchPtr& batch, const FieldTuple& field, const py::dtype& 
 BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
               unsigned parts, const std::shared_ptr<LocalStore>& local) {
   const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
-  const py::gil_scoped_release released;
+  const Unlocked released;
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(source, std::vector<ColumnSpec>{}, static_cast<Parts>(parts));
   return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())));

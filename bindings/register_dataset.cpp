@@ -1,4 +1,5 @@
 // Datasets and their views (sources): opened without the GIL, looked at from Python.
+#include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
 #include "core/batch/slice.h"
@@ -24,7 +25,7 @@ using layout::Dataset;
 using layout::DatasetPtr;
 using layout::Shard;
 using layout::SpanKind;
-using Unlocked = py::call_guard<py::gil_scoped_release>;
+using RunsUnlocked = py::call_guard<Unlocked>;
 // pybind11 holds no shared_ptr to const; nothing that is bound here changes a dataset or a source.
 using Opened = std::shared_ptr<Dataset>;
 using View = std::shared_ptr<Source>;
@@ -99,16 +100,16 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
         const layout::FileFormat* format = layout::recognise_format(open_store(path, local));
         return format == nullptr ? std::nullopt : std::optional<std::string>(format->name);
       },
-      Unlocked(), py::arg("path"), "Name of the format of what is there; None: nothing is.");
+      RunsUnlocked(), py::arg("path"), "Name of the format of what is there; None: nothing is.");
   module.def(
       "open_as",
       [local](const std::string& format, const std::vector<std::string>& paths, const std::string& descr,
               const std::string& checks) {
         return opened(layout::open_as(format, find(paths, local), {descr, parse_checks(checks)}));
       },
-      Unlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), py::arg("checks"),
+      RunsUnlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), py::arg("checks"),
       "Opens paths of one format end to end.");
-  module.def("concatenate", &concatenate, Unlocked(), py::arg("datasets"), "Several datasets as one.");
+  module.def("concatenate", &concatenate, RunsUnlocked(), py::arg("datasets"), "Several datasets as one.");
 }
 
 void register_source(py::module_& module) {

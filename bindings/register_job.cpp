@@ -1,4 +1,5 @@
 // The job: positions in, picks out. Nothing here reads, so nothing lets go of the GIL but long picks.
+#include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
 #include "core/batch/source.h"
@@ -87,7 +88,7 @@ py::array picks(const Job& job, std::uint64_t first, std::uint64_t count) {
   try {
     std::vector<Pick> picks(count);
     {
-      const py::gil_scoped_release released;
+      const Unlocked released;
       job.order().pick(first, 1, picks);
     }
     return pick_rows(picks, count);

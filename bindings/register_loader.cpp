@@ -1,5 +1,6 @@
 // The loader: waits without the GIL, looks for signals every 50 ms, lends memory with the GIL.
 #include "bindings/column_specs.h"
+#include "bindings/gil.h"
 #include "bindings/lent_memory.h"
 #include "bindings/register.h"
 #include "core/base/cores.h"
@@ -37,7 +38,7 @@ class PythonLoader {
       lent_ = std::make_shared<LentObjects>();
       // allocate(bytes) -> (owner, address): called in poll(), which runs with the GIL.
       options.lend = [allocate, lent = lent_](Slab& slab, std::uint64_t bytes) {
-        const py::tuple answer = allocate(bytes);
+        const py::tuple answer = from_python([&] { return PyObject_CallFunction(allocate.ptr(), "K", bytes); });
         const auto address = answer[1].cast<std::uintptr_t>();
         slab.lend(reinterpret_cast<std::byte*>(address), bytes, lent->hold(answer[0]));
       };
@@ -47,7 +48,7 @@ class PythonLoader {
 
   ~PythonLoader() {
     {
-      const py::gil_scoped_release released;  // joins
+      const Unlocked released;  // joins
       loader_->close();
     }
     loader_.reset();
@@ -59,23 +60,17 @@ class PythonLoader {
   // The next batch, or null at the end of this `for`.
   std::shared_ptr<Batch> next() {
     check_free();
-    if (at_exit_ && std::this_thread::get_id() != exiting_thread_) {
-      const py::gil_scoped_release released;
-      stay_for_ever();
-    }
     const Busy busy(busy_);
     drain();
     while (true) {
       if (std::shared_ptr<Batch> batch = loader_->poll()) return batch;
       if (loader_->ended()) return nullptr;
       {
-        const py::gil_scoped_release released;
+        const Unlocked released;
         loader_->wait(kSignalPeriod);
-        if (at_exit_) {
-          let_go_ = true;
-          stay_for_ever();
-        }
+        let_go_ = true;
       }
+      let_go_ = false;
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     }
   }
@@ -89,20 +84,17 @@ class PythonLoader {
     Loader& loader = idle();
     const Busy busy(busy_);
     {
-      const py::gil_scoped_release released;  // joins
+      const Unlocked released;  // joins
       loader.close();
     }
     drain();  // the last threads to let go of a batch had no GIL
   }
 
-  // close() when the interpreter ends. A daemon thread may be waiting in next(): it must never take the GIL again,
-  // which after the end would unwind it through frames that may not be unwound (std::terminate). So it stays where it
-  // is until the process is gone, as Python itself has it from 3.14 on.
+  // close() when the interpreter ends, after begin_exit(). A daemon thread may be in next(): it stays there for ever,
+  // and the loader is closed once that thread touches nothing of it.
   void close_at_exit() {
     if (is_forked()) return;
-    exiting_thread_ = std::this_thread::get_id();
-    at_exit_ = true;
-    const py::gil_scoped_release released;
+    const Unlocked released;
     while (busy_ && !let_go_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     loader_->close();
   }
@@ -133,18 +125,12 @@ class PythonLoader {
     raise(ErrorKind::InvalidArgument, "another thread is in next() of this loader: one at a time");
   }
 
-  [[noreturn]] static void stay_for_ever() {
-    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
-  }
-
   const std::shared_ptr<ByteStore> local_;
   std::shared_ptr<LentObjects> lent_;  // null unless memory is lent
   std::unique_ptr<Loader> loader_;
   const std::uint64_t forks_ = fork_count();
-  std::atomic<bool> busy_ = false;     // a thread is in next(); changed with the GIL
-  std::atomic<bool> at_exit_ = false;  // set with the GIL
-  std::atomic<bool> let_go_ = false;   // the thread in next() stays there for ever and touches nothing
-  std::thread::id exiting_thread_;
+  std::atomic<bool> busy_ = false;    // a thread is in next(); changed with the GIL
+  std::atomic<bool> let_go_ = false;  // until that thread has the GIL, it touches nothing
 };
 
 Reader parse_reader(const std::string& text) {
@@ -222,7 +208,7 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def_property_readonly("position", [](const PythonLoader& loader) { return loader.get().position(); })
       .def_property_readonly("reader",
                              [](const PythonLoader& loader) {
-                               const py::gil_scoped_release released;  // may try a ring
+                               const Unlocked released;  // may try a ring
                                return loader.reader();
                              })
       .def_property_readonly("threads", [](const PythonLoader& loader) { return loader.get().threads(); })

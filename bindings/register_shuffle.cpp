@@ -1,4 +1,5 @@
 // Permutation and the orders for Python. Arrays are uint64; batches run without the GIL.
+#include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
 #include "core/job/order.h"
@@ -35,24 +36,29 @@ std::uint64_t to_u64(const py::handle& value, const char* name) {
   return result;
 }
 
+const py::object& numpy_asarray() {
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> storage;
+  return storage.call_once_and_store_result([] { return py::module_::import("numpy").attr("asarray"); }).get_stored();
+}
+
 /// `values` as contiguous uint64. TypeError unless they are integers; InvalidArgument for a negative one.
 Indices to_indices(const py::object& values) {
-  const py::array array = py::array::ensure(values);
-  if (!array) throw py::error_already_set();
+  const py::object& asarray = numpy_asarray();
+  const py::array array = from_python([&] { return PyObject_CallFunction(asarray.ptr(), "(O)", values.ptr()); });
   const char kind = array.dtype().kind();
   if (kind != 'u' && kind != 'i') {
     throw py::type_error(
         fmt::format("indices of dtype {}: wanted integers", py::str(array.dtype()).cast<std::string>()));
   }
   if (kind == 'i') {
-    const auto as_signed =
-        py::array_t<std::int64_t, py::array::c_style>::ensure(array.attr("astype")("int64", py::arg("copy") = false));
+    const py::array_t<std::int64_t, py::array::c_style> as_signed =
+        from_python([&] { return PyObject_CallFunction(asarray.ptr(), "Oss", array.ptr(), "int64", "C"); });
     const auto* begin = as_signed.data();
     const auto* end = begin + as_signed.size();
     const auto* negative = std::find_if(begin, end, [](std::int64_t index) { return index < 0; });
     if (negative != end) raise(ErrorKind::InvalidArgument, "index {}: wanted none below 0", *negative);
   }
-  return Indices::ensure(array.attr("astype")("uint64", py::arg("copy") = false));
+  return from_python([&] { return PyObject_CallFunction(asarray.ptr(), "Oss", array.ptr(), "uint64", "C"); });
 }
 
 enum class Direction { Forward, Inverse };
@@ -63,7 +69,7 @@ Indices apply(const Permutation& permutation, const py::object& values) {
   Indices out(std::vector<py::ssize_t>(in.shape(), in.shape() + in.ndim()));
   const std::span<const std::uint64_t> from(in.data(), static_cast<std::size_t>(in.size()));
   const std::span<std::uint64_t> to(out.mutable_data(), from.size());
-  const py::gil_scoped_release release;
+  const Unlocked released;
   if constexpr (direction == Direction::Forward) {
     permutation(from, to);
   } else {
@@ -103,7 +109,7 @@ py::tuple pick(const Order& order, const py::object& first, const py::object& st
   auto* sources = source.mutable_data();
   auto* epochs = epoch.mutable_data();
   {
-    const py::gil_scoped_release release;
+    const Unlocked released;
     std::vector<Pick> picks(count);
     order.pick(begin, step, picks);
     for (std::size_t i = 0; i < count; ++i) {

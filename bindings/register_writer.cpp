@@ -1,5 +1,6 @@
 // The writer for Python: packed records and encoded entries come in as bytes-like objects; dtypes, range checks and
 // codecs are the business of penstock._writer.
+#include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/fork_count.h"
 #include "core/batch/schema.h"
@@ -10,7 +11,6 @@
 #include "writer/run.h"
 #include "writer/verify.h"
 
-#include <pybind11/functional.h>
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -47,7 +47,7 @@ class PythonWriter {
 
   template <typename Use>
   auto use(const Use& use) {
-    const py::gil_scoped_release release;
+    const Unlocked released;
     if (fork_count() != forks_) return use(writer_);  // it refuses; another thread may have held the mutex
     const std::lock_guard lock(mutex_);
     return use(writer_);
@@ -62,7 +62,7 @@ class PythonWriter {
 // Frees the writer without the GIL: its destructor removes files.
 struct WithoutGil {
   void operator()(PythonWriter* writer) const {
-    const py::gil_scoped_release release;
+    const Unlocked released;
     delete writer;
   }
 };
@@ -83,7 +83,7 @@ OwnedWriter make_writer(const std::string& path, const std::string& mode, const 
   options.shard = shard;
   options.run = std::move(run);
   options.overwrite = overwrite;
-  const py::gil_scoped_release release;
+  const Unlocked released;
   return OwnedWriter(new PythonWriter(path, std::move(options)));
 }
 
@@ -152,14 +152,16 @@ void register_verify(py::module_& module) {
       .def("__bool__", &writer::VerifyReport::ok);
   module.def(
       "verify",
-      [](const std::string& path, const std::optional<std::function<void(std::uint64_t, std::uint64_t)>>& progress) {
+      [](const std::string& path, const py::object& progress) {
         // Called without the GIL; looks for Ctrl-C, so that hours of reading can be stopped.
+        Unlocked released;
         const auto tell = [&](std::uint64_t done, std::uint64_t total) {
-          const py::gil_scoped_acquire acquire;
+          const Unlocked::Locked locked(released);
           if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-          if (progress) (*progress)(done, total);
+          if (!progress.is_none()) {
+            from_python([&] { return PyObject_CallFunction(progress.ptr(), "KK", done, total); });
+          }
         };
-        const py::gil_scoped_release release;
         return writer::verify(path, tell);
       },
       py::arg("path"), py::arg("progress") = py::none());
@@ -173,20 +175,20 @@ void register_commit(py::module_& module) {
       .def_readonly("entries", &writer::FinishedShard::entries)
       .def_readonly("bytes", &writer::FinishedShard::bytes, "Of its files, without the side files.")
       .def_readonly("task_json", &writer::FinishedShard::task_json);
-  using Unlocked = py::call_guard<py::gil_scoped_release>;
-  module.def("finished_shards", &writer::finished_shards, py::arg("path"), py::arg("overwrite"), Unlocked());
+  using RunsUnlocked = py::call_guard<Unlocked>;
+  module.def("finished_shards", &writer::finished_shards, py::arg("path"), py::arg("overwrite"), RunsUnlocked());
   module.def("commit", &writer::commit, py::arg("path"), py::arg("tokenizer"), py::arg("shards"), py::arg("overwrite"),
-             py::arg("tasks"), py::arg("run"), Unlocked());
+             py::arg("tasks"), py::arg("run"), RunsUnlocked());
   module.def("remove_shards", &writer::remove_shards, py::arg("path"), py::arg("numbers"), py::arg("overwrite"),
-             py::arg("run"), Unlocked());
-  module.def("clean", &writer::clean, py::arg("path"), py::arg("overwrite"), py::arg("run"), Unlocked(),
+             py::arg("run"), RunsUnlocked());
+  module.def("clean", &writer::clean, py::arg("path"), py::arg("overwrite"), py::arg("run"), RunsUnlocked(),
              "Removes what writers left unfinished.");
   module.def("unique_run", &writer::unique_run, "A name for a run of its own.");
   py::class_<writer::Run>(module, "Run", "Holds a folder for one run, with all its processes.")
-      .def(py::init<const std::string&, const std::string&>(), py::arg("path"), py::arg("run"), Unlocked())
-      .def("close", &writer::Run::close, Unlocked());
-  module.def("combine", &writer::combine, py::arg("inputs"), py::arg("out"), Unlocked());
-  module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), Unlocked());
+      .def(py::init<const std::string&, const std::string&>(), py::arg("path"), py::arg("run"), RunsUnlocked())
+      .def("close", &writer::Run::close, RunsUnlocked());
+  module.def("combine", &writer::combine, py::arg("inputs"), py::arg("out"), RunsUnlocked());
+  module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), RunsUnlocked());
 }
 
 }  // namespace

@@ -398,6 +398,7 @@ def _pinned_allocator(torch: Any) -> Callable[[int], tuple[Any, int]]:
 
 @atexit.register
 def _close_running() -> None:
-    # Native threads would read on while the interpreter is taken down.
+    # Native threads would read on while the interpreter is taken down, and Python's own end in what they call.
+    _native.begin_exit()
     for loader in list(_running):
         loader._native.close_at_exit()

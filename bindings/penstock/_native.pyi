@@ -27,6 +27,7 @@ __all__: list[str] = [
     "Source",
     "SpanList",
     "UniformOrder",
+    "begin_exit",
     "clean",
     "combine",
     "commit",
@@ -521,6 +522,11 @@ class Run:
     def __init__(self, path: str, run: str) -> None: ...
     def close(self) -> None: ...
 
+def begin_exit() -> None:
+    """
+    The interpreter ends: other threads stay in native code.
+    """
+
 def clean(path: str, overwrite: bool, run: str | None) -> None:
     """
     Removes what writers left unfinished.
@@ -606,4 +612,4 @@ def usable_cores(processes: typing.SupportsInt | typing.SupportsIndex) -> int:
     Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.
     """
 
-def verify(path: str, progress: collections.abc.Callable[[int, int], None] | None = None) -> Report: ...
+def verify(path: str, progress: typing.Any = None) -> Report: ...

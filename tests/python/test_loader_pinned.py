@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import weakref
 from itertools import islice
 from typing import Any
@@ -153,3 +155,33 @@ def test_pinned_memory_stays_until_copies_from_it_have_ended(tmp_path):
     for indices, copy in copies:
         expected = torch.from_numpy(tokens.reshape(64, 65_536)[indices].astype("i8"))
         assert torch.equal(copy.cpu(), expected)
+
+
+def test_lent_memory_is_freed_with_the_gil_after_a_sub_interpreter_too(tmp_path):
+    # From then on PyGILState_Check() answers yes on every thread. The engine's threads drop batches of which a seek
+    # made them the last holders.
+    script = """
+import ctypes, sys, threading, _xxsubinterpreters
+import penstock, penstock._loader
+_xxsubinterpreters.destroy(_xxsubinterpreters.create())
+main, wrong = threading.get_ident(), []
+class Owner:
+    def __del__(self):
+        if threading.get_ident() != main:
+            wrong.append(self)
+def allocate(size):
+    owner = Owner()
+    owner.buffer = (ctypes.c_char * (size + 64))()
+    return owner, (ctypes.addressof(owner.buffer) + 63) // 64 * 64
+penstock._loader._pinned_allocator = lambda torch: allocate
+view = penstock.open(sys.argv[1], dtype="u2").windows(20_000)
+with penstock.Loader(view, 64, pin_memory=True, threads=4, prefetch=8, max_bytes=1 << 30) as loader:
+    for n in range(200):
+        next(loader)
+        loader.seek(n)
+sys.exit(len(wrong) > 0)
+"""
+    pytest.importorskip("_xxsubinterpreters", reason="Python from 3.13 on has them under another name")
+    raw_tokens(tmp_path / "tokens.bin", 10_000_000)
+    done = subprocess.run([sys.executable, "-c", script, tmp_path / "tokens.bin"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

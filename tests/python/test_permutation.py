@@ -148,3 +148,13 @@ def test_batches_run_without_the_gil():
     # With the GIL held, this thread would stand still for all of the call but its first switch interval.
     middle = [at for at in seen if begin + 0.5 * (end - begin) < at < begin + 0.75 * (end - begin)]
     assert len(middle) > 10
+
+
+def test_whatever_numpy_takes_for_integers_is_taken():
+    permutation = Permutation(1000, seed=7)
+    expected = permutation(np.arange(6, dtype="u8"))
+    for values in (tuple(range(6)), list(range(6)), np.arange(6, dtype="i2"), np.arange(12, dtype=">i4")[:6], range(6)):
+        np.testing.assert_array_equal(permutation(values), expected)
+    fortran = np.asfortranarray(np.arange(6).reshape(2, 3))
+    np.testing.assert_array_equal(permutation(fortran), expected.reshape(2, 3))
+    assert permutation(np.int64(3)).shape == () and permutation(np.int64(3)) == expected[3]

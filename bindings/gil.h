@@ -1,0 +1,62 @@
+// Unlocked: the calling thread goes on without the GIL, and takes it again unless Python is being taken down.
+//
+// When the interpreter ends, Python up to 3.13 ends a thread that asks for the GIL by unwinding it (pthread_exit),
+// which goes through frames that may not be unwound: the process aborts. So once the end has begun, a thread other than
+// the one that ends Python stays where it asks, until the process is gone; Python itself has it so from 3.14 on.
+// Everything that lets go of the GIL does it by this type, and everything that calls back into Python by call_python().
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cxxabi.h>
+
+namespace penstock::bindings {
+
+class Unlocked {
+ public:
+  Unlocked();
+  ~Unlocked();
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+  /// With the GIL again, for as long as it lives.
+  class Locked {
+   public:
+    explicit Locked(Unlocked& unlocked);
+    ~Locked();
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+
+   private:
+    Unlocked& unlocked_;
+  };
+
+ private:
+  PyThreadState* state_;
+};
+
+/// The end of the interpreter has begun. Returns when no other thread is about to take the GIL. Call with the GIL, on
+/// the thread that ends it.
+void begin_exit();
+/// Sleeps until the process is gone.
+[[noreturn]] void stay_for_ever() noexcept;
+
+/// Whether this thread has the GIL. PyGILState_Check() answers yes, always, once there was a sub-interpreter.
+[[nodiscard]] bool has_gil() noexcept;
+
+/// What `call` gives: a call of Python's C interface that may run Python's code or let go of the GIL, and returns a new
+/// reference. Where the end of the interpreter unwinds it, the thread stays for ever, so that no destructor of an
+/// object runs without the GIL; therefore `call` may have none itself.
+template <typename Call>
+pybind11::object from_python(const Call& call) {
+  PyObject* result = nullptr;
+  try {
+    result = call();
+  } catch (abi::__forced_unwind&) {
+    stay_for_ever();
+  }
+  if (result == nullptr) throw pybind11::error_already_set();
+  return pybind11::reinterpret_steal<pybind11::object>(result);
+}
+
+}  // namespace penstock::bindings

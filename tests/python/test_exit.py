@@ -1,0 +1,85 @@
+"""The interpreter's end while daemon threads are in native code: real processes, which may not abort or hang."""
+
+from __future__ import annotations
+
+import numpy as np
+import penstock
+import pytest
+from test_processes import run
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    np.arange(60_000, dtype="u2").tofile(tmp_path / "tokens.bin")
+    return tmp_path / "tokens.bin"
+
+
+IN_NATIVE_CODE = {
+    "view.read": "view = penstock.open(path, dtype='u2').windows(8)\nwork = lambda: view.read(numbers)",
+    "Permutation": "p = penstock.Permutation(1 << 40, seed=1)\nwork = lambda: p(numbers)",
+    "Permutation.inverse": "p = penstock.Permutation(1 << 40, seed=1)\nwork = lambda: p.inverse(numbers)",
+    "Job.picks": (
+        "view = penstock.open(path, dtype='u2').windows(8)\njob = penstock.Job(view, global_batch_size=4)\n"
+        "work = lambda: job.picks(0, 50_000)"
+    ),
+    "open": "work = lambda: penstock.open(path, dtype='u2')",
+    "Writer.append": (
+        "writer = penstock.Writer(path + '.out', fields={'token': 'u4'}, metadata='json')\n"
+        "tokens = np.zeros(50_000, 'u4')\nwork = lambda: writer.append(token=tokens, metadata={})"
+    ),
+    "verify": "work = lambda: penstock.verify(path + '.dataset')",
+    "verify with progress": "work = lambda: penstock.verify(path + '.dataset', progress=lambda *_: sum(range(100)))",
+    "Loader": "work = lambda: [*islice(make(epochs=1), 100)]",
+    "Loader with lent memory": (
+        "import penstock._loader, torch\n"
+        "def allocate(size):\n"
+        "    sum(range(1000))\n"
+        "    tensor = torch.empty(size, dtype=torch.uint8)\n"
+        "    return tensor, tensor.data_ptr()\n"
+        "penstock._loader._pinned_allocator = lambda torch: allocate\n"
+        "work = lambda: [*islice(make(framework='torch', pin_memory=True), 100)]"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", IN_NATIVE_CODE)
+def test_exit_with_daemon_threads_in_native_code_is_clean(tokens, what):
+    # They ask for the GIL all the time, so that some are about to get it when the interpreter ends.
+    with penstock.Writer(f"{tokens}.dataset", fields={"token": "u4"}, metadata="json") as writer:
+        for _ in range(200):
+            writer.append(token=np.arange(5_000), metadata={})
+    script = f"""
+import numpy as np
+path = sys.argv[1]
+numbers = np.arange(2_000)
+{IN_NATIVE_CODE[what]}
+def forever():
+    while True:
+        work()
+for _ in range(4):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.3)
+"""
+    for _ in range(2):
+        done = run(script, tokens)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_exit_of_a_forked_child_does_not_wait_for_its_parents_threads(tokens):
+    script = """
+import numpy as np
+p, numbers = penstock.Permutation(1 << 40, seed=1), np.arange(20_000)
+def forever():
+    while True:
+        p(numbers)
+for _ in range(4):
+    threading.Thread(target=forever, daemon=True).start()
+for _ in range(20):
+    pid = os.fork()
+    if pid == 0:
+        threading.Thread(target=forever, daemon=True).start()
+        sys.exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+"""
+    done = run(script, tokens)
+    assert (done.returncode, done.stderr) == (0, "")
