@@ -5,7 +5,8 @@ PYBIND11_MODULE(_native, module) {
   module.doc() = "The native half of penstock; use the names that the package `penstock` exports.";
   const auto local = std::make_shared<penstock::LocalStore>();
   penstock::bindings::register_errors();
-  penstock::bindings::register_shuffle(module);
+  penstock::bindings::register_permutation(module);
+  penstock::bindings::register_orders(module);
   penstock::bindings::register_dataset(module, local);
   penstock::bindings::register_job(module);
   penstock::bindings::register_loader(module, local);

@@ -2,12 +2,13 @@
 #include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
-#include "core/batch/slice.h"
 #include "core/batch/source.h"
+#include "core/batch/sub_view.h"
 #include "core/io/open_store.h"
 #include "layout/dataset.h"
 #include "layout/formats.h"
 
+#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
 #include <memory>
@@ -132,10 +133,18 @@ void register_source(py::module_& module) {
   module.def(
       "make_slice",
       [](const View& source, std::uint64_t first, std::int64_t step, std::uint64_t count) {
-        return viewed(std::make_shared<const Slice>(source, SliceRange{first, step, count}));
+        return viewed(std::make_shared<const SubView>(source, SliceRange{first, step, count}));
       },
       py::arg("source"), py::arg("first"), py::arg("step"), py::arg("count"),
       "Observations first, first + step, … of a view, `count` of them.");
+  module.def(
+      "make_selection",
+      [](const View& source, const py::array_t<std::uint64_t, py::array::c_style>& selected) {
+        std::vector<std::uint64_t> numbers(selected.data(), selected.data() + selected.size());
+        const Unlocked released;
+        return viewed(std::make_shared<const SubView>(source, std::move(numbers)));
+      },
+      py::arg("source"), py::arg("selected"), "The observations of a view that `selected` names, in this order.");
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class FieldDigests {
   };
   struct Field {
     std::vector<Piece> pieces;  // of one record, in the order of the values
-    layout::Digest digest;
+    Digest digest;
   };
   void gather(const Field& field, std::span<const std::byte> records);
 

@@ -18,7 +18,7 @@ namespace penstock::writer {
 class IdRuns {
  public:
   /// The next entry: its size and the digest of its bytes.
-  void add_entry(std::uint64_t bytes, const layout::DigestBytes& digest) { entries_.push_back({bytes, digest}); }
+  void add_entry(std::uint64_t bytes, const DigestBytes& digest) { entries_.push_back({bytes, digest}); }
 
   [[nodiscard]] std::uint64_t entries() const noexcept { return entries_.size(); }
 
@@ -43,12 +43,12 @@ class IdRuns {
   }
 
   [[nodiscard]] std::uint64_t spans() const noexcept { return spans_; }
-  [[nodiscard]] layout::DigestBytes digest() const { return digest_.bytes(); }
+  [[nodiscard]] DigestBytes digest() const { return digest_.bytes(); }
 
  private:
   struct Entry {
     std::uint64_t bytes;
-    layout::DigestBytes digest;
+    DigestBytes digest;
   };
 
   void end_run() {

@@ -57,7 +57,7 @@ void ShardWriter::begin_span(std::span<const std::byte> entry) {
   if (entries_ != 0) end_span();
   write_entry(entry);
   entry_bytes_ = entry.size();
-  entry_digest_ = layout::digest_of(entry);
+  entry_digest_ = digest_of(entry);
 }
 
 void ShardWriter::end_span() {
@@ -72,7 +72,7 @@ std::uint32_t ShardWriter::add_entry(std::span<const std::byte> entry) {
           with_commas(entries_));
   }
   write_entry(entry);
-  runs_.add_entry(entry.size(), layout::digest_of(entry));
+  runs_.add_entry(entry.size(), digest_of(entry));
   return static_cast<std::uint32_t>(entries_ - 1);
 }
 

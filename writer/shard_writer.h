@@ -71,7 +71,7 @@ class ShardWriter {
   std::uint64_t entries_ = 0;
   std::uint64_t span_records_ = 0;  // of the span under way (compact)
   std::uint64_t entry_bytes_ = 0;
-  layout::DigestBytes entry_digest_{};
+  DigestBytes entry_digest_{};
 };
 
 }  // namespace penstock::writer

@@ -13,8 +13,8 @@ namespace {
 using layout::CompactIndexEntry;
 using layout::ShardInfo;
 
-layout::DigestBytes entry_digest(InputFile& data, std::uint64_t bytes) {
-  layout::Digest digest;
+DigestBytes entry_digest(InputFile& data, std::uint64_t bytes) {
+  Digest digest;
   data.take(bytes, [&](std::span<const std::byte> part) { digest.update(part); });
   return digest.bytes();
 }
@@ -45,11 +45,11 @@ bool walk_offsets(InputFile& index, std::uint64_t entries, std::uint64_t data_by
 
 }  // namespace
 
-void compare_digests(const std::string& file, const std::string& what, const layout::DigestBytes& seen,
-                     const layout::DigestBytes& said, const TellProblem& tell) {
+void compare_digests(const std::string& file, const std::string& what, const DigestBytes& seen,
+                     const DigestBytes& said, const TellProblem& tell) {
   if (seen == said) return;
   tell(file, 0,
-       fmt::format("digest of {} is {}, the manifest says {}", what, layout::hex_of(seen), layout::hex_of(said)));
+       fmt::format("digest of {} is {}, the manifest says {}", what, hex_of(seen), hex_of(said)));
 }
 
 void check_compact_index(const std::string& path, const ShardInfo& info, const TellProblem& tell) {

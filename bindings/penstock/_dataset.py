@@ -197,7 +197,7 @@ class Observation(Mapping[str, Any]):
 class View(Sequence[Observation]):
     """A sequence of observations: windows or documents of a dataset. What a loader loads.
 
-    A slice of it is a view too, whose observations are numbered anew; nothing is read for it.
+    A slice of it and a selection are views too, whose observations are numbered anew; nothing is read for them.
 
     Example:
         >>> import numpy as np, penstock, tempfile, os
@@ -224,9 +224,9 @@ class View(Sequence[Observation]):
         window: int,
         lookahead: int,
         metadata: Metadata = True,
-        numbers: range | None = None,
+        numbers: range | npt.NDArray[np.uint64] | None = None,
     ) -> None:
-        """Made by `Dataset.windows`, `Dataset.documents` and slices; `numbers` are those of the dataset's view."""
+        """Made by `Dataset.windows`, `Dataset.documents` and sub-views, whose `numbers` are those of the whole view."""
         self.dataset = dataset
         self.kind = kind
         self.window = window
@@ -238,12 +238,21 @@ class View(Sequence[Observation]):
         )
         self._take(range(self._whole.size) if numbers is None else numbers)
 
-    def _take(self, numbers: range) -> None:
-        # What a view keeps of its files is the whole's, so all slices share it.
-        is_whole = numbers == range(self._whole.size)
-        first = numbers[0] if numbers else 0
+    def _take(self, numbers: range | npt.NDArray[np.uint64]) -> None:
+        # What a view keeps of its files is the whole's, so all sub-views share it.
         self._numbers = numbers
-        self._source = self._whole if is_whole else _native.make_slice(self._whole, first, numbers.step, len(numbers))
+        if not isinstance(numbers, range):
+            self._source = _native.make_selection(self._whole, numbers)
+        elif numbers == range(self._whole.size):
+            self._source = self._whole
+        else:
+            self._source = _native.make_slice(self._whole, numbers[0] if numbers else 0, numbers.step, len(numbers))
+
+    def _part(self, numbers: range | npt.NDArray[np.uint64]) -> View:
+        part = object.__new__(type(self))
+        part.__dict__.update(self.__dict__)
+        part._take(numbers)
+        return part
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
@@ -270,10 +279,7 @@ class View(Sequence[Observation]):
             IndexError: there is none of this number.
         """
         if isinstance(index, slice):
-            part = object.__new__(type(self))
-            part.__dict__.update(self.__dict__)
-            part._take(self._numbers[index])
-            return part
+            return self._part(self._numbers[index])
         at = operator.index(index)
         if not -len(self) <= at < len(self):
             raise IndexError(f"observation {at:,} of a view of {len(self):,}")
@@ -300,12 +306,43 @@ class View(Sequence[Observation]):
             raise InvalidArgumentError(f"observation {array.min()}: indices begin at 0")
         return read_view(self._source, array, self)
 
+    def select(self, which: npt.ArrayLike) -> View:
+        """The view of some of the observations, in this order, numbered anew; nothing is read.
+
+        Args:
+            which: integers [n] below `len(self)`, each at most once; or a mask, bool [len(self)].
+
+        Raises:
+            InvalidArgumentError: an observation that is not there, or is selected twice; neither integers nor a mask of
+                this length.
+
+        Example:
+            >>> import numpy as np, penstock, tempfile, os
+            >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
+            >>> np.arange(1000, dtype=np.uint16).tofile(path)
+            >>> view = penstock.open(path, dtype="u2").windows(10)
+            >>> [observation["token"][0].item() for observation in view.select([7, 3])]
+            [70, 30]
+        """
+        array = np.asarray(which)
+        if array.dtype.kind == "b":
+            if array.shape != (len(self),):
+                raise InvalidArgumentError(f"a mask of shape {list(array.shape)}: [{len(self)}] wanted")
+            array = np.flatnonzero(array)
+        elif array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise InvalidArgumentError(
+                f"a selection of shape {list(array.shape)} and type {array.dtype}: integers [n] wanted, or a mask"
+            )
+        if array.size and array.min() < 0:
+            raise InvalidArgumentError(f"observation {array.min()}: indices begin at 0")
+        return self._part(np.ascontiguousarray(self.base_indices(array), np.uint64))
+
     @overload
     def base_indices(self, indices: int) -> int: ...
     @overload
     def base_indices(self, indices: npt.ArrayLike) -> npt.NDArray[np.int64]: ...
     def base_indices(self, indices: npt.ArrayLike) -> int | npt.NDArray[np.int64]:
-        """Which observations of the dataset's whole view these are: what a slice counts anew.
+        """Which observations of the dataset's whole view these are: what a sub-view counts anew.
 
         Args:
             indices: an integer, or integers of any shape, below `len(self)`; -1, as in rows of padding, stays -1.
@@ -323,7 +360,11 @@ class View(Sequence[Observation]):
         if array.size and (array.max() >= len(self) or array.min() < -1):
             wrong = array.max() if array.max() >= len(self) else array.min()
             raise InvalidArgumentError(f"observation {wrong}: indices of this view are below {len(self):,}")
-        found = np.where(given < 0, -1, self._numbers.start + given * self._numbers.step)
+        numbers = self._numbers
+        if isinstance(numbers, range):
+            found = np.where(given < 0, -1, numbers.start + given * numbers.step)
+        else:
+            found = np.where(given < 0, -1, numbers.astype(np.int64, copy=False)[given] if numbers.size else -1)
         return int(found) if found.ndim == 0 else found
 
     def __reduce__(self) -> Any:
@@ -339,6 +380,8 @@ class View(Sequence[Observation]):
         if self._source is self._whole:
             return view
         numbers = self._numbers
+        if not isinstance(numbers, range):
+            return f"{view}.select({counted(len(numbers), 'observation')})"
         stop = "" if numbers.stop < 0 else numbers.stop  # of a negative step
         return f"{view}[{numbers.start}:{stop}{'' if numbers.step == 1 else f':{numbers.step}'}]"
 

@@ -12,6 +12,7 @@ import numpy.typing
 import typing_extensions
 
 __all__: list[str] = [
+    "BalancedOrder",
     "Batch",
     "BlocksOrder",
     "Dataset",
@@ -27,6 +28,7 @@ __all__: list[str] = [
     "Source",
     "SpanList",
     "UniformOrder",
+    "WeightedOrder",
     "begin_exit",
     "clean",
     "combine",
@@ -36,6 +38,7 @@ __all__: list[str] = [
     "finished_shards",
     "format_names",
     "make_documents",
+    "make_selection",
     "make_slice",
     "make_windows",
     "open_as",
@@ -158,11 +161,35 @@ class UniformOrder(Order):
     def __init__(self, n: typing.Any, seed: typing.Any) -> None: ...
 
 class SequentialOrder(Order):
+    @typing.overload
     def __init__(self, n: typing.Any) -> None: ...
+    @typing.overload
+    def __init__(self, n: typing.Any, seed: typing.Any, fetch: typing.Any) -> None: ...
 
 class BlocksOrder(Order):
     def __init__(
         self, n: typing.Any, seed: typing.Any, block: typing.Any, fetch: typing.Any, lanes: typing.Any = 1
+    ) -> None: ...
+
+class WeightedOrder(Order):
+    def __init__(
+        self,
+        weights: typing.Annotated[numpy.typing.ArrayLike, numpy.float64],
+        draws: Order,
+        seed: typing.Any,
+        replace: bool,
+        name: str,
+    ) -> None: ...
+
+class BalancedOrder(Order):
+    def __init__(
+        self,
+        labels: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+        classes: typing.SupportsInt | typing.SupportsIndex,
+        seed: typing.Any,
+        size: typing.Any,
+        fetch: typing.Any,
+        lanes: typing.Any,
     ) -> None: ...
 
 class Dataset:
@@ -556,6 +583,11 @@ def format_names() -> list[str]:
 def make_documents(dataset: Dataset) -> Source:
     """
     The view of documents.
+    """
+
+def make_selection(source: Source, selected: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]) -> Source:
+    """
+    The observations of a view that `selected` names, in this order.
     """
 
 def make_slice(

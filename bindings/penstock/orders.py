@@ -2,17 +2,23 @@
 
 An order here is a small description, made before the dataset's size and the seed are known; the loader makes the native
 order from it. Every order is a pure function of (seed, position): nothing is shuffled, buffered or communicated.
+`Weighted` and `Balanced` draw: an observation may come more than once an epoch, or never.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from penstock import _native
 from penstock._errors import InvalidArgumentError
 
-__all__ = ["Blocks", "Order", "Sequential", "Uniform", "resolve"]
+__all__ = ["Balanced", "Blocks", "Order", "Sequential", "Uniform", "Weighted", "resolve"]
 
 
 @dataclass(frozen=True)
@@ -32,16 +38,33 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Sequential:
-    """The observations as they stand in the dataset, epoch after epoch; the seed does not matter.
+    """The observations as they stand in the dataset, epoch after epoch; with a fetch, mixed within each.
+
+    Args:
+        fetch: None, and the seed does not matter. Else so many observations that follow one another are read together
+            and given in an order of (seed, epoch): as a shuffle buffer mixes, and as little.
+
+    Raises:
+        InvalidArgumentError: a fetch that is no integer from 1 on.
 
     Example:
         >>> import penstock.orders
         >>> penstock.orders.resolve("sequential", n=3, seed=0).pick(0, 1, 5)[0].tolist()
         [0, 1, 2, 0, 1]
+        >>> order = penstock.orders.resolve(penstock.orders.Sequential(fetch=2), n=6, seed=0)
+        >>> [sorted(order.pick(p, 1, 2)[0].tolist()) for p in (0, 2, 4)]
+        [[0, 1], [2, 3], [4, 5]]
     """
 
+    fetch: int | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the number."""
+        if self.fetch is not None:
+            object.__setattr__(self, "fetch", _at_least_one("Sequential", "fetch", self.fetch))
+
     def _native(self, n: int, seed: int) -> _native.Order:
-        return _native.SequentialOrder(n)
+        return _native.SequentialOrder(n) if self.fetch is None else _native.SequentialOrder(n, seed, self.fetch)
 
 
 @dataclass(frozen=True)
@@ -77,24 +100,168 @@ class Blocks:
     def __post_init__(self) -> None:
         """Checks the numbers, so that the mistake is reported where it was made."""
         for name in ("block", "fetch", "lanes"):
-            given = getattr(self, name)
-            try:
-                value = operator.index(given)
-            except TypeError:
-                raise InvalidArgumentError(f"orders.Blocks: {name} {given!r}: wanted an integer") from None
-            if not 1 <= value < 1 << 64:
-                raise InvalidArgumentError(f"orders.Blocks: {name} {value}: wanted at least 1, below 2**64")
-            object.__setattr__(self, name, value)
-        if self.fetch % self.block:
-            raise InvalidArgumentError(
-                f"orders.Blocks: a fetch of {self.fetch}: wanted a multiple of the block, {self.block}"
-            )
+            object.__setattr__(self, name, _at_least_one("Blocks", name, getattr(self, name)))
+        _check_fetch("Blocks", self.fetch, self.block)
 
     def _native(self, n: int, seed: int) -> _native.Order:
         return _native.BlocksOrder(n, seed, self.block, self.fetch, self.lanes)
 
 
-Order = Uniform | Sequential | Blocks
+class Weighted:
+    """Observations as often as their weights say, drawn systematically: `size` draws an epoch.
+
+    With x = weight / sum of weights * size, an observation comes floor(x) or ceil(x) times in an epoch, and x times in
+    the mean. Draws ascend with the dataset before they are mixed: globally, or with `fetch` as `Blocks` mixes
+    observations, so that neighbours are read together. Weights may be a memory map; 8 bytes an observation are kept.
+
+    An epoch, and `len` of a loader, are `size` draws: "each observation once an epoch" does not hold.
+
+    Args:
+        weights: Finite numbers [n] of at least 0, one for each observation of the view.
+        replace: False refuses weights by which an observation is expected more than once in an epoch.
+        size: Draws in an epoch; None: as many as there are observations.
+        block: Draws that stay together, see `Blocks`; more than 1 needs a fetch.
+        fetch: Draws of a lane that are read together and mixed; a multiple of `block`. None: all draws are mixed.
+        lanes: See `Blocks`.
+
+    Raises:
+        InvalidArgumentError: Weights or numbers that cannot be.
+
+    Example:
+        >>> import numpy as np, penstock.orders
+        >>> order = penstock.orders.resolve(penstock.orders.Weighted([1, 0, 3]), n=3, seed=0)
+        >>> drawn = order.pick(0, 1, 12)[0]  # four epochs
+        >>> bool((drawn != 1).all()), len(drawn)
+        (True, 12)
+    """
+
+    def __init__(
+        self,
+        weights: npt.ArrayLike,
+        *,
+        replace: bool = True,
+        size: int | None = None,
+        block: int = 1,
+        fetch: int | None = None,
+        lanes: int = 1,
+    ) -> None:
+        """Checks what can be checked without the view."""
+        self.weights = _numbers("Weighted", weights)
+        self.replace = bool(replace)
+        self._draws = _Draws("Weighted", size, block, fetch, lanes)
+
+    def _native(self, n: int, seed: int) -> _native.Order:
+        _check_length("Weighted", "weights", self.weights, n)
+        return _native.WeightedOrder(
+            weights=np.ascontiguousarray(self.weights, np.float64),
+            draws=self._draws.order(n, seed),
+            seed=seed,
+            replace=self.replace,
+            name="weighted",
+        )
+
+    def __repr__(self) -> str:
+        """How it draws."""
+        return f"Weighted(<{len(self.weights):,} weights>, replace={self.replace}, {self._draws})"
+
+
+class Balanced:
+    """All classes as often as one another, or by given shares: `size` draws an epoch.
+
+    Without weights and with block=1 each of C classes comes once in every C positions, in an order of its own, and the
+    members of a class come once in epochs of that class. Else classes are drawn as `Weighted` does.
+
+    An epoch, and `len` of a loader, are `size` draws: "each observation once an epoch" does not hold.
+
+    Args:
+        labels: Classes [n] of the observations: integers, of which negative ones are never drawn, or strings.
+        weights: Shares of the classes: a mapping from labels, or for integers [classes]; None: equal ones.
+        size: Draws in an epoch; None: as many as there are observations.
+        block: Draws that stay together, see `Blocks`; more than 1 needs a fetch.
+        fetch: Draws of a lane that are read together; a multiple of `block`.
+        lanes: See `Blocks`.
+
+    Raises:
+        InvalidArgumentError: Labels, shares or numbers that cannot be.
+
+    Example:
+        >>> import numpy as np, penstock.orders
+        >>> labels = np.array(["T", "B", "T", "T", "NK", "T"])
+        >>> order = penstock.orders.resolve(penstock.orders.Balanced(labels), n=6, seed=0)
+        >>> [sorted(labels[order.pick(p, 1, 3)[0]].tolist()) for p in (0, 3, 6)]
+        [['B', 'NK', 'T'], ['B', 'NK', 'T'], ['B', 'NK', 'T']]
+    """
+
+    def __init__(
+        self,
+        labels: npt.ArrayLike,
+        *,
+        weights: Mapping[Any, float] | npt.ArrayLike | None = None,
+        size: int | None = None,
+        block: int = 1,
+        fetch: int | None = None,
+        lanes: int = 1,
+    ) -> None:
+        """Checks what can be checked without the view."""
+        self.names, self.labels = _classes(labels)
+        self.shares = None if weights is None else _shares(weights, self.names, self.labels)
+        self._draws = _Draws("Balanced", size, block, fetch, lanes)
+
+    def _native(self, n: int, seed: int) -> _native.Order:
+        _check_length("Balanced", "labels", self.labels, n)
+        draws = self._draws
+        if self.shares is None and draws.block == 1:
+            return _native.BalancedOrder(
+                labels=self.labels,
+                classes=len(self.names),
+                seed=seed,
+                size=draws.size or n,
+                fetch=draws.fetch or 1,
+                lanes=draws.lanes,
+            )
+        counts = np.bincount(self.labels[self.labels >= 0], minlength=len(self.names))
+        shares = np.ones(len(counts)) if self.shares is None else self.shares
+        # One more, for those that are never drawn: their label is -1.
+        each = np.append(np.divide(shares, counts, out=np.zeros(len(counts)), where=counts > 0), 0.0)
+        return _native.WeightedOrder(
+            weights=each[self.labels], draws=draws.order(n, seed), seed=seed, replace=True, name="balanced"
+        )
+
+    def __repr__(self) -> str:
+        """How it draws."""
+        return f"Balanced(<{len(self.labels):,} labels of {len(self.names):,} classes>, {self._draws})"
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """How many draws an epoch has, and how they are mixed."""
+
+    owner: str
+    size: int | None
+    block: int
+    fetch: int | None
+    lanes: int
+
+    def __post_init__(self) -> None:
+        for name in ("size", "block", "fetch", "lanes"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _at_least_one(self.owner, name, value))
+        if self.fetch is None and self.block > 1:
+            raise InvalidArgumentError(f"orders.{self.owner}: block={self.block} needs fetch=, a multiple of it")
+        _check_fetch(self.owner, self.fetch, self.block)
+
+    def order(self, n: int, seed: int) -> _native.Order:
+        size = self.size or n
+        if self.fetch is None:
+            return _native.UniformOrder(size, seed)
+        return _native.BlocksOrder(size, seed, self.block, self.fetch, self.lanes)
+
+    def __str__(self) -> str:
+        return f"size={self.size}, block={self.block}, fetch={self.fetch}, lanes={self.lanes}"
+
+
+Order = Uniform | Sequential | Blocks | Weighted | Balanced
 
 _BY_NAME: dict[str, Order] = {"uniform": Uniform(), "sequential": Sequential()}
 
@@ -124,6 +291,80 @@ def resolve(order: str | Order, n: int, seed: int) -> _native.Order:
                 f"order {order!r}: wanted 'uniform', 'sequential' or an object such as orders.Blocks(block, fetch)"
             )
         return _BY_NAME[order]._native(n, seed)
-    if not isinstance(order, (Uniform, Sequential, Blocks)):
+    if not isinstance(order, (Uniform, Sequential, Blocks, Weighted, Balanced)):
         raise InvalidArgumentError(f"order {order!r}: wanted 'uniform', 'sequential' or an object of penstock.orders")
     return order._native(n, seed)
+
+
+def _at_least_one(owner: str, name: str, given: Any) -> int:
+    try:
+        value = operator.index(given)
+    except TypeError:
+        raise InvalidArgumentError(f"orders.{owner}: {name} {given!r}: wanted an integer") from None
+    if not 1 <= value < 1 << 64:
+        raise InvalidArgumentError(f"orders.{owner}: {name} {value}: wanted at least 1, below 2**64")
+    return value
+
+
+def _check_fetch(owner: str, fetch: int | None, block: int) -> None:
+    if fetch is not None and fetch % block:
+        raise InvalidArgumentError(f"orders.{owner}: a fetch of {fetch}: wanted a multiple of the block, {block}")
+
+
+def _check_length(owner: str, what: str, given: npt.NDArray[Any], n: int) -> None:
+    if len(given) != n:
+        raise InvalidArgumentError(f"orders.{owner}: {len(given):,} {what} for a view of {n:,} observations")
+
+
+def _numbers(owner: str, given: npt.ArrayLike) -> npt.NDArray[Any]:
+    array = np.asanyarray(given)  # a memory map stays one
+    if array.ndim != 1 or array.dtype.kind not in "iufb":
+        raise InvalidArgumentError(
+            f"orders.{owner}: weights of shape {list(array.shape)} and type {array.dtype}: numbers [n] wanted"
+        )
+    return array
+
+
+def _classes(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
+    """Names of the classes, and the class of each observation; -1: none."""
+    array = np.asanyarray(labels)
+    if array.ndim != 1 or array.dtype.kind not in "iubUSO":
+        raise InvalidArgumentError(
+            f"orders.Balanced: labels of shape {list(array.shape)} and type {array.dtype}: integers or strings wanted"
+        )
+    if array.dtype.kind in "iub":
+        top = int(array.max(initial=0))
+        if top >= 1 << 31:
+            raise InvalidArgumentError(f"orders.Balanced: label {top:,}: integers are below 2^31; give strings")
+        codes = np.maximum(array, -1) if array.dtype.kind == "i" else array
+        return np.arange(top + 1), np.ascontiguousarray(codes, np.int32)
+    if array.dtype.kind == "O":
+        for at, each in enumerate(array):
+            if not isinstance(each, str):
+                raise InvalidArgumentError(f"orders.Balanced: label {each!r} of observation {at:,}: strings wanted")
+    names, places = np.unique(array, return_inverse=True)
+    return names, places.astype(np.int32)
+
+
+def _shares(
+    given: Mapping[Any, float] | npt.ArrayLike, names: npt.NDArray[Any], labels: npt.NDArray[np.int32]
+) -> npt.NDArray[np.float64]:
+    """A share for each class."""
+    if isinstance(given, Mapping):
+        known = names.tolist()
+        for label in given:
+            if label not in known:
+                raise InvalidArgumentError(f"orders.Balanced: a weight for {label!r}, which no label is")
+        present = np.bincount(labels[labels >= 0], minlength=len(known)) > 0
+        for label, is_present in zip(known, present, strict=True):
+            if is_present and label not in given:
+                raise InvalidArgumentError(f"orders.Balanced: no weight for {label!r}; 0 leaves a class out")
+        shares = np.array([given.get(label, 0.0) for label in known], np.float64)
+    else:
+        shares = _numbers("Balanced", given).astype(np.float64)
+        if len(shares) != len(names):
+            raise InvalidArgumentError(f"orders.Balanced: {len(shares):,} weights for {len(names):,} classes")
+    wrong = shares[~(np.isfinite(shares) & (shares >= 0))]
+    if wrong.size:
+        raise InvalidArgumentError(f"orders.Balanced: weight {wrong[0]} of a class: wanted a finite one of at least 0")
+    return shares

@@ -130,7 +130,7 @@ class Source {
 
   /// Appends the row's spans, in order of start, to `out`; the entries' bytes only if they were wanted. Called once,
   /// after the last round's reads, and only if spans or entries were wanted. What it needs to know of the row is in
-  /// row.state: row.index may be its number in a slice.
+  /// row.state: row.index may be its number in a sub-view.
   virtual void spans(const Row& row, SpanTable& out) const = 0;
 };
 

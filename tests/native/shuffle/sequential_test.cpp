@@ -35,7 +35,25 @@ TEST(Sequential, SaysWhatDecidesIt) {
   EXPECT_EQ(Sequential(3000).fetch_end(2999), 3000U);
 }
 
+TEST(Sequential, WithAFetchNeighboursAreMixedWithinItAndNowhereElse) {
+  for (const std::uint64_t n : {1U, 50U, 1000U, 3001U}) {
+    for (const std::uint64_t fetch : {1U, 7U, 64U, 1024U, 5000U}) {
+      const Sequential order(n, 9, fetch);
+      expect_whole_epoch(order, 3);
+      expect_strides_agree(order);
+      expect_fetches_end(order, 4 * n);
+      const std::vector<Pick> all = picks(order, 0, 1, n);
+      for (std::uint64_t p = 0; p < n; ++p) ASSERT_EQ(all[p].index / fetch, p / fetch);
+    }
+  }
+  const Sequential order(1000, 9, 100);
+  EXPECT_NE(indices(order, 0, 1, 1000), indices(order, 1000, 1, 1000));
+  EXPECT_NE(indices(order, 0, 1, 1000), indices(Sequential(1000, 8, 100), 0, 1, 1000));
+  EXPECT_EQ(order.identity(7), R"({"algorithm":1,"fetch":100,"name":"sequential","seed":9,"size":1000})");
+}
+
 TEST(Sequential, RefusesWhatCannotBe) {
+  EXPECT_THROW(Sequential(10, 1, 0), Error);
   EXPECT_THROW(Sequential(0), Error);
   EXPECT_THROW(Sequential((std::uint64_t{1} << 52) + 1), Error);
 }

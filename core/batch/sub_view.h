@@ -1,12 +1,15 @@
-// Slice: every step-th observation of another source, from one on, numbered anew.
+// SubView: some observations of another source, numbered anew: a slice of it, or those of a table.
 //
-// The source reads; a slice only translates numbers, in constant time and memory. Any thread.
+// The source reads; a sub-view only translates numbers, in constant time. Any thread.
 #pragma once
 
 #include "core/batch/source.h"
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace penstock {
 
@@ -17,22 +20,29 @@ struct SliceRange {
   std::uint64_t count = 0;
 };
 
-class Slice final : public Source {
+class SubView final : public Source {
  public:
   /// Throws InvalidArgument for a step of 0, or a range beyond the source.
-  Slice(std::shared_ptr<const Source> base, const SliceRange& range);
+  SubView(std::shared_ptr<const Source> base, const SliceRange& range);
+  /// Observation i is observation selected[i] of the other source. Throws InvalidArgument for one beyond the source,
+  /// and for one that comes twice: an epoch gives each observation once.
+  SubView(std::shared_ptr<const Source> base, std::vector<std::uint64_t> selected);
 
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
   void spans(const Row& row, SpanTable& out) const override { base_->spans(row, out); }
 
  private:
+  SubView(std::shared_ptr<const Source> base, const SliceRange& range, std::vector<std::uint64_t> selected);
+  void say(std::uint64_t size, std::string_view what);
   [[nodiscard]] std::uint64_t base_index(std::uint64_t index) const noexcept {
+    if (!selected_.empty()) return selected_[index];
     return range_.first + index * static_cast<std::uint64_t>(range_.step);  // modulo 2^64, so negative steps too
   }
 
   const std::shared_ptr<const Source> base_;
   const SliceRange range_;
+  const std::vector<std::uint64_t> selected_;  // empty: a slice
   SourceInfo info_;
 };
 

@@ -1,18 +1,14 @@
-// Permutation and the orders for Python. Arrays are uint64; batches run without the GIL.
+// Permutation for Python. Arrays are uint64; batches run without the GIL.
 #include "bindings/gil.h"
+#include "bindings/integers.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
-#include "core/job/order.h"
-#include "shuffle/blocks.h"
 #include "shuffle/permutation.h"
-#include "shuffle/sequential.h"
-#include "shuffle/uniform.h"
 
 #include <fmt/format.h>
 #include <pybind11/numpy.h>
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,18 +19,6 @@ namespace {
 
 using shuffle::Permutation;
 using Indices = py::array_t<std::uint64_t, py::array::c_style>;
-
-/// A Python integer (or what has __index__) in [0, 2^64); `name` is the argument that an error speaks of.
-std::uint64_t to_u64(const py::handle& value, const char* name) {
-  const auto integer = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
-  if (!integer) throw py::error_already_set();
-  const std::uint64_t result = PyLong_AsUnsignedLongLong(integer.ptr());
-  if (PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
-    raise(ErrorKind::InvalidArgument, "{} {}: wanted 0 to 2^64 - 1", name, py::str(integer).cast<std::string>());
-  }
-  return result;
-}
 
 const py::object& numpy_asarray() {
   PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<py::object> storage;
@@ -93,33 +77,7 @@ std::string repr(const Permutation& permutation) {
   return fmt::format("Permutation({}, seed={}, epoch={})", permutation.size(), permutation.seed(), permutation.epoch());
 }
 
-/// What stands at first, first + stride, …: arrays of index u64, source u32 and epoch u32, each [count].
-py::tuple pick(const Order& order, const py::object& first, const py::object& stride, std::size_t count) {
-  const std::uint64_t begin = to_u64(first, "first");
-  const std::uint64_t step = to_u64(stride, "stride");
-  std::uint64_t last = 0;
-  if (count > 0 &&
-      (__builtin_mul_overflow(step, std::uint64_t{count} - 1, &last) || __builtin_add_overflow(begin, last, &last))) {
-    raise(ErrorKind::InvalidArgument, "{} positions from {} by {}: wanted all below 2^64", count, begin, step);
-  }
-  py::array_t<std::uint64_t> index(static_cast<py::ssize_t>(count));
-  py::array_t<std::uint32_t> source(static_cast<py::ssize_t>(count));
-  py::array_t<std::uint32_t> epoch(static_cast<py::ssize_t>(count));
-  auto* indices = index.mutable_data();
-  auto* sources = source.mutable_data();
-  auto* epochs = epoch.mutable_data();
-  {
-    const Unlocked released;
-    std::vector<Pick> picks(count);
-    order.pick(begin, step, picks);
-    for (std::size_t i = 0; i < count; ++i) {
-      indices[i] = picks[i].index;
-      sources[i] = picks[i].source;
-      epochs[i] = picks[i].epoch;
-    }
-  }
-  return py::make_tuple(index, source, epoch);
-}
+}  // namespace
 
 void register_permutation(py::module_& module) {
   py::class_<Permutation>(module, "Permutation", R"(The bijection of [0, n) that (seed, epoch) chooses.
@@ -194,44 +152,6 @@ Raises:
                       [](const py::tuple& state) {
                         return Permutation(to_u64(state[0], "n"), to_u64(state[1], "seed"), to_u64(state[2], "epoch"));
                       }));
-}
-
-void register_orders(py::module_& module) {
-  py::class_<Order, std::shared_ptr<Order>>(module, "Order", "A pure function from positions to observations.")
-      .def("pick", &pick, py::arg("first"), py::arg("stride"), py::arg("count"),
-           "What stands at first, first + stride, …: (index uint64, source uint32, epoch uint32) arrays of [count].")
-      .def(
-          "identity", [](const Order& order, const py::object& p) { return order.identity(to_u64(p, "position")); },
-          py::arg("position"), "Canonical JSON of all that decides the positions before `position`.")
-      .def(
-          "end", [](const Order& order, const py::object& p) { return order.end(to_u64(p, "position")); },
-          py::arg("position"), "First position after `position` that no batch may cross; 2**64 - 1: none.")
-      .def(
-          "fetch_end", [](const Order& order, const py::object& p) { return order.fetch_end(to_u64(p, "position")); },
-          py::arg("position"), "First position after `position` where no fetch that was met goes on.")
-      .def_property_readonly("epoch_size", &Order::epoch_size, "Observations in one epoch.");
-  py::class_<shuffle::Uniform, Order, std::shared_ptr<shuffle::Uniform>>(module, "UniformOrder")
-      .def(py::init([](const py::object& n, const py::object& seed) {
-             return std::make_shared<shuffle::Uniform>(to_u64(n, "n"), to_u64(seed, "seed"));
-           }),
-           py::arg("n"), py::arg("seed"));
-  py::class_<shuffle::Sequential, Order, std::shared_ptr<shuffle::Sequential>>(module, "SequentialOrder")
-      .def(py::init([](const py::object& n) { return std::make_shared<shuffle::Sequential>(to_u64(n, "n")); }),
-           py::arg("n"));
-  py::class_<shuffle::Blocks, Order, std::shared_ptr<shuffle::Blocks>>(module, "BlocksOrder")
-      .def(py::init([](const py::object& n, const py::object& seed, const py::object& block, const py::object& fetch,
-                       const py::object& lanes) {
-             const shuffle::BlocksShape shape{to_u64(block, "block"), to_u64(fetch, "fetch"), to_u64(lanes, "lanes")};
-             return std::make_shared<shuffle::Blocks>(to_u64(n, "n"), to_u64(seed, "seed"), shape);
-           }),
-           py::arg("n"), py::arg("seed"), py::arg("block"), py::arg("fetch"), py::arg("lanes") = 1);
-}
-
-}  // namespace
-
-void register_shuffle(py::module_& module) {
-  register_permutation(module);
-  register_orders(module);
 }
 
 }  // namespace penstock::bindings

@@ -1,4 +1,4 @@
-"""A slice of a view is a view: lazy, numbered anew, loaded, resumed and pickled as any other."""
+"""A slice and a selection of a view are views: lazy, numbered anew, loaded, resumed and pickled as any other."""
 
 from __future__ import annotations
 
@@ -111,3 +111,59 @@ def test_a_slice_pickles_and_resumes_and_no_other_takes_its_state(tmp_path):
             other.load_state_dict(state)
     with penstock.Loader(view[:], 4, seed=1) as whole, penstock.Loader(view, 4, seed=1) as same:
         assert whole.state_dict() == same.state_dict()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_selection_is_what_indexing_an_array_would_be(tmp_path, mode):
+    view = MODES[mode](tmp_path)
+    wanted = np.random.default_rng(0).permutation(len(view))[: len(view) // 2]
+    mask = np.zeros(len(view), bool)
+    mask[wanted] = True
+    for part, numbers in [
+        (view.select(wanted), wanted.tolist()),
+        (view.select(wanted.tolist()), wanted.tolist()),
+        (view.select(mask), np.flatnonzero(mask).tolist()),
+        (view.select(wanted)[1:][::-1], wanted[1:][::-1].tolist()),
+        (view[2:].select([3, 0]), [5, 2]),
+        (view[::-1].select(mask[::-1]), np.flatnonzero(mask)[::-1].tolist()),
+        (view.select(wanted).select([1, 0]), wanted[[1, 0]].tolist()),
+        (view.select([]), []),
+    ]:
+        assert len(part) == len(numbers) and part.base_indices(np.arange(len(part))).tolist() == numbers
+        for i, number in enumerate(numbers[:4]):
+            assert_same(plain(part[i]), plain(view[number]))
+        if numbers:
+            assert sorted(one_epoch(part, order=penstock.orders.Blocks(2, 4))) == list(range(len(part)))
+
+
+def test_a_selection_pickles_and_no_other_takes_its_state(tmp_path):
+    view = raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(10)
+    part = view.select([7, 3, 50, 9])
+    again = pickle.loads(pickle.dumps(part))
+    assert repr(again) == repr(part) and repr(part).endswith(".select(4 observations)")
+    with penstock.Loader(part, 2, seed=1) as loader:
+        next(loader)
+        state = loader.state_dict()
+    with penstock.Loader(again, 2, seed=1) as same:
+        same.load_state_dict(state)
+    for other in (view, view[:4], view.select([3, 7, 50, 9])):
+        with penstock.Loader(other, 2, seed=1) as loader, pytest.raises(penstock.StateMismatchError, match="selection"):
+            loader.load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("which", "words"),
+    [
+        ([1, 2, 1], "number 2 of the selection is observation 1 again"),
+        ([0, 100], "observation 100: indices of this view are below 100"),
+        ([-1], "indices begin at 0"),
+        ([True] * 99, r"a mask of shape \[99\]: \[100\] wanted"),
+        ([0.5], "integers"),
+        ([[1]], "shape"),
+        ("1", "integers"),
+    ],
+)
+def test_what_is_no_selection_is_refused_in_words(tmp_path, which, words):
+    view = raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(10)
+    with pytest.raises(penstock.InvalidArgumentError, match=words):
+        view.select(which)

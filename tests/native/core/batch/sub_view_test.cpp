@@ -1,4 +1,4 @@
-#include "core/batch/slice.h"
+#include "core/batch/sub_view.h"
 
 #include "core/base/error.h"
 
@@ -31,9 +31,10 @@ class Noting final : public Source {
   SourceInfo info_;
 };
 
-std::vector<std::uint64_t> asked_by(const SliceRange& range) {
+template <typename Numbers>
+std::vector<std::uint64_t> asked_by(const Numbers& numbers) {
   const auto base = std::make_shared<Noting>();
-  const Slice slice(base, range);
+  const SubView slice(base, numbers);
   Row row;
   Reads reads;
   for (std::uint64_t i = 0; i < slice.info().size; ++i) {
@@ -49,25 +50,42 @@ std::vector<std::uint64_t> asked_by(const SliceRange& range) {
   return base->asked;
 }
 
-TEST(Slice, NumbersAreThoseOfTheSourceInEveryRound) {
-  EXPECT_EQ(asked_by({3, 1, 2}), (std::vector<std::uint64_t>{3, 3, 4, 4}));
-  EXPECT_EQ(asked_by({1, 4, 3}), (std::vector<std::uint64_t>{1, 1, 5, 5, 9, 9}));
-  EXPECT_EQ(asked_by({9, -9, 2}), (std::vector<std::uint64_t>{9, 9, 0, 0}));
-  EXPECT_EQ(asked_by({70, 1, 0}), (std::vector<std::uint64_t>{}));
+TEST(SubView, NumbersAreThoseOfTheSourceInEveryRound) {
+  EXPECT_EQ(asked_by(SliceRange{3, 1, 2}), (std::vector<std::uint64_t>{3, 3, 4, 4}));
+  EXPECT_EQ(asked_by(SliceRange{1, 4, 3}), (std::vector<std::uint64_t>{1, 1, 5, 5, 9, 9}));
+  EXPECT_EQ(asked_by(SliceRange{9, -9, 2}), (std::vector<std::uint64_t>{9, 9, 0, 0}));
+  EXPECT_EQ(asked_by(SliceRange{70, 1, 0}), (std::vector<std::uint64_t>{}));
 }
 
-TEST(Slice, TheViewSaysWhichPartItIs) {
-  const Slice slice(std::make_shared<Noting>(), {9, -2, 4});
+TEST(SubView, TheViewSaysWhichPartItIs) {
+  const SubView slice(std::make_shared<Noting>(), SliceRange{9, -2, 4});
   EXPECT_EQ(slice.info().size, 4U);
   EXPECT_EQ(slice.info().identity.view, R"({"kind":"noting","slice":{"count":4,"first":9,"step":-2}})");
 }
 
-TEST(Slice, WhatLiesBeyondTheSourceIsRefused) {
+TEST(SubView, WhatLiesBeyondTheSourceIsRefused) {
   const auto base = std::make_shared<Noting>();
   const std::vector<SliceRange> wrong{{0, 0, 1},          {10, 1, 1}, {0, 1, 11},        {9, 1, 2},
                                       {0, -1, 2},         {1, 9, 2},  {5, INT64_MIN, 2}, {5, INT64_MAX, 3},
                                       {5, 1, UINT64_MAX}, {0, 2, 6},  {UINT64_MAX, 1, 2}};
-  for (const SliceRange& range : wrong) EXPECT_THROW(Slice(base, range), Error) << range.first << " " << range.step;
+  for (const SliceRange& range : wrong) EXPECT_THROW(SubView(base, range), Error) << range.first << " " << range.step;
+}
+
+TEST(SubView, ATableSaysWhichObservations) {
+  const std::vector<std::uint64_t> table{9, 0, 4};
+  EXPECT_EQ(asked_by(table), (std::vector<std::uint64_t>{9, 9, 0, 0, 4, 4}));
+  const auto base = std::make_shared<Noting>();
+  const std::string view = SubView(base, table).info().identity.view;
+  EXPECT_EQ(view.rfind(R"({"kind":"noting","selection":{"count":3,"digest":")", 0), 0U) << view;
+  EXPECT_NE(view, SubView(base, std::vector<std::uint64_t>{0, 9, 4}).info().identity.view);
+  EXPECT_EQ(SubView(base, std::vector<std::uint64_t>()).info().size, 0U);
+}
+
+TEST(SubView, ATableWithAnObservationTwiceOrBeyondTheSourceIsRefused) {
+  const auto base = std::make_shared<Noting>();
+  for (const std::vector<std::uint64_t>& table : {std::vector<std::uint64_t>{1, 2, 1}, {10}, {0, UINT64_MAX}}) {
+    EXPECT_THROW(SubView(base, table), Error);
+  }
 }
 
 }  // namespace

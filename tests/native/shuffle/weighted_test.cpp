@@ -1,0 +1,82 @@
+#include "shuffle/weighted.h"
+
+#include "core/base/error.h"
+#include "order_checks.h"
+#include "shuffle/blocks.h"
+#include "shuffle/uniform.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+namespace penstock::shuffle {
+namespace {
+
+const std::vector<double> kWeights{3, 0, 1, 1, 0.5, 8, 0, 2.5};  // 16
+
+Weighted make(std::uint64_t draws, std::uint64_t seed, const BlocksShape* shape = nullptr) {
+  std::shared_ptr<const Order> inner = std::make_shared<Uniform>(draws, seed);
+  if (shape != nullptr) inner = std::make_shared<Blocks>(draws, seed, *shape);
+  return {WeightTable(kWeights), std::move(inner), seed, true};
+}
+
+TEST(Weighted, AnEpochHasFloorOrCeilOfEachExpectationAndTheMeanIsRight) {
+  const BlocksShape shape{2, 6, 3};
+  for (const BlocksShape* blocks : {static_cast<const BlocksShape*>(nullptr), &shape}) {
+    for (const std::uint64_t draws : {1U, 7U, 16U, 50U}) {
+      const Weighted order = make(draws, 5, blocks);
+      constexpr std::uint64_t kEpochs = 400;
+      std::vector<double> sums(kWeights.size());
+      for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
+        std::vector<double> seen(kWeights.size());
+        for (const Pick& pick : picks(order, epoch * draws, 1, draws)) {
+          ASSERT_EQ(pick.epoch, epoch);
+          ++seen[pick.index];
+        }
+        for (std::size_t i = 0; i < seen.size(); ++i) {
+          const double expected = kWeights[i] / 16 * static_cast<double>(draws);
+          ASSERT_GE(seen[i], std::floor(expected));
+          ASSERT_LE(seen[i], std::ceil(expected));
+          sums[i] += seen[i];
+        }
+      }
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        const double expected = kWeights[i] / 16 * static_cast<double>(draws);
+        const double part = expected - std::floor(expected);
+        EXPECT_NEAR(sums[i] / kEpochs, expected, 4 * std::sqrt(part * (1 - part) / kEpochs) + 1e-9) << draws;
+      }
+    }
+  }
+}
+
+TEST(Weighted, StridesFetchesAndIdentity) {
+  const BlocksShape shape{2, 6, 3};
+  expect_strides_agree(make(50, 5));
+  expect_strides_agree(make(50, 5, &shape));
+  expect_fetches_end(make(50, 5, &shape), 300);
+  const Weighted order = make(50, 5);
+  EXPECT_EQ(order.epoch_size(), 50U);
+  EXPECT_EQ(order.end(0), Order::kNever);
+  const std::string text = order.identity(3);
+  EXPECT_NE(text.find(R"("name":"weighted","seed":5,"size":8,"table":")"), std::string::npos) << text;
+  EXPECT_NE(text, make(51, 5).identity(3));
+  EXPECT_NE(text, make(50, 6).identity(3));
+  EXPECT_NE(text, make(50, 5, &shape).identity(3));
+  EXPECT_NE(indices(order, 0, 1, 50), indices(make(50, 6), 0, 1, 50));
+}
+
+TEST(Weighted, WithoutReplacementNoneComesTwice) {
+  const std::vector<double> weights{1, 1, 0.5, 0.25, 0.25, 1};  // 4
+  const Weighted order(WeightTable(weights), std::make_shared<Uniform>(4, 1), 1, false);
+  for (std::uint64_t epoch = 0; epoch < 50; ++epoch) {
+    std::vector<std::uint64_t> seen = indices(order, 4 * epoch, 1, 4);
+    std::sort(seen.begin(), seen.end());
+    EXPECT_EQ(std::unique(seen.begin(), seen.end()), seen.end());
+  }
+  EXPECT_THROW(Weighted(WeightTable(weights), std::make_shared<Uniform>(5, 1), 1, false), Error);
+}
+
+}  // namespace
+}  // namespace penstock::shuffle

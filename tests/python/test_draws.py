@@ -1,0 +1,162 @@
+"""Orders that draw, and Sequential with a fetch: through the loader, on 1 to 5 ranks, restored at every step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from _datasets import LENGTHS, assert_same, compact, raw_tokens, snapshot
+from penstock.orders import Balanced, Blocks, Sequential, Weighted
+
+N = 61
+LABELS = np.array([0] * 40 + [1] * 15 + [-1] * 2 + [2] * 4)
+WEIGHTS = np.random.default_rng(0).gamma(0.5, size=N)
+ORDERS: dict[str, Any] = {
+    "uniform": "uniform",
+    "sequential": "sequential",
+    "mixed": Sequential(fetch=8),
+    "blocks": Blocks(2, 8, lanes=3),
+    "weighted": Weighted(WEIGHTS),
+    "more draws": Weighted(WEIGHTS, size=100),
+    "weighted blocks": Weighted(WEIGHTS, size=80, block=4, fetch=16, lanes=2),
+    "balanced": Balanced(LABELS),
+    "balanced, fetched": Balanced(LABELS, fetch=12),
+    "balanced blocks": Balanced(LABELS, block=2, fetch=12, size=50),
+    "shares": Balanced(LABELS, weights={0: 1, 1: 1, 2: 8}),
+}
+
+
+@pytest.fixture
+def view(tmp_path):
+    return raw_tokens(tmp_path / "tokens.bin", N * 4)[0].windows(4)
+
+
+def loader_of(view: penstock.View, order: Any, **options: Any) -> penstock.Loader:
+    given = {"global_batch_size": 60, "seed": 4, "epochs": 3, "framework": "numpy", "threads": 2, **options}
+    return penstock.Loader(view, order=order, **given)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_any_ranks_give_the_same_global_batches_from_every_step_on(view, order):
+    whole = loader_of(view, ORDERS[order], global_batch_size=60)
+    with whole:
+        batches = [(batch.position, batch.indices.tolist(), batch["token"].tolist()) for batch in whole]
+    assert len(batches) == len(whole)
+    for world in range(1, 6):
+        for step in range(len(batches)):
+            found = []
+            for rank in range(world):
+                with loader_of(view, ORDERS[order], rank=rank, world_size=world) as loader:
+                    loader.seek(batches[step][0])
+                    found.append([(batch.indices.tolist(), batch["token"].tolist()) for batch in loader])
+            for later, parts in enumerate(zip(*found, strict=True)):
+                _, indices, tokens = batches[step + later]
+                for rank, (some, read) in enumerate(parts):
+                    assert some == indices[rank::world] and read == tokens[rank::world]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_loader_gives_what_the_order_says_and_what_the_view_holds(view, order):
+    job = penstock.Job(view, global_batch_size=7, seed=4, order=ORDERS[order], epochs=2)
+    with loader_of(view, ORDERS[order], global_batch_size=7, epochs=2) as loader:
+        assert len(loader) == len(job)
+        for batch in loader:
+            plan = job.plan(batch.position, 0, 1)
+            assert batch.indices.tolist() == plan.picks["index"].tolist()
+            rows = batch.indices[batch.valid]
+            np.testing.assert_array_equal(batch["token"][batch.valid], view.read(rows)["token"])
+
+
+@pytest.mark.parametrize("order", ["more draws", "weighted blocks"])
+def test_counts_are_floor_or_ceil_of_what_is_expected(view, order):
+    size = ORDERS[order]._draws.size
+    expected = WEIGHTS / WEIGHTS.sum() * size
+    with loader_of(view, ORDERS[order], global_batch_size=20, per_epoch=True, epochs=20) as loader:
+        assert len(loader) == size // 20
+        for _ in range(20):
+            counts = np.bincount(np.concatenate([batch.indices for batch in loader]), minlength=N)
+            assert counts.sum() == size
+            assert (counts >= np.floor(expected)).all() and (counts <= np.ceil(expected)).all()
+
+
+def test_classes_come_in_turn_or_by_their_shares(view):
+    with loader_of(view, "uniform") as loader:
+        indices = np.concatenate([batch.indices for batch in loader])
+    assert Counter(LABELS[indices[:N]].tolist()) == Counter(LABELS.tolist())
+    for order in ("balanced", "balanced, fetched"):
+        with loader_of(view, ORDERS[order], tail="drop") as loader:
+            labels = LABELS[np.concatenate([batch.indices for batch in loader])]
+        assert (np.sort(labels.reshape(-1, 3), axis=1) == [0, 1, 2]).all()
+    names = np.array(["T", "B", "none", "NK"])[np.where(LABELS < 0, 2, np.where(LABELS == 2, 3, LABELS))]
+    with loader_of(view, Balanced(names, weights={"T": 1, "B": 1, "NK": 8, "none": 0}), per_epoch=True) as loader:
+        shares = Counter(names[np.concatenate([b.indices[b.valid] for b in loader])].tolist())
+    assert set(shares) == {"T", "B", "NK"}
+    assert abs(shares["NK"] - 0.8 * N) < len(names) * 0.1 and abs(shares["T"] - 0.1 * N) < 2
+
+
+def test_a_class_smaller_than_its_share_repeats_its_members_evenly(view):
+    with loader_of(view, Balanced(LABELS, weights=[0, 0, 1], size=41), per_epoch=True) as loader:
+        counts = Counter(index for batch in loader for index in batch.indices[batch.valid].tolist())
+    assert set(counts) == {57, 58, 59, 60} and set(counts.values()) == {10, 11}
+
+
+def test_text_is_drawn_too_and_a_draw_that_repeats_is_read_once_more(tmp_path):
+    documents = compact(tmp_path, LENGTHS)[0].documents()
+    weights = np.zeros(len(documents))
+    weights[[3, 1]] = 1, 5
+    for order in (Weighted(weights, size=12), Weighted(weights, size=12, block=3, fetch=12)):
+        with penstock.Loader(documents, 6, order=order, epochs=1, framework="numpy") as loader:
+            seen = []
+            for batch in loader:
+                seen += batch.indices.tolist()
+                same = documents.read(batch.indices)
+                assert_same(
+                    {**snapshot(batch), "epochs": 0, "position": 0}, {**snapshot(same), "epochs": 0, "position": 0}
+                )
+        assert Counter(seen) == {1: 10, 3: 2}
+
+
+def test_a_memory_map_of_weights_and_its_array_are_one_order(tmp_path, view):
+    np.save(tmp_path / "weights.npy", WEIGHTS)
+    with (
+        loader_of(view, Weighted(np.load(tmp_path / "weights.npy", mmap_mode="r"))) as mapped,
+        loader_of(view, Weighted(WEIGHTS.tolist())) as plain,
+        loader_of(view, Weighted(WEIGHTS[::-1])) as other,
+    ):
+        assert mapped.state_dict() == plain.state_dict()
+        with pytest.raises(penstock.StateMismatchError, match="table"):
+            other.load_state_dict(plain.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Weighted([1, 2, 3]), "3 weights for a view of 61 observations"),
+        (lambda: Balanced([0, 1]), "2 labels for a view of 61"),
+        (lambda: Weighted(np.where(np.arange(N) == 7, -1.0, 1.0)), "weight -1 of observation 7"),
+        (lambda: Weighted(np.where(np.arange(N) == 8, np.nan, 1.0)), "of observation 8"),
+        (lambda: Weighted(np.where(np.arange(N) == 9, np.inf, 1.0)), "weight inf of observation 9"),
+        (lambda: Weighted(np.zeros(N)), "all 61 weights are 0"),
+        (lambda: Weighted(np.arange(N), replace=False), "too heavy for replace=False"),
+        (lambda: Weighted(np.ones((N, 1))), r"weights of shape \[61, 1\]"),
+        (lambda: Weighted(["a"] * N), "numbers"),
+        (lambda: Weighted(np.ones(N), block=4), "block=4 needs fetch="),
+        (lambda: Weighted(np.ones(N), block=4, fetch=6), "a fetch of 6: wanted a multiple of the block, 4"),
+        (lambda: Weighted(np.ones(N), size=0), "size 0"),
+        (lambda: Sequential(fetch=0), "fetch 0"),
+        (lambda: Balanced(np.full(N, -1)), "all are negative"),
+        (lambda: Balanced(np.ones(N)), "integers or strings"),
+        (lambda: Balanced(["a", None] * 30 + ["a"]), "label None of observation 1"),
+        (lambda: Balanced(LABELS, weights={0: 1, 1: 1}), "no weight for 2"),
+        (lambda: Balanced(LABELS, weights={0: 1, 1: 1, 2: 1, 5: 1}), "a weight for 5, which no label is"),
+        (lambda: Balanced(LABELS, weights=[1, 2]), "2 weights for 3 classes"),
+        (lambda: Balanced(LABELS, weights=[1, -2, 0]), "weight -2"),
+        (lambda: Balanced(LABELS, weights=[0, 0, 0]), "are 0"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_in_words(view, make, words):
+    with pytest.raises(penstock.InvalidArgumentError, match=words):
+        loader_of(view, make())
