@@ -91,6 +91,14 @@ def test_batches_larger_than_any_memory(dataset):
         assert answer.startswith("refused: "), (expression, answer)
 
 
+def test_a_plan_of_more_rows_than_memory_holds(dataset):
+    expressions = [
+        f"penstock.Job(dataset.windows(4), global_batch_size={size}).plan(0, rank=0, world_size=1)" for size in HUGE
+    ]
+    for expression, answer in zip(expressions, ask(*dataset, expressions), strict=True):
+        assert answer.startswith("refused: "), (expression, answer)
+
+
 def test_what_is_no_size_of_memory_may_be_as_large_as_it_likes(dataset):
     view = "dataset.windows(4)"
     expressions = [
