@@ -73,9 +73,22 @@ py::object plan(const Job& job, std::uint64_t position, std::uint64_t rank, std:
     job.cursor().check_over(position);
     return py::none();
   }
-  std::vector<Pick> picks(plan->valid);
-  job.pick(*plan, picks);
-  return py::make_tuple(plan->position, plan->end, pick_rows(picks, plan->rows), plan->valid);
+  const auto refuse = [&] {
+    raise(ErrorKind::InvalidArgument, "no memory for the {} rows of a batch: use a smaller batch size",
+          with_commas(plan->rows));
+  };
+  if (plan->rows > PTRDIFF_MAX / sizeof(PickRow)) refuse();
+  try {
+    std::vector<Pick> picks(plan->valid);
+    job.pick(*plan, picks);
+    return py::make_tuple(plan->position, plan->end, pick_rows(picks, plan->rows), plan->valid);
+  } catch (const std::bad_alloc&) {
+    refuse();
+    throw;
+  } catch (const py::error_already_set& error) {
+    if (error.matches(PyExc_MemoryError)) refuse();
+    throw;
+  }
 }
 
 py::array picks(const Job& job, std::uint64_t first, std::uint64_t count) {

@@ -38,9 +38,14 @@ class PythonLoader {
       lent_ = std::make_shared<LentObjects>();
       // allocate(bytes) -> (owner, address): called in poll(), which runs with the GIL.
       options.lend = [allocate, lent = lent_](Slab& slab, std::uint64_t bytes) {
-        const py::tuple answer = from_python([&] { return PyObject_CallFunction(allocate.ptr(), "K", bytes); });
-        const auto address = answer[1].cast<std::uintptr_t>();
-        slab.lend(reinterpret_cast<std::byte*>(address), bytes, lent->hold(answer[0]));
+        try {
+          const py::tuple answer = from_python([&] { return PyObject_CallFunction(allocate.ptr(), "K", bytes); });
+          const auto address = answer[1].cast<std::uintptr_t>();
+          slab.lend(reinterpret_cast<std::byte*>(address), bytes, lent->hold(answer[0]));
+        } catch (py::error_already_set& error) {
+          if (!error.matches(PyExc_Exception)) throw;  // Ctrl-C
+          throw NotLent(std::move(error));
+        }
       };
     }
     loader_ = std::make_unique<Loader>(std::move(options));
@@ -63,7 +68,7 @@ class PythonLoader {
     const Busy busy(busy_);
     drain();
     while (true) {
-      if (std::shared_ptr<Batch> batch = loader_->poll()) return batch;
+      if (std::shared_ptr<Batch> batch = poll()) return batch;
       if (loader_->ended()) return nullptr;
       {
         const Unlocked released;
@@ -114,6 +119,14 @@ class PythonLoader {
    private:
     std::atomic<bool>& flag_;
   };
+
+  std::shared_ptr<Batch> poll() {
+    try {
+      return loader_->poll();
+    } catch (const NotLent& refused) {
+      throw refused.error();
+    }
+  }
 
   void drain() const {
     if (lent_ && !is_forked()) lent_->drain();

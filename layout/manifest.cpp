@@ -72,7 +72,8 @@ void check_format(Format& format) {
     refuse(fmt::format("a field called {}, which is the ids layout's own", kIdField));
   }
   if (format.codec_json.size() > kMaxSmallJsonBytes) refuse("a codec of more than 64 KiB");
-  const json codec = parse_argument(format.codec_json, "codec", kMaxSmallJsonBytes);
+  json codec = parse_argument(format.codec_json, "codec", kMaxSmallJsonBytes);
+  const JsonGuard guard(codec);
   if (codec.is_null() == format.has_metadata()) refuse(fmt::format("mode {} with codec {}", format.mode, codec.dump()));
   if (!codec.is_null() && (!codec.is_object() || get_string(codec, "name", "codec").empty())) {
     refuse(fmt::format("codec {}, expected an object with a name", codec.dump()));

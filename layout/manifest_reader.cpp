@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -38,7 +39,9 @@ class Text {
 
   [[nodiscard]] const std::string& what() const noexcept { return what_; }
   void check_strictly() {
-    if (!checked_) static_cast<void>(parse_json_strict(whole_, what_, kMaxManifestBytes));
+    if (checked_) return;
+    json value = parse_json_strict(whole_, what_, kMaxManifestBytes);
+    const JsonGuard guard(value);
     checked_ = true;
   }
   // The value of a token of it: for what is not of the expected type.
@@ -362,6 +365,7 @@ void with_document(const std::string& whole, Text& text, const Walk& walk) {
     ondemand::document document = parser.iterate(whole.data(), whole.size(), whole.capacity());
     walk(document);
   } catch (const simdjson::simdjson_error& error) {
+    if (error.error() == simdjson::MEMALLOC) throw std::bad_alloc();
     text.check_strictly();
     corrupt(text.what(), "JSON that cannot be read: {}", error.what());
   }
@@ -448,7 +452,8 @@ Manifest parse_manifest(std::string whole, const std::string& what) {
 std::pair<Format, ShardInfo> parse_shard_manifest(std::string whole, const std::string& what) {
   prepare(whole, what);
   Text text(whole, what);
-  const json root = parse_json_strict(whole, what, kMaxManifestBytes);
+  json root = parse_json_strict(whole, what, kMaxManifestBytes);
+  const JsonGuard guard(root);
   Format format = parse_format(root, kShardFormatName, what);
   ShardInfo shard;
   with_document(whole, text, [&](ondemand::document& document) {

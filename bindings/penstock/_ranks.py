@@ -18,6 +18,7 @@ _LAUNCHERS = {
 }
 # How the data-parallel dimensions of a mesh are called: dp_replicate, dp_shard, data, ….
 _DATA_PARALLEL = ("dp", "data", "replicate", "shard", "ddp", "fsdp", "hsdp")
+_MOST_RANKS = 2**32
 
 
 class Mesh(Protocol):
@@ -86,6 +87,8 @@ def _checked(rank: int, world_size: int) -> tuple[int, int]:
         raise InvalidArgumentError(f"rank={rank!r} and world_size={world_size!r}: must be integers") from None
     if world_size < 1 or not 0 <= rank < world_size:
         raise InvalidArgumentError(f"rank {rank} of world size {world_size}: ranks go from 0 to world size - 1")
+    if world_size > _MOST_RANKS:
+        raise InvalidArgumentError(f"world size {world_size}: must be at most {_MOST_RANKS:,}")
     return rank, world_size
 
 

@@ -1,9 +1,23 @@
 #include "core/base/error.h"
 
 #include <cerrno>
+#include <new>
 #include <system_error>
 
 namespace penstock {
+namespace {
+const std::exception_ptr kNoMemory = std::make_exception_ptr(std::bad_alloc());
+}
+
+std::exception_ptr present_error() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return kNoMemory;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
 
 void raise_system(int error_number, const std::string& what, const std::string& path) {
   const ErrorKind kind = error_number == ENOENT ? ErrorKind::NotFound : ErrorKind::IoError;

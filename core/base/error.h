@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -41,6 +42,10 @@ template <typename... Arguments>
 /// Throws the Error for a failed system call: `what` and `path` go into the message with strerror(error_number).
 /// ENOENT becomes NotFound, everything else IoError.
 [[noreturn]] void raise_system(int error_number, const std::string& what, const std::string& path);
+
+/// In a handler: the present exception, to be kept. That there was no memory is always the same one, made beforehand: a
+/// thread that has none keeps one for each row, and C++ sets memory aside for a few hundred exceptions.
+std::exception_ptr present_error() noexcept;
 
 /// 1234567 -> "1,234,567": how counts appear in messages.
 std::string with_commas(unsigned long long value);

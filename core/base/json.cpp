@@ -18,6 +18,18 @@ std::string key_text(std::string_view text) {
   return json(text).dump();
 }
 
+void empty(json& value) noexcept {
+  if (value.is_array()) {
+    auto& array = value.get_ref<json::array_t&>();
+    for (json& each : array) empty(each);
+    array.clear();
+  } else if (value.is_object()) {
+    auto& object = value.get_ref<json::object_t&>();
+    for (auto& [key, each] : object) empty(each);
+    object.clear();
+  }
+}
+
 /// Builds the value and refuses on the way what nlohmann's own parser lets through: a second use of a key, and depth.
 class StrictBuilder {
  public:
@@ -81,11 +93,16 @@ class StrictBuilder {
 
   const std::string& what_;
   json root_;
+  const JsonGuard guard_{root_};
   std::vector<json*> open_;  // the containers being filled; only the last one grows, so the pointers stay valid
   json* member_ = nullptr;   // where the value of the key just read goes
 };
 
 }  // namespace
+
+JsonGuard::~JsonGuard() {
+  empty(value_);
+}
 
 json parse_json_strict(std::string_view text, const std::string& what, std::size_t max_bytes) {
   if (text.size() > max_bytes) {

@@ -21,6 +21,19 @@ inline constexpr std::size_t kMaxJsonTextBytes = std::size_t{256} << 20;
 nlohmann::json parse_json_strict(std::string_view text, const std::string& what,
                                  std::size_t max_bytes = kMaxJsonTextBytes);
 
+/// Empties a value when it goes. nlohmann's destructor of one that holds others asks for memory, and without it ends
+/// the process: so whatever a thread of the engine parses needs this.
+class JsonGuard {
+ public:
+  explicit JsonGuard(nlohmann::json& value) noexcept : value_(value) {}
+  ~JsonGuard();
+  JsonGuard(const JsonGuard&) = delete;
+  JsonGuard& operator=(const JsonGuard&) = delete;
+
+ private:
+  nlohmann::json& value_;  // no deeper than kMaxJsonDepth
+};
+
 /// object[key], which must exist. The result lives as long as `object`.
 const nlohmann::json& get_member(const nlohmann::json& object, std::string_view key, const std::string& what);
 /// object[key] or null if there is none; `object` must be an object.

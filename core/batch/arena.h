@@ -38,6 +38,7 @@ class Arena {
   template <typename T>
   T* make_array(std::uint64_t count) {
     static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= 16);
+    if (count > PTRDIFF_MAX / sizeof(T)) throw std::bad_alloc();
     T* first = reinterpret_cast<T*>(allocate(count * sizeof(T)));
     for (std::uint64_t i = 0; i < count; ++i) new (first + i) T{};
     return first;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,8 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
+// No machine addresses more; sums of two such sizes, aligned, fit 64 bits.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 56;
 
 std::uint64_t aligned(std::uint64_t bytes) {
   return align_up(bytes, kCacheLine);
@@ -26,9 +29,14 @@ std::uint64_t aligned(std::uint64_t bytes) {
 // line more apart where they exceed whole pages by less than one; whole records, so that all are as aligned as one is.
 std::uint64_t row_stride_bytes(const RowShape& shape, std::uint64_t record_bytes) {
   if (shape.ragged) return 0;
-  const std::uint64_t records =
-      checked_add(checked_add(shape.lead, shape.length, "records of a row"), shape.tail, "records of a row");
-  const std::uint64_t bytes = checked_mul(records, record_bytes, "bytes of a row");
+  constexpr ErrorKind kKind = ErrorKind::InvalidArgument;
+  const std::uint64_t records = checked_add(checked_add(shape.lead, shape.length, "records of a row", kKind),
+                                            shape.tail, "records of a row", kKind);
+  if (record_bytes > 0 && records > kMostBytes / record_bytes) {
+    raise(kKind, "no memory for a window of {} records of {} bytes: use a smaller window", with_commas(shape.length),
+          with_commas(record_bytes));
+  }
+  const std::uint64_t bytes = records * record_bytes;
   const std::uint64_t beyond = bytes % kPage;
   if (bytes < kPage || beyond == 0 || beyond >= kCacheLine) return bytes;
   return bytes + align_up(kCacheLine - beyond, record_bytes);
@@ -48,6 +56,12 @@ bool have_same_arrays(const BatchFormat& a, const BatchFormat& b) {
   return std::equal(
       a.columns.begin(), a.columns.end(), b.columns.begin(), b.columns.end(),
       [&](const auto& left, const auto& right) { return same_array(left->shape(one), right->shape(one)); });
+}
+
+// For one that memory does not hold.
+const char* advice(const Batch& batch) {
+  if (batch.plan.rows > 1) return "use a smaller batch size";
+  return batch.format->shape.ragged ? "its document is too large" : "use a smaller window";
 }
 
 void make_columns(BatchFormat& format, bool end_to_end) {
@@ -167,18 +181,52 @@ bool Batch::has_records() const {
 // The lead of the first row is read before its record 0, which begins a cache line.
 std::uint64_t Batch::columns_at() const {
   const std::uint64_t before = aligned(format->lead_bytes);
-  const std::uint64_t bytes = format->shape.ragged ? (byte_starts.empty() ? 0 : byte_starts.back())
-                                                   : checked_mul(plan.rows, format->row_bytes, "bytes of a batch");
-  return aligned(checked_add(before, bytes, "bytes of a batch"));
+  if (format->shape.ragged) return aligned(before + (byte_starts.empty() ? 0 : byte_starts.back()));
+  return aligned(before + plan.rows * format->row_bytes);
 }
 
 std::uint64_t Batch::needed_bytes() const {
+  const auto check = [&](std::uint64_t bytes) {
+    if (bytes > kMostBytes) raise_too_large();
+  };
+  if (format->shape.ragged) {
+    check(byte_starts.empty() ? 0 : byte_starts.back());
+  } else if (format->row_bytes > 0 && plan.rows > kMostBytes / format->row_bytes) {
+    raise_too_large();
+  }
   const BatchShape known = shape();
   std::uint64_t bytes = columns_at();
   for (const auto& column : format->columns) {
-    bytes = checked_add(bytes, aligned(column->shape(known).bytes), "bytes of a batch");
+    const std::uint64_t more = column->shape(known).bytes;
+    check(more);
+    check(bytes += aligned(more));
   }
   return bytes;
+}
+
+void Batch::ensure_slab(std::uint64_t bytes) {
+  try {
+    slab.ensure(bytes);
+  } catch (const std::bad_alloc&) {
+    raise_no_memory(*this);
+  }
+}
+
+void Batch::check_rows() const {
+  if (plan.rows > kMostBytes / sizeof(Row)) raise_too_large();
+}
+
+void Batch::raise_too_large() const {
+  const std::string records =
+      format->shape.ragged ? "" : fmt::format(" of {} records", with_commas(format->shape.length));
+  raise(ErrorKind::InvalidArgument, "no memory for a batch of {} rows{}: {}", with_commas(plan.rows), records,
+        advice(*this));
+}
+
+void raise_no_memory(const Batch& batch) {
+  const bool is_known = !batch.format->shape.ragged || batch.starts.size() == batch.plan.rows + 1;
+  raise(ErrorKind::InvalidArgument, "no memory for a batch of {} rows{}: {}", with_commas(batch.plan.rows),
+        is_known ? fmt::format(", {} bytes", with_commas(batch.needed_bytes())) : "", advice(batch));
 }
 
 std::uint64_t Batch::held_bytes() const noexcept {
@@ -215,9 +263,10 @@ void Batch::measure() {
   for (std::uint64_t i = 0; i < plan.rows; ++i) {
     const std::uint64_t length = i < plan.valid ? rows[i].length : 0;
     const std::uint64_t record_bytes = i < plan.valid ? row_format(i).stored_record_bytes : 0;
-    starts[i + 1] = checked_add(starts[i], length, "records of a batch of documents");
-    byte_starts[i + 1] = checked_add(byte_starts[i], checked_mul(length, record_bytes, "bytes of a document"),
-                                     "bytes of a batch of documents");
+    constexpr ErrorKind kKind = ErrorKind::InvalidArgument;
+    starts[i + 1] = checked_add(starts[i], length, "records of a batch of documents", kKind);
+    byte_starts[i + 1] = checked_add(byte_starts[i], checked_mul(length, record_bytes, "bytes of a document", kKind),
+                                     "bytes of a batch of documents", kKind);
   }
 }
 

@@ -35,7 +35,8 @@ struct BatchFormat {
   std::uint64_t lead_bytes = 0;
   std::uint64_t row_bytes = 0;
 
-  /// Resolves `specs` for the source; what they need is wanted besides `wanted`. Throws as make_column does.
+  /// Resolves `specs` for the source; what they need is wanted besides `wanted`. Throws InvalidArgument for rows that
+  /// no memory holds, and as make_column does.
   BatchFormat(std::shared_ptr<const Source> source, std::vector<ColumnSpec> specs, Parts wanted = Parts::All);
 
   /// Whether rows of `other` fit into a batch of this format.
@@ -99,8 +100,13 @@ struct Batch {
   [[nodiscard]] const BatchFormat& row_format(std::uint64_t i) const { return (*formats)[picks[i].source]; }
   /// Whether `records` can show all rows: not where fields lie apart, nor where sources meet whose records differ.
   [[nodiscard]] bool has_records() const;
-  /// Bytes that records and columns need, once the rows' lengths are known. Throws as Column::shape does.
+  /// Bytes that records and columns need, once the rows' lengths are known. Throws InvalidArgument for more than any
+  /// memory holds, and as Column::shape does.
   [[nodiscard]] std::uint64_t needed_bytes() const;
+  /// Throws InvalidArgument for a plan with more rows than any memory holds.
+  void check_rows() const;
+  /// Own memory of at least `bytes`. Throws InvalidArgument where the system has none.
+  void ensure_slab(std::uint64_t bytes);
   /// Slab and arenas.
   [[nodiscard]] std::uint64_t held_bytes() const noexcept;
 
@@ -109,7 +115,7 @@ struct Batch {
   void prepare_rows();
   /// Row i as it was before its first stage, but for its place in memory.
   void prepare_row(std::uint64_t i);
-  /// ragged: starts and byte_starts from the rows' lengths.
+  /// ragged: starts and byte_starts from the rows' lengths. Throws InvalidArgument where 64 bits do not count them.
   void measure();
   /// Gives every row and column its place in the slab and writes the padding.
   void place();
@@ -122,8 +128,12 @@ struct Batch {
 
  private:
   [[nodiscard]] std::uint64_t columns_at() const;
+  [[noreturn]] void raise_too_large() const;
   void clear_padding();
 };
+
+/// InvalidArgument: the system has no memory for the batch.
+[[noreturn]] void raise_no_memory(const Batch& batch);
 
 /// A field's array of a ready batch, for what is asked for after the fact.
 class LateArray {

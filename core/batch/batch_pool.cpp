@@ -55,6 +55,7 @@ void BatchPool::give(Batch* batch) noexcept {
   batch->slab.release_lent();
   batch->fetched.clear();
   batch->fetches.clear();
+  batch->starts.clear();  // lengths that are known are those of the next batch
   batch->error = nullptr;
   std::unique_ptr<Batch> done(batch);
   const std::lock_guard lock(mutex_);

@@ -82,7 +82,9 @@ ArrayShape LeafColumn::shape(const BatchShape& batch) const {
   if (!ragged_) array.dims.push_back(batch.rows);
   array.dims.push_back(ragged_ ? batch.records : batch.row_records - spec_.shorten);
   array.dims.insert(array.dims.end(), leaf_.dims.begin(), leaf_.dims.end());
-  if (!in_place_) array.bytes = checked_mul(batch.records_but(spec_.shorten), record_bytes_, "bytes of a column");
+  if (!in_place_)
+    array.bytes =
+        checked_mul(batch.records_but(spec_.shorten), record_bytes_, "bytes of a column", ErrorKind::InvalidArgument);
   return array;
 }
 

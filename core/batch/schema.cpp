@@ -149,7 +149,8 @@ std::uint64_t Leaf::count() const noexcept {
 }
 
 Schema Schema::parse(std::string_view text) {
-  const nlohmann::json fields = parse_text(text);
+  nlohmann::json fields = parse_text(text);
+  const JsonGuard guard(fields);
   Schema schema;
   schema.record_bytes_ = add_fields("", fields, 0, schema.leaves_);
   schema.json_ = fields.dump();

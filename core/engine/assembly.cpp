@@ -2,7 +2,6 @@
 
 #include "core/base/error.h"
 
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -24,7 +23,7 @@ void Assembly::run(RowReader& reader, Claim& claim) {
       try {
         reader.start(claim.batch, row, claim.part);
       } catch (...) {
-        row_done(claim.batch, row, std::current_exception());
+        row_done(claim.batch, row, present_error());
       }
     }
   }
@@ -38,13 +37,13 @@ void Assembly::pick(Claim& claim) {
   std::exception_ptr error;
   std::vector<std::shared_ptr<Stretch>> planned;
   try {
-    error = prepare(batch);
-    if (!error && batch.shares_fetches) {
+    prepare(batch);
+    if (batch.shares_fetches) {
       const std::lock_guard lock(planner_mutex_);
       if (!batch.cancelled) planner_.give_rows(batch, planned);
     }
   } catch (...) {
-    error = std::current_exception();
+    error = present_error();
   }
   switch (dispatch_.picked(claim, std::move(planned), error)) {
     case Dispatch::Picked::Nothing: return phase_done(claim.batch);
@@ -54,20 +53,11 @@ void Assembly::pick(Claim& claim) {
   }
 }
 
-std::exception_ptr Assembly::prepare(Batch& batch) {
-  try {
-    batch.picks.resize(batch.plan.valid);
-    job_->pick(batch.plan, batch.picks);
-    batch.prepare_rows();
-    if (!batch.format->shape.ragged) batch.place();
-    return nullptr;
-  } catch (const std::bad_alloc&) {
-    return std::make_exception_ptr(
-        Error(ErrorKind::InvalidArgument,
-              fmt::format("no memory for a batch of {} rows: use a smaller batch size", with_commas(batch.plan.rows))));
-  } catch (...) {
-    return std::current_exception();
-  }
+void Assembly::prepare(Batch& batch) const {
+  batch.picks.resize(batch.plan.valid);
+  job_->pick(batch.plan, batch.picks);
+  batch.prepare_rows();
+  if (!batch.format->shape.ragged) batch.place();
 }
 
 // --- fetches
@@ -103,37 +93,26 @@ void Assembly::read_part(RowReader& reader, const Claim& claim) {
                             part_ended(stretch);
                           }});
   } catch (...) {
-    for (Row& row : part.rows) row.error = std::current_exception();
+    const std::exception_ptr error = present_error();
+    for (Row& row : part.rows) row.error = error;
     part_ended(stretch);
   }
 }
 
 // The batches that waited for it go on. The last part plans the stretch after it, if memory allows.
 void Assembly::part_ended(const std::shared_ptr<Stretch>& stretch) {
-  const Dispatch::PartEnded ended = dispatch_.part_ended(*stretch);
-  for (const auto& batch : ended.fetched) fetched(batch);
-  if (ended.was_last) plan_ahead();
+  if (!dispatch_.part_ended(*stretch)) return;
+  while (const std::shared_ptr<Batch> batch = dispatch_.take_fetched()) fetched(batch);
+  if (!stretch->cancelled) plan_ahead();
 }
 
 void Assembly::plan_ahead() {
-  std::shared_ptr<Stretch> ahead;
   try {
     const std::lock_guard lock(planner_mutex_);
-    while ((ahead = planner_.plan_ahead())) {
-      if (!ahead->parts.empty()) dispatch_.push(ahead);
-      ahead.reset();  // queued: its readers tell what becomes of it
+    while (std::shared_ptr<Stretch> ahead = planner_.plan_ahead()) {
+      if (!ahead->parts.empty()) dispatch_.push(std::move(ahead));
     }
-  } catch (...) {
-    if (!ahead) return;  // who needs it plans it, and is told of an error
-    fail(ahead, std::current_exception());
-  }
-}
-
-// Nobody will read it, but batches may have its rows already.
-void Assembly::fail(const std::shared_ptr<Stretch>& stretch, const std::exception_ptr& error) {
-  for (const auto& part : stretch->parts) {
-    for (Row& row : part->rows) row.error = error;
-    for (const auto& batch : dispatch_.part_ended(*stretch).fetched) fetched(batch);
+  } catch (...) {  // who needs it plans it, and is told of an error
   }
 }
 
@@ -158,7 +137,7 @@ void Assembly::adopt(const std::shared_ptr<Batch>& batch, std::uint64_t row) {
     batch->adopt_row(row);
     batch->finish_row(row);
   } catch (...) {
-    error = std::current_exception();
+    error = present_error();
   }
   row_done(batch, row, error);
 }
@@ -185,7 +164,7 @@ void Assembly::phase_done(const std::shared_ptr<Batch>& batch) {
     }
     pool_->account(*batch);
   } catch (...) {
-    error = std::current_exception();
+    error = present_error();
   }
   dispatch_.enter(*batch,
                   is_whole ? Batch::Phase::Ready

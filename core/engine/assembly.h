@@ -46,11 +46,10 @@ class Assembly {
 
  private:
   void pick(Claim& claim);
-  std::exception_ptr prepare(Batch& batch);
+  void prepare(Batch& batch) const;
   void read_part(RowReader& reader, const Claim& claim);
   void part_ended(const std::shared_ptr<Stretch>& stretch);
   void plan_ahead();
-  void fail(const std::shared_ptr<Stretch>& stretch, const std::exception_ptr& error);
   void fetched(const std::shared_ptr<Batch>& batch);
   void adopt(const std::shared_ptr<Batch>& batch, std::uint64_t row);
   void phase_done(const std::shared_ptr<Batch>& batch);

@@ -143,7 +143,7 @@ bool Dispatch::idle() {
 // --- what became of a claim
 
 Dispatch::Picked Dispatch::picked(Claim& claim, std::vector<std::shared_ptr<Stretch>> planned,
-                                  const std::exception_ptr& error) {
+                                  const std::exception_ptr& error) noexcept {
   Batch& batch = *claim.batch;
   const auto first_phase = batch.format->shape.ragged ? Batch::Phase::Measuring : Batch::Phase::Reading;
   Picked result = Picked::Waits;
@@ -177,32 +177,36 @@ Dispatch::Picked Dispatch::picked(Claim& claim, std::vector<std::shared_ptr<Stre
   return result;
 }
 
-void Dispatch::push(std::shared_ptr<Stretch> stretch) {
+void Dispatch::push(std::shared_ptr<Stretch> stretch) noexcept {
   const std::lock_guard lock(mutex_);
   queue_.push(std::move(stretch));
 }
 
-Dispatch::PartEnded Dispatch::part_ended(Stretch& stretch) {
+bool Dispatch::part_ended(Stretch& stretch) noexcept {
   const std::lock_guard lock(mutex_);
-  PartEnded ended{queue_.part_ended(stretch), false};
-  ended.was_last = stretch.is_read() && !stretch.cancelled;
-  return ended;
+  ++stretch.ended;
+  return stretch.is_read();
 }
 
-void Dispatch::lengths_known(Batch& batch) {
+std::shared_ptr<Batch> Dispatch::take_fetched() noexcept {
+  const std::lock_guard lock(mutex_);
+  return queue_.take_fetched();
+}
+
+void Dispatch::lengths_known(Batch& batch) noexcept {
   const std::lock_guard lock(mutex_);
   batch.claimed = batch.plan.valid;  // no row is left to be measured
   batch.phase = Batch::Phase::Measuring;
 }
 
-void Dispatch::note_error(Batch& batch, std::uint64_t row, const std::exception_ptr& error) {
+void Dispatch::note_error(Batch& batch, std::uint64_t row, const std::exception_ptr& error) noexcept {
   const std::lock_guard lock(mutex_);
   if (row >= batch.error_row) return;
   batch.error_row = row;
   batch.error = error;
 }
 
-void Dispatch::enter(Batch& batch, Batch::Phase phase, const std::exception_ptr& error) {
+void Dispatch::enter(Batch& batch, Batch::Phase phase, const std::exception_ptr& error) noexcept {
   bool notify = false;
   bool awaited = false;
   {

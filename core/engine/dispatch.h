@@ -75,26 +75,24 @@ class Dispatch {
   /// Whether no thread holds a batch any more: one that is Ready may still be in the hands of who read it.
   [[nodiscard]] bool idle();
 
-  // --- what became of a claim
+  // --- what became of a claim; nothing here needs memory, of which a thread may have none
 
   enum class Picked { Rows, Nothing, Fetched, Waits };
   /// A batch in Picking is known, or failed; these stretches were planned for it. Rows: claim.first to claim.last are
   /// to be read. Nothing: no row is valid. Fetched: its fetches are read. Waits: they are not, or it failed.
-  Picked picked(Claim& claim, std::vector<std::shared_ptr<Stretch>> planned, const std::exception_ptr& error);
+  Picked picked(Claim& claim, std::vector<std::shared_ptr<Stretch>> planned, const std::exception_ptr& error) noexcept;
   /// To be read when nothing else is.
-  void push(std::shared_ptr<Stretch> stretch);
-  struct PartEnded {
-    std::vector<std::shared_ptr<Batch>> fetched;  // have all their rows now, and are Picking
-    bool was_last = false;                        // of a stretch that is still wanted
-  };
-  /// A part of the stretch has been read.
-  PartEnded part_ended(Stretch& stretch);
+  void push(std::shared_ptr<Stretch> stretch) noexcept;
+  /// A part of the stretch has been read. True: it was the last one.
+  bool part_ended(Stretch& stretch) noexcept;
+  /// A batch that waited for stretches that are all read now, and is Picking; null if there is none (more).
+  std::shared_ptr<Batch> take_fetched() noexcept;
   /// The lengths of all rows are known without a Measuring phase; it ends as if there had been one.
-  void lengths_known(Batch& batch);
+  void lengths_known(Batch& batch) noexcept;
   /// The error of the lowest row is kept, so that the same one is reported whatever the threads did.
-  void note_error(Batch& batch, std::uint64_t row, const std::exception_ptr& error);
+  void note_error(Batch& batch, std::uint64_t row, const std::exception_ptr& error) noexcept;
   /// The batch enters `phase`: Reading, NeedsMemory or Ready; Failed if it has an error, or this one.
-  void enter(Batch& batch, Batch::Phase phase, const std::exception_ptr& error = nullptr);
+  void enter(Batch& batch, Batch::Phase phase, const std::exception_ptr& error = nullptr) noexcept;
 
  private:
   bool wake_one(Time now);

@@ -4,6 +4,7 @@
 #include "core/base/threads.h"
 
 #include <algorithm>
+#include <exception>
 #include <system_error>
 
 namespace penstock {
@@ -65,6 +66,8 @@ void Engine::stop() {
 }
 
 void Engine::work(Dispatch::Worker& worker) {
+  // Makes what C++ keeps for this thread's exceptions: without memory for it the first one would end the process.
+  [[maybe_unused]] const volatile int none = std::uncaught_exceptions();  // volatile: it would not be called else
   RowReader& reader = *worker.reader;
   auto now = Clock::now();
   while (true) {
@@ -83,12 +86,12 @@ void Engine::work(Dispatch::Worker& worker) {
 void Engine::enqueue(std::shared_ptr<Batch> batch) {
   const std::uint64_t position = batch->plan.position;
   if (!shares_fetches_ && job_->order().fetch_end(position) > position + 1) {
-    shares_fetches_ = true;
     assembly_.restart_fetches(job_, position);
+    shares_fetches_ = true;
   }
   batch->shares_fetches = shares_fetches_;
-  enqueued_ = true;
   dispatch_.push(std::move(batch));
+  enqueued_ = true;
 }
 
 void Engine::top_up(std::size_t planned) {

@@ -175,9 +175,9 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
   stretch->close(end, *formats_);
   // Its parts have taken spares, which are counted as its own once they are placed.
   if (bound_->needs_spares(pool_->usage().bytes, 0)) drop_spares();
+  stretches_.push_back(stretch);  // may throw: its positions are then still to be planned
   planned_to_ = end;
   batch_ = std::move(batch);
-  stretches_.push_back(stretch);
   return stretch;
 }
 

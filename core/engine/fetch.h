@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace penstock {
@@ -48,6 +49,7 @@ class Stretch {
   // By the engine's mutex:
   std::size_t claimed = 0;  // parts that threads have taken …
   std::size_t ended = 0;    // … and read, or failed to
+  std::shared_ptr<Stretch> next_queued;
   [[nodiscard]] bool is_read() const noexcept { return ended == parts.size(); }
   // By the planner's:
   std::size_t given = 0;  // rows that batches have been told of
@@ -76,6 +78,27 @@ class Stretch {
   std::size_t next_slot_ = 0;  // rows are asked for in the order of their positions
   std::uint64_t estimate_ = 0;
   std::atomic<std::uint64_t> bytes_{0};  // counted in bound_
+};
+
+/// Stretches one behind the other, linked by Stretch::next_queued: no thread needs memory to queue one.
+class StretchQueue {
+ public:
+  void push(std::shared_ptr<Stretch> stretch) noexcept {
+    Stretch* const added = stretch.get();
+    (last_ != nullptr ? last_->next_queued : first_) = std::move(stretch);
+    last_ = added;
+  }
+  /// Not when empty().
+  void pop() noexcept {
+    first_ = std::move(first_->next_queued);
+    if (!first_) last_ = nullptr;
+  }
+  [[nodiscard]] const std::shared_ptr<Stretch>& front() const noexcept { return first_; }
+  [[nodiscard]] bool empty() const noexcept { return !first_; }
+
+ private:
+  std::shared_ptr<Stretch> first_;
+  Stretch* last_ = nullptr;
 };
 
 /// Plans stretches, one after the other, and tells batches where their rows are. One thread at a time.

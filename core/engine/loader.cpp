@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace penstock {
@@ -65,11 +66,21 @@ std::shared_ptr<Batch> Loader::poll() {
   switch (prefetch_->settle()) {
     case Batch::Phase::Ready: return deliver();
     case Batch::Phase::Failed: {
-      const std::exception_ptr error = std::exchange(prefetch_->take()->error, nullptr);  // it ends on this thread
+      const std::shared_ptr<Batch> failed = prefetch_->take();
       restart();
-      std::rethrow_exception(error);
+      rethrow(*failed);
     }
     default: return nullptr;
+  }
+}
+
+// A thread without memory has none for words, so those are made here.
+void Loader::rethrow(Batch& failed) {
+  const std::exception_ptr error = std::exchange(failed.error, nullptr);  // it ends on this thread
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::bad_alloc&) {
+    raise_no_memory(failed);
   }
 }
 
@@ -77,9 +88,11 @@ std::shared_ptr<Batch> Loader::deliver() {
   std::shared_ptr<Batch> batch = prefetch_->take();
   position_ = batch->plan.end;
   try {
-    prefetch_->plan();  // the engine goes on while the caller works with this batch
+    prefetch_->plan();               // the engine goes on while the caller works with this batch
+  } catch (const std::bad_alloc&) {  // the next poll() plans that batch again
+  } catch (const Error&) {
   } catch (...) {
-    late_error_ = std::current_exception();  // of the memory for a later batch: this one is not lost
+    late_error_ = std::current_exception();  // not of memory; this batch is not lost
   }
   return batch;
 }

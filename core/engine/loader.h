@@ -29,8 +29,9 @@ class Loader {
 
   /// Plans ahead and, if the next batch is ready, returns it and moves the position. Never waits. Returns null while it
   /// is being read (then wait()) and at the end (then ended() is true). Throws the error of a background read, once; a
-  /// later call reads that batch again. Throws InvalidArgument if the caller holds so many batches that no memory is
-  /// left for the next, after close(), and in a forked child.
+  /// later call reads that batch again. Throws InvalidArgument if there is no memory for the next batch, or the caller
+  /// holds so many that none is left; after close(), and in a forked child; std::bad_alloc if there is none even for
+  /// that. Batches before one that fails are delivered first.
   std::shared_ptr<Batch> poll();
   /// Waits until poll() can go on, or until `patience` is over.
   void wait(std::chrono::nanoseconds patience);
@@ -61,6 +62,7 @@ class Loader {
  private:
   [[nodiscard]] bool is_forked() const noexcept;
   void check_process() const;
+  [[noreturn]] static void rethrow(Batch& failed);
   std::shared_ptr<Batch> deliver();
   void restart();
   void move_to(std::uint64_t position);
@@ -68,7 +70,7 @@ class Loader {
   std::shared_ptr<const Job> job_;  // another one after set_global_batch_size()
   const Share share_;
   std::unique_ptr<Prefetch> prefetch_;
-  std::exception_ptr late_error_;  // no memory for a batch to come; the next poll() throws it
+  std::exception_ptr late_error_;  // of who lends memory, for a batch to come; the next poll() throws it
   std::uint64_t position_ = 0;     // of the next batch to deliver
   std::uint64_t for_end_ = 0;      // where the present `for` ends
   bool ended_ = false;

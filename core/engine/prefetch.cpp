@@ -26,12 +26,12 @@ std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes)
   return bytes;
 }
 
-void ensure_memory(Batch& batch, std::uint64_t bytes) {
+// In a handler: what says that there is no memory, or never can be, is put off; all else goes on.
+void put_off() {
   try {
-    batch.slab.ensure(bytes);
+    throw;
   } catch (const std::bad_alloc&) {
-    raise(ErrorKind::InvalidArgument, "no memory for a batch of {} rows, {} bytes: use a smaller batch size",
-          with_commas(batch.plan.rows), with_commas(bytes));
+  } catch (const Error&) {
   }
 }
 
@@ -56,6 +56,7 @@ void Prefetch::restart(std::shared_ptr<const Job> job, std::uint64_t position) {
   if (engine_) engine_->cancel_all();
   planned_.clear();
   planned_to_ = position;
+  is_short_ = false;
   job_ = std::move(job);
   if (engine_) engine_->restart(job_);
 }
@@ -75,7 +76,13 @@ void Prefetch::plan() {
                                                      .lends = static_cast<bool>(options_.lend)},
                                        job_, pool_, bound_);
   }
-  while (planned_.size() < options_.prefetch && plan_one()) {
+  try {
+    while (planned_.size() < options_.prefetch && !is_short_ && plan_one()) {
+    }
+  } catch (...) {
+    if (planned_.empty()) throw;
+    put_off();
+    is_short_ = true;
   }
   engine_->top_up(planned_.size());
 }
@@ -87,10 +94,16 @@ bool Prefetch::plan_one() {
   if (!bound_->allows_batch(bound_->largest_batch(), pool_->usage().bytes)) return false;
   if (bound_->needs_spares(pool_->usage().bytes, bound_->largest_batch())) engine_->drop_spares();
   const std::uint64_t end = plan->end;
-  planned_.push_back(make_batch(std::move(*plan)));  // may throw: the batch is then still to be planned
+  std::shared_ptr<Batch> batch = make_batch(std::move(*plan));  // may throw, as may what follows: the batch is then
+  bound_->note_batch(batch->accounted_bytes);                   // still to be planned
+  planned_.push_back(batch);
+  try {
+    engine_->enqueue(std::move(batch));
+  } catch (...) {
+    planned_.pop_back();
+    throw;
+  }
   planned_to_ = end;
-  bound_->note_batch(planned_.back()->accounted_bytes);
-  engine_->enqueue(planned_.back());
   return true;
 }
 
@@ -102,12 +115,13 @@ std::shared_ptr<Batch> Prefetch::make_batch(BatchPlan plan) {
   batch->plan = std::move(plan);
   batch->formats = options_.formats;
   batch->format = &(*options_.formats)[first.source];
+  batch->check_rows();
   if (!batch->format->shape.ragged) {
     const std::uint64_t bytes = batch->needed_bytes();
     if (options_.lend) {
       options_.lend(batch->slab, bytes);
     } else {
-      ensure_memory(*batch, bytes);
+      batch->ensure_slab(bytes);
     }
   }
   pool_->account(*batch);
@@ -118,10 +132,18 @@ Batch::Phase Prefetch::settle() {
   const Batch::Phase phase = engine_->wait(*planned_.front(), std::chrono::nanoseconds(0));
   if (!options_.lend || phase == Batch::Phase::Ready || phase == Batch::Phase::Failed) return phase;
   for (const auto& batch : planned_) {
+    const bool is_next = batch == planned_.front();
+    if (is_short_ && !is_next) break;
     if (engine_->wait(*batch, std::chrono::nanoseconds(0)) != Batch::Phase::NeedsMemory) continue;
-    options_.lend(batch->slab, batch->needed_bytes());
-    pool_->account(*batch);
-    engine_->lend(*batch);
+    try {
+      options_.lend(batch->slab, batch->needed_bytes());
+      pool_->account(*batch);
+      engine_->lend(*batch);
+    } catch (...) {
+      if (is_next) throw;
+      put_off();
+      is_short_ = true;
+    }
   }
   return phase;
 }
@@ -137,6 +159,7 @@ void Prefetch::wait(std::chrono::nanoseconds patience) {
 std::shared_ptr<Batch> Prefetch::take() {
   std::shared_ptr<Batch> batch = std::move(planned_.front());
   planned_.pop_front();
+  is_short_ = false;
   bound_->note_batch(batch->accounted_bytes);
   engine_->batch_taken();
   return batch;

@@ -29,7 +29,8 @@ struct LoaderOptions {
   unsigned prefetch = 4;
   std::uint64_t max_bytes = 0;  // of batches, held ones included, fetches, and what sources keep
   /// Memory that the caller lends, at least `bytes` long: called on its thread, by plan() and settle(). Empty: our own,
-  /// recycled.
+  /// recycled. Throws std::bad_alloc, or Error, where there is none; other exceptions are not of memory, and pass
+  /// through whichever batch it is for.
   std::function<void(Slab&, std::uint64_t bytes)> lend;
 };
 
@@ -41,12 +42,13 @@ class Prefetch {
   void restart(std::shared_ptr<const Job> job, std::uint64_t position);
   /// Drops what is planned and joins the threads: for good.
   void stop();
-  /// Plans batches until there are enough. Throws InvalidArgument where the system has no memory for one; those before
-  /// it are planned.
+  /// Plans batches until there are enough. Throws where the next batch cannot be: InvalidArgument, where the system has
+  /// no memory for it or no memory can hold it, std::bad_alloc, and what `lend` throws. That a later one cannot be is
+  /// said when it is the next.
   void plan();
   /// The oldest batch, if one is planned.
   [[nodiscard]] const Batch* front() const noexcept { return planned_.empty() ? nullptr : planned_.front().get(); }
-  /// Its phase, once batches that need memory have been lent some.
+  /// Its phase, once batches that need memory have been lent some. Throws as plan().
   Batch::Phase settle();
   /// Waits until settle() has news, or until `patience` is over.
   void wait(std::chrono::nanoseconds patience);
@@ -73,6 +75,7 @@ class Prefetch {
   const std::shared_ptr<BatchPool> pool_;
   std::deque<std::shared_ptr<Batch>> planned_;  // in order
   std::uint64_t planned_to_ = 0;
+  bool is_short_ = false;           // of memory for a batch that is not the next: asked for again when one is taken
   std::unique_ptr<Engine> engine_;  // made by the first plan()
 };
 

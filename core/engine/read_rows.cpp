@@ -50,7 +50,7 @@ std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, st
     read_part(batch, RowReader::Part::Measure, through);
     batch->measure();
   }
-  batch->slab.ensure(batch->needed_bytes());
+  batch->ensure_slab(batch->needed_bytes());
   batch->place();
   read_part(batch, ragged ? RowReader::Part::AfterMeasure : RowReader::Part::Whole, through);
   batch->finish();

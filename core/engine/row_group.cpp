@@ -1,5 +1,7 @@
 #include "core/engine/row_group.h"
 
+#include "core/base/error.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -36,7 +38,7 @@ bool GroupRounds::plan_rows() {
     try {
       more = group_.format->source->plan(row, row.round++, group_.format->wanted, planned);
     } catch (...) {
-      row.error = std::current_exception();
+      row.error = present_error();
       continue;
     }
     for (Read& read : planned) {
@@ -56,7 +58,7 @@ void GroupRounds::place() {
   try {
     group_.place();
   } catch (...) {
-    fail(std::current_exception());
+    fail(present_error());
   }
 }
 

@@ -1,5 +1,7 @@
 #include "core/engine/row_reader.h"
 
+#include "core/base/error.h"
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -21,7 +23,8 @@ void RowReader::start(const std::shared_ptr<Batch>& batch, std::uint64_t row, Pa
   std::unique_ptr<RowFlight> flight;
   if (idle_.empty()) {
     flight = std::make_unique<RowFlight>();
-    idle_.reserve(++row_flights_);  // so that finish() cannot fail
+    idle_.reserve(row_flights_ + 1);  // so that finish() cannot fail
+    ++row_flights_;
   } else {
     flight = std::move(idle_.back());
     idle_.pop_back();
@@ -67,7 +70,7 @@ void RowReader::advance(RowFlight& flight) {
     if (wanted && flight.part != Part::Measure) flight.batch->finish_row(flight.row);
   } catch (...) {
     // A source plans only after it has checked, so what it threw before planning leaves nothing under way.
-    flight.error = std::current_exception();
+    flight.error = present_error();
   }
   finish(flight);
 }
@@ -103,7 +106,7 @@ void RowReader::advance(GroupFlight& flight) {
     }
     if (flight.pending > 0) return;
   } catch (...) {
-    flight.rounds.fail(std::current_exception());  // nothing is under way
+    flight.rounds.fail(present_error());  // nothing is under way
   }
   const std::unique_ptr<GroupFlight> ended(&flight);
   --flights_under_way_;
@@ -146,9 +149,10 @@ void RowReader::submit(Lanes::Lane& lane) {
     try {
       lane.channel->submit(reads);
     } catch (...) {
+      const std::exception_ptr error = present_error();
       lane.under_way -= reads.size();
       for (Read* read : reads) {
-        read->fail(std::current_exception());
+        read->fail(error);
         complete(lane, *read);
       }
     }

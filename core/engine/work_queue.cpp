@@ -1,6 +1,7 @@
 #include "core/engine/work_queue.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace penstock {
@@ -31,6 +32,16 @@ bool WorkQueue::has_work() const {
                      [](const auto& batch) { return can_claim(*batch, Claimant::Thread); });
 }
 
+// Makes room so that give_back() cannot fail, which nobody could be told.
+bool WorkQueue::can_give_back(std::uint64_t rows) noexcept {
+  try {
+    given_back_.reserve(given_back_.size() + rows);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 bool WorkQueue::claim(Claimant by, std::uint64_t rows, Claim& claim) {
   if (by == Claimant::Thread && !given_back_.empty()) {
     GivenBack& back = given_back_.front();
@@ -41,8 +52,7 @@ bool WorkQueue::claim(Claimant by, std::uint64_t rows, Claim& claim) {
   const auto at =
       std::find_if(batches_.begin(), batches_.end(), [by](const auto& batch) { return can_claim(*batch, by); });
   if (at != batches_.end()) {
-    // So that give_back() cannot fail, which nobody could be told.
-    if (by == Claimant::Consumer) given_back_.reserve(given_back_.size() + (*at)->plan.valid);
+    if (by == Claimant::Consumer && !can_give_back((*at)->plan.valid)) return false;
     claim = {*at, by, (*at)->phase == Batch::Phase::Planned, RowReader::Part::Whole, 0, 0, nullptr, nullptr};
     if (claim.pick) {
       (*at)->phase = Batch::Phase::Picking;
@@ -54,7 +64,7 @@ bool WorkQueue::claim(Claimant by, std::uint64_t rows, Claim& claim) {
   if (by == Claimant::Consumer || stretches_.empty()) return false;
   Stretch& stretch = *stretches_.front();
   claim = {nullptr, by, false, RowReader::Part::Whole, 0, 0, stretches_.front(), stretch.parts[stretch.claimed].get()};
-  if (++stretch.claimed == stretch.parts.size()) stretches_.pop_front();
+  if (++stretch.claimed == stretch.parts.size()) stretches_.pop();
   return true;
 }
 
@@ -87,17 +97,13 @@ void WorkQueue::give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row
   }
 }
 
-std::vector<std::shared_ptr<Batch>> WorkQueue::part_ended(Stretch& stretch) {
-  std::vector<std::shared_ptr<Batch>> complete;
-  ++stretch.ended;
-  if (!stretch.is_read()) return complete;
+std::shared_ptr<Batch> WorkQueue::take_fetched() noexcept {
   for (const auto& batch : batches_) {
-    if (batch->phase != Batch::Phase::Fetching) continue;
-    if (!is_fetched(*batch)) continue;
+    if (batch->phase != Batch::Phase::Fetching || !is_fetched(*batch)) continue;
     batch->phase = Batch::Phase::Picking;
-    complete.push_back(batch);
+    return batch;
   }
-  return complete;
+  return nullptr;
 }
 
 bool WorkQueue::is_fetched(const Batch& batch) {
@@ -129,10 +135,9 @@ void WorkQueue::end(Batch& batch, Batch::Phase phase) {
 void WorkQueue::cancel_all() {
   for (const auto& batch : batches_) batch->cancelled = true;
   for (const GivenBack& rows : given_back_) rows.batch->cancelled = true;
-  for (const auto& stretch : stretches_) stretch->cancelled = true;
   batches_.clear();
   given_back_.clear();
-  stretches_.clear();
+  for (; !stretches_.empty(); stretches_.pop()) stretches_.front()->cancelled = true;
   unfinished_ = 0;
 }
 

@@ -39,10 +39,11 @@ class WorkQueue {
   /// Takes a Planned batch.
   void push(std::shared_ptr<Batch> batch);
   /// Takes a stretch, none of whose parts is claimed.
-  void push(std::shared_ptr<Stretch> stretch) { stretches_.push_back(std::move(stretch)); }
+  void push(std::shared_ptr<Stretch> stretch) noexcept { stretches_.push(std::move(stretch)); }
 
   /// The oldest work, and of a batch `rows` rows at most. False if there is nothing to do. The consumer's claims are
-  /// small in bytes, too: meanwhile it sees neither signals nor that its batch is there.
+  /// small in bytes, too: meanwhile it sees neither signals nor that its batch is there. Needs memory for the consumer
+  /// alone, who gets nothing without.
   bool claim(Claimant by, std::uint64_t rows, Claim& claim);
   /// The next rows of claim.batch, which is Measuring or Reading.
   void claim_rows(std::uint64_t rows, Claim& claim);
@@ -59,9 +60,8 @@ class WorkQueue {
     return batches_.empty() ? 0 : batches_.front()->plan.valid;
   }
 
-  /// A part has been read. Batches that waited for the stretch and have all of theirs now become Picking, and are
-  /// returned.
-  std::vector<std::shared_ptr<Batch>> part_ended(Stretch& stretch);
+  /// The oldest batch that is Fetching and whose stretches are all read: it is Picking now. Null if there is none.
+  std::shared_ptr<Batch> take_fetched() noexcept;
 
   /// Whether all stretches that have rows of the batch are read.
   [[nodiscard]] static bool is_fetched(const Batch& batch);
@@ -74,6 +74,8 @@ class WorkQueue {
   void cancel_all();
 
  private:
+  bool can_give_back(std::uint64_t rows) noexcept;
+
   struct GivenBack {
     std::shared_ptr<Batch> batch;
     std::uint64_t first = 0;
@@ -81,8 +83,8 @@ class WorkQueue {
   };
 
   std::deque<std::shared_ptr<Batch>> batches_;
-  std::vector<GivenBack> given_back_;               // oldest first
-  std::deque<std::shared_ptr<Stretch>> stretches_;  // with parts that nobody has claimed
+  std::vector<GivenBack> given_back_;  // oldest first
+  StretchQueue stretches_;             // with parts that nobody has claimed
   std::size_t unfinished_ = 0;
 };
 

@@ -22,14 +22,14 @@ class Lender:
 
     def __init__(self) -> None:
         self.lent: list[weakref.ref[torch.Tensor]] = []
-        self.fail = False
+        self.fail: bool | type[BaseException] = False
 
     def __call__(self, _: Any) -> Any:
         return self.allocate
 
     def allocate(self, size_bytes: int) -> tuple[torch.Tensor, int]:
         if self.fail:
-            raise MemoryError("no pinned memory")
+            raise MemoryError("no pinned memory") if self.fail is True else self.fail
         tensor = torch.full((size_bytes,), 0xA5, dtype=torch.uint8)
         self.lent.append(weakref.ref(tensor))
         return tensor, tensor.data_ptr()
@@ -96,6 +96,32 @@ def test_an_allocator_that_fails_is_the_error_of_next_and_the_loader_can_be_aske
             given.append(next(loader))
         given.extend(loader)
         assert torch.cat([batch["token"].ravel() for batch in given]).tolist() == tokens.tolist()
+
+
+@pytest.mark.parametrize("mode", ["raw", "documents"])
+def test_batches_before_one_that_nothing_is_lent_for_come_first(tmp_path, mode, lender):
+    view = MODES[mode](tmp_path)
+    with penstock.Loader(view, 1, framework="torch", epochs=1) as plain:
+        expected = [snapshot(batch) for batch in plain]
+    with penstock.Loader(view, 1, pin_memory=True, prefetch=3, epochs=1) as loader:
+        given = [snapshot(next(loader))]
+        before = len(lender.lent)
+        lender.fail = True
+        with pytest.raises(MemoryError, match="no pinned memory"):
+            given.extend(snapshot(batch) for batch in loader)
+        assert len(given) == before >= 1 and loader.position == before
+        lender.fail = False
+        given.extend(snapshot(batch) for batch in loader)
+        assert_all_same(given, expected)
+
+
+def test_an_interrupted_allocator_interrupts_next_at_once(tmp_path, lender):
+    with penstock.Loader(MODES["raw"](tmp_path), 4, pin_memory=True, prefetch=3) as loader:
+        next(loader)
+        lender.fail = KeyboardInterrupt
+        next(loader)  # whose successor's memory was asked for when it was there
+        with pytest.raises(KeyboardInterrupt):
+            next(loader)
 
 
 def test_held_slices_count_against_max_bytes(tmp_path, lender):

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <new>
 #include <utility>
 
 namespace penstock {
@@ -77,8 +78,12 @@ FdPin FdCache::pin(const File& file, FdHint& hint) {
   hint = {&file, slot, slot->generation};
   {
     const std::lock_guard lock(mutex_);
-    // If another thread opened the same file meanwhile, the table keeps its slot; ours goes when the hand comes by.
-    table_.emplace(&file, slot);
+    // If another thread opened the same file meanwhile, the table keeps its slot; ours goes when the hand comes by. So
+    // it does where there is no memory for the table.
+    try {
+      table_.emplace(&file, slot);
+    } catch (const std::bad_alloc&) {
+    }
     slot->file = &file;
     slot->pins.fetch_sub(FdSlot::kBusy - 1, std::memory_order_release);  // ours alone, but pinned
   }

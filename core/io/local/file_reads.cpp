@@ -81,7 +81,7 @@ void read_each(int fd, std::span<Read* const> run) noexcept {
     try {
       read_fully(fd, *read);
     } catch (...) {
-      read->fail(std::current_exception());
+      read->fail(present_error());
     }
   }
 }
@@ -95,7 +95,8 @@ std::uint64_t read_cached(int fd, std::span<Read* const> run) noexcept {
 }
 
 void fail_all(std::span<Read* const> run) noexcept {
-  for (Read* read : run) read->fail(std::current_exception());
+  const std::exception_ptr error = present_error();
+  for (Read* read : run) read->fail(error);
 }
 
 void leave_all(std::span<Read* const> run) noexcept {

@@ -1,5 +1,6 @@
 #include "core/io/local/mapped_channel.h"
 
+#include "core/base/error.h"
 #include "core/io/local/file_reads.h"
 
 #include <sys/mman.h>
@@ -117,7 +118,7 @@ void MappedChannel::read_run(std::span<Read* const> run) {
     try {
       check_range(*read);
     } catch (...) {
-      read->fail(std::current_exception());
+      read->fail(present_error());
       continue;
     }
     copy(file, *read);

@@ -46,6 +46,9 @@ int try_read() {
     }
   } catch (const Error& refused) {
     error = refused.error_number();
+  } catch (...) {
+    ::close(fd);
+    throw;
   }
   ::close(fd);
   return error;

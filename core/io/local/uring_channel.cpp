@@ -158,7 +158,7 @@ void UringChannel::read_each_direct(DirectRead& direct, int fd, std::span<Read* 
         direct.finish(fd, std::span(&each, 1), 0);
       }
     } catch (...) {
-      read->fail(std::current_exception());
+      read->fail(present_error());
     }
   }
 }

@@ -15,7 +15,21 @@ namespace penstock::testing {
 
 using SourcePtr = std::shared_ptr<const Source>;
 
-/// Each batch as one text of all that it holds.
+/// All that a batch holds: where it lies in the run, tokens, spans.
+inline std::string text_of(const Batch& batch) {
+  std::string text = std::to_string(batch.plan.position) + ";";
+  const PlacedArray& tokens = batch.arrays[0];
+  text.append(reinterpret_cast<const char*>(batch.slab.data() + tokens.at), tokens.shape.bytes);
+  for (std::uint64_t row = 0; row < batch.plan.valid; ++row) {
+    for (const Span& span : batch.rows[row].spans) {
+      text += std::to_string(span.start) + "-" + std::to_string(span.stop) + ":";
+      text.append(reinterpret_cast<const char*>(span.raw), span.raw_bytes);
+    }
+  }
+  return text;
+}
+
+/// Each batch as one text.
 inline std::vector<std::string> deliver(const SourcePtr& source, unsigned threads, unsigned prefetch) {
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(source, std::vector<ColumnSpec>{FieldSpec{"token", "token", {'i', 8}}});
@@ -38,15 +52,7 @@ inline std::vector<std::string> deliver(const SourcePtr& source, unsigned thread
       loader.wait(std::chrono::milliseconds(50));
       continue;
     }
-    std::string& text = batches.emplace_back();
-    const PlacedArray& tokens = batch->arrays[0];
-    text.append(reinterpret_cast<const char*>(batch->slab.data() + tokens.at), tokens.shape.bytes);
-    for (std::uint64_t row = 0; row < batch->plan.valid; ++row) {
-      for (const Span& span : batch->rows[row].spans) {
-        text += std::to_string(span.start) + "-" + std::to_string(span.stop) + ":";
-        text.append(reinterpret_cast<const char*>(span.raw), span.raw_bytes);
-      }
-    }
+    batches.push_back(text_of(*batch));
   }
 }
 

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <numeric>
+#include <utility>
 
 namespace penstock::testing {
 namespace {
@@ -268,10 +270,110 @@ TEST(Loader, NoMemoryOnAThreadIsAnErrorOfItsBatch) {
     setup.behaviour = std::make_shared<Behaviour>();
     setup.behaviour->refused = 1;
     Loader loader(options_of(setup));
-    EXPECT_THROW(rest(loader), std::bad_alloc);
+    try {
+      rest(loader);
+      FAIL();
+    } catch (const Error& error) {  // in words, which the consumer's thread makes
+      EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+      EXPECT_NE(std::string(error.what()).find("no memory for a batch of 4 rows"), std::string::npos) << error.what();
+    }
     setup.behaviour->refused = 0;
     loader.seek(0);
     EXPECT_EQ(rest(loader), expected);
+  }
+}
+
+// Memory for the batch that begins at `position` and all after it is refused until `*has_memory`.
+LoaderOptions short_of_memory(const Case& setup, const bool* has_memory, int lendings) {
+  LoaderOptions options = options_of(setup);
+  options.lend = [has_memory, lendings, lent = 0](Slab& slab, std::uint64_t bytes) mutable {
+    if (!*has_memory && lent == lendings) throw std::bad_alloc();
+    ++lent;
+    const std::shared_ptr<std::byte[]> memory(new std::byte[bytes + 1]);
+    slab.lend(memory.get(), bytes, memory);
+  };
+  return options;
+}
+
+TEST(Loader, ThatALaterBatchHasNoMemoryIsSaidAtItsPlace) {
+  for (const std::uint64_t window : {5, 0}) {
+    for (const unsigned prefetch : {1, 2, 3, 8}) {
+      Case setup;
+      setup.window = window;
+      setup.prefetch = prefetch;
+      Loader plain(options_of(setup));
+      const std::vector<Seen> expected = rest(plain);
+      bool has_memory = false;
+      Loader loader(short_of_memory(setup, &has_memory, 2));
+      std::vector<Seen> seen;
+      for (int i = 0; i < 2; ++i) seen.push_back(look(*next(loader)));
+      for (int i = 0; i < 3; ++i) {
+        EXPECT_THROW(next(loader), std::bad_alloc);
+        EXPECT_EQ(loader.position(), 8U);
+      }
+      has_memory = true;
+      for (Seen& each : rest(loader)) seen.push_back(std::move(each));
+      EXPECT_EQ(seen, expected) << window << " " << prefetch;
+    }
+  }
+}
+
+// An interrupt, say: it must not wait for the place of a batch.
+TEST(Loader, WhatTheLenderThrowsOtherwiseIsThrownAtOnce) {
+  struct Interrupt {};
+  for (const std::uint64_t window : {5, 0}) {
+    Case setup;
+    setup.window = window;
+    Loader plain(options_of(setup));
+    const std::vector<Seen> expected = rest(plain);
+    LoaderOptions options = options_of(setup);
+    bool is_interrupted = true;
+    options.lend = [&is_interrupted, lent = 0](Slab& slab, std::uint64_t bytes) mutable {
+      if (++lent == 2 && std::exchange(is_interrupted, false)) throw Interrupt();
+      const std::shared_ptr<std::byte[]> memory(new std::byte[bytes + 1]);
+      slab.lend(memory.get(), bytes, memory);
+    };
+    Loader loader(options);
+    std::vector<Seen> seen;
+    unsigned interrupts = 0;
+    while (interrupts == 0 || !loader.ended()) {
+      try {
+        if (const auto batch = next(loader)) seen.push_back(look(*batch));
+      } catch (const Interrupt&) {
+        ++interrupts;
+        EXPECT_LE(seen.size(), window == 0 ? 1U : 0U) << "before the batch that the memory was for";
+      }
+    }
+    EXPECT_EQ(interrupts, 1U);
+    EXPECT_EQ(seen, expected);
+  }
+}
+
+TEST(Loader, ABatchThatNoMemoryHoldsIsAnInvalidArgumentAtItsPlace) {
+  for (const std::uint64_t window : {5, 0}) {
+    for (const std::uint64_t size : {UINT64_MAX / 5, (std::uint64_t{1} << 63) - 1, std::uint64_t{1} << 62,
+                                     std::uint64_t{1} << 50, std::uint64_t{1} << 40}) {
+      Case setup;
+      setup.window = window;
+      LoaderOptions options = options_of(setup);
+      options.job = std::make_shared<Job>(options.job->with_batch_size(8, size));
+      Loader loader(options);
+      EXPECT_EQ(next(loader)->plan.position, 0U);
+      EXPECT_EQ(next(loader)->plan.position, 4U);
+      for (int i = 0; i < 2; ++i) {
+        try {
+          next(loader);
+          FAIL() << size;
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+          EXPECT_NE(std::string(error.what()).find(with_commas(size)), std::string::npos) << error.what();
+          EXPECT_NE(std::string(error.what()).find("use a smaller batch size"), std::string::npos) << error.what();
+        }
+        EXPECT_EQ(loader.position(), 8U);
+      }
+      loader.set_global_batch_size(4);
+      EXPECT_EQ(next(loader)->plan.position, 8U);
+    }
   }
 }
 

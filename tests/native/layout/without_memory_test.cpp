@@ -1,0 +1,320 @@
+// Threads without memory: the n-th allocation of a loader's threads fails, alone or with all that follow, for n = 1, 2,
+// … until nothing fails any more. Each time an error comes from poll() or none was needed; when memory is there again
+// every batch comes, once and right. Nothing ends the process, hangs or stays allocated.
+//
+// A sweep runs in a child, which is started again behind a trial that ended it. PENSTOCK_FAULTS=full tries every n,
+// else one in some, and prints what was counted.
+#include "core/base/error.h"
+#include "core/io/local/local_store.h"
+#include "core/io/local/ring.h"
+#include "layout/documents.h"
+#include "layout/windows.h"
+#include "shuffle/blocks.h"
+#include "tests/native/layout/deliver.h"
+#include "tests/native/layout/drive.h"
+#include "tests/native/layout/failing_allocations.h"
+#include "writer/dataset_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace penstock::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPatience = 30s;      // a trial takes milliseconds
+constexpr unsigned kMostErrors = 3;  // that are asked for before there is memory again
+
+enum class Rows { Windows, Documents };
+enum class Who { Threads, ThreadsAndHelp, All };
+
+struct Trials {
+  const char* layout = "compact";
+  Rows rows = Rows::Windows;
+  Reader reader = Reader::Pread;
+  std::uint64_t block = 0;  // 0: uniform
+  bool lends = false;
+  unsigned threads = 1;
+  Who fails = Who::Threads;
+  std::uint64_t window = 16;
+  std::uint64_t batch = 5;
+};
+
+std::string name_of(const Trials& setup) {
+  const char* const readers[] = {"Auto", "Pread", "Uring", "Direct", "Mmap"};
+  std::string name = setup.layout;
+  name += setup.rows == Rows::Windows ? "Windows" : "Documents";
+  name += setup.block > 0 ? "Blocks" : "Uniform";
+  name += readers[static_cast<int>(setup.reader)];
+  if (setup.lends) name += "Lent";
+  name += setup.fails == Who::ThreadsAndHelp ? "Helped" : setup.fails == Who::All ? "AndConsumer" : "";
+  return name + std::to_string(setup.threads) + (setup.window == 1 ? "By" + std::to_string(setup.batch) : "");
+}
+
+/// What a sweep has done so far, in memory that the child shares.
+struct Counts {
+  std::atomic<std::uint64_t> at{1};  // the trial's n
+  std::uint64_t tried = 0;
+  std::uint64_t reported = 0;  // an error came
+  std::uint64_t leaked = 0;
+  std::uint64_t wrong = 0;
+  std::uint64_t crashed = 0;
+  std::uint64_t hung = 0;
+  bool ended = false;
+  char note[200] = {};  // of the first that was not right
+};
+
+class WithoutMemory : public ::testing::TestWithParam<Trials> {
+ protected:
+  WithoutMemory() {
+    writer::WriterOptions options;
+    options.format = {"stream", GetParam().layout, Schema::parse(R"([["token","<u4"]])"), R"({"name":"raw"})"};
+    options.shard_bytes = 1'500;
+    writer::DatasetWriter writer(folder_.path("data"), options);
+    for (std::uint32_t i = 0; i < 60; ++i) {
+      const std::vector<std::uint32_t> tokens(1 + i * 7 % 23, i);
+      const std::string entry(i * 5 % 40, static_cast<char>('a' + i % 26));
+      writer.append(std::as_bytes(std::span(tokens)), std::as_bytes(std::span(entry)));
+    }
+    writer.commit();
+    void* const shared = ::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    counts_ = new (shared) Counts;
+  }
+  ~WithoutMemory() override { ::munmap(counts_, sizeof *counts_); }
+
+  /// Of a source and a store that have kept and opened nothing yet.
+  [[nodiscard]] LoaderOptions options() const {
+    const Trials& setup = GetParam();
+    const layout::DatasetPtr dataset = layout::open_dataset(local(folder_.path("data")), layout::Checks::All);
+    const SourcePtr source =
+        setup.rows == Rows::Windows ? layout::make_windows(dataset, setup.window, 1) : layout::make_documents(dataset);
+    const std::uint64_t size = source->info().size;
+    auto formats = std::make_shared<BatchFormats>();
+    formats->emplace_back(source, std::vector<ColumnSpec>{FieldSpec{"token", "token", {'i', 8}}, SequenceSpec()});
+    LoaderOptions options;
+    CursorOptions cursor;
+    cursor.epochs = 1;
+    cursor.schedule = {{0, setup.batch}};
+    std::shared_ptr<const Order> order;
+    if (setup.block > 0) {
+      order = std::make_shared<shuffle::Blocks>(size, 1, shuffle::BlocksShape{setup.block, 4 * setup.block, 1});
+    } else {
+      order = std::make_shared<shuffle::Uniform>(size, 1);
+    }
+    options.job = std::make_shared<Job>(order, std::span(&source->info().identity, 1), std::move(cursor));
+    options.formats = formats;
+    options.max_bytes = 1 << 20;
+    options.threads = setup.threads;
+    options.cores = 2;
+    options.prefetch = 3;
+    options.through = [store = LocalStore().reading_by(setup.reader)](ByteStore&) -> ByteStore& { return *store; };
+    if (setup.lends) {
+      options.lend = [](Slab& slab, std::uint64_t bytes) {
+        auto memory = std::shared_ptr<std::byte[]>(new std::byte[bytes + 1]);
+        slab.lend(memory.get(), bytes, memory);
+      };
+    }
+    return options;
+  }
+
+  struct Trial {
+    std::vector<std::string> batches;
+    unsigned errors = 0;
+    bool moved = false;  // the position, by an error
+    std::string other;   // an error that says something else
+    std::uint64_t failed = 0;
+  };
+
+  /// The n-th allocation fails; 0: none.
+  [[nodiscard]] Trial run(std::uint64_t n, bool following) const {
+    const Who who = GetParam().fails;
+    Trial trial;
+    Loader loader(options());
+    if (n > 0) fail_allocations(n, following);
+    while (true) {
+      const std::uint64_t position = loader.position();
+      std::shared_ptr<Batch> batch;
+      bool failed = false;
+      try {
+        count_allocations_here(who == Who::All);
+        batch = loader.poll();
+        if (!batch && !loader.ended()) {
+          count_allocations_here(who != Who::Threads);
+          loader.wait(50ms);
+        }
+      } catch (const Error& error) {
+        failed = true;
+        const bool of_memory = error.kind() == ErrorKind::InvalidArgument || error.error_number() == ENOMEM;
+        if (!of_memory) trial.other = error.what();
+      } catch (const std::bad_alloc&) {
+        failed = true;
+      }
+      count_allocations_here(false);
+      if (failed) {
+        trial.moved |= loader.position() != position;
+        if (++trial.errors == kMostErrors) stop_failing_allocations();
+      } else if (batch) {
+        trial.batches.push_back(text_of(*batch));
+      } else if (loader.ended()) {
+        break;
+      }
+    }
+    stop_failing_allocations();
+    trial.failed = n > 0 ? failed_allocations() : 0;
+    return trial;
+  }
+
+  void note(std::uint64_t& count, std::uint64_t n, const std::string& what) const {
+    ++count;
+    if (counts_->note[0] != 0) return;
+    const std::string text = what + " at n = " + std::to_string(n);
+    std::strncpy(counts_->note, text.c_str(), sizeof counts_->note - 1);
+  }
+
+  void check(const Trial& trial, const std::vector<std::string>& expected, std::uint64_t n) const {
+    ++counts_->tried;
+    if (trial.errors > 0) ++counts_->reported;
+    if (trial.moved) note(counts_->wrong, n, "an error moved the position");
+    if (!trial.other.empty()) note(counts_->wrong, n, trial.other);
+    if (trial.batches == expected) return;
+    note(counts_->wrong, n,
+         std::to_string(trial.batches.size()) + " batches of " + std::to_string(expected.size()) + ", or other ones");
+  }
+
+  static std::ptrdiff_t open_descriptors() {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+  }
+
+  /// In the child.
+  void sweep(bool following, bool is_full) const {
+    count_allocations_here(false);
+    const std::vector<std::string> expected = run(0, false).batches;
+    static_cast<void>(run(0, false));  // what is kept for ever is there now
+    const std::ptrdiff_t descriptors = open_descriptors();
+    const std::int64_t before = blocks_in_use();
+    for (std::uint64_t n = counts_->at; true; n += 1 + n / (is_full ? 1'000 : 12)) {
+      counts_->at = n;
+      {
+        const Trial trial = run(n, following);
+        if (trial.failed == 0) break;
+        check(trial, expected, n);
+      }
+      if (blocks_in_use() > before) {
+        note(counts_->leaked, n, std::to_string(blocks_in_use() - before) + " blocks are left");
+      }
+      if (open_descriptors() > descriptors) note(counts_->leaked, n, "a descriptor is left open");
+    }
+    counts_->ended = true;
+  }
+
+  /// Starts a child behind the trial that ended the last one.
+  void sweep_in_children(bool following, bool is_full) {
+    while (!counts_->ended && counts_->crashed + counts_->hung < 20) {
+      const pid_t child = ::fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) {
+        sweep(following, is_full);
+        ::_exit(0);
+      }
+      std::uint64_t at = counts_->at;
+      auto since = std::chrono::steady_clock::now();
+      int status = 0;
+      bool hangs = false;
+      while (::waitpid(child, &status, WNOHANG) == 0) {
+        std::this_thread::sleep_for(5ms);
+        const auto now = std::chrono::steady_clock::now();
+        if (std::exchange(at, counts_->at.load()) != counts_->at) since = now;
+        if (now - since < kPatience) continue;
+        hangs = true;
+        ::kill(child, SIGKILL);
+        ::waitpid(child, &status, 0);
+        break;
+      }
+      if (hangs) note(counts_->hung, counts_->at, "hung");
+      if (!hangs && status != 0) note(counts_->crashed, counts_->at, "the process ended");
+      if (status != 0) ++counts_->at;
+    }
+  }
+
+  const TemporaryFolder folder_;
+  Counts* counts_ = nullptr;
+};
+
+TEST_P(WithoutMemory, IsAnErrorAndNothingIsLost) {
+  const bool is_full =
+      std::getenv("PENSTOCK_FAULTS") != nullptr && std::string(std::getenv("PENSTOCK_FAULTS")) == "full";
+  if (GetParam().reader == Reader::Uring || GetParam().reader == Reader::Direct) {
+    if (const auto refusal = Ring::refusal()) GTEST_SKIP() << "io_uring is refused here: " << *refusal;
+  }
+  for (const bool following : {true, false}) {
+    new (counts_) Counts;
+    sweep_in_children(following, is_full);
+    if (is_full) {
+      fmt::print("{} {}: {} tried, {} reported, {} wrong, {} leaked, {} crashed, {} hung\n", name_of(GetParam()),
+                 following ? "following" : "alone", counts_->tried, counts_->reported, counts_->wrong, counts_->leaked,
+                 counts_->crashed, counts_->hung);
+    }
+    EXPECT_TRUE(counts_->ended);
+    EXPECT_GT(counts_->reported, 5U);
+    EXPECT_EQ(counts_->wrong + counts_->leaked + counts_->crashed + counts_->hung, 0U)
+        << (following ? "with all that follow: " : "alone: ") << counts_->note;
+  }
+}
+
+constexpr Trials kTrials[] = {
+    {},
+    {.layout = "ids"},
+    {.rows = Rows::Documents},
+    {.block = 4},
+    {.rows = Rows::Documents, .block = 4},
+    {.layout = "ids", .block = 4, .threads = 3},
+    {.rows = Rows::Documents, .block = 4, .threads = 3},
+    {.threads = 3},
+    {.rows = Rows::Documents, .threads = 3},
+    {.lends = true},
+    {.rows = Rows::Documents, .lends = true},
+    {.rows = Rows::Documents, .block = 4, .lends = true, .threads = 3},
+    {.reader = Reader::Mmap},
+    {.rows = Rows::Documents, .reader = Reader::Mmap, .block = 4},
+    {.reader = Reader::Uring},
+    {.rows = Rows::Documents, .reader = Reader::Uring, .block = 4},
+    {.reader = Reader::Direct, .block = 4},
+    {.reader = Reader::Auto},
+    {.fails = Who::ThreadsAndHelp},
+    {.reader = Reader::Mmap, .block = 4, .fails = Who::ThreadsAndHelp},
+    {.fails = Who::All},
+    {.rows = Rows::Documents, .lends = true, .fails = Who::All},
+    {.block = 4, .threads = 3, .fails = Who::All},
+    // More rows that fail than C++ has memory of its own for exceptions.
+    {.block = 256, .window = 1, .batch = 300},
+    // So many batches and stretches that queues of them grow.
+    {.block = 1, .window = 1},
+    {.lends = true, .fails = Who::All, .window = 1},
+    {.block = 1, .threads = 3, .fails = Who::All, .window = 1},
+};
+
+INSTANTIATE_TEST_SUITE_P(Threads, WithoutMemory, ::testing::ValuesIn(kTrials),
+                         [](const auto& info) { return name_of(info.param); });
+
+}  // namespace
+}  // namespace penstock::testing
