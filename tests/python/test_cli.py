@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pty
+import resource
 import shutil
 import signal
 import subprocess
@@ -181,10 +182,31 @@ def test_plain_text_with_all_metadata_and_none(corpus: Corpus, tmp_path: Path) -
         {"path": "b.py", "kind": "py", "size": 6},
         {"path": "a.md", "kind": "md", "size": 5},
     ]
-    run("write", "b.py", "--out", "none", *common, cwd=tmp_path)
+    words = run("write", "b.py", "--out", "none", "--metadata", "none", *common, cwd=tmp_path).stdout
+    assert "documents  1; where they begin and end is not kept (--metadata none)" in words
     assert penstock.open(str(tmp_path / "none")).mode == "tokens"
     run("write", "b.py", "--out", "raw", "--metadata", "path", "--codec", "raw", *common, cwd=tmp_path)
     assert penstock.open(str(tmp_path / "raw")).documents()[0].spans[0].raw == b"b.py"
+
+
+def test_where_documents_begin_is_kept_unless_none_is_said(corpus: Corpus, tmp_path: Path) -> None:
+    options = ["--tokenizer", corpus.tokenizer, "--append", END, "--shard-size", SHARD]
+    words = run("write", corpus.jsonl, "--out", tmp_path / "out", *options).stdout
+    assert f"documents  {len(corpus.rows)}\n" in words
+    expected = [(ids, None) for ids, _ in documents_of(corpus.dataset)]
+    assert documents_of(tmp_path / "out") == expected
+    assert not any(path.stat().st_size for path in (tmp_path / "out").rglob("metadata.bin"))
+    found = run_json("info", tmp_path / "out")
+    assert (found["codec"], found["spans"], found["mode"]) == ("boundaries", len(expected), "stream")
+    assert run_json("verify", tmp_path / "out")["ok"]
+    shown = run("show", tmp_path / "out", 2, "--documents").stdout
+    assert f"document 2: {len(expected[2][0]):,} records, 1 span" in shown and "from its beginning to its end" in shown
+    run("combine", tmp_path / "out", tmp_path / "out", "--out", tmp_path / "both")
+    assert documents_of(tmp_path / "both") == expected * 2
+    run("write", corpus.jsonl, "--out", tmp_path / "ids", "--layout", "ids", *options)
+    run("convert", tmp_path / "ids", "--layout", "compact", "--out", tmp_path / "compact")
+    assert documents_of(tmp_path / "compact") == expected
+    assert penstock.open(tmp_path / "compact").fingerprint == penstock.open(tmp_path / "out").fingerprint
 
 
 def test_dry_run_shows_three_documents_and_writes_nothing(corpus: Corpus, tmp_path: Path) -> None:
@@ -371,6 +393,56 @@ def test_a_replacement_that_is_killed_leaves_the_old_one_and_goes_on(corpus: Cor
     assert run_json("write", corpus.jsonl, "--out", out, *options)["kept_shards"] >= 2
     assert documents_of(out) == documents_of(corpus.dataset)
     assert penstock.verify(out).ok and not list(out.glob("00000"))
+
+
+@contextlib.contextmanager
+def small_file_system(at: Path, size: str) -> Iterator[None]:
+    """A file system of its own, of `size`; skips where there may be none."""
+    at.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", at], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no file system may be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", at], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_a_full_disk_keeps_what_is_finished_and_resuming_gives_the_same_bytes(corpus: Corpus, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    with small_file_system(disk, "160k"):
+        error = refused("write", corpus.jsonl, "--out", disk / "out", *corpus.options("--workers", "1"))
+        kept = len(list((disk / "out").glob("0*")))
+        assert kept >= 2 and "No space left on device" in error, error
+        assert f": make room; nothing was published; {kept} finished shards are kept: go on with --resume" in error
+        assert f"{disk}/out/" in error.split(":")[0]
+        subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
+        assert (
+            run_json("write", corpus.jsonl, "--out", disk / "out", *corpus.options("--resume"))["kept_shards"] == kept
+        )
+        assert digests(disk / "out") == digests(corpus.dataset)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_a_disk_that_is_full_at_once_says_that_nothing_is_kept(corpus: Corpus, tmp_path: Path) -> None:
+    with small_file_system(tmp_path / "disk", "8k"):
+        error = refused("write", corpus.jsonl, "--out", tmp_path / "disk/out", *corpus.options("--workers", "1"))
+        assert error.endswith("make room; nothing was published; no shard was finished: start again"), error
+
+
+def test_a_file_that_may_not_grow_says_what_is_kept(corpus: Corpus, tmp_path: Path) -> None:
+    """Any error of the output's file system, not only a full one: here a limit that the third shard meets."""
+    content = [*corpus.rows[:40], {**corpus.rows[0], "text": "x = 1\n" * 40_000}]
+    jsonl = write_jsonl(tmp_path / "docs.jsonl", content)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+
+    error = refused("write", jsonl, "--out", tmp_path / "out", *corpus.options("--workers", "1"), preexec_fn=limit)
+    kept = len(list((tmp_path / "out").glob("0*")))
+    assert kept >= 2 and "File too large" in error
+    assert error.endswith(f": nothing was published; {kept} finished shards are kept: go on with --resume"), error
 
 
 def test_ctrl_c_ends_all_with_one_line_and_exit_code_130(running: Running, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ from .errors import InputError, WorkerError
 from .pool import Result, Work, WorkerPool
 from .sink import ShardSink
 from .tasks import Batch, cut
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass
@@ -92,11 +95,20 @@ class TextWriter:
             self._summary.workers = pool.started
         except WorkerError as error:
             raise WorkerError(f"{error}: {self.sink.left_behind()}") from error
+        except OSError as error:  # of the output: inputs have InputError
+            raise self._resumable(error) from error
         finally:
             pool.close()
             self.sink.close()
         self._summary.seconds = time.perf_counter() - begin
         return self._summary
+
+    def _resumable(self, error: OSError) -> OSError:
+        """The same error, which says what is kept and how to go on: the disk is full, or lost for a while."""
+        import penstock
+
+        room = "make room; " if error.errno in _NO_ROOM else ""
+        return penstock.IoError(error.errno, f"{error}: {room}{self.sink.left_behind()}", error.filename)
 
     def _batches(self) -> Iterator[Batch]:
         """What is to be done: all batches but those of tasks whose shard is there and was made of the same."""
