@@ -217,7 +217,8 @@ def test_dry_run_shows_three_documents_and_writes_nothing(corpus: Corpus, tmp_pa
     assert found["estimated"]["documents"] == len(corpus.rows)
     assert found["estimated"]["tokens"] == sum(len(ids) for ids, _ in expected)
     size = sum(path.stat().st_size for path in corpus.dataset.rglob("*") if path.is_file())
-    assert 0.5 < found["estimated"]["bytes"] / size < 2
+    assert found["estimated"]["bytes"] == pytest.approx(size, rel=0.1)
+    assert found["estimated"]["shards"] == len(list(corpus.dataset.glob("0*")))
     words = run("write", corpus.jsonl, "--out", tmp_path / "out", *corpus.options("--dry-run")).stdout
     assert "document 3 (" in words and "nothing was written" in words
     assert not (tmp_path / "out").exists()
@@ -655,7 +656,7 @@ def test_json_of_write(corpus: Corpus, tmp_path: Path) -> None:
     assert found["bytes"] == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     assert found["seconds"] > 0 and found["text_bytes"] > 0
     dry = json_alone("write", corpus.jsonl, "--out", tmp_path / "dry", *corpus.options("--dry-run"))
-    assert set(dry) == {"documents", "sample", "estimated"} and len(dry["documents"]) == 3
+    assert set(dry) == {"documents", "sample", "estimated", "rests_on"} and len(dry["documents"]) == 3
     failed = json_alone("write", corpus.jsonl, "--out", out, *corpus.options(), code=2)
     assert failed["exit_code"] == 2 and "holds a dataset already" in failed["error"]
 

@@ -383,22 +383,3 @@ def test_results_of_processes_come_in_order_and_so_does_the_first_error(tokenize
     for result, batch in zip(found, batches, strict=False):
         assert np.array_equal(result.encoded.ids, process_batch(tokenizer, work, batch).encoded.ids)
     assert 8 < len(found) <= 17
-
-
-def test_an_estimate_from_a_part_of_the_input_is_near_the_whole(
-    tokenizer_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from penstock._text import estimate
-    from penstock._text.pool import Work
-
-    monkeypatch.setattr(estimate, "_SAMPLE_BYTES", 1)
-    content = rows()[:200] * 16
-    plain = write_jsonl(tmp_path / "a.jsonl", content)
-    packed = tmp_path / "a.jsonl.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    work = Work(TokenizerOptions(file=tokenizer_file), TEXT_ALONE)
-    for path in (plain, packed):
-        reader = DocumentReader(expand_inputs([str(path)]), TEXT_ALONE)
-        found = estimate.estimate(reader, work, DocumentTokenizer(work.tokenizer), workers=2)
-        assert found["sample"]["documents"] < len(content) / 2
-        assert found["estimated"]["documents"] == pytest.approx(len(content), rel=0.5), path.name

@@ -233,10 +233,20 @@ def _report(given: dict[str, Any], summary: Any, dataset_bytes: int) -> None:
 
 
 def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
-    from penstock._text.estimate import estimate
+    import json
+
+    from penstock._text.estimate import Target, estimate
 
     workers = given["workers"] or _default_workers()
-    found = estimate(reader, work, tokenizer, workers)
+    target = Target(
+        item_bytes=int(tokenizer.dtype[1:]),
+        codec=_codec(given),
+        layout=given["layout"],
+        task_bytes=given["shard_size"],
+        task_options=_options_of_task(work, tokenizer, given),
+        tokenizer_json=json.dumps(tokenizer.manifest_entry()),
+    )
+    found = estimate(reader, work, tokenizer, workers, target)
     if given["as_json"]:
         emit_json(found)
         return
@@ -246,15 +256,21 @@ def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> N
         echo(f"  text     {_one_line(document['text'])}")
         if document["metadata"] is not None:
             echo(f"  metadata {document['metadata']}")
+    _tell_estimate(found, tokenizer.dtype, workers)
+
+
+def _tell_estimate(found: dict[str, Any], dtype: str, workers: int) -> None:
     total = found["estimated"]
-    if total is None:
-        echo("how much there is cannot be known from standard input; nothing was written")
-        return
-    echo(
-        f"about {counted(total['documents'], 'document')}, {counted(total['tokens'], 'token')} of {tokenizer.dtype},"
-        f" {human_bytes(total['bytes'])} on disk, {human_seconds(total['seconds'])} with {counted(workers, 'worker')};"
-        " nothing was written"
-    )
+    if total is not None:
+        about = "" if found["sample"]["whole"] else "about "
+        echo(
+            f"{about}{counted(total['documents'], 'document')}, {counted(total['tokens'], 'token')} of {dtype},"
+            f" {human_bytes(total['bytes'])} on disk in {counted(total['shards'], 'shard')},"
+            f" about {human_seconds(total['seconds'])} with {counted(workers, 'worker')}"
+        )
+    for line in found["rests_on"]:
+        echo(line)
+    echo("nothing was written")
 
 
 def _shortened(ids: list[int]) -> str:
