@@ -512,6 +512,17 @@ def test_any_dtype_round_trips(tmp_path: Path, fields: list[Any], count: int, se
     fingerprint(path)
 
 
+def test_a_report_says_what_it_found(tmp_path: Path) -> None:
+    write(tmp_path / "d", shard_size=400)
+    report = penstock.verify(tmp_path / "d")
+    size = f"{report.bytes:,}"
+    assert repr(report) == f"Report(ok: {report.shards} shards, 950 records, 19 entries, {size} bytes read)"
+    stream = tmp_path / "d/00000/stream.bin"
+    stream.write_bytes(bytes(stream.stat().st_size))
+    report = penstock.verify(tmp_path / "d")
+    assert repr(report).startswith(f"Report(2 problems, the first of them {report.problems[0]}: ")
+
+
 # ---- bytes of the first version
 
 GOLDEN = Path(__file__).parents[1] / "golden/dataset-v1"

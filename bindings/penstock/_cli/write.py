@@ -107,7 +107,13 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     _check(given)
     work = Work(_tokenizer_options(given), _columns(given), given["codec"])
     tokenizer = DocumentTokenizer(work.tokenizer)
-    reader = DocumentReader(expand_inputs(inputs, given["format"]), work.columns)
+    found = expand_inputs(inputs, given["format"])
+    for each in found:
+        if each.format == "text" and work.columns.ids is not None:
+            raise click.UsageError(
+                f"{each.name}: plain text has no columns: --ids-column is for JSON lines and Parquet"
+            )
+    reader = DocumentReader(found, work.columns)
     if given["dry_run"]:
         _dry_run(reader, work, tokenizer, given)
     else:
@@ -190,7 +196,7 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
         clean=given["clean"],
     )
     try:
-        with progress(f"writing {given['out']}", quiet) as update:
+        with progress(f"writing {given['out']}", quiet, of=" of text") as update:
             writer = TextWriter(
                 reader=reader,
                 work=work,
@@ -224,7 +230,7 @@ def _report(given: dict[str, Any], summary: Any, dataset_bytes: int) -> None:
         ("on disk", human_bytes(dataset_bytes)),
     ]
     if summary.new_tokens:
-        rate = f"{summary.text_bytes / summary.seconds / 1e6:,.1f} MB/s of text"
+        rate = f"{human_bytes(summary.text_bytes / summary.seconds)}/s of text"
         tokens = f"{summary.new_tokens / summary.seconds:,.0f} tokens/s"
         workers = counted(summary.workers, "worker")
         rows.append(("took", f"{human_seconds(summary.seconds)}: {rate}, {tokens}, {workers}"))

@@ -10,7 +10,7 @@ from penstock._words import quoted
 
 from . import sniff
 from .compression import ByteInput
-from .errors import InputError
+from .errors import InputError, OptionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,6 +88,7 @@ class DocumentReader:
         self._columns = columns
         self._first_numbers = [0]  # of each input that was begun
         self._finished_bytes = 0
+        self._last_bytes = 0  # of the input that was read last
         self._open: ByteInput | ParquetInput | None = None
         self.most_of_a_file = -1  # bytes that are read of a file that is a document; -1: all
         self.while_waiting: Callable[[], None] = lambda: None  # called every half second while a pipe is read
@@ -134,7 +135,7 @@ class DocumentReader:
                 number += 1
                 if document.number >= first:
                     yield document
-            self._finished_bytes += each.size_bytes
+            self._finished_bytes += self._last_bytes
 
     def _read(self, source: Input, number: int) -> Iterator[RawDocument]:
         opened = (
@@ -155,6 +156,7 @@ class DocumentReader:
         except OSError as error:
             raise InputError(f"{source.name}: {error.strerror or error}") from error
         finally:
+            self._last_bytes = source.size_bytes if source.rereadable else opened.consumed()
             self._open = None
             opened.close()
 
@@ -214,18 +216,24 @@ def there_are(columns: Iterable[str]) -> str:
     return f"there are {quoted(names)}" if names else "there are none"
 
 
-def select(known: dict[str, Any], wanted: tuple[str, ...] | None, place: str) -> dict[str, Any]:
+def missing_column(message: str, document: int = 0) -> InputError:
+    """The error of a column that is not there: wrong use if the first document lacks it, else the document's fault."""
+    return OptionError(message) if document == 0 else InputError(message)
+
+
+def select(known: dict[str, Any], wanted: tuple[str, ...] | None, place: str, document: int = 0) -> dict[str, Any]:
     """The columns `wanted` of one document's; None: all of them.
 
     Raises:
-        InputError: One is missing; the message names those that there are.
+        InputError: One is missing; the message names those that there are. OptionError in `document` 0.
     """
     if wanted is None:
         return known
     try:
         return {name: known[name] for name in wanted}
     except KeyError as error:
-        raise InputError(f'{place}: no column "{error.args[0]}" for --metadata: {there_are(known)}') from None
+        message = f'{place}: no column "{error.args[0]}" for --metadata: {there_are(known)}'
+        raise missing_column(message, document) from None
 
 
 class ParquetInput:
@@ -254,7 +262,7 @@ class ParquetInput:
         self._is_ids = columns.ids is not None
         if self._payload not in names:
             option = "--ids-column" if self._is_ids else "--text-column"
-            raise InputError(f'{source.name}: no column "{self._payload}" for {option}: {there_are(names)}')
+            raise missing_column(f'{source.name}: no column "{self._payload}" for {option}: {there_are(names)}')
         self._metadata = [name for name in names if name != self._payload]
         if columns.metadata is not None:
             self._metadata = list(select(dict.fromkeys(names), columns.metadata, source.name))
@@ -266,9 +274,9 @@ class ParquetInput:
         if self._is_ids:
             is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
             if not (is_list and types.is_integer(kind.value_type)):
-                raise InputError(f'{self._source.name}: column "{self._payload}" is {kind}, not lists of integers')
+                raise OptionError(f'{self._source.name}: column "{self._payload}" is {kind}, not lists of integers')
         elif not (types.is_string(kind) or types.is_large_string(kind)):
-            raise InputError(f'{self._source.name}: column "{self._payload}" is {kind}, not strings')
+            raise OptionError(f'{self._source.name}: column "{self._payload}" is {kind}, not strings')
 
     def consumed(self) -> int:
         """The share of the rows read, as bytes of the file."""

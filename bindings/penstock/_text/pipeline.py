@@ -57,7 +57,8 @@ class Summary:
 
 @dataclass
 class TextWriter:
-    """One run. `observe` is called after every batch, with the bytes read of the files and their total."""
+    """One run. `observe` is called after every batch, with the bytes read of the files and their total (0 where that is
+    unknown), and the bytes of text that were written."""
 
     reader: DocumentReader
     work: Work
@@ -65,7 +66,7 @@ class TextWriter:
     task_bytes: int
     workers: int
     options: dict[str, Any]
-    observe: Callable[[int, int], None] = lambda done, total: None
+    observe: Callable[[int, int, int], None] = lambda done, total, text: None
     _submitted: deque[Batch] = field(default_factory=deque)
     _summary: Summary = field(default_factory=Summary)
 
@@ -86,9 +87,10 @@ class TextWriter:
                     self._write(pool.next_results())
                 pool.submit(batch.documents)
                 self._submitted.append(batch)
-                self.observe(self.reader.consumed_bytes(), self.reader.total_bytes)
+                self._observe()
             while pool.pending():
                 self._write(pool.next_results())
+                self._observe()
             if not self._summary.tasks:
                 raise InputError("there are no documents in the input: nothing was written")
             self.sink.publish(self._summary.tasks)
@@ -102,6 +104,9 @@ class TextWriter:
             self.sink.close()
         self._summary.seconds = time.perf_counter() - begin
         return self._summary
+
+    def _observe(self) -> None:
+        self.observe(self.reader.consumed_bytes(), self.reader.total_bytes, self._summary.text_bytes)
 
     def _resumable(self, error: OSError) -> OSError:
         """The same error, which says what is kept and how to go on: the disk is full, or lost for a while."""
@@ -123,7 +128,7 @@ class TextWriter:
                     self._summary.kept_tasks += 1
                     self._summary.documents += task.documents
                     self._summary.tokens += self.sink.kept_tokens(task.number)
-                    self.observe(self.reader.consumed_bytes(), self.reader.total_bytes)
+                    self._observe()
                     continue
                 if not self.reader.rereadable:
                     raise InputError(

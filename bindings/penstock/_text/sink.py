@@ -17,6 +17,19 @@ if TYPE_CHECKING:
     from .pool import Result
 
 
+def refuse_file(out: str) -> None:
+    """Says that a file is where a new dataset is to be made, or above it.
+
+    Raises:
+        UsageError: One is.
+    """
+    for path in (Path(out), *Path(out).parents):
+        if path.exists():
+            if not path.is_dir():
+                raise UsageError(f"{path} is a file: choose another --out")
+            return
+
+
 class ShardSink:
     """Writes one shard at a time while the one before is synced. One thread at a time."""
 
@@ -53,8 +66,7 @@ class ShardSink:
         """
         from penstock import _native
 
-        if Path(path).exists() and not Path(path).is_dir():
-            raise UsageError(f"{path} is a file: choose another --out")
+        refuse_file(path)
         self._run = _native.unique_run() if run is None else run
         self._held = _native.Run(path, self._run)
         try:
