@@ -2,13 +2,17 @@
 // codecs are the business of penstock._writer.
 #include "bindings/gil.h"
 #include "bindings/register.h"
+#include "core/base/error.h"
 #include "core/base/fork_count.h"
 #include "core/batch/schema.h"
+#include "core/io/local/local_store.h"
+#include "layout/folder.h"
 #include "layout/format.h"
 #include "writer/commit.h"
 #include "writer/convert.h"
 #include "writer/dataset_writer.h"
 #include "writer/run.h"
+#include "writer/unnamed.h"
 #include "writer/verify.h"
 
 #include <pybind11/numpy.h>
@@ -136,6 +140,21 @@ void register_dataset_writer(py::module_& module) {
       });
 }
 
+// "Report(ok: 3 shards, 1,000 records, 10 entries, 4,096 bytes)", or with problems and the first of them.
+std::string describe_report(const writer::VerifyReport& report) {
+  const auto counted = [](std::uint64_t count, const char* one, const char* many) {
+    return fmt::format("{} {}", with_commas(count), count == 1 ? one : many);
+  };
+  const std::string found = report.ok()
+                                ? std::string("ok")
+                                : fmt::format("{}, the first of them {}",
+                                              counted(report.problems.size() + report.unlisted, "problem", "problems"),
+                                              report.problems.front());
+  return fmt::format("Report({}: {}, {}, {}, {})", found, counted(report.shards, "shard", "shards"),
+                     counted(report.records, "record", "records"), counted(report.entries, "entry", "entries"),
+                     counted(report.bytes, "byte read", "bytes read"));
+}
+
 void register_verify(py::module_& module) {
   py::class_<writer::VerifyReport>(module, "Report", "What verify() read and found; true if nothing is wrong.")
       .def_readonly("shards", &writer::VerifyReport::shards)
@@ -149,7 +168,8 @@ void register_verify(py::module_& module) {
       .def_readonly("notices", &writer::VerifyReport::notices,
                     "Folders that the manifest does not name, with what to do; no problems.")
       .def_property_readonly("ok", &writer::VerifyReport::ok)
-      .def("__bool__", &writer::VerifyReport::ok);
+      .def("__bool__", &writer::VerifyReport::ok)
+      .def("__repr__", &describe_report);
   module.def(
       "verify",
       [](const std::string& path, const py::object& progress) {
@@ -165,6 +185,17 @@ void register_verify(py::module_& module) {
         return writer::verify(path, tell);
       },
       py::arg("path"), py::arg("progress") = py::none());
+}
+
+void register_unnamed(py::module_& module) {
+  module.def(
+      "unnamed",
+      [](const std::string& path) {
+        LocalStore files;
+        return writer::describe_unnamed(path, layout::read_manifest(files, path));
+      },
+      py::arg("path"), py::call_guard<py::gil_scoped_release>(),
+      "What lies in a dataset's folder though its manifest does not name it: a text for each kind, with what to do.");
 }
 
 void register_commit(py::module_& module) {
@@ -196,6 +227,7 @@ void register_commit(py::module_& module) {
 void register_writer(py::module_& module) {
   register_dataset_writer(module);
   register_verify(module);
+  register_unnamed(module);
   register_commit(module);
 }
 

@@ -44,17 +44,22 @@ std::string hint_of_datasets_in(ByteStore& store, const std::string& path) {
 FolderListing list_folder(ByteStore& store, const std::string& path) {
   FolderListing listing;
   for (std::string& name : store.list(path)) {
-    if (name.ends_with('/')) name.pop_back();
+    const bool is_folder = name.ends_with('/');
+    if (is_folder) name.pop_back();
     if (name == kManifestName) listing.has_manifest = true;
-    if (const std::optional<ShardId> shard = parse_shard_name(name)) listing.shards.push_back(*shard);
-    if (name == kRunLockName) {
+    if (const std::optional<ShardId> shard = parse_shard_name(name)) {
+      listing.shards.push_back(*shard);
+    } else if (name == kRunLockName) {
       listing.has_run_lock = true;
     } else if (name.starts_with(kPartialPrefix)) {
       listing.leftovers.push_back(std::move(name));
+    } else if (is_folder && !name.starts_with('.')) {
+      listing.others.push_back(std::move(name));
     }
   }
   std::sort(listing.shards.begin(), listing.shards.end());
   std::sort(listing.leftovers.begin(), listing.leftovers.end());
+  std::sort(listing.others.begin(), listing.others.end());
   return listing;
 }
 

@@ -17,6 +17,7 @@ struct FolderListing {
   bool has_manifest = false;
   std::vector<ShardId> shards;         // finished shards, by generation and number
   std::vector<std::string> leftovers;  // names of .partial-… entries
+  std::vector<std::string> others;     // names of all other folders, but for those that begin with a dot
   bool has_run_lock = false;           // a run is at work, or was killed
 
   /// Numbers of the finished shards of one generation, ascending.

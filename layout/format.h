@@ -40,6 +40,9 @@ inline constexpr const char* kModeStream = "stream";  // records, spans, entries
 inline constexpr const char* kModeTokens = "tokens";  // records alone
 inline constexpr const char* kModeOpaque = "opaque";  // entries alone
 
+/// The codec of a stream that keeps where its documents begin and nothing else of them: no entry has a byte.
+inline constexpr std::string_view kBoundariesCodecJson = R"({"name":"boundaries"})";
+
 /// Every file has a CRC32C (u32) for each block of this size beside it, in <file>.crc; the last block may be short.
 inline constexpr std::uint64_t kCrcBlockBytes = 4096;
 

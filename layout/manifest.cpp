@@ -79,6 +79,9 @@ void check_format(Format& format) {
     refuse(fmt::format("codec {}, expected an object with a name", codec.dump()));
   }
   format.codec_json = codec.dump();
+  if (format.is_boundaries() && !stream) {
+    refuse(fmt::format("codec {} in mode {}: boundaries are those of records", codec.dump(), format.mode));
+  }
 }
 
 std::string format_difference(const Format& a, const Format& b) {

@@ -31,6 +31,8 @@ struct Format {
   [[nodiscard]] bool has_metadata() const { return mode != std::string_view(kModeTokens); }
   [[nodiscard]] bool is_compact() const { return layout == std::string_view("compact"); }
   [[nodiscard]] bool is_ids() const { return layout == std::string_view("ids"); }
+  /// Whether there are spans whose entries have no bytes. Of a format that check_format() passed.
+  [[nodiscard]] bool is_boundaries() const { return codec_json == kBoundariesCodecJson; }
   /// Bytes from one stored record to the next: the fields, and the id in the ids layout; 0 for opaque.
   [[nodiscard]] std::uint64_t stored_record_bytes() const;
 };

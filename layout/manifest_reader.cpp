@@ -233,6 +233,10 @@ ShardFiles read_files(const ShardText& from, const Format& format, ShardInfo& sh
   const std::size_t data_place = format.has_records() ? 1 : 0;
   if (format.has_metadata()) {
     shard.data_bytes = read_u64(find(from.file_bytes, data_place, kDataName, text), kDataName, text, what);
+    if (format.is_boundaries() && shard.data_bytes != 0) {
+      corrupt(what(), "{} of {} bytes with codec {}, whose entries have none", kDataName, with_commas(shard.data_bytes),
+              kBoundariesCodecJson);
+    }
   }
   ShardFiles expected = expected_files(format, shard, what);
   for (std::size_t i = 0; i < expected.size(); ++i) {

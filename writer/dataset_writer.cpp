@@ -89,6 +89,13 @@ void DatasetWriter::append(Bytes records, std::optional<Bytes> entry) {
   append_batch(records, std::span(&length, 1), entry.value_or(Bytes()), std::span(&entry_end, entry ? 1 : 0));
 }
 
+void DatasetWriter::check_entries(Bytes entries) const {
+  if (options_.format.is_boundaries() && !entries.empty()) {
+    refuse("entries of {} bytes for the codec {}, which keeps none", with_commas(entries.size()),
+           layout::kBoundariesCodecJson);
+  }
+}
+
 void DatasetWriter::check_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
                                 std::span<const std::uint64_t> entry_ends) const {
   const layout::Format& format = options_.format;
@@ -100,8 +107,7 @@ void DatasetWriter::check_batch(Bytes records, std::span<const std::uint64_t> le
     if (format.is_ids() && length == 0) {
       refuse(
           "document {} of this append has no records: the layout \"ids\" keeps an entry by the records that have its "
-          "id, "
-          "so this one would be lost; leave it out, or use layout=\"compact\"",
+          "id, so this one would be lost; leave it out, or use layout=\"compact\"",
           with_commas(i));
     }
     if (length > left) refuse("lengths that sum up to more than the records");
@@ -116,6 +122,7 @@ void DatasetWriter::check_batch(Bytes records, std::span<const std::uint64_t> le
     if (entry_end < std::exchange(end, entry_end)) refuse("ends of entries that are not in order");
   }
   if (end != entries.size()) refuse("entries of {} bytes that end at {}", entries.size(), end);
+  check_entries(entries);
 }
 
 void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
@@ -147,6 +154,7 @@ void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> l
 std::uint64_t DatasetWriter::entry(Bytes entry) {
   check_usable();
   if (!options_.format.is_ids()) refuse("entry() is for the layout \"ids\"; give append() the metadata");
+  check_entries(entry);
   std::uint64_t id = 0;
   guarded([&] { id = first_entry_ + shard().add_entry(entry); });
   return id;

@@ -68,6 +68,7 @@ class DatasetWriter {
 
  private:
   void check_usable() const;
+  void check_entries(Bytes entries) const;
   void check_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
                    std::span<const std::uint64_t> entry_ends) const;
   ShardWriter& shard();

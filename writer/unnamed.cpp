@@ -30,7 +30,7 @@ void describe(std::vector<std::string>& texts, const std::string& path, const st
 
 std::vector<std::string> describe_unnamed(const std::string& path, const layout::Manifest& manifest) {
   LocalStore files;
-  const layout::FolderListing listing = layout::list_folder(files, path);
+  layout::FolderListing listing = layout::list_folder(files, path);
   const std::uint64_t next = layout::unpublished_generation(files, path, listing);
   std::set<std::string> named;
   for (const layout::ShardInfo& shard : manifest.shards) named.insert(shard.name);
@@ -50,6 +50,8 @@ std::vector<std::string> describe_unnamed(const std::string& path, const layout:
   describe(texts, path, listing.leftovers,
            "unfinished, of a writer at work or of one that was killed: if none is at work, remove them, or the next "
            "writer with overwrite does (those of other machines: `penstock write --clean`)");
+  std::erase_if(listing.others, [&](const std::string& name) { return named.contains(name); });
+  describe(texts, path, listing.others, "folders of somebody else, which nothing here reads");
   if (listing.has_run_lock) {
     describe(texts, path, {layout::kRunLockName},
              "the lock of a run at work or of one that was killed: the next one removes it");

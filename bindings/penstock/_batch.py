@@ -39,7 +39,9 @@ class Batch(Mapping[str, Any]):
         """The field `name`: [rows, length, trailing axes…], or [records, trailing axes…] of documents."""
         if name not in self._layout.types:
             inside = [each for each in self._layout.types if each.startswith(f"{name}.")]
-            raise KeyError(f"{name}: ask for {', '.join(inside)}" if inside else name)
+            there = inside or list(self._layout.types)
+            what = f"ask for {', '.join(there)}" if inside else f"the fields are {', '.join(there)}"
+            raise KeyError(f"no field {name}: {what if there else 'opaque documents have none'}")
         return self._cached(name, self._field)
 
     def __iter__(self) -> Iterator[str]:

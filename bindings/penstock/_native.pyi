@@ -46,6 +46,7 @@ __all__: list[str] = [
     "recognise_format",
     "remove_shards",
     "unique_run",
+    "unnamed",
     "usable_cores",
     "verify",
 ]
@@ -488,6 +489,7 @@ class Report:
     What verify() read and found; true if nothing is wrong.
     """
     def __bool__(self) -> bool: ...
+    def __repr__(self) -> str: ...
     @property
     def bytes(self) -> int:
         """
@@ -637,6 +639,11 @@ def remove_shards(
 def unique_run() -> str:
     """
     A name for a run of its own.
+    """
+
+def unnamed(path: str) -> list[str]:
+    """
+    What lies in a dataset's folder though its manifest does not name it: a text for each kind, with what to do.
     """
 
 def usable_cores(processes: typing.SupportsInt | typing.SupportsIndex) -> int:

@@ -29,8 +29,8 @@ class Writer:
     Args:
         path: the dataset's folder; made if it is not there. `~` is the home folder.
         fields: mapping from names to dtypes, or a structured dtype; None for opaque documents: metadata alone.
-        metadata: "json", "raw", "msgpack", the name of a registered codec, a codec, or a NumPy dtype; None for a token
-            stream without documents.
+        metadata: "json", "raw", "msgpack", the name of a registered codec, a codec, or a NumPy dtype; "boundaries" for
+            documents without metadata, 16 bytes each; None for a token stream without documents.
         layout: "compact" (a document is a run of records) or "ids" (each record names its entry).
         shard_size: bytes of records and entries after which a shard ends, between two appends.
         tokenizer: what to note of the tokenizer: name, vocabulary_size, end_of_document, hash.
@@ -109,7 +109,7 @@ class Writer:
         Arrays must not change meanwhile on other threads: large ones are written from where they are.
 
         Args:
-            metadata: the document's entry, for its codec.
+            metadata: the document's entry, for its codec; none for the codec "boundaries".
             metadata_id: in the layout "ids", instead of metadata: what `entry` gave, one for all records or [n].
             records: all fields at once, as a structured array [n].
             **fields: each field's values: [n], [n, dims…] for sub-arrays, or one value for all records.
@@ -141,7 +141,7 @@ class Writer:
 
         Args:
             lengths: records of each document [d]; None for opaque documents.
-            metadata: the documents' entries, for the codec.
+            metadata: the documents' entries, for the codec; none for the codec "boundaries".
             encoded: instead of metadata: the entries' bytes, as the codec would give them.
             records: all documents' records, as a structured array [sum of lengths].
             **fields: each field's values for all documents, end to end.
@@ -155,7 +155,7 @@ class Writer:
             raise InvalidArgumentError("metadata and encoded: give one of them")
         if metadata is not None:
             encoded = [self._encode(each, i) or b"" for i, each in enumerate(metadata)]
-        elif encoded is None and self._codec is not None:
+        elif encoded is None and self._codec is not None and self._codec.name != "boundaries":
             raise InvalidArgumentError(f'no metadata, which the codec "{self._codec.name}" of this writer wants')
         if encoded is not None and self._codec is None:
             raise InvalidArgumentError("metadata for a writer of a token stream (metadata=None)")
@@ -164,7 +164,10 @@ class Writer:
                 raise InvalidArgumentError("lengths of the documents are missing")
             lengths = np.zeros(len(encoded or ()), np.uint64)
         counts = _ids(lengths, "lengths")
-        ends = np.cumsum([len(each) for each in encoded or ()], dtype=np.uint64)
+        if encoded is None and self._codec is not None:
+            ends = np.zeros(len(counts), np.uint64)
+        else:
+            ends = np.cumsum([len(each) for each in encoded or ()], dtype=np.uint64)
         self._native.append_batch(packed, counts, b"".join(encoded or ()), ends)
         self._documents += len(counts)
 
@@ -224,6 +227,8 @@ class Writer:
             if metadata is _MISSING:
                 return None
             raise InvalidArgumentError("metadata for a writer of a token stream (metadata=None)")
+        if metadata is _MISSING and self._codec.name == "boundaries":
+            return b""
         if metadata is _MISSING:
             raise InvalidArgumentError(f'no metadata, which the codec "{self._codec.name}" of this writer wants')
         try:

@@ -1,7 +1,8 @@
 """Codecs: how a metadata entry becomes bytes and an object again. Never pickle.
 
 `raw` takes and gives bytes; `json` anything that JSON has; `msgpack` needs the package of that name; `Numpy(dtype)`
-arrays of one dtype, decoded without a copy; `register` adds one of your own.
+arrays of one dtype, decoded without a copy; `boundaries` keeps no bytes: where documents begin and end is all there is
+of them, and their metadata is None; `register` adds one of your own.
 
 Example:
     >>> from penstock import codecs
@@ -114,12 +115,21 @@ def _msgpack_decode(view: memoryview) -> Any:
     return _msgpack().unpackb(view, raw=False, strict_map_key=False)
 
 
+def _boundaries_encode(value: Any) -> bytes:
+    if value is not None:
+        raise TypeError("it keeps where documents begin and end, and no metadata: None, or nothing, is wanted")
+    return b""
+
+
+BOUNDARIES = Codec("boundaries", _boundaries_encode, lambda view: None)
+
 _BUILT_IN = {
     codec.name: codec
     for codec in (
         Codec("raw", _raw_encode, bytes),
         Codec("json", _json_encode, _json_decode),
         Codec("msgpack", _msgpack_encode, _msgpack_decode),
+        BOUNDARIES,
     )
 }
 _registered: dict[str, Codec] = {}

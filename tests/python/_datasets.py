@@ -74,15 +74,19 @@ def raw_tokens(path: Path, count: int, dtype: str = "u2", seed: int = 0) -> tupl
     return penstock.open(path, dtype=dtype), tokens
 
 
-def compact(folder: Path, shards: Sequence[Sequence[int]], seed: int = 0) -> tuple[penstock.Dataset, Model]:
-    """Documents of the given lengths (0 too), shard by shard, each with an entry of its own."""
+def compact(
+    folder: Path, shards: Sequence[Sequence[int]], seed: int = 0, codec: str = "json"
+) -> tuple[penstock.Dataset, Model]:
+    """Documents of the given lengths (0 too), shard by shard, each with an entry, or boundaries alone."""
     paths, pieces, spans, at = [], [], [], 0
     for shard, lengths in enumerate(shards):
         path = folder / f"compact-{shard}"
-        with penstock.Writer(path, fields=FIELDS, metadata="json") as writer:
+        with penstock.Writer(path, fields=FIELDS, metadata=codec) as writer:
             for number, length in enumerate(lengths):
                 records = records_of(length, seed * 100_003 + shard * 1009 + number)
-                metadata = {"shard": shard, "number": number, "text": "x" * (number % 7)}
+                metadata: Any = {"shard": shard, "number": number, "text": "x" * (number % 7)}
+                if codec == "boundaries":
+                    metadata = None
                 writer.append(**columns_of(records), metadata=metadata)
                 pieces.append(records)
                 spans.append(Entry(shard, number, at, at + length, metadata))
@@ -140,6 +144,7 @@ MODES: dict[str, Callable[[Path], penstock.View]] = {
     "ids": lambda folder: ids(folder, NUMBERS)[0].windows(4, lookahead=1),
     "stream": lambda folder: token_stream(folder, 50)[0].windows(5),
     "documents": lambda folder: compact(folder, LENGTHS)[0].documents(),
+    "boundaries": lambda folder: compact(folder, LENGTHS, codec="boundaries")[0].windows(7),
     "opaque": lambda folder: opaque(folder, 13)[0].documents(),
 }
 

@@ -177,8 +177,11 @@ def test_fields_of_every_kind(tmp_path, framework):
     batch = next(make(view, 3, framework=framework))
     assert list(batch) == ["id", "pair.x", "pair.deep.y", "vector", "grid", "flag", "name", "half", "small"]
     assert len(batch) == 9 and "pair" not in batch and "pair.x" in batch and dict(batch).keys() == batch.keys()
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match=r"no field pair: ask for pair\.x, pair\.deep\.y"):
         batch["pair"]
+    for each in (batch, view[0]):
+        with pytest.raises(KeyError, match=r"no field pears: the fields are id, pair\.x, pair\.deep\.y, vector, "):
+            each["pears"]
     shaped = records[:15].reshape(3, 5)
     expected = {"pair.x": shaped["pair"]["x"], "pair.deep.y": shaped["pair"]["deep"]["y"]}
     for name in batch:

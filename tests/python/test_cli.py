@@ -9,6 +9,8 @@ import io
 import json
 import os
 import pty
+import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -181,10 +183,31 @@ def test_plain_text_with_all_metadata_and_none(corpus: Corpus, tmp_path: Path) -
         {"path": "b.py", "kind": "py", "size": 6},
         {"path": "a.md", "kind": "md", "size": 5},
     ]
-    run("write", "b.py", "--out", "none", *common, cwd=tmp_path)
+    words = run("write", "b.py", "--out", "none", "--metadata", "none", *common, cwd=tmp_path).stdout
+    assert "documents  1; where they begin and end is not kept (--metadata none)" in words
     assert penstock.open(str(tmp_path / "none")).mode == "tokens"
     run("write", "b.py", "--out", "raw", "--metadata", "path", "--codec", "raw", *common, cwd=tmp_path)
     assert penstock.open(str(tmp_path / "raw")).documents()[0].spans[0].raw == b"b.py"
+
+
+def test_where_documents_begin_is_kept_unless_none_is_said(corpus: Corpus, tmp_path: Path) -> None:
+    options = ["--tokenizer", corpus.tokenizer, "--append", END, "--shard-size", SHARD]
+    words = run("write", corpus.jsonl, "--out", tmp_path / "out", *options).stdout
+    assert f"documents  {len(corpus.rows)}\n" in words
+    expected = [(ids, None) for ids, _ in documents_of(corpus.dataset)]
+    assert documents_of(tmp_path / "out") == expected
+    assert not any(path.stat().st_size for path in (tmp_path / "out").rglob("metadata.bin"))
+    found = run_json("info", tmp_path / "out")
+    assert (found["codec"], found["spans"], found["mode"]) == ("boundaries", len(expected), "stream")
+    assert run_json("verify", tmp_path / "out")["ok"]
+    shown = run("show", tmp_path / "out", 2, "--documents").stdout
+    assert f"document 2: {len(expected[2][0]):,} records, 1 span" in shown and "from its beginning to its end" in shown
+    run("combine", tmp_path / "out", tmp_path / "out", "--out", tmp_path / "both")
+    assert documents_of(tmp_path / "both") == expected * 2
+    run("write", corpus.jsonl, "--out", tmp_path / "ids", "--layout", "ids", *options)
+    run("convert", tmp_path / "ids", "--layout", "compact", "--out", tmp_path / "compact")
+    assert documents_of(tmp_path / "compact") == expected
+    assert penstock.open(tmp_path / "compact").fingerprint == penstock.open(tmp_path / "out").fingerprint
 
 
 def test_dry_run_shows_three_documents_and_writes_nothing(corpus: Corpus, tmp_path: Path) -> None:
@@ -195,7 +218,8 @@ def test_dry_run_shows_three_documents_and_writes_nothing(corpus: Corpus, tmp_pa
     assert found["estimated"]["documents"] == len(corpus.rows)
     assert found["estimated"]["tokens"] == sum(len(ids) for ids, _ in expected)
     size = sum(path.stat().st_size for path in corpus.dataset.rglob("*") if path.is_file())
-    assert 0.5 < found["estimated"]["bytes"] / size < 2
+    assert found["estimated"]["bytes"] == pytest.approx(size, rel=0.1)
+    assert found["estimated"]["shards"] == len(list(corpus.dataset.glob("0*")))
     words = run("write", corpus.jsonl, "--out", tmp_path / "out", *corpus.options("--dry-run")).stdout
     assert "document 3 (" in words and "nothing was written" in words
     assert not (tmp_path / "out").exists()
@@ -239,6 +263,53 @@ def test_wrong_use_is_exit_code_2(
     error = capfd.readouterr().err
     assert words in error and error.count("\n") == 1
     assert not Path("o").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["write", "a.jsonl", "--ids-column", "no", "--out", "o"], 'line 1): no column "no" for --ids-column'),
+        (["write", "a.jsonl", "--ids-column", "ids", "--metadata", "no", "--out", "o"], "for --metadata: there are"),
+        (["write", "a.parquet", "--ids-column", "no", "--out", "o"], 'no column "no" for --ids-column'),
+        (["write", "a.parquet", "--ids-column", "n", "--out", "o"], "not lists of integers"),
+        (["write", "a.txt", "--ids-column", "ids", "--out", "o"], "plain text has no columns"),
+        (["write", "a.jsonl", "--ids-column", "ids", "--out", "a.txt/o"], "a.txt is a file: choose another --out"),
+        (["combine", "d", "--out", "a.txt/o"], "a.txt is a file: choose another --out"),
+        (["convert", "d", "--layout", "ids", "--out", "a.txt/o"], "a.txt is a file: choose another --out"),
+        (["write", "a.jsonl", "--dry-run", "--ids-column", "no", "--out", "o"], 'no column "no" for --ids-column'),
+    ],
+)
+def test_options_that_no_input_can_meet_are_wrong_use(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.jsonl").write_text('{"ids": [1], "u": 1}\n')
+    Path("a.txt").write_text("x\n")
+    pyarrow.parquet.write_table(pyarrow.table({"ids": [[1]], "n": [1]}), "a.parquet")
+    with penstock.Writer("d", {"token": "u1"}, "json") as writer:
+        writer.append(token=[1], metadata={})
+    assert words in refused(*arguments, code=2)
+    assert not Path("o/dataset.json").exists()
+
+
+def test_a_column_that_a_later_document_lacks_is_an_error_of_the_data(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"ids": [1]}\n{"id": [1]}\n')
+    assert "line 2): no column" in refused(
+        "write", tmp_path / "a.jsonl", "--ids-column", "ids", "--out", tmp_path / "o"
+    )
+
+
+def test_a_key_that_stands_twice_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    for row in (
+        '{"ids": [1], "u": 1, "u": 1}',
+        '{"ids": [1], "u": [{"u": 1, "v": 2, "u": 3}]}',
+        '{"ids": [1], "ids": [2], "u": 1}',
+    ):
+        key = "ids" if row.count("ids") == 2 else "u"
+        path.write_text('{"ids": [1], "u": 1}\n' + row + "\n")
+        error = refused("write", path, "--ids-column", "ids", "--out", tmp_path / "out")
+        assert error == f'document 2 ({path} line 2): the key "{key}" stands twice in one object: keep one'
 
 
 def test_what_is_there_is_refused_unless_told_what_to_do(corpus: Corpus, tmp_path: Path) -> None:
@@ -373,6 +444,56 @@ def test_a_replacement_that_is_killed_leaves_the_old_one_and_goes_on(corpus: Cor
     assert penstock.verify(out).ok and not list(out.glob("00000"))
 
 
+@contextlib.contextmanager
+def small_file_system(at: Path, size: str) -> Iterator[None]:
+    """A file system of its own, of `size`; skips where there may be none."""
+    at.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", at], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no file system may be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", at], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_a_full_disk_keeps_what_is_finished_and_resuming_gives_the_same_bytes(corpus: Corpus, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    with small_file_system(disk, "160k"):
+        error = refused("write", corpus.jsonl, "--out", disk / "out", *corpus.options("--workers", "1"))
+        kept = len(list((disk / "out").glob("0*")))
+        assert kept >= 2 and "No space left on device" in error, error
+        assert f": make room; nothing was published; {kept} finished shards are kept: go on with --resume" in error
+        assert f"{disk}/out/" in error.split(":")[0]
+        subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
+        assert (
+            run_json("write", corpus.jsonl, "--out", disk / "out", *corpus.options("--resume"))["kept_shards"] == kept
+        )
+        assert digests(disk / "out") == digests(corpus.dataset)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_a_disk_that_is_full_at_once_says_that_nothing_is_kept(corpus: Corpus, tmp_path: Path) -> None:
+    with small_file_system(tmp_path / "disk", "8k"):
+        error = refused("write", corpus.jsonl, "--out", tmp_path / "disk/out", *corpus.options("--workers", "1"))
+        assert error.endswith("make room; nothing was published; no shard was finished: start again"), error
+
+
+def test_a_file_that_may_not_grow_says_what_is_kept(corpus: Corpus, tmp_path: Path) -> None:
+    """Any error of the output's file system, not only a full one: here a limit that the third shard meets."""
+    content = [*corpus.rows[:40], {**corpus.rows[0], "text": "x = 1\n" * 40_000}]
+    jsonl = write_jsonl(tmp_path / "docs.jsonl", content)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+
+    error = refused("write", jsonl, "--out", tmp_path / "out", *corpus.options("--workers", "1"), preexec_fn=limit)
+    kept = len(list((tmp_path / "out").glob("0*")))
+    assert kept >= 2 and "File too large" in error
+    assert error.endswith(f": nothing was published; {kept} finished shards are kept: go on with --resume"), error
+
+
 def test_ctrl_c_ends_all_with_one_line_and_exit_code_130(running: Running, tmp_path: Path) -> None:
     os.killpg(running.process.pid, signal.SIGINT)
     error = running.end()
@@ -446,6 +567,39 @@ def test_show_decodes_a_window_with_its_spans(corpus: Corpus) -> None:
     document = run_json("show", corpus.dataset, "7", "--documents", "--tokenizer", corpus.tokenizer)["rows"][0]
     assert document["text"] == corpus.rows[7]["text"] + END
     assert "there is no 99,999,999" in refused("show", corpus.dataset, "99999999", code=2)
+
+
+def test_show_of_little_shows_what_there_is(tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "short", {"token": "u1"}, "json") as writer:
+        writer.append(token=[7, 8, 9], metadata={"a": 1})
+    assert run("show", tmp_path / "short").stdout.startswith("window 0: 3 records, 1 span")
+    assert "longer than the stream of 3 records" in refused("show", tmp_path / "short", "-w", "4", code=2)
+    penstock.Writer(tmp_path / "empty", {"token": "u1"}, "json").commit()
+    assert run("show", tmp_path / "empty").stdout == f"{tmp_path}/empty: no records: there is nothing to show\n"
+    assert run("show", tmp_path / "empty", "--documents").stdout.endswith("no documents: there is nothing to show\n")
+    assert run_json("show", tmp_path / "empty") == {"path": f"{tmp_path}/empty", "rows": []}
+    assert "there is no window 3" in refused("show", tmp_path / "empty", "3", code=2)
+    with penstock.Writer(tmp_path / "opaque", None, "json") as writer:
+        writer.append({"b": 2})
+    assert '{"b": 2}' in run("show", tmp_path / "opaque").stdout
+    with penstock.Writer(tmp_path / "tokens", {"token": "u1"}, None) as writer:
+        writer.append(token=[7])
+    assert "a token stream has no documents" in refused("show", tmp_path / "tokens", "--documents", code=2)
+
+
+def test_info_names_folders_that_are_no_part_of_the_dataset(corpus: Corpus, tmp_path: Path) -> None:
+    out = tmp_path / "copy"
+    run("combine", corpus.dataset, "--out", out)
+    for name in ("old", "00077", ".partial-00001@x", ".cache"):
+        (out / name).mkdir()
+    (out / "README.md").write_text("a file")
+    done = run("info", out)
+    notes = done.stderr.splitlines()
+    assert len(notes) == 3 and all(note.startswith(f"note: {out}: dataset.json does not name ") for note in notes)
+    assert [name in done.stderr for name in (" old: folders", " 00077: ", " .partial-00001@x: ")] == [True] * 3
+    assert ".cache" not in done.stderr and "README" not in done.stderr
+    assert [f"note: {note}" for note in run_json("info", out)["notices"]] == notes
+    assert list(penstock.verify(out).notices) == run_json("info", out)["notices"]
 
 
 def test_show_lets_no_control_character_reach_the_terminal(tmp_path: Path) -> None:
@@ -583,7 +737,7 @@ def test_json_of_write(corpus: Corpus, tmp_path: Path) -> None:
     assert found["bytes"] == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     assert found["seconds"] > 0 and found["text_bytes"] > 0
     dry = json_alone("write", corpus.jsonl, "--out", tmp_path / "dry", *corpus.options("--dry-run"))
-    assert set(dry) == {"documents", "sample", "estimated"} and len(dry["documents"]) == 3
+    assert set(dry) == {"documents", "sample", "estimated", "rests_on"} and len(dry["documents"]) == 3
     failed = json_alone("write", corpus.jsonl, "--out", out, *corpus.options(), code=2)
     assert failed["exit_code"] == 2 and "holds a dataset already" in failed["error"]
 
@@ -595,7 +749,7 @@ def test_json_of_info(corpus: Corpus, tmp_path: Path) -> None:
         "path": str(corpus.dataset), "kind": "penstock", "mode": "stream", "layout": "compact",
         "fields": {"token": "uint16"}, "record_bytes": 2, "records": dataset.records, "spans": len(corpus.rows),
         "shards": len(dataset.shards), "size_bytes": sum(shard.size_bytes for shard in dataset.shards),
-        "codec": "json", "tokenizer": dataset.tokenizer, "fingerprint": dataset.fingerprint,
+        "codec": "json", "tokenizer": dataset.tokenizer, "fingerprint": dataset.fingerprint, "notices": [],
     }  # fmt: skip
     failed = json_alone("info", tmp_path / "nowhere", code=2)
     assert failed["exit_code"] == 2 and failed["error"].startswith(f"{tmp_path / 'nowhere'}: no such f")
@@ -668,10 +822,30 @@ def test_every_command_has_its_test_of_json() -> None:
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(corpus: Corpus, tmp_path: Path) -> None:
     assert run("write", corpus.jsonl, "--out", tmp_path / "quiet", *corpus.options()).stderr == ""
+    shown, printed = on_a_terminal([str(corpus.jsonl), "--out", str(tmp_path / "shown"), *corpus.options()])
+    assert "writing" in shown and "100%" in shown
+    # One unit: bytes of text, of which 1,024 make the next one.
+    assert re.search(r"\d (?:[KM]i)?B/s of text", shown) and re.search(r"\d (?:[KM]i)?B/s of text", printed)
+    assert "MB/s" not in shown + printed
+
+
+def test_progress_from_standard_input_shows_bytes_and_rate(corpus: Corpus, tmp_path: Path) -> None:
+    arguments = ["-", "--format", "jsonl", "--out", str(tmp_path / "shown"), *corpus.options()]
+    pipe = subprocess.Popen(["cat", corpus.jsonl], stdout=subprocess.PIPE)
+    with pipe:
+        shown, _ = on_a_terminal(arguments, stdin=pipe.stdout)
+    done = corpus.jsonl.stat().st_size / 1024
+    assert f" {done:,.1f} KiB " in shown and "%" not in shown and re.search(r"[1-9]\S* [KM]iB/s of text", shown), shown
+
+
+def on_a_terminal(arguments: list[str], **options: Any) -> tuple[str, str]:
+    """What `write` shows on standard error where that is a terminal, and what it prints."""
     ours, theirs = pty.openpty()
-    command = [*PROGRAM, "write", str(corpus.jsonl), "--out", str(tmp_path / "shown"), *corpus.options()]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=theirs, env=environment, timeout=120)
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
+    command = [*PROGRAM, "write", *arguments]
+    done = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, stderr=theirs, env=environment, timeout=120, **options
+    )
     os.close(theirs)
     shown = b""
     try:
@@ -680,4 +854,4 @@ def test_progress_is_shown_on_a_terminal_and_nowhere_else(corpus: Corpus, tmp_pa
     except OSError:  # how a pseudo-terminal says that its other end is closed
         pass
     os.close(ours)
-    assert b"writing" in shown and b"/s" in shown and b"100%" in shown
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()), done.stdout.decode()

@@ -157,7 +157,8 @@ def as_run(command: str) -> str:
 # What differs from machine to machine and from run to run. Nothing else may.
 VARYING = [
     (re.compile(r"\b(?:\d[\d,]* h )?(?:\d+ min )?\d[\d,]*(?:\.\d+)? (?:s|ms)(?=\W|$)"), "<time>"),
-    (re.compile(r"\b\d[\d,]*(?:\.\d+)? (?=(?:MB|tokens|records|batches)?/s)"), "<rate> "),
+    (re.compile(r"\b\d[\d,]*(?:\.\d+)? (?:[KMG]i)?B/s"), "<rate> B/s"),
+    (re.compile(r"\b\d[\d,]*(?:\.\d+)? (?=(?:tokens|records|batches)?/s)"), "<rate> "),
     (re.compile(r"\b\d+%(?= of the workers' time)"), "<share>"),
 ]
 
@@ -376,10 +377,10 @@ def test_a_page_names_files_that_are_there() -> None:
 
 
 def test_output_is_compared() -> None:
-    shown = "tokens  4,675\ntook    1 min 3 s: 0.2 MB/s of text, 48,820 tokens/s, 2 workers\n"
-    assert is_shown(shown, "tokens  4,675\ntook    0.3 s: 11.5 MB/s of text, 9 tokens/s, 2 workers\n")
-    assert not is_shown(shown, "tokens  4,676\ntook    0.3 s: 11.5 MB/s of text, 9 tokens/s, 2 workers\n")
-    assert not is_shown(shown, "tokens  4,675\ntook    0.3 s: 11.5 MB/s of text, 9 tokens/s, 3 workers\n")
+    shown = "tokens  4,675\ntook    1 min 3 s: 0.2 MiB/s of text, 48,820 tokens/s, 2 workers\n"
+    assert is_shown(shown, "tokens  4,675\ntook    0.3 s: 11.5 MiB/s of text, 9 tokens/s, 2 workers\n")
+    assert not is_shown(shown, "tokens  4,676\ntook    0.3 s: 11.5 MiB/s of text, 9 tokens/s, 2 workers\n")
+    assert not is_shown(shown, "tokens  4,675\ntook    0.3 s: 11.5 MiB/s of text, 9 tokens/s, 3 workers\n")
     assert not is_shown(shown, "tokens  4,675\n")
     assert is_shown("ids  4 … 0\n│ …\nend\n", "ids  4 7 7 0\n│ a\n│ b\nend\n")
     assert not is_shown("ids  4 … 0\n…\nend\n", "ids  4 7 7 1\nend\n")

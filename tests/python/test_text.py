@@ -122,6 +122,9 @@ def test_no_absolute_path_reaches_the_metadata(tmp_path: Path) -> None:
         (b'{"text": null}', "is null, not a string"),
         (b'{"body": "x", "url": "u"}', 'no column "text" for --text-column: there are "body", "url"'),
         (b'{"text": "x"', r"line 3\): not JSON: .* at column \d+"),
+        (b'{"text": "x', r"line 3\): not JSON: Unterminated string starting at column 10: each line"),
+        (b'{"text": "x\ty"}', r"line 3\): not JSON: Invalid control character at column 12: each line"),
+        (b'{"text": "x", "text": "y"}', r'line 3\): the key "text" stands twice in one object: keep one'),
         (b'["x"]', "a list: each line must be one JSON object"),
         (b'{"text": "\xff"}', r"line 3\): invalid UTF-8 at byte 10 \(0xff\)"),
         (b'{"a": ' + b"[" * 100_000, "nested too deep|not JSON"),
@@ -383,22 +386,3 @@ def test_results_of_processes_come_in_order_and_so_does_the_first_error(tokenize
     for result, batch in zip(found, batches, strict=False):
         assert np.array_equal(result.encoded.ids, process_batch(tokenizer, work, batch).encoded.ids)
     assert 8 < len(found) <= 17
-
-
-def test_an_estimate_from_a_part_of_the_input_is_near_the_whole(
-    tokenizer_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from penstock._text import estimate
-    from penstock._text.pool import Work
-
-    monkeypatch.setattr(estimate, "_SAMPLE_BYTES", 1)
-    content = rows()[:200] * 16
-    plain = write_jsonl(tmp_path / "a.jsonl", content)
-    packed = tmp_path / "a.jsonl.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    work = Work(TokenizerOptions(file=tokenizer_file), TEXT_ALONE)
-    for path in (plain, packed):
-        reader = DocumentReader(expand_inputs([str(path)]), TEXT_ALONE)
-        found = estimate.estimate(reader, work, DocumentTokenizer(work.tokenizer), workers=2)
-        assert found["sample"]["documents"] < len(content) / 2
-        assert found["estimated"]["documents"] == pytest.approx(len(content), rel=0.5), path.name

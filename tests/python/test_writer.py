@@ -94,6 +94,65 @@ def test_conversion_both_ways_keeps_content_and_fingerprint(tmp_path: Path) -> N
     assert tree(tmp_path / "again") == tree(tmp_path / "compact")
 
 
+LENGTHS = (3, 0, 5_000, 0, 0, 1, 9_000)
+
+
+def write_boundaries(path: Path, **options: Any) -> np.ndarray:
+    token = np.random.default_rng(0).integers(0, 60_000, sum(LENGTHS)).astype("u2")
+    with penstock.Writer(path, {"token": "u2"}, "boundaries", shard_size=8_000, **options) as writer:
+        for part in np.split(token, np.cumsum(LENGTHS)[:-1]):
+            writer.append(token=part)
+    return token
+
+
+def test_boundaries_are_documents_without_entries(tmp_path: Path) -> None:
+    token = write_boundaries(tmp_path / "d")
+    files = tree(tmp_path / "d")
+    assert len([name for name in files if name.endswith("stream.bin")]) == 2
+    assert not any(files[f"0000{shard}/metadata.bin"] for shard in range(2))
+    for shard in tmp_path.glob("d/*/metadata.bin"):
+        shard.unlink()  # which no reader opens
+    documents = penstock.open(tmp_path / "d").documents()
+    expected = [part.tolist() for part in np.split(token, np.cumsum(LENGTHS)[:-1])]
+    assert [document["token"].tolist() for document in documents] == expected
+    assert [(document.metadata, document.spans[0].raw) for document in documents] == [(None, b"")] * len(LENGTHS)
+    spans = penstock.open(tmp_path / "d").windows(1_000)[5].spans
+    assert [(span.start, span.stop, span.offset, span.metadata) for span in spans] == [
+        (0, 3, 4_997, None), (3, 4, 0, None), (4, 1_000, 0, None)
+    ]  # fmt: skip
+
+
+def test_boundaries_are_converted_and_combined_and_batches_write_the_same(tmp_path: Path) -> None:
+    token = write_boundaries(tmp_path / "d")
+    said = fingerprint(tmp_path / "d")
+    with penstock.Writer(tmp_path / "batch", {"token": "u2"}, "boundaries", shard_size=8_000) as writer:
+        writer.append_batch(LENGTHS[:4], token=token[: sum(LENGTHS[:4])])
+        writer.append_batch(LENGTHS[4:], token=token[sum(LENGTHS[:4]) :], metadata=[None] * 3)
+    assert tree(tmp_path / "batch") == tree(tmp_path / "d")
+    penstock.combine([tmp_path / "d", tmp_path / "d"], tmp_path / "both")
+    assert penstock.open(tmp_path / "both").spans == 2 * len(LENGTHS) and fingerprint(tmp_path / "both") != said
+    with penstock.Writer(tmp_path / "full", {"token": "u2"}, "boundaries") as writer:
+        writer.append(token=token[:5], metadata=None)
+        writer.append(token=token[5:9])
+    said = fingerprint(tmp_path / "full")
+    assert penstock.convert(tmp_path / "full", tmp_path / "ids", "ids") == said == fingerprint(tmp_path / "ids")
+    assert [span.metadata for span in penstock.open(tmp_path / "ids").windows(9)[0].spans] == [None, None]
+    penstock.convert(tmp_path / "ids", tmp_path / "again", "compact")
+    assert tree(tmp_path / "again") == tree(tmp_path / "full")
+
+
+def test_metadata_is_refused_where_boundaries_alone_are_kept(tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}, "boundaries") as writer:
+        with pytest.raises(ValueError, match='"boundaries": it keeps where documents begin and end'):
+            writer.append(token=[1], metadata={"url": "x"})
+        with pytest.raises(ValueError, match="entries of 1 bytes for the codec"):
+            writer.append_batch([1], token=[1], encoded=[b"x"])
+        writer.append(token=[1, 2])
+    assert penstock.open(tmp_path / "d").spans == 1
+    with pytest.raises(ValueError, match="in mode opaque: boundaries are those of records"):
+        penstock.Writer(tmp_path / "e", None, "boundaries")
+
+
 def test_ids_repeat_and_compact_repeats_their_bytes(tmp_path: Path) -> None:
     with penstock.Writer(tmp_path / "ids", {"token": "u1"}, "raw", layout="ids") as writer:
         a, b, _unused = writer.entry(b"aa"), writer.entry(b"b"), writer.entry(b"never")
@@ -453,14 +512,32 @@ def test_any_dtype_round_trips(tmp_path: Path, fields: list[Any], count: int, se
     fingerprint(path)
 
 
+def test_a_report_says_what_it_found(tmp_path: Path) -> None:
+    write(tmp_path / "d", shard_size=400)
+    report = penstock.verify(tmp_path / "d")
+    size = f"{report.bytes:,}"
+    assert repr(report) == f"Report(ok: {report.shards} shards, 950 records, 19 entries, {size} bytes read)"
+    stream = tmp_path / "d/00000/stream.bin"
+    stream.write_bytes(bytes(stream.stat().st_size))
+    report = penstock.verify(tmp_path / "d")
+    assert repr(report).startswith(f"Report(2 problems, the first of them {report.problems[0]}: ")
+
+
 # ---- bytes of the first version
 
 GOLDEN = Path(__file__).parents[1] / "golden/dataset-v1"
 
 
-@pytest.mark.parametrize("layout", ["compact", "ids"])
-def test_the_first_versions_bytes_verify_and_are_written_again(tmp_path: Path, layout: str) -> None:
-    assert fingerprint(GOLDEN / layout) == "7acd40253a5859e181f1eb1e735995c1"
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [
+        ("compact", "7acd40253a5859e181f1eb1e735995c1"),
+        ("ids", "7acd40253a5859e181f1eb1e735995c1"),
+        ("boundaries", "4648e2226776ee7010d7b6d5e418ae48"),
+    ],
+)
+def test_the_first_versions_bytes_verify_and_are_written_again(tmp_path: Path, layout: str, said: str) -> None:
+    assert fingerprint(GOLDEN / layout) == said
     make = runpy.run_path(str(GOLDEN / "make.py"))
     make["write"](tmp_path / "d", layout)
     assert tree(tmp_path / "d") == tree(GOLDEN / layout)

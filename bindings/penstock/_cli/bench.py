@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from penstock._cli.data import data_options, open_data
-from penstock._cli.output import emit_json, emit_table, json_option, progress
+from penstock._cli.output import emit_json, emit_table, human_bytes, json_option, progress
 from penstock._words import counted
 
 
@@ -49,7 +49,10 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
             ("first batch", f"{found['first_batch_ms']:,.1f} ms after that"),
             ("batches", f"{found['batches_per_second']:,.0f} /s of {given['batch_size']:,}"),
             (found["observations"], f"{found['observations_per_second']:,.0f} /s"),
-            ("read", f"{found['megabytes_per_second']:,.1f} MB/s, {found['records_per_second']:,.0f} records/s"),
+            (
+                "read",
+                f"{human_bytes(found['megabytes_per_second'] * 1e6)}/s, {found['records_per_second']:,.0f} records/s",
+            ),
             ("reader", f"{found['reader']}, {counted(found['threads'], 'thread')}"),
         ]
     )

@@ -72,9 +72,9 @@ def refuse_existing(out: str) -> None:
     """
     from penstock._paths import local_path
     from penstock._text.errors import UsageError
+    from penstock._text.sink import refuse_file
 
     folder = Path(local_path(out))
+    refuse_file(str(folder))
     if (folder / "dataset.json").exists():
         raise UsageError(f"{out} holds a dataset already: choose another --out")
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{out} is a file: choose another --out")

@@ -20,13 +20,17 @@ def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_jso
     DATA is a dataset's folder; a Megatron prefix; .bin or .npy files (with --dtype where they do not say it).
     """
     dataset = open_data(data, dtype, format)
+    described = describe(data, dataset)
     if as_json:
-        emit_json(describe(data, dataset))
+        emit_json(described)
         return
-    found = {name: _words(name, value) for name, value in describe(data, dataset).items()}
+    notices = described.pop("notices")
+    found = {name: _words(name, value) for name, value in described.items()}
     if id_bytes(dataset.layout):
         found["record_bytes"] += f", of which {id_bytes(dataset.layout)} metadata_id"
     emit_table([(name.replace("_", " "), words) for name, words in found.items()])
+    for notice in notices:
+        click.echo(f"note: {notice}", err=True)
 
 
 def _words(name: str, value: Any) -> str:

@@ -102,33 +102,46 @@ def emit_table(rows: list[tuple[str, str]]) -> None:
         echo(f"{name:<{width}}  {value}".rstrip())
 
 
-Update = Callable[[int, int], None]
-"""Called with what is done and the total, 0 where that is unknown."""
+Update = Callable[..., None]
+"""Called with what is done and the total, 0 where that is unknown; then, if the rate is not that of what is done, with
+what it is the rate of."""
 
 
 @contextmanager
-def progress(label: str, quiet: bool, unit: str = "bytes") -> Iterator[Update]:
+def progress(label: str, quiet: bool, unit: str = "bytes", of: str = "") -> Iterator[Update]:
     """A bar with rate and time left on standard error; nothing where that is no terminal, or where `quiet`.
+
+    Where the total is unknown it shows what is done instead of a percentage.
 
     Args:
         label: What is being done.
         quiet: No bar at all.
         unit: "bytes", or a noun in the plural.
+        of: What the rate is of, as " of text".
     """
     if quiet or not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda done, total, rated=None: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    def amount(count: float) -> str:
+        return human_bytes(count) if unit == "bytes" else f"{count:,.0f} {unit}"
+
+    class Done(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(amount(task.completed) if task.total is None else f"{task.percentage:>3.0f}%")
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
-            from rich.text import Text
+            return Text(f"{amount(task.fields['rated'] / max(task.elapsed or 0.0, 1e-3))}/s{of}")
 
-            rate = task.finished_speed or task.speed or 0.0
-            return Text(f"{human_bytes(rate)}/s" if unit == "bytes" else f"{rate:,.0f} {unit}/s")
-
-    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), Rate()]
+    columns = [TextColumn("{task.description}"), BarColumn(), Done(), Rate()]
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bars:
-        task = bars.add_task(label, total=None)
-        yield lambda done, total: bars.update(task, completed=done, total=total or None)
+        task = bars.add_task(label, total=None, rated=0)
+
+        def update(done: int, total: int, rated: int | None = None) -> None:
+            bars.update(task, completed=done, total=total or None, rated=done if rated is None else rated)
+
+        yield update

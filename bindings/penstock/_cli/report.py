@@ -24,7 +24,23 @@ def describe(data: tuple[str, ...], dataset: Any) -> dict[str, Any]:
         "codec": dataset.codec,
         "tokenizer": dataset.tokenizer,
         "fingerprint": dataset.fingerprint,
+        "notices": _notices(data) if dataset.kind == "penstock" else [],
     }
+
+
+def _notices(data: tuple[str, ...]) -> list[str]:
+    """What lies in the datasets' folders and is no part of them."""
+    import penstock
+    from penstock import _native
+    from penstock._paths import local_path
+
+    found: list[str] = []
+    for path in data:
+        try:
+            found += _native.unnamed(local_path(path))
+        except penstock.Error as error:  # it is open: what else lies there is no part of it
+            found.append(f"{path}: what else lies there is not known: {error}")
+    return found
 
 
 def id_bytes(layout: str | None) -> int:

@@ -13,6 +13,7 @@ from penstock._words import counted
 
 _LINES_SHOWN = 24  # of one span's text, on a terminal
 _VALUES_SHOWN = 24
+_WINDOW = 256  # records, unless --window says otherwise
 
 
 @click.command("show", short_help="Windows or documents, decoded.")
@@ -20,7 +21,9 @@ _VALUES_SHOWN = 24
 @click.option(
     "--index", "-i", "indices", type=int, multiple=True, help="Which; may be repeated; negative: from the end."
 )
-@click.option("--window", "-w", type=click.IntRange(1), default=256, show_default=True, help="Records of a window.")
+@click.option(
+    "--window", "-w", type=click.IntRange(1), help="Records of a window; else 256, or all where there are fewer."
+)
 @click.option("--documents", is_flag=True, help="Show documents instead of windows.")
 @click.option("--tokenizer", metavar="FILE", help="The tokenizer.json that wrote the ids; else ids are shown.")
 @click.option("--full", is_flag=True, help="All of a long text.")
@@ -32,14 +35,31 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """
     paths, numbers = _split(data)
     dataset = open_data(paths, given["dtype"], given["format"])
-    view = dataset.documents() if given["documents"] else dataset.windows(given["window"])
+    documents = given["documents"] or dataset.mode == "opaque"
+    noun = "document" if documents else "window"
+    indices = (*given["indices"], *numbers)
     decoder = _Decoder(given["tokenizer"], dataset)
-    found = [_describe(view, _in_range(view, index), decoder) for index in (*given["indices"], *numbers) or (0,)]
+    found: list[dict[str, Any]] = []
+    if _is_empty(dataset, documents):
+        if indices:
+            raise click.UsageError(f"there is no {noun} {indices[0]:,}: {' '.join(paths)} has none")
+    else:
+        window = given["window"] or min(_WINDOW, dataset.records)
+        view = dataset.documents() if documents else dataset.windows(window)
+        found = [_describe(view, _in_range(view, index), decoder) for index in indices or (0,)]
     if as_json:
         emit_json({"path": " ".join(paths), "rows": found})
         return
+    if not found:
+        echo(f"{' '.join(paths)}: no {'documents' if documents else 'records'}: there is nothing to show")
     for row in found:
-        _draw(row, "document" if given["documents"] else "window", given["full"])
+        _draw(row, noun, given["full"])
+
+
+def _is_empty(dataset: Any, documents: bool) -> bool:
+    if documents:
+        return bool(dataset.mode != "tokens" and dataset.layout != "ids" and dataset.spans == 0)
+    return bool(dataset.records == 0)
 
 
 def _split(data: tuple[str, ...]) -> tuple[tuple[str, ...], list[int]]:

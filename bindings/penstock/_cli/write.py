@@ -28,6 +28,9 @@ Examples:
 """
 
 
+_WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of columns
+
+
 def _default_workers() -> int:
     return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
@@ -53,10 +56,11 @@ def _default_workers() -> int:
 @click.option("--special-tokens-in-text", is_flag=True, help="Read <|…|> in a text as the special token of that name.")
 @click.option(
     "--metadata",
-    default="none",
+    default="boundaries",
     show_default=True,
-    metavar="COLUMNS|all|none",
-    help="Columns kept with each document, as in url,date; plain text has path, kind and size.",
+    metavar="COLUMNS|all|boundaries|none",
+    help="Columns kept with each document, as in url,date (plain text has path, kind and size); boundaries: where each "
+    "document begins, 16 bytes; none: tokens alone.",
 )
 @click.option("--codec", type=click.Choice(["json", "msgpack", "raw"]), default="json", show_default=True)
 @click.option("--layout", type=click.Choice(["compact", "ids"]), default="compact", show_default=True)
@@ -103,7 +107,13 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     _check(given)
     work = Work(_tokenizer_options(given), _columns(given), given["codec"])
     tokenizer = DocumentTokenizer(work.tokenizer)
-    reader = DocumentReader(expand_inputs(inputs, given["format"]), work.columns)
+    found = expand_inputs(inputs, given["format"])
+    for each in found:
+        if each.format == "text" and work.columns.ids is not None:
+            raise click.UsageError(
+                f"{each.name}: plain text has no columns: --ids-column is for JSON lines and Parquet"
+            )
+    reader = DocumentReader(found, work.columns)
     if given["dry_run"]:
         _dry_run(reader, work, tokenizer, given)
     else:
@@ -117,7 +127,7 @@ def _check(given: dict[str, Any]) -> None:
         if given["ids_column"] is not None and given[option]:
             name = option.replace("_", "-")
             raise click.UsageError(f"--{name} is for text; --ids-column takes ids as they are")
-    if given["codec"] == "raw" and (given["metadata"] in ("all", "none") or "," in given["metadata"]):
+    if given["codec"] == "raw" and (given["metadata"] in _WORDS or "," in given["metadata"]):
         raise click.UsageError("--codec raw stores the text of one column: name it with --metadata")
 
 
@@ -141,13 +151,18 @@ def _columns(given: dict[str, Any]) -> Any:
     metadata: tuple[str, ...] | None
     if given["metadata"] == "all":
         metadata = None
-    elif given["metadata"] == "none":
+    elif given["metadata"] in _WORDS:
         metadata = ()
     else:
         metadata = tuple(name.strip() for name in given["metadata"].split(","))
         if "" in metadata or len(set(metadata)) < len(metadata):
             raise click.UsageError(f'--metadata "{given["metadata"]}": name each column once, as in url,date')
     return Columns(given["text_column"], given["ids_column"], metadata, given["text_per"])
+
+
+def _codec(given: dict[str, Any]) -> str | None:
+    """Of the dataset; None: tokens alone."""
+    return {"none": None, "boundaries": "boundaries"}.get(given["metadata"], given["codec"])
 
 
 def _options_of_task(work: Any, tokenizer: Any, given: dict[str, Any]) -> dict[str, Any]:
@@ -157,7 +172,7 @@ def _options_of_task(work: Any, tokenizer: Any, given: dict[str, Any]) -> dict[s
     return {
         **columns,
         **tokenizer.identity(),
-        "codec": given["codec"],
+        "codec": _codec(given) or given["codec"],
         "layout": given["layout"],
         "task_bytes": given["shard_size"],
     }
@@ -172,7 +187,7 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
     sink = ShardSink(
         local_path(given["out"]),
         dtype=tokenizer.dtype,
-        codec=None if work.columns.metadata == () else given["codec"],
+        codec=_codec(given),
         layout=given["layout"],
         tokenizer=tokenizer.manifest_entry(),
         resume=given["resume"],
@@ -181,7 +196,7 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
         clean=given["clean"],
     )
     try:
-        with progress(f"writing {given['out']}", quiet) as update:
+        with progress(f"writing {given['out']}", quiet, of=" of text") as update:
             writer = TextWriter(
                 reader=reader,
                 work=work,
@@ -195,16 +210,18 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted: {sink.left_behind()}") from None
     with report_of(given["out"]):
-        _report(given["out"], summary, sink.dataset_bytes(), quiet)
+        _report(given, summary, sink.dataset_bytes())
 
 
-def _report(out: str, summary: Any, dataset_bytes: int, as_json: bool) -> None:
-    if as_json:
-        emit_json({"path": out, "bytes": dataset_bytes, **summary.as_json()})
+def _report(given: dict[str, Any], summary: Any, dataset_bytes: int) -> None:
+    codec = _codec(given)
+    if given["as_json"]:
+        emit_json({"path": given["out"], "bytes": dataset_bytes, "codec": codec, **summary.as_json()})
         return
+    lost = "" if codec else "; where they begin and end is not kept (--metadata none)"
     rows = [
-        ("dataset", out),
-        ("documents", f"{summary.documents:,}"),
+        ("dataset", given["out"]),
+        ("documents", f"{summary.documents:,}{lost}"),
         ("tokens", f"{summary.tokens:,}"),
         (
             "shards",
@@ -213,7 +230,7 @@ def _report(out: str, summary: Any, dataset_bytes: int, as_json: bool) -> None:
         ("on disk", human_bytes(dataset_bytes)),
     ]
     if summary.new_tokens:
-        rate = f"{summary.text_bytes / summary.seconds / 1e6:,.1f} MB/s of text"
+        rate = f"{human_bytes(summary.text_bytes / summary.seconds)}/s of text"
         tokens = f"{summary.new_tokens / summary.seconds:,.0f} tokens/s"
         workers = counted(summary.workers, "worker")
         rows.append(("took", f"{human_seconds(summary.seconds)}: {rate}, {tokens}, {workers}"))
@@ -222,10 +239,20 @@ def _report(out: str, summary: Any, dataset_bytes: int, as_json: bool) -> None:
 
 
 def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
-    from penstock._text.estimate import estimate
+    import json
+
+    from penstock._text.estimate import Target, estimate
 
     workers = given["workers"] or _default_workers()
-    found = estimate(reader, work, tokenizer, workers)
+    target = Target(
+        item_bytes=int(tokenizer.dtype[1:]),
+        codec=_codec(given),
+        layout=given["layout"],
+        task_bytes=given["shard_size"],
+        task_options=_options_of_task(work, tokenizer, given),
+        tokenizer_json=json.dumps(tokenizer.manifest_entry()),
+    )
+    found = estimate(reader, work, tokenizer, workers, target)
     if given["as_json"]:
         emit_json(found)
         return
@@ -235,15 +262,21 @@ def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> N
         echo(f"  text     {_one_line(document['text'])}")
         if document["metadata"] is not None:
             echo(f"  metadata {document['metadata']}")
+    _tell_estimate(found, tokenizer.dtype, workers)
+
+
+def _tell_estimate(found: dict[str, Any], dtype: str, workers: int) -> None:
     total = found["estimated"]
-    if total is None:
-        echo("how much there is cannot be known from standard input; nothing was written")
-        return
-    echo(
-        f"about {counted(total['documents'], 'document')}, {counted(total['tokens'], 'token')} of {tokenizer.dtype},"
-        f" {human_bytes(total['bytes'])} on disk, {human_seconds(total['seconds'])} with {counted(workers, 'worker')};"
-        " nothing was written"
-    )
+    if total is not None:
+        about = "" if found["sample"]["whole"] else "about "
+        echo(
+            f"{about}{counted(total['documents'], 'document')}, {counted(total['tokens'], 'token')} of {dtype},"
+            f" {human_bytes(total['bytes'])} on disk in {counted(total['shards'], 'shard')},"
+            f" about {human_seconds(total['seconds'])} with {counted(workers, 'worker')}"
+        )
+    for line in found["rests_on"]:
+        echo(line)
+    echo("nothing was written")
 
 
 def _shortened(ids: list[int]) -> str:

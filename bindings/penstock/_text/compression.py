@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any
 
 from .errors import InputError
 
@@ -25,9 +25,10 @@ _MAX_ZSTD_WINDOW = 1 << 31  # what `zstd --long=31` writes
 class _ZstdReader(io.RawIOBase):
     """Frames end to end. Unlike zstandard's stream_reader it refuses a frame that is cut off."""
 
-    def __init__(self, source: IO[bytes], name: str) -> None:
+    def __init__(self, source: IO[bytes], name: str, read_bytes: int) -> None:
         import zstandard
 
+        self._read_bytes = read_bytes
         self._source = source
         self._name = name
         self._new_frame: Callable[[], Any] = zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTD_WINDOW).decompressobj
@@ -51,7 +52,7 @@ class _ZstdReader(io.RawIOBase):
 
     def _refill(self) -> bool:
         if not self._input:
-            self._input = self._source.read(_CHUNK_BYTES)
+            self._input = self._source.read(self._read_bytes)
         if not self._input:
             if self._frame is not None:
                 raise InputError(f"{self._name}: the Zstandard data is cut off: copy the file again")
@@ -71,7 +72,7 @@ class _ZstdReader(io.RawIOBase):
 class _GzipReader(io.RawIOBase):
     """gzip's reader with errors that name the file."""
 
-    def __init__(self, source: IO[bytes], name: str) -> None:
+    def __init__(self, source: IO[bytes], name: str, read_bytes: int) -> None:
         import gzip
 
         self._file = gzip.GzipFile(fileobj=source)
@@ -101,12 +102,13 @@ class _PatientReader(io.RawIOBase):
         self._source = source
         self._while_waiting = while_waiting
         self._next = 0.0
+        self._given_bytes = 0
 
     def readable(self) -> bool:
         return True
 
     def tell(self) -> int:
-        return self._source.tell()
+        return self._given_bytes
 
     def readinto(self, buffer: WriteableBuffer) -> int | None:
         while True:
@@ -114,18 +116,26 @@ class _PatientReader(io.RawIOBase):
                 self._while_waiting()
                 self._next = time.monotonic() + _PATIENCE_SECONDS
             if select.select([self._source], [], [], _PATIENCE_SECONDS)[0]:
-                return self._source.readinto(buffer)
+                count = self._source.readinto(buffer)
+                self._given_bytes += count or 0
+                return count
 
 
 class ByteInput:
     """One open input: `file` gives decompressed bytes, `consumed()` the bytes of the file itself read so far."""
 
     def __init__(
-        self, path: Path | None, name: str, compression: str, while_waiting: Callable[[], None] = lambda: None
+        self,
+        path: Path | None,
+        name: str,
+        compression: str,
+        while_waiting: Callable[[], None] = lambda: None,
+        read_bytes: int = _CHUNK_BYTES,
     ) -> None:
         """Opens `path` (None: standard input); `compression` is "", "gz" or "zst".
 
-        `while_waiting` is called every half second while a pipe or standard input is read; it may raise.
+        `while_waiting` is called every half second while a pipe or standard input is read; it may raise. `read_bytes`
+        of a compressed file are read at once: `consumed` may be ahead of what was unpacked by as much.
 
         Raises:
             InputError: The file cannot be opened.
@@ -138,21 +148,22 @@ class ByteInput:
         self._file = opened
         is_pipe = not stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
         raw = _PatientReader(opened, while_waiting) if is_pipe else opened
-        self._raw: BinaryIO = io.BufferedReader(raw, _CHUNK_BYTES)
+        self._raw: io.BufferedReader = io.BufferedReader(raw, _CHUNK_BYTES)
+        self._begin = 0 if is_pipe else opened.tell()  # of a file that is standard input, a part may be read already
         self.name = name
         readers = {"gz": _GzipReader, "zst": _ZstdReader}
-        self.file: BinaryIO = self._raw
+        self.file: io.BufferedReader = self._raw
         if compression:
-            self.file = io.BufferedReader(readers[compression](self._raw, name), _CHUNK_BYTES)
+            self.file = io.BufferedReader(readers[compression](self._raw, name, read_bytes), _CHUNK_BYTES)
 
     def peek(self) -> bytes:
         """Some of the first bytes, which are still to be read; at least those that came at once."""
-        return self.file.peek(1) if isinstance(self.file, io.BufferedReader) else b""
+        return self.file.peek(1)
 
     def consumed(self) -> int:
         """Bytes of the file read so far; 0 for what cannot tell."""
         try:
-            return self._raw.tell()
+            return max(0, self._raw.tell() - self._begin)
         except (OSError, ValueError):
             return 0
 

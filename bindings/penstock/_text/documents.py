@@ -10,7 +10,7 @@ from penstock._words import quoted
 
 from . import sniff
 from .compression import ByteInput
-from .errors import InputError
+from .errors import InputError, OptionError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .inputs import Input
 
 _PARQUET_ROWS = 1024
+_GROUP_ROWS = 1 << 16
+_MOST_GROUP_BYTES = 256 << 20
 _UNPACKERS = {"gz": "gzip -d", "zst": "zstd -d"}
 _BYTES_PER_ID = 4  # what an id of a Parquet column counts as, when tasks are cut
 BUILT_IN_COLUMNS = ("path", "kind", "size")  # of plain text
@@ -47,6 +49,8 @@ class RawDocument(NamedTuple):
         line: Counted from 1: the line, or the row of a Parquet file; 0 where the document is the whole file.
         form: "jsonl" (payload: the line), "text" (payload: UTF-8) or "row" (payload: UTF-8, or ids).
         metadata: Columns that the reader knows; None where the payload holds them, or where none are kept.
+        at_byte: Where it begins in its file, unpacked, if that is known instead of number and line; the number is then
+            -1, and that of a row too whose file was not read from its beginning.
     """
 
     number: int
@@ -55,11 +59,14 @@ class RawDocument(NamedTuple):
     form: str
     payload: bytes | npt.NDArray[np.int64]
     metadata: dict[str, Any] | None
+    at_byte: int | None = None
 
     def place(self) -> str:
         """`document 18,203 (data.jsonl.zst line 18,204)`, counted from 1."""
+        if self.at_byte is not None:
+            return f"{self.name} at byte {self.at_byte:,}"
         where = {0: ""}.get(self.line, f" {'row' if self.form == 'row' else 'line'} {self.line:,}")
-        return f"document {self.number + 1:,} ({self.name}{where})"
+        return f"{self.name}{where}" if self.number < 0 else f"document {self.number + 1:,} ({self.name}{where})"
 
     def size_bytes(self) -> int:
         """What the document counts when tasks are cut."""
@@ -81,7 +88,9 @@ class DocumentReader:
         self._columns = columns
         self._first_numbers = [0]  # of each input that was begun
         self._finished_bytes = 0
-        self._open: ByteInput | _ParquetInput | None = None
+        self._last_bytes = 0  # of the input that was read last
+        self._open: ByteInput | ParquetInput | None = None
+        self.most_of_a_file = -1  # bytes that are read of a file that is a document; -1: all
         self.while_waiting: Callable[[], None] = lambda: None  # called every half second while a pipe is read
 
     @property
@@ -89,6 +98,16 @@ class DocumentReader:
         """Bytes of all files together, as they lie on disk; 0 where standard input makes that unknown."""
         sizes = [each.size_bytes for each in self._inputs]
         return sum(sizes) if all(each.rereadable for each in self._inputs) else 0
+
+    @property
+    def inputs(self) -> Sequence[Input]:
+        """What it reads."""
+        return self._inputs
+
+    @property
+    def columns(self) -> Columns:
+        """What it takes of a document."""
+        return self._columns
 
     @property
     def rereadable(self) -> bool:
@@ -116,11 +135,11 @@ class DocumentReader:
                 number += 1
                 if document.number >= first:
                     yield document
-            self._finished_bytes += each.size_bytes
+            self._finished_bytes += self._last_bytes
 
     def _read(self, source: Input, number: int) -> Iterator[RawDocument]:
         opened = (
-            _ParquetInput(source, self._columns)
+            ParquetInput(source, self._columns)
             if source.format == "parquet"
             else ByteInput(source.path, source.name, source.compression, self.while_waiting)
         )
@@ -128,7 +147,7 @@ class DocumentReader:
         try:
             if isinstance(opened, ByteInput) and not source.rereadable:
                 _refuse_no_text(opened)
-            if isinstance(opened, _ParquetInput):
+            if isinstance(opened, ParquetInput):
                 yield from opened.documents(number)
             elif source.format == "jsonl":
                 yield from _json_lines(opened, number)
@@ -137,28 +156,36 @@ class DocumentReader:
         except OSError as error:
             raise InputError(f"{source.name}: {error.strerror or error}") from error
         finally:
+            self._last_bytes = source.size_bytes if source.rereadable else opened.consumed()
             self._open = None
             opened.close()
 
     def _text(self, opened: ByteInput, source: Input, number: int) -> Iterator[RawDocument]:
         if self._columns.text_per == "file":
-            payload = opened.file.read()
-            known = self._built_in(source, len(payload), source.name)
+            payload = opened.file.read(self.most_of_a_file)
+            known = built_in_columns(source, len(payload), self._columns.metadata, source.name)
             yield RawDocument(number, source.name, 0, "text", payload, known)
             return
         for line_number, line in enumerate(opened.file, 1):
             payload = line.rstrip(b"\r\n")
             if payload and not payload.isspace():
-                known = self._built_in(source, len(payload), f"{source.name} line {line_number:,}")
+                place = f"{source.name} line {line_number:,}"
+                known = built_in_columns(source, len(payload), self._columns.metadata, place)
                 yield RawDocument(number, source.name, line_number, "text", payload, known)
                 number += 1
 
-    def _built_in(self, source: Input, size_bytes: int, place: str) -> dict[str, Any] | None:
-        wanted = self._columns.metadata
-        if wanted == ():
-            return None
-        known = {"path": source.published_name, "kind": source.kind, "size": size_bytes}
-        return select(known, wanted, place)
+
+def built_in_columns(
+    source: Input, size_bytes: int, wanted: tuple[str, ...] | None, place: str
+) -> dict[str, Any] | None:
+    """The columns `wanted` (None: all) of a document of plain text; None where none are.
+
+    Raises:
+        InputError: There is no such column.
+    """
+    if wanted == ():
+        return None
+    return select({"path": source.published_name, "kind": source.kind, "size": size_bytes}, wanted, place)
 
 
 def _refuse_no_text(opened: ByteInput) -> None:
@@ -189,24 +216,35 @@ def there_are(columns: Iterable[str]) -> str:
     return f"there are {quoted(names)}" if names else "there are none"
 
 
-def select(known: dict[str, Any], wanted: tuple[str, ...] | None, place: str) -> dict[str, Any]:
+def missing_column(message: str, document: int = 0) -> InputError:
+    """The error of a column that is not there: wrong use if the first document lacks it, else the document's fault."""
+    return OptionError(message) if document == 0 else InputError(message)
+
+
+def select(known: dict[str, Any], wanted: tuple[str, ...] | None, place: str, document: int = 0) -> dict[str, Any]:
     """The columns `wanted` of one document's; None: all of them.
 
     Raises:
-        InputError: One is missing; the message names those that there are.
+        InputError: One is missing; the message names those that there are. OptionError in `document` 0.
     """
     if wanted is None:
         return known
     try:
         return {name: known[name] for name in wanted}
     except KeyError as error:
-        raise InputError(f'{place}: no column "{error.args[0]}" for --metadata: {there_are(known)}') from None
+        message = f'{place}: no column "{error.args[0]}" for --metadata: {there_are(known)}'
+        raise missing_column(message, document) from None
 
 
-class _ParquetInput:
+class ParquetInput:
     """The rows of one Parquet file."""
 
     def __init__(self, source: Input, columns: Columns) -> None:
+        """Reads its footer.
+
+        Raises:
+            InputError: It is no Parquet file, or lacks the columns asked for.
+        """
         import pyarrow
         import pyarrow.parquet
 
@@ -224,7 +262,7 @@ class _ParquetInput:
         self._is_ids = columns.ids is not None
         if self._payload not in names:
             option = "--ids-column" if self._is_ids else "--text-column"
-            raise InputError(f'{source.name}: no column "{self._payload}" for {option}: {there_are(names)}')
+            raise missing_column(f'{source.name}: no column "{self._payload}" for {option}: {there_are(names)}')
         self._metadata = [name for name in names if name != self._payload]
         if columns.metadata is not None:
             self._metadata = list(select(dict.fromkeys(names), columns.metadata, source.name))
@@ -236,9 +274,9 @@ class _ParquetInput:
         if self._is_ids:
             is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
             if not (is_list and types.is_integer(kind.value_type)):
-                raise InputError(f'{self._source.name}: column "{self._payload}" is {kind}, not lists of integers')
+                raise OptionError(f'{self._source.name}: column "{self._payload}" is {kind}, not lists of integers')
         elif not (types.is_string(kind) or types.is_large_string(kind)):
-            raise InputError(f'{self._source.name}: column "{self._payload}" is {kind}, not strings')
+            raise OptionError(f'{self._source.name}: column "{self._payload}" is {kind}, not strings')
 
     def consumed(self) -> int:
         """The share of the rows read, as bytes of the file."""
@@ -251,28 +289,80 @@ class _ParquetInput:
 
     def documents(self, number: int) -> Iterator[RawDocument]:
         """The rows, the first with number `number`."""
-        columns = [self._payload, *(name for name in self._metadata if name != self._payload)]
         try:
-            for rows in self._file.iter_batches(batch_size=_PARQUET_ROWS, columns=columns):
-                for document in self._rows(rows, number):
+            for rows in self._file.iter_batches(batch_size=_PARQUET_ROWS, columns=self._columns()):
+                for document in self.rows(rows, number, self._done_rows):
                     yield document
                     number += 1
                 self._done_rows += len(rows)
         except self._arrow_error as error:
-            raise InputError(f"{self._source.name}: damaged Parquet data ({_one_line(error)})") from error
+            raise self._damaged(error) from error
 
-    def _rows(self, rows: Any, number: int) -> Iterator[RawDocument]:
+    def _columns(self) -> list[str]:
+        return [self._payload, *(name for name in self._metadata if name != self._payload)]
+
+    def _damaged(self, error: BaseException) -> InputError:
+        return InputError(f"{self._source.name}: damaged Parquet data ({_one_line(error)})")
+
+    def groups(self) -> list[tuple[int, int]]:
+        """Of each row group: its rows, and the bytes of its payload's column, unpacked."""
+        found = []
+        for number in range(self._file.metadata.num_row_groups):
+            group = self._file.metadata.row_group(number)
+            chunks = map(group.column, range(group.num_columns))
+            sizes = [each.total_uncompressed_size for each in chunks if self._is_payload(each.path_in_schema)]
+            found.append((group.num_rows, sum(sizes)))
+        return found
+
+    def _is_payload(self, path: str) -> bool:
+        return path == self._payload or path.startswith(f"{self._payload}.")
+
+    def read_group(self, number: int) -> tuple[Any, npt.NDArray[np.int64]]:
+        """Rows of one row group from its first on, and what each of them counts when tasks are cut.
+
+        Returns:
+            All rows, or of a group that is too large for that some; at least one.
+        """
+        import pyarrow
+
+        batches, size = [], 0
+        try:
+            for batch in self._file.iter_batches(_GROUP_ROWS, row_groups=[number], columns=self._columns()):
+                batches.append(batch)
+                size += batch.nbytes
+                if size > _MOST_GROUP_BYTES:
+                    break
+        except self._arrow_error as error:
+            raise self._damaged(error) from error
+        table = pyarrow.Table.from_batches(batches)
+        return table, self._sizes(table.column(self._payload))
+
+    def _sizes(self, column: Any) -> npt.NDArray[np.int64]:
+        import pyarrow.compute
+
+        lengths = pyarrow.compute.list_value_length(column) if self._is_ids else pyarrow.compute.binary_length(column)
+        sizes: npt.NDArray[np.int64] = lengths.fill_null(0).to_numpy().astype("i8")
+        return sizes * (_BYTES_PER_ID if self._is_ids else 1)
+
+    def rows(self, rows: Any, number: int, done_rows: int) -> Iterator[RawDocument]:
+        """The documents of a record batch whose first row follows `done_rows` others.
+
+        Args:
+            rows: The batch.
+            number: Of the first document; -1: they have none.
+            done_rows: For the rows' numbers.
+        """
         column = rows.column(rows.schema.get_field_index(self._payload))
         payloads = self._ids(column) if self._is_ids else column.cast(self._large_or_small(column.type)).to_pylist()
         known: list[Any] = [None] * len(rows)
         if self._metadata:
             known = rows.select(self._metadata).to_pylist()
         for offset, (payload, metadata) in enumerate(zip(payloads, known, strict=True)):
-            line = self._done_rows + offset + 1
+            line = done_rows + offset + 1
             if payload is None:
                 raise InputError(f'{self._source.name} row {line:,}: column "{self._payload}" is null: drop such rows')
             plain = None if metadata is None else {name: _plain(value) for name, value in metadata.items()}
-            yield RawDocument(number + offset, self._source.name, line, "row", payload, plain)
+            yield RawDocument(number + offset if number >= 0 else -1, self._source.name, line, "row", payload, plain)
 
     def _large_or_small(self, kind: Any) -> Any:
         import pyarrow

@@ -11,5 +11,9 @@ class UsageError(ValueError):
     """Options that contradict each other or the input; nothing was read or written."""
 
 
+class OptionError(InputError, UsageError):
+    """An option that no document of the input can meet: a column that the first one lacks already."""
+
+
 class WorkerError(RuntimeError):
     """A worker process ended without finishing its work."""

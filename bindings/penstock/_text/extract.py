@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .documents import Columns, RawDocument, select, there_are
+from .documents import Columns, RawDocument, missing_column, select, there_are
 from .errors import InputError
 
 if TYPE_CHECKING:
@@ -60,21 +60,39 @@ def _fields(
         return document.payload, document.metadata or {}
     row = _parse(document)
     if column not in row:
-        raise InputError(f'{document.place()}: no column "{column}" for {option}: {there_are(row)}')
+        raise missing_column(
+            f'{document.place()}: no column "{column}" for {option}: {there_are(row)}', document.number
+        )
     payload = row[column]
     if wanted is None:
         del row[column]
         return payload, row
-    return payload, select(row, wanted, document.place())
+    return payload, select(row, wanted, document.place(), document.number)
+
+
+class _KeyTwiceError(Exception):
+    """The key."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):  # the last one would win, and the others be lost
+        keys = [key for key, _ in pairs]
+        raise _KeyTwiceError(next(key for number, key in enumerate(keys) if key in keys[:number]))
+    return found
 
 
 def _parse(document: RawDocument) -> dict[str, Any]:
     assert isinstance(document.payload, bytes)
     text = _decode(document, document.payload)
     try:
-        row = json.loads(text)
+        row = json.loads(text, object_pairs_hook=_object)
+    except _KeyTwiceError as error:
+        raise InputError(
+            f'{document.place()}: the key "{error.args[0]}" stands twice in one object: keep one'
+        ) from None
     except json.JSONDecodeError as error:
-        what = f"{error.msg} at column {error.colno:,}"
+        what = f"{error.msg.removesuffix(' at')} at column {error.colno:,}"
         raise InputError(f"{document.place()}: not JSON: {what}: each line must be one JSON object") from None
     except RecursionError:
         raise InputError(f"{document.place()}: JSON nested too deep") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ from .errors import InputError, WorkerError
 from .pool import Result, Work, WorkerPool
 from .sink import ShardSink
 from .tasks import Batch, cut
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass
@@ -54,7 +57,8 @@ class Summary:
 
 @dataclass
 class TextWriter:
-    """One run. `observe` is called after every batch, with the bytes read of the files and their total."""
+    """One run. `observe` is called after every batch, with the bytes read of the files and their total (0 where that is
+    unknown), and the bytes of text that were written."""
 
     reader: DocumentReader
     work: Work
@@ -62,7 +66,7 @@ class TextWriter:
     task_bytes: int
     workers: int
     options: dict[str, Any]
-    observe: Callable[[int, int], None] = lambda done, total: None
+    observe: Callable[[int, int, int], None] = lambda done, total, text: None
     _submitted: deque[Batch] = field(default_factory=deque)
     _summary: Summary = field(default_factory=Summary)
 
@@ -83,20 +87,33 @@ class TextWriter:
                     self._write(pool.next_results())
                 pool.submit(batch.documents)
                 self._submitted.append(batch)
-                self.observe(self.reader.consumed_bytes(), self.reader.total_bytes)
+                self._observe()
             while pool.pending():
                 self._write(pool.next_results())
+                self._observe()
             if not self._summary.tasks:
                 raise InputError("there are no documents in the input: nothing was written")
             self.sink.publish(self._summary.tasks)
             self._summary.workers = pool.started
         except WorkerError as error:
             raise WorkerError(f"{error}: {self.sink.left_behind()}") from error
+        except OSError as error:  # of the output: inputs have InputError
+            raise self._resumable(error) from error
         finally:
             pool.close()
             self.sink.close()
         self._summary.seconds = time.perf_counter() - begin
         return self._summary
+
+    def _observe(self) -> None:
+        self.observe(self.reader.consumed_bytes(), self.reader.total_bytes, self._summary.text_bytes)
+
+    def _resumable(self, error: OSError) -> OSError:
+        """The same error, which says what is kept and how to go on: the disk is full, or lost for a while."""
+        import penstock
+
+        room = "make room; " if error.errno in _NO_ROOM else ""
+        return penstock.IoError(error.errno, f"{error}: {room}{self.sink.left_behind()}", error.filename)
 
     def _batches(self) -> Iterator[Batch]:
         """What is to be done: all batches but those of tasks whose shard is there and was made of the same."""
@@ -111,7 +128,7 @@ class TextWriter:
                     self._summary.kept_tasks += 1
                     self._summary.documents += task.documents
                     self._summary.tokens += self.sink.kept_tokens(task.number)
-                    self.observe(self.reader.consumed_bytes(), self.reader.total_bytes)
+                    self._observe()
                     continue
                 if not self.reader.rereadable:
                     raise InputError(

@@ -57,11 +57,16 @@ def process_batch(tokenizer: DocumentTokenizer, work: Work, documents: list[RawD
         middle = time.perf_counter()
         encoded = tokenizer.encode_texts(texts, documents)
     tokenized = time.perf_counter()
-    entries = None if metadata is None else _encode_metadata(metadata, documents, work.codec)
+    entries = None if metadata is None else encode_metadata(metadata, documents, work.codec)
     return Result(encoded, entries, tokenized - middle, time.perf_counter() - begin)
 
 
-def _encode_metadata(metadata: list[dict[str, Any]], documents: list[RawDocument], codec: str) -> list[bytes]:
+def encode_metadata(metadata: list[dict[str, Any]], documents: list[RawDocument], codec: str) -> list[bytes]:
+    """The documents' entries.
+
+    Raises:
+        InputError: One that the codec cannot store.
+    """
     from penstock import codecs
 
     found = codecs.get(codec)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,19 @@ if TYPE_CHECKING:
     from penstock._writer import ShardInfo
 
     from .pool import Result
+
+
+def refuse_file(out: str) -> None:
+    """Says that a file is where a new dataset is to be made, or above it.
+
+    Raises:
+        UsageError: One is.
+    """
+    for path in (Path(out), *Path(out).parents):
+        if path.exists():
+            if not path.is_dir():
+                raise UsageError(f"{path} is a file: choose another --out")
+            return
 
 
 class ShardSink:
@@ -37,7 +51,7 @@ class ShardSink:
         Args:
             path: The dataset's folder.
             dtype: Of the field `token`, as "u2".
-            codec: Of the metadata; None: a token stream.
+            codec: Of the metadata; "boundaries": documents without; None: a token stream without documents.
             layout: Of the spans.
             tokenizer: What the manifest says of it.
             resume: Keep finished shards whose task is the same.
@@ -52,8 +66,7 @@ class ShardSink:
         """
         from penstock import _native
 
-        if Path(path).exists() and not Path(path).is_dir():
-            raise UsageError(f"{path} is a file: choose another --out")
+        refuse_file(path)
         self._run = _native.unique_run() if run is None else run
         self._held = _native.Run(path, self._run)
         try:
@@ -139,9 +152,10 @@ class ShardSink:
 
     def finish(self, task: dict[str, Any]) -> None:
         """Ends the shard; it is synced while the next one begins."""
-        writer, self._writer = self._writer, None
+        writer = self._writer
         assert writer is not None
-        self._wait()
+        self._wait()  # may raise: `close` then gives up this shard
+        self._writer = None
         writer.set_task(task)
         self._tasks[self._number] = task
         self._syncing = self._executor.submit(writer.commit)
@@ -163,10 +177,21 @@ class ShardSink:
             self._refuse_to_change()
 
     def left_behind(self) -> str:
-        """What a run leaves that ends in the middle, and how to go on."""
-        if self._replaces:
-            return "the old dataset stays; finished shards of the new one are kept: go on with --resume --overwrite"
-        return "nothing was published; finished shards are kept: go on with --resume"
+        """What a run leaves that ends in the middle, and how to go on. Waits for the shard that is being synced."""
+        import penstock
+
+        with suppress(Exception):  # the error that ended the run is the one to tell
+            self._wait()
+        kept = 0
+        with suppress(penstock.Error):
+            there = penstock.finished_shards(self._path, overwrite=self._replaces)
+            kept = sum(each.number not in self._stale or self._tasks.get(each.number) == each.task for each in there)
+        stays = "the old dataset stays" if self._replaces else "nothing was published"
+        if not kept:
+            return f"{stays}; no shard was finished: start again"
+        shards = f"{counted(kept, 'finished shard')} {'is' if kept == 1 else 'are'} kept"
+        options = "--resume --overwrite" if self._replaces else "--resume"
+        return f"{stays}; {shards}: go on with {options}"
 
     def close(self) -> None:
         """Gives up what is not finished. Finished shards stay. May be called twice."""

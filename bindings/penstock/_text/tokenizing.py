@@ -99,6 +99,11 @@ class DocumentTokenizer:
         last = self._append or self._processed[1]
         return last[-1] if last else None
 
+    @property
+    def added(self) -> int:
+        """Tokens that each document has beside those of its text."""
+        return sum(map(len, (self._prepend, self._append, *self._processed)))
+
     def identity(self) -> dict[str, Any]:
         """All that decides the ids, free of paths; JSON values."""
         return {

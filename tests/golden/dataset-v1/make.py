@@ -1,4 +1,5 @@
-"""Made compact/ and ids/ once, with the first version; kept so that what it wrote is read for ever."""
+"""Made compact/ and ids/ once, with the first version, and boundaries/ with the first that had that codec; kept so that
+what they wrote is read for ever."""
 
 from pathlib import Path
 
@@ -22,11 +23,14 @@ def documents() -> list[tuple[np.ndarray, dict[str, object]]]:
 
 def write(path: Path, layout: str) -> None:
     tokenizer = {"name": "golden", "vocabulary_size": 50_005, "end_of_document": 0}
-    with penstock.Writer(path, FIELDS, "json", layout=layout, shard_size=400, tokenizer=tokenizer) as writer:
+    codec = "json"
+    if layout == "boundaries":
+        codec, layout = layout, "compact"
+    with penstock.Writer(path, FIELDS, codec, layout=layout, shard_size=400, tokenizer=tokenizer) as writer:
         for records, metadata in documents():
-            writer.append(records=records, metadata=metadata)
+            writer.append(records=records, metadata=metadata if codec == "json" else None)
 
 
 if __name__ == "__main__":
-    for layout in ("compact", "ids"):
+    for layout in ("compact", "ids", "boundaries"):
         write(HERE / layout, layout)

@@ -117,6 +117,16 @@ TEST(Manifest, RefusesWhatCannotBe) {
   expect_refused(edited(text, "{\"name\":\"json\"}", "null"), "codec");
 }
 
+TEST(Manifest, BoundariesHaveEntriesWithoutBytes) {
+  Manifest manifest = make();
+  manifest.format.codec_json = kBoundariesCodecJson;
+  expect_refused(write_manifest(manifest), "metadata.bin of 77 bytes with codec {\"name\":\"boundaries\"}");
+  manifest.shards[0].data_bytes = 0;
+  EXPECT_TRUE(parse_manifest(write_manifest(manifest), "d").format.is_boundaries());
+  Format opaque = {"opaque", "", Schema(), R"({ "name": "boundaries" })"};
+  EXPECT_THROW(check_format(opaque), Error);
+}
+
 TEST(Manifest, RefusesInTheListOfShardsWhatItRefusesElsewhere) {
   const std::string text = write_manifest(make());
   const std::string key = "\"entries\":3";

@@ -124,10 +124,11 @@ TEST_F(DatasetWriterTest, VerifyNamesFoldersThatTheManifestDoesNotAndDoesNotFail
   for (int i = 0; i < 6; ++i) fs::copy(path + "/kept", path + "/" + layout::shard_name(i), fs::copy_options::recursive);
   report = verify(path, {});
   EXPECT_TRUE(report.ok());
-  ASSERT_EQ(report.notices.size(), 1U);
+  ASSERT_EQ(report.notices.size(), 2U);
   EXPECT_NE(report.notices[0].find("00000, 00001, 00002, 00003 and 2 more: shards that are no part of this dataset"),
             std::string::npos)
       << report.notices[0];
+  EXPECT_NE(report.notices[1].find("does not name kept: folders of somebody else"), std::string::npos);
 }
 
 TEST_F(DatasetWriterTest, OpaqueDocumentsOfAnyLength) {
