@@ -70,7 +70,7 @@ budget: setup-check build  ## instructions of the hot paths against benchmarks/b
 demo: build  ## train, kill, resume on other numbers of processes, compare every token and loss
 	python examples/demo/run.py --out demo-output
 
-faults: build  ## the table of docs/reliability.md: damaged and hostile files, killed writers (about 15 minutes)
+faults: build  ## the table of docs/reliability.md: damaged and hostile files, killed writers (about 6 minutes)
 	python tests/faults/run.py --writers --json build/faults.json --markdown build/faults.md
 
 fuzz: setup-check  ## each fuzz target for a minute
