@@ -7,7 +7,7 @@ PYTEST_FLAGS ?= -n 2
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget bench bench-peers demo fuzz format clean
+.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget bench bench-peers demo faults fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -69,6 +69,9 @@ budget: setup-check build  ## instructions of the hot paths against benchmarks/b
 
 demo: build  ## train, kill, resume on other numbers of processes, compare every token and loss
 	python examples/demo/run.py --out demo-output
+
+faults: build  ## the table of docs/reliability.md: damaged and hostile files, killed writers (about 6 minutes)
+	python tests/faults/run.py --writers --json build/faults.json --markdown build/faults.md
 
 fuzz: setup-check  ## each fuzz target for a minute
 	scripts/fuzz 60

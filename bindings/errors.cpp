@@ -2,6 +2,8 @@
 #include "bindings/register.h"
 #include "core/base/error.h"
 
+#include <string_view>
+
 namespace py = pybind11;
 
 namespace penstock::bindings {
@@ -29,18 +31,25 @@ PyObject* type_of(ErrorKind kind) {
   return exceptions.base;
 }
 
+// A message may have the name of a file, which is any bytes.
+PyObject* message_of(const Error& error) {
+  const std::string_view text = error.what();
+  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+}
+
 void set_python_error(const Error& error) {
   PyObject* type = type_of(error.kind());
+  const py::object message = py::reinterpret_steal<py::object>(message_of(error));
+  if (!message) return;
   const bool is_os_error = error.kind() == ErrorKind::NotFound || error.kind() == ErrorKind::IoError;
   if (!is_os_error || error.error_number() == 0) {
-    PyErr_SetString(type, error.what());
+    PyErr_SetObject(type, message.ptr());
     return;
   }
+  const py::object path = py::reinterpret_steal<py::object>(PyUnicode_DecodeFSDefault(error.path().c_str()));
+  if (!path) return;
   // OSError(errno, message, filename): errno and filename are what callers look at; str() shows our message.
-  PyObject* arguments = Py_BuildValue("(iss)", error.error_number(), error.what(), error.path().c_str());
-  if (arguments == nullptr) return;
-  PyErr_SetObject(type, arguments);
-  Py_DECREF(arguments);
+  PyErr_SetObject(type, py::make_tuple(error.error_number(), message, path).ptr());
 }
 
 }  // namespace

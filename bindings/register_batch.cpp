@@ -219,12 +219,13 @@ py::array cast(const BatchPtr& batch, const FieldTuple& field, const py::dtype& 
 }
 
 BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
-              unsigned parts, const std::shared_ptr<LocalStore>& local) {
+              unsigned parts, std::uint64_t most_bytes, const std::shared_ptr<LocalStore>& local) {
   const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
   const Unlocked released;
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(source, std::vector<ColumnSpec>{}, static_cast<Parts>(parts));
-  return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())));
+  return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())),
+                   most_bytes);
 }
 
 }  // namespace
@@ -268,9 +269,10 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
   module.def(
       "read_rows",
       [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
-              unsigned parts) { return read(source, indices, parts, local); },
-      py::arg("source"), py::arg("indices"), py::arg("parts"),
-      "Reads `parts` of observations (uint64 indices) at once, on the calling thread, without the GIL.");
+              unsigned parts, std::uint64_t most_bytes) { return read(source, indices, parts, most_bytes, local); },
+      py::arg("source"), py::arg("indices"), py::arg("parts"), py::arg("most_bytes"),
+      "Reads `parts` of observations (uint64 indices) at once, on this thread, without the GIL, in at most so many "
+      "bytes.");
 }
 
 }  // namespace penstock::bindings

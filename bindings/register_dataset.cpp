@@ -82,6 +82,9 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def_readonly("fingerprint", &Dataset::fingerprint)
       .def_property_readonly("records", &Dataset::record_count)
       .def_property_readonly("spans", &Dataset::span_count)
+      .def(
+          "data_path", [](const Dataset& dataset, std::size_t shard) { return dataset.shards.at(shard).data.path(); },
+          py::arg("shard"), "Where the entries of a shard lie.")
       .def("shards", [](const Dataset& dataset) {
         py::list shards;
         for (const Shard& shard : dataset.shards) shards.append(shard_tuple(shard));

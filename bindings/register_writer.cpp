@@ -17,6 +17,7 @@
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <memory>
 #include <mutex>
@@ -155,6 +156,17 @@ std::string describe_report(const writer::VerifyReport& report) {
                      counted(report.bytes, "byte read", "bytes read"));
 }
 
+// Texts that may have the names of files, which are any bytes.
+py::typing::List<py::str> texts(const std::vector<std::string>& from) {
+  py::typing::List<py::str> list;
+  for (const std::string& text : from) {
+    PyObject* decoded = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace");
+    if (decoded == nullptr) throw py::error_already_set();
+    list.append(py::reinterpret_steal<py::object>(decoded));
+  }
+  return list;
+}
+
 void register_verify(py::module_& module) {
   py::class_<writer::VerifyReport>(module, "Report", "What verify() read and found; true if nothing is wrong.")
       .def_readonly("shards", &writer::VerifyReport::shards)
@@ -162,11 +174,13 @@ void register_verify(py::module_& module) {
       .def_readonly("entries", &writer::VerifyReport::entries)
       .def_readonly("bytes", &writer::VerifyReport::bytes, "Bytes read and checked.")
       .def_readonly("fingerprint", &writer::VerifyReport::fingerprint, "Hex; empty if the manifest cannot be read.")
-      .def_readonly("problems", &writer::VerifyReport::problems,
-                    "What is wrong, each with its file and byte; empty if nothing is. At most 1,000.")
+      .def_property_readonly(
+          "problems", [](const writer::VerifyReport& report) { return texts(report.problems); },
+          "What is wrong, each with its file and byte; empty if nothing is. At most 1,000.")
       .def_readonly("unlisted", &writer::VerifyReport::unlisted, "Problems beyond those.")
-      .def_readonly("notices", &writer::VerifyReport::notices,
-                    "Folders that the manifest does not name, with what to do; no problems.")
+      .def_property_readonly(
+          "notices", [](const writer::VerifyReport& report) { return texts(report.notices); },
+          "Folders that the manifest does not name, with what to do; no problems.")
       .def_property_readonly("ok", &writer::VerifyReport::ok)
       .def("__bool__", &writer::VerifyReport::ok)
       .def("__repr__", &describe_report);

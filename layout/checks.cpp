@@ -111,7 +111,7 @@ Pending* Checked::widen(Row& row, std::size_t i, Reads& out) const {
     added->wanted_bytes = read.size;
     read.offset = added->begin;
     read.size = added->bytes;
-    read.destination = row.arena.allocate(added->bytes);
+    read.destination = make_room(row, *added->file, added->begin, added->bytes);
   }
   added->blocks = read.destination;
   const std::uint64_t first = added->begin / kCrcBlockBytes;

@@ -23,7 +23,8 @@ const char* name_of(SpanKind kind) {
 void check_same(const Dataset& a, const Dataset& b) {
   const auto check = [&](const char* what, const std::string& seen, const std::string& other) {
     if (seen == other) return;
-    raise(ErrorKind::InvalidArgument, "{} and {} do not go together: {} {} and {}", a.path, b.path, what, seen, other);
+    raise(ErrorKind::InvalidArgument, "{} and {} do not go together: {} {} and {}", a.path, b.path, what, excerpt(seen),
+          excerpt(other));
   };
   check("kind", a.kind, b.kind);
   check("mode", a.mode, b.mode);

@@ -54,6 +54,9 @@ bool Documents::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   const Shard& shard = dataset_->shards[document.shard];
   if (!row.measured) {
     if (finder_->find(row, shard, round, wanted, document, out)) return true;
+    const std::uint64_t record_bytes = info_.stored_record_bytes;
+    check_records_fit(row, shard.stream, shard.stream_offset + document.first_record * record_bytes,
+                      document.records * record_bytes);
     row.length = document.records;
     row.measured = true;
     return true;

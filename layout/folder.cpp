@@ -102,11 +102,11 @@ std::string describe_unfinished(ByteStore& store, const std::string& path, const
 }
 
 std::string read_manifest_text(ByteStore& store, const std::string& path, Links links) {
+  const std::uint64_t most = links == Links::BelowParent ? kMaxShardManifestBytes : kMaxManifestBytes;
   try {
     const std::uint64_t bytes = store.size(path, links);
-    if (bytes > kMaxManifestBytes) {
-      raise(ErrorKind::Corruption, "{}: {} bytes, at most {} can be", path, with_commas(bytes),
-            with_commas(kMaxManifestBytes));
+    if (bytes > most) {
+      raise(ErrorKind::Corruption, "{}: {} bytes, at most {} can be", path, with_commas(bytes), with_commas(most));
     }
     std::string text;
     text.reserve(bytes + kManifestTextPadding);

@@ -65,8 +65,12 @@ inline constexpr std::uint64_t kOffsetIndexEntryBytes = 8;
 inline constexpr const char* kIdField = "metadata_id";
 inline constexpr std::uint64_t kIdBytes = 4;
 
-/// Greatest size of a manifest that a reader takes.
+/// Greatest size of a dataset.json that a reader takes, and of what it says beside its list of shards.
 inline constexpr std::uint64_t kMaxManifestBytes = 256ULL << 20;
+inline constexpr std::uint64_t kMaxHeaderBytes = 4ULL << 20;
+
+/// Greatest size of a shard.json.
+inline constexpr std::uint64_t kMaxShardManifestBytes = 16ULL << 20;
 
 /// Entries of metadata.directory for a shard of `records` records.
 constexpr std::uint64_t directory_entries(std::uint64_t records) noexcept {

@@ -9,25 +9,39 @@
 namespace penstock::layout {
 
 namespace {
+
+// Of a larger file none is kept: 4 GiB, which are the check values of 4 TiB.
+constexpr std::uint64_t kMostBlocks = 1U << 20;
+
 std::uint64_t blocks_of(const File& file) {
   return file.bytes / KeptBlocks::kBlock + (file.bytes % KeptBlocks::kBlock > 0 ? 1 : 0);
 }
 }  // namespace
 
-KeptBlocks::KeptBlocks(const File& file)
-    : count_(blocks_of(file)), blocks_(new std::atomic<const std::byte*>[count_] {}) {}
+KeptBlocks::KeptBlocks(const File& file) : count_(blocks_of(file)) {}
 
 std::uint64_t KeptBlocks::most_bytes(const File& file) noexcept {
   constexpr std::uint64_t kBeside = 32;  // the pointer, and what malloc adds
-  return file.bytes + blocks_of(file) * kBeside;
+  const std::uint64_t blocks = blocks_of(file);
+  return blocks > kMostBlocks ? UINT64_MAX : file.bytes + blocks * kBeside;
 }
 
 KeptBlocks::~KeptBlocks() {
-  for (std::uint64_t i = 0; i < count_; ++i) delete[] block(i);
+  const std::unique_ptr<Block[]> blocks(blocks_.load());
+  for (std::uint64_t i = 0; blocks && i < count_; ++i) delete[] blocks[i].load();
 }
 
 const std::byte* KeptBlocks::block(std::uint64_t i) const noexcept {
-  return blocks_[i].load(std::memory_order_acquire);
+  const Block* blocks = blocks_.load(std::memory_order_acquire);
+  return blocks == nullptr ? nullptr : blocks[i].load(std::memory_order_acquire);
+}
+
+// Null where there is no memory, or the file is too large.
+KeptBlocks::Block* KeptBlocks::make_blocks() noexcept {
+  if (count_ > kMostBlocks) return nullptr;
+  std::unique_ptr<Block[]> made(new (std::nothrow) Block[count_]{});
+  Block* other = nullptr;
+  return blocks_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel) ? made.release() : other;
 }
 
 const std::byte* KeptBlocks::find(std::uint64_t offset, std::uint64_t size, std::byte* room) const noexcept {
@@ -60,6 +74,9 @@ bool KeptBlocks::copy_block(std::uint64_t offset, std::uint64_t end, std::byte* 
 }
 
 void KeptBlocks::keep(std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
+  Block* blocks = blocks_.load(std::memory_order_acquire);
+  if (blocks == nullptr) blocks = make_blocks();
+  if (blocks == nullptr) return;
   for (std::uint64_t i = offset / kBlock; !bytes.empty(); ++i) {
     const std::span<const std::byte> part = bytes.first(std::min<std::size_t>(kBlock, bytes.size()));
     bytes = bytes.subspan(part.size());
@@ -68,13 +85,13 @@ void KeptBlocks::keep(std::uint64_t offset, std::span<const std::byte> bytes) no
     if (copy == nullptr) return;
     std::memcpy(copy, part.data(), part.size());
     const std::byte* none = nullptr;
-    if (!blocks_[i].compare_exchange_strong(none, copy, std::memory_order_acq_rel)) delete[] copy;
+    if (!blocks[i].compare_exchange_strong(none, copy, std::memory_order_acq_rel)) delete[] copy;
   }
 }
 
-void KeptRange::make_room(Row& row, std::uint64_t bytes) {
+void KeptRange::reserve(Row& row, const File& file, std::uint64_t offset, std::uint64_t bytes) {
   if (bytes <= room_bytes_) return;
-  room_ = row.arena.allocate(bytes);
+  room_ = make_room(row, file, offset, bytes);
   room_bytes_ = bytes;
 }
 
@@ -84,19 +101,19 @@ void KeptRange::begin(Row& row, const File& file, KeptBlocks* kept, std::uint64_
   kept_ = kept;
   fresh_ = false;
   if (kept == nullptr || size == 0) {
-    make_room(row, std::max<std::uint64_t>(size, 1));  // `bytes` is never null
+    reserve(row, file, offset, std::max<std::uint64_t>(size, 1));  // `bytes` is never null
     bytes = room_;
     return read(file, offset, size, room_, out);
   }
   const bool crosses = offset % kBlock + size > kBlock;
-  if (crosses) make_room(row, size);
+  if (crosses) reserve(row, file, offset, size);
   bytes = kept->find(offset, size, room_);
   if (bytes != nullptr) return;
   // From the first block that is missing to the last one; those around them are copied. Other threads may keep some of
   // them meanwhile, even all.
   const std::uint64_t begin = offset / kBlock * kBlock;
   const std::uint64_t end = std::min((offset + size + kBlock - 1) / kBlock * kBlock, file.bytes);
-  make_room(row, end - begin);
+  reserve(row, file, begin, end - begin);
   bytes = room_ + (offset - begin);
   const auto copy = [&](std::uint64_t at) { return kept->copy_block(at, end, room_ + (at - begin)); };
   std::uint64_t from = begin;

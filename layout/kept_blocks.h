@@ -19,8 +19,9 @@ class KeptBlocks {
  public:
   static constexpr std::uint64_t kBlock = 4096;  // bytes
 
+  /// Takes no memory before there is something to keep: `file` may say any size, and be shorter.
   explicit KeptBlocks(const File& file);
-  /// That one of `file` takes when it keeps all of it.
+  /// That one of `file` takes when it keeps all of it; UINT64_MAX where that is more than there can be.
   [[nodiscard]] static std::uint64_t most_bytes(const File& file) noexcept;
   ~KeptBlocks();
   KeptBlocks(const KeptBlocks&) = delete;
@@ -35,10 +36,13 @@ class KeptBlocks {
   void keep(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
 
  private:
+  using Block = std::atomic<const std::byte*>;  // set once
+
   [[nodiscard]] const std::byte* block(std::uint64_t i) const noexcept;
+  Block* make_blocks() noexcept;
 
   const std::uint64_t count_;
-  const std::unique_ptr<std::atomic<const std::byte*>[]> blocks_;  // each is set once
+  std::atomic<Block*> blocks_{nullptr};  // set once, by the first keep()
 };
 
 /// A range of a file on its way into a row. Plain data in the row's arena.
@@ -57,7 +61,7 @@ struct KeptRange {
  private:
   static constexpr std::uint64_t kBlock = KeptBlocks::kBlock;
 
-  void make_room(Row& row, std::uint64_t bytes);
+  void reserve(Row& row, const File& file, std::uint64_t offset, std::uint64_t bytes);
   void read(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* to, Reads& out);
 
   KeptBlocks* kept_ = nullptr;

@@ -59,14 +59,14 @@ void check_format(Format& format) {
   const auto refuse = [](const std::string& text) { raise(ErrorKind::InvalidArgument, "{}", text); };
   const bool stream = format.mode == kModeStream;
   if (!stream && format.mode != kModeTokens && format.mode != kModeOpaque) {
-    refuse(fmt::format("mode \"{}\", expected stream, tokens or opaque", format.mode));
+    refuse(fmt::format("mode \"{}\", expected stream, tokens or opaque", excerpt(format.mode)));
   }
   if (stream ? !format.is_compact() && !format.is_ids() : !format.layout.empty()) {
-    refuse(fmt::format("layout \"{}\" for mode {}, expected {}", format.layout, format.mode,
+    refuse(fmt::format("layout \"{}\" for mode {}, expected {}", excerpt(format.layout), format.mode,
                        stream ? "compact or ids" : "none"));
   }
   if (format.has_records() == format.schema.leaves().empty()) {
-    refuse(fmt::format("mode {} with fields {}", format.mode, format.schema.json()));
+    refuse(fmt::format("mode {} with fields {}", format.mode, excerpt(format.schema.json())));
   }
   if (format.schema.json().find(std::string("[\"") + kIdField + "\",") != std::string::npos) {
     refuse(fmt::format("a field called {}, which is the ids layout's own", kIdField));
@@ -74,9 +74,10 @@ void check_format(Format& format) {
   if (format.codec_json.size() > kMaxSmallJsonBytes) refuse("a codec of more than 64 KiB");
   json codec = parse_argument(format.codec_json, "codec", kMaxSmallJsonBytes);
   const JsonGuard guard(codec);
-  if (codec.is_null() == format.has_metadata()) refuse(fmt::format("mode {} with codec {}", format.mode, codec.dump()));
+  if (codec.is_null() == format.has_metadata())
+    refuse(fmt::format("mode {} with codec {}", format.mode, excerpt(codec.dump())));
   if (!codec.is_null() && (!codec.is_object() || get_string(codec, "name", "codec").empty())) {
-    refuse(fmt::format("codec {}, expected an object with a name", codec.dump()));
+    refuse(fmt::format("codec {}, expected an object with a name", excerpt(codec.dump())));
   }
   format.codec_json = codec.dump();
   if (format.is_boundaries() && !stream) {
@@ -87,8 +88,10 @@ void check_format(Format& format) {
 std::string format_difference(const Format& a, const Format& b) {
   if (a.mode != b.mode) return fmt::format("mode {} and {}", a.mode, b.mode);
   if (a.layout != b.layout) return fmt::format("layout {} and {}", a.layout, b.layout);
-  if (a.schema.json() != b.schema.json()) return fmt::format("fields {} and {}", a.schema.json(), b.schema.json());
-  if (a.codec_json != b.codec_json) return fmt::format("metadata codec {} and {}", a.codec_json, b.codec_json);
+  if (a.schema.json() != b.schema.json())
+    return fmt::format("fields {} and {}", excerpt(a.schema.json()), excerpt(b.schema.json()));
+  if (a.codec_json != b.codec_json)
+    return fmt::format("metadata codec {} and {}", excerpt(a.codec_json), excerpt(b.codec_json));
   return "";
 }
 
@@ -138,7 +141,8 @@ std::string check_tokenizer(std::string_view text) {
   bool fine = tokenizer.is_object();
   for (const json& value : tokenizer) fine = fine && (value.is_string() || value.is_number() || value.is_null());
   if (!fine) {
-    raise(ErrorKind::InvalidArgument, "tokenizer {}, expected an object of strings and numbers", tokenizer.dump());
+    raise(ErrorKind::InvalidArgument, "tokenizer {}, expected an object of strings and numbers",
+          excerpt(tokenizer.dump()));
   }
   return tokenizer.dump();
 }

@@ -32,16 +32,14 @@ template <typename... Arguments>
   raise(ErrorKind::Corruption, "{}: {}", what, fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-// The whole text, which is parsed strictly at most once, and only when something in it is out of the ordinary.
+// The whole text, which is checked strictly at most once, and only when something in it is out of the ordinary.
 class Text {
  public:
   Text(std::string_view whole, const std::string& what) : whole_(whole), what_(what) {}
 
   [[nodiscard]] const std::string& what() const noexcept { return what_; }
   void check_strictly() {
-    if (checked_) return;
-    json value = parse_json_strict(whole_, what_, kMaxManifestBytes);
-    const JsonGuard guard(value);
+    if (!checked_) check_json_strict(whole_, what_, kMaxManifestBytes);
     checked_ = true;
   }
   // The value of a token of it: for what is not of the expected type.
@@ -100,6 +98,9 @@ bool is_object(Token token) {
 
 void walk_members(ondemand::value value, Members& out, Text& text) {
   for (ondemand::field field : value.get_object()) {
+    if (out.size() == kMaxJsonOpenKeys) {
+      corrupt(text.what(), "a list of files or digests with more than {} members", with_commas(kMaxJsonOpenKeys));
+    }
     const std::string_view key = key_of(field, text);
     out.emplace_back(key, token_of(field.value()));
   }
@@ -176,7 +177,7 @@ DigestBytes read_digest(Token token, std::string_view key, Text& text, const Wha
   if (value.is_string()) {  // of escapes
     if (const auto digest = parse_digest(value.template get_ref<const std::string&>())) return *digest;
   }
-  corrupt(what(), "digest \"{}\" is {}, expected 32 hex digits", key, value.dump());
+  corrupt(what(), "digest \"{}\" is {}, expected 32 hex digits", excerpt(key), excerpt(value.dump()));
 }
 
 // Member `key` of an object that usually has it at `place`. All others are looked at only after the strict parser saw
@@ -195,7 +196,7 @@ void check_name(const std::string& name, const std::string& what) {
   const bool fine =
       !name.empty() && name.size() <= 255 && name[0] != '.' &&
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == std::string::npos;
-  if (!fine) corrupt(what, "shard name {}, expected a folder inside the dataset", json(name).dump());
+  if (!fine) corrupt(what, "shard name \"{}\", expected a folder inside the dataset", excerpt(name));
 }
 
 template <typename What>
@@ -321,8 +322,8 @@ void read_shards(ondemand::array list, Text& text, Manifest& manifest) {
     shard.name = read_name(from.name, text);
     const auto what = [&] { return text.what() + ": shard " + shard.name; };
     for (const ShardFile& file : read_shard(from, manifest.format, shard, text, what)) {
-      if (!__builtin_add_overflow(total, file.bytes, &total)) continue;
-      corrupt(text.what(), "bytes of all files: they do not fit 64 bits");
+      if (!__builtin_add_overflow(total, file.bytes, &total) && total <= INT64_MAX) continue;
+      corrupt(text.what(), "bytes of all files: they do not fit 63 bits");
     }
   }
   if (manifest.shards.empty()) corrupt(text.what(), "\"shards\" is no list of shards");
@@ -361,6 +362,20 @@ void prepare(std::string& text, const std::string& what) {
   text.reserve(text.size() + kManifestTextPadding);
 }
 
+// simdjson keeps four bytes for each value and separator: of a large text that is hardly more than separators, four
+// times its size. A list of shards has one in ten bytes. (Checked strictly first, so that broken JSON is called that.)
+void check_density(const std::string& whole, Text& text) {
+  constexpr std::uint64_t kSmallBytes = 16U << 20;
+  constexpr std::uint64_t kLeastBytes = 4;
+  if (whole.size() < kSmallBytes) return;
+  const auto is_separator = [](char c) { return c == ',' || c == ':' || c == '[' || c == ']' || c == '{' || c == '}'; };
+  const auto count = static_cast<std::uint64_t>(std::count_if(whole.begin(), whole.end(), is_separator));
+  if (count <= whole.size() / kLeastBytes) return;
+  text.check_strictly();
+  corrupt(text.what(), "{} separators in {} bytes of JSON: this is no list of shards", with_commas(count),
+          with_commas(whole.size()));
+}
+
 // Runs `walk` on the document. What simdjson refuses, the strict parser does too, and says where.
 template <typename Walk>
 void with_document(const std::string& whole, Text& text, const Walk& walk) {
@@ -386,7 +401,7 @@ json parse_header(std::string_view whole, std::size_t begin, std::size_t end, Te
   std::string small(whole.substr(0, begin));
   small.append("[]").append(whole.substr(end));
   try {
-    return parse_json_strict(small, text.what(), kMaxManifestBytes);
+    return parse_json_strict(small, text.what(), kMaxHeaderBytes);
   } catch (const Error&) {
     text.check_strictly();  // the same refusal, with the place in the whole text
     throw;
@@ -421,7 +436,7 @@ std::optional<Manifest> read_manifest(const std::string& whole, std::size_t list
     manifest.tokenizer_json = get_member(root, "tokenizer", what).dump();
     const json& fingerprint = get_member(root, "fingerprint", what);
     const bool fine = fingerprint.is_string() && parse_digest(fingerprint.get_ref<const std::string&>());
-    if (!fine) corrupt(what, "digest \"fingerprint\" is {}, expected 32 hex digits", fingerprint.dump());
+    if (!fine) corrupt(what, "digest \"fingerprint\" is {}, expected 32 hex digits", excerpt(fingerprint.dump()));
     manifest.fingerprint = fingerprint.get<std::string>();
     constexpr std::size_t kLeastShardBytes = 160;  // about: more are taken as they come
     manifest.shards.reserve((whole.size() - list_begin) / kLeastShardBytes + 1);
@@ -444,6 +459,7 @@ Manifest parse_manifest(std::string whole, const std::string& what) {
   prepare(whole, what);
   Text text(whole, what);
   if (whole.size() > kMaxManifestBytes) text.check_strictly();  // refuses it
+  check_density(whole, text);
   if (const std::size_t end = last_list_end(whole); end != 0) {
     try {
       if (auto manifest = read_manifest(whole, end, text)) return std::move(*manifest);
@@ -456,7 +472,7 @@ Manifest parse_manifest(std::string whole, const std::string& what) {
 std::pair<Format, ShardInfo> parse_shard_manifest(std::string whole, const std::string& what) {
   prepare(whole, what);
   Text text(whole, what);
-  json root = parse_json_strict(whole, what, kMaxManifestBytes);
+  json root = parse_json_strict(whole, what, kMaxShardManifestBytes);
   const JsonGuard guard(root);
   Format format = parse_format(root, kShardFormatName, what);
   ShardInfo shard;

@@ -62,7 +62,8 @@ NpyHeader parse(const ForeignFile& file, std::string_view literal) {
   const json& shape = dict["shape"];
   if (shape.size() != 1 || !shape[0].is_number_unsigned()) {
     refuse(file, ErrorKind::InvalidArgument,
-           fmt::format("an array of shape {}, a one-dimensional one is wanted: save array.reshape(-1)", shape.dump()));
+           fmt::format("an array of shape {}, a one-dimensional one is wanted: save array.reshape(-1)",
+                       excerpt(shape.dump())));
   }
   const json& descr = dict["descr"];
   NpyHeader header;

@@ -72,7 +72,7 @@ Found read_npy(const ForeignFile& file) {
   try {
     return {"numpy", Schema::parse(header.descr_json), header.data_offset, header.count};
   } catch (const Error& error) {
-    raise(ErrorKind::InvalidArgument, "{}: NumPy dtype {}: {}", file.path(), header.descr_json, error.what());
+    raise(ErrorKind::InvalidArgument, "{}: NumPy dtype {}: {}", file.path(), excerpt(header.descr_json), error.what());
   }
 }
 
@@ -98,8 +98,8 @@ bool same_scalar(const Schema& a, const Schema& b) {
 void apply_given(const ForeignFile& file, const Schema& given, Found& found) {
   if (given.json() == found.schema.json()) return;
   if (!same_scalar(given, found.schema)) {
-    raise(ErrorKind::InvalidArgument, "{}: its header says {}, the dtype given is {}", file.path(), found.schema.json(),
-          given.json());
+    raise(ErrorKind::InvalidArgument, "{}: its header says {}, the dtype given is {}", file.path(),
+          excerpt(found.schema.json()), excerpt(given.json()));
   }
   found.schema = given;
 }
@@ -113,7 +113,7 @@ Shard make_shard(const ForeignFile& file, const Found& found) {
   }
   if (bytes % size != 0) {
     raise(ErrorKind::Corruption, "{}: {} bytes is not a multiple of {}, the size of a record {}", file.path(),
-          with_commas(bytes), size, found.schema.json());
+          with_commas(bytes), size, excerpt(found.schema.json()));
   }
   Shard shard;
   shard.name = file.path();
@@ -126,7 +126,7 @@ Shard make_shard(const ForeignFile& file, const Found& found) {
 void check_agrees(const Dataset& dataset, const Found& found, const std::string& path) {
   if (found.kind == dataset.kind && found.schema.json() == dataset.schema.json()) return;
   raise(ErrorKind::InvalidArgument, "{}: a {} file of {}, but {} is a {} file of {}", path, found.kind,
-        found.schema.json(), dataset.shards[0].name, dataset.kind, dataset.schema.json());
+        excerpt(found.schema.json()), dataset.shards[0].name, dataset.kind, excerpt(dataset.schema.json()));
 }
 
 }  // namespace

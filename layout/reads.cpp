@@ -1,6 +1,7 @@
 #include "layout/reads.h"
 
 #include "core/base/error.h"
+#include "core/io/byte_store.h"
 
 #include <algorithm>
 
@@ -24,7 +25,36 @@ std::size_t group_length(std::span<const Wanted> wanted) {
   return length;
 }
 
+// A size that cannot be is no matter of memory. The manifest states sizes, and they are compared when a file is opened,
+// which is only now.
+[[noreturn]] void raise_too_large(const File& file, std::uint64_t offset, std::uint64_t size, const std::string& why) {
+  if (file.store() != nullptr) {
+    const std::uint64_t seen = file.store()->size(file.path(), Links::Follow);
+    if (seen != file.bytes) {
+      raise(ErrorKind::Corruption, "{}: {} bytes, the manifest says {}", file.path(), with_commas(seen),
+            with_commas(file.bytes));
+    }
+  }
+  raise(ErrorKind::InvalidArgument, "{}: {} bytes from byte {} on are wanted at once: {}", file.path(),
+        with_commas(size), with_commas(offset), why);
+}
+
 }  // namespace
+
+std::byte* make_room(Row& row, const File& file, std::uint64_t offset, std::uint64_t size) {
+  try {
+    return row.arena.allocate(size);
+  } catch (const Error& error) {
+    raise_too_large(file, offset, size, error.what());
+  }
+}
+
+void check_records_fit(const Row& row, const File& file, std::uint64_t offset, std::uint64_t size) {
+  if (size <= row.most_bytes()) return;
+  raise_too_large(
+      file, offset, size,
+      fmt::format("a document of so many; at most {} are allowed: raise max_bytes", with_commas(row.most_bytes())));
+}
 
 void raise_outside(const File& file, std::uint64_t offset, std::uint64_t size) {
   raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, the file has {}", file.path(), with_commas(offset),
@@ -43,7 +73,7 @@ void plan_read(const File& file, std::uint64_t offset, std::uint64_t size, std::
 
 const std::byte* plan_read(Row& row, const File& file, std::uint64_t offset, std::uint64_t size, Reads& out) {
   check_inside(file, offset, size);
-  std::byte* destination = row.arena.allocate(size);
+  std::byte* destination = make_room(row, file, offset, size);
   plan_read(file, offset, size, destination, out);
   return destination;
 }

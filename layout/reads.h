@@ -22,6 +22,13 @@ inline void check_inside(const File& file, std::uint64_t offset, std::uint64_t s
   if (offset > file.bytes || size > file.bytes - offset) raise_outside(file, offset, size);
 }
 
+/// Memory of the row for `size` bytes of the file from `offset` on. Throws InvalidArgument where the row may not take
+/// so many; Corruption where the file has not even as many as it should.
+std::byte* make_room(Row& row, const File& file, std::uint64_t offset, std::uint64_t size);
+
+/// Throws as make_room() if `size` bytes, of the file's records from `offset` on, are more than the row may take.
+void check_records_fit(const Row& row, const File& file, std::uint64_t offset, std::uint64_t size);
+
 /// Appends the read of `size` bytes at `offset` to `destination`; nothing for size 0. Throws Corruption if that is not
 /// inside the file: offsets come from other files, which are untrusted.
 void plan_read(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* destination, Reads& out);

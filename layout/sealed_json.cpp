@@ -38,7 +38,7 @@ void check_seal(std::string_view text, const std::string& what) {
   const std::string_view said = text.substr(at, kZeros.size());
   const std::uint32_t crc = crc_of(kAfter, crc_of(kZeros, crc_of(text.substr(0, at))));
   if (said != fmt::format("{:08x}", crc)) {
-    raise(ErrorKind::Corruption, "{}: its bytes have CRC32C {:08x}, its last line says {}", what, crc, said);
+    raise(ErrorKind::Corruption, "{}: its bytes have CRC32C {:08x}, its last line says {}", what, crc, excerpt(said));
   }
 }
 

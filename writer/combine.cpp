@@ -47,8 +47,8 @@ std::string common_tokenizer(const std::vector<std::string>& inputs, const std::
     if (tokenizer == "null") continue;
     if (common.empty()) common = tokenizer;
     if (common != tokenizer) {
-      raise(ErrorKind::InvalidArgument, "cannot combine: {} has tokenizer {}, others have {}", inputs[i], tokenizer,
-            common);
+      raise(ErrorKind::InvalidArgument, "cannot combine: {} has tokenizer {}, others have {}", inputs[i],
+            excerpt(tokenizer), excerpt(common));
     }
   }
   return all ? common : "null";

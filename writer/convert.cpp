@@ -20,7 +20,7 @@ using layout::CompactIndexEntry;
 using layout::Format;
 using layout::ShardInfo;
 
-constexpr std::uint64_t kMaxEntryBytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t kPieceBytes = 1U << 20;
 
 struct Files {
   InputFile stream, data, index;
@@ -32,20 +32,26 @@ Files open_files(const std::string& path, const Format& format, const ShardInfo&
   return {open(0), open(1), open(2)};
 }
 
-std::vector<std::byte> read_entry(const InputFile& data, std::uint64_t begin, std::uint64_t end) {
-  if (end < begin || end > data.bytes() || end - begin > kMaxEntryBytes) {
+// An entry passes through in pieces, and so may have any size.
+ShardWriter::Pieces entry_at(const InputFile& data, std::uint64_t begin, std::uint64_t end) {
+  if (end < begin || end > data.bytes()) {
     raise(ErrorKind::Corruption, "{}: an entry from {} to {} of {} bytes", data.path(), begin, end, data.bytes());
   }
-  std::vector<std::byte> entry(end - begin);
-  data.read_at(begin, entry);
-  return entry;
+  return [&data, begin, end](const auto& put) {
+    std::vector<std::byte> piece;
+    for (std::uint64_t at = begin; at < end; at += piece.size()) {
+      piece.resize(std::min(kPieceBytes, end - at));
+      data.read_at(at, piece);
+      put(piece);
+    }
+  };
 }
 
 // Records pass through in pieces, so that a span of any length costs no memory.
 void copy_with_id(const InputFile& stream, std::uint64_t first, std::uint64_t end, std::uint64_t record_bytes,
                   std::uint32_t id, ShardWriter& out) {
   const std::uint64_t stored_bytes = record_bytes + sizeof(id);
-  const std::uint64_t step = std::max<std::uint64_t>(1, (1U << 20) / stored_bytes);
+  const std::uint64_t step = std::max<std::uint64_t>(1, kPieceBytes / stored_bytes);
   std::vector<std::byte> records;
   std::vector<std::byte> stored;
   for (; first < end; first += std::min(step, end - first)) {
@@ -74,7 +80,7 @@ void compact_to_ids(const std::string& path, const Format& format, const ShardIn
       raise(ErrorKind::InvalidArgument, "{}: span {} has no records, which the ids layout cannot express", path,
             with_commas(i));
     }
-    const std::uint32_t id = out.add_entry(read_entry(files.data, here.byte_offset, next.byte_offset));
+    const std::uint32_t id = out.add_entry(entry_at(files.data, here.byte_offset, next.byte_offset));
     copy_with_id(files.stream, here.first_record, next.first_record, format.stored_record_bytes(), id, out);
     here = next;
   }
@@ -84,7 +90,7 @@ void ids_to_compact(const std::string& path, const Format& format, const ShardIn
   Files files = open_files(path, format, shard);
   const std::uint64_t stored_bytes = format.stored_record_bytes();
   const std::uint64_t record_bytes = format.schema.record_bytes();
-  const std::uint64_t step = std::max<std::uint64_t>(1, (1U << 20) / stored_bytes);
+  const std::uint64_t step = std::max<std::uint64_t>(1, kPieceBytes / stored_bytes);
   std::vector<std::byte> stored;
   std::vector<std::byte> run;  // records of one id, without it
   std::uint64_t current = UINT64_MAX;
@@ -100,7 +106,7 @@ void ids_to_compact(const std::string& path, const Format& format, const ShardIn
         if (id >= shard.entries) raise(ErrorKind::Corruption, "{}: metadata_id {} of {}", path, id, shard.entries);
         std::array<std::uint64_t, 2> ends{};
         files.index.read_at(std::uint64_t{id} * 8, std::as_writable_bytes(std::span(ends)));
-        out.begin_span(read_entry(files.data, ends[0], ends[1]));
+        out.begin_span(entry_at(files.data, ends[0], ends[1]));
         current = id;
       }
       run.insert(run.end(), at, at + static_cast<std::ptrdiff_t>(record_bytes));

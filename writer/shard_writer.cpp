@@ -4,6 +4,7 @@
 #include "layout/format.h"
 
 #include <cassert>
+#include <tuple>
 #include <utility>
 
 namespace penstock::writer {
@@ -45,11 +46,28 @@ std::uint64_t ShardWriter::bytes() const noexcept {
   return (stream_ ? stream_->bytes() : 0) + (data_ ? data_->bytes() : 0);
 }
 
-void ShardWriter::write_entry(std::span<const std::byte> entry) {
+void ShardWriter::begin_entry() {
   if (format_.is_compact()) index_->write_value(records_);
   index_->write_value(data_->bytes());
-  data_->write(entry);
   ++entries_;
+}
+
+void ShardWriter::write_entry(std::span<const std::byte> entry) {
+  begin_entry();
+  data_->write(entry);
+}
+
+// Returns its size and digest.
+std::pair<std::uint64_t, DigestBytes> ShardWriter::write_entry(const Pieces& entry) {
+  begin_entry();
+  std::uint64_t bytes = 0;
+  Digest digest;
+  entry([&](std::span<const std::byte> piece) {
+    data_->write(piece);
+    digest.update(piece);
+    bytes += piece.size();
+  });
+  return {bytes, digest.bytes()};
 }
 
 void ShardWriter::begin_span(std::span<const std::byte> entry) {
@@ -60,17 +78,33 @@ void ShardWriter::begin_span(std::span<const std::byte> entry) {
   entry_digest_ = digest_of(entry);
 }
 
+void ShardWriter::begin_span(const Pieces& entry) {
+  assert(format_.has_metadata() && !format_.is_ids());
+  if (entries_ != 0) end_span();
+  std::tie(entry_bytes_, entry_digest_) = write_entry(entry);
+}
+
 void ShardWriter::end_span() {
   span_digest_.add(span_records_, entry_bytes_, entry_digest_);
   span_records_ = 0;
 }
 
-std::uint32_t ShardWriter::add_entry(std::span<const std::byte> entry) {
+void ShardWriter::check_ids() const {
   assert(format_.is_ids());
-  if (entries_ > UINT32_MAX) {
-    raise(ErrorKind::InvalidArgument, "shard {} has {} entries, all that u32 ids can name", number_,
-          with_commas(entries_));
-  }
+  if (entries_ <= UINT32_MAX) return;
+  raise(ErrorKind::InvalidArgument, "shard {} has {} entries, all that u32 ids can name", number_,
+        with_commas(entries_));
+}
+
+std::uint32_t ShardWriter::add_entry(const Pieces& entry) {
+  check_ids();
+  const auto [bytes, digest] = write_entry(entry);
+  runs_.add_entry(bytes, digest);
+  return static_cast<std::uint32_t>(entries_ - 1);
+}
+
+std::uint32_t ShardWriter::add_entry(std::span<const std::byte> entry) {
+  check_ids();
   write_entry(entry);
   runs_.add_entry(entry.size(), digest_of(entry));
   return static_cast<std::uint32_t>(entries_ - 1);

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +34,11 @@ class ShardWriter {
   /// Ids: one more entry; its id in this shard. Throws InvalidArgument if u32 has no more.
   std::uint32_t add_entry(std::span<const std::byte> entry);
 
+  /// The same with an entry of any size, which takes no memory: it calls its argument with each of its pieces.
+  using Pieces = std::function<void(const std::function<void(std::span<const std::byte>)>&)>;
+  void begin_span(const Pieces& entry);
+  std::uint32_t add_entry(const Pieces& entry);
+
   /// Appends whole stored records (in the ids layout with ids that add_entry gave).
   void write_records(std::span<const std::byte> records);
 
@@ -49,7 +55,10 @@ class ShardWriter {
 
  private:
   void create_files();
+  void begin_entry();
   void write_entry(std::span<const std::byte> entry);
+  std::pair<std::uint64_t, DigestBytes> write_entry(const Pieces& entry);
+  void check_ids() const;
   void write_directory(std::uint64_t count);
   void end_span();
   layout::ShardInfo finish_files();

@@ -16,7 +16,7 @@ namespace {
 std::string list_names(const std::vector<std::string>& names) {
   constexpr std::size_t kMaxNames = 4;
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMaxNames); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNames); ++i) text += (i == 0 ? "" : ", ") + excerpt(names[i]);
   return names.size() > kMaxNames ? fmt::format("{} and {} more", text, with_commas(names.size() - kMaxNames)) : text;
 }
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._errors import InvalidArgumentError
 from penstock._layout import BatchLayout, FieldSpec, plan_layout
+from penstock._resources import memory_bytes
 from penstock._spans import Spans, parts_of
 
 
@@ -236,8 +237,8 @@ def read_view(source: _native.Source, indices: npt.ArrayLike, view: Any) -> Batc
         A batch whose row i is observation indices[i].
 
     Raises:
-        InvalidArgumentError: an index that is not below the view's length.
+        InvalidArgumentError: an index that is not below the view's length; more than this process has memory for.
     """
     layout = plan_layout(view, torch=None, dtype=None, eager=False)
     wanted = np.ascontiguousarray(indices, dtype=np.uint64)
-    return Batch(_native.read_rows(source, wanted, parts_of(view.metadata)), layout)
+    return Batch(_native.read_rows(source, wanted, parts_of(view.metadata), memory_bytes()), layout)

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from penstock import _dtype, _native, codecs
 from penstock._batch import Batch, read_view
-from penstock._errors import InvalidArgumentError
-from penstock._spans import Metadata, Spans, check_metadata
-from penstock._words import counted
+from penstock._errors import CorruptionError, Error, InvalidArgumentError
+from penstock._spans import Decode, Metadata, Spans, check_metadata
+from penstock._words import counted, excerpt
 
 
 class Shard(NamedTuple):
@@ -260,9 +260,28 @@ class View(Sequence[Observation]):
         return self.dataset.dtype
 
     @property
-    def _decode(self) -> Callable[[memoryview], Any] | None:
-        codec = codecs.from_json(self.dataset._native.codec_json)
-        return None if codec is None else codec.decode
+    def _decode(self) -> Decode | None:
+        native = self.dataset._native
+        try:
+            codec = codecs.from_json(native.codec_json)
+        except InvalidArgumentError as error:
+            raise CorruptionError(f"{native.path}: its metadata codec cannot be: {error}") from None
+        if codec is None:
+            return None
+        name, decode = codec.name, codec.decode
+
+        def decode_entry(data: memoryview, shard: int, entry: int) -> Any:
+            try:
+                return decode(data)
+            except Error:
+                raise
+            except Exception as error:  # decoders may raise anything for bytes that are not theirs
+                raise CorruptionError(
+                    f'{native.data_path(shard)}: entry {entry:,} of {data.nbytes:,} bytes is none of codec "'
+                    f'{excerpt(name)}": {type(error).__name__}: {excerpt(error)}'
+                ) from error
+
+        return decode_entry
 
     def __len__(self) -> int:
         """How many observations there are."""

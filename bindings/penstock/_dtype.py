@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._errors import InvalidArgumentError
+from penstock._words import excerpt
 
 DType = np.dtype[Any]
 
@@ -40,6 +41,9 @@ RESERVED_NAMES = frozenset(
 )
 """What a field may not be called: a batch or the writer has something of this name."""
 
+# What NumPy raises for what is no type: SyntaxError for texts with commas, the last three for the too large or deep.
+_NO_DTYPE = (TypeError, ValueError, SyntaxError, OverflowError, RecursionError, MemoryError)
+
 _SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8), "c": (8, 16)}
 
 
@@ -51,9 +55,10 @@ def numpy_dtype(given: Any, where: str = "dtype") -> DType:
     """
     try:
         dtype: DType = np.dtype(given)
-    except (TypeError, ValueError, SyntaxError) as error:  # SyntaxError: of texts with commas
+    except _NO_DTYPE as error:
         raise InvalidArgumentError(
-            f'{where}: {given!r:.80} is no type that NumPy knows ({error}): "u2" and "f4" are, and lists of fields'
+            f"{excerpt(where)}: {excerpt(repr(given))} is no type that NumPy knows ({excerpt(error)}): "
+            '"u2" and "f4" are, and lists of fields'
         ) from None
     return dtype
 
@@ -72,11 +77,11 @@ def packed(dtype: npt.DTypeLike, where: str = "dtype") -> DType:
         inner: Mapping[str, Any] = dtype.fields or {}
         return np.dtype([(name, packed(inner[name][0], f"{where}.{name}")) for name in dtype.names])
     if dtype.itemsize == 0:
-        raise InvalidArgumentError(f"{where}: {dtype} has no size")
+        raise InvalidArgumentError(f"{excerpt(where)}: {dtype} has no size")
     if dtype.kind in "SV" or dtype.itemsize in _SIZES.get(dtype.kind, ()):
         return dtype.newbyteorder("<")
     hint = {"U": ": store bytes (S) instead", "M": ": store an integer instead", "m": ": store an integer instead"}
-    raise InvalidArgumentError(f"{where}: {dtype} cannot be stored{hint.get(dtype.kind, '')}")
+    raise InvalidArgumentError(f"{excerpt(where)}: {excerpt(dtype)} cannot be stored{hint.get(dtype.kind, '')}")
 
 
 def record_dtype(fields: Mapping[str, npt.DTypeLike] | npt.DTypeLike) -> DType:
@@ -130,8 +135,8 @@ def from_descr(fields: list[Any]) -> DType:
             base = packed(kind) if isinstance(kind, str) else from_descr(kind)
             out.append((name, base, tuple(shape[0])) if shape else (name, base))
         return np.dtype(out)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"fields {fields!r:.200} cannot be read: {error}") from None
+    except _NO_DTYPE as error:
+        raise InvalidArgumentError(f"fields {excerpt(repr(fields))} cannot be read: {excerpt(error)}") from None
 
 
 def fit(values: Any, dtype: DType, name: str, unit: str = "record") -> npt.NDArray[Any]:

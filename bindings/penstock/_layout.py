@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from penstock._dtype import RESERVED_NAMES, numpy_dtype
 from penstock._errors import InvalidArgumentError
-from penstock._spans import Metadata
+from penstock._spans import Decode, Metadata
+from penstock._words import excerpt, quoted
 
 DtypeChoice = Mapping[str, Any] | str | np.dtype[Any] | type | None
 
@@ -92,7 +93,7 @@ class BatchLayout:
     lookahead: int
     ragged: bool
     torch: Any  # the module, or None for NumPy
-    decode: Callable[[memoryview], Any] | None
+    decode: Decode | None
     metadata: Metadata  # what was read of it
 
     def label_column(self, name: str) -> FieldSpec:
@@ -127,7 +128,9 @@ def plan_layout(
     found = tuple(leaves(record_dtype)) if record_dtype is not None else ()
     for leaf in found:
         if leaf.name in RESERVED_NAMES:
-            raise InvalidArgumentError(f"field {leaf.name!r} is called like an attribute of a batch: rename it")
+            raise InvalidArgumentError(
+                f"field {excerpt(leaf.name)!r} is called like an attribute of a batch: rename it"
+            )
     label_field, why = _label_field(found, view.lookahead, source.ragged)
     chosen = _chosen_types(found, dtype)
     types = {leaf.name: chosen.get(leaf.name) or _default_type(leaf, torch) for leaf in found}
@@ -208,7 +211,7 @@ def _chosen_types(found: tuple[Leaf, ...], dtype: DtypeChoice) -> dict[str, np.d
     names = [leaf.name for leaf in found]
     unknown = [name for name in dtype if name not in names]
     if unknown:
-        raise InvalidArgumentError(f"dtype names the field {unknown[0]!r}; the fields are {', '.join(names)}")
+        raise InvalidArgumentError(f"dtype names the field {unknown[0]!r}; the fields are {quoted(names)}")
     return {name: _numpy_dtype(value) for name, value in dtype.items()}
 
 

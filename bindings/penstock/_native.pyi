@@ -197,6 +197,10 @@ class Dataset:
     """
     An opened dataset; see penstock.Dataset.
     """
+    def data_path(self, shard: typing.SupportsInt | typing.SupportsIndex) -> str:
+        """
+        Where the entries of a shard lie.
+        """
     def shards(self) -> list: ...
     @property
     def codec_json(self) -> str: ...
@@ -620,9 +624,10 @@ def read_rows(
     source: Source,
     indices: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
     parts: typing.SupportsInt | typing.SupportsIndex,
+    most_bytes: typing.SupportsInt | typing.SupportsIndex,
 ) -> Batch:
     """
-    Reads `parts` of observations (uint64 indices) at once, on the calling thread, without the GIL.
+    Reads `parts` of observations (uint64 indices) at once, on this thread, without the GIL, in at most so many bytes.
     """
 
 def recognise_format(path: str) -> str | None:

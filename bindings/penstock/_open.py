@@ -15,7 +15,7 @@ from penstock import _dtype, _native
 from penstock._arguments import one_of
 from penstock._dataset import Dataset
 from penstock._errors import InvalidArgumentError, NotFoundError
-from penstock._paths import PathLike, local_path
+from penstock._paths import PathLike, check_name, local_path
 
 FORMATS = tuple(_native.format_names())
 _GLOB = frozenset("*?[")
@@ -103,6 +103,8 @@ def _expand(path: str) -> list[str]:
     found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - patterns may be absolute
     if not found:
         raise NotFoundError(errno.ENOENT, f"{path}: no file matches", path)
+    for each in found:
+        check_name(each)
     return found
 
 

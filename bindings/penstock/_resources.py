@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def default_max_bytes() -> int:
     return memory_bytes() // 4 // local_world_size()
 
 
+@functools.cache
 def memory_bytes() -> int:
     """Memory that this process may use: the machine's, or its control group's limit (v2 or v1) if that is lower."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -14,6 +14,9 @@ from penstock._words import counted
 
 Metadata = Literal["spans"] | bool
 
+Decode = Callable[[memoryview, int, int], Any]
+"""From an entry's bytes, its shard and its number there to the object."""
+
 # What is read of a row, by the argument metadata= of its view: Parts of core/batch/source.h.
 _RECORDS, _SPANS, _ENTRIES = 1, 2, 4
 
@@ -87,9 +90,10 @@ class Span:
 
         Raises:
             InvalidArgumentError: entries were not read: the view was made with metadata="spans".
+            CorruptionError: the codec cannot decode the entry.
         """
         entries, decode = self._spans._entries(), self._spans._decode
-        return None if decode is None else decode(entries.view(self._at).data)
+        return None if decode is None else decode(entries.view(self._at).data, self.id.shard, self.id.entry)
 
     def __repr__(self) -> str:
         """All but the entry."""
@@ -115,9 +119,7 @@ class Spans(Sequence[Span]):
 
     __slots__ = ("_arrays", "_decode", "_has_entries", "_list")
 
-    def __init__(
-        self, spans: _native.SpanList, decode: Callable[[memoryview], Any] | None, has_entries: bool = True
-    ) -> None:
+    def __init__(self, spans: _native.SpanList, decode: Decode | None, has_entries: bool = True) -> None:
         """Wraps a native list; `has_entries`: whether the entries were read."""
         self._list, self._decode, self._has_entries = spans, decode, has_entries
         self._arrays: tuple[npt.NDArray[Any], ...] | None = None

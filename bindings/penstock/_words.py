@@ -16,3 +16,10 @@ def quoted(names: Sequence[str], most: int = 12) -> str:
     """Names in quotes, as a list that a person reads; long lists are cut and say so."""
     shown = ", ".join(f'"{name}"' for name in names[:most])
     return shown + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def excerpt(text: object) -> str:
+    """What a file says, as messages have it: its first 80 characters, and how many there are if that is not all."""
+    whole = str(text)
+    most = 80
+    return whole if len(whole) <= most else f"{whole[:most]}… ({len(whole):,} characters)"

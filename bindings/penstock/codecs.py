@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from penstock import _dtype
 from penstock._errors import InvalidArgumentError
+from penstock._words import excerpt
 
 __all__ = ["Codec", "Numpy", "from_json", "get", "register"]
 
@@ -61,7 +62,7 @@ class Numpy(Codec):
             `[("x", "f4", 3)]`.
 
     Raises:
-        InvalidArgumentError: A dtype with objects or text, or a bare sub-array.
+        InvalidArgumentError: A dtype with objects or text, one without a size, or a bare sub-array.
     """
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
@@ -69,6 +70,8 @@ class Numpy(Codec):
         self.dtype = _dtype.packed(dtype, "metadata dtype")
         if self.dtype.subdtype is not None:
             raise InvalidArgumentError(f"metadata dtype {self.dtype}: make the sub-array a field of a structured dtype")
+        if self.dtype.itemsize == 0:
+            raise InvalidArgumentError(f"metadata dtype {self.dtype}: its items have no bytes")
         super().__init__("numpy", self._encode, self._decode)
 
     def _encode(self, value: Any) -> bytes:
@@ -203,8 +206,8 @@ def from_json(text: str) -> Codec | None:
         found = _registered.get(name) or _BUILT_IN.get(name)
         if found is None:
             raise InvalidArgumentError(
-                f'the metadata codec "{name}" is not known here: call penstock.codecs.register("{name}", encode, '
-                "decode) first; span.raw gives the bytes"
+                f'the metadata codec "{excerpt(name)}" is not known here: call penstock.codecs.register('
+                f'"{excerpt(name)}", encode, decode) first; span.raw gives the bytes'
             )
         return found
 

@@ -9,6 +9,7 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace penstock {
@@ -49,5 +50,9 @@ std::exception_ptr present_error() noexcept;
 
 /// 1234567 -> "1,234,567": how counts appear in messages.
 std::string with_commas(unsigned long long value);
+
+/// Text that a file holds, as it appears in messages: its first 80 characters, and how many bytes there are if that is
+/// not all. Control characters and bytes that are no UTF-8 become \xNN.
+std::string excerpt(std::string_view text);
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -12,10 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Text of a file in a message: whole if it is short, else its length.
-std::string key_text(std::string_view text) {
-  if (text.size() > 64) return fmt::format("of {} bytes", with_commas(text.size()));
-  return json(text).dump();
+[[noreturn]] void refuse_second(const std::string& what, std::string_view key) {
+  raise(ErrorKind::Corruption, "{}: the key \"{}\" stands twice in one object", what, excerpt(key));
 }
 
 void empty(json& value) noexcept {
@@ -30,8 +29,13 @@ void empty(json& value) noexcept {
   }
 }
 
-/// Builds the value and refuses on the way what nlohmann's own parser lets through: a second use of a key, and depth.
-class StrictBuilder {
+void check_depth(std::size_t open, const std::string& what) {
+  if (open < kMaxJsonDepth) return;
+  raise(ErrorKind::Corruption, "{}: JSON nested more than {} deep", what, kMaxJsonDepth);
+}
+
+// What both readers below have in common: the types that nlohmann's parser asks for, and what it refuses itself.
+class Strict {
  public:
   using number_integer_t = json::number_integer_t;
   using number_unsigned_t = json::number_unsigned_t;
@@ -39,7 +43,27 @@ class StrictBuilder {
   using string_t = json::string_t;
   using binary_t = json::binary_t;
 
-  explicit StrictBuilder(const std::string& what) : what_(what) {}
+  explicit Strict(const std::string& what) : what_(what) {}
+
+  static bool binary(binary_t& /*value*/) { return false; }  // not in JSON text
+
+  // nlohmann's message quotes the text, which may be no UTF-8: only the place is told.
+  bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::detail::exception& error) {
+    raise(ErrorKind::Corruption, "{}: {} at byte {}", what_,
+          error.id == 406 ? "a number beyond the range of a double" : "not valid JSON", with_commas(position));
+  }
+
+ protected:
+  [[nodiscard]] const std::string& what() const noexcept { return what_; }
+
+ private:
+  const std::string& what_;
+};
+
+// Builds the value and refuses on the way what nlohmann's own parser lets through: a second use of a key, and depth.
+class Builder : public Strict {
+ public:
+  using Strict::Strict;
 
   bool null() { return add(json(nullptr)); }
   bool boolean(bool value) { return add(json(value)); }
@@ -47,7 +71,6 @@ class StrictBuilder {
   bool number_unsigned(number_unsigned_t value) { return add(json(value)); }
   bool number_float(number_float_t value, const string_t& /*text*/) { return add(json(value)); }
   bool string(string_t& value) { return add(json(std::move(value))); }
-  bool binary(binary_t& /*value*/) { return false; }  // not in JSON text
   bool start_object(std::size_t /*size*/) { return open(json::object()); }
   bool start_array(std::size_t /*size*/) { return open(json::array()); }
   bool end_object() { return close(); }
@@ -55,15 +78,9 @@ class StrictBuilder {
 
   bool key(string_t& name) {
     const auto [at, fresh] = open_.back()->get_ref<json::object_t&>().emplace(std::move(name), nullptr);
-    if (!fresh) raise(ErrorKind::Corruption, "{}: the key {} stands twice in one object", what_, key_text(at->first));
+    if (!fresh) refuse_second(what(), at->first);
     member_ = &at->second;
     return true;
-  }
-
-  // nlohmann's message quotes the text, which may be no UTF-8: only the place is told.
-  bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::detail::exception& error) {
-    raise(ErrorKind::Corruption, "{}: {} at byte {}", what_,
-          error.id == 406 ? "a number beyond the range of a double" : "not valid JSON", with_commas(position));
   }
 
   json take() { return std::move(root_); }
@@ -80,9 +97,7 @@ class StrictBuilder {
     return true;
   }
   bool open(json&& value) {
-    if (open_.size() == kMaxJsonDepth) {
-      raise(ErrorKind::Corruption, "{}: JSON nested more than {} deep", what_, kMaxJsonDepth);
-    }
+    check_depth(open_.size(), what());
     open_.push_back(place(std::move(value)));
     return true;
   }
@@ -91,12 +106,84 @@ class StrictBuilder {
     return true;
   }
 
-  const std::string& what_;
   json root_;
   const JsonGuard guard_{root_};
   std::vector<json*> open_;  // the containers being filled; only the last one grows, so the pointers stay valid
   json* member_ = nullptr;   // where the value of the key just read goes
 };
+
+// Refuses the same, and keeps nothing but the keys of the objects that are open.
+class Checker : public Strict {
+ public:
+  using Strict::Strict;
+
+  static bool null() { return true; }
+  static bool boolean(bool /*value*/) { return true; }
+  static bool number_integer(number_integer_t /*value*/) { return true; }
+  static bool number_unsigned(number_unsigned_t /*value*/) { return true; }
+  static bool number_float(number_float_t /*value*/, const string_t& /*text*/) { return true; }
+  static bool string(string_t& /*value*/) { return true; }
+  bool start_object(std::size_t /*size*/) { return open(); }
+  bool start_array(std::size_t /*size*/) { return open(); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(string_t& name) {
+    if (++key_count_ > kMaxJsonOpenKeys) {
+      raise(ErrorKind::Corruption, "{}: an object of more than {} keys", what(), with_commas(kMaxJsonOpenKeys));
+    }
+    const auto [at, fresh] = open_.back().insert(std::move(name));
+    if (!fresh) refuse_second(what(), *at);
+    return true;
+  }
+
+ private:
+  bool open() {
+    check_depth(open_.size(), what());
+    open_.emplace_back();
+    return true;
+  }
+  bool close() {
+    key_count_ -= open_.back().size();
+    open_.pop_back();
+    return true;
+  }
+
+  std::vector<std::set<std::string>> open_;
+  std::size_t key_count_ = 0;  // of all of them
+};
+
+// nlohmann's parser copies a string or a number several times before it is seen here.
+void check_tokens(std::string_view text, const std::string& what) {
+  if (text.size() <= kMaxJsonTokenBytes) return;
+  std::size_t begin = 0;  // of the token under way
+  bool is_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (i - begin > kMaxJsonTokenBytes) {
+      raise(ErrorKind::Corruption, "{}: more than {} bytes of JSON without a separator at byte {}", what,
+            with_commas(kMaxJsonTokenBytes), with_commas(begin));
+    }
+    if (is_string && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      is_string = !is_string;
+      begin = i;
+    } else if (!is_string && std::string_view(" \t\r\n,:[]{}").find(c) != std::string_view::npos) {
+      begin = i + 1;
+    }
+  }
+}
+
+template <typename Reader>
+void read(std::string_view text, const std::string& what, std::size_t max_bytes, Reader& reader) {
+  if (text.size() > max_bytes) {
+    raise(ErrorKind::Corruption, "{}: {} bytes of JSON, at most {} are accepted", what, with_commas(text.size()),
+          with_commas(max_bytes));
+  }
+  check_tokens(text, what);
+  json::sax_parse(text.begin(), text.end(), &reader);
+}
 
 }  // namespace
 
@@ -105,13 +192,14 @@ JsonGuard::~JsonGuard() {
 }
 
 json parse_json_strict(std::string_view text, const std::string& what, std::size_t max_bytes) {
-  if (text.size() > max_bytes) {
-    raise(ErrorKind::Corruption, "{}: {} bytes of JSON, at most {} are accepted", what, with_commas(text.size()),
-          with_commas(max_bytes));
-  }
-  StrictBuilder builder(what);
-  json::sax_parse(text.begin(), text.end(), &builder);
+  Builder builder(what);
+  read(text, what, max_bytes, builder);
   return builder.take();
+}
+
+void check_json_strict(std::string_view text, const std::string& what, std::size_t max_bytes) {
+  Checker checker(what);
+  read(text, what, max_bytes, checker);
 }
 
 const json* find_member(const json& object, std::string_view key, const std::string& what) {

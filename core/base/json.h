@@ -1,8 +1,9 @@
 // JSON from untrusted text: parsed strictly, its members fetched with checks.
 //
-// Strict: no duplicate keys, no nesting beyond kMaxJsonDepth, no text beyond a stated size, numbers finite. Every
-// failure is Corruption that begins with `what`, the name of the text. Pure functions; any thread. nlohmann-json is
-// slow to compile, so only .cpp files include all of it.
+// Strict: no duplicate keys, no nesting beyond kMaxJsonDepth, no text beyond a stated size, no string or number beyond
+// kMaxJsonTokenBytes, numbers finite. Every failure is Corruption that begins with `what`, the name of the text. Values
+// take up to 20 times the memory of their text, so a large text is checked without making them. Pure functions; any
+// thread. nlohmann-json is slow to compile, so only .cpp files include all of it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,6 +17,8 @@ namespace penstock {
 
 inline constexpr std::size_t kMaxJsonDepth = 32;
 inline constexpr std::size_t kMaxJsonTextBytes = std::size_t{256} << 20;
+inline constexpr std::size_t kMaxJsonTokenBytes = std::size_t{2} << 20;
+inline constexpr std::size_t kMaxJsonOpenKeys = std::size_t{1} << 18;
 
 /// The value that `text` denotes.
 nlohmann::json parse_json_strict(std::string_view text, const std::string& what,
@@ -33,6 +36,9 @@ class JsonGuard {
  private:
   nlohmann::json& value_;  // no deeper than kMaxJsonDepth
 };
+/// Throws as parse_json_strict does, and makes no values: what it keeps is the keys of the objects that are open, at
+/// most kMaxJsonOpenKeys.
+void check_json_strict(std::string_view text, const std::string& what, std::size_t max_bytes = kMaxJsonTextBytes);
 
 /// object[key], which must exist. The result lives as long as `object`.
 const nlohmann::json& get_member(const nlohmann::json& object, std::string_view key, const std::string& what);

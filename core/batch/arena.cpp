@@ -1,11 +1,30 @@
 #include "core/batch/arena.h"
 
+#include "core/base/error.h"
+
 #include <algorithm>
+#include <new>
 
 namespace penstock {
 namespace {
+
 constexpr std::uint64_t kFirstBlock = 512;
+
+[[noreturn]] void raise_no_memory(std::uint64_t bytes, const ArenaBound* bound) {
+  const std::uint64_t most = bound == nullptr ? UINT64_MAX : bound->most_bytes();
+  raise(ErrorKind::InvalidArgument, "no memory for {} bytes of metadata{}: use a smaller batch size or raise max_bytes",
+        with_commas(bytes), most == UINT64_MAX ? "" : fmt::format("; all of a batch's may have {}", with_commas(most)));
+}
+
 }  // namespace
+
+bool ArenaBound::take(std::uint64_t bytes) noexcept {
+  std::uint64_t taken = taken_.load(std::memory_order_relaxed);
+  do {
+    if (bytes > most_bytes_ - std::min(most_bytes_, taken)) return false;
+  } while (!taken_.compare_exchange_weak(taken, taken + bytes, std::memory_order_relaxed));
+  return true;
+}
 
 void Arena::enter(std::size_t block) noexcept {
   current_ = block;
@@ -14,12 +33,20 @@ void Arena::enter(std::size_t block) noexcept {
 }
 
 // In a later block, or a new one. Never nullptr, for no bytes either.
-std::byte* Arena::allocate_elsewhere(std::uint64_t rounded) {
+std::byte* Arena::allocate_elsewhere(std::uint64_t bytes) {
+  if (bytes > INT64_MAX) raise_no_memory(bytes, bound_);
+  const std::uint64_t rounded = align_up(bytes, kAlign);
   while (left_ < rounded && current_ + 1 < blocks_.size()) enter(current_ + 1);
   if (left_ < rounded || blocks_.empty()) {
     // Doubling keeps the number of blocks logarithmic; a row's needs are about the same each time it is reused.
-    const std::uint64_t size = std::max({kFirstBlock, capacity_bytes_, rounded});
-    blocks_.push_back({std::make_unique_for_overwrite<std::byte[]>(size), size});
+    std::uint64_t size = std::max({kFirstBlock, capacity_bytes_, rounded});
+    if (bound_ != nullptr && !bound_->take(size)) {
+      size = rounded;
+      if (!bound_->take(size)) raise_no_memory(bytes, bound_);
+    }
+    std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[size]);
+    if (!memory) raise_no_memory(bytes, nullptr);
+    blocks_.push_back({std::move(memory), size});
     capacity_bytes_ += size;
     enter(blocks_.size() - 1);
   }
@@ -37,6 +64,14 @@ std::uint64_t Arena::used_bytes() const noexcept {
 
 void Arena::reset() noexcept {
   if (!blocks_.empty()) enter(0);
+}
+
+void Arena::release() noexcept {
+  blocks_.clear();
+  current_ = 0;
+  next_ = nullptr;
+  left_ = 0;
+  capacity_bytes_ = 0;
 }
 
 }  // namespace penstock

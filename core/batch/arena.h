@@ -6,6 +6,7 @@
 
 #include "core/base/align.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,12 +17,30 @@
 
 namespace penstock {
 
+/// What the arenas of several rows may take together: sizes that a file states are no reason to take more. Any thread.
+class ArenaBound {
+ public:
+  /// From now on at most `most_bytes`, of which `taken_bytes` are in use.
+  void restart(std::uint64_t most_bytes, std::uint64_t taken_bytes) noexcept {
+    most_bytes_ = most_bytes;
+    taken_ = taken_bytes;
+  }
+  /// Counts `bytes` more; false, and nothing counted, if that is too much.
+  bool take(std::uint64_t bytes) noexcept;
+  [[nodiscard]] std::uint64_t most_bytes() const noexcept { return most_bytes_; }
+
+ private:
+  std::uint64_t most_bytes_ = UINT64_MAX;
+  std::atomic<std::uint64_t> taken_{0};
+};
+
 class Arena {
  public:
-  /// `bytes` uninitialised bytes aligned to 16.
+  /// `bytes` uninitialised bytes aligned to 16. Throws InvalidArgument where its bound or the system does not allow
+  /// more.
   std::byte* allocate(std::uint64_t bytes) {
     const std::uint64_t rounded = align_up(bytes, kAlign);
-    if (rounded == 0 || rounded > left_) return allocate_elsewhere(rounded);
+    if (rounded == 0 || rounded > left_) return allocate_elsewhere(bytes);
     std::byte* result = next_;
     next_ += rounded;
     left_ -= rounded;
@@ -38,13 +57,22 @@ class Arena {
   template <typename T>
   T* make_array(std::uint64_t count) {
     static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= 16);
-    if (count > PTRDIFF_MAX / sizeof(T)) throw std::bad_alloc();
-    T* first = reinterpret_cast<T*>(allocate(count * sizeof(T)));
+    std::uint64_t bytes = 0;
+    if (__builtin_mul_overflow(count, sizeof(T), &bytes)) bytes = UINT64_MAX;  // which is refused
+    T* first = reinterpret_cast<T*>(allocate(bytes));
     for (std::uint64_t i = 0; i < count; ++i) new (first + i) T{};
     return first;
   }
 
   void reset() noexcept;
+  /// reset(), and gives the memory back.
+  void release() noexcept;
+  /// Memory that it takes from now on counts there; null: nowhere.
+  void bound_by(ArenaBound* bound) noexcept { bound_ = bound; }
+  /// The most that its bound allows.
+  [[nodiscard]] std::uint64_t most_bytes() const noexcept {
+    return bound_ == nullptr ? UINT64_MAX : bound_->most_bytes();
+  }
   /// Since reset(); with what was left over at the ends of blocks.
   [[nodiscard]] std::uint64_t used_bytes() const noexcept;
   [[nodiscard]] std::uint64_t capacity_bytes() const noexcept { return capacity_bytes_; }
@@ -52,7 +80,7 @@ class Arena {
  private:
   static constexpr std::uint64_t kAlign = 16;
 
-  std::byte* allocate_elsewhere(std::uint64_t rounded);
+  std::byte* allocate_elsewhere(std::uint64_t bytes);
   void enter(std::size_t block) noexcept;
 
   struct Block {
@@ -64,6 +92,7 @@ class Arena {
   std::byte* next_ = nullptr;  // … from here on …
   std::uint64_t left_ = 0;     // … so many bytes
   std::uint64_t capacity_bytes_ = 0;
+  ArenaBound* bound_ = nullptr;
 };
 
 }  // namespace penstock

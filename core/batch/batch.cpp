@@ -152,6 +152,29 @@ BatchFormats join(BatchFormats formats) {
   return formats;
 }
 
+void bind_arenas(std::span<Row> rows, std::uint64_t most_bytes, ArenaBound& bound) noexcept {
+  std::uint64_t kept = 0;
+  for (Row& row : rows) {
+    row.arena.bound_by(&bound);
+    kept += row.arena.capacity_bytes();
+  }
+  if (kept > most_bytes / 2) {
+    for (Row& row : rows) row.arena.release();
+    kept = 0;
+  }
+  bound.restart(most_bytes, kept);
+}
+
+void raise_too_long(std::span<const Row> rows, std::uint64_t bytes, std::uint64_t most_bytes) {
+  const auto longest =
+      std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.length < b.length; });
+  raise(ErrorKind::InvalidArgument,
+        "{} documents that are read together need {} bytes, at most {} are allowed; the longest, document {}, has {} "
+        "records: use a smaller batch size (or fetch), or raise max_bytes",
+        with_commas(rows.size()), with_commas(bytes), with_commas(most_bytes), with_commas(longest->index),
+        with_commas(longest->length));
+}
+
 BatchShape Batch::shape() const noexcept {
   return {plan.rows, plan.valid, format->shape.ragged, format->shape.length, record_count(), starts};
 }
@@ -229,6 +252,12 @@ void raise_no_memory(const Batch& batch) {
         is_known ? fmt::format(", {} bytes", with_commas(batch.needed_bytes())) : "", advice(batch));
 }
 
+std::uint64_t Batch::bounded_bytes() const {
+  const std::uint64_t bytes = needed_bytes();
+  if (bytes <= most_bytes) return bytes;
+  raise_too_long(std::span(rows).first(plan.valid), bytes, most_bytes);
+}
+
 std::uint64_t Batch::held_bytes() const noexcept {
   std::uint64_t bytes = slab.bytes();
   for (const Row& row : rows) bytes += row.arena.capacity_bytes();
@@ -239,6 +268,7 @@ void Batch::prepare_rows() {
   starts.clear();
   byte_starts.clear();
   if (rows.size() < plan.rows) rows.resize(plan.rows);
+  bind_arenas(std::span(rows).first(plan.rows), most_bytes, bound);
   const BatchFormat* held = format;
   for (std::uint64_t i = 0; i < plan.valid; ++i) {
     const BatchFormat& own = row_format(i);

@@ -52,6 +52,13 @@ using BatchFormats = std::vector<BatchFormat>;  // by source number
 /// that is of another kind or has other axes in the second source.
 BatchFormats join(BatchFormats formats);
 
+/// Lets the arenas of `rows`, which are about to be restarted, take `most_bytes` together. What they kept is let go if
+/// it is so much that little could be added.
+void bind_arenas(std::span<Row> rows, std::uint64_t most_bytes, ArenaBound& bound) noexcept;
+
+/// Throws InvalidArgument: `rows`, which are ragged, need `bytes` together, and `most_bytes` are allowed.
+[[noreturn]] void raise_too_long(std::span<const Row> rows, std::uint64_t bytes, std::uint64_t most_bytes);
+
 /// An array of a batch: where it begins in the slab, and its shape.
 struct PlacedArray {
   std::uint64_t at = 0;
@@ -67,8 +74,10 @@ struct Batch {
   std::shared_ptr<const BatchFormats> formats;
   const BatchFormat* format = nullptr;  // of all rows
 
-  std::vector<Pick> picks;  // of the plan.valid first rows; the others are padding
-  std::vector<Row> rows;    // plan.rows of them are in use
+  std::vector<Pick> picks;                // of the plan.valid first rows; the others are padding
+  std::vector<Row> rows;                  // plan.rows of them are in use
+  std::uint64_t most_bytes = UINT64_MAX;  // that records of ragged rows may take, and as much their arenas
+  ArenaBound bound;                       // of those
   // Rows that share fetches (core/engine/fetch.h) are read elsewhere and taken by adopt_row(); `fetches` keeps them.
   bool shares_fetches = false;
   std::vector<Row*> fetched;
@@ -107,6 +116,8 @@ struct Batch {
   void check_rows() const;
   /// Own memory of at least `bytes`. Throws InvalidArgument where the system has none.
   void ensure_slab(std::uint64_t bytes);
+  /// The same of ragged rows, whose lengths are what a file says. Throws InvalidArgument if it is above `most_bytes`.
+  [[nodiscard]] std::uint64_t bounded_bytes() const;
   /// Slab and arenas.
   [[nodiscard]] std::uint64_t held_bytes() const noexcept;
 

@@ -1,5 +1,6 @@
 #include "core/batch/slab.h"
 
+#include <cstdint>
 #include <new>
 
 namespace penstock {
@@ -9,6 +10,7 @@ constexpr std::uint64_t kPage = 4096;
 
 void Slab::ensure(std::uint64_t bytes) {
   if (own_bytes_ >= bytes && own_) return;
+  if (bytes > INT64_MAX) throw std::bad_alloc();
   const std::uint64_t rounded = (bytes + kPage) / kPage * kPage;  // never zero
   own_.reset();
   own_bytes_ = 0;

@@ -8,6 +8,9 @@
 // Ragged rows (documents): the rounds before the records find the length. The plan() that knows it sets `row.length`
 // and `row.measured`, appends nothing and returns true; the engine then waits for all rows of the batch, gives every
 // row its place, and only then calls the next round, which reads the records there. (Opaque documents have length 0.)
+//
+// What files say is no reason to take memory: a source checks lengths and sizes against its files, and the row's bound
+// (Row::most_bytes) refuses what is too large for max_bytes.
 #pragma once
 
 #include "core/batch/allowance.h"
@@ -74,6 +77,9 @@ struct Row {
     arena.reset();
     spans.clear();
   }
+
+  /// Bytes that this row may take: of its records, if it is ragged, and of what it reads beside them.
+  [[nodiscard]] std::uint64_t most_bytes() const noexcept { return arena.most_bytes(); }
 };
 
 /// What a row of this source looks like in memory.

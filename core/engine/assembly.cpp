@@ -176,8 +176,9 @@ void Assembly::phase_done(const std::shared_ptr<Batch>& batch) {
 void Assembly::end_measuring(Batch& batch) const {
   if (batch.error) return;
   batch.measure();
+  const std::uint64_t bytes = batch.bounded_bytes();
   if (lends_) return;
-  batch.slab.ensure(batch.needed_bytes());
+  batch.slab.ensure(bytes);
   batch.place();
 }
 

@@ -80,6 +80,8 @@ void Stretch::close(std::uint64_t end, const BatchFormats& formats) {
     }
     std::unique_ptr<FetchPart> part = spares_->take(last - first);
     part->format = &format;
+    part->most_bytes = bound_->most_by_file();
+    bind_arenas(part->rows, part->most_bytes, part->bound);
     for (std::size_t i = first; i < last; ++i) part->counted_bytes += members_[i].bytes;
     for (std::size_t i = first; i < last; ++i) {
       Row& row = part->rows[i - first];

@@ -1,6 +1,7 @@
 #include "core/engine/fetch_part.h"
 
 #include "core/base/align.h"
+#include "core/base/checked.h"
 
 #include <utility>
 
@@ -13,7 +14,8 @@ void FetchPart::place() {
     return align_up(lead_bytes + (row.length + format->shape.tail) * record_bytes, kCacheLine);
   };
   std::uint64_t bytes = 0;
-  for (const Row& row : rows) bytes += bytes_of(row);
+  for (const Row& row : rows) bytes = checked_add(bytes, bytes_of(row), "bytes of a fetch");
+  if (format->shape.ragged && bytes > most_bytes) raise_too_long(rows, bytes, most_bytes);
   slab.ensure(bytes);
   placed_bytes = bytes;
   std::byte* at = slab.data();

@@ -16,11 +16,14 @@ namespace penstock {
 struct FetchPart {
   const BatchFormat* format = nullptr;
   std::vector<Row> rows;
+  std::uint64_t most_bytes = UINT64_MAX;  // that records of ragged rows may take, and as much their arenas
+  ArenaBound bound;                       // of those
   Slab slab;
   std::uint64_t counted_bytes = 0;  // what Stretch::bytes() has of it
   std::uint64_t placed_bytes = 0;   // of the slab, that the rows' records take
 
-  /// Memory for the rows' records, whose lengths are known. Throws std::bad_alloc.
+  /// Memory for the rows' records, whose lengths are known. Throws std::bad_alloc; InvalidArgument if they are ragged
+  /// and need more than `most_bytes`.
   void place();
   /// Slab and arenas, which may be larger than these rows need: parts are recycled.
   [[nodiscard]] std::uint64_t held_bytes() const noexcept;

@@ -15,6 +15,10 @@ class MemoryBound {
   MemoryBound(std::uint64_t max_bytes, std::uint64_t kept_bytes, std::uint64_t batches)
       : bytes_(max_bytes - std::min(max_bytes, kept_bytes)), batches_(batches) {}
 
+  /// What one batch or fetch may take whose size is what a file says; the user's sizes are the user's. A small
+  /// `max_bytes` is a wish for little beside what is needed, so there is a least.
+  [[nodiscard]] std::uint64_t most_by_file() const noexcept { return std::max(bytes_, kLeastByFile); }
+
   /// A batch held so many bytes.
   void note_batch(std::uint64_t bytes) noexcept { raise(largest_batch_, bytes); }
   /// Of the batches seen so far; what the next one will hold is known only once it was read.
@@ -59,6 +63,8 @@ class MemoryBound {
     while (bytes > seen && !largest.compare_exchange_weak(seen, bytes, std::memory_order_relaxed)) {
     }
   }
+
+  static constexpr std::uint64_t kLeastByFile = 64U << 20;
 
   const std::uint64_t bytes_;
   const std::uint64_t batches_;

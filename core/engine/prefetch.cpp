@@ -116,6 +116,7 @@ std::shared_ptr<Batch> Prefetch::make_batch(BatchPlan plan) {
   batch->formats = options_.formats;
   batch->format = &(*options_.formats)[first.source];
   batch->check_rows();
+  batch->most_bytes = bound_->most_by_file();
   if (!batch->format->shape.ragged) {
     const std::uint64_t bytes = batch->needed_bytes();
     if (options_.lend) {

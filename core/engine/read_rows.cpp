@@ -3,6 +3,8 @@
 #include "core/base/error.h"
 #include "core/engine/row_reader.h"
 
+#include <new>
+
 namespace penstock {
 namespace {
 
@@ -28,11 +30,22 @@ void read_part(const std::shared_ptr<Batch>& batch, RowReader::Part part, const 
   if (error) std::rethrow_exception(error);
 }
 
+void ensure_memory(Batch& batch, std::uint64_t bytes) {
+  try {
+    if (bytes > batch.most_bytes) throw std::bad_alloc();
+    batch.slab.ensure(bytes);
+  } catch (const std::bad_alloc&) {
+    raise(ErrorKind::InvalidArgument, "no memory for {} observations at once, {} bytes: read fewer, or smaller ones",
+          with_commas(batch.plan.rows), with_commas(bytes));
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, std::span<const std::uint64_t> indices,
-                                 const StoreChoice& through) {
+                                 const StoreChoice& through, std::uint64_t most_bytes) {
   auto batch = std::make_shared<Batch>();
+  batch->most_bytes = most_bytes;
   batch->formats = std::move(formats);
   batch->format = &batch->formats->front();
   batch->plan.rows = batch->plan.valid = indices.size();
@@ -50,7 +63,7 @@ std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, st
     read_part(batch, RowReader::Part::Measure, through);
     batch->measure();
   }
-  batch->ensure_slab(batch->needed_bytes());
+  ensure_memory(*batch, ragged ? batch->bounded_bytes() : batch->needed_bytes());
   batch->place();
   read_part(batch, ragged ? RowReader::Part::AfterMeasure : RowReader::Part::Whole, through);
   batch->finish();

@@ -11,8 +11,9 @@
 namespace penstock {
 
 /// A ready batch whose row i is observation indices[i] of the first format's source, in epoch 0. Throws InvalidArgument
-/// for an index that is not below the source's size (before anything is read), and what reading throws. Any thread.
+/// for an index that is not below the source's size (before anything is read) and where records, or what is read beside
+/// them, need more than `most_bytes`; and what reading throws. Any thread.
 std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, std::span<const std::uint64_t> indices,
-                                 const StoreChoice& through = {});
+                                 const StoreChoice& through = {}, std::uint64_t most_bytes = UINT64_MAX);
 
 }  // namespace penstock

@@ -150,6 +150,7 @@ def test_an_entry_that_its_codec_cannot_decode_is_raised_when_it_is_asked_for(tm
     with penstock.Loader(dataset.windows(7), 2, order="sequential", epochs=1, framework="numpy") as loader:
         batch = next(loader)
         assert batch.spans[0].raw.startswith(b"!")
-        with pytest.raises(ValueError):
+        with pytest.raises(penstock.CorruptionError, match=r"metadata\.bin: entry 0 of") as caught:
             batch.spans[0].metadata  # noqa: B018
+        assert isinstance(caught.value.__cause__, ValueError)
         assert batch.spans[1].metadata["number"] == 1

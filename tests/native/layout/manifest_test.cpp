@@ -55,6 +55,36 @@ TEST(Manifest, WhatIsWrittenIsReadAgain) {
   }
 }
 
+TEST(Manifest, WhatWouldTakeMuchMoreMemoryThanItsTextIsRefused) {
+  const std::string text = write_manifest(make());
+  const auto of = [](const char* piece, std::size_t bytes) {
+    std::string made;
+    while (made.size() < bytes) made += piece;
+    return made;
+  };
+  const std::string key = "\"codec\":";
+  expect_refused(edited(text, key, "\"x\":[" + of("1,", 5U << 20) + "1]," + key), "at most 4,194,304 are accepted");
+  expect_refused(edited(text, key, "\"x\":[" + of("1,", 17U << 20) + "1]," + key), "this is no list of shards");
+  expect_refused(edited(text, key, "\"x\":[" + of("1,", 17U << 20) + "1},"), "not valid JSON");
+  expect_refused(edited(text, key, "\"x\":\"" + of("y", 5U << 20) + "\"," + key), "without a separator");
+  expect_refused(edited(text, "\"shards\": [", "\"shards\": [" + of("1,", 5U << 20)), "a shard that is no object");
+}
+
+TEST(Manifest, WhatAFileSaysIsQuotedInPart) {
+  const std::string text = write_manifest(make());
+  const std::string longer(100'000, 'x');
+  for (const std::string& edit : {edited(text, "\"mode\": \"stream\"", "\"mode\": \"" + longer + "\""),
+                                  edited(text, "\"name\":\"00000\"", "\"name\":\"" + longer + "\"")}) {
+    try {
+      parse_manifest(edit, "d");
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_LT(std::string_view(error.what()).size(), 300U) << error.what();
+      EXPECT_NE(std::string_view(error.what()).find("… (100,000 bytes)"), std::string_view::npos) << error.what();
+    }
+  }
+}
+
 TEST(Manifest, EveryCutAndEveryFlippedBitIsRefused) {
   const std::string text = write_manifest(make());
   for (std::size_t size = 0; size < text.size(); ++size) {
@@ -106,7 +136,7 @@ TEST(Manifest, RefusesWhatCannotBe) {
   expect_refused(edited(text, "\"records\":5000", "\"records\":5001"), "stream.bin");
   expect_refused(edited(text, "\"spans\":3", "\"spans\":2"), "2 spans and 3 entries");
   expect_refused(edited(text, "\"metadata.index\":64", "\"metadata.index\":63"), "metadata.index");
-  expect_refused(edited(text, "\"metadata.bin\":77", "\"metadata.bin\":18446744073709551615"), "64 bits");
+  expect_refused(edited(text, "\"metadata.bin\":77", "\"metadata.bin\":18446744073709551615"), "63 bits");
   expect_refused(edited(text, "\"metadata.bin\":77", "\"other\":1,\"metadata.bin\":77"), "5 files");
   for (const char* name : {"", ".", "..", "../00000", "/etc", "a/b", "a\\\\b", "C:", "a\\u0000", ".hidden"}) {
     expect_refused(edited(text, "\"name\":\"00000\"", std::string("\"name\":\"") + name + "\""), "shard name");

@@ -13,12 +13,20 @@ namespace penstock {
 namespace {
 
 std::string refusal(const std::string& text, std::size_t max_bytes = kMaxJsonTextBytes) {
+  std::string checked;
+  try {
+    check_json_strict(text, "x.json", max_bytes);
+  } catch (const Error& error) {
+    checked = error.what();
+  }
   try {
     parse_json_strict(text, "x.json", max_bytes);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::Corruption);
+    EXPECT_EQ(error.what(), checked);
     return error.what();
   }
+  EXPECT_EQ(checked, "");
   return "";
 }
 
@@ -49,6 +57,19 @@ TEST(Json, DepthAndSizeAreBounded) {
   EXPECT_NE(refusal(std::string(5'000'000, '[')), "");
   EXPECT_EQ(refusal("[1, 2, 3]", 9), "");
   EXPECT_EQ(refusal("[1, 2, 3]", 8), "x.json: 9 bytes of JSON, at most 8 are accepted");
+}
+
+TEST(Json, TokensAndOpenKeysAreBounded) {
+  const std::string most(kMaxJsonTokenBytes - 2, 'x');
+  EXPECT_EQ(refusal("[\"" + most + "\",\"" + most + "\"]"), "");
+  for (const std::string& token : {"\"" + most + "xxxx\"", "\"" + most + "xxxx", std::string(most.size() + 4, '7')}) {
+    EXPECT_NE(refusal("[" + token + "]").find("2,097,152 bytes of JSON without a separator at byte 1"),
+              std::string::npos);
+  }
+  std::string keys = "{";
+  for (std::size_t i = 0; i <= kMaxJsonOpenKeys; ++i) keys += "\"" + std::to_string(i) + "\":1,";
+  keys.back() = '}';
+  EXPECT_THROW(check_json_strict(keys, "x.json"), Error);
 }
 
 TEST(Json, NumbersThatAreNoU64AreRefused) {

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace penstock {
@@ -32,6 +33,14 @@ TEST(Schema, NestedAndSubArraysAreFlattenedWithOffsetsAndStrides) {
   EXPECT_EQ(c.offset_bytes, 16U);
   EXPECT_EQ(c.stride_bytes, (std::vector<std::uint64_t>{8, 4}));
   EXPECT_EQ(Schema::parse(schema.json()).json(), schema.json());
+}
+
+TEST(Schema, NamesOfNestedFieldsAreBounded) {
+  std::string fields;
+  for (int i = 0; i < 20'000; ++i) fields += fmt::format(R"({}["{}","|u1"])", i == 0 ? "" : ",", i);
+  EXPECT_EQ(Schema::parse("[[\"a\",[" + fields + "]]]").leaves().size(), 20'000U);
+  // 20,000 leaves of 500 kB of name each are 10 GB.
+  EXPECT_THROW(Schema::parse("[[\"" + std::string(500'000, 'a') + "\",[" + fields + "]]]"), Error);
 }
 
 TEST(Schema, RefusesWhatCannotBeStored) {
