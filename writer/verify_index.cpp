@@ -45,11 +45,10 @@ bool walk_offsets(InputFile& index, std::uint64_t entries, std::uint64_t data_by
 
 }  // namespace
 
-void compare_digests(const std::string& file, const std::string& what, const DigestBytes& seen,
-                     const DigestBytes& said, const TellProblem& tell) {
+void compare_digests(const std::string& file, const std::string& what, const DigestBytes& seen, const DigestBytes& said,
+                     const TellProblem& tell) {
   if (seen == said) return;
-  tell(file, 0,
-       fmt::format("digest of {} is {}, the manifest says {}", what, hex_of(seen), hex_of(said)));
+  tell(file, 0, fmt::format("digest of {} is {}, the manifest says {}", what, hex_of(seen), hex_of(said)));
 }
 
 void check_compact_index(const std::string& path, const ShardInfo& info, const TellProblem& tell) {

@@ -26,7 +26,7 @@ void check_opaque_index(const std::string& path, const layout::ShardInfo& info, 
 void check_ids_index(const std::string& path, const layout::ShardInfo& info, IdRuns& runs, const TellProblem& tell);
 
 /// Tells of a digest that is not as the manifest says.
-void compare_digests(const std::string& file, const std::string& what, const DigestBytes& seen,
-                     const DigestBytes& said, const TellProblem& tell);
+void compare_digests(const std::string& file, const std::string& what, const DigestBytes& seen, const DigestBytes& said,
+                     const TellProblem& tell);
 
 }  // namespace penstock::writer
