@@ -5,12 +5,14 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 namespace penstock::bindings {
 namespace {
 
-std::atomic<bool> exiting{false};            // set with the GIL, after exiting_thread
-std::thread::id exiting_thread;              // that may take the GIL all the same
+std::atomic<bool> exiting{false};  // set with the GIL, after exiting_thread
+std::thread::id exiting_thread;    // that may take the GIL all the same
+thread_local std::atomic<bool>* tell_parked = nullptr;
 std::atomic<unsigned> threads_returning{0};  // that found nobody exiting, and take the GIL
 
 // A forked child has none of those threads, and its end is another one.
@@ -58,7 +60,19 @@ void begin_exit() {
   while (threads_returning > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
+void stay_if_exiting() noexcept {
+  if (!exits_elsewhere()) return;
+  static_cast<void>(PyEval_SaveThread());
+  stay_for_ever();
+}
+
+TellsParking::TellsParking(std::atomic<bool>& parked) noexcept : outer_(std::exchange(tell_parked, &parked)) {}
+TellsParking::~TellsParking() {
+  tell_parked = outer_;
+}
+
 void stay_for_ever() noexcept {
+  if (tell_parked != nullptr) *tell_parked = true;
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 

@@ -10,6 +10,8 @@
 
 #include <cxxabi.h>
 
+#include <atomic>
+
 namespace penstock::bindings {
 
 class Unlocked {
@@ -40,6 +42,21 @@ class Unlocked {
 void begin_exit();
 /// Sleeps until the process is gone.
 [[noreturn]] void stay_for_ever() noexcept;
+/// Lets go of the GIL and stays, if the end has begun and this is another thread than that which ends Python. Call with
+/// the GIL, before anything is touched that is taken down then.
+void stay_if_exiting() noexcept;
+
+/// While it lives, `parked` is set when the calling thread stays for ever: it touches nothing any more.
+class TellsParking {
+ public:
+  explicit TellsParking(std::atomic<bool>& parked) noexcept;
+  ~TellsParking();
+  TellsParking(const TellsParking&) = delete;
+  TellsParking& operator=(const TellsParking&) = delete;
+
+ private:
+  std::atomic<bool>* const outer_;
+};
 
 /// Whether this thread has the GIL. PyGILState_Check() answers yes, always, once there was a sub-interpreter.
 [[nodiscard]] bool has_gil() noexcept;

@@ -34,7 +34,8 @@ class LentObjects : public std::enable_shared_from_this<LentObjects> {
   std::shared_ptr<void> hold(pybind11::object object) {
     {
       const std::lock_guard lock(mutex_);
-      aside_.reserve(++lent_ + aside_.size());
+      aside_.reserve(lent_ + 1 + aside_.size());
+      ++lent_;
     }
     return {object.release().ptr(),
             [self = shared_from_this()](void* held) { self->let_go(static_cast<PyObject*>(held)); }};

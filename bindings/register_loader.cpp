@@ -65,7 +65,7 @@ class PythonLoader {
   // The next batch, or null at the end of this `for`.
   std::shared_ptr<Batch> next() {
     check_free();
-    const Busy busy(busy_);
+    const Busy busy(*this);
     drain();
     while (true) {
       if (std::shared_ptr<Batch> batch = poll()) return batch;
@@ -73,9 +73,7 @@ class PythonLoader {
       {
         const Unlocked released;
         loader_->wait(kSignalPeriod);
-        let_go_ = true;
       }
-      let_go_ = false;
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     }
   }
@@ -87,7 +85,7 @@ class PythonLoader {
 
   void close() {
     Loader& loader = idle();
-    const Busy busy(busy_);
+    const Busy busy(*this);
     {
       const Unlocked released;  // joins
       loader.close();
@@ -100,7 +98,7 @@ class PythonLoader {
   void close_at_exit() {
     if (is_forked()) return;
     const Unlocked released;
-    while (busy_ && !let_go_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (busy_ && !parked_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     loader_->close();
   }
 
@@ -111,13 +109,14 @@ class PythonLoader {
  private:
   class Busy {
    public:
-    explicit Busy(std::atomic<bool>& flag) : flag_(flag) { flag_ = true; }
+    explicit Busy(PythonLoader& loader) : flag_(loader.busy_), tells_(loader.parked_) { flag_ = true; }
     ~Busy() { flag_ = false; }
     Busy(const Busy&) = delete;
     Busy& operator=(const Busy&) = delete;
 
    private:
     std::atomic<bool>& flag_;
+    const TellsParking tells_;
   };
 
   std::shared_ptr<Batch> poll() {
@@ -134,6 +133,7 @@ class PythonLoader {
 
   // In a forked child the thread that was in next() is gone; the core loader refuses there in words of its own.
   void check_free() const {
+    stay_if_exiting();
     if (!busy_ || is_forked()) return;
     raise(ErrorKind::InvalidArgument, "another thread is in next() of this loader: one at a time");
   }
@@ -143,7 +143,7 @@ class PythonLoader {
   std::unique_ptr<Loader> loader_;
   const std::uint64_t forks_ = fork_count();
   std::atomic<bool> busy_ = false;    // a thread is in next(); changed with the GIL
-  std::atomic<bool> let_go_ = false;  // until that thread has the GIL, it touches nothing
+  std::atomic<bool> parked_ = false;  // that thread stays there for ever
 };
 
 Reader parse_reader(const std::string& text) {

@@ -208,7 +208,7 @@ void register_unnamed(py::module_& module) {
         LocalStore files;
         return writer::describe_unnamed(path, layout::read_manifest(files, path));
       },
-      py::arg("path"), py::call_guard<py::gil_scoped_release>(),
+      py::arg("path"), py::call_guard<Unlocked>(),
       "What lies in a dataset's folder though its manifest does not name it: a text for each kind, with what to do.");
 }
 

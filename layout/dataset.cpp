@@ -59,6 +59,7 @@ SourceInfo info_of(const Dataset& dataset, std::uint64_t size) {
   info.schema = dataset.schema;
   std::uint64_t entry_bytes = 0;
   for (const Shard& shard : dataset.shards) entry_bytes += shard.data.bytes;
+  info.path = dataset.path;
   info.size = size;
   info.mean_length = info.identity.records / size;
   info.mean_entry_bytes = entry_bytes / size;

@@ -16,6 +16,7 @@ using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxSmallJsonBytes = 64U << 10;
 constexpr std::size_t kMaxTaskBytes = 1U << 20;
+constexpr std::size_t kMaxFieldsBytes = 1U << 20;
 
 // What a caller gave is no corruption of a file.
 json parse_argument(std::string_view text, const std::string& what, std::size_t max_bytes) {
@@ -71,6 +72,8 @@ void check_format(Format& format) {
   if (format.schema.json().find(std::string("[\"") + kIdField + "\",") != std::string::npos) {
     refuse(fmt::format("a field called {}, which is the ids layout's own", kIdField));
   }
+  // What readers accept of a header and of shard.json (layout/format.h) has room for this.
+  if (format.schema.json().size() > kMaxFieldsBytes) refuse("fields whose description has more than 1 MiB");
   if (format.codec_json.size() > kMaxSmallJsonBytes) refuse("a codec of more than 64 KiB");
   json codec = parse_argument(format.codec_json, "codec", kMaxSmallJsonBytes);
   const JsonGuard guard(codec);

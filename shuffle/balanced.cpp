@@ -2,7 +2,6 @@
 
 #include "core/base/error.h"
 #include "shuffle/epoch_run.h"
-#include "shuffle/key.h"
 #include "shuffle/permutation.h"
 
 #include <fmt/format.h>
@@ -22,9 +21,10 @@ Balanced::Balanced(ClassMembers members, std::uint64_t seed, std::uint64_t size,
                    std::uint64_t lanes)
     : members_(std::move(members)),
       seed_(seed),
+      key_(Key().absorb(kBalancedOrder).absorb(seed)),
       size_(size),
       fetch_(fetch),
-      lanes_(lanes),
+      lanes_(std::min(lanes, size)),  // each position is a lane of its own then
       digest_(hex_of(members_.digest())) {
   check_order_size("balanced", size);
   if (fetch == 0 || lanes == 0) {
@@ -34,12 +34,11 @@ Balanced::Balanced(ClassMembers members, std::uint64_t seed, std::uint64_t size,
 
 // `classes`: the order of a round's classes; made anew where the position is of another round.
 std::uint64_t Balanced::index_at(std::uint64_t position, std::optional<Permutation>& classes) const {
-  const Key key = Key().absorb(kBalancedOrder).absorb(seed_);
   const std::uint64_t round = position / members_.classes();
-  if (!classes || classes->epoch() != round) classes.emplace(members_.classes(), key.absorb(kRound).state(), round);
+  if (!classes || classes->epoch() != round) classes.emplace(members_.classes(), key_.absorb(kRound).state(), round);
   const std::uint64_t number = (*classes)(position % members_.classes());
   const std::uint64_t count = members_.count(number);
-  const Permutation epoch(count, key.absorb(kMembers).absorb(number).state(), round / count);
+  const Permutation epoch(count, key_.absorb(kMembers).absorb(number).state(), round / count);
   return members_.member(number, epoch(round % count));
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/job/order.h"
 #include "shuffle/class_members.h"
+#include "shuffle/key.h"
 #include "shuffle/permutation.h"
 
 #include <cstdint>
@@ -33,6 +34,7 @@ class Balanced final : public Order {
 
   ClassMembers members_;
   std::uint64_t seed_;
+  Key key_;
   std::uint64_t size_;
   std::uint64_t fetch_;
   std::uint64_t lanes_;

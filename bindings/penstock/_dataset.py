@@ -240,6 +240,8 @@ class View(Sequence[Observation]):
 
     def _take(self, numbers: range | npt.NDArray[np.uint64]) -> None:
         # What a view keeps of its files is the whole's, so all sub-views share it.
+        if isinstance(numbers, range) and len(numbers) <= 1:  # whatever its step: it is the same view
+            numbers = range(numbers[0], numbers[0] + 1) if numbers else range(0)
         self._numbers = numbers
         if not isinstance(numbers, range):
             self._source = _native.make_selection(self._whole, numbers)

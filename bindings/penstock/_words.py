@@ -19,7 +19,11 @@ def quoted(names: Sequence[str], most: int = 12) -> str:
 
 
 def excerpt(text: object) -> str:
-    """What a file says, as messages have it: its first 80 characters, and how many there are if that is not all."""
+    """What a file says, as messages have it: its first 80 characters, and how many there are if that is not all.
+
+    What no terminal should get (control characters, halves of characters) is escaped.
+    """
     whole = str(text)
     most = 80
-    return whole if len(whole) <= most else f"{whole[:most]}… ({len(whole):,} characters)"
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in whole[:most])
+    return shown if len(whole) <= most else f"{shown}… ({len(whole):,} characters)"

@@ -175,7 +175,7 @@ class Balanced:
 
     Args:
         labels: Classes [n] of the observations: integers, of which negative ones are never drawn, or strings.
-        weights: Shares of the classes: a mapping from labels, or for integers [classes]; None: equal ones.
+        weights: Shares of the classes: a mapping from labels, or for integers [largest label + 1]; None: equal ones.
         size: Draws in an epoch; None: as many as there are observations.
         block: Draws that stay together, see `Blocks`; more than 1 needs a fetch.
         fetch: Draws of a lane that are read together; a multiple of `block`.
@@ -337,6 +337,9 @@ def _classes(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.in
         if top >= 1 << 31:
             raise InvalidArgumentError(f"orders.Balanced: label {top:,}: integers are below 2^31; give strings")
         codes = np.maximum(array, -1) if array.dtype.kind == "i" else array
+        if top > 4 * len(array) + 1024:  # most numbers are no label: memory goes by the labels that there are
+            used = np.unique(codes[codes >= 0])
+            return used, np.where(codes < 0, -1, np.searchsorted(used, codes)).astype(np.int32)
         return np.arange(top + 1), np.ascontiguousarray(codes, np.int32)
     if array.dtype.kind == "O":
         for at, each in enumerate(array):

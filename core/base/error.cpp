@@ -7,7 +7,8 @@
 
 namespace penstock {
 namespace {
-const std::exception_ptr kNoMemory = std::make_exception_ptr(std::bad_alloc());
+// Never destroyed: a thread may still need it while the process ends.
+const std::exception_ptr& no_memory = *new std::exception_ptr(std::make_exception_ptr(std::bad_alloc()));
 
 // Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none, or with a control character.
 std::size_t character_bytes(std::string_view text) noexcept {
@@ -32,7 +33,7 @@ std::exception_ptr present_error() noexcept {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return kNoMemory;
+    return no_memory;
   } catch (...) {
     return std::current_exception();
   }

@@ -17,13 +17,13 @@
 
 namespace penstock {
 
-/// What the arenas of several rows may take together: sizes that a file states are no reason to take more. Any thread.
+/// What the arenas of several rows may take together, whatever sizes a file states. Any thread.
 class ArenaBound {
  public:
-  /// From now on at most `most_bytes`, of which `taken_bytes` are in use.
-  void restart(std::uint64_t most_bytes, std::uint64_t taken_bytes) noexcept {
+  /// From now on at most `most_bytes`.
+  void restart(std::uint64_t most_bytes) noexcept {
     most_bytes_ = most_bytes;
-    taken_ = taken_bytes;
+    taken_ = 0;
   }
   /// Counts `bytes` more; false, and nothing counted, if that is too much.
   bool take(std::uint64_t bytes) noexcept;

@@ -160,19 +160,20 @@ void bind_arenas(std::span<Row> rows, std::uint64_t most_bytes, ArenaBound& boun
   }
   if (kept > most_bytes / 2) {
     for (Row& row : rows) row.arena.release();
-    kept = 0;
   }
-  bound.restart(most_bytes, kept);
+  // What one row kept serves no other one: if it counted, it would depend on earlier rows what is refused.
+  bound.restart(most_bytes);
 }
 
-void raise_too_long(std::span<const Row> rows, std::uint64_t bytes, std::uint64_t most_bytes) {
+void raise_too_long(const SourceInfo& of, std::span<const Row> rows, std::uint64_t bytes, std::uint64_t most_bytes) {
   const auto longest =
       std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.length < b.length; });
-  raise(ErrorKind::InvalidArgument,
-        "{} documents that are read together need {} bytes, at most {} are allowed; the longest, document {}, has {} "
-        "records: use a smaller batch size (or fetch), or raise max_bytes",
-        with_commas(rows.size()), with_commas(bytes), with_commas(most_bytes), with_commas(longest->index),
-        with_commas(longest->length));
+  raise(
+      ErrorKind::InvalidArgument,
+      "{}: {} documents that are read together need {} bytes, at most {} are allowed; the longest, document {} of the "
+      "view, has {} records: use a smaller batch size (or fetch), or raise max_bytes",
+      of.path, with_commas(rows.size()), with_commas(bytes), with_commas(most_bytes), with_commas(longest->index),
+      with_commas(longest->length));
 }
 
 BatchShape Batch::shape() const noexcept {
@@ -255,7 +256,7 @@ void raise_no_memory(const Batch& batch) {
 std::uint64_t Batch::bounded_bytes() const {
   const std::uint64_t bytes = needed_bytes();
   if (bytes <= most_bytes) return bytes;
-  raise_too_long(std::span(rows).first(plan.valid), bytes, most_bytes);
+  raise_too_long(format->source->info(), std::span(rows).first(plan.valid), bytes, most_bytes);
 }
 
 std::uint64_t Batch::held_bytes() const noexcept {

@@ -56,8 +56,10 @@ BatchFormats join(BatchFormats formats);
 /// it is so much that little could be added.
 void bind_arenas(std::span<Row> rows, std::uint64_t most_bytes, ArenaBound& bound) noexcept;
 
-/// Throws InvalidArgument: `rows`, which are ragged, need `bytes` together, and `most_bytes` are allowed.
-[[noreturn]] void raise_too_long(std::span<const Row> rows, std::uint64_t bytes, std::uint64_t most_bytes);
+/// Throws InvalidArgument: `rows`, which are ragged and of one source, need `bytes` together, and `most_bytes` are
+/// allowed.
+[[noreturn]] void raise_too_long(const SourceInfo& of, std::span<const Row> rows, std::uint64_t bytes,
+                                 std::uint64_t most_bytes);
 
 /// An array of a batch: where it begins in the slab, and its shape.
 struct PlacedArray {

@@ -39,7 +39,8 @@ bool known_size(char kind, std::uint64_t bytes) {
 // equal text: '|' where there is no order, '<' elsewhere.
 void parse_type(const std::string& field, const std::string& text, Leaf& leaf) {
   if (text.size() < 3) refuse("field {}: type \"{}\", expected something like \"<u4\"", excerpt(field), excerpt(text));
-  if (text[0] == '>') refuse("field {}: type \"{}\" is big-endian; penstock stores little-endian values", field, text);
+  if (text[0] == '>')
+    refuse("field {}: type \"{}\" is big-endian; penstock stores little-endian values", excerpt(field), excerpt(text));
   leaf.kind = text[1];
   if (std::string_view("biufcSV").find(leaf.kind) == std::string_view::npos) {
     refuse("field {}: type \"{}\" is of no kind that can be stored (b i u f c S V)", excerpt(field), excerpt(text));

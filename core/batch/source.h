@@ -109,6 +109,7 @@ constexpr bool has_spans(Parts parts) noexcept {
 
 /// What a source is: constants, set when it is made.
 struct SourceInfo {
+  std::string path;         // where the dataset is, for messages
   std::uint64_t size = 0;   // observations
   SourceIdentity identity;  // of the dataset, and of the view: {"kind":"windows","window":…,"lookahead":…}
   Schema schema;            // the visible fields; offsets are those of the stored record

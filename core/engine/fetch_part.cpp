@@ -15,7 +15,7 @@ void FetchPart::place() {
   };
   std::uint64_t bytes = 0;
   for (const Row& row : rows) bytes = checked_add(bytes, bytes_of(row), "bytes of a fetch");
-  if (format->shape.ragged && bytes > most_bytes) raise_too_long(rows, bytes, most_bytes);
+  if (format->shape.ragged && bytes > most_bytes) raise_too_long(format->source->info(), rows, bytes, most_bytes);
   slab.ensure(bytes);
   placed_bytes = bytes;
   std::byte* at = slab.data();

@@ -2,10 +2,10 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/job/cursor.h"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <set>
 
 namespace penstock {
@@ -49,8 +49,8 @@ CarryOver carry_over(std::string_view saved, std::string_view current, std::uint
     result.position = position;
   } else if (before.window > 0 && now.window > 0) {
     __extension__ using u128 = unsigned __int128;
-    result.position = static_cast<std::uint64_t>(
-        std::min<u128>(u128{position} * before.window / now.window, std::uint64_t{UINT64_MAX}));
+    const u128 carried = u128{position} * before.window / now.window;
+    if (carried <= kMostPosition) result.position = static_cast<std::uint64_t>(carried);
   }
   return result;
 }

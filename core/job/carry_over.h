@@ -12,13 +12,14 @@
 namespace penstock {
 
 struct CarryOver {
-  std::optional<std::uint64_t> position;  // in the job now; none: what is counted there and here cannot be compared
-  std::string saved_unit;                 // what is counted: "windows of 64", "documents"
-  std::string unit;                       // the same of the job now
+  std::optional<std::uint64_t>
+      position;  // in the job now; none: what is counted there and here cannot be compared, or it is no position
+  std::string saved_unit;  // what is counted: "windows of 64", "documents"
+  std::string unit;        // the same of the job now
 };
 
 /// floor(position * window saved / window now) where both have windows of one size each; `position` where both count
-/// the same. `saved` and `current` are jobs that job_difference() has read. Positions beyond 2^64 - 1 become that.
+/// the same. `saved` and `current` are jobs that job_difference() has read.
 CarryOver carry_over(std::string_view saved, std::string_view current, std::uint64_t position);
 
 }  // namespace penstock

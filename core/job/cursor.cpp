@@ -15,8 +15,6 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kLimit = std::uint64_t{1} << 63;
-
 /// The multiple of world_size nearest to `size`, never 0.
 std::uint64_t nearest_multiple(std::uint64_t size, std::uint64_t world_size) {
   const std::uint64_t below = size / world_size * world_size;
@@ -25,7 +23,7 @@ std::uint64_t nearest_multiple(std::uint64_t size, std::uint64_t world_size) {
 
 void check_batch_size(std::uint64_t size) {
   if (size == 0) raise(ErrorKind::InvalidArgument, "batch size 0, at least 1 is needed");
-  if (size >= kLimit) raise(ErrorKind::InvalidArgument, "batch size {} is beyond 2^63", with_commas(size));
+  if (size >= kMostPosition) raise(ErrorKind::InvalidArgument, "batch size {} is beyond 2^63", with_commas(size));
 }
 
 void check_schedule(const CursorOptions& options) {
@@ -65,11 +63,13 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> merge_skips(
   return skip;
 }
 
-Cursor::Cursor(CursorOptions options) : options_(std::move(options)), horizon_(kLimit) {
+Cursor::Cursor(CursorOptions options) : options_(std::move(options)), horizon_(kMostPosition) {
   const std::uint64_t epoch_size = options_.epoch_size;
   if (epoch_size == 0) raise(ErrorKind::InvalidArgument, "an epoch of 0 observations");
-  if (epoch_size > kLimit) raise(ErrorKind::InvalidArgument, "an epoch of {} observations", with_commas(epoch_size));
-  if (options_.epochs && (__builtin_mul_overflow(epoch_size, *options_.epochs, &horizon_) || horizon_ > kLimit)) {
+  if (epoch_size > kMostPosition)
+    raise(ErrorKind::InvalidArgument, "an epoch of {} observations", with_commas(epoch_size));
+  if (options_.epochs &&
+      (__builtin_mul_overflow(epoch_size, *options_.epochs, &horizon_) || horizon_ > kMostPosition)) {
     raise(ErrorKind::InvalidArgument, "{} epochs of {} observations are more than 2^63", with_commas(*options_.epochs),
           with_commas(epoch_size));
   }
@@ -323,7 +323,7 @@ std::uint64_t Cursor::steps_before(std::uint64_t position) const {
 
 void Cursor::check_over(std::uint64_t position) const {
   if (options_.epochs) return;
-  const std::uint64_t left = kLimit - std::min(position, kLimit);
+  const std::uint64_t left = kMostPosition - std::min(position, kMostPosition);
   if (options_.per_epoch && left >= options_.epoch_size - position % options_.epoch_size) return;
   raise(ErrorKind::InvalidArgument,
         "position {} of an endless run: there is no whole batch below position 2^63, where positions end; seek() to an "

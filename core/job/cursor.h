@@ -16,6 +16,9 @@
 
 namespace penstock {
 
+/// Positions are at most this.
+inline constexpr std::uint64_t kMostPosition = std::uint64_t{1} << 63;
+
 enum class Tail { Pad, Drop };
 
 /// Half-open ranges of positions in order, joined where they touch, without empty ones. Throws InvalidArgument for one

@@ -7,8 +7,6 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kMostPosition = 1ULL << 63;
-
 CursorOptions complete(CursorOptions options, const std::shared_ptr<const Order>& order) {
   options.epoch_size = order->epoch_size();
   options.stage_end = [order](std::uint64_t position) { return order->end(position); };
@@ -66,9 +64,9 @@ std::optional<Job::Difference> Job::difference_to(const State& state) const {
     if (!text) return std::nullopt;
     return Difference{std::move(*text), carry_over(state.job, json_, state.position)};
   } catch (const Error& error) {
-    // A job of a format that this version does not know: `on_mismatch` decides, as with any other job.
+    // A job of a format that this version does not know: nobody can say what its position counts.
     if (error.kind() != ErrorKind::StateMismatch) throw;
-    return Difference{error.what(), {state.position, {}, {}}};
+    return Difference{error.what(), {std::nullopt, "observations of an unknown job", "those of this one"}};
   }
 }
 

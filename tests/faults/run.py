@@ -2,7 +2,7 @@
 
 Each trial opens, reads and uses one damaged or hostile dataset in a process that is watched. It is
   found     a penstock.Error says what is wrong
-  harmless  what was read is what was written
+  harmless  what was read is what was written; of hostile files, which say other things, that all was read
   lost      a step read something else, and nothing said; `not promised` where docs/reliability.md promises no more
   stray     an exception that is no penstock.Error, or a message without end
   crashed   the process ended
@@ -184,7 +184,8 @@ def table(results: Results) -> str:
         "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |",
     ]
     for (kind, checks), counts in results.counts.items():
-        cells = " | ".join(f"{counts[each]:,}" for each in OUTCOMES)
+        asked = [each for each in OUTCOMES if each != "lost" or kind in damage.KINDS]
+        cells = " | ".join(f"{counts[each]:,}" if each in asked else "–" for each in OUTCOMES)
         memory = f"{results.memory[kind] / (1 << 20):,.0f} MiB"
         where = f"`{checks}`" if checks else "other formats" if kind in damage.KINDS else ""
         lines.append(f"| {kind} | {where} | {counts.total():,} | {cells} | {memory} |")

@@ -97,6 +97,20 @@ def test_classes_come_in_turn_or_by_their_shares(view):
     assert abs(shares["NK"] - 0.8 * N) < len(names) * 0.1 and abs(shares["T"] - 0.1 * N) < 2
 
 
+def test_labels_may_be_any_numbers(view):
+    far = np.where(LABELS == 2, 2_000_000_011, np.where(LABELS == 1, 2**31 - 1, LABELS))
+    with (
+        loader_of(view, Balanced(far)) as loader,
+        loader_of(view, Balanced(np.select([LABELS == 1], [3], LABELS))) as same,
+    ):
+        assert [batch.indices.tolist() for batch in loader] == [batch.indices.tolist() for batch in same]
+    with pytest.raises(penstock.InvalidArgumentError, match="below 2\\^31"):
+        Balanced(np.where(LABELS == 2, 2**31, LABELS))
+    shares = Balanced(far, weights={0: 1, 2**31 - 1: 0, 2_000_000_011: 0})
+    with loader_of(view, shares) as loader:
+        assert set(np.concatenate([batch.indices[batch.valid] for batch in loader]).tolist()) == set(range(40))
+
+
 def test_a_class_smaller_than_its_share_repeats_its_members_evenly(view):
     with loader_of(view, Balanced(LABELS, weights=[0, 0, 1], size=41), per_epoch=True) as loader:
         counts = Counter(index for batch in loader for index in batch.indices[batch.valid].tolist())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import penstock
 import pytest
@@ -30,6 +32,17 @@ IN_NATIVE_CODE = {
     "verify": "work = lambda: penstock.verify(path + '.dataset')",
     "verify with progress": "work = lambda: penstock.verify(path + '.dataset', progress=lambda *_: sum(range(100)))",
     "Loader": "work = lambda: [*islice(make(epochs=1), 100)]",
+    "Loader, for long": "local = threading.local()\n"
+    "def work():\n"
+    "    local.__dict__.setdefault('loader', make())\n"
+    "    next(local.loader)",
+    "Loader, closed": "def work():\n    with make(prefetch=1) as loader:\n        next(loader)",
+    "select and draw": (
+        "view = penstock.open(path, dtype='u2').windows(8)\nweights = np.ones(len(view))\n"
+        "work = lambda: make_of(view.select(numbers), penstock.orders.Weighted(weights[:2_000])).state_dict()\n"
+        "make_of = lambda view, order: penstock.Loader(view, 4, order=order, framework='numpy')"
+    ),
+    "unnamed": "from penstock import _native\nwork = lambda: _native.unnamed(path + '.dataset')",
     # No tensors: torch frees one without the GIL, and its own frames do not survive the interpreter's end.
     "Loader with lent memory": (
         "import ctypes, penstock._loader\n"
@@ -84,3 +97,13 @@ for _ in range(20):
 """
     done = run(script, tokens)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_everything_lets_go_of_the_gil_by_one_type():
+    bindings = Path(__file__).parents[2] / "bindings"
+    sources = {path.name: path.read_text() for pattern in ("*.cpp", "*.h") for path in bindings.glob(pattern)}
+    assert len(sources) > 10
+    for name, text in sources.items():
+        assert "gil_scoped_release" not in text and "gil_scoped_acquire" not in text, name
+        if not name.startswith("gil."):
+            assert "PyEval_SaveThread" not in text and "PyGILState_Check" not in text, name

@@ -212,6 +212,19 @@ def test_documents_do_not_become_windows_at_a_kept_position(tmp_path):
         assert loader.load_state_dict(saved).position == 3
 
 
+def test_a_position_of_an_unknown_job_is_not_kept(view):
+    job = json.loads(make(view).state_dict()["job"])
+    saved = {"version": 1, "position": 8, "job": json.dumps({**job, "format": 2})}
+    for on_mismatch in ("keep_position", "refuse"):
+        with (
+            make(view, on_mismatch=on_mismatch) as loader,
+            pytest.raises(penstock.StateMismatchError, match=r"format 2.*seek\(\).*unknown job"),
+        ):
+            loader.load_state_dict(saved)
+    with make(view, on_mismatch="restart") as loader:
+        assert loader.load_state_dict(saved).position == 0
+
+
 def test_the_same_dataset_elsewhere_is_the_same_dataset(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

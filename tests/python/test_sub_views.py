@@ -60,8 +60,12 @@ def test_slices_of_slices_and_their_names(tmp_path):
     assert part.base_indices([0, 29]).tolist() == [20, 78] and len(part) == 30
     assert repr(part).endswith(".windows(10, lookahead=0)[20:80:2]")
     assert repr(view[5:]).endswith("[5:100]") and repr(view[::-1]).endswith("[99::-1]")
-    assert repr(view[:]) == repr(view) and repr(view[7:3]).endswith("[7:3]")
-    assert len(view[7:3]) == 0 and list(view[7:3]) == []
+    assert repr(view[:]) == repr(view)
+    assert repr(view[5 : 5 + 10**30 : 10**30]) == repr(view[5:6:7]) == repr(view[5:6]) and repr(view[5:6]).endswith(
+        "[5:6]"
+    )
+    assert view[:: 10**30][0].records.tolist() == view[0].records.tolist()
+    assert repr(view[7:3]).endswith("[0:0]") and len(view[7:3]) == 0 and list(view[7:3]) == []
     with pytest.raises(penstock.InvalidArgumentError, match="0 observations"):
         penstock.Loader(view[7:3], 1)
     with pytest.raises(ValueError):

@@ -23,7 +23,7 @@ std::string refusal(Arena& arena, std::uint64_t bytes) {
 
 TEST(Arena, WhatABoundDoesNotAllowIsRefusedAndNothingIsLost) {
   ArenaBound bound;
-  bound.restart(10'000, 0);
+  bound.restart(10'000);
   Arena arena;
   arena.bound_by(&bound);
   EXPECT_EQ(refusal(arena, 4'000), "");
@@ -35,7 +35,7 @@ TEST(Arena, WhatABoundDoesNotAllowIsRefusedAndNothingIsLost) {
 
 TEST(Arena, ArenasOfOneBoundShareIt) {
   ArenaBound bound;
-  bound.restart(10'000, 0);
+  bound.restart(10'000);
   Arena a;
   Arena b;
   a.bound_by(&bound);
@@ -53,16 +53,16 @@ TEST(Arena, SizesThatNoMachineHasAreRefusedWithoutABound) {
   EXPECT_THROW(arena.make_array<std::uint64_t>(1ULL << 61), Error);  // times 8 it would be 0
 }
 
-TEST(Arena, WhatIsKeptCountsUntilItLeavesNoRoom) {
+TEST(Arena, WhatIsRefusedDoesNotDependOnRowsBefore) {
   ArenaBound bound;
   std::vector<Row> rows(2);
   bind_arenas(rows, 10'000, bound);
   rows[0].arena.allocate(4'000);
   bind_arenas(rows, 10'000, bound);
   EXPECT_EQ(rows[0].arena.capacity_bytes(), 4'000U);
-  EXPECT_NE(refusal(rows[1].arena, 7'000), "");
-  rows[1].arena.allocate(4'000);
-  bind_arenas(rows, 10'000, bound);  // 8,000 are kept
+  EXPECT_EQ(refusal(rows[1].arena, 10'000), "");
+  EXPECT_NE(refusal(rows[0].arena, 5'000), "");
+  bind_arenas(rows, 10'000, bound);  // 14,000 are kept: more than half
   EXPECT_EQ(rows[0].arena.capacity_bytes() + rows[1].arena.capacity_bytes(), 0U);
   EXPECT_EQ(refusal(rows[1].arena, 9'000), "");
 }

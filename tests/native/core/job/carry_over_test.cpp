@@ -23,7 +23,7 @@ TEST(CarryOverTest, WindowsOfAnotherSizeKeepTheRecords) {
   EXPECT_EQ(carry_over(windows(10), windows(40), 103).position, 25U);
   EXPECT_EQ(carry_over(windows(40), windows(10), 25).position, 100U);
   EXPECT_EQ(carry_over(windows(10), windows(10), 103).position, 103U);
-  EXPECT_EQ(carry_over(windows(1ULL << 40), windows(3), 1ULL << 60).position, UINT64_MAX);
+  EXPECT_FALSE(carry_over(windows(1ULL << 40), windows(3), 1ULL << 60).position);  // beyond 2^63
   const CarryOver carried = carry_over(windows(1'024), windows(4'096), 8);
   EXPECT_EQ(carried.position, 2U);
   EXPECT_EQ(carried.saved_unit, "windows of 1,024");
