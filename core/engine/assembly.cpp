@@ -112,7 +112,7 @@ void Assembly::plan_ahead() {
     while (std::shared_ptr<Stretch> ahead = planner_.plan_ahead()) {
       if (!ahead->parts.empty()) dispatch_.push(std::move(ahead));
     }
-  } catch (...) {  // who needs it plans it, and is told of an error
+  } catch (...) {  // the batch that needs it plans it again, and fails with the error
   }
 }
 

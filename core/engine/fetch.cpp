@@ -211,7 +211,7 @@ void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>
   try {
     planned.reserve(kMostAhead);
     while (auto ahead = plan_ahead()) planned.push_back(std::move(ahead));
-  } catch (...) {  // who needs it plans it, and is told of an error
+  } catch (...) {  // the batch that needs it plans it again, and fails with the error
   }
 }
 

@@ -15,8 +15,8 @@ class MemoryBound {
   MemoryBound(std::uint64_t max_bytes, std::uint64_t kept_bytes, std::uint64_t batches)
       : bytes_(max_bytes - std::min(max_bytes, kept_bytes)), batches_(batches) {}
 
-  /// What one batch or fetch may take whose size is what a file says; the user's sizes are the user's. A small
-  /// `max_bytes` is a wish for little beside what is needed, so there is a least.
+  /// The most that one batch or fetch may take where a file states its size: max_bytes, but at least 64 MiB, since a
+  /// small max_bytes asks for little read-ahead, not for short documents.
   [[nodiscard]] std::uint64_t most_by_file() const noexcept { return std::max(bytes_, kLeastByFile); }
 
   /// A batch held so many bytes.

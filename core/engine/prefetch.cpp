@@ -26,7 +26,7 @@ std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes)
   return bytes;
 }
 
-// In a handler: what says that there is no memory, or never can be, is put off; all else goes on.
+// Call in a handler: swallows the errors that say that there is no memory for a batch; rethrows all others.
 void put_off() {
   try {
     throw;

@@ -42,8 +42,8 @@ class WorkQueue {
   void push(std::shared_ptr<Stretch> stretch) noexcept { stretches_.push(std::move(stretch)); }
 
   /// The oldest work, and of a batch `rows` rows at most. False if there is nothing to do. The consumer's claims are
-  /// small in bytes, too: meanwhile it sees neither signals nor that its batch is there. Needs memory for the consumer
-  /// alone, who gets nothing without.
+  /// small in bytes, too: meanwhile it sees neither signals nor that its batch is there. Allocates only
+  /// for the consumer's claims; without memory the consumer claims nothing.
   bool claim(Claimant by, std::uint64_t rows, Claim& claim);
   /// The next rows of claim.batch, which is Measuring or Reading.
   void claim_rows(std::uint64_t rows, Claim& claim);

@@ -181,8 +181,8 @@ std::uint64_t Cursor::batches_in(std::uint64_t observations, std::uint64_t size)
   return options_.tail == Tail::Pad && observations % size != 0 ? whole + 1 : whole;
 }
 
-/// Batches from `position` to the end of its segment. Where positions end before an endless run's epoch does, none is
-/// made of what is left: it would be padded, or an epoch's end, that is none.
+/// Batches from `position` to the end of its segment. An endless run's last segment is cut at 2^63, which is no end
+/// of a run or an epoch: the tail rule does not apply there, so what is left makes no batch.
 std::uint64_t Cursor::batches_left(std::uint64_t position, std::uint64_t end) const {
   const std::uint64_t observations = rank_of(end) - rank_of(position);
   const std::uint64_t size = batch_size_at(position);
