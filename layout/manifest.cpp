@@ -50,6 +50,13 @@ void put_counts(ordered_json& out, const Format& format, const ShardInfo& shard)
   out["digests"]["spans"] = shard.span_digest ? ordered_json(hex_of(*shard.span_digest)) : ordered_json(nullptr);
 }
 
+// Its name, or all of it where it has more to it than a name.
+std::string codec_name(const std::string& codec_json) {
+  const json codec = parse_json_strict(codec_json, "codec", kMaxSmallJsonBytes);
+  const bool is_name = codec.is_object() && codec.size() == 1 && codec.contains("name") && codec["name"].is_string();
+  return excerpt(is_name ? codec["name"].get<std::string>() : codec_json);
+}
+
 }  // namespace
 
 std::uint64_t Format::stored_record_bytes() const {
@@ -94,7 +101,8 @@ std::string format_difference(const Format& a, const Format& b) {
   if (a.schema.json() != b.schema.json())
     return fmt::format("fields {} and {}", excerpt(a.schema.json()), excerpt(b.schema.json()));
   if (a.codec_json != b.codec_json)
-    return fmt::format("metadata codec {} and {}", excerpt(a.codec_json), excerpt(b.codec_json));
+    return fmt::format("metadata codec {} and {}: write one of them again with the other's --metadata",
+                       codec_name(a.codec_json), codec_name(b.codec_json));
   return "";
 }
 

@@ -72,8 +72,8 @@ std::uint64_t Sequential::fetch_end(std::uint64_t position) const {
 
 std::string Sequential::identity(std::uint64_t) const {
   if (!mixes_) return fmt::format(R"({{"name":"sequential","size":{}}})", size_);
-  return fmt::format(R"({{"algorithm":{},"fetch":{},"name":"sequential","seed":{},"size":{}}})", kAlgorithm, fetch_,
-                     seed_, size_);
+  return fmt::format(R"({{"algorithm":{},"fetch":{},"name":"sequential in fetches","seed":{},"size":{}}})", kAlgorithm,
+                     fetch_, seed_, size_);
 }
 
 }  // namespace penstock::shuffle

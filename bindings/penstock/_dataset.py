@@ -301,7 +301,13 @@ class View(Sequence[Observation]):
         """
         if isinstance(index, slice):
             return self._part(self._numbers[index])
-        at = operator.index(index)
+        try:
+            at = operator.index(index)
+        except TypeError:
+            raise TypeError(
+                f"a view is indexed by an integer or a slice, not by {type(index).__name__}: view.select(indices) is "
+                "the view of several, view.read(indices) reads them"
+            ) from None
         if not -len(self) <= at < len(self):
             raise IndexError(f"observation {at:,} of a view of {len(self):,}")
         return Observation(read_view(self._source, [at % len(self)], self))
@@ -380,7 +386,7 @@ class View(Sequence[Observation]):
         given = array.astype(np.int64)
         if array.size and (array.max() >= len(self) or array.min() < -1):
             wrong = array.max() if array.max() >= len(self) else array.min()
-            raise InvalidArgumentError(f"observation {wrong}: indices of this view are below {len(self):,}")
+            raise InvalidArgumentError(f"observation {wrong}: indices of this view are from 0 to {len(self) - 1:,}")
         numbers = self._numbers
         if isinstance(numbers, range):
             found = np.where(given < 0, -1, numbers.start + given * numbers.step)

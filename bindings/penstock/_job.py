@@ -133,13 +133,17 @@ class Job:
         """Always true, whatever len() is."""
         return True
 
+    def __reduce__(self) -> Any:
+        """Refuses to be pickled."""
+        raise TypeError("a job does not pickle: pickle its view and the arguments, and make it again")
+
     def __repr__(self) -> str:
         """What decides it."""
         return f"Job({self._native.json})"
 
 
 def check_view(view: Any) -> None:
-    """Refuses what is no view.
+    """Refuses what is no view, and a view of nothing.
 
     Raises:
         InvalidArgumentError: it is none.
@@ -148,6 +152,8 @@ def check_view(view: Any) -> None:
         raise InvalidArgumentError(
             f"a {type(view).__name__} is no view: give dataset.windows(window, lookahead=1) or dataset.documents()"
         )
+    if len(view) == 0:
+        raise InvalidArgumentError(f"{view!r} has no observations")
 
 
 def native_job(

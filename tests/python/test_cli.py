@@ -247,6 +247,14 @@ def test_errors_are_one_line_that_names_the_place_and_says_what_to_do(corpus: Co
         (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--shard-size", "0"], "is not a size"),
         (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--metadata", "a,a"], "name each column once"),
         (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--codec", "raw"], "name it with --metadata"),
+        (
+            ["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--codec", "json"],
+            "--metadata boundaries keeps none",
+        ),
+        (
+            ["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--metadata", "none", "--layout", "ids"],
+            "leave out --metadata none",
+        ),
         (["write", "x.jsonl", "--out", "o", "--ids-column", "i", "--append", "<s>"], "needs --tokenizer"),
         (["nonsense"], "No such command 'nonsense'"),
         (["info", "--nonsense", "x"], "No such option"),

@@ -66,7 +66,7 @@ def test_slices_of_slices_and_their_names(tmp_path):
     )
     assert view[:: 10**30][0].records.tolist() == view[0].records.tolist()
     assert repr(view[7:3]).endswith("[0:0]") and len(view[7:3]) == 0 and list(view[7:3]) == []
-    with pytest.raises(penstock.InvalidArgumentError, match="0 observations"):
+    with pytest.raises(penstock.InvalidArgumentError, match=r"\[0:0\] has no observations"):
         penstock.Loader(view[7:3], 1)
     with pytest.raises(ValueError):
         view[::0]
@@ -159,7 +159,7 @@ def test_a_selection_pickles_and_no_other_takes_its_state(tmp_path):
     ("which", "words"),
     [
         ([1, 2, 1], "number 2 of the selection is observation 1 again"),
-        ([0, 100], "observation 100: indices of this view are below 100"),
+        ([0, 100], "observation 100: indices of this view are from 0 to 99"),
         ([-1], "indices begin at 0"),
         ([True] * 99, r"a mask of shape \[99\]: \[100\] wanted"),
         ([0.5], "integers"),
@@ -171,3 +171,12 @@ def test_what_is_no_selection_is_refused_in_words(tmp_path, which, words):
     view = raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(10)
     with pytest.raises(penstock.InvalidArgumentError, match=words):
         view.select(which)
+
+
+def test_what_is_no_index_is_told_what_to_use(tmp_path):
+    view = raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(10)
+    for index in ([1, 2], np.array([1, 2]), "1", 1.0):
+        with pytest.raises(TypeError, match=r"view\.select\(indices\).*view\.read\(indices\)"):
+            view[index]
+    with pytest.raises(TypeError, match="pickle its view"):
+        pickle.dumps(penstock.Job(view, global_batch_size=4))

@@ -129,6 +129,11 @@ def _check(given: dict[str, Any]) -> None:
             raise click.UsageError(f"--{name} is for text; --ids-column takes ids as they are")
     if given["codec"] == "raw" and (given["metadata"] in _WORDS or "," in given["metadata"]):
         raise click.UsageError("--codec raw stores the text of one column: name it with --metadata")
+    source = click.get_current_context().get_parameter_source("codec")
+    if given["metadata"] in ("boundaries", "none") and source is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError(f"--codec is for columns, and --metadata {given['metadata']} keeps none: name some")
+    if given["layout"] == "ids" and given["metadata"] == "none":
+        raise click.UsageError("--layout ids stores which document a token is of: leave out --metadata none")
 
 
 def _tokenizer_options(given: dict[str, Any]) -> Any:

@@ -49,7 +49,7 @@ TEST(Sequential, WithAFetchNeighboursAreMixedWithinItAndNowhereElse) {
   const Sequential order(1000, 9, 100);
   EXPECT_NE(indices(order, 0, 1, 1000), indices(order, 1000, 1, 1000));
   EXPECT_NE(indices(order, 0, 1, 1000), indices(Sequential(1000, 8, 100), 0, 1, 1000));
-  EXPECT_EQ(order.identity(7), R"({"algorithm":1,"fetch":100,"name":"sequential","seed":9,"size":1000})");
+  EXPECT_EQ(order.identity(7), R"({"algorithm":1,"fetch":100,"name":"sequential in fetches","seed":9,"size":1000})");
 }
 
 TEST(Sequential, RefusesWhatCannotBe) {
