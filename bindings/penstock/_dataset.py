@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast, overload
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy.typing as npt
 from penstock import _dtype, _native, codecs
 from penstock._batch import Batch, read_view
 from penstock._errors import CorruptionError, Error, InvalidArgumentError
-from penstock._spans import Decode, Metadata, Spans, check_metadata
+from penstock._observation import Observation
+from penstock._spans import Decode, Metadata, check_metadata
 from penstock._words import counted, excerpt
 
 
@@ -121,77 +122,6 @@ class Dataset:
         what = counted(self.spans, "entry") if self.mode == "opaque" else counted(self.records, "record")
         shards = counted(len(self._native.shards()), "shard")
         return f"Dataset({self.path!r}, {self.kind}, {self.mode}, {what}, {shards})"
-
-
-class Observation(Mapping[str, Any]):
-    """One window or document: a mapping from field names to NumPy arrays, with `records` and `spans`."""
-
-    def __init__(self, batch: Batch) -> None:
-        """The only row of `batch`."""
-        if not isinstance(batch, Batch):
-            _refuse_mapping(batch)
-        self._batch = batch
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """The field `name`: [records, trailing axes…], contiguous."""
-        array = self._row(self._batch[name])
-        # Inside of records with more than this field it is neither contiguous nor aligned, and torch refuses it then.
-        # Of one record, NumPy calls it contiguous all the same.
-        whole = len(array) > 1 and array.flags.c_contiguous and array.flags.aligned
-        return array if whole else array.copy()
-
-    def __iter__(self) -> Iterator[str]:
-        """Names of fields."""
-        return iter(self._batch)
-
-    def __len__(self) -> int:
-        """How many fields there are."""
-        return len(self._batch)
-
-    @property
-    def records(self) -> npt.NDArray[Any]:
-        """The records, structured: [records]."""
-        return self._row(self._batch.records)
-
-    @property
-    def inputs(self) -> npt.NDArray[Any]:
-        """As `Batch.inputs`, of this row."""
-        return cast("npt.NDArray[Any]", self._batch.inputs[0])
-
-    @property
-    def labels(self) -> npt.NDArray[Any]:
-        """As `Batch.labels`, of this row."""
-        return cast("npt.NDArray[Any]", self._batch.labels[0])
-
-    @property
-    def spans(self) -> Spans:
-        """Its metadata entries.
-
-        Raises:
-            InvalidArgumentError: the view was made with metadata=False.
-        """
-        return self._batch.spans
-
-    @property
-    def metadata(self) -> Any:
-        """The decoded entry of a document: that of its only span.
-
-        Raises:
-            InvalidArgumentError: it has no span, or several; the view was made without metadata.
-        """
-        if len(self.spans) != 1:
-            raise InvalidArgumentError(f"{counted(len(self.spans), 'entry')} of metadata here: look at .spans")
-        return self.spans[0].metadata
-
-    def _row(self, array: Any) -> npt.NDArray[Any]:
-        # Documents are flat, so a batch of one is the document itself.
-        return cast("npt.NDArray[Any]", array if self._batch._layout.ragged else array[0])
-
-    def __repr__(self) -> str:
-        """Fields with their lengths, and spans."""
-        fields = ", ".join(f"{name} {list(self[name].shape)}" for name in self)
-        spans = "without spans" if self._batch._layout.metadata is False else counted(len(self.spans), "span")
-        return f"Observation({fields}; {spans})"
 
 
 class View(Sequence[Observation]):
@@ -324,14 +254,7 @@ class View(Sequence[Observation]):
         Raises:
             InvalidArgumentError: an index beyond the view, or indices that are no integers.
         """
-        array = np.asarray(indices)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            raise InvalidArgumentError(
-                f"indices of shape {list(array.shape)} and type {array.dtype}: integers [n] wanted"
-            )
-        if array.size and array.min() < 0:
-            raise InvalidArgumentError(f"observation {array.min()}: indices begin at 0")
-        return read_view(self._source, array, self)
+        return read_view(self._source, _indices(np.asarray(indices), "indices", "integers [n] wanted"), self)
 
     def select(self, which: npt.ArrayLike) -> View:
         """The view of some of the observations, in this order, numbered anew; nothing is read.
@@ -356,12 +279,8 @@ class View(Sequence[Observation]):
             if array.shape != (len(self),):
                 raise InvalidArgumentError(f"a mask of shape {list(array.shape)}: [{len(self)}] wanted")
             array = np.flatnonzero(array)
-        elif array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-            raise InvalidArgumentError(
-                f"a selection of shape {list(array.shape)} and type {array.dtype}: integers [n] wanted, or a mask"
-            )
-        if array.size and array.min() < 0:
-            raise InvalidArgumentError(f"observation {array.min()}: indices begin at 0")
+        else:
+            array = _indices(array, "a selection", "integers [n] wanted, or a mask")
         return self._part(np.ascontiguousarray(self.base_indices(array), np.uint64))
 
     @overload
@@ -436,15 +355,12 @@ def _reopen(function: Callable[..., Dataset], arguments: tuple[Any, ...], finger
     return dataset
 
 
-def _refuse_mapping(given: Any) -> None:
-    # torch's default_collate makes a mapping of stacked fields and tries to call it what its elements are; a TypeError
-    # makes it a dict.
-    if isinstance(given, Mapping) and not given:
-        raise InvalidArgumentError(
-            "observations without fields (opaque documents) cannot be collated: give a collate_fn that takes their "
-            "metadata, or use penstock.Loader"
-        )
-    raise TypeError(f"an Observation is made of a Batch, not of {type(given).__name__}")
+def _indices(array: npt.NDArray[Any], what: str, wanted: str) -> npt.NDArray[Any]:
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidArgumentError(f"{what} of shape {list(array.shape)} and type {array.dtype}: {wanted}")
+    if array.size and array.min() < 0:
+        raise InvalidArgumentError(f"observation {array.min()}: indices begin at 0")
+    return array
 
 
 def _positive(name: str, value: Any, least: int = 1) -> int:
