@@ -3,7 +3,7 @@
 // When the interpreter ends, Python up to 3.13 ends a thread that asks for the GIL by unwinding it (pthread_exit),
 // which goes through frames that may not be unwound: the process aborts. So once the end has begun, a thread other than
 // the one that ends Python stays where it asks, until the process is gone; Python itself has it so from 3.14 on.
-// Everything that lets go of the GIL does it by this type, and everything that calls back into Python by call_python().
+// Everything that lets go of the GIL does it by this type, and everything that calls back into Python by from_python().
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -146,7 +146,7 @@ def check_view(view: Any) -> None:
     """Refuses what is no view, and a view of nothing.
 
     Raises:
-        InvalidArgumentError: it is none.
+        InvalidArgumentError: it is none, or has no observations.
     """
     if not hasattr(view, "_source"):
         raise InvalidArgumentError(

@@ -291,7 +291,7 @@ def resolve(order: str | Order, n: int, seed: int) -> _native.Order:
                 f"order {order!r}: wanted 'uniform', 'sequential' or an object such as orders.Blocks(block, fetch)"
             )
         return _BY_NAME[order]._native(n, seed)
-    if not isinstance(order, (Uniform, Sequential, Blocks, Weighted, Balanced)):
+    if not isinstance(order, Order):
         raise InvalidArgumentError(f"order {order!r}: wanted 'uniform', 'sequential' or an object of penstock.orders")
     return order._native(n, seed)
 

@@ -7,6 +7,7 @@
 
 namespace penstock {
 namespace {
+
 // Never destroyed: a thread may still need it while the process ends.
 const std::exception_ptr& no_memory = *new std::exception_ptr(std::make_exception_ptr(std::bad_alloc()));
 

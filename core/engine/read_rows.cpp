@@ -32,12 +32,11 @@ void read_part(const std::shared_ptr<Batch>& batch, RowReader::Part part, const 
 
 void ensure_memory(Batch& batch, std::uint64_t bytes) {
   try {
-    if (bytes > batch.most_bytes) throw std::bad_alloc();
-    batch.slab.ensure(bytes);
-  } catch (const std::bad_alloc&) {
-    raise(ErrorKind::InvalidArgument, "no memory for {} observations at once, {} bytes: read fewer, or smaller ones",
-          with_commas(batch.plan.rows), with_commas(bytes));
+    if (bytes <= batch.most_bytes) return batch.slab.ensure(bytes);
+  } catch (const std::bad_alloc&) {  // as if it were beyond the bound
   }
+  raise(ErrorKind::InvalidArgument, "no memory for {} observations at once, {} bytes: read fewer, or smaller ones",
+        with_commas(batch.plan.rows), with_commas(bytes));
 }
 
 }  // namespace

@@ -58,18 +58,30 @@ class _Files:
         self.close()
 
 
-class LineFiles:
+class _PlainFiles:
+    """What both kinds have in common. The axis is their bytes."""
+
+    def __init__(self, inputs: Sequence[Input], columns: Columns) -> None:
+        self._files = _Files(inputs)
+        self._columns = columns
+        self._axis = Axis([each.size_bytes for each in inputs])
+        self.total = self.text_bytes = float(self._axis.total)
+        self.inputs, self.disk_bytes = len(inputs), int(self._axis.total)
+
+    def tile_at(self, place: float) -> tuple[int, int]:
+        """See Sampler."""
+        index, at = self._axis.find(place)
+        return index, int(at // TILE_BYTES)
+
+
+class LineFiles(_PlainFiles):
     """Plain files with a document in each line. The axis is their bytes."""
 
     counts_lines = True
 
     def __init__(self, inputs: Sequence[Input], columns: Columns) -> None:
         """None of `inputs` is empty."""
-        self._files = _Files(inputs)
-        self._columns = columns
-        self._axis = Axis([each.size_bytes for each in inputs])
-        self.total = self.text_bytes = float(self._axis.total)
-        self.inputs, self.disk_bytes = len(inputs), int(self._axis.total)
+        super().__init__(inputs, columns)
         self.documents: float | None = None
         self._counted_bytes = 0
 
@@ -97,11 +109,6 @@ class LineFiles:
         # Tiles of one file are equal but for its last; places meet files by their size.
         per_byte = lines / self._counted_bytes if everywhere else ratios / looked
         self.documents = lines if self._counted_bytes == self.disk_bytes else per_byte * self.total
-
-    def tile_at(self, place: float) -> tuple[int, int]:
-        """See Sampler."""
-        index, at = self._axis.find(place)
-        return index, int(at // TILE_BYTES)
 
     def piece(self, tile: tuple[int, int]) -> Piece:
         """See Sampler."""
@@ -158,27 +165,18 @@ def piece_of_lines(source: Input, columns: Columns, data: bytes, at: int, begin:
     return Piece(documents, fractions, [1.0] * len(documents), lines, end - begin)
 
 
-class WholeFiles:
+class WholeFiles(_PlainFiles):
     """Plain files that are a document each, empty ones too. The axis is their bytes."""
 
     counts_lines = False
 
     def __init__(self, inputs: Sequence[Input], columns: Columns) -> None:
         """Reads nothing yet."""
-        self._files = _Files(inputs)
-        self._columns = columns
-        self._axis = Axis([each.size_bytes for each in inputs])
-        self.total = self.text_bytes = float(self._axis.total)
-        self.inputs, self.disk_bytes = len(inputs), int(self._axis.total)
+        super().__init__(inputs, columns)
         self.documents: float | None = len(inputs)
 
     def look(self, deadline: float) -> None:
         """There is nothing to learn."""
-
-    def tile_at(self, place: float) -> tuple[int, int]:
-        """See Sampler."""
-        index, at = self._axis.find(place)
-        return index, int(at // TILE_BYTES)
 
     def piece(self, tile: tuple[int, int]) -> Piece:
         """See Sampler: a part of the file that has the tile."""
