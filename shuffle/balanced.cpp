@@ -58,11 +58,7 @@ void Balanced::pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> o
 }
 
 std::uint64_t Balanced::fetch_end(std::uint64_t position) const {
-  const std::uint64_t offset = position % size_;
-  // fetch * lanes may not fit 64 bits.
-  const std::uint64_t together = fetch_ >= size_ / lanes_ + 1 ? size_ : fetch_ * lanes_;
-  const std::uint64_t begin = offset / together * together;
-  return position - offset + begin + std::min(together, size_ - begin);
+  return fetches_end(size_, fetch_, lanes_, position);
 }
 
 // Which positions are read together decides none of them.

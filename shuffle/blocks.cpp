@@ -56,11 +56,7 @@ void Blocks::pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out
 }
 
 std::uint64_t Blocks::fetch_end(std::uint64_t position) const {
-  const std::uint64_t offset = position % size_;
-  // fetch * lanes may not fit 64 bits.
-  const std::uint64_t together = shape_.fetch >= size_ / shape_.lanes ? size_ : shape_.fetch * shape_.lanes;
-  const std::uint64_t begin = offset / together * together;
-  return position - offset + begin + std::min(together, size_ - begin);
+  return fetches_end(size_, shape_.fetch, shape_.lanes, position);
 }
 
 std::string Blocks::identity(std::uint64_t) const {

@@ -65,9 +65,7 @@ void Sequential::mix(std::span<Pick> picks, std::uint32_t epoch) const {
 }
 
 std::uint64_t Sequential::fetch_end(std::uint64_t position) const {
-  const std::uint64_t offset = position % size_;
-  const std::uint64_t begin = offset / fetch_ * fetch_;
-  return position - offset + begin + std::min(fetch_, size_ - begin);
+  return fetches_end(size_, fetch_, 1, position);
 }
 
 std::string Sequential::identity(std::uint64_t) const {
