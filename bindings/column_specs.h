@@ -20,8 +20,8 @@ using SequenceTuple =
 /// Throws InvalidArgument for a type that is none.
 FieldSpec field_spec(const FieldTuple& field);
 
-/// The fields, then the sequences.
-std::vector<ColumnSpec> column_specs(const std::vector<FieldTuple>& fields,
-                                     const std::vector<SequenceTuple>& sequences);
+/// The fields, then the sequences, then the values of documents.
+std::vector<ColumnSpec> column_specs(const std::vector<FieldTuple>& fields, const std::vector<SequenceTuple>& sequences,
+                                     const std::vector<std::string>& values);
 
 }  // namespace penstock::bindings

@@ -5,12 +5,14 @@
 #include "core/base/error.h"
 #include "core/batch/batch.h"
 #include "core/batch/leaf_column.h"
+#include "core/batch/value_column.h"
 #include "core/engine/read_rows.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -218,6 +220,28 @@ py::array cast(const BatchPtr& batch, const FieldTuple& field, const py::dtype& 
   return out;
 }
 
+// Value c of each document, `dtype` one of them: [rows, dims…] where rows are documents, else [spans, dims…].
+py::array values(const Batch& batch, std::size_t c, const py::dtype& dtype) {
+  const SourceInfo& info = batch.format->source->info();
+  const ValueType& type = info.values.at(c);
+  const std::uint64_t columns = info.values.size();
+  const bool by_row = info.shape.ragged;
+  std::uint64_t documents = 0;
+  for (std::uint64_t i = 0; i < batch.plan.valid; ++i) documents += batch.rows[i].values->documents;
+  const std::uint64_t count = by_row ? batch.plan.rows : documents;
+  Extents shape{static_cast<py::ssize_t>(count)};
+  for (const std::uint64_t dim : type.dims) shape.push_back(static_cast<py::ssize_t>(dim));
+  py::array out(dtype, shape);
+  auto* to = static_cast<std::byte*>(out.mutable_data());
+  const std::uint64_t bytes = type.bytes();
+  for (std::uint64_t i = 0; i < batch.plan.valid; ++i) {
+    const RowValues& of = *batch.rows[i].values;
+    for (std::uint64_t d = 0; d < of.documents; ++d, to += bytes) std::memcpy(to, of.at[d * columns + c], bytes);
+  }
+  if (by_row) fill_value_padding(type, batch.plan.rows - batch.plan.valid, to);
+  return out;
+}
+
 BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
               unsigned parts, std::uint64_t most_bytes, const std::shared_ptr<LocalStore>& local) {
   const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
@@ -264,6 +288,8 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       .def("epochs", &epochs, "int64 [rows]; -1 where padded.")
       .def("starts", &starts, "int64 [rows + 1]: first record of each row; empty if rows are fixed.")
       .def("spans", [](const BatchPtr& batch) { return SpanList(batch); })
+      .def("values", &values, py::arg("i"), py::arg("dtype"),
+           "Column i of the documents of all rows: [rows, dims…], of windows [spans, dims…].")
       .def("cast", &cast, py::arg("field"), py::arg("dtype"),
            "(name, field, type, skip, shorten, labels) of all rows, cast densely.");
   module.def(

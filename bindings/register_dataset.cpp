@@ -6,7 +6,10 @@
 #include "core/batch/sub_view.h"
 #include "core/io/open_store.h"
 #include "layout/dataset.h"
+#include "layout/dataset_columns.h"
 #include "layout/formats.h"
+#include "layout/read_column.h"
+#include "layout/with_columns.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -30,6 +33,7 @@ using RunsUnlocked = py::call_guard<Unlocked>;
 // pybind11 holds no shared_ptr to const; nothing that is bound here changes a dataset or a source.
 using Opened = std::shared_ptr<Dataset>;
 using View = std::shared_ptr<Source>;
+using Names = std::vector<std::string>;
 
 Opened opened(const DatasetPtr& dataset) {
   return std::const_pointer_cast<Dataset>(dataset);
@@ -48,8 +52,9 @@ py::object layout_name(const Dataset& dataset) {
 
 // (name, records, spans, entries, bytes of records and metadata)
 py::tuple shard_tuple(const Shard& shard) {
-  return py::make_tuple(shard.name, shard.records, shard.spans, shard.entries,
-                        shard.stream.bytes + shard.index.bytes + shard.directory.bytes + shard.data.bytes);
+  return py::make_tuple(
+      shard.name, shard.records, shard.spans, shard.entries,
+      shard.stream.bytes + shard.index.bytes + shard.directory.bytes + shard.data.bytes + shard.columns.bytes);
 }
 
 Opened concatenate(const std::vector<Opened>& parts) {
@@ -70,6 +75,19 @@ std::vector<Location> find(const std::vector<std::string>& urls, const std::shar
   return found;
 }
 
+// Values of a column as they are given out, `dtype` one of them: [count, dims…].
+py::array read_column(const Opened& dataset, const std::string& name, std::uint64_t first, std::uint64_t count,
+                      const py::dtype& dtype, const std::shared_ptr<LocalStore>& local) {
+  const std::size_t column = dataset->find_column(name);
+  std::vector<py::ssize_t> shape{static_cast<py::ssize_t>(count)};
+  for (const std::uint64_t dim : dataset->columns[column].dims) shape.push_back(static_cast<py::ssize_t>(dim));
+  py::array out(dtype, shape);
+  auto* data = static_cast<std::byte*>(out.mutable_data());
+  const Unlocked released;
+  layout::read_column(*dataset, column, first, count, data, read_local_through(local, local->reading_once(count)));
+  return out;
+}
+
 void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   py::class_<Dataset, Opened>(module, "Dataset", "An opened dataset; see penstock.Dataset.")
       .def_readonly("path", &Dataset::path)
@@ -77,6 +95,30 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def_readonly("mode", &Dataset::mode)
       .def_property_readonly("layout", &layout_name)
       .def_property_readonly("schema_json", [](const Dataset& dataset) { return dataset.schema.json(); })
+      .def_property_readonly("columns_json",
+                             [](const Dataset& dataset) {
+                               return dataset.columns.empty() ? "[]" : layout::column_types_json(dataset.columns);
+                             })
+      .def(
+          "read_column",
+          [local](const Opened& dataset, const std::string& name, std::uint64_t first, std::uint64_t count,
+                  const py::dtype& dtype) { return read_column(dataset, name, first, count, dtype, local); },
+          py::arg("name"), py::arg("first"), py::arg("count"), py::arg("dtype"),
+          "Values [first, first + count) of a column, as they are given out: [count, dims…].")
+      .def_property_readonly(
+          "entries",
+          [](const Dataset& dataset) {
+            std::uint64_t entries = 0;
+            for (const Shard& shard : dataset.shards) entries += shard.entries;
+            return entries;
+          },
+          "Of all shards.")
+      .def(
+          "categories",
+          [](const Dataset& dataset, const std::string& column) {
+            return dataset.column_table->categories(dataset.find_column(column));
+          },
+          py::arg("column"), "Names that the codes of a column stand for; none where it is no category.")
       .def_readonly("codec_json", &Dataset::codec_json)
       .def_readonly("tokenizer_json", &Dataset::tokenizer_json)
       .def_readonly("fingerprint", &Dataset::fingerprint)
@@ -126,13 +168,18 @@ void register_source(py::module_& module) {
       .def_property_readonly("row_length", [](const Source& source) { return source.info().shape.length; });
   module.def(
       "make_windows",
-      [](const Opened& dataset, std::uint64_t window, std::uint64_t lookahead) {
-        return viewed(layout::make_windows(dataset, window, lookahead));
+      [](const Opened& dataset, std::uint64_t window, std::uint64_t lookahead, const Names& columns) {
+        return viewed(layout::make_windows(dataset, window, lookahead, columns));
       },
-      py::arg("dataset"), py::arg("window"), py::arg("lookahead"), "The view of windows.");
+      py::arg("dataset"), py::arg("window"), py::arg("lookahead"), py::arg("columns"), "The view of windows.");
   module.def(
-      "make_documents", [](const Opened& dataset) { return viewed(layout::make_documents(dataset)); },
-      py::arg("dataset"), "The view of documents.");
+      "make_documents",
+      [](const Opened& dataset, const Names& columns) { return viewed(layout::make_documents(dataset, columns)); },
+      py::arg("dataset"), py::arg("columns"), "The view of documents.");
+  module.def(
+      "make_values",
+      [](const Opened& dataset, const Names& columns) { return viewed(layout::make_values(dataset, columns)); },
+      py::arg("dataset"), py::arg("columns"), "The view of entries, of which only values of columns are read.");
   module.def(
       "make_slice",
       [](const View& source, std::uint64_t first, std::int64_t step, std::uint64_t count) {

@@ -8,6 +8,7 @@
 #include "core/io/local/local_store.h"
 #include "layout/folder.h"
 #include "layout/format.h"
+#include "writer/annotate.h"
 #include "writer/commit.h"
 #include "writer/convert.h"
 #include "writer/dataset_writer.h"
@@ -25,7 +26,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace py = pybind11;
 
@@ -43,6 +46,19 @@ Bytes bytes_of(const py::buffer_info& info) {
 std::span<const std::uint64_t> numbers_of(const Numbers& numbers) {
   return {numbers.data(), static_cast<std::size_t>(numbers.size())};
 }
+
+// Values of documents, an array a column, and what keeps them.
+using Columns = std::vector<py::buffer>;
+struct HeldValues {
+  explicit HeldValues(const Columns& columns) {
+    for (const py::buffer& column : columns) {
+      infos.push_back(column.request());
+      values.push_back(bytes_of(infos.back()));
+    }
+  }
+  std::vector<py::buffer_info> infos;
+  writer::ColumnValues values;
+};
 
 // A DatasetWriter, which is for one thread, behind a mutex: Python's threads may share it, and each call is whole. The
 // GIL is let go before the mutex is taken, since its holder may wait for the disk.
@@ -76,12 +92,15 @@ using OwnedWriter = std::unique_ptr<PythonWriter, WithoutGil>;
 OwnedWriter make_writer(const std::string& path, const std::string& mode, const std::string& layout,
                         const std::string& fields, const std::string& codec, std::uint64_t shard_bytes,
                         const std::string& tokenizer, const std::string& task, std::optional<std::uint64_t> shard,
-                        std::optional<std::string> run, bool overwrite) {
+                        std::optional<std::string> run, bool overwrite, const std::string& columns,
+                        std::vector<layout::Categories> categories) {
   writer::WriterOptions options;
   options.format.mode = mode;
   options.format.layout = layout;
   if (mode != layout::kModeOpaque) options.format.schema = Schema::parse(fields);
   options.format.codec_json = codec;
+  if (columns != "[]") options.format.columns = layout::parse_column_types(columns);
+  options.categories = std::move(categories);
   options.shard_bytes = shard_bytes;
   options.tokenizer_json = tokenizer;
   options.task_json = task;
@@ -92,19 +111,22 @@ OwnedWriter make_writer(const std::string& path, const std::string& mode, const 
   return OwnedWriter(new PythonWriter(path, std::move(options)));
 }
 
-void append(PythonWriter& self, const py::buffer& records, const std::optional<py::bytes>& entry) {
+void append(PythonWriter& self, const py::buffer& records, const std::optional<py::bytes>& entry,
+            const Columns& columns) {
+  const HeldValues held(columns);
   const py::buffer_info info = records.request();
   std::optional<Bytes> span;
   if (entry) span = std::as_bytes(std::span(std::string_view(*entry)));
-  self.use([&](DatasetWriter& writer) { writer.append(bytes_of(info), span); });
+  self.use([&](DatasetWriter& writer) { writer.append(bytes_of(info), span, held.values); });
 }
 
 void append_batch(PythonWriter& self, const py::buffer& records, const Numbers& lengths, const py::bytes& entries,
-                  const Numbers& entry_ends) {
+                  const Numbers& entry_ends, const Columns& columns) {
+  const HeldValues held(columns);
   const py::buffer_info info = records.request();
   const Bytes entry_bytes = std::as_bytes(std::span(std::string_view(entries)));
   self.use([&](DatasetWriter& writer) {
-    writer.append_batch(bytes_of(info), numbers_of(lengths), entry_bytes, numbers_of(entry_ends));
+    writer.append_batch(bytes_of(info), numbers_of(lengths), entry_bytes, numbers_of(entry_ends), held.values);
   });
 }
 
@@ -113,21 +135,28 @@ void append_ids(PythonWriter& self, const py::buffer& records, const Numbers& id
   self.use([&](DatasetWriter& writer) { writer.append_ids(bytes_of(info), numbers_of(ids)); });
 }
 
-std::uint64_t add_entry(PythonWriter& self, const py::bytes& entry) {
+std::uint64_t add_entry(PythonWriter& self, const py::bytes& entry, const Columns& columns) {
+  const HeldValues held(columns);
   const Bytes bytes = std::as_bytes(std::span(std::string_view(entry)));
-  return self.use([&](DatasetWriter& writer) { return writer.entry(bytes); });
+  return self.use([&](DatasetWriter& writer) { return writer.entry(bytes, held.values); });
 }
 
 void register_dataset_writer(py::module_& module) {
   py::class_<PythonWriter, OwnedWriter>(module, "DatasetWriter", "What penstock.Writer writes with.")
       .def(py::init(&make_writer), py::kw_only(), py::arg("path"), py::arg("mode"), py::arg("layout"),
            py::arg("fields"), py::arg("codec"), py::arg("shard_bytes"), py::arg("tokenizer"), py::arg("task"),
-           py::arg("shard"), py::arg("run"), py::arg("overwrite"))
-      .def("append", &append, py::arg("records"), py::arg("entry"))
+           py::arg("shard"), py::arg("run"), py::arg("overwrite"), py::arg("columns"), py::arg("categories"))
+      .def("append", &append, py::arg("records"), py::arg("entry"), py::arg("columns"))
       .def("append_batch", &append_batch, py::arg("records"), py::arg("lengths"), py::arg("entries"),
-           py::arg("entry_ends"))
+           py::arg("entry_ends"), py::arg("columns"))
       .def("append_ids", &append_ids, py::arg("records"), py::arg("ids"))
-      .def("entry", &add_entry, py::arg("entry"))
+      .def("entry", &add_entry, py::arg("entry"), py::arg("columns"))
+      .def(
+          "add_categories",
+          [](PythonWriter& self, std::size_t column, const layout::Categories& names) {
+            self.use([&](DatasetWriter& writer) { writer.add_categories(column, names); });
+          },
+          py::arg("column"), py::arg("names"))
       .def(
           "set_task",
           [](PythonWriter& self, const std::string& task) {
@@ -167,6 +196,17 @@ py::typing::List<py::str> texts(const std::vector<std::string>& from) {
   return list;
 }
 
+// progress(done, total), called without the GIL; looks for Ctrl-C, so that hours of work can be stopped.
+auto tell_python(Unlocked& released, const py::object& progress) {
+  return [&](std::uint64_t done, std::uint64_t total) {
+    const Unlocked::Locked locked(released);
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (!progress.is_none()) {
+      from_python([&] { return PyObject_CallFunction(progress.ptr(), "KK", done, total); });
+    }
+  };
+}
+
 void register_verify(py::module_& module) {
   py::class_<writer::VerifyReport>(module, "Report", "What verify() read and found; true if nothing is wrong.")
       .def_readonly("shards", &writer::VerifyReport::shards)
@@ -187,18 +227,25 @@ void register_verify(py::module_& module) {
   module.def(
       "verify",
       [](const std::string& path, const py::object& progress) {
-        // Called without the GIL; looks for Ctrl-C, so that hours of reading can be stopped.
         Unlocked released;
-        const auto tell = [&](std::uint64_t done, std::uint64_t total) {
-          const Unlocked::Locked locked(released);
-          if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-          if (!progress.is_none()) {
-            from_python([&] { return PyObject_CallFunction(progress.ptr(), "KK", done, total); });
-          }
-        };
-        return writer::verify(path, tell);
+        return writer::verify(path, tell_python(released, progress));
       },
       py::arg("path"), py::arg("progress") = py::none());
+}
+
+// (type as JSON of a list of one, categories, whether these are declared, values)
+using ColumnTuple = std::tuple<std::string, layout::Categories, bool, py::buffer>;
+
+std::string annotate(const std::string& path, const std::vector<ColumnTuple>& columns,
+                     const std::vector<std::string>& removed, const py::object& progress) {
+  std::vector<py::buffer_info> held;
+  std::vector<writer::NewColumn> added;
+  for (const auto& [type, categories, declared, values] : columns) {
+    held.push_back(values.request());
+    added.push_back({layout::parse_column_types(type).at(0), categories, declared, bytes_of(held.back())});
+  }
+  Unlocked released;
+  return writer::annotate(path, added, removed, tell_python(released, progress));
 }
 
 void register_unnamed(py::module_& module) {
@@ -233,6 +280,7 @@ void register_commit(py::module_& module) {
       .def(py::init<const std::string&, const std::string&>(), py::arg("path"), py::arg("run"), RunsUnlocked())
       .def("close", &writer::Run::close, RunsUnlocked());
   module.def("combine", &writer::combine, py::arg("inputs"), py::arg("out"), RunsUnlocked());
+  module.def("annotate", &annotate, py::arg("path"), py::arg("columns"), py::arg("removed"), py::arg("progress"));
   module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), RunsUnlocked());
 }
 

@@ -89,7 +89,7 @@ SideFile* Checked::side_of(const Read& read, std::uint64_t& shard) const {
   ShardSides& sides = sides_.of(shard);
   if (read.file == &own.index) return &sides.index;
   if (read.file == &own.directory) return &sides.directory;
-  SideFile& side = read.file == &own.stream ? sides.stream : sides.data;
+  SideFile& side = read.file == &own.stream ? sides.stream : read.file == &own.columns ? sides.columns : sides.data;
   return own.checks == Checks::All || !side.is_trusted.load(std::memory_order_acquire) ? &side : nullptr;
 }
 
@@ -146,6 +146,10 @@ void Checked::take(Pending& pending) const {
   std::memcpy(pending.to, pending.blocks + (pending.wanted_offset - pending.begin), pending.wanted_bytes);
 }
 
+bool same_columns(const ShardColumns* a, const ShardColumns* b) {
+  return a == nullptr || b == nullptr ? a == b : a->digests == b->digests;
+}
+
 // Whether the folder is the shard that the manifest names: its own shard.json has the same counts and digests.
 void Checked::check_shard(std::uint64_t number) const {
   ShardSides& sides = sides_.of(number);
@@ -163,7 +167,8 @@ void Checked::check_shard(std::uint64_t number) const {
   }
   const ShardInfo own = parse_shard_manifest(std::move(text), path).second;
   const bool same = own.records == shard.records && own.spans == shard.spans && own.entries == shard.entries &&
-                    own.field_digests == shard.field_digests && own.span_digest == shard.span_digest;
+                    own.field_digests == shard.field_digests && own.span_digest == shard.span_digest &&
+                    same_columns(own.columns.get(), shard.shard_columns.get());
   if (!same) {
     raise(ErrorKind::Corruption,
           "{}: this is another shard than the one that {} names: their counts or digests differ. Put the right folder "

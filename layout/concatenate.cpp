@@ -30,6 +30,12 @@ void check_same(const Dataset& a, const Dataset& b) {
   check("mode", a.mode, b.mode);
   check("fields", a.schema.json(), b.schema.json());
   check("codec", a.codec_json, b.codec_json);
+  if (a.columns != b.columns) {
+    const auto text = [](const Dataset& dataset) {
+      return dataset.columns.empty() ? std::string("none") : column_types_json(dataset.columns);
+    };
+    check("columns", text(a), text(b));
+  }
   if (a.spans != b.spans) {
     raise(ErrorKind::InvalidArgument, "{} has {}, {} has {}: convert one of them first (`penstock convert --layout`)",
           a.path, name_of(a.spans), b.path, name_of(b.spans));

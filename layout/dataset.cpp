@@ -1,6 +1,7 @@
 #include "layout/dataset.h"
 
 #include "core/base/checked.h"
+#include "layout/dataset_columns.h"
 
 #include <algorithm>
 #include <span>
@@ -49,6 +50,17 @@ void Dataset::finish() {
     append(record_starts, shard.records);
     append(span_starts, shard.spans);
   }
+  column_table = columns.empty() ? nullptr : std::make_shared<const DatasetColumns>(*this);
+}
+
+std::size_t Dataset::find_column(const std::string& name) const {
+  const auto is_it = [&](const ValueType& type) { return type.name == name; };
+  const auto found = std::find_if(columns.begin(), columns.end(), is_it);
+  if (found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
+  std::string names;
+  for (const ValueType& type : columns) names.append(names.empty() ? "" : ", ").append(excerpt(type.name));
+  raise(ErrorKind::InvalidArgument, "{}: there is no column {}; {}", path, excerpt(name),
+        names.empty() ? std::string("it has none: `penstock annotate` adds columns") : "its columns are " + names);
 }
 
 SourceInfo info_of(const Dataset& dataset, std::uint64_t size) {

@@ -6,7 +6,9 @@
 
 #include "core/batch/schema.h"
 #include "core/batch/source.h"
+#include "core/batch/value_type.h"
 #include "core/io/open_store.h"
+#include "layout/column_types.h"
 #include "layout/digest.h"
 
 #include <cstdint>
@@ -34,6 +36,7 @@ enum class Checks : std::uint8_t {
 };
 
 struct MegatronIndex;  // megatron.h
+class DatasetColumns;  // dataset_columns.h
 
 /// One shard, or one foreign file: `records` records of the stream from byte `stream_offset` of `stream`.
 struct Shard {
@@ -47,10 +50,12 @@ struct Shard {
   File index;                    // metadata.index, or Megatron's .idx
   File directory;                // metadata.directory (compact)
   File data;                     // metadata.bin
+  File columns;                  // columns.bin
   // Ours only, what the fingerprint is made of: the digests of each visible field's values, in the schema's order of
   // leaves; that of span lengths and entry bytes (none without metadata).
   FieldDigestList field_digests;
   std::optional<DigestBytes> span_digest;
+  std::shared_ptr<const ShardColumns> shard_columns;  // null without columns
   // Megatron only: where the arrays lie in the .idx and a sparse sample that bounds every search.
   std::shared_ptr<const MegatronIndex> megatron;
 };
@@ -65,6 +70,7 @@ struct Dataset {
   std::string codec_json;      // {"name":"json"}, {"name":"numpy","dtype":[…]}; "null" without metadata
   std::string tokenizer_json;  // "null" if unknown
   std::string fingerprint;     // 32 hex digits
+  ValueTypes columns;          // typed values of each entry
   std::vector<Shard> shards;   // fixed after opening: reads point at its Files
   std::vector<std::shared_ptr<ByteStore>> stores;  // that the shards' files name, each once
 
@@ -87,6 +93,10 @@ struct Dataset {
   /// What opening ends with: computes the prefix sums, so that no source's arithmetic can overflow or leave a stream.
   /// Throws Corruption if they do not fit 63 bits or a stream is too short for its shard's records.
   void finish();
+  /// Of all shards together; null without columns. Made by finish().
+  std::shared_ptr<const DatasetColumns> column_table;
+  /// The number of the column of this name. Throws InvalidArgument, which names those that there are.
+  [[nodiscard]] std::size_t find_column(const std::string& name) const;
 };
 
 using DatasetPtr = std::shared_ptr<const Dataset>;
@@ -112,11 +122,14 @@ DatasetPtr open_megatron(const std::vector<Location>& prefixes);
 DatasetPtr concatenate(const std::vector<DatasetPtr>& datasets);
 
 /// The view of windows of `window` records that follow one another, each read with `lookahead` records after it:
-/// (records - lookahead) div window observations. Throws InvalidArgument (window 0, no stream, longer than the stream).
-std::shared_ptr<const Source> make_windows(const DatasetPtr& dataset, std::uint64_t window, std::uint64_t lookahead);
+/// (records - lookahead) div window observations. `columns` are those whose values go with each span. Throws
+/// InvalidArgument (window 0, no stream, longer than the stream; no such column).
+std::shared_ptr<const Source> make_windows(const DatasetPtr& dataset, std::uint64_t window, std::uint64_t lookahead,
+                                           const std::vector<std::string>& columns = {});
 
-/// The view whose observation i is span i: its records and its entry (opaque: its entry alone). Throws InvalidArgument
-/// for a token stream and for the ids layout (which says how to convert), and for a dataset without documents.
-std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset);
+/// The view whose observation i is span i: its records, its entry (opaque: its entry alone) and its values of
+/// `columns`. Throws InvalidArgument for a token stream and for the ids layout (which says how to convert), for a
+/// dataset without documents, and for a column that it has not.
+std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset, const std::vector<std::string>& columns = {});
 
 }  // namespace penstock::layout

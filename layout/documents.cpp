@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "layout/checks.h"
 #include "layout/reads.h"
+#include "layout/with_columns.h"
 
 #include <algorithm>
 #include <utility>
@@ -80,8 +81,8 @@ void Documents::spans(const Row& row, SpanTable& out) const {
                  document.raw, raw_bytes});
 }
 
-std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset) {
-  return checked(dataset, std::make_shared<Documents>(dataset));
+std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset, const std::vector<std::string>& columns) {
+  return checked(dataset, with_columns(dataset, std::make_shared<Documents>(dataset), columns));
 }
 
 }  // namespace penstock::layout

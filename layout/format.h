@@ -1,4 +1,4 @@
-// The format on disk, version 1: names, constants and structs. docs/format.md says the same byte by byte.
+// The format on disk, versions 1 and 2: names, constants and structs. docs/format.md says the same byte by byte.
 //
 // All numbers are little-endian. A dataset is a folder with dataset.json and shard folders; what dataset.json does not
 // name does not exist. Thread rule: constants and pure functions; any thread.
@@ -19,6 +19,7 @@ static_assert(std::endian::native == std::endian::little, "the format's structs 
 inline constexpr std::string_view kFormatName = "penstock";
 inline constexpr std::string_view kShardFormatName = "penstock shard";
 inline constexpr std::uint64_t kFormatVersion = 1;
+inline constexpr std::uint64_t kColumnsFormatVersion = 2;  // of a dataset that has columns; all else is as in 1
 
 inline constexpr const char* kManifestName = "dataset.json";
 inline constexpr const char* kShardManifestName = "shard.json";
@@ -26,11 +27,13 @@ inline constexpr const char* kStreamName = "stream.bin";
 inline constexpr const char* kDataName = "metadata.bin";
 inline constexpr const char* kIndexName = "metadata.index";
 inline constexpr const char* kDirectoryName = "metadata.directory";
+inline constexpr const char* kColumnsName = "columns.bin";
 inline constexpr const char* kCrcSuffix = ".crc";
 inline constexpr const char* kStreamCrcName = "stream.bin.crc";
 inline constexpr const char* kDataCrcName = "metadata.bin.crc";
 inline constexpr const char* kIndexCrcName = "metadata.index.crc";
 inline constexpr const char* kDirectoryCrcName = "metadata.directory.crc";
+inline constexpr const char* kColumnsCrcName = "columns.bin.crc";
 /// What a writer has not finished: folders and files of this prefix are nobody's once no writer is at work.
 inline constexpr std::string_view kPartialPrefix = ".partial-";
 /// The lock of the run that is at work in the folder; no leftover.
@@ -65,9 +68,12 @@ inline constexpr std::uint64_t kOffsetIndexEntryBytes = 8;
 inline constexpr const char* kIdField = "metadata_id";
 inline constexpr std::uint64_t kIdBytes = 4;
 
+/// Each column of columns.bin begins at a multiple of this.
+inline constexpr std::uint64_t kColumnAlignment = 64;
+
 /// Greatest size of a dataset.json that a reader takes, and of what it says beside its list of shards.
 inline constexpr std::uint64_t kMaxManifestBytes = 256ULL << 20;
-inline constexpr std::uint64_t kMaxHeaderBytes = 4ULL << 20;
+inline constexpr std::uint64_t kMaxHeaderBytes = 16ULL << 20;
 
 /// Greatest size of a shard.json.
 inline constexpr std::uint64_t kMaxShardManifestBytes = 16ULL << 20;

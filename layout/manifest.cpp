@@ -8,6 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <functional>
+#include <map>
+#include <utility>
+
 namespace penstock::layout {
 namespace {
 
@@ -30,10 +34,44 @@ json parse_argument(std::string_view text, const std::string& what, std::size_t 
 std::string header(std::string_view name, const Format& format) {
   return fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"byte_order\": \"little\",\n  \"mode\": \"{}\",\n"
-      "  \"layout\": {},\n  \"fields\": {},\n  \"codec\": {},\n",
-      name, kFormatVersion, format.mode, format.layout.empty() ? "null" : "\"" + format.layout + "\"",
-      format.schema.json(), format.codec_json);
+      "  \"layout\": {},\n  \"fields\": {},\n  \"codec\": {},\n{}",
+      name, format.has_columns() ? kColumnsFormatVersion : kFormatVersion, format.mode,
+      format.layout.empty() ? "null" : "\"" + format.layout + "\"", format.schema.json(), format.codec_json,
+      format.has_columns() ? fmt::format("  \"columns\": {},\n", column_types_json(format.columns)) : "");
 }
+
+// Tables of names, each once: most shards of a dataset have the same.
+class Tables {
+ public:
+  explicit Tables(const std::vector<ShardInfo>& shards) {
+    for (const ShardInfo& shard : shards) {
+      if (!shard.columns) continue;
+      for (const CategoriesPtr& names : shard.columns->categories) {
+        if (names && numbers_.try_emplace(*names, numbers_.size()).second) tables_.push_back(names.get());
+      }
+    }
+  }
+  [[nodiscard]] std::uint64_t number(const Categories& names) const { return numbers_.at(names); }
+  // As the member "categories".
+  [[nodiscard]] std::string text() const {
+    json tables = json::array();
+    for (const Categories* names : tables_) tables.push_back(*names);
+    std::string text = tables.dump();
+    if (text.size() > kMaxTablesBytes) {
+      raise(ErrorKind::InvalidArgument,
+            "the names of all categories have {} bytes, a manifest has room for {}: keep such texts as metadata, or as "
+            "a column of numbers",
+            with_commas(text.size()), with_commas(kMaxTablesBytes));
+    }
+    return text;
+  }
+
+ private:
+  static constexpr std::size_t kMaxTablesBytes = kMaxHeaderBytes - (kMaxHeaderBytes >> 2);  // the rest needs room too
+
+  std::map<std::reference_wrapper<const Categories>, std::uint64_t, std::less<Categories>> numbers_;
+  std::vector<const Categories*> tables_;
+};
 
 // The members that dataset.json and shard.json have in common, in their order.
 void put_counts(ordered_json& out, const Format& format, const ShardInfo& shard) {
@@ -48,6 +86,20 @@ void put_counts(ordered_json& out, const Format& format, const ShardInfo& shard)
   for (std::size_t i = 0; i < leaves.size(); ++i) fields[leaves[i].name] = hex_of(shard.field_digests.at(i));
   out["digests"]["fields"] = std::move(fields);
   out["digests"]["spans"] = shard.span_digest ? ordered_json(hex_of(*shard.span_digest)) : ordered_json(nullptr);
+}
+
+// What both say of a shard's columns; `names(categories)` is what stands for a table of names, under `key`.
+template <typename Names>
+ordered_json columns_of(const Format& format, const ShardInfo& shard, const char* key, const Names& names) {
+  ordered_json out;
+  out["digests"] = ordered_json::object();
+  out[key] = ordered_json::object();
+  for (std::size_t c = 0; c < format.columns.size(); ++c) {
+    const std::string& name = format.columns[c].name;
+    out["digests"][name] = hex_of(shard.columns->digests.at(c));
+    if (format.columns[c].is_category) out[key][name] = names(*shard.columns->categories.at(c));
+  }
+  return out;
 }
 
 // Its name, or all of it where it has more to it than a name.
@@ -93,6 +145,10 @@ void check_format(Format& format) {
   if (format.is_boundaries() && !stream) {
     refuse(fmt::format("codec {} in mode {}: boundaries are those of records", codec.dump(), format.mode));
   }
+  if (format.has_columns() && !format.has_metadata()) {
+    refuse(fmt::format("columns in mode {}, which has no documents: keep boundaries (metadata=\"boundaries\")",
+                       format.mode));
+  }
 }
 
 std::string format_difference(const Format& a, const Format& b) {
@@ -103,6 +159,12 @@ std::string format_difference(const Format& a, const Format& b) {
   if (a.codec_json != b.codec_json)
     return fmt::format("metadata codec {} and {}: write one of them again with the other's --metadata",
                        codec_name(a.codec_json), codec_name(b.codec_json));
+  if (a.columns != b.columns) {
+    const auto text = [](const Format& format) {
+      return format.has_columns() ? excerpt(column_types_json(format.columns)) : std::string("none");
+    };
+    return fmt::format("columns {} and {}: `penstock annotate` adds, replaces and removes them", text(a), text(b));
+  }
   return "";
 }
 
@@ -116,6 +178,9 @@ ShardFiles shard_files(const Format& format, const ShardInfo& shard) {
   const std::uint64_t entry_bytes = format.is_compact() ? sizeof(CompactIndexEntry) : kOffsetIndexEntryBytes;
   files.push_back({kIndexName, checked_mul(checked_add(shard.entries, 1, kIndexName), entry_bytes, kIndexName)});
   if (format.is_compact()) files.push_back({kDirectoryName, directory_entries(shard.records) * kDirectoryEntryBytes});
+  if (format.has_columns()) {
+    files.push_back({kColumnsName, column_places(format.columns, *shard.columns, shard.entries).back().offset});
+  }
   return files;
 }
 
@@ -127,12 +192,18 @@ std::string fingerprint_of(const Format& format, const std::vector<ShardInfo>& s
 
 std::string write_manifest(const Manifest& manifest) {
   std::string text = header(kFormatName, manifest.format);
+  const Tables tables(manifest.shards);
+  if (manifest.format.has_columns()) text += fmt::format("  \"categories\": {},\n", tables.text());
   text += fmt::format("  \"tokenizer\": {},\n  \"fingerprint\": \"{}\",\n  \"shards\": [", manifest.tokenizer_json,
                       fingerprint_of(manifest.format, manifest.shards));
   for (std::size_t i = 0; i < manifest.shards.size(); ++i) {
     ordered_json object;
     object["name"] = manifest.shards[i].name;
     put_counts(object, manifest.format, manifest.shards[i]);
+    if (manifest.format.has_columns()) {
+      object["values"] = columns_of(manifest.format, manifest.shards[i], "tables",
+                                    [&](const Categories& names) { return tables.number(names); });
+    }
     text += (i == 0 ? "\n    " : ",\n    ") + object.dump();
   }
   return seal_json(text + "\n  ],");
@@ -142,6 +213,10 @@ std::string write_shard_manifest(const Format& format, const ShardInfo& shard) {
   std::string text = header(kShardFormatName, format);
   ordered_json counts;
   put_counts(counts, format, shard);
+  if (format.has_columns()) {
+    counts["values"] =
+        columns_of(format, shard, "categories", [](const Categories& names) { return ordered_json(names); });
+  }
   for (const auto& [key, value] : counts.items()) text += fmt::format("  \"{}\": {},\n", key, value.dump());
   return seal_json(text + fmt::format("  \"task\": {},", shard.task_json));
 }

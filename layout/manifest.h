@@ -5,12 +5,15 @@
 #pragma once
 
 #include "core/batch/schema.h"
+#include "core/batch/value_type.h"
+#include "layout/column_types.h"
 #include "layout/digest.h"
 #include "layout/format.h"
 
 #include <boost/container/static_vector.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,10 +28,12 @@ struct Format {
   std::string layout;               // "compact", "ids"; "" where the mode has no spans of records
   Schema schema;                    // the user's fields; empty for opaque
   std::string codec_json = "null";  // {"name":"json"}; "null" for tokens
+  ValueTypes columns{};             // of each entry; none in version 1
 
   // string_views of constants: most comparisons end with the sizes.
   [[nodiscard]] bool has_records() const { return mode != std::string_view(kModeOpaque); }
   [[nodiscard]] bool has_metadata() const { return mode != std::string_view(kModeTokens); }
+  [[nodiscard]] bool has_columns() const { return !columns.empty(); }
   [[nodiscard]] bool is_compact() const { return layout == std::string_view("compact"); }
   [[nodiscard]] bool is_ids() const { return layout == std::string_view("ids"); }
   /// Whether there are spans whose entries have no bytes. Of a format that check_format() passed.
@@ -38,7 +43,7 @@ struct Format {
 };
 
 /// Makes the codec's text canonical. Throws InvalidArgument if the parts do not go together (mode, layout, fields,
-/// codec; a field called metadata_id).
+/// codec, columns; a field called metadata_id).
 void check_format(Format& format);
 
 /// In words what differs between two formats, or "" if nothing that matters for their records and entries does.
@@ -51,8 +56,9 @@ struct ShardInfo {
   std::uint64_t entries = 0;
   std::uint64_t data_bytes = 0;  // of metadata.bin; the other files' sizes follow from the counts
   FieldDigestList field_digests;
-  std::optional<DigestBytes> span_digest;  // none without metadata
-  std::string task_json = "null";          // shard.json only: what the writer says that this shard was made from
+  std::optional<DigestBytes> span_digest;         // none without metadata
+  std::shared_ptr<const ShardColumns> columns{};  // null without columns
+  std::string task_json = "null";                 // shard.json only: what the writer says that this shard was made from
 };
 
 struct Manifest {
@@ -66,15 +72,17 @@ struct ShardFile {
   const char* name = nullptr;  // kStreamName, …
   std::uint64_t bytes = 0;
 };
-using ShardFiles = boost::container::static_vector<ShardFile, 4>;
+using ShardFiles = boost::container::static_vector<ShardFile, 5>;
 
-/// Name and size of each file of a shard, in the order stream, data, index, directory. Throws Corruption on overflow.
+/// Name and size of each file of a shard, in the order stream, data, index, directory, columns. Throws Corruption on
+/// overflow.
 ShardFiles shard_files(const Format& format, const ShardInfo& shard);
 
 /// The fingerprint of the format and the shards, as layout/digest.h says.
 std::string fingerprint_of(const Format& format, const std::vector<ShardInfo>& shards);
 
-/// The canonical text of dataset.json. Computes the fingerprint.
+/// The canonical text of dataset.json. Computes the fingerprint. Throws InvalidArgument for more names of categories
+/// than a reader takes.
 std::string write_manifest(const Manifest& manifest);
 
 /// Bytes of capacity beyond its size that a text needs, or parsing it copies it first.

@@ -60,9 +60,10 @@ using Members = boost::container::small_vector<std::pair<std::string_view, Token
 
 // A shard's members as they stand in the text, nothing checked but the grammar.
 struct ShardText {
-  Token name, records, spans, entries, files, digests, fields, span_digest;
-  Members file_bytes;     // of "files", as it is an object
-  Members field_digests;  // of "fields", as it is an object
+  Token name, records, spans, entries, files, digests, fields, span_digest, columns;
+  Members file_bytes;                     // of "files", as it is an object
+  Members field_digests;                  // of "fields", as it is an object
+  Members column_digests, column_tables;  // of "values"
 };
 
 std::string_view trimmed(std::string_view token) {
@@ -121,6 +122,20 @@ void walk_digests(ondemand::value value, ShardText& out, Text& text) {
   }
 }
 
+void walk_columns(ondemand::value value, ShardText& out, Text& text) {
+  for (ondemand::field field : value.get_object()) {
+    const std::string_view key = key_of(field, text);
+    ondemand::value member = field.value();
+    if (key != "digests" && key != "tables") {
+      text.check_strictly();
+    } else if (is_object(token_of(member))) {
+      Members& members = key == "digests" ? out.column_digests : out.column_tables;
+      if (!members.empty()) text.check_strictly();  // a second one
+      walk_members(member, members, text);
+    }
+  }
+}
+
 void walk_member(std::string_view key, ondemand::value value, ShardText& out, Text& text) {
   const Token token = token_of(value);
   if (key == "name") {
@@ -137,6 +152,9 @@ void walk_member(std::string_view key, ondemand::value value, ShardText& out, Te
   } else if (key == "digests") {
     put(out.digests, token, text);
     if (is_object(token)) walk_digests(value, out, text);
+  } else if (key == "values") {
+    put(out.columns, token, text);
+    if (is_object(token)) walk_columns(value, out, text);
   } else {
     text.check_strictly();  // a member of a later version
   }
@@ -271,12 +289,32 @@ void read_digests(const ShardText& from, const Format& format, ShardInfo& shard,
   if (format.has_metadata()) shard.span_digest = read_digest(from.span_digest, "spans", text, what);
 }
 
-template <typename What>
-ShardFiles read_shard(const ShardText& from, const Format& format, ShardInfo& shard, Text& text, const What& what) {
+// Digests and categories; `names(column, i)` is the table of the i-th category.
+template <typename Names, typename What>
+std::shared_ptr<const ShardColumns> read_columns(const ShardText& from, const Format& format, const Names& names,
+                                                 Text& text, const What& what) {
+  if (!is_object(there(from.columns, "values", what))) {
+    text.check_strictly();
+    corrupt(what(), "\"values\" is no object");
+  }
+  auto columns = std::make_shared<ShardColumns>();
+  std::size_t categories = 0;  // so far
+  for (std::size_t c = 0; c < format.columns.size(); ++c) {
+    const ValueType& column = format.columns[c];
+    columns->digests.push_back(read_digest(find(from.column_digests, c, column.name, text), column.name, text, what));
+    columns->categories.push_back(column.is_category ? names(column.name, categories++) : nullptr);
+  }
+  return columns;
+}
+
+template <typename Names, typename What>
+ShardFiles read_shard(const ShardText& from, const Format& format, const Names& names, ShardInfo& shard, Text& text,
+                      const What& what) {
   shard.records = read_u64(from.records, "records", text, what);
   shard.spans = read_u64(from.spans, "spans", text, what);
   shard.entries = read_u64(from.entries, "entries", text, what);
   check_counts(format, shard, what);
+  if (format.has_columns()) shard.columns = read_columns(from, format, names, text, what);
   ShardFiles files = read_files(from, format, shard, text, what);
   read_digests(from, format, shard, text, what);
   return files;
@@ -309,7 +347,31 @@ void check_names(const std::vector<ShardInfo>& shards, const std::string& what) 
   if (twice != names.end()) corrupt(what, "shard {} is there twice", *twice);
 }
 
-void read_shards(ondemand::array list, Text& text, Manifest& manifest) {
+CategoriesPtr parse_names(const std::string& column, const json& names, const std::string& what) {
+  auto categories = std::make_shared<Categories>();
+  for (const json& name : names) {
+    if (!name.is_string())
+      corrupt(what, "a name of {} is {}, a string was expected", excerpt(column), name.type_name());
+    categories->push_back(name.get<std::string>());
+  }
+  try {
+    check_categories(column, *categories);
+  } catch (const Error& error) {
+    corrupt(what, "{}", error.what());
+  }
+  return categories;
+}
+
+// The tables that shards name by their numbers.
+std::vector<CategoriesPtr> parse_tables(const json& root, const Format& format, const std::string& what) {
+  std::vector<CategoriesPtr> tables;
+  if (!format.has_columns()) return tables;
+  for (const json& names : get_array(root, "categories", what))
+    tables.push_back(parse_names("categories", names, what));
+  return tables;
+}
+
+void read_shards(ondemand::array list, const std::vector<CategoriesPtr>& tables, Text& text, Manifest& manifest) {
   std::uint64_t total = 0;
   for (ondemand::value value : list) {
     if (!is_object(token_of(value))) {
@@ -321,7 +383,12 @@ void read_shards(ondemand::array list, Text& text, Manifest& manifest) {
     ShardInfo& shard = manifest.shards.emplace_back();
     shard.name = read_name(from.name, text);
     const auto what = [&] { return text.what() + ": shard " + shard.name; };
-    for (const ShardFile& file : read_shard(from, manifest.format, shard, text, what)) {
+    const auto names = [&](const std::string& column, std::size_t i) {
+      const std::uint64_t number = read_u64(find(from.column_tables, i, column, text), column, text, what);
+      if (number < tables.size()) return tables[number];
+      corrupt(what(), "table {} of the column {}, there are {}", number, excerpt(column), tables.size());
+    };
+    for (const ShardFile& file : read_shard(from, manifest.format, names, shard, text, what)) {
       if (!__builtin_add_overflow(total, file.bytes, &total) && total <= INT64_MAX) continue;
       corrupt(text.what(), "bytes of all files: they do not fit 63 bits");
     }
@@ -336,9 +403,9 @@ Format parse_format(const json& root, std::string_view name, const std::string& 
   if (!root.is_object()) corrupt(what, "no JSON object");
   if (get_string(root, "format", what) != name) corrupt(what, "\"format\" is not \"{}\"", name);
   const std::uint64_t version = get_u64(root, "version", what);
-  if (version != kFormatVersion) {
-    raise(ErrorKind::InvalidArgument, "{}: format version {}, this penstock reads version {}: use a newer one", what,
-          version, kFormatVersion);
+  if (version != kFormatVersion && version != kColumnsFormatVersion) {
+    raise(ErrorKind::InvalidArgument, "{}: format version {}, this penstock reads versions {} and {}: use a newer one",
+          what, version, kFormatVersion, kColumnsFormatVersion);
   }
   if (get_string(root, "byte_order", what) != "little") corrupt(what, "\"byte_order\" is not \"little\"");
   Format format;
@@ -348,6 +415,7 @@ Format parse_format(const json& root, std::string_view name, const std::string& 
   try {
     if (!fields.is_array() || !fields.empty()) format.schema = Schema::parse(fields.dump());
     format.codec_json = get_member(root, "codec", what).dump();
+    if (version == kColumnsFormatVersion) format.columns = parse_column_types(get_member(root, "columns", what).dump());
     check_format(format);
   } catch (const Error& error) {
     corrupt(what, "{}", error.what());
@@ -441,7 +509,7 @@ std::optional<Manifest> read_manifest(const std::string& whole, std::size_t list
     constexpr std::size_t kLeastShardBytes = 160;  // about: more are taken as they come
     manifest.shards.reserve((whole.size() - list_begin) / kLeastShardBytes + 1);
     advise_huge_pages(manifest.shards.data(), manifest.shards.capacity() * sizeof(ShardInfo));
-    read_shards(shards.get_array(), text, manifest);
+    read_shards(shards.get_array(), parse_tables(root, manifest.format, what), text, manifest);
     const char* at = nullptr;
     ends_there = document.current_location().get(at) == simdjson::SUCCESS && at == whole.data() + end;
   });
@@ -479,7 +547,11 @@ std::pair<Format, ShardInfo> parse_shard_manifest(std::string whole, const std::
   with_document(whole, text, [&](ondemand::document& document) {
     ShardText from;
     walk_shard(document.get_object(), from, text);
-    read_shard(from, format, shard, text, [&] { return what; });
+    const auto names = [&](const std::string& column, std::size_t) {
+      const json& categories = get_object(get_object(root, "values", what), "categories", what);
+      return parse_names(column, get_array(categories, column, what), what);
+    };
+    read_shard(from, format, names, shard, text, [&] { return what; });
   });
   shard.task_json = get_member(root, "task", what).dump();
   return {std::move(format), std::move(shard)};

@@ -18,6 +18,7 @@ SpanKind span_kind(const Format& format) {
 File& file_of(Shard& shard, std::string_view name) {
   if (name == kStreamName) return shard.stream;
   if (name == kDataName) return shard.data;
+  if (name == kColumnsName) return shard.columns;
   return name == kIndexName ? shard.index : shard.directory;
 }
 
@@ -33,6 +34,7 @@ Shard make_shard(const std::shared_ptr<const Paths>& paths, const char* folder, 
   shard.name = std::move(info.name);
   shard.field_digests = std::move(info.field_digests);
   shard.span_digest = info.span_digest;
+  shard.shard_columns = std::move(info.columns);
   return shard;
 }
 
@@ -67,6 +69,7 @@ DatasetPtr open_dataset(const Location& location, Checks checks) {
   }
   dataset->mode = std::move(manifest.format.mode);
   dataset->schema = std::move(manifest.format.schema);
+  dataset->columns = std::move(manifest.format.columns);
   dataset->codec_json = std::move(manifest.format.codec_json);
   dataset->tokenizer_json = std::move(manifest.tokenizer_json);
   dataset->fingerprint = std::move(manifest.fingerprint);

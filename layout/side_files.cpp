@@ -41,6 +41,7 @@ SideFiles::Chunk* SideFiles::make(std::uint64_t number) const {
     fill(sides.data, shard.data, kDataCrcName, false);
     fill(sides.index, shard.index, kIndexCrcName, true);
     fill(sides.directory, shard.directory, kDirectoryCrcName, true);
+    fill(sides.columns, shard.columns, kColumnsCrcName, false);
   }
   Chunk* other = nullptr;
   return chunks_[number].compare_exchange_strong(other, made.get(), std::memory_order_acq_rel) ? made.release() : other;

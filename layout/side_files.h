@@ -26,6 +26,7 @@ struct ShardSides {
   SideFile data;
   SideFile index;
   SideFile directory;
+  SideFile columns;
   std::atomic<bool> is_known{false};  // shard.json was compared with the manifest
 };
 

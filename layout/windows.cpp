@@ -2,6 +2,7 @@
 
 #include "core/base/checked.h"
 #include "layout/checks.h"
+#include "layout/with_columns.h"
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
@@ -92,8 +93,10 @@ void Windows::spans(const Row& row, SpanTable& out) const {
   if (finder_ != nullptr) finder_->spans(*static_cast<const CutRow*>(row.state), out);
 }
 
-std::shared_ptr<const Source> make_windows(const DatasetPtr& dataset, std::uint64_t window, std::uint64_t lookahead) {
-  return checked(dataset, std::make_shared<Windows>(dataset, window, lookahead));
+std::shared_ptr<const Source> make_windows(const DatasetPtr& dataset, std::uint64_t window, std::uint64_t lookahead,
+                                           const std::vector<std::string>& columns) {
+  auto windows = std::make_shared<Windows>(dataset, window, lookahead);
+  return checked(dataset, with_columns(dataset, std::move(windows), columns));
 }
 
 }  // namespace penstock::layout

@@ -9,26 +9,16 @@
 namespace penstock::writer {
 namespace {
 
-void copy_files(const std::string& from, const layout::Format& format, const layout::ShardInfo& shard, int at,
-                const std::string& path) {
-  const auto copy = [&](const std::string& name, std::uint64_t bytes) {
-    copy_file(from + "/" + name, bytes, at, name, path + "/" + name);
-  };
-  for (const auto& [name, bytes] : layout::shard_files(format, shard)) {
-    copy(name, bytes);
-    copy(std::string(name) + layout::kCrcSuffix, layout::crc_bytes(bytes));
-  }
-  const std::string said = from + "/" + layout::kShardManifestName;
-  copy(layout::kShardManifestName, open_regular(said).second);
-}
-
 void copy_shard(const std::string& from, const layout::Format& format, const layout::ShardInfo& shard,
                 DatasetFolder& out, std::uint64_t number) {
   const std::string partial = out.make_partial(number);
   const std::string path = out.path() + "/" + partial;
   try {
     const Descriptor folder = open_folder(out.fd(), partial, path);
-    copy_files(from, format, shard, folder.get(), path);
+    copy_files(from, layout::shard_files(format, shard), folder.get(), path);
+    const std::string said = from + "/" + layout::kShardManifestName;
+    copy_file(said, open_regular(said).second, folder.get(), layout::kShardManifestName,
+              path + "/" + layout::kShardManifestName);
     sync_folder(folder.get(), path);
     out.publish_shard(partial, number);
   } catch (...) {

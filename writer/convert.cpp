@@ -4,6 +4,7 @@
 #include "core/io/local/local_store.h"
 #include "layout/folder.h"
 #include "layout/format.h"
+#include "writer/column_reader.h"
 #include "writer/dataset_folder.h"
 #include "writer/input_file.h"
 #include "writer/shard_writer.h"
@@ -69,6 +70,7 @@ void copy_with_id(const InputFile& stream, std::uint64_t first, std::uint64_t en
 
 void compact_to_ids(const std::string& path, const Format& format, const ShardInfo& shard, ShardWriter& out) {
   Files files = open_files(path, format, shard);
+  ColumnReader columns(path, format, shard);
   auto here = files.index.next_value<CompactIndexEntry>();
   for (std::uint64_t i = 0; i < shard.spans; ++i) {
     const auto next = files.index.next_value<CompactIndexEntry>();
@@ -81,6 +83,7 @@ void compact_to_ids(const std::string& path, const Format& format, const ShardIn
             with_commas(i));
     }
     const std::uint32_t id = out.add_entry(entry_at(files.data, here.byte_offset, next.byte_offset));
+    out.add_values(columns.values(i), 0, columns.categories());
     copy_with_id(files.stream, here.first_record, next.first_record, format.stored_record_bytes(), id, out);
     here = next;
   }
@@ -88,6 +91,7 @@ void compact_to_ids(const std::string& path, const Format& format, const ShardIn
 
 void ids_to_compact(const std::string& path, const Format& format, const ShardInfo& shard, ShardWriter& out) {
   Files files = open_files(path, format, shard);
+  ColumnReader columns(path, format, shard);
   const std::uint64_t stored_bytes = format.stored_record_bytes();
   const std::uint64_t record_bytes = format.schema.record_bytes();
   const std::uint64_t step = std::max<std::uint64_t>(1, kPieceBytes / stored_bytes);
@@ -107,6 +111,7 @@ void ids_to_compact(const std::string& path, const Format& format, const ShardIn
         std::array<std::uint64_t, 2> ends{};
         files.index.read_at(std::uint64_t{id} * 8, std::as_writable_bytes(std::span(ends)));
         out.begin_span(entry_at(files.data, ends[0], ends[1]));
+        out.add_values(columns.values(id), 0, columns.categories());
         current = id;
       }
       run.insert(run.end(), at, at + static_cast<std::ptrdiff_t>(record_bytes));
@@ -114,6 +119,15 @@ void ids_to_compact(const std::string& path, const Format& format, const ShardIn
     out.write_records(run);
     run.clear();
   }
+}
+
+// The tables of a shard, which the other layout has too.
+std::vector<layout::Categories> categories_of(const Format& format, const ShardInfo& shard) {
+  std::vector<layout::Categories> categories(format.columns.size());
+  for (std::size_t c = 0; c < categories.size(); ++c) {
+    if (format.columns[c].is_category) categories[c] = *shard.columns->categories[c];
+  }
+  return categories;
 }
 
 }  // namespace
@@ -134,7 +148,7 @@ std::string convert(const std::string& path, const std::string& out, const std::
   DatasetFolder folder(out, Access::Whole, false);
   try {
     for (const ShardInfo& shard : input.shards) {
-      ShardWriter writer(folder, output.shards.size(), output.format, "null");
+      ShardWriter writer(folder, output.shards.size(), output.format, "null", categories_of(output.format, shard));
       const auto rewrite = input.format.is_compact() ? compact_to_ids : ids_to_compact;
       rewrite(path + "/" + shard.name, input.format, shard, writer);
       output.shards.push_back(writer.finish());

@@ -59,4 +59,14 @@ void copy_file(const std::string& from, std::uint64_t bytes, int at, const std::
   file.close(path);
 }
 
+void copy_files(const std::string& from, const layout::ShardFiles& files, int at, const std::string& path) {
+  const auto copy = [&](const std::string& name, std::uint64_t bytes) {
+    copy_file(from + "/" + name, bytes, at, name, path + "/" + name);
+  };
+  for (const auto& [name, bytes] : files) {
+    copy(name, bytes);
+    copy(std::string(name) + layout::kCrcSuffix, layout::crc_bytes(bytes));
+  }
+}
+
 }  // namespace penstock::writer

@@ -21,6 +21,10 @@ WriterOptions checked(WriterOptions options) {
   layout::check_format(options.format);
   options.tokenizer_json = layout::check_tokenizer(options.tokenizer_json);
   options.task_json = layout::check_task(options.task_json);
+  options.categories.resize(options.format.columns.size());
+  for (std::size_t c = 0; c < options.categories.size(); ++c) {
+    layout::check_categories(options.format.columns[c].name, options.categories[c]);
+  }
   if (options.shard_bytes == 0) refuse("a shard size of 0 bytes, expected at least 1");
   if (options.shard && !layout::parse_shard_name(layout::shard_name(*options.shard))) {
     refuse("shard {}: a shard's number has at most 12 digits, which are its folder's name",
@@ -33,7 +37,9 @@ WriterOptions checked(WriterOptions options) {
 
 DatasetWriter::DatasetWriter(const std::string& path, WriterOptions options)
     : options_(checked(std::move(options))),
-      folder_(path, options_.shard ? Access::Shard : Access::Whole, options_.overwrite, options_.run) {
+      folder_(path, options_.shard ? Access::Shard : Access::Whole, options_.overwrite, options_.run),
+      names_(options_.categories) {
+  for (const layout::Categories& names : names_) known_.emplace_back(names.begin(), names.end());
   if (!options_.shard) return;
   // Said now, not after hours of writing.
   for (const std::uint64_t number : folder_.finished()) {
@@ -66,7 +72,8 @@ void DatasetWriter::guarded(Action&& action) {
 
 ShardWriter& DatasetWriter::shard() {
   if (!shard_) {
-    shard_.emplace(folder_, options_.shard.value_or(finished_.size()), options_.format, options_.task_json);
+    shard_.emplace(folder_, options_.shard.value_or(finished_.size()), options_.format, options_.task_json,
+                   options_.categories);
   }
   return *shard_;
 }
@@ -82,11 +89,45 @@ void DatasetWriter::roll() {
   if (!options_.shard && shard_ && shard_->bytes() >= options_.shard_bytes) finish_shard();
 }
 
-void DatasetWriter::append(Bytes records, std::optional<Bytes> entry) {
+void DatasetWriter::append(Bytes records, std::optional<Bytes> entry, const ColumnValues& values) {
   const std::uint64_t length =
       options_.format.has_records() ? records.size() / options_.format.schema.record_bytes() : 0;
   const std::uint64_t entry_end = entry ? entry->size() : 0;
-  append_batch(records, std::span(&length, 1), entry.value_or(Bytes()), std::span(&entry_end, entry ? 1 : 0));
+  append_batch(records, std::span(&length, 1), entry.value_or(Bytes()), std::span(&entry_end, entry ? 1 : 0), values);
+}
+
+void DatasetWriter::add_categories(std::size_t column, const layout::Categories& names) {
+  check_usable();
+  const ValueTypes& types = options_.format.columns;
+  if (column >= types.size() || !types[column].is_category) refuse("column {} is no category", column);
+  layout::check_categories(types[column].name, names);
+  for (const std::string& name : names) {
+    if (known_[column].contains(name))
+      refuse("column {}: the category \"{}\" is there already", excerpt(types[column].name), excerpt(name));
+  }
+  known_[column].insert(names.begin(), names.end());
+  names_[column].insert(names_[column].end(), names.begin(), names.end());
+}
+
+void DatasetWriter::check_values(const ColumnValues& values, std::uint64_t documents) const {
+  const ValueTypes& types = options_.format.columns;
+  if (values.size() != types.size()) {
+    refuse("values of {} columns for each document, this writer has {}", values.size(), types.size());
+  }
+  for (std::size_t c = 0; c < types.size(); ++c) {
+    if (values[c].size() != documents * types[c].bytes()) {
+      refuse("column {}: {} bytes of values for {} documents of {} bytes each", excerpt(types[c].name),
+             values[c].size(), documents, types[c].bytes());
+    }
+    if (!types[c].is_category) continue;
+    for (std::uint64_t i = 0; i < documents; ++i) {
+      std::int32_t code = 0;
+      std::memcpy(&code, values[c].data() + i * sizeof(code), sizeof(code));
+      if (code >= -1 && (code < 0 || static_cast<std::size_t>(code) < names_[c].size())) continue;
+      refuse("column {}: document {} of this append has the code {}, there are {} categories", excerpt(types[c].name),
+             i, code, names_[c].size());
+    }
+  }
 }
 
 void DatasetWriter::check_entries(Bytes entries) const {
@@ -126,9 +167,10 @@ void DatasetWriter::check_batch(Bytes records, std::span<const std::uint64_t> le
 }
 
 void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
-                                 std::span<const std::uint64_t> entry_ends) {
+                                 std::span<const std::uint64_t> entry_ends, const ColumnValues& values) {
   check_usable();
   check_batch(records, lengths, entries, entry_ends);
+  check_values(values, lengths.size());
   const layout::Format& format = options_.format;
   const std::uint64_t record_bytes = format.schema.record_bytes();
   guarded([&] {
@@ -140,10 +182,12 @@ void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> l
       at += part.size();
       if (format.is_ids()) {
         const std::uint64_t id = first_entry_ + shard().add_entry(entry);
+        shard().add_values(values, i, names_);
         append_ids(part, std::span(&id, 1));
         continue;
       }
       if (format.has_metadata()) shard().begin_span(entry);
+      shard().add_values(values, i, names_);
       shard().write_records(part);
       records_ += lengths[i];
       roll();
@@ -151,12 +195,16 @@ void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> l
   });
 }
 
-std::uint64_t DatasetWriter::entry(Bytes entry) {
+std::uint64_t DatasetWriter::entry(Bytes entry, const ColumnValues& values) {
   check_usable();
   if (!options_.format.is_ids()) refuse("entry() is for the layout \"ids\"; give append() the metadata");
   check_entries(entry);
+  check_values(values, 1);
   std::uint64_t id = 0;
-  guarded([&] { id = first_entry_ + shard().add_entry(entry); });
+  guarded([&] {
+    id = first_entry_ + shard().add_entry(entry);
+    shard().add_values(values, 0, names_);
+  });
   return id;
 }
 

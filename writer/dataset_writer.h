@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace penstock::writer {
@@ -25,7 +26,9 @@ struct WriterOptions {
   std::string task_json = "null";      // written into shard.json
   std::optional<std::uint64_t> shard;  // write this shard alone, and do not commit
   std::optional<std::string> run;      // whose processes write together; none: its own, or with `shard` the unnamed one
-  bool overwrite = false;              // of a published dataset, which stays until the new one is published
+  // Of each column the names that are known from the start, in the order of their codes: in every shard's table.
+  std::vector<layout::Categories> categories;
+  bool overwrite = false;  // of a published dataset, which stays until the new one is published
 };
 
 using Bytes = std::span<const std::byte>;
@@ -39,17 +42,20 @@ class DatasetWriter {
   DatasetWriter(const DatasetWriter&) = delete;
   DatasetWriter& operator=(const DatasetWriter&) = delete;
 
-  /// One document: packed records of the user's fields (empty for opaque) and its entry (nullopt for a token stream).
-  /// In the ids layout it gets an entry of its own.
-  void append(Bytes records, std::optional<Bytes> entry);
+  /// One document: packed records of the user's fields (empty for opaque), its entry (nullopt for a token stream) and
+  /// its values of all columns. In the ids layout it gets an entry of its own.
+  void append(Bytes records, std::optional<Bytes> entry, const ColumnValues& values = {});
 
   /// Many documents, as append() one after the other: `lengths` in records, and for each the end of its entry in
   /// `entries` (both empty for a token stream).
   void append_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
-                    std::span<const std::uint64_t> entry_ends);
+                    std::span<const std::uint64_t> entry_ends, const ColumnValues& values = {});
+
+  /// More names of a category: codes of values to come count through all names of their column.
+  void add_categories(std::size_t column, const layout::Categories& names);
 
   /// Ids layout: adds an entry; its number among all entries of this writer.
-  std::uint64_t entry(Bytes entry);
+  std::uint64_t entry(Bytes entry, const ColumnValues& values = {});
 
   /// Ids layout: records with the entries' numbers, one for each record or one for all.
   void append_ids(Bytes records, std::span<const std::uint64_t> ids);
@@ -69,6 +75,7 @@ class DatasetWriter {
  private:
   void check_usable() const;
   void check_entries(Bytes entries) const;
+  void check_values(const ColumnValues& values, std::uint64_t documents) const;
   void check_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
                    std::span<const std::uint64_t> entry_ends) const;
   ShardWriter& shard();
@@ -82,8 +89,10 @@ class DatasetWriter {
   DatasetFolder folder_;
   std::optional<ShardWriter> shard_;
   std::vector<layout::ShardInfo> finished_;
-  std::vector<std::byte> stored_;  // records with their ids, one chunk
-  std::uint64_t first_entry_ = 0;  // of the shard under way, among all entries
+  std::vector<layout::Categories> names_;               // of each column, as its codes count them
+  std::vector<std::unordered_set<std::string>> known_;  // the same
+  std::vector<std::byte> stored_;                       // records with their ids, one chunk
+  std::uint64_t first_entry_ = 0;                       // of the shard under way, among all entries
   std::uint64_t records_ = 0;
   std::string failure_;
   bool closed_ = false;

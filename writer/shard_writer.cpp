@@ -10,7 +10,7 @@
 namespace penstock::writer {
 
 ShardWriter::ShardWriter(DatasetFolder& folder, std::uint64_t number, const layout::Format& format,
-                         std::string task_json)
+                         std::string task_json, const std::vector<layout::Categories>& first)
     : folder_(folder),
       number_(number),
       format_(format),
@@ -19,7 +19,7 @@ ShardWriter::ShardWriter(DatasetFolder& folder, std::uint64_t number, const layo
   partial_ = folder.make_partial(number);
   path_ = folder.path() + "/" + partial_;
   try {
-    create_files();
+    create_files(first);
   } catch (...) {
     remove_folder(folder_.fd(), partial_);
     throw;
@@ -30,7 +30,7 @@ ShardWriter::~ShardWriter() {
   if (!partial_.empty() && folder_.is_owner()) remove_folder(folder_.fd(), partial_);
 }
 
-void ShardWriter::create_files() {
+void ShardWriter::create_files(const std::vector<layout::Categories>& first) {
   directory_ = open_folder(folder_.fd(), partial_, path_);
   const auto create = [&](std::optional<OutputFile>& file, const char* name) {
     file.emplace(directory_.get(), name, path_ + "/" + name);
@@ -40,10 +40,11 @@ void ShardWriter::create_files() {
   create(data_, layout::kDataName);
   create(index_, layout::kIndexName);
   if (format_.is_compact()) create(span_directory_, layout::kDirectoryName);
+  if (format_.has_columns()) columns_.emplace(directory_.get(), path_, format_.columns, first);
 }
 
 std::uint64_t ShardWriter::bytes() const noexcept {
-  return (stream_ ? stream_->bytes() : 0) + (data_ ? data_->bytes() : 0);
+  return (stream_ ? stream_->bytes() : 0) + (data_ ? data_->bytes() : 0) + (columns_ ? columns_->bytes() : 0);
 }
 
 void ShardWriter::begin_entry() {
@@ -110,6 +111,11 @@ std::uint32_t ShardWriter::add_entry(std::span<const std::byte> entry) {
   return static_cast<std::uint32_t>(entries_ - 1);
 }
 
+void ShardWriter::add_values(const ColumnValues& values, std::uint64_t i,
+                             const std::vector<layout::Categories>& names) {
+  if (columns_) columns_->add(values, i, names);
+}
+
 // One number for each multiple of the stride in [records_, records_ + count): the span that covers it.
 void ShardWriter::write_directory(std::uint64_t count) {
   constexpr std::uint64_t kStride = layout::kDirectoryStride;
@@ -158,6 +164,7 @@ layout::ShardInfo ShardWriter::finish_files() {
     span_directory_->write_value(entries_);
     span_directory_->finish();
   }
+  if (columns_) info.columns = columns_->finish();
   return info;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "layout/manifest.h"
+#include "writer/column_writer.h"
 #include "writer/dataset_folder.h"
 #include "writer/field_digests.h"
 #include "writer/id_runs.h"
@@ -23,7 +24,9 @@ namespace penstock::writer {
 class ShardWriter {
  public:
   /// Makes the partial folder of shard `number` of `folder`, which must outlive this. `task_json` goes into shard.json.
-  ShardWriter(DatasetFolder& folder, std::uint64_t number, const layout::Format& format, std::string task_json);
+  /// `first`: of each column the names that its table begins with.
+  ShardWriter(DatasetFolder& folder, std::uint64_t number, const layout::Format& format, std::string task_json,
+              const std::vector<layout::Categories>& first = {});
   ~ShardWriter();
   ShardWriter(const ShardWriter&) = delete;
   ShardWriter& operator=(const ShardWriter&) = delete;
@@ -39,13 +42,17 @@ class ShardWriter {
   void begin_span(const Pieces& entry);
   std::uint32_t add_entry(const Pieces& entry);
 
+  /// The values of the entry that was added last, which every entry needs where the format has columns: document `i` of
+  /// `values` (ColumnWriter::add).
+  void add_values(const ColumnValues& values, std::uint64_t i, const std::vector<layout::Categories>& names);
+
   /// Appends whole stored records (in the ids layout with ids that add_entry gave).
   void write_records(std::span<const std::byte> records);
 
   /// What goes into shard.json as its task.
   void set_task(std::string task_json) { task_json_ = std::move(task_json); }
 
-  /// Bytes of records and entries so far.
+  /// Bytes of records, entries and values so far.
   [[nodiscard]] std::uint64_t bytes() const noexcept;
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
   [[nodiscard]] std::uint64_t entries() const noexcept { return entries_; }
@@ -54,7 +61,7 @@ class ShardWriter {
   layout::ShardInfo finish();
 
  private:
-  void create_files();
+  void create_files(const std::vector<layout::Categories>& first);
   void begin_entry();
   void write_entry(std::span<const std::byte> entry);
   std::pair<std::uint64_t, DigestBytes> write_entry(const Pieces& entry);
@@ -74,6 +81,7 @@ class ShardWriter {
   std::optional<OutputFile> stream_, data_, index_, span_directory_;
 
   FieldDigests field_digests_;
+  std::optional<ColumnWriter> columns_;
   layout::SpanDigest span_digest_;
   IdRuns runs_;
   std::uint64_t records_ = 0;

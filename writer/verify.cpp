@@ -9,6 +9,7 @@
 #include "writer/id_runs.h"
 #include "writer/input_file.h"
 #include "writer/unnamed.h"
+#include "writer/verify_columns.h"
 #include "writer/verify_index.h"
 
 #include <algorithm>
@@ -175,7 +176,15 @@ void Verifier::shard(const std::string& path, const Format& format, const ShardI
   for (const auto& [name, bytes] : layout::shard_files(format, info)) {
     const std::string file = path + "/" + name;
     const std::uint64_t size = bytes;
-    if (std::string_view(name) != layout::kStreamName) guarded([&] { scan(file, size, {}); });
+    if (std::string_view(name) == layout::kColumnsName) {
+      guarded([&] {
+        ColumnsCheck columns(file, format, info, tell_);
+        scan(file, size, [&](std::span<const std::byte> part) { columns.update(part); });
+        columns.finish();
+      });
+    } else if (std::string_view(name) != layout::kStreamName) {
+      guarded([&] { scan(file, size, {}); });
+    }
   }
   IdRuns runs;
   bool fine = true;

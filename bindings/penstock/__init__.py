@@ -33,7 +33,7 @@ from penstock._loader import Loader, Resume, eval_loader
 from penstock._native import Permutation
 from penstock._open import open
 from penstock._spans import Span
-from penstock._writer import Writer, combine, commit, convert, finished_shards, remove_shards, verify
+from penstock._writer import Writer, annotate, combine, commit, convert, finished_shards, remove_shards, verify
 
 __version__ = "0.1.0"
 
@@ -53,6 +53,7 @@ __all__ = [
     "StateMismatchError",
     "View",
     "Writer",
+    "annotate",
     "codecs",
     "columns",
     "combine",

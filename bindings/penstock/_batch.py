@@ -84,9 +84,13 @@ class Batch(Mapping[str, Any]):
 
     @property
     def columns(self) -> Mapping[str, Any]:
-        """The arrays that the loader's `columns=` asked for, by name; read-only."""
-        names = [each.name for each in self._layout.sequences if each.name != "max_seqlen"]
-        return self._cached("columns", lambda _: MappingProxyType({name: getattr(self, name) for name in names}))  # type: ignore[no-any-return]
+        """The columns that the view and the loader were asked for, by name; read-only.
+
+        Those of documents, `documents(columns=…)`: [rows, trailing axes…], 0 and in categories -1 where padded. Of
+        windows, `windows(…, columns=…)`: [spans, trailing axes…], a value for each of `spans`. Then what the loader's
+        `columns=` named.
+        """
+        return self._cached("columns", lambda _: MappingProxyType(self._columns()))  # type: ignore[no-any-return]
 
     @property
     def cu_seqlens(self) -> Any:
@@ -195,6 +199,16 @@ class Batch(Mapping[str, Any]):
             return self._column(number)
         return self._cast(self._layout.label_column(name))
 
+    def _columns(self) -> dict[str, Any]:
+        layout = self._layout
+        found = {}
+        for at, (name, dtype) in enumerate(layout.value_types.items()):
+            number = layout.value_of.get(name)
+            values = self._given(self._native.values(at, dtype.base)) if number is None else self._column(number)
+            found[name] = values
+        computed = [each.name for each in layout.sequences if each.name != "max_seqlen"]
+        return {**found, **{name: getattr(self, name) for name in computed}}
+
     def _sequences(self, name: str) -> Any:
         number = self._layout.column_of.get(name)
         if number is None:
@@ -241,4 +255,4 @@ def read_view(source: _native.Source, indices: npt.ArrayLike, view: Any) -> Batc
     """
     layout = plan_layout(view, torch=None, dtype=None, eager=False)
     wanted = np.ascontiguousarray(indices, dtype=np.uint64)
-    return Batch(_native.read_rows(source, wanted, parts_of(view.metadata), memory_bytes()), layout)
+    return Batch(_native.read_rows(source, wanted, parts_of(view), memory_bytes()), layout)

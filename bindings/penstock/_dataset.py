@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from penstock import _dtype, _native, codecs
 from penstock._batch import Batch, read_view
+from penstock._columns import Columns
 from penstock._errors import CorruptionError, Error, InvalidArgumentError
 from penstock._observation import Observation
 from penstock._spans import Decode, Metadata, check_metadata
@@ -67,6 +68,11 @@ class Dataset:
         return cast("dict[str, Any] | None", json.loads(self._native.tokenizer_json))
 
     @property
+    def columns(self) -> Columns:
+        """Typed values of each document, by name; `columns["plate"][:]` reads one."""
+        return Columns(self._native)
+
+    @property
     def records(self) -> int:
         """Records of the stream."""
         return self._native.records
@@ -81,33 +87,40 @@ class Dataset:
         """The shards, in the order of the stream."""
         return [Shard(*each) for each in self._native.shards()]
 
-    def windows(self, window: int, lookahead: int = 0, *, metadata: Metadata = True) -> View:
+    def windows(
+        self, window: int, lookahead: int = 0, *, columns: Sequence[str] = (), metadata: Metadata = True
+    ) -> View:
         """The view of windows of `window` records that follow one another.
 
         Args:
             window: records of an observation.
             lookahead: records that are read after each window: 1 for inputs and labels.
+            columns: names of the dataset's columns: `batch.columns[name]` has a value for each span.
             metadata: what is read beside the records: True for spans and their entries, "spans" for spans without
-                entries (`span.raw` and `span.metadata` then raise), False for nothing (`batch.spans` then raises).
+                entries (`span.raw` and `span.metadata` then raise), False for nothing (`batch.spans` then raises; with
+                columns, as "spans").
 
         Returns:
             A sequence of (records - lookahead) // window observations of window + lookahead records.
 
         Raises:
-            InvalidArgumentError: no records, a window of 0 or longer than the stream, a `metadata` that cannot be.
+            InvalidArgumentError: no records, a window of 0 or longer than the stream, a `metadata` that cannot be, no
+                such column.
         """
-        return View(self, "windows", _positive("window", window), _positive("lookahead", lookahead, 0), metadata)
+        window, lookahead = _positive("window", window), _positive("lookahead", lookahead, 0)
+        return View(self, "windows", window, lookahead, metadata, columns=_names(columns))
 
-    def documents(self, *, metadata: Metadata = True) -> View:
+    def documents(self, *, columns: Sequence[str] = (), metadata: Metadata = True) -> View:
         """The view whose observation i is document i: its records, of any length, and its metadata.
 
         Args:
+            columns: names of the dataset's columns: `batch.columns[name]` has a value for each row.
             metadata: as of `windows`. What tells where a document lies is read in any case.
 
         Raises:
-            InvalidArgumentError: a token stream, or the ids layout (see `penstock.convert`).
+            InvalidArgumentError: a token stream, the ids layout (see `penstock.convert`), or no such column.
         """
-        return View(self, "documents", 0, 0, metadata)
+        return View(self, "documents", 0, 0, metadata, columns=_names(columns))
 
     def __len__(self) -> int:
         """Records of the stream; entries of opaque documents."""
@@ -145,6 +158,7 @@ class View(Sequence[Observation]):
         lookahead: records read after each window.
         metadata: what is read beside the records: True, "spans" or False. No part of a job: its state goes on with
             another one.
+        columns: names of the dataset's columns that go with each document; no part of a job either.
     """
 
     def __init__(
@@ -155,6 +169,7 @@ class View(Sequence[Observation]):
         lookahead: int,
         metadata: Metadata = True,
         numbers: range | npt.NDArray[np.uint64] | None = None,
+        columns: tuple[str, ...] = (),
     ) -> None:
         """Made by `Dataset.windows`, `Dataset.documents` and sub-views, whose `numbers` are those of the whole view."""
         self.dataset = dataset
@@ -162,10 +177,14 @@ class View(Sequence[Observation]):
         self.window = window
         self.lookahead = lookahead
         self.metadata: Metadata = check_metadata(metadata)
+        self.columns = columns
         native = dataset._native
-        self._whole = (
-            _native.make_windows(native, window, lookahead) if kind == "windows" else _native.make_documents(native)
-        )
+        if kind == "windows":
+            if columns and self.metadata is False:
+                self.metadata = "spans"  # which the values are of
+            self._whole = _native.make_windows(native, window, lookahead, list(columns))
+        else:
+            self._whole = _native.make_documents(native, list(columns))
         self._take(range(self._whole.size) if numbers is None else numbers)
 
     def _take(self, numbers: range | npt.NDArray[np.uint64]) -> None:
@@ -315,11 +334,21 @@ class View(Sequence[Observation]):
 
     def __reduce__(self) -> Any:
         """Pickles as its dataset and what it is."""
-        return View, (self.dataset, self.kind, self.window, self.lookahead, self.metadata, self._numbers)
+        return View, (
+            self.dataset,
+            self.kind,
+            self.window,
+            self.lookahead,
+            self.metadata,
+            self._numbers,
+            self.columns,
+        )
 
     def __repr__(self) -> str:
         """What it is a view of."""
         how = [f"{self.window}, lookahead={self.lookahead}"] if self.kind == "windows" else []
+        if self.columns:
+            how.append(f"columns={list(self.columns)!r}")
         if self.metadata is not True:
             how.append(f"metadata={self.metadata!r}")
         view = f"{self.dataset!r}.{self.kind}({', '.join(how)})"
@@ -330,6 +359,12 @@ class View(Sequence[Observation]):
             return f"{view}.select({counted(len(numbers), 'observation')})"
         stop = "" if numbers.stop < 0 else numbers.stop  # of a negative step
         return f"{view}[{numbers.start}:{stop}{'' if numbers.step == 1 else f':{numbers.step}'}]"
+
+
+def _names(columns: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(columns, str) or not all(isinstance(each, str) for each in columns):
+        raise InvalidArgumentError(f'columns={columns!r:.80}: a list of names is wanted, such as ["plate"]')
+    return tuple(columns)
 
 
 def concatenate(datasets: Sequence[Dataset]) -> Dataset:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from penstock._columns import types_of
 from penstock._dtype import RESERVED_NAMES, numpy_dtype
 from penstock._errors import InvalidArgumentError
 from penstock._spans import Decode, Metadata
@@ -84,7 +85,10 @@ class BatchLayout:
     leaf_of: dict[str, Leaf]  # field -> its leaf
     types: dict[str, np.dtype[Any]]  # of each field, as it is given out
     fields: tuple[FieldSpec, ...]  # columns that the native threads make: these …
-    sequences: tuple[SequenceSpec, ...]  # … then these
+    sequences: tuple[SequenceSpec, ...]  # … then these …
+    values: tuple[str, ...]  # … then these columns of documents
+    value_types: dict[str, np.dtype[Any]]  # columns of documents that a batch has, with the shape of a value
+    value_of: dict[str, int]  # column of documents -> its number among the columns
     column_of: dict[str, int]  # name of a column -> its number
     column_types: tuple[np.dtype[Any], ...]  # of the columns; made once, since np.dtype(text) is not free
     label_field: str | None  # that inputs and labels are of
@@ -124,6 +128,7 @@ def plan_layout(
         InvalidArgumentError: an unknown field in `dtype`, a field with a reserved name, a type that does not fit.
     """
     source = view._source
+    types_there = {name: dtype for name, dtype, _ in types_of(view.dataset._native)}
     record_dtype = view.dtype if view.dtype is not None and view.dtype.names else None
     found = tuple(leaves(record_dtype)) if record_dtype is not None else ()
     for leaf in found:
@@ -140,6 +145,9 @@ def plan_layout(
         types=types,
         fields=(),
         sequences=sequences,
+        values=(),
+        value_types={name: types_there[name] for name in view.columns},
+        value_of={},
         column_of={},
         column_types=(),
         label_field=label_field,
@@ -167,9 +175,18 @@ def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_
         if is_cast or fields_apart:
             fields.append(FieldSpec(leaf.name, leaf.name, layout.types[leaf.name].str))
     names = [*(each.name for each in fields), *(each.name for each in layout.sequences)]
-    types = (*(np.dtype(each.type) for each in fields), *(np.dtype(np.int32) for _ in layout.sequences))
+    # Of windows there is a value for each span, and nobody knows how many there will be before all rows are read.
+    values = tuple(layout.value_types) if layout.ragged else ()
+    types = (
+        *(np.dtype(each.type) for each in fields),
+        *(np.dtype(np.int32) for _ in layout.sequences),
+        *(layout.value_types[name].base for name in values),
+    )
     column_of = {name: at for at, name in enumerate(names)}
-    return replace(layout, fields=tuple(fields), column_of=column_of, column_types=types)
+    value_of = {name: len(names) + at for at, name in enumerate(values)}
+    return replace(
+        layout, fields=tuple(fields), values=values, value_of=value_of, column_of=column_of, column_types=types
+    )
 
 
 def _default_type(leaf: Leaf, torch: Any) -> np.dtype[Any]:

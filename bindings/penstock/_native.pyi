@@ -29,6 +29,7 @@ __all__: list[str] = [
     "SpanList",
     "UniformOrder",
     "WeightedOrder",
+    "annotate",
     "begin_exit",
     "clean",
     "combine",
@@ -40,6 +41,7 @@ __all__: list[str] = [
     "make_documents",
     "make_selection",
     "make_slice",
+    "make_values",
     "make_windows",
     "open_as",
     "read_rows",
@@ -197,13 +199,34 @@ class Dataset:
     """
     An opened dataset; see penstock.Dataset.
     """
+    def categories(self, column: str) -> list[str]:
+        """
+        Names that the codes of a column stand for; none where it is no category.
+        """
     def data_path(self, shard: typing.SupportsInt | typing.SupportsIndex) -> str:
         """
         Where the entries of a shard lie.
         """
+    def read_column(
+        self,
+        name: str,
+        first: typing.SupportsInt | typing.SupportsIndex,
+        count: typing.SupportsInt | typing.SupportsIndex,
+        dtype: numpy.dtype[typing.Any],
+    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+        """
+        Values [first, first + count) of a column, as they are given out: [count, dims…].
+        """
     def shards(self) -> list: ...
     @property
     def codec_json(self) -> str: ...
+    @property
+    def columns_json(self) -> str: ...
+    @property
+    def entries(self) -> int:
+        """
+        Of all shards.
+        """
     @property
     def fingerprint(self) -> str: ...
     @property
@@ -360,6 +383,12 @@ class Batch:
         """
         int64 [rows + 1]: first record of each row; empty if rows are fixed.
         """
+    def values(
+        self, i: typing.SupportsInt | typing.SupportsIndex, dtype: numpy.dtype[typing.Any]
+    ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+        """
+        Column i of the documents of all rows: [rows, dims…], of windows [spans, dims…].
+        """
     @property
     def end(self) -> int: ...
     @property
@@ -404,6 +433,7 @@ class Loader:
                 typing.SupportsInt | typing.SupportsIndex | None,
             ]
         ],
+        values: collections.abc.Sequence[str],
         parts: typing.SupportsInt | typing.SupportsIndex,
         rank: typing.SupportsInt | typing.SupportsIndex,
         world_size: typing.SupportsInt | typing.SupportsIndex,
@@ -469,21 +499,32 @@ class DatasetWriter:
         shard: typing.SupportsInt | typing.SupportsIndex | None,
         run: str | None,
         overwrite: bool,
+        columns: str,
+        categories: collections.abc.Sequence[collections.abc.Sequence[str]],
     ) -> None: ...
     def abort(self) -> None: ...
-    def append(self, records: typing_extensions.Buffer, entry: bytes | None) -> None: ...
+    def add_categories(
+        self, column: typing.SupportsInt | typing.SupportsIndex, names: collections.abc.Sequence[str]
+    ) -> None: ...
+    def append(
+        self,
+        records: typing_extensions.Buffer,
+        entry: bytes | None,
+        columns: collections.abc.Sequence[typing_extensions.Buffer],
+    ) -> None: ...
     def append_batch(
         self,
         records: typing_extensions.Buffer,
         lengths: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
         entries: bytes,
         entry_ends: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+        columns: collections.abc.Sequence[typing_extensions.Buffer],
     ) -> None: ...
     def append_ids(
         self, records: typing_extensions.Buffer, ids: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]
     ) -> None: ...
     def commit(self) -> None: ...
-    def entry(self, entry: bytes) -> int: ...
+    def entry(self, entry: bytes, columns: collections.abc.Sequence[typing_extensions.Buffer]) -> int: ...
     def set_task(self, task: str) -> None: ...
     @property
     def records(self) -> int: ...
@@ -555,6 +596,12 @@ class Run:
     def __init__(self, path: str, run: str) -> None: ...
     def close(self) -> None: ...
 
+def annotate(
+    path: str,
+    columns: collections.abc.Sequence[tuple[str, collections.abc.Sequence[str], bool, typing_extensions.Buffer]],
+    removed: collections.abc.Sequence[str],
+    progress: typing.Any,
+) -> str: ...
 def begin_exit() -> None:
     """
     The interpreter ends: other threads stay in native code.
@@ -586,7 +633,7 @@ def format_names() -> list[str]:
     What `format=` may be.
     """
 
-def make_documents(dataset: Dataset) -> Source:
+def make_documents(dataset: Dataset, columns: collections.abc.Sequence[str]) -> Source:
     """
     The view of documents.
     """
@@ -606,10 +653,16 @@ def make_slice(
     Observations first, first + step, … of a view, `count` of them.
     """
 
+def make_values(dataset: Dataset, columns: collections.abc.Sequence[str]) -> Source:
+    """
+    The view of entries, of which only values of columns are read.
+    """
+
 def make_windows(
     dataset: Dataset,
     window: typing.SupportsInt | typing.SupportsIndex,
     lookahead: typing.SupportsInt | typing.SupportsIndex,
+    columns: collections.abc.Sequence[str],
 ) -> Source:
     """
     The view of windows.

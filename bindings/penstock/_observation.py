@@ -63,6 +63,12 @@ class Observation(Mapping[str, Any]):
         return self._batch.spans
 
     @property
+    def columns(self) -> Mapping[str, Any]:
+        """Values of its documents' columns: of a document one, of a window [spans, …]."""
+        found = self._batch.columns
+        return {name: values[0] for name, values in found.items()} if self._batch._layout.ragged else found
+
+    @property
     def metadata(self) -> Any:
         """The decoded entry of a document: that of its only span.
 

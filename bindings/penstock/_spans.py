@@ -18,7 +18,7 @@ Decode = Callable[[memoryview, int, int], Any]
 """From an entry's bytes, its shard and its number there to the object."""
 
 # What is read of a row, by the argument metadata= of its view: Parts of core/batch/source.h.
-_RECORDS, _SPANS, _ENTRIES = 1, 2, 4
+_RECORDS, _SPANS, _ENTRIES, VALUES = 1, 2, 4, 8
 
 
 def check_metadata(metadata: Any) -> Metadata:
@@ -34,11 +34,12 @@ def check_metadata(metadata: Any) -> Metadata:
     raise InvalidArgumentError(f"metadata={metadata!r}: must be True, 'spans' or False")
 
 
-def parts_of(metadata: Metadata) -> int:
-    """What the native side reads of each row."""
-    if metadata == "spans":
-        return _RECORDS | _SPANS
-    return _RECORDS | _SPANS | _ENTRIES if metadata else _RECORDS
+def parts_of(view: Any) -> int:
+    """What the native side reads of each row of a view."""
+    parts = _RECORDS | (VALUES if view.columns else 0)
+    if view.metadata == "spans":
+        return parts | _SPANS
+    return parts | _SPANS | _ENTRIES if view.metadata else parts
 
 
 class SpanId(NamedTuple):

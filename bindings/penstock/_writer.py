@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _dtype, _native, codecs
+from penstock._column_values import ColumnSpec, ColumnValues, column_types, infer, types_json
 from penstock._errors import InvalidArgumentError
 from penstock._open import refuse_foreign
 from penstock._paths import PathLike, local_path
@@ -30,7 +31,10 @@ class Writer:
         path: the dataset's folder; made if it is not there. `~` is the home folder.
         fields: mapping from names to dtypes, or a structured dtype; None for opaque documents: metadata alone.
         metadata: "json", "raw", "msgpack", the name of a registered codec, a codec, or a NumPy dtype; "boundaries" for
-            documents without metadata, 16 bytes each; None for a token stream without documents.
+            documents without metadata, 16 bytes each; None for a token stream without documents, or with `columns`
+            as "boundaries".
+        columns: typed values of each document, apart from its metadata: a mapping from names to a dtype, a (dtype,
+            shape) pair, "category" for strings, or a list of strings: the categories in the order of their codes.
         layout: "compact" (a document is a run of records) or "ids" (each record names its entry).
         shard_size: bytes of records and entries after which a shard ends, between two appends.
         tokenizer: what to note of the tokenizer: name, vocabulary_size, end_of_document, hash.
@@ -61,6 +65,7 @@ class Writer:
         fields: Mapping[str, npt.DTypeLike] | npt.DTypeLike | None = None,
         metadata: str | codecs.Codec | npt.DTypeLike | None = None,
         *,
+        columns: Mapping[str, ColumnSpec] | None = None,
         layout: str = "compact",
         shard_size: int = 1 << 30,
         tokenizer: Mapping[str, Any] | None = None,
@@ -70,8 +75,11 @@ class Writer:
         task: Any = None,
     ) -> None:
         """Makes and locks the folder."""
-        self._codec = codecs.get(metadata)
+        self._columns = ColumnValues(column_types(columns))
         self._dtype = None if fields is None else _dtype.record_dtype(fields)
+        if metadata is None and self._columns.types and self._dtype is not None:
+            metadata = "boundaries"
+        self._codec = codecs.get(metadata)
         self._documents = 0
         path = local_path(path)
         if self._dtype is None and self._codec is None:
@@ -94,12 +102,15 @@ class Writer:
             shard=None if shard is None else _count(shard, "shard"),
             run=run,
             overwrite=overwrite,
+            columns=types_json(self._columns.types),
+            categories=[each.declared or [] for each in self._columns.types],
         )
 
     def append(
         self,
         metadata: Any = _MISSING,
         *,
+        columns: Mapping[str, Any] | None = None,
         metadata_id: npt.ArrayLike | None = None,
         records: npt.ArrayLike | None = None,
         **fields: Any,
@@ -110,6 +121,7 @@ class Writer:
 
         Args:
             metadata: the document's entry, for its codec; none for the codec "boundaries".
+            columns: its value of each column; of a category a string, or None.
             metadata_id: in the layout "ids", instead of metadata: what `entry` gave, one for all records or [n].
             records: all fields at once, as a structured array [n].
             **fields: each field's values: [n], [n, dims…] for sub-arrays, or one value for all records.
@@ -121,11 +133,13 @@ class Writer:
         """
         packed, _ = self._pack(records, fields)
         if metadata_id is not None:
-            if metadata is not _MISSING:
-                raise InvalidArgumentError("metadata and metadata_id: give one of them")
+            if metadata is not _MISSING or columns is not None:
+                what = "columns" if metadata is _MISSING else "metadata"
+                raise InvalidArgumentError(f"{what} and metadata_id: give one of them")
             self._native.append_ids(packed, _ids(metadata_id))
         else:
-            self._native.append(packed, self._encode(metadata))
+            encoded = self._encode(metadata)
+            self._native.append(packed, encoded, self._values(columns, None))
         self._documents += 1
 
     def append_batch(
@@ -134,6 +148,7 @@ class Writer:
         *,
         metadata: Iterable[Any] | None = None,
         encoded: Sequence[bytes] | None = None,
+        columns: Mapping[str, Any] | None = None,
         records: npt.ArrayLike | None = None,
         **fields: Any,
     ) -> None:
@@ -143,6 +158,7 @@ class Writer:
             lengths: records of each document [d]; None for opaque documents.
             metadata: the documents' entries, for the codec; none for the codec "boundaries".
             encoded: instead of metadata: the entries' bytes, as the codec would give them.
+            columns: values of each column [d, trailing axes…]; of a category strings, or a pandas Categorical.
             records: all documents' records, as a structured array [sum of lengths].
             **fields: each field's values for all documents, end to end.
 
@@ -168,14 +184,15 @@ class Writer:
             ends = np.zeros(len(counts), np.uint64)
         else:
             ends = np.cumsum([len(each) for each in encoded or ()], dtype=np.uint64)
-        self._native.append_batch(packed, counts, b"".join(encoded or ()), ends)
+        self._native.append_batch(packed, counts, b"".join(encoded or ()), ends, self._values(columns, len(counts)))
         self._documents += len(counts)
 
-    def entry(self, metadata: Any) -> int:
+    def entry(self, metadata: Any = _MISSING, *, columns: Mapping[str, Any] | None = None) -> int:
         """Adds an entry in the layout "ids".
 
         Args:
             metadata: for the codec.
+            columns: its value of each column.
 
         Returns:
             Its number, for `append(metadata_id=…)` until the shard ends.
@@ -186,7 +203,7 @@ class Writer:
         """
         encoded = self._encode(metadata)
         assert encoded is not None or self._codec is None
-        return self._native.entry(encoded or b"")
+        return self._native.entry(encoded or b"", self._values(columns, None))
 
     def set_task(self, task: Any) -> None:
         """Sets what shard.json keeps as the task of the shards that end from now on: a JSON value."""
@@ -221,6 +238,13 @@ class Writer:
                 raise
         else:
             self.abort()
+
+    def _values(self, columns: Mapping[str, Any] | None, documents: int | None) -> list[Any]:
+        arrays, added = self._columns.pack(columns, documents)
+        for number, names in added:
+            self._native.add_categories(number, names)
+            self._columns.add(number, names)
+        return arrays
 
     def _encode(self, metadata: Any, within: int = 0) -> bytes | None:
         if self._codec is None:
@@ -412,6 +436,57 @@ def convert(path: PathLike, out: PathLike, layout: str) -> str:
     text = local_path(path)
     refuse_foreign(text, "it has no layout of spans to be converted")
     return _native.convert(text, local_path(out), layout)
+
+
+def annotate(
+    path: PathLike,
+    columns: Mapping[str, Any],
+    progress: Callable[[int, int], None] | None = None,
+) -> str:
+    """Adds columns to a dataset, replaces some, removes others; its records, its metadata and its fingerprint stay.
+
+    So a job goes on from its state. Files are hard-linked into shards of the next generation, and one rename puts these
+    in the place of the old ones: a process that has the dataset open must open it again.
+
+    Args:
+        path: the dataset's folder.
+        columns: by name: values [documents, trailing axes…], whose type the column gets; strings, or a pandas
+            Categorical, for a category, None where a document has none; None alone removes the column.
+        progress: called with (shards done, shards in all); may raise to stop, which leaves the dataset as it was.
+
+    Returns:
+        The fingerprint.
+
+    Raises:
+        InvalidArgumentError: another number of values, a type that no column has, no such column, no documents, a
+            writer at work.
+
+    Example:
+        >>> import os, penstock, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
+        >>> with penstock.Writer(path, {"token": "u2"}, "boundaries") as writer:
+        ...     writer.append_batch(lengths=[2, 1], token=[1, 2, 3])
+        >>> _ = penstock.annotate(path, {"language": ["en", "de"], "score": [0.5, 0.25]})
+        >>> penstock.open(path).documents(columns=["score"])[1].columns["score"].item()
+        0.25
+    """
+    text = local_path(path)
+    refuse_foreign(text, "columns are kept beside a dataset's own shards")
+    removed = [name for name, values in columns.items() if values is None]
+    given = {name: values for name, values in columns.items() if values is not None}
+    types = column_types({name: infer(name, values) for name, values in given.items()})
+    packer = ColumnValues(types)
+    added = []
+    for number, each in enumerate(types):
+        values = given[each.name]
+        count = len(values)
+        if each.is_category:
+            codes, new = packer.codes(number, values, count)
+            names, array = [*(each.declared or ()), *new], codes
+        else:
+            names, array = [], np.ascontiguousarray(_dtype.fit(values, each.dtype, each.name, "document"))
+        added.append((types_json([each]), names, each.declared is not None, array))
+    return _native.annotate(text, added, removed, progress)
 
 
 def verify(path: PathLike, progress: Callable[[int, int], None] | None = None) -> _native.Report:

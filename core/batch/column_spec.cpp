@@ -9,10 +9,12 @@ std::shared_ptr<const Column> make_column(const ColumnSpec& spec, const SourceIn
   if (const auto* field = std::get_if<FieldSpec>(&spec)) {
     return std::make_shared<LeafColumn>(*field, source, end_to_end);
   }
+  if (const auto* value = std::get_if<ValueSpec>(&spec)) return std::make_shared<ValueColumn>(*value, source);
   return make_sequence_column(std::get<SequenceSpec>(spec), source);
 }
 
 Parts parts_of(const ColumnSpec& spec) noexcept {
+  if (std::holds_alternative<ValueSpec>(spec)) return Parts::Values;
   const auto* sequences = std::get_if<SequenceSpec>(&spec);
   return sequences != nullptr && !sequences->end_of_document ? Parts::Spans : Parts::None;
 }

@@ -6,6 +6,7 @@
 #include "core/batch/cast.h"
 #include "core/batch/column.h"
 #include "core/batch/source.h"
+#include "core/batch/value_column.h"
 
 #include <cstdint>
 #include <memory>
@@ -43,7 +44,7 @@ struct SequenceSpec {
   std::optional<std::uint64_t> max_documents;  // Bounds: the array has one value more, whatever the batch holds
 };
 
-using ColumnSpec = std::variant<FieldSpec, SequenceSpec>;
+using ColumnSpec = std::variant<FieldSpec, SequenceSpec, ValueSpec>;
 
 /// The column that `spec` is of rows of this source. A field's column may be the records themselves (ArrayShape's
 /// in_place) if `end_to_end`: rows lie without gaps. Throws InvalidArgument: no such field, a type that it cannot

@@ -16,6 +16,7 @@
 #include "core/batch/allowance.h"
 #include "core/batch/arena.h"
 #include "core/batch/schema.h"
+#include "core/batch/value_type.h"
 #include "core/io/read.h"
 #include "core/job/source_identity.h"
 
@@ -49,6 +50,13 @@ struct Span {
 /// The spans of rows, in order of start.
 using SpanTable = std::vector<Span>;
 
+/// Typed values of the row's documents: value c of document d lies at `at[d * values + c]`, in the row's arena or kept
+/// by the source. Documents are in the order of the row's spans.
+struct RowValues {
+  const std::byte* const* at = nullptr;
+  std::uint64_t documents = 0;
+};
+
 /// One observation on its way into a batch. The engine makes and recycles rows; the source fills `length` (ragged rows
 /// only) and keeps its own state in the arena.
 struct Row {
@@ -59,6 +67,7 @@ struct Row {
   std::uint64_t begin = 0;       // … and which record of the flattened batch its first one is (see BatchShape)
   bool measured = false;         // ragged rows: `length` is known, `records` may be set (the engine clears it)
   void* state = nullptr;         // the source's, in the arena
+  RowValues* values = nullptr;   // if they were wanted, after the last round; in the arena
   void* checks = nullptr;        // those of what it reads, in the arena (layout/checks.h)
   unsigned round = 0;            // the engine's: rounds planned so far
   std::exception_ptr error;      // the engine's: of a row that is read in a group
@@ -71,6 +80,7 @@ struct Row {
     length = length_;
     measured = false;
     state = nullptr;
+    values = nullptr;
     checks = nullptr;
     round = 0;
     error = nullptr;
@@ -90,12 +100,12 @@ struct RowShape {
   std::uint64_t tail = 0;    // … and after the last one (the ids layout sees there whether a span goes on)
 };
 
-/// What is wanted of a row; a set. Entries come with their spans.
+/// What is wanted of a row; a set. Entries come with their spans, values of windows too.
 ///
 /// What is not wanted is not read, unless it is the way to what is: documents always read what tells where they lie,
 /// and the ids layout finds spans by its records. Without Records nothing is written to `row.records`, which may be
 /// null.
-enum class Parts : unsigned { None = 0, Records = 1, Spans = 2, Entries = 4, All = 7 };
+enum class Parts : unsigned { None = 0, Records = 1, Spans = 2, Entries = 4, Values = 8, All = 15 };
 
 constexpr Parts operator|(Parts a, Parts b) noexcept {
   return static_cast<Parts>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -117,7 +127,9 @@ struct SourceInfo {
   RowShape shape;
   std::uint64_t mean_length = 0;       // records of a row …
   std::uint64_t mean_entry_bytes = 0;  // … and its entries' bytes, by which the memory of rows is estimated
-  std::shared_ptr<Allowance> keeps;    // for what many rows read of small files; null: it keeps nothing
+  std::shared_ptr<Allowance> keeps;    // for what many rows read of small files to find spans; null: it keeps nothing
+  ValueTypes values;                   // what Row::values has of each document …
+  std::shared_ptr<Allowance> keeps_values;  // … and what may be kept of those
   /// The records of a row are an array for each leaf, in the schema's order, one behind the other, values end to end: a
   /// leaf with `offset_bytes` o begins at row.records + o * row.length (in sub-arrays of records, where the leaves
   /// before it end). Such rows have no lead and tail, and a batch of them has columns but no `records`.

@@ -20,8 +20,10 @@ std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes)
   const std::uint64_t each = std::min(max_bytes / kMostKeptShare, kMostKeptBytes) / formats.size();
   std::uint64_t bytes = 0;
   for (const BatchFormat& format : formats) {
-    const std::shared_ptr<Allowance>& keeps = format.source->info().keeps;
-    if (keeps && has_spans(format.wanted)) bytes += keeps->grant(each);
+    const SourceInfo& info = format.source->info();
+    const std::uint64_t spans = info.keeps && has_spans(format.wanted) ? info.keeps->grant(each) : 0;
+    const bool has_values = info.keeps_values && has(format.wanted, Parts::Values);
+    bytes += spans + (has_values ? info.keeps_values->grant(each - std::min(each, spans)) : 0);
   }
   return bytes;
 }

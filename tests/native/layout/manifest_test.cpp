@@ -63,7 +63,8 @@ TEST(Manifest, WhatWouldTakeMuchMoreMemoryThanItsTextIsRefused) {
     return made;
   };
   const std::string key = "\"codec\":";
-  expect_refused(edited(text, key, "\"x\":[" + of("1,", 5U << 20) + "1]," + key), "at most 4,194,304 are accepted");
+  expect_refused(edited(text, key, "\"x\":[" + of("\"a text\",", 17U << 20) + "1]," + key),
+                 "at most 16,777,216 are accepted");
   expect_refused(edited(text, key, "\"x\":[" + of("1,", 17U << 20) + "1]," + key), "this is no list of shards");
   expect_refused(edited(text, key, "\"x\":[" + of("1,", 17U << 20) + "1},"), "not valid JSON");
   expect_refused(edited(text, key, "\"x\":\"" + of("y", 5U << 20) + "\"," + key), "without a separator");
@@ -121,7 +122,7 @@ TEST(Manifest, RefusesWhatCannotBe) {
   const std::string text = write_manifest(make());
   expect_refused("", "0 bytes");
   expect_refused("{}", "crc32c");
-  expect_refused(edited(text, "\"version\": 1", "\"version\": 2"), "version 2", ErrorKind::InvalidArgument);
+  expect_refused(edited(text, "\"version\": 1", "\"version\": 3"), "version 3", ErrorKind::InvalidArgument);
   expect_refused(edited(text, "\"penstock\"", "\"litdata\""), "format");
   expect_refused(edited(text, "little", "big"), "byte_order");
   expect_refused(edited(text, "\"mode\": \"stream\"", "\"mode\": \"tokens\""), "layout");
@@ -155,6 +156,61 @@ TEST(Manifest, BoundariesHaveEntriesWithoutBytes) {
   EXPECT_TRUE(parse_manifest(write_manifest(manifest), "d").format.is_boundaries());
   Format opaque = {"opaque", "", Schema(), R"({ "name": "boundaries" })"};
   EXPECT_THROW(check_format(opaque), Error);
+}
+
+Manifest make_with_columns() {
+  Manifest manifest = make();
+  manifest.format.columns =
+      parse_column_types(R"([["a \"name\"","category"],["score","<f4"],["X","<f8",[2,3]],["line","category"]])");
+  const auto names = std::make_shared<const Categories>(Categories{"x", "y\n"});
+  const auto none = std::make_shared<const Categories>();
+  for (ShardInfo& shard : manifest.shards) {
+    shard.columns = std::make_shared<const ShardColumns>(
+        ShardColumns{{kDigestBytes, kDigestBytes, kDigestBytes, kDigestBytes}, {names, nullptr, nullptr, none}});
+  }
+  return manifest;
+}
+
+TEST(Manifest, ColumnsComeBackAndAreNoPartOfTheFingerprint) {
+  const Manifest made = make_with_columns();
+  const std::string text = write_manifest(made);
+  const Manifest read = parse_manifest(text, "d");
+  EXPECT_EQ(read.format.columns, made.format.columns);
+  EXPECT_EQ(read.fingerprint, parse_manifest(write_manifest(make()), "d").fingerprint);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(read.shards[i].columns->digests, made.shards[i].columns->digests);
+    EXPECT_EQ(*read.shards[i].columns->categories[0], (Categories{"x", "y\n"}));
+    EXPECT_EQ(read.shards[i].columns->categories[1], nullptr);
+    EXPECT_TRUE(read.shards[i].columns->categories[3]->empty());
+  }
+  EXPECT_EQ(read.shards[0].columns->categories[0], read.shards[1].columns->categories[0]) << "a table is there once";
+  EXPECT_EQ(write_manifest(read), text);
+  const std::string shard_text = write_shard_manifest(made.format, made.shards[0]);
+  const auto [format, shard] = parse_shard_manifest(shard_text, "s");
+  EXPECT_EQ(write_shard_manifest(format, shard), shard_text);
+  // Three entries: codes of one byte, from 64 on floats of 4, from 128 on arrays of 48, from 320 on codes.
+  EXPECT_EQ(shard_files(made.format, made.shards[0]).back().bytes, 320U + 3U);
+  EXPECT_EQ(std::string_view(shard_files(made.format, made.shards[0]).back().name), kColumnsName);
+}
+
+TEST(Manifest, RefusesColumnsThatCannotBe) {
+  const std::string text = write_manifest(make_with_columns());
+  const std::string digest = std::string("\"score\":\"") + kDigest + "\"";
+  expect_refused(edited(text, "[\"score\",\"<f4\"]", "[\"score\",\"<c8\"]"),
+                 "type <c8, expected booleans, integers, floats");
+  expect_refused(edited(text, "[\"score\",\"<f4\"]", "[\"line\",\"<f4\"]"), "two columns named");
+  expect_refused(edited(text, "[\"score\",\"<f4\"]", "[\"\",\"<f4\"]"), "a column called \"\"");
+  expect_refused(edited(text, "[\"score\",\"<f4\"]", "[\"score\",\"category\",[2]]"), "has no shape");
+  expect_refused(edited(text, digest, "\"score\":\"0\""), "digest \"score\"");
+  expect_refused(edited(text, digest, "\"core\":\"0\""), "\"score\" is missing");
+  expect_refused(edited(text, "\"line\":1", "\"line\":2"), "table 2 of the column line, there are 2");
+  expect_refused(edited(text, "\"columns.bin\":323", "\"columns.bin\":322"), "its counts make 323");
+  expect_refused(edited(text, "[[\"x\",", "[[\"y\\n\","), "is there twice");
+  expect_refused(edited(text, "[[\"x\",", "[[7,"), "a string was expected");
+  expect_refused(edited(text, "\"values\":{", "\"value\":{"), "\"values\" is missing");
+  expect_refused(edited(text, "\"version\": 2", "\"version\": 1"), "files");
+  Format tokens{"tokens", "", Schema::parse(R"([["t","<u2"]])"), "null", parse_column_types(R"([["a","<f4"]])")};
+  EXPECT_THROW(check_format(tokens), Error);
 }
 
 TEST(Manifest, RefusesInTheListOfShardsWhatItRefusesElsewhere) {

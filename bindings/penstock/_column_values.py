@@ -1,0 +1,236 @@
+"""What a writer's `columns=` says, and values of documents on their way into the native writer."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _dtype
+from penstock._errors import InvalidArgumentError
+from penstock._words import excerpt
+
+ColumnSpec = Any
+"""A dtype, a (dtype, shape) pair, "category", or a list of strings: the categories, in the order of their codes."""
+
+_KINDS = "biuf"
+
+
+class ColumnType:
+    """A column's type, as a writer was told it.
+
+    Attributes:
+        name: of the column.
+        dtype: of one value, with its shape; int32 for codes of categories.
+        is_category: whether values are strings.
+        declared: the categories that were given; None where they are taken as they come.
+    """
+
+    def __init__(self, name: str, spec: ColumnSpec) -> None:
+        """Reads `spec`.
+
+        Raises:
+            InvalidArgumentError: a type that no column has.
+        """
+        self.name = name
+        self.declared: list[str] | None = None
+        if isinstance(spec, list):
+            self.declared = _strings(name, spec)
+        self.is_category = self.declared is not None or (isinstance(spec, str) and spec == "category")
+        self.dtype = np.dtype("<i4") if self.is_category else _dtype.packed(spec, f"column {name}")
+        if self.dtype.names is not None or self.dtype.base.kind not in _KINDS:
+            raise InvalidArgumentError(
+                f'column {excerpt(name)}: {spec!r:.80}: columns hold booleans, integers, floats or "category"'
+            )
+
+    def descr(self) -> list[Any]:
+        """As manifests say it."""
+        if self.is_category:
+            return [self.name, "category"]
+        shape = list(self.dtype.shape)
+        return [self.name, self.dtype.base.str, *([shape] if shape else [])]
+
+
+def column_types(columns: Mapping[str, ColumnSpec] | None) -> list[ColumnType]:
+    """The types that `columns=` of a writer names.
+
+    Raises:
+        InvalidArgumentError: no mapping of names, or a type that cannot be.
+    """
+    if columns is None:
+        return []
+    if not isinstance(columns, Mapping) or not all(isinstance(name, str) for name in columns):
+        raise InvalidArgumentError(
+            f'columns={columns!r:.80}: a mapping from names to types is wanted: {{"plate": "category", "score": "f4"}}'
+        )
+    return [ColumnType(name, spec) for name, spec in columns.items()]
+
+
+def types_json(types: Sequence[ColumnType]) -> str:
+    """As the native side reads them."""
+    return json.dumps([each.descr() for each in types])
+
+
+def infer(name: str, values: Any) -> ColumnSpec:
+    """The type that a column of these values has: their dtype and shape, or categories of what are strings."""
+    categorical = getattr(values, "cat", values)
+    if hasattr(categorical, "codes") and hasattr(categorical, "categories"):
+        return [str(each) for each in categorical.categories]
+    array = _as_array(values)
+    if array.ndim == 0:
+        raise InvalidArgumentError(
+            f"column {excerpt(name)}: one value for all documents; an array [documents, …] is wanted"
+        )
+    if array.dtype.kind in "OUT":
+        return "category"
+    return (array.dtype, array.shape[1:]) if array.ndim > 1 else array.dtype
+
+
+class ColumnValues:
+    """Makes arrays of values, and codes of strings: one for each writer, which numbers names as they come.
+
+    Attributes:
+        types: of the columns.
+    """
+
+    def __init__(self, types: Sequence[ColumnType]) -> None:
+        """For columns of these types."""
+        self.types = list(types)
+        self._numbers: list[dict[str, int]] = [
+            {name: number for number, name in enumerate(each.declared or ())} for each in self.types
+        ]
+
+    def pack(
+        self, given: Mapping[str, Any] | None, documents: int | None
+    ) -> tuple[list[npt.NDArray[Any]], list[tuple[int, list[str]]]]:
+        """Arrays for the native writer, and names that it does not know yet, by column.
+
+        Args:
+            given: a value for each column if `documents` is None, else [documents, …].
+            documents: how many; None for one, whose values are given bare.
+
+        Raises:
+            InvalidArgumentError: a column is missing or unknown, values of another shape or beyond the type.
+        """
+        given = {} if given is None else given
+        names = [each.name for each in self.types]
+        if set(given) != set(names):
+            missing = [excerpt(name) for name in names if name not in given]
+            unknown = [excerpt(str(name)) for name in given if name not in names]
+            said = [f"missing: {', '.join(missing)}"] if missing else []
+            said += [f"unknown: {', '.join(unknown)}"] if unknown else []
+            there = f"this writer has {', '.join(map(excerpt, names))}" if names else "this writer has none"
+            raise InvalidArgumentError(f"columns {'; '.join(said)}; {there}")
+        arrays: list[npt.NDArray[Any]] = []
+        added: list[tuple[int, list[str]]] = []
+        for number, each in enumerate(self.types):
+            values = [given[each.name]] if documents is None else given[each.name]
+            count = 1 if documents is None else documents
+            if each.is_category:
+                codes, new = self.codes(number, values, count)
+                arrays.append(codes)
+                if new:
+                    added.append((number, new))
+            else:
+                arrays.append(_fit(each, values, count))
+        return arrays, added
+
+    def add(self, number: int, names: list[str]) -> None:
+        """Notes that the native writer has these names now."""
+        numbers = self._numbers[number]
+        for name in names:
+            numbers[name] = len(numbers)
+
+    def codes(self, number: int, values: Any, count: int) -> tuple[npt.NDArray[np.int32], list[str]]:
+        """int32 codes [count] of strings, -1 for None and NaN; and the names among them that are new.
+
+        Raises:
+            InvalidArgumentError: something that is no string, a name that was not declared, another length.
+        """
+        column = self.types[number]
+        names, picked = _names_and_codes(column.name, values)
+        if len(picked) != count:
+            raise InvalidArgumentError(f"column {excerpt(column.name)}: {len(picked):,} values for {count:,} documents")
+        known, new = self._numbers[number], list[str]()
+        code_of = np.empty(len(names) + 1, np.int32)
+        code_of[-1] = -1  # of those that are missing
+        for at, name in enumerate(names):
+            code = known.get(name)
+            if code is None:
+                if column.declared is not None:
+                    raise InvalidArgumentError(
+                        f"column {excerpt(column.name)}: {excerpt(name)!r} is none of its {len(known):,} categories"
+                    )
+                code = len(known) + len(new)
+                new.append(name)
+            code_of[at] = code
+        return code_of[picked], new
+
+
+def _names_and_codes(column: str, values: Any) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Distinct strings that occur, and for each value which of them it is; -1 where it is missing."""
+    categorical = getattr(values, "cat", values)
+    if hasattr(categorical, "codes") and hasattr(categorical, "categories"):
+        codes = np.asarray(categorical.codes).astype(np.int64)
+        names = _strings(column, list(categorical.categories))
+        used = np.unique(codes[codes >= 0])
+        place = np.full(len(names) + 1, -1, np.int64)
+        place[used] = np.arange(len(used))
+        return [names[at] for at in used], place[codes]
+    if isinstance(values, str):
+        raise InvalidArgumentError(f"column {excerpt(column)}: one string for all documents; a list of them is wanted")
+    array = _as_array(values)
+    if array.ndim != 1:
+        raise InvalidArgumentError(f"column {excerpt(column)}: values of shape {list(array.shape)}, expected one axis")
+    if array.dtype.kind == "U":
+        names_array, places = np.unique(array, return_inverse=True)
+        return _strings(column, names_array.tolist()), places.astype(np.int64)
+    numbers: dict[str, int] = {}
+    picked = np.empty(len(array), np.int64)
+    for at, value in enumerate(array.tolist()):
+        picked[at] = -1 if _is_missing(value) else numbers.setdefault(value, len(numbers))
+    return _strings(column, list(numbers)), picked
+
+
+def _as_array(values: Any) -> npt.NDArray[Any]:
+    # NumPy makes strings of all that a list holds beside one.
+    if isinstance(values, (list, tuple)) and any(isinstance(each, str) for each in values):
+        array = np.empty(len(values), object)
+        array[:] = values
+        return array
+    return np.asarray(values)
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return True
+    return type(value).__name__ == "NAType"  # pandas.NA, which equals nothing
+
+
+def _strings(column: str, values: list[Any]) -> list[str]:
+    for value in values:
+        if not isinstance(value, str):
+            raise InvalidArgumentError(
+                f"column {excerpt(column)}: {value!r:.80} is {type(value).__name__}: categories are strings"
+            )
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InvalidArgumentError(f"column {excerpt(column)}: {value!r:.80} is no Unicode text") from None
+    if len(set(values)) != len(values):
+        raise InvalidArgumentError(f"column {excerpt(column)}: a category is there twice")
+    return [str(value) for value in values]
+
+
+def _fit(column: ColumnType, values: Any, count: int) -> npt.NDArray[Any]:
+    array = _dtype.fit(values, column.dtype, column.name, "document")
+    shape = (count, *column.dtype.shape)
+    if array.shape != shape:
+        raise InvalidArgumentError(
+            f"column {excerpt(column.name)}: values of shape {list(array.shape)}, expected {list(shape)}"
+        )
+    return np.ascontiguousarray(array)

@@ -1,0 +1,51 @@
+// Columns of documents on disk: their types, and where each lies in a shard's columns.bin.
+//
+// columns.bin holds a shard's columns one after the other, each from a multiple of 64 bytes on: the value of its first
+// entry, of its second, …. Names of a category are stored as signed codes, as small as the shard's own table of names
+// allows. What a reader gives out are codes of the dataset's table (layout/dataset_columns.h). Pure functions.
+#pragma once
+
+#include "core/base/digest.h"
+#include "core/batch/value_type.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::layout {
+
+/// The names that codes of a category stand for.
+using Categories = std::vector<std::string>;
+using CategoriesPtr = std::shared_ptr<const Categories>;
+
+/// What a shard says of its columns, in the order of the format's.
+struct ShardColumns {
+  std::vector<DigestBytes> digests;       // of the stored values of each
+  std::vector<CategoriesPtr> categories;  // of each; null where it is none
+};
+
+/// Parses [["plate","category"],["score","<f4"],["X_pca","<f4",[50]]]. Throws InvalidArgument: a name that is empty,
+/// has a NUL, more than 255 bytes or is there twice; a kind other than b i u f; more than 1 MiB a value; no column.
+ValueTypes parse_column_types(std::string_view json);
+/// That text, without spaces: equal types give equal texts.
+std::string column_types_json(const ValueTypes& types);
+
+/// Bytes of a stored code of so many categories: 1, 2 or 4.
+std::uint32_t code_bytes(std::uint64_t categories) noexcept;
+
+/// Throws InvalidArgument naming the column unless names differ from each other and have less than 64 KiB each.
+void check_categories(std::string_view column, const Categories& categories);
+
+/// Where a column lies in its shard's columns.bin.
+struct ColumnPlace {
+  std::uint64_t offset = 0;
+  std::uint64_t value_bytes = 0;  // as stored
+};
+
+/// Of all columns of a shard of `entries` entries, whose `shard` says its categories; at the end one that begins where
+/// the file ends. Throws Corruption where that is beyond 63 bits.
+std::vector<ColumnPlace> column_places(const ValueTypes& types, const ShardColumns& shard, std::uint64_t entries);
+
+}  // namespace penstock::layout

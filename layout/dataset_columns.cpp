@@ -1,0 +1,96 @@
+#include "layout/dataset_columns.h"
+
+#include "core/base/checked.h"
+#include "layout/dataset.h"
+#include "layout/reads.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+namespace penstock::layout {
+namespace {
+
+// The names of one column, as shard after shard brings them.
+class Union {
+ public:
+  explicit Union(Categories& names) : names_(names) {}
+
+  std::shared_ptr<const std::vector<std::int32_t>> add(const CategoriesPtr& table) {
+    auto& known = tables_[table.get()];  // most shards share one
+    if (known) return known;
+    auto codes = std::make_shared<std::vector<std::int32_t>>();
+    for (const std::string& name : *table) {
+      const auto [found, is_new] = numbers_.try_emplace(name, static_cast<std::int32_t>(names_.size()));
+      if (is_new) names_.push_back(name);
+      if (names_.size() > INT32_MAX) raise(ErrorKind::Corruption, "more categories than int32 counts");
+      codes->push_back(found->second);
+    }
+    return known = std::move(codes);
+  }
+
+ private:
+  Categories& names_;
+  std::unordered_map<std::string, std::int32_t> numbers_;
+  std::map<const Categories*, std::shared_ptr<const std::vector<std::int32_t>>> tables_;
+};
+
+}  // namespace
+
+DatasetColumns::DatasetColumns(const Dataset& dataset)
+    : dataset_(dataset), types_(dataset.columns), categories_(types_.size()), entry_starts_{0} {
+  std::vector<Union> unions(categories_.begin(), categories_.end());
+  places_.reserve(dataset.shards.size() * types_.size());
+  for (const Shard& shard : dataset.shards) {
+    entry_starts_.push_back(checked_add(entry_starts_.back(), shard.entries, dataset.path.c_str()));
+    const std::vector<ColumnPlace> places = column_places(types_, *shard.shard_columns, shard.entries);
+    for (std::size_t c = 0; c < types_.size(); ++c) {
+      Placed& placed = places_.emplace_back();
+      placed.place = places[c];
+      if (types_[c].is_category) placed.codes = unions[c].add(shard.shard_columns->categories[c]);
+    }
+  }
+  if (entry_starts_.back() > INT64_MAX)
+    raise(ErrorKind::Corruption, "{}: its entries do not fit 63 bits", dataset.path);
+}
+
+std::optional<std::size_t> DatasetColumns::find(std::string_view name) const noexcept {
+  const auto found =
+      std::find_if(types_.begin(), types_.end(), [&](const ValueType& type) { return type.name == name; });
+  if (found == types_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - types_.begin());
+}
+
+void DatasetColumns::raise_code(std::uint64_t shard, std::size_t column, std::int64_t code) const {
+  raise(ErrorKind::Corruption, "{}: column {} has the code {}, the shard has {} categories",
+        dataset_.shards[shard].columns.path(), excerpt(types_[column].name), code,
+        places_[shard * types_.size() + column].codes->size());
+}
+
+void DatasetColumns::give(std::uint64_t shard, std::size_t column, const std::byte* stored, std::uint64_t count,
+                          std::byte* out) const {
+  const Placed& placed = places_[shard * types_.size() + column];
+  if (!placed.codes) {
+    std::memcpy(out, stored, count * placed.place.value_bytes);
+    return;
+  }
+  const Codes& codes = *placed.codes;
+  const auto translate = [&]<typename T>(T) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::int64_t code = load_at<T>(stored, i);
+      if (code < -1 || code >= static_cast<std::int64_t>(codes.size())) raise_code(shard, column, code);
+      const std::int32_t given = code < 0 ? -1 : codes[static_cast<std::size_t>(code)];
+      std::memcpy(out + i * sizeof(given), &given, sizeof(given));
+    }
+  };
+  switch (placed.place.value_bytes) {
+    case 1: return translate(std::int8_t{});
+    case 2: return translate(std::int16_t{});
+    default: return translate(std::int32_t{});
+  }
+}
+
+}  // namespace penstock::layout

@@ -1,0 +1,60 @@
+// DatasetColumns: the columns of all shards of an opened dataset as one.
+//
+// Codes of a category are those of the dataset: the names of all shards in the order of their first appearance. A shard
+// whose table begins like that needs no other codes than its own. Immutable; any thread.
+#pragma once
+
+#include "layout/column_types.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace penstock::layout {
+
+struct Dataset;
+
+class DatasetColumns {
+ public:
+  /// Throws Corruption where counts or sizes cannot be.
+  explicit DatasetColumns(const Dataset& dataset);
+
+  [[nodiscard]] const ValueTypes& types() const noexcept { return types_; }
+  /// The column's number; nullopt if there is none of this name.
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const noexcept;
+  /// Of a category; empty for other columns.
+  [[nodiscard]] const Categories& categories(std::size_t column) const { return categories_[column]; }
+  /// Prefix sums of the shards' entries, size shards + 1: value i of a column is of entry i.
+  [[nodiscard]] const std::vector<std::uint64_t>& entry_starts() const noexcept { return entry_starts_; }
+
+  /// Where the column lies in columns.bin of this shard.
+  [[nodiscard]] const ColumnPlace& place(std::uint64_t shard, std::size_t column) const noexcept {
+    return places_[shard * types_.size() + column].place;
+  }
+  /// Whether stored values of this shard are what is given out, byte by byte.
+  [[nodiscard]] bool is_stored_as_given(std::size_t column) const noexcept { return !types_[column].is_category; }
+  /// Writes `count` values to `out`, as they are given out, of those stored at `stored`. Throws Corruption for a code
+  /// that the shard's table has not; `path` names the file.
+  void give(std::uint64_t shard, std::size_t column, const std::byte* stored, std::uint64_t count,
+            std::byte* out) const;
+
+ private:
+  using Codes = std::vector<std::int32_t>;  // of a shard's names, among the dataset's
+  struct Placed {
+    ColumnPlace place;
+    std::shared_ptr<const Codes> codes;
+  };
+
+  [[noreturn]] void raise_code(std::uint64_t shard, std::size_t column, std::int64_t code) const;
+
+  const Dataset& dataset_;
+  ValueTypes types_;
+  std::vector<Categories> categories_;
+  std::vector<std::uint64_t> entry_starts_;
+  std::vector<Placed> places_;  // shard after shard
+};
+
+}  // namespace penstock::layout

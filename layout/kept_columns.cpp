@@ -1,0 +1,54 @@
+#include "layout/kept_columns.h"
+
+#include "core/base/align.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace penstock::layout {
+namespace {
+
+// Of one column in all shards; UINT64_MAX where that is more than there can be.
+std::uint64_t most_bytes(const Dataset& dataset, std::size_t column) {
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < dataset.shards.size(); ++i) {
+    const Shard& shard = dataset.shards[i];
+    const std::uint64_t stored = shard.entries * dataset.column_table->place(i, column).value_bytes;
+    // It may begin and end inside of blocks, and blocks have pointers.
+    const std::uint64_t bytes = align_up(stored, KeptBlocks::kBlock) + KeptBlocks::kBlock;
+    if (__builtin_add_overflow(sum, bytes + bytes / 256, &sum) || sum > INT64_MAX) return UINT64_MAX;
+  }
+  return sum;
+}
+
+}  // namespace
+
+KeptColumns::KeptColumns(const Dataset& dataset, const std::vector<std::size_t>& columns)
+    : dataset_(dataset), needs_(columns.size()), made_(new std::atomic<KeptBlocks*>[dataset.shards.size()] {}) {
+  std::vector<std::uint64_t> bytes;
+  for (const std::size_t column : columns) bytes.push_back(most_bytes(dataset, column));
+  std::vector<std::size_t> order(columns.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return bytes[a] < bytes[b]; });
+  std::vector<std::uint64_t> steps;
+  std::uint64_t sum = 0;
+  for (const std::size_t i : order) {
+    const bool fits = !__builtin_add_overflow(sum, bytes[i], &sum) && sum <= INT64_MAX;
+    if (!fits) sum = INT64_MAX;
+    needs_[i] = fits ? sum : UINT64_MAX;
+    if (fits) steps.push_back(sum);
+  }
+  allowance_ = std::make_shared<Allowance>(std::move(steps));
+}
+
+KeptColumns::~KeptColumns() {
+  for (std::size_t i = 0; i < dataset_.shards.size(); ++i) delete made_[i].load();
+}
+
+KeptBlocks* KeptColumns::make(std::uint64_t shard) const {
+  auto made = std::make_unique<KeptBlocks>(dataset_.shards[shard].columns);
+  KeptBlocks* other = nullptr;
+  return made_[shard].compare_exchange_strong(other, made.get(), std::memory_order_acq_rel) ? made.release() : other;
+}
+
+}  // namespace penstock::layout

@@ -1,0 +1,206 @@
+#include "layout/with_columns.h"
+
+#include "core/base/error.h"
+#include "layout/checks.h"
+#include "layout/dataset_columns.h"
+#include "layout/kept_columns.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace penstock::layout {
+namespace {
+
+// A value on its way.
+struct Wanted {
+  KeptRange range;
+  std::uint64_t shard = 0;
+};
+
+struct State : RowValues {
+  unsigned round = 0;       // of the base
+  bool base_ended = false;  // no round of it follows
+  bool planned = false;     // the values are on their way …
+  bool reading = false;     // … and not at hand yet
+  Wanted* wanted = nullptr;
+  const std::byte** out = nullptr;  // what `at` shows
+  std::byte* codes = nullptr;       // where codes of categories go
+  Span* spans = nullptr;            // of a window
+  std::uint64_t span_count = 0;
+};
+
+class WithColumns final : public Source {
+ public:
+  WithColumns(DatasetPtr dataset, std::shared_ptr<const Source> base, std::vector<std::size_t> columns);
+
+  [[nodiscard]] const SourceInfo& info() const override { return info_; }
+  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
+  void spans(const Row& row, SpanTable& out) const override;
+
+ private:
+  bool plan_base(Row& row, State& state, Parts wanted, Reads& out) const;
+  void begin(Row& row, State& state, std::uint64_t documents) const;
+  void plan_document(Row& row, State& state, Reads& out) const;
+  void plan_spans(Row& row, State& state, Reads& out) const;
+  void want(Row& row, State& state, std::uint64_t document, std::uint64_t shard, std::uint64_t entry, Reads& out) const;
+  void take(State& state) const;
+
+  const DatasetPtr dataset_;
+  const std::shared_ptr<const Source> base_;
+  const std::vector<std::size_t> columns_;  // numbers of the dataset's
+  const KeptColumns kept_;
+  std::uint64_t code_count_ = 0;  // categories among them
+  SourceInfo info_;
+};
+
+WithColumns::WithColumns(DatasetPtr dataset, std::shared_ptr<const Source> base, std::vector<std::size_t> columns)
+    : dataset_(std::move(dataset)),
+      base_(std::move(base)),
+      columns_(std::move(columns)),
+      kept_(*dataset_, columns_),
+      info_(base_->info()) {
+  for (const std::size_t column : columns_) {
+    info_.values.push_back(dataset_->columns[column]);
+    if (dataset_->columns[column].is_category) ++code_count_;
+  }
+  info_.keeps_values = kept_.allowance();
+}
+
+bool WithColumns::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
+  if (!has(wanted, Parts::Values)) return base_->plan(row, round, wanted, out);
+  if (round == 0) row.values = row.arena.make<State>();
+  State& state = *static_cast<State*>(row.values);
+  if (state.reading) take(state);
+  const bool may_plan = plan_base(row, state, wanted, out);
+  if (may_plan && !state.planned) {
+    if (info_.shape.ragged) {
+      plan_document(row, state, out);
+    } else {
+      plan_spans(row, state, out);
+    }
+    state.planned = true;
+    if (!state.reading) take(state);
+  }
+  return !state.base_ended || !state.planned || state.reading;
+}
+
+// Returns whether values may be planned too: a document's unless it was measured just now, which allows no reads; those
+// of a window after all of its reads.
+bool WithColumns::plan_base(Row& row, State& state, Parts wanted, Reads& out) const {
+  if (state.base_ended) return true;
+  const bool was_measured = row.measured;
+  const Parts its = info_.shape.ragged ? wanted : wanted | Parts::Spans;
+  state.base_ended = !base_->plan(row, state.round++, its, out);
+  return info_.shape.ragged && row.measured == was_measured;
+}
+
+void WithColumns::begin(Row& row, State& state, std::uint64_t documents) const {
+  const std::uint64_t values = documents * columns_.size();
+  state.documents = documents;
+  state.wanted = row.arena.make_array<Wanted>(values);
+  state.at = state.out = row.arena.make_array<const std::byte*>(values);
+  state.codes = row.arena.allocate(documents * code_count_ * sizeof(std::int32_t));
+}
+
+void WithColumns::plan_document(Row& row, State& state, Reads& out) const {
+  begin(row, state, 1);
+  const std::vector<std::uint64_t>& starts = dataset_->column_table->entry_starts();
+  const std::uint64_t shard = Dataset::shard_of(starts, row.index);
+  want(row, state, 0, shard, row.index - starts[shard], out);
+}
+
+void WithColumns::plan_spans(Row& row, State& state, Reads& out) const {
+  SpanTable found;
+  base_->spans(row, found);
+  state.span_count = found.size();
+  state.spans = row.arena.make_array<Span>(found.size());
+  std::copy(found.begin(), found.end(), state.spans);
+  begin(row, state, found.size());
+  for (std::uint64_t i = 0; i < found.size(); ++i) want(row, state, i, found[i].shard, found[i].entry, out);
+}
+
+void WithColumns::want(Row& row, State& state, std::uint64_t document, std::uint64_t shard, std::uint64_t entry,
+                       Reads& out) const {
+  const File& file = dataset_->shards[shard].columns;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const ColumnPlace& place = dataset_->column_table->place(shard, columns_[i]);
+    Wanted& wanted = state.wanted[document * columns_.size() + i];
+    wanted.shard = shard;
+    wanted.range.begin(row, file, kept_.of(shard, i), place.offset + entry * place.value_bytes, place.value_bytes, out);
+    state.reading = state.reading || wanted.range.reading;
+  }
+}
+
+void WithColumns::take(State& state) const {
+  state.reading = false;
+  std::byte* codes = state.codes;
+  for (std::uint64_t v = 0; v < state.documents * columns_.size(); ++v) {
+    const std::size_t column = columns_[v % columns_.size()];
+    Wanted& wanted = state.wanted[v];
+    wanted.range.end();
+    wanted.range.keep();
+    state.out[v] = wanted.range.bytes;
+    if (!info_.values[v % columns_.size()].is_category) continue;
+    dataset_->column_table->give(wanted.shard, column, wanted.range.bytes, 1, codes);
+    state.out[v] = codes;
+    codes += sizeof(std::int32_t);
+  }
+}
+
+void WithColumns::spans(const Row& row, SpanTable& out) const {
+  const auto* state = static_cast<const State*>(row.values);
+  if (state == nullptr || info_.shape.ragged) return base_->spans(row, out);
+  out.insert(out.end(), state->spans, state->spans + state->span_count);
+}
+
+// Documents of which nothing is read.
+class Entries final : public Source {
+ public:
+  explicit Entries(const Dataset& dataset) : info_(info_of(dataset, dataset.column_table->entry_starts().back())) {
+    info_.shape.ragged = true;
+    info_.stored_record_bytes = 0;
+    info_.schema = {};
+    info_.identity.view = R"({"kind":"entries"})";
+  }
+
+  [[nodiscard]] const SourceInfo& info() const override { return info_; }
+  bool plan(Row& row, unsigned /*round*/, Parts /*wanted*/, Reads& /*out*/) const override {
+    if (row.measured) return false;
+    row.length = 0;
+    return row.measured = true;
+  }
+  void spans(const Row& /*row*/, SpanTable& /*out*/) const override {}
+
+ private:
+  SourceInfo info_;
+};
+
+std::vector<std::size_t> find(const Dataset& dataset, const std::vector<std::string>& names) {
+  std::vector<std::size_t> columns;
+  for (const std::string& name : names) {
+    const std::optional<std::size_t> column = dataset.find_column(name);
+    if (std::find(columns.begin(), columns.end(), column) != columns.end()) {
+      raise(ErrorKind::InvalidArgument, "columns: {} is named twice", excerpt(name));
+    }
+    columns.push_back(*column);
+  }
+  return columns;
+}
+
+}  // namespace
+
+std::shared_ptr<const Source> with_columns(const DatasetPtr& dataset, std::shared_ptr<const Source> source,
+                                           const std::vector<std::string>& names) {
+  if (names.empty()) return source;
+  return std::make_shared<WithColumns>(dataset, std::move(source), find(*dataset, names));
+}
+
+std::shared_ptr<const Source> make_values(const DatasetPtr& dataset, const std::vector<std::string>& names) {
+  std::vector<std::size_t> columns = find(*dataset, names);
+  auto entries = std::make_shared<Entries>(*dataset);
+  return checked(dataset, std::make_shared<WithColumns>(dataset, std::move(entries), std::move(columns)));
+}
+
+}  // namespace penstock::layout
