@@ -13,21 +13,22 @@
 namespace penstock::layout {
 namespace {
 
-// A value on its way.
+// A value on its way, which was not kept.
 struct Wanted {
   KeptRange range;
-  std::uint64_t shard = 0;
+  bool is_wanted = false;
 };
 
 struct State : RowValues {
-  unsigned round = 0;       // of the base
-  bool base_ended = false;  // no round of it follows
-  bool planned = false;     // the values are on their way …
-  bool reading = false;     // … and not at hand yet
-  Wanted* wanted = nullptr;
-  const std::byte** out = nullptr;  // what `at` shows
-  std::byte* codes = nullptr;       // where codes of categories go
-  Span* spans = nullptr;            // of a window
+  unsigned round = 0;                     // of the base
+  bool base_ended = false;                // no round of it follows
+  bool planned = false;                   // the values are on their way …
+  bool reading = false;                   // … and not at hand yet
+  const std::byte** out = nullptr;        // what `at` shows
+  std::byte* codes = nullptr;             // of categories, as they are given out: for each value 4 bytes
+  const std::uint64_t* shards = nullptr;  // of each document
+  Wanted* wanted = nullptr;               // of each value, if one was not kept
+  Span* spans = nullptr;                  // of a window
   std::uint64_t span_count = 0;
 };
 
@@ -41,17 +42,17 @@ class WithColumns final : public Source {
 
  private:
   bool plan_base(Row& row, State& state, Parts wanted, Reads& out) const;
-  void begin(Row& row, State& state, std::uint64_t documents) const;
+  std::uint64_t* begin(Row& row, State& state, std::uint64_t documents) const;
   void plan_document(Row& row, State& state, Reads& out) const;
   void plan_spans(Row& row, State& state, Reads& out) const;
-  void want(Row& row, State& state, std::uint64_t document, std::uint64_t shard, std::uint64_t entry, Reads& out) const;
+  void want(Row& row, State& state, std::uint64_t document, std::uint64_t entry, Reads& out) const;
+  void give(State& state, std::uint64_t document, std::size_t i, const std::byte* stored) const;
   void take(State& state) const;
 
   const DatasetPtr dataset_;
   const std::shared_ptr<const Source> base_;
   const std::vector<std::size_t> columns_;  // numbers of the dataset's
   const KeptColumns kept_;
-  std::uint64_t code_count_ = 0;  // categories among them
   SourceInfo info_;
 };
 
@@ -61,10 +62,7 @@ WithColumns::WithColumns(DatasetPtr dataset, std::shared_ptr<const Source> base,
       columns_(std::move(columns)),
       kept_(*dataset_, columns_),
       info_(base_->info()) {
-  for (const std::size_t column : columns_) {
-    info_.values.push_back(dataset_->columns[column]);
-    if (dataset_->columns[column].is_category) ++code_count_;
-  }
+  for (const std::size_t column : columns_) info_.values.push_back(dataset_->columns[column]);
   info_.keeps_values = kept_.allowance();
 }
 
@@ -81,7 +79,6 @@ bool WithColumns::plan(Row& row, unsigned round, Parts wanted, Reads& out) const
       plan_spans(row, state, out);
     }
     state.planned = true;
-    if (!state.reading) take(state);
   }
   return !state.base_ended || !state.planned || state.reading;
 }
@@ -96,19 +93,24 @@ bool WithColumns::plan_base(Row& row, State& state, Parts wanted, Reads& out) co
   return info_.shape.ragged && row.measured == was_measured;
 }
 
-void WithColumns::begin(Row& row, State& state, std::uint64_t documents) const {
+// Returns where the documents' shards are to be noted.
+std::uint64_t* WithColumns::begin(Row& row, State& state, std::uint64_t documents) const {
   const std::uint64_t values = documents * columns_.size();
   state.documents = documents;
-  state.wanted = row.arena.make_array<Wanted>(values);
-  state.at = state.out = row.arena.make_array<const std::byte*>(values);
-  state.codes = row.arena.allocate(documents * code_count_ * sizeof(std::int32_t));
+  std::byte* const memory =
+      row.arena.allocate(values * (sizeof(*state.out) + sizeof(std::int32_t)) + documents * sizeof(*state.shards));
+  auto* const shards = reinterpret_cast<std::uint64_t*>(memory);
+  state.shards = shards;
+  state.at = state.out = reinterpret_cast<const std::byte**>(shards + documents);
+  state.codes = reinterpret_cast<std::byte*>(state.out + values);
+  return shards;
 }
 
 void WithColumns::plan_document(Row& row, State& state, Reads& out) const {
-  begin(row, state, 1);
   const std::vector<std::uint64_t>& starts = dataset_->column_table->entry_starts();
   const std::uint64_t shard = Dataset::shard_of(starts, row.index);
-  want(row, state, 0, shard, row.index - starts[shard], out);
+  *begin(row, state, 1) = shard;
+  want(row, state, 0, row.index - starts[shard], out);
 }
 
 void WithColumns::plan_spans(Row& row, State& state, Reads& out) const {
@@ -117,35 +119,52 @@ void WithColumns::plan_spans(Row& row, State& state, Reads& out) const {
   state.span_count = found.size();
   state.spans = row.arena.make_array<Span>(found.size());
   std::copy(found.begin(), found.end(), state.spans);
-  begin(row, state, found.size());
-  for (std::uint64_t i = 0; i < found.size(); ++i) want(row, state, i, found[i].shard, found[i].entry, out);
+  std::uint64_t* const shards = begin(row, state, found.size());
+  for (std::uint64_t i = 0; i < found.size(); ++i) {
+    shards[i] = found[i].shard;
+    want(row, state, i, found[i].entry, out);
+  }
 }
 
-void WithColumns::want(Row& row, State& state, std::uint64_t document, std::uint64_t shard, std::uint64_t entry,
-                       Reads& out) const {
+void WithColumns::want(Row& row, State& state, std::uint64_t document, std::uint64_t entry, Reads& out) const {
+  const std::uint64_t shard = state.shards[document];
   const File& file = dataset_->shards[shard].columns;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const ColumnPlace& place = dataset_->column_table->place(shard, columns_[i]);
+    const std::uint64_t offset = place.offset + entry * place.value_bytes;
+    KeptBlocks* const kept = kept_.of(shard, i);
+    const bool in_one_block = offset % KeptBlocks::kBlock + place.value_bytes <= KeptBlocks::kBlock;
+    if (kept != nullptr && in_one_block) {
+      if (const std::byte* const found = kept->find(offset, place.value_bytes, nullptr)) {
+        give(state, document, i, found);
+        continue;
+      }
+    }
+    if (state.wanted == nullptr) state.wanted = row.arena.make_array<Wanted>(state.documents * columns_.size());
     Wanted& wanted = state.wanted[document * columns_.size() + i];
-    wanted.shard = shard;
-    wanted.range.begin(row, file, kept_.of(shard, i), place.offset + entry * place.value_bytes, place.value_bytes, out);
-    state.reading = state.reading || wanted.range.reading;
+    wanted.is_wanted = true;
+    wanted.range.begin(row, file, kept, offset, place.value_bytes, out);
+    state.reading = true;
   }
+}
+
+void WithColumns::give(State& state, std::uint64_t document, std::size_t i, const std::byte* stored) const {
+  const std::uint64_t value = document * columns_.size() + i;
+  state.out[value] = stored;
+  if (!info_.values[i].is_category) return;
+  std::byte* const code = state.codes + value * sizeof(std::int32_t);
+  dataset_->column_table->give(state.shards[document], columns_[i], stored, 1, code);
+  state.out[value] = code;
 }
 
 void WithColumns::take(State& state) const {
   state.reading = false;
-  std::byte* codes = state.codes;
   for (std::uint64_t v = 0; v < state.documents * columns_.size(); ++v) {
-    const std::size_t column = columns_[v % columns_.size()];
     Wanted& wanted = state.wanted[v];
+    if (!wanted.is_wanted) continue;
     wanted.range.end();
     wanted.range.keep();
-    state.out[v] = wanted.range.bytes;
-    if (!info_.values[v % columns_.size()].is_category) continue;
-    dataset_->column_table->give(wanted.shard, column, wanted.range.bytes, 1, codes);
-    state.out[v] = codes;
-    codes += sizeof(std::int32_t);
+    give(state, v / columns_.size(), v % columns_.size(), wanted.range.bytes);
   }
 }
 
