@@ -24,6 +24,8 @@ _COMMANDS = {
     "verify": "Read everything and check it against what was written.",
     "combine": "Join datasets into one, with no byte encoded again.",
     "convert": "Change a dataset's layout of spans.",
+    "annotate": "Add typed columns to a dataset's documents.",
+    "query": "Ask about documents' columns in SQL.",
     "bench": "Measure what the loader reads here.",
 }
 
@@ -105,7 +107,8 @@ def _classified(error: Exception) -> tuple[str, int]:
     if isinstance(error, expected):
         return str(error) or type(error).__name__, EXIT_ERROR
     if isinstance(error, ModuleNotFoundError):
-        return f"this needs the package {error.name}: pip install 'penstock[text]'", EXIT_ERROR
+        extra = "query" if error.name == "duckdb" else "text"
+        return f"this needs the package {error.name}: pip install 'penstock[{extra}]'", EXIT_ERROR
     if "PENSTOCK_TRACEBACK" in os.environ:
         raise error
     return f"unexpected {type(error).__name__}: {error} (PENSTOCK_TRACEBACK=1 shows where)", EXIT_ERROR

@@ -21,11 +21,19 @@ def describe(data: tuple[str, ...], dataset: Any) -> dict[str, Any]:
         "spans": dataset.spans,
         "shards": len(dataset.shards),
         "size_bytes": sum(shard.size_bytes for shard in dataset.shards),
+        "columns": {name: _type(column) for name, column in dataset.columns.items()},
         "codec": dataset.codec,
         "tokenizer": dataset.tokenizer,
         "fingerprint": dataset.fingerprint,
         "notices": _notices(data) if dataset.kind == "penstock" else [],
     }
+
+
+def _type(column: Any) -> str:
+    if column.categories is not None:
+        return f"category of {len(column.categories):,}"
+    axes = list(column.shape[1:])
+    return f"{column.dtype} {axes}" if axes else str(column.dtype)
 
 
 def _notices(data: tuple[str, ...]) -> list[str]:

@@ -13,6 +13,7 @@ from penstock._words import counted
 
 _LINES_SHOWN = 24  # of one span's text, on a terminal
 _VALUES_SHOWN = 24
+_LONGEST_VALUE = 60  # characters of a column's value, on a terminal
 _WINDOW = 256  # records, unless --window says otherwise
 
 
@@ -45,7 +46,8 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
             raise click.UsageError(f"there is no {noun} {indices[0]:,}: {' '.join(paths)} has none")
     else:
         window = given["window"] or min(_WINDOW, dataset.records)
-        view = dataset.documents() if documents else dataset.windows(window)
+        names = list(dataset.columns)
+        view = dataset.documents(columns=names) if documents else dataset.windows(window, columns=names)
         found = [_describe(view, _in_range(view, index), decoder) for index in indices or (0,)]
     if as_json:
         emit_json({"path": " ".join(paths), "rows": found})
@@ -114,6 +116,7 @@ def _describe(view: Any, index: int, decoder: _Decoder) -> dict[str, Any]:
     row = view[index]
     fields = {name: row[name] for name in row}
     length = len(next(iter(fields.values()))) if fields else 0
+    columns = row._batch.columns if view.columns else {}
     spans = [
         {
             "id": list(span.id),
@@ -123,12 +126,20 @@ def _describe(view: Any, index: int, decoder: _Decoder) -> dict[str, Any]:
             "ends": span.ends,
             "offset": span.offset,
             "metadata": _json_value(span),
+            "columns": {name: _shown(view.dataset.columns[name], values[at]) for name, values in columns.items()},
             "text": decoder.text({name: values[span.start : span.stop] for name, values in fields.items()}),
         }
-        for span in row.spans
+        for at, span in enumerate(row.spans)
     ]
     ids = fields[decoder.field].tolist() if decoder.field in fields else None
     return {"index": index, "records": length, "ids": ids, "spans": spans, "text": decoder.text(fields)}
+
+
+def _shown(column: Any, value: Any) -> Any:
+    """A value of a document's column, as JSON."""
+    if column.categories is not None:
+        return None if value < 0 else column.categories[int(value)]
+    return value.tolist()
 
 
 def _json_value(span: Any) -> Any:
@@ -157,9 +168,18 @@ def _draw(row: dict[str, Any], noun: str, full: bool) -> None:
         echo(click.style("┌ ", fg=color) + click.style(_span_title(span), fg=color, bold=True))
         if span["metadata"] is not None:
             echo(click.style("│ ", fg=color) + _visible(json.dumps(span["metadata"], ensure_ascii=False)))
+        if span["columns"]:
+            echo(click.style("│ ", fg=color) + _visible(_columns_line(span["columns"])))
         _draw_text(span["text"], color, full)
     if not row["spans"]:
         _draw_text(row["text"], "cyan", full)
+
+
+def _columns_line(columns: dict[str, Any]) -> str:
+    texts = ((name, json.dumps(value, ensure_ascii=False)) for name, value in columns.items())
+    return ", ".join(
+        f"{name}={text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + '…'}" for name, text in texts
+    )
 
 
 def _span_title(span: dict[str, Any]) -> str:

@@ -1,0 +1,112 @@
+"""`penstock annotate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from penstock._cli.data import named_by_user, open_data
+from penstock._cli.output import echo, emit_json, json_option, progress
+from penstock._words import counted
+
+
+@click.command("annotate", short_help="Add columns to documents, or replace and remove some.")
+@click.argument("data", metavar="DATA")
+@click.argument("columns", nargs=-1, metavar="[NAME=FILE.npy]...")
+@click.option("--table", metavar="FILE", help="A .parquet, .csv, .feather or .arrow file: a row for each document.")
+@click.option("--columns", "chosen", metavar="A,B", help="Of the table; else all of it.")
+@click.option("--remove", metavar="A,B", help="Columns that are to go.")
+@json_option
+def command(
+    data: str, columns: tuple[str, ...], table: str | None, chosen: str | None, remove: str | None, as_json: bool
+) -> None:
+    """Adds typed values of each document; those of a name that is there are replaced.
+
+    Records, metadata and fingerprint stay, so a job goes on from its state. Values are in the order of the documents.
+    Whoever has the dataset open must open it again.
+
+    penstock annotate corpus/ score=scores.npy --table labels.parquet --columns language
+    """
+    import penstock
+
+    values = dict(_of_file(each) for each in columns)
+    if chosen is not None and table is None:
+        raise click.UsageError("--columns is of a --table")
+    if table is not None:
+        values |= _of_table(table, chosen)
+    values |= dict.fromkeys(remove.split(",") if remove else ())
+    if not values:
+        raise click.UsageError("nothing to be changed: give NAME=FILE.npy, --table or --remove")
+    with progress(f"annotating {data}", as_json, unit="shards") as update, named_by_user((data,)):
+        fingerprint = penstock.annotate(data, values, progress=update)
+    there = list(open_data((data,)).columns)
+    if as_json:
+        emit_json({"path": data, "columns": there, "fingerprint": fingerprint})
+    else:
+        echo(f"{data}: {counted(len(there), 'column')}{': ' if there else ''}{', '.join(there)}")
+
+
+def _of_file(text: str) -> tuple[str, Any]:
+    import numpy as np
+
+    from penstock._paths import local_path
+    from penstock._text.errors import InputError
+
+    name, equals, file = text.partition("=")
+    if not equals or not name or not file:
+        raise click.UsageError(f"{text!r} is not NAME=FILE.npy")
+    try:
+        return name, np.load(local_path(file), mmap_mode="r")
+    except FileNotFoundError:
+        raise click.UsageError(f"{file}: there is no such file") from None
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{file}: not an array that numpy.save wrote: {error}") from None
+
+
+def _of_table(file: str, chosen: str | None) -> dict[str, Any]:
+    import pyarrow
+    import pyarrow.csv
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    from penstock._paths import local_path
+    from penstock._text.errors import InputError
+
+    path = Path(local_path(file))
+    if not path.is_file():
+        raise click.UsageError(f"{file}: there is no such file")
+    try:
+        if path.suffix == ".csv":
+            table = pyarrow.csv.read_csv(path)
+        elif path.suffix in (".feather", ".arrow"):
+            table = pyarrow.feather.read_table(path)
+        else:
+            table = pyarrow.parquet.read_table(path)
+    except pyarrow.ArrowException as error:
+        raise InputError(f"{file}: {error}") from None
+    names = chosen.split(",") if chosen is not None else table.column_names
+    for name in names:
+        if name not in table.column_names:
+            raise click.UsageError(f"{file} has no column {name}; it has {', '.join(table.column_names)}")
+    return {name: _values(table[name], f"{file}, column {name}") for name in names}
+
+
+def _values(column: Any, where: str) -> Any:
+    import numpy as np
+    import pyarrow
+
+    from penstock._text.errors import InputError
+
+    kind = column.type
+    if pyarrow.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
+        return column.to_pylist()
+    if pyarrow.types.is_fixed_size_list(kind):
+        flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        return np.asarray(flat).reshape(len(column), kind.list_size)
+    if column.null_count and not pyarrow.types.is_floating(kind):
+        raise InputError(f"{where}: {counted(column.null_count, 'value')} missing, which {kind} has no value for")
+    return column.to_numpy()

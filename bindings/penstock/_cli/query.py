@@ -1,0 +1,64 @@
+"""`penstock query`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from penstock._cli.data import open_data
+from penstock._cli.output import echo, emit_json, json_option
+from penstock._words import counted
+
+_ROWS_SHOWN = 40
+
+
+@click.command("query", short_help="Ask about documents' columns in SQL.")
+@click.argument("data", metavar="DATA")
+@click.argument("sql", metavar="SQL")
+@click.option("--out", metavar="FILE.npy", help="Save the numbers of the documents, for view.select(…); int64.")
+@json_option
+def command(data: str, sql: str, out: str | None, as_json: bool) -> None:
+    """Answers a question about the columns of a dataset's documents, in DuckDB's SQL.
+
+    The table is called documents (a question without FROM is about it): a row for each document, its number in
+    `document`, and its columns. Records and metadata are not read.
+
+    penstock query cells/ "select plate, count(*) from documents group by plate"
+
+    penstock query cells/ "select document where plate = 'p7' and score > 0.5" --out rows.npy
+    """
+    import numpy as np
+
+    from penstock._paths import local_path
+    from penstock._query import documents_of, query
+
+    answer = query(open_data((data,)), sql)
+    if out is not None:
+        with open(local_path(out), "wb") as file:  # noqa: PTH123
+            np.save(file, documents_of(answer))
+    if as_json:
+        emit_json(
+            {"path": data, "out": out, "rows": answer.num_rows} if out else {"path": data, "rows": answer.to_pylist()}
+        )
+    elif out is not None:
+        echo(f"{out}: {counted(answer.num_rows, 'document')}")
+    else:
+        _draw(answer)
+
+
+def _draw(answer: Any) -> None:
+    shown = answer.slice(0, _ROWS_SHOWN).to_pylist()
+    cells = [[_words(value) for value in row.values()] for row in shown]
+    names = [str(name) for name in answer.column_names]
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    for line in (names, *cells):
+        echo("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
+    if answer.num_rows > len(shown):
+        echo(f"… {counted(answer.num_rows - len(shown), 'more row')} (--json shows all)")
+
+
+def _words(value: Any) -> str:
+    text = "" if value is None else f"{value:.7g}" if isinstance(value, float) else str(value)
+    text = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    return text if len(text) <= 60 else f"{text[:59]}…"
