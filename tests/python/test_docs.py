@@ -116,6 +116,9 @@ def make_inputs(folder: Path) -> None:
     (folder / "wide.jsonl").write_text('{"ids": [1, 2, 3]}\n{"ids": [7, 128256]}\n')
     (folder / "latin1.jsonl").write_bytes('{"text": "café"}\n'.encode("latin-1"))
     np.arange(10_000, dtype="<u2").tofile(folder / "tokens.bin")
+    labels = [f"{'de' if n % 3 == 0 else 'en'},{n / 4}" for n in range(400)]
+    (folder / "labels.csv").write_text("\n".join(["language,score", *labels, ""]))
+    np.save(folder / "lengths.npy", np.arange(400) * 7 % 13 + 1)
     for suffix in ("bin", "idx"):
         shutil.copy(
             ROOT / "tests" / "golden" / "megatron" / f"u2_text_document.{suffix}", folder / f"megatron.{suffix}"
@@ -258,9 +261,9 @@ def test_commands_without_output_have_options_that_are_known(block: Block, monke
 def check_listing(block: Block, folder: Path) -> None:
     """The files of a written dataset are those of the listing, the side files of check values as it says."""
     path = folder / "corpus"
-    with penstock.Writer(path, fields={"token": "u2"}, metadata="json", shard_size=100) as writer:
+    with penstock.Writer(path, fields={"token": "u2"}, metadata="json", columns={"n": "u4"}, shard_size=100) as writer:
         for number in range(2):
-            writer.append(token=np.arange(1000), metadata={"number": number})
+            writer.append(token=np.arange(1000), metadata={"number": number}, columns={"n": number})
     names = [line.split()[0] for line in block.body.splitlines()]
     assert names[:3] == ["corpus/", "dataset.json", "00000/"] and names[-2:] == ["00001/", ".partial-…"]
     in_shard = {name for name in names[3:-2] if name != "stream.bin.crc"}

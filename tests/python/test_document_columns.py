@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,22 @@ def test_codes_are_as_small_as_their_table(tmp_path: Path, names: int, size: int
     column = penstock.open(tmp_path / "d").columns["c"]
     assert column[:].tolist() == list(range(names)) and column.categories == given
     assert penstock.verify(tmp_path / "d").ok
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"), [("compact", "494380c2eae6084125c5bded9749fc03"), ("ids", "082629f8b49664449dfd1e64a75c1d5a")]
+)
+def test_the_second_versions_bytes_verify_and_are_written_again(tmp_path: Path, layout: str, said: str) -> None:
+    golden = Path(__file__).parents[1] / "golden/dataset-v2"
+    report = penstock.verify(golden / layout)
+    assert report.ok and report.fingerprint == said
+    make = runpy.run_path(str(golden / "make.py"))
+    make["write"](tmp_path / "d", layout)
+    assert tree(tmp_path / "d") == tree(golden / layout)
+    columns = penstock.open(golden / layout).columns
+    expected = [make["values"](number) for number in range(5)]
+    assert columns["score"][:].tolist() == [each["score"] for each in expected]
+    assert names_of(columns["plate"], columns["plate"]) == [each["plate"] for each in expected]
 
 
 # ---- other commands

@@ -82,8 +82,6 @@ def test_counts_and_records_are_not_read(path: Path) -> None:
 def test_a_question_that_cannot_be_is_refused(path: Path, tmp_path: Path) -> None:
     with pytest.raises(penstock.InvalidArgumentError, match="its columns are document, plate"):
         query(penstock.open(path), "select nothing from documents")
-    with pytest.raises(penstock.InvalidArgumentError, match="a question is wanted"):
-        query(penstock.open(path), "set threads = 1")
     with penstock.Writer(tmp_path / "bare", {"t": "u1"}, "raw") as writer:
         writer.append(b"", t=[1])
     with pytest.raises(penstock.InvalidArgumentError, match="no columns"):

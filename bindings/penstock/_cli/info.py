@@ -25,6 +25,8 @@ def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_jso
         emit_json(described)
         return
     notices = described.pop("notices")
+    if not described["columns"]:
+        del described["columns"]
     found = {name: _words(name, value) for name, value in described.items()}
     if id_bytes(dataset.layout):
         found["record_bytes"] += f", of which {id_bytes(dataset.layout)} metadata_id"
