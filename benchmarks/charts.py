@@ -141,6 +141,35 @@ def cold_blocks(lines: Sequence[Line]) -> Any:
     return figure
 
 
+def mixing(lines: Sequence[Line]) -> Any:
+    """Entropy of a batch against the fetch, a line a block; crosses are scDataset's."""
+    figure, axes = canvas(1, 1, 3.0)
+    panel = axes[0][0]
+    for color, block in enumerate(sorted({line["at"]["block"] for line in lines})):
+        chosen = sorted((line for line in lines if line["at"]["block"] == block), key=lambda line: line["at"]["factor"])
+        factors = [line["at"]["factor"] for line in chosen]
+        panel.plot(factors, [line["median"] for line in chosen], f"C{color}o-", ms=3.5, label=f"block of {block:.0f}")
+        theirs = [line for line in chosen if "scDataset" in line["at"]]
+        values = [line["at"]["scDataset"] for line in theirs]
+        panel.plot([line["at"]["factor"] for line in theirs], values, "kx", ms=7)
+    panel.axhline(lines[0]["at"]["high"], color=LIMIT, lw=0.8, ls="--")
+    panel.set_xscale("log", base=2)
+    panel.set_xlabel("fetch, in batches of 64 (crosses: scDataset 0.3.0; dashed: a uniform batch)", fontsize=8)
+    panel.set_ylabel("entropy, bits (14 plates)", fontsize=8)
+    panel.legend(fontsize=7, loc="lower right")
+    return figure
+
+
+def learning(lines: Sequence[Line]) -> Any:
+    """The share of right answers by order, a panel a label."""
+    figure, axes = canvas(1, 2, 1.9)
+    for panel, label in zip(axes[0], ("drug", "line"), strict=True):
+        chosen = [line for line in lines if line["what"].startswith(f"{label}: ")]
+        bars(panel, chosen, [line["what"].partition(": ")[2] for line in chosen], [OURS] * len(chosen))
+        panel.set_xlabel(f"{label}s of held-out cells told right, after one epoch", fontsize=8)
+    return figure
+
+
 def training(lines: Sequence[Line]) -> Any:
     """Slowdown with the limits as marks."""
     panels: dict[str, list[Line]] = {}
@@ -237,6 +266,8 @@ CHARTS: dict[str, Callable[[Sequence[Line]], Any]] = {
     "throughput": throughput,
     "cold": cold,
     "blocks": cold_blocks,
+    "mixing": mixing,
+    "learning": learning,
     "training": training,
     "sizes": sizes,
     "ablation": ablation,

@@ -19,6 +19,7 @@ import importing
 import layouts
 import loaders_on_a_node
 import memory
+import mixing
 import opening
 import permutation
 import ready_batch
@@ -51,6 +52,7 @@ MEASUREMENTS = {
     "layouts": layouts.measure,
     "checks": checks.measure,
     "node": loaders_on_a_node.measure,
+    "mixing": mixing.measure,
 }
 
 

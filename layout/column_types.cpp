@@ -27,12 +27,12 @@ template <typename... Arguments>
   raise(ErrorKind::InvalidArgument, format, std::forward<Arguments>(arguments)...);
 }
 
-// Types and shapes are those of fields, which have more names that cannot be.
+// Types and shapes are those of fields, which have more names that cannot be. As text: a thread of the engine may have no
+// memory for another JSON value to go (JsonGuard).
 Leaf leaf_of(const std::string& name, const json& column) {
-  json field = json::array({"value", column[1]});
-  if (column.size() == 3) field.push_back(column[2]);
+  const std::string shape = column.size() == 3 ? "," + column[2].dump() : "";
   try {
-    return Schema::parse(json::array({field}).dump()).leaves().at(0);
+    return Schema::parse(fmt::format(R"([["value",{}{}]])", column[1].dump(), shape)).leaves().at(0);
   } catch (const Error& error) {
     refuse("column {}: {}", excerpt(name), error.what());
   }

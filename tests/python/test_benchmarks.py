@@ -36,6 +36,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "layouts": ({"layouts"}, set()),
     "checks": ({"checks"}, {("checks", "ratio")}),
     "node": ({"node"}, set()),
+    "mixing": ({"mixing"}, set()),
 }
 
 

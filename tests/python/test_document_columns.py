@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import runpy
 from pathlib import Path
 from typing import Any
@@ -497,3 +498,45 @@ def test_columns_of_another_shard_are_seen(tmp_path: Path) -> None:
     (tmp_path / "0/00000/columns.bin").write_bytes((tmp_path / "1/00000/columns.bin").read_bytes())
     with pytest.raises(penstock.CorruptionError, match=r"columns\.bin"):
         penstock.open(tmp_path / "0").documents(columns=["score"], metadata=False).read([5])
+
+
+def test_a_code_that_no_name_has_is_an_error_where_nothing_is_checked(tmp_path: Path) -> None:
+    path = write(tmp_path / "d", make_values(), make_lengths())
+    file = path / "00000/columns.bin"
+    clean = file.read_bytes()
+    dataset = penstock.open(path, checks="none")
+    names = len(dataset.columns["plate"].categories or ())
+    assert names > 128  # codes of two bytes
+    random = np.random.default_rng(4)
+    refused = 0
+    for document in random.integers(0, DOCUMENTS, 60).tolist():
+        data = bytearray(clean)
+        data[2 * document + 1] ^= 1 << int(random.integers(8))
+        file.write_bytes(data)
+        for read in (
+            lambda at=document: penstock.open(path, checks="none").columns["plate"][at],
+            lambda at=document: dataset.documents(columns=["plate"], metadata=False).read([at]).columns["plate"][0],
+        ):
+            try:
+                assert -1 <= read() < names
+            except penstock.CorruptionError as error:
+                assert "column plate has the code" in str(error)
+                refused += 1
+    assert refused > 60
+
+
+def test_a_file_that_is_gone_or_cut_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "d", make_values(), make_lengths())
+    file = path / "00000/columns.bin"
+    os.truncate(file, file.stat().st_size - 1)
+    for read in (
+        lambda: penstock.open(path).columns["score"][:],
+        lambda: penstock.open(path).documents(columns=["score"], metadata=False).read([0]),
+    ):
+        with pytest.raises(penstock.CorruptionError, match=r"columns\.bin"):
+            read()
+    assert any("columns.bin" in problem for problem in penstock.verify(path).problems)
+    file.unlink()
+    with pytest.raises(penstock.NotFoundError, match=r"columns\.bin"):
+        penstock.open(path).columns["score"][3]
+    assert penstock.open(path).documents(metadata=False)[0]  # who wants no columns needs no file of them

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -58,6 +59,7 @@ struct Trials {
   Who fails = Who::Threads;
   std::uint64_t window = 16;
   std::uint64_t batch = 5;
+  bool columns = false;
 };
 
 std::string name_of(const Trials& setup) {
@@ -67,6 +69,7 @@ std::string name_of(const Trials& setup) {
   name += setup.block > 0 ? "Blocks" : "Uniform";
   name += readers[static_cast<int>(setup.reader)];
   if (setup.lends) name += "Lent";
+  if (setup.columns) name += "Columns";
   name += setup.fails == Who::ThreadsAndHelp ? "Helped" : setup.fails == Who::All ? "AndConsumer" : "";
   return name + std::to_string(setup.threads) + (setup.window == 1 ? "By" + std::to_string(setup.batch) : "");
 }
@@ -90,11 +93,19 @@ class WithoutMemory : public ::testing::TestWithParam<Trials> {
     writer::WriterOptions options;
     options.format = {"stream", GetParam().layout, Schema::parse(R"([["token","<u4"]])"), R"({"name":"raw"})"};
     options.shard_bytes = 1'500;
+    if (GetParam().columns) {
+      options.format.columns = layout::parse_column_types(R"([["name","category"],["value","<f8",[3]]])");
+      options.categories = {{"a", "b"}, {}};
+    }
     writer::DatasetWriter writer(folder_.path("data"), options);
     for (std::uint32_t i = 0; i < 60; ++i) {
       const std::vector<std::uint32_t> tokens(1 + i * 7 % 23, i);
       const std::string entry(i * 5 % 40, static_cast<char>('a' + i % 26));
-      writer.append(std::as_bytes(std::span(tokens)), std::as_bytes(std::span(entry)));
+      const std::int32_t code = static_cast<std::int32_t>(i % 3) - 1;
+      const std::array<double, 3> value{1.0 * i, 2.0 * i, 3.0 * i};
+      writer::ColumnValues values;
+      if (GetParam().columns) values = {std::as_bytes(std::span(&code, 1)), std::as_bytes(std::span(value))};
+      writer.append(std::as_bytes(std::span(tokens)), std::as_bytes(std::span(entry)), values);
     }
     writer.commit();
     void* const shared = ::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -106,11 +117,15 @@ class WithoutMemory : public ::testing::TestWithParam<Trials> {
   [[nodiscard]] LoaderOptions options() const {
     const Trials& setup = GetParam();
     const layout::DatasetPtr dataset = layout::open_dataset(local(folder_.path("data")), layout::Checks::All);
-    const SourcePtr source =
-        setup.rows == Rows::Windows ? layout::make_windows(dataset, setup.window, 1) : layout::make_documents(dataset);
+    const std::vector<std::string> columns =
+        setup.columns ? std::vector<std::string>{"value", "name"} : std::vector<std::string>();
+    const SourcePtr source = setup.rows == Rows::Windows ? layout::make_windows(dataset, setup.window, 1, columns)
+                                                         : layout::make_documents(dataset, columns);
     const std::uint64_t size = source->info().size;
     auto formats = std::make_shared<BatchFormats>();
-    formats->emplace_back(source, std::vector<ColumnSpec>{FieldSpec{"token", "token", {'i', 8}}, SequenceSpec()});
+    std::vector<ColumnSpec> specs{FieldSpec{"token", "token", {'i', 8}}, SequenceSpec()};
+    if (setup.columns && setup.rows == Rows::Documents) specs.emplace_back(ValueSpec{"name"});
+    formats->emplace_back(source, std::move(specs));
     LoaderOptions options;
     CursorOptions cursor;
     cursor.epochs = 1;
@@ -300,6 +315,11 @@ constexpr Trials kTrials[] = {
     {.rows = Rows::Documents, .reader = Reader::Uring, .block = 4},
     {.reader = Reader::Direct, .block = 4},
     {.reader = Reader::Auto},
+    {.rows = Rows::Documents, .columns = true},
+    {.columns = true},
+    {.layout = "ids", .block = 4, .columns = true},
+    {.rows = Rows::Documents, .reader = Reader::Auto, .block = 4, .threads = 3, .columns = true},
+    {.rows = Rows::Documents, .fails = Who::All, .columns = true},
     {.fails = Who::ThreadsAndHelp},
     {.reader = Reader::Mmap, .block = 4, .fails = Who::ThreadsAndHelp},
     {.fails = Who::All},
