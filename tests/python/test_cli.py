@@ -757,7 +757,8 @@ def test_json_of_info(corpus: Corpus, tmp_path: Path) -> None:
         "path": str(corpus.dataset), "kind": "penstock", "mode": "stream", "layout": "compact",
         "fields": {"token": "uint16"}, "record_bytes": 2, "records": dataset.records, "spans": len(corpus.rows),
         "shards": len(dataset.shards), "size_bytes": sum(shard.size_bytes for shard in dataset.shards),
-        "codec": "json", "tokenizer": dataset.tokenizer, "fingerprint": dataset.fingerprint, "notices": [],
+        "columns": {}, "codec": "json", "tokenizer": dataset.tokenizer, "fingerprint": dataset.fingerprint,
+        "notices": [],
     }  # fmt: skip
     failed = json_alone("info", tmp_path / "nowhere", code=2)
     assert failed["exit_code"] == 2 and failed["error"].startswith(f"{tmp_path / 'nowhere'}: no such f")
@@ -825,7 +826,8 @@ def test_json_of_bench(corpus: Corpus) -> None:
 def test_every_command_has_its_test_of_json() -> None:
     from penstock._cli.main import cli
 
-    assert sorted(cli.list_commands(None)) == ["bench", "combine", "convert", "info", "show", "verify", "write"]
+    here = ["bench", "combine", "convert", "info", "show", "verify", "write"]
+    assert sorted(cli.list_commands(None)) == sorted([*here, "annotate", "query"])  # test_query.py has these
 
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(corpus: Corpus, tmp_path: Path) -> None:
