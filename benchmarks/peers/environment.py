@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,25 +16,40 @@ class NotInstalled(Exception):
     """A peer's packages cannot be had here."""
 
 
-def python(name: str | None, folder: Path) -> Path:
+def python(name: str | None, folder: Path, version: str | None = None) -> Path:
     """The interpreter of an environment; None is the project's own, where penstock is.
 
+    Args:
+        name: of the environment, and of its requirements.
+        folder: where environments are kept.
+        version: of Python, where the peer wants another one than this.
+
     Raises:
-        NotInstalled: pip failed; the message is the end of what it said.
+        NotInstalled: pip failed, and the message is the end of what it said; there is no Python of this version.
     """
     if name is None:
         return Path(sys.executable)
     requirements = REQUIREMENTS / f"{name}.txt"
     place = folder / name
     stamp = place / "installed"
+    interpreter = sys.executable if version is None else found(version)
     wanted = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
     if not (stamp.exists() and stamp.read_text() == wanted):
         print(f"installing {requirements.name}", file=sys.stderr, flush=True)
-        run([sys.executable, "-m", "venv", "--clear", str(place)])
+        run([interpreter, "-m", "venv", "--clear", str(place)])
         # torch is among the pins wherever it is needed: nothing else then asks for another build of it.
         run([str(place / "bin" / "python"), "-m", "pip", "install", "-q", "-r", str(requirements)])
         stamp.write_text(wanted)
     return place / "bin" / "python"
+
+
+def found(version: str) -> str:
+    """An interpreter of this version: on PATH, or one that pyenv has."""
+    on_path = shutil.which(f"python{version}")
+    kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python3"))
+    if on_path is None and not kept:
+        raise NotInstalled(f"it wants Python {version}, which is not here")
+    return on_path or str(kept[-1])
 
 
 def run(command: list[str]) -> None:

@@ -1,0 +1,263 @@
+"""Measures cells beside their peers: `make bench-cells`, or `python benchmarks/peers/cells/run.py --help`.
+
+50,000 generated cells of 62,710 genes, one .h5ad file (CSR, float32, not compressed), what `penstock import` and annbatch
+make of it. Each figure is a process of its own, ours and the peer's in turn. Each peer is in a virtual environment of
+its own; annbatch wants Python 3.12, and is skipped where there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path += [str(HERE.parents[1]), str(HERE.parent)]  # benchmarks/, benchmarks/peers/
+
+import coldness
+import environment
+from results import Result, alternate, machine, number, ratios, versions, warm
+from workloads import FULL, QUICK, Corpora
+
+BUILD = HERE.parents[2] / "build" / "peers"
+CELLS_COLD = 50_000
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A script, its environment, and which of the corpora it reads."""
+
+    script: str
+    environment: str | None
+    corpus: str
+    setting: str = ""
+    version: str | None = None  # of Python, where it wants another one
+
+
+PEERS = {
+    "penstock, Csr": Peer("penstock_cells.py", None, "penstock", "csr"),
+    "penstock, Csr, Blocks(16, 16384)": Peer("penstock_cells.py", None, "penstock", "csr,16,16384"),
+    "penstock, Dense of all genes": Peer("penstock_cells.py", None, "penstock", "dense"),
+    "penstock, Ranked(2048)": Peer("penstock_cells.py", None, "penstock", "ranked"),
+    "scDataset (16, 256)": Peer("scdataset_blocks.py", "cells_scdataset", "h5ad", "16,256"),
+    "annbatch (512 × 32)": Peer("annbatch_chunks.py", "cells_annbatch", "annbatch", "512,32", "3.12"),
+    "SLAF, geneformer tokens": Peer("slaf_tokens.py", "cells_slaf", "slaf"),
+}
+# What is compared warm: (batch, ours, theirs, at least).
+WARM = [
+    (64, "penstock, Csr", "annbatch (512 × 32)", 3.5),
+    (4096, "penstock, Csr", "annbatch (512 × 32)", 3.0),
+    (64, "penstock, Csr", "scDataset (16, 256)", 5.0),
+    (64, "penstock, Dense of all genes", "annbatch (512 × 32)", 1.5),
+    (64, "penstock, Ranked(2048)", "SLAF, geneformer tokens", 20.0),
+]
+COLD = [
+    (4096, "penstock, Csr", "annbatch (512 × 32)", 1.0),
+    (4096, "penstock, Csr, Blocks(16, 16384)", "annbatch (512 × 32)", 2.5),
+]
+MEMORY_AT_MOST = 0.2
+CONVERSION_AT_LEAST = 1.5
+
+
+class Bench:
+    """The corpora, the environments, and runs of peers."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.corpora = Corpora(options.dir, QUICK if options.quick else FULL)
+        self.skipped: dict[str, str] = {}
+        self._paths: dict[str, Path] = {}
+
+    def python(self, peer: Peer) -> Path:
+        return environment.python(peer.environment, self.options.environments, peer.version)
+
+    def has(self, name: str) -> bool:
+        """Whether the peer is there; else why not is noted."""
+        if name in self.skipped:
+            return False
+        try:
+            self.python(PEERS[name])
+            self.path(PEERS[name])
+        except environment.NotInstalled as error:
+            self.skipped[name] = str(error)
+        return name not in self.skipped
+
+    def path(self, peer: Peer) -> Path:
+        """What the peer reads; made when it is first asked for."""
+        if peer.corpus not in self._paths:
+            self._paths[peer.corpus] = getattr(self, f"_{peer.corpus}")(peer)
+        return self._paths[peer.corpus]
+
+    def _penstock(self, peer: Peer) -> Path:
+        return self.corpora.cells()
+
+    def _h5ad(self, peer: Peer) -> Path:
+        source = self.corpora.cells()
+        out = source.with_suffix(".h5ad")
+        if not out.exists():
+            run([sys.executable, str(HERE / "to_h5ad.py"), str(source), str(out)])
+        return out
+
+    def _annbatch(self, peer: Peer) -> Path:
+        out = self.corpora.cells().with_suffix(".annbatch")
+        if not out.exists():
+            self.convert_annbatch(out)
+        return out
+
+    def _slaf(self, peer: Peer) -> Path:
+        out = self.corpora.cells().with_suffix(".slaf")
+        if not out.exists():
+            run([str(self.python(peer)), str(HERE / "slaf_store.py"), str(self._h5ad(peer)), str(out)])
+        return out
+
+    def convert_annbatch(self, out: Path) -> float:
+        """Seconds."""
+        peer = PEERS["annbatch (512 × 32)"]
+        h5ad = self._h5ad(peer)
+        shutil.rmtree(out, ignore_errors=True)
+        begin = time.perf_counter()
+        run([str(self.python(peer)), str(HERE / "annbatch_store.py"), str(h5ad), str(out)])
+        return time.perf_counter() - begin
+
+    def convert_penstock(self, out: Path) -> float:
+        """Seconds."""
+        h5ad = self._h5ad(PEERS["penstock, Csr"])
+        shutil.rmtree(out, ignore_errors=True)
+        begin = time.perf_counter()
+        run([sys.executable, "-m", "penstock", "import", str(h5ad), "--out", str(out), "--workers", "2"])
+        return time.perf_counter() - begin
+
+    def load(self, name: str, rows: int, seconds: float, limit: int | None = None) -> dict[str, float]:
+        """What the peer's script says."""
+        peer = PEERS[name]
+        command = [str(self.python(peer)), str(HERE / peer.script), str(self.path(peer)), str(rows), str(seconds)]
+        said = run([*command, peer.setting, *([str(limit)] if limit is not None else [])])
+        found: dict[str, float] = json.loads(said.splitlines()[-1])
+        return found
+
+    def files(self, name: str) -> list[Path]:
+        path = self.path(PEERS[name])
+        return [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
+
+    def warm_speed(self, name: str, rows: int) -> float:
+        said = self.load(name, rows, self.options.seconds)
+        return said["cells"] / said["seconds"]
+
+    def cold_speed(self, name: str, rows: int) -> float:
+        coldness.drop(self.files(name))
+        said = self.load(name, rows, 0, self.corpora.size.cells // rows * rows)
+        return said["cells"] / said["seconds"]
+
+
+def run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment.outside())
+    if done.returncode != 0:
+        raise environment.NotInstalled(f"{Path(command[1]).name}: {done.stderr.strip().splitlines()[-1:]}")
+    return done.stdout
+
+
+def compare(bench: Bench, pairs: list[tuple[int, str, str, float]], how: Callable[[str, int], float], state: str) -> list[Result]:
+    """Ours and theirs in turn, and the ratio."""
+    results: list[Result] = []
+    for rows, ours, theirs, least in pairs:
+        if not (bench.has(ours) and bench.has(theirs)):
+            continue
+        found = alternate(bench.options.repeats, [partial(how, ours, rows), partial(how, theirs, rows)])
+        for name, values in zip((ours, theirs), found, strict=True):
+            results.append(Result("cells", f"m = {rows:,}: {name}", "cells/s", values, state))
+        what = f"m = {rows:,}: {ours} / {theirs}"
+        results.append(Result("cells", what, "ratio", ratios(*found), state, at_least=least))
+        print(f"{results[-1].what}: {number(results[-1].median)}", file=sys.stderr, flush=True)
+    return results
+
+
+def memory(bench: Bench) -> list[Result]:
+    """Anonymous memory that loading takes, beside what the process had before."""
+    names = ["penstock, Csr", "annbatch (512 × 32)"]
+    if not all(map(bench.has, names)):
+        return []
+    found = alternate(
+        bench.options.repeats,
+        [lambda name=name: bench.load(name, 64, bench.options.seconds)["anonymous"] / 2**20 for name in names],
+    )
+    results = [
+        Result("cells", f"m = 64: anonymous memory, {name}", "MiB", values, "warm")
+        for name, values in zip(names, found, strict=True)
+    ]
+    return [
+        *results,
+        Result("cells", "m = 64: anonymous memory, ours / annbatch", "ratio", ratios(*found), "warm", at_most=MEMORY_AT_MOST),
+    ]
+
+
+def conversion(bench: Bench) -> list[Result]:
+    """From .h5ad to what each loads from."""
+    if not bench.has("annbatch (512 × 32)"):
+        return []
+    out = bench.corpora.folder / "converted"
+    repeats = min(3, bench.options.repeats)
+    theirs, ours = alternate(repeats, [partial(bench.convert_annbatch, out), partial(bench.convert_penstock, out)])
+    shutil.rmtree(out, ignore_errors=True)
+    return [
+        Result("cells", "conversion: penstock import", "s", ours, "warm"),
+        Result("cells", "conversion: annbatch", "s", theirs, "warm"),
+        Result("cells", "conversion: annbatch / penstock import", "ratio", ratios(theirs, ours), "warm", at_least=CONVERSION_AT_LEAST),
+    ]
+
+
+def table(results: list[Result], skipped: dict[str, str]) -> str:
+    """Markdown."""
+    lines = [f"{machine()}. {versions()}.", "", "| figure | median | spread | target |", "| --- | --: | --: | --: |"]
+    for each in results:
+        spread = f"{number(min(each.values))} – {number(max(each.values))}"
+        mark = "" if each.reached is None else " (yes)" if each.reached else " (no)"
+        lines.append(f"| {each.what}, {each.cache} | {number(each.median)} {each.unit} | {spread} | {each.target}{mark} |")
+    lines += [f"\nSkipped: {name}: {why}" for name, why in skipped.items()]
+    return "\n".join([*lines, ""])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=["warm", "cold", "memory", "conversion"], action="append")
+    parser.add_argument("--quick", action="store_true", help="few cells: whether it runs, not how fast")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each warm run")
+    parser.add_argument("--environments", type=Path, default=BUILD, help="where virtual environments are kept")
+    parser.add_argument("--dir", type=Path, default=BUILD / "corpora", help="where corpora are kept: 3 GB")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path)
+    options = parser.parse_args()
+    bench = Bench(options)
+    wanted = options.only or ["warm", "memory", "cold", "conversion"]
+    results: list[Result] = []
+    if "warm" in wanted:
+        for name in PEERS:
+            if bench.has(name):
+                warm(bench.files(name))
+        results += compare(bench, WARM, bench.warm_speed, "warm")
+    if "memory" in wanted:
+        results += memory(bench)
+    if "cold" in wanted:
+        results += compare(bench, COLD, bench.cold_speed, "cold, one epoch")
+    if "conversion" in wanted:
+        results += conversion(bench)
+    text = table(results, bench.skipped)
+    print(text)
+    for path, said in ((options.markdown, text), (options.json, json.dumps([vars(each) for each in results], indent=1))):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(said)
+    return 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "2")
+    sys.exit(main())
