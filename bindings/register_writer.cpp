@@ -8,10 +8,12 @@
 #include "core/io/local/local_store.h"
 #include "layout/folder.h"
 #include "layout/format.h"
+#include "shuffle/permutation.h"
 #include "writer/commit.h"
 #include "writer/convert.h"
 #include "writer/dataset_writer.h"
 #include "writer/run.h"
+#include "writer/shuffle.h"
 #include "writer/unnamed.h"
 #include "writer/verify.h"
 
@@ -167,6 +169,38 @@ py::typing::List<py::str> texts(const std::vector<std::string>& from) {
   return list;
 }
 
+// Called without the GIL, about every 8 MiB; looks for Ctrl-C, so that hours of reading can be stopped.
+writer::TellProgress tell_python(Unlocked& released, const py::object& progress) {
+  return [&released, &progress](std::uint64_t done, std::uint64_t total) {
+    const Unlocked::Locked locked(released);
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (!progress.is_none()) {
+      from_python([&] { return PyObject_CallFunction(progress.ptr(), "KK", done, total); });
+    }
+  };
+}
+
+std::string shuffle_by_seed(const std::string& path, const std::string& out, std::uint64_t seed,
+                            std::optional<std::uint64_t> window, std::uint64_t memory, std::uint64_t shard_bytes,
+                            const std::string& scratch, bool resume, bool overwrite, const py::object& progress) {
+  writer::ShuffleOptions options;
+  options.window = window;
+  options.order_json = fmt::format(R"({{"algorithm":{},"permutation":{}}})", shuffle::kAlgorithm, seed);
+  options.memory_bytes = memory;
+  options.shard_bytes = shard_bytes;
+  options.scratch = scratch;
+  options.resume = resume;
+  options.overwrite = overwrite;
+  const auto destinations = [seed](std::uint64_t size) -> writer::Destinations {
+    return [permutation = shuffle::Permutation(size, seed)](std::span<const std::uint64_t> in,
+                                                            std::span<std::uint64_t> out_places) {
+      permutation.inverse(in, out_places);
+    };
+  };
+  Unlocked released;
+  return writer::shuffle(path, out, options, destinations, tell_python(released, progress));
+}
+
 void register_verify(py::module_& module) {
   py::class_<writer::VerifyReport>(module, "Report", "What verify() read and found; true if nothing is wrong.")
       .def_readonly("shards", &writer::VerifyReport::shards)
@@ -187,16 +221,8 @@ void register_verify(py::module_& module) {
   module.def(
       "verify",
       [](const std::string& path, const py::object& progress) {
-        // Called without the GIL; looks for Ctrl-C, so that hours of reading can be stopped.
         Unlocked released;
-        const auto tell = [&](std::uint64_t done, std::uint64_t total) {
-          const Unlocked::Locked locked(released);
-          if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-          if (!progress.is_none()) {
-            from_python([&] { return PyObject_CallFunction(progress.ptr(), "KK", done, total); });
-          }
-        };
-        return writer::verify(path, tell);
+        return writer::verify(path, tell_python(released, progress));
       },
       py::arg("path"), py::arg("progress") = py::none());
 }
@@ -234,6 +260,9 @@ void register_commit(py::module_& module) {
       .def("close", &writer::Run::close, RunsUnlocked());
   module.def("combine", &writer::combine, py::arg("inputs"), py::arg("out"), RunsUnlocked());
   module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), RunsUnlocked());
+  module.def("shuffle", &shuffle_by_seed, py::arg("path"), py::arg("out"), py::arg("seed"), py::arg("window"),
+             py::arg("memory"), py::arg("shard_bytes"), py::arg("scratch"), py::arg("resume"), py::arg("overwrite"),
+             py::arg("progress"));
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ _COMMANDS = {
     "verify": "Read everything and check it against what was written.",
     "combine": "Join datasets into one, with no byte encoded again.",
     "convert": "Change a dataset's layout of spans.",
+    "shuffle": "Put a dataset's windows or documents into a shuffled order.",
     "bench": "Measure what the loader reads here.",
 }
 
