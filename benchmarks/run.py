@@ -23,6 +23,7 @@ import opening
 import permutation
 import ready_batch
 import shards
+import shuffling
 import sizes
 import stalls
 import throughput
@@ -47,6 +48,7 @@ MEASUREMENTS = {
     "sizes": sizes.measure,
     "ablation": ablation.measure,
     "writer": writing.measure,
+    "shuffle": shuffling.measure,
     "memory": memory.measure,
     "layouts": layouts.measure,
     "checks": checks.measure,
