@@ -11,6 +11,7 @@ namespace penstock::writer {
 namespace {
 
 constexpr std::uint64_t kPieceBytes = 1U << 20;
+constexpr std::size_t kAhead = 8;  // items
 
 ItemHeader header_at(const std::byte* at) {
   ItemHeader header;
@@ -126,7 +127,11 @@ void Buckets::take_all(Progress& progress, const std::function<void(Item&)>& tak
     const BucketPlan::Bucket& bucket = plan_.buckets[i];
     load(bucket, digests_[i], progress);
     if (i + 1 < plan_.buckets.size()) file_.want(plan_.buckets[i + 1].offset, plan_.buckets[i + 1].bytes);
-    for (const std::uint64_t offset : sorted(bucket)) {
+    const std::vector<std::uint64_t> offsets = sorted(bucket);
+    for (std::size_t at = 0; at < offsets.size(); ++at) {
+      const std::uint64_t offset = offsets[at];
+      // They lie anywhere in the bucket, so little ones would each wait for memory.
+      if (at + kAhead < offsets.size()) __builtin_prefetch(loaded_.get() + offsets[at + kAhead]);
       Item item;
       item.header_ = header_at(loaded_.get() + offset);
       item.behind_ = loaded_.get() + offset + sizeof(ItemHeader);
