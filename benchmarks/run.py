@@ -24,6 +24,7 @@ import opening
 import permutation
 import ready_batch
 import shards
+import shuffling
 import sizes
 import stalls
 import throughput
@@ -48,6 +49,7 @@ MEASUREMENTS = {
     "sizes": sizes.measure,
     "ablation": ablation.measure,
     "writer": writing.measure,
+    "shuffle": shuffling.measure,
     "memory": memory.measure,
     "layouts": layouts.measure,
     "checks": checks.measure,

@@ -34,6 +34,7 @@ def measure(corpora: Corpora) -> list[Result]:
     for _ in range(size.repeats):
         for count, path in paths.items():
             windows[count].append(median(window_ns(path, 3)))
+    mapped = {count: [median(window_ns(path, 3, "mmap")) for _ in range(size.repeats)] for count, path in paths.items()}
     results = []
     for count in counts:
         what = f"{count:,} shards of {size.many_shard_tokens:,} tokens"
@@ -45,9 +46,14 @@ def measure(corpora: Corpora) -> list[Result]:
         results.append(Result("shards", f"{what}: resident memory, at most", "MiB", most, cache, BYTES, at_most=100))
         text = f"{what}: a window of {SMALL_WINDOW} records planned and read"
         results.append(Result("shards", text, "ns", tuple(windows[count]), cache, SMALL_WINDOW * TOKEN_BYTES))
+        text += ", reader=mmap"
+        results.append(Result("shards", text, "ns", tuple(mapped[count]), cache, SMALL_WINDOW * TOKEN_BYTES))
     few = windows[counts[0]]
     for count in counts[1:]:
         ratio = tuple(many / one for many, one in zip(windows[count], few, strict=True))
         text = f"a window of {count:,} shards / one of {counts[0]:,}"
+        results.append(Result("shards", text, "ratio", ratio, cache, SMALL_WINDOW * TOKEN_BYTES, at_most=2))
+        ratio = tuple(many / one for many, one in zip(mapped[count], few, strict=True))
+        text = f"a window of {count:,} shards, reader=mmap / one of {counts[0]:,} as the loader chooses"
         results.append(Result("shards", text, "ratio", ratio, cache, SMALL_WINDOW * TOKEN_BYTES, at_most=2))
     return results

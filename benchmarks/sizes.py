@@ -53,13 +53,13 @@ def point(corpora: Corpora, path: Path, tokens: int, shards: int) -> list[Result
     return [*results, Result("sizes", what, "ns", planned, "warm", SMALL_WINDOW * TOKEN_BYTES, at=at)]
 
 
-def window_ns(path: Path, repeats: int) -> list[float]:
+def window_ns(path: Path, repeats: int, reader: str = "auto") -> list[float]:
     """What a little window costs in the uniform order, by the clock, when the page cache has it: the loader's thread
     permutes, finds shard and file, and reads.
     """
     view = penstock.open(str(path), checks="none").windows(SMALL_WINDOW)  # sparse: no check values
     found = []
-    options: dict[str, Any] = {"rank": 0, "world_size": 1, "threads": 1, "framework": "numpy"}
+    options: dict[str, Any] = {"rank": 0, "world_size": 1, "threads": 1, "framework": "numpy", "reader": reader}
     with penstock.Loader(view, batch_size=AT_ONCE, **options) as loader:
         for _ in range(repeats + 1):
             loader.rewind()

@@ -95,8 +95,8 @@ std::string describe_unfinished(ByteStore& store, const std::string& path, const
     return fmt::format("{}: no {}: not a dataset of penstock{}", path, kManifestName, hint_of_datasets_in(store, path));
   }
   return fmt::format(
-      "{}: an unfinished dataset: no {}, {} finished shard{}, {} unfinished: go on where it was begun (`penstock write "
-      "… --resume`; in Python Writer(shard=…), then commit), or write it anew with overwrite",
+      "{}: an unfinished dataset: no {}, {} finished shard{}, {} unfinished: go on where it was begun (with "
+      "--resume; in Python Writer(shard=…), then commit), or write it anew with overwrite",
       path, kManifestName, with_commas(listing.shards.size()), listing.shards.size() == 1 ? "" : "s",
       with_commas(listing.leftovers.size()));
 }

@@ -9,21 +9,6 @@
 namespace penstock::writer {
 namespace {
 
-// A shard is whole when it has its name; this finds what was done to it since, at the price of a stat a file.
-void check_sizes(const std::string& path, const layout::Format& format, const layout::ShardInfo& shard) {
-  for (const auto& [name, bytes] : layout::shard_files(format, shard)) {
-    for (const bool side : {false, true}) {
-      const std::string file = path + "/" + shard.name + "/" + name + (side ? layout::kCrcSuffix : "");
-      const std::uint64_t wanted = side ? layout::crc_bytes(bytes) : bytes;
-      const std::uint64_t seen = open_regular(file).second;
-      if (seen != wanted) {
-        raise(ErrorKind::Corruption, "{}: {} bytes, its shard.json says {}", file, with_commas(seen),
-              with_commas(wanted));
-      }
-    }
-  }
-}
-
 void check_contiguous(const std::string& path, const std::vector<std::uint64_t>& numbers,
                       std::optional<std::uint64_t> expected) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -55,6 +40,20 @@ FinishedShard describe(ByteStore& files, const std::string& path, const std::str
 }
 
 }  // namespace
+
+void check_sizes(const std::string& path, const layout::Format& format, const layout::ShardInfo& shard) {
+  for (const auto& [name, bytes] : layout::shard_files(format, shard)) {
+    for (const bool side : {false, true}) {
+      const std::string file = path + "/" + shard.name + "/" + name + (side ? layout::kCrcSuffix : "");
+      const std::uint64_t wanted = side ? layout::crc_bytes(bytes) : bytes;
+      const std::uint64_t seen = open_regular(file).second;
+      if (seen != wanted) {
+        raise(ErrorKind::Corruption, "{}: {} bytes, its shard.json says {}", file, with_commas(seen),
+              with_commas(wanted));
+      }
+    }
+  }
+}
 
 std::vector<FinishedShard> finished_shards(const std::string& path, bool overwrite) {
   LocalStore files;

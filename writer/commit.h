@@ -3,6 +3,8 @@
 // Thread rule: free functions; any thread. Each takes the folder's lock for itself.
 #pragma once
 
+#include "layout/manifest.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,6 +26,10 @@ struct FinishedShard {
 /// The finished shards of the folder, by number: those of the published dataset, or those that are not published yet.
 /// Throws NotFound (no folder), Corruption (shard.json, dataset.json).
 std::vector<FinishedShard> finished_shards(const std::string& path, bool overwrite);
+
+/// Throws Corruption where a file of a finished shard is not of the size that its shard.json says: a shard is whole
+/// when it has its name, and this finds what was done to it since, at the price of a stat a file. NotFound, IoError.
+void check_sizes(const std::string& path, const layout::Format& format, const layout::ShardInfo& shard);
 
 /// Gathers the finished shards 0, 1, … under one dataset.json and returns the fingerprint. Throws InvalidArgument: a
 /// number is missing, there are not `expected` of them, formats differ, a task is not that of `tasks` (JSON of each

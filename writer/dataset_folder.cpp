@@ -52,9 +52,9 @@ void put_manifest(int at, const std::string& partial, bool replaces, const std::
 DatasetFolder::DatasetFolder(std::string path, Access access, bool overwrite, const std::optional<std::string>& run)
     : path_(std::move(path)),
       access_(access),
-      run_(run                       ? *run
-           : access == Access::Whole ? unique_run()
-                                     : kUnnamedRun),
+      run_(run                                                   ? *run
+           : access == Access::Whole || access == Access::Resume ? unique_run()
+                                                                 : kUnnamedRun),
       owner_(::getpid()) {
   if (path_.empty()) raise(ErrorKind::InvalidArgument, "the dataset's path is empty");
   check_run(run_);
@@ -80,7 +80,7 @@ bool DatasetFolder::is_owner() const noexcept {
 
 void DatasetFolder::make() {
   if (!make_folder(path_)) return;
-  created_ = access_ == Access::Whole;  // others may be about to write their shards into it
+  created_ = access_ != Access::Shard;  // others may be about to write their shards into it
   sync_parent(path_);
 }
 

@@ -29,15 +29,16 @@ enum class Access {
   Whole,   // a new dataset; alone
   Shard,   // one shard of a dataset that someone else commits; together with others
   Commit,  // publishing or removing finished shards; alone
+  Resume,  // a dataset that goes on from the finished shards that are there; alone
 };
 
 class DatasetFolder {
  public:
-  /// Opens (Whole, Shard: creates) the folder and locks it. With `overwrite` a published dataset may be there: it stays
-  /// as it is until publish_manifest() puts the new one in its place; finished shards that are not published are
+  /// Opens (all but Commit: creates) the folder and locks it. With `overwrite` a published dataset may be there: it
+  /// stays as it is until publish_manifest() puts the new one in its place; finished shards that are not published are
   /// removed (Whole). Throws InvalidArgument where a published dataset is there without `overwrite`, where finished
   /// shards are (Whole), and where another writer is at work; NotFound; IoError.
-  /// `run` is the one that it belongs to; none: a run of its own (Whole), else the unnamed one.
+  /// `run` is the one that it belongs to; none: a run of its own (Whole, Resume), else the unnamed one.
   DatasetFolder(std::string path, Access access, bool overwrite, const std::optional<std::string>& run = std::nullopt);
   ~DatasetFolder();
   DatasetFolder(const DatasetFolder&) = delete;

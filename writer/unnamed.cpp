@@ -42,8 +42,8 @@ std::vector<std::string> describe_unnamed(const std::string& path, const layout:
   }
   std::vector<std::string> texts;
   describe(texts, path, coming,
-           "finished shards that are to replace this dataset: go on where they were begun (`penstock write … --resume "
-           "--overwrite`; in Python commit with overwrite), or remove them (remove_shards with overwrite)");
+           "finished shards that are to replace this dataset: go on where they were begun (with --resume "
+           "--overwrite; in Python commit with overwrite), or remove them (remove_shards with overwrite)");
   describe(texts, path, left,
            "shards that are no part of this dataset, left by a writer that was stopped while it replaced another: "
            "nothing reads them; remove them, or the next writer with overwrite does");

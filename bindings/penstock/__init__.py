@@ -32,6 +32,7 @@ from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
 from penstock._native import Permutation
 from penstock._open import open
+from penstock._shuffle import shuffle
 from penstock._spans import Span
 from penstock._writer import Writer, annotate, combine, commit, convert, finished_shards, remove_shards, verify
 
@@ -65,5 +66,6 @@ __all__ = [
     "open",
     "orders",
     "remove_shards",
+    "shuffle",
     "verify",
 ]

@@ -47,6 +47,7 @@ __all__: list[str] = [
     "read_rows",
     "recognise_format",
     "remove_shards",
+    "shuffle",
     "unique_run",
     "unnamed",
     "usable_cores",
@@ -694,6 +695,18 @@ def remove_shards(
     overwrite: bool,
     run: str | None,
 ) -> None: ...
+def shuffle(
+    path: str,
+    out: str,
+    seed: typing.SupportsInt | typing.SupportsIndex,
+    window: typing.SupportsInt | typing.SupportsIndex | None,
+    memory: typing.SupportsInt | typing.SupportsIndex,
+    shard_bytes: typing.SupportsInt | typing.SupportsIndex,
+    scratch: str,
+    resume: bool,
+    overwrite: bool,
+    progress: typing.Any,
+) -> str: ...
 def unique_run() -> str:
     """
     A name for a run of its own.

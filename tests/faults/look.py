@@ -126,6 +126,8 @@ def use_tools(name: str, folder: Path, scratch: Path, all_of_it: bool) -> Seen:
         "verify": lambda: [str(each) for each in (*penstock.verify(path).problems, *penstock.verify(path).notices)],
         "combine": lambda: penstock.combine([path, path], scratch / "combined"),
         "convert": lambda: penstock.convert(path, scratch / "converted", layout="ids" if name != "ids" else "compact"),
+        "shuffle": lambda: penstock.shuffle(path, scratch / "s1", seed=1, documents=True, memory=4 << 20),
+        "shuffle, windows": lambda: penstock.shuffle(path, scratch / "s2", seed=1, window=WINDOW, memory=4 << 20),
         "finished_shards": lambda: penstock.finished_shards(path),
         "finished_shards, overwritten": lambda: penstock.finished_shards(path, overwrite=True),
         "concatenate": lambda: penstock.open(path, path).windows(WINDOW)[0],

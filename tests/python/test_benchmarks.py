@@ -32,6 +32,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "sizes": ({"sizes"}, set()),
     "ablation": ({"ablation"}, {("ablation", "times")}),
     "writer": ({"writer"}, {("writer", "ratio")}),
+    "shuffle": ({"shuffle"}, {("shuffle", "ratio")}),
     "memory": ({"memory"}, {("memory", "MiB")}),
     "layouts": ({"layouts"}, set()),
     "checks": ({"checks"}, {("checks", "ratio")}),

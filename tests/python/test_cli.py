@@ -797,13 +797,17 @@ def test_json_of_verify(corpus: Corpus, tmp_path: Path) -> None:
     assert json_alone("verify", tmp_path / "nowhere", code=2)["exit_code"] == 2
 
 
-@pytest.mark.parametrize("command", ["combine", "convert"])
+@pytest.mark.parametrize("command", ["combine", "convert", "shuffle"])
 def test_json_of_what_makes_a_dataset_of_others(corpus: Corpus, tmp_path: Path, command: str) -> None:
-    options = ["--layout", "ids"] if command == "convert" else [corpus.dataset]
+    options = {
+        "combine": [corpus.dataset],
+        "convert": ["--layout", "ids"],
+        "shuffle": ["--seed", "1", "--documents"],
+    }[command]
     out = tmp_path / "out"
     found = json_alone(command, corpus.dataset, *options, "--out", out)
     assert found == json_alone("info", out)
-    times = 1 if command == "convert" else 2
+    times = 2 if command == "combine" else 1
     assert (found["path"], found["spans"]) == (str(out), times * len(corpus.rows))
     assert found["layout"] == ("ids" if command == "convert" else "compact")
     failed = json_alone(command, corpus.dataset, *options, "--out", out, code=2)
@@ -826,7 +830,7 @@ def test_json_of_bench(corpus: Corpus) -> None:
 def test_every_command_has_its_test_of_json() -> None:
     from penstock._cli.main import cli
 
-    here = ["bench", "combine", "convert", "info", "show", "verify", "write"]
+    here = ["bench", "combine", "convert", "info", "show", "shuffle", "verify", "write"]
     assert sorted(cli.list_commands(None)) == sorted([*here, "annotate", "query"])  # test_query.py has these
 
 

@@ -101,3 +101,12 @@ def test_a_file_system_without_flock_is_written_to(shim: Path, folder: Path) -> 
 
 def test_three_writers_killed_at_random_times(shim: Path, folder: Path) -> None:
     assert drive(shim, folder, "random")["runs"] == 30
+
+
+def test_a_shuffle_killed_at_any_call_goes_on_to_the_same_bytes(shim: Path, folder: Path) -> None:
+    assert drive(shim, folder, "kill-shuffle")["calls"] > 100
+
+
+def test_a_shuffle_that_fails_keeps_its_finished_shards_and_nothing_else(shim: Path, folder: Path) -> None:
+    result = drive(shim, folder, "fail-shuffle")
+    assert result["raised"] > result["calls"] and result["kept"] > result["calls"] / 4

@@ -1,8 +1,8 @@
 """Measures cells beside their peers: `make bench-cells`, or `python benchmarks/peers/cells/run.py --help`.
 
-50,000 generated cells of 62,710 genes, one .h5ad file (CSR, float32, not compressed), what `penstock import` and annbatch
-make of it. Each figure is a process of its own, ours and the peer's in turn. Each peer is in a virtual environment of
-its own; annbatch wants Python 3.12, and is skipped where there is none.
+50,000 generated cells of 62,710 genes, one .h5ad file (CSR, float32, not compressed), what `penstock import` and
+annbatch make of it. Each figure is a process of its own, ours and the peer's in turn. Each peer is in a virtual
+environment of its own; annbatch wants Python 3.12, and is skipped where there is none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path += [str(HERE.parents[1]), str(HERE.parent)]  # benchmarks/, benchmarks/peers/
+sys.path.append(str(HERE.parents[1]))  # benchmarks/
+sys.path.append(str(HERE.parent))  # benchmarks/peers/
 
 import coldness
 import environment
@@ -164,7 +165,9 @@ def run(command: list[str]) -> str:
     return done.stdout
 
 
-def compare(bench: Bench, pairs: list[tuple[int, str, str, float]], how: Callable[[str, int], float], state: str) -> list[Result]:
+def compare(
+    bench: Bench, pairs: list[tuple[int, str, str, float]], how: Callable[[str, int], float], state: str
+) -> list[Result]:
     """Ours and theirs in turn, and the ratio."""
     results: list[Result] = []
     for rows, ours, theirs, least in pairs:
@@ -194,7 +197,14 @@ def memory(bench: Bench) -> list[Result]:
     ]
     return [
         *results,
-        Result("cells", "m = 64: anonymous memory, ours / annbatch", "ratio", ratios(*found), "warm", at_most=MEMORY_AT_MOST),
+        Result(
+            "cells",
+            "m = 64: anonymous memory, ours / annbatch",
+            "ratio",
+            ratios(*found),
+            "warm",
+            at_most=MEMORY_AT_MOST,
+        ),
     ]
 
 
@@ -209,7 +219,14 @@ def conversion(bench: Bench) -> list[Result]:
     return [
         Result("cells", "conversion: penstock import", "s", ours, "warm"),
         Result("cells", "conversion: annbatch", "s", theirs, "warm"),
-        Result("cells", "conversion: annbatch / penstock import", "ratio", ratios(theirs, ours), "warm", at_least=CONVERSION_AT_LEAST),
+        Result(
+            "cells",
+            "conversion: annbatch / penstock import",
+            "ratio",
+            ratios(theirs, ours),
+            "warm",
+            at_least=CONVERSION_AT_LEAST,
+        ),
     ]
 
 
@@ -219,7 +236,9 @@ def table(results: list[Result], skipped: dict[str, str]) -> str:
     for each in results:
         spread = f"{number(min(each.values))} – {number(max(each.values))}"
         mark = "" if each.reached is None else " (yes)" if each.reached else " (no)"
-        lines.append(f"| {each.what}, {each.cache} | {number(each.median)} {each.unit} | {spread} | {each.target}{mark} |")
+        lines.append(
+            f"| {each.what}, {each.cache} | {number(each.median)} {each.unit} | {spread} | {each.target}{mark} |"
+        )
     lines += [f"\nSkipped: {name}: {why}" for name, why in skipped.items()]
     return "\n".join([*lines, ""])
 
@@ -251,7 +270,10 @@ def main() -> int:
         results += conversion(bench)
     text = table(results, bench.skipped)
     print(text)
-    for path, said in ((options.markdown, text), (options.json, json.dumps([vars(each) for each in results], indent=1))):
+    for path, said in (
+        (options.markdown, text),
+        (options.json, json.dumps([vars(each) for each in results], indent=1)),
+    ):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(said)

@@ -26,6 +26,7 @@ _COMMANDS = {
     "convert": "Change a dataset's layout of spans.",
     "annotate": "Add typed columns to a dataset's documents.",
     "query": "Ask about documents' columns in SQL.",
+    "shuffle": "Put a dataset's windows or documents into a shuffled order.",
     "bench": "Measure what the loader reads here.",
 }
 

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
 #include "core/io/local/descriptor_limit.h"
+#include "core/io/local/mapping_limit.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -19,7 +20,8 @@ constexpr int kShortFor = 4096;
 }  // namespace
 
 FdCache::FdCache(std::size_t max_open_files, Access access)
-    : may_raise_(max_open_files == kShareOfLimit),
+    : takes_share_(max_open_files == kShareOfLimit),
+      may_raise_(takes_share_ && access != Access::Mapped),
       max_open_files_(max_open_files),
       access_(access),
       forks_(fork_count()) {}
@@ -105,15 +107,22 @@ FdSlot* FdCache::find(const File& file) {
   return nullptr;
 }
 
-/// An unused slot, busy and out of the table, its descriptor still open; null if all are pinned. Under the lock.
-FdSlot* FdCache::take_victim() {
-  // Not when the cache is made: a store lives as long as the process, whose limit may be set before the first file.
-  if (may_raise_ && slots_.empty()) max_open_files_ = open_files_share();
+/// Before a file more is opened, under the lock. The share is taken with the first file, not when the cache is made: a
+/// store lives as long as the process, whose limit may be set meanwhile.
+void FdCache::set_bound() {
+  if (takes_share_ && slots_.empty()) {
+    max_open_files_ = access_ == Access::Mapped ? mappings_share() : open_files_share();
+  }
   if (slots_.size() == max_open_files_ && may_raise_) {
     may_raise_ = false;
     raise_descriptor_limit();
     max_open_files_ = std::max(max_open_files_, open_files_share());
   }
+}
+
+/// An unused slot, busy and out of the table, its descriptor still open; null if all are pinned. Under the lock.
+FdSlot* FdCache::take_victim() {
+  set_bound();
   if (slots_.size() < max_open_files_) {
     FdSlot& slot = slots_.emplace_back();
     slot.pins.store(FdSlot::kBusy, std::memory_order_relaxed);

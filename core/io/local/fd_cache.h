@@ -62,9 +62,9 @@ class FdPin {
   OpenFile open_;
 };
 
-/// As `max_open_files`: a quarter of the limit of descriptors. The soft limit is raised to the hard one, as Go and Java
-/// do at their start, when a file more than that is wanted: most processes read few files and keep the limit that they
-/// were given (docs/decisions.md, "The soft limit of descriptors is raised").
+/// As `max_open_files`, for descriptors: a quarter of their limit. The soft limit is raised to the hard one, as Go and
+/// Java do at their start, when a file more than that is wanted: most processes read few files and keep the limit that
+/// they were given (docs/decisions.md, "The soft limit of descriptors is raised"). For mappings: see mappings_share().
 inline constexpr std::size_t kShareOfLimit = 0;
 
 class FdCache {
@@ -93,6 +93,7 @@ class FdCache {
   [[nodiscard]] std::uint64_t forks() const noexcept { return forks_; }
 
  private:
+  void set_bound();
   static std::optional<FdPin> pin_hinted(const File& file, const FdHint& hint);
   std::optional<FdPin> pin_found(const File& file, FdHint& hint);  // with mutex_ held
   FdSlot* find(const File& file);
@@ -102,6 +103,7 @@ class FdCache {
   void vacate(FdSlot& slot);
   OpenFile open_making_room(const File& file);
 
+  const bool takes_share_;
   bool may_raise_;  // the limit of descriptors; guarded as the slots are
   std::size_t max_open_files_;
   const Access access_;

@@ -20,9 +20,6 @@
 namespace penstock {
 namespace {
 
-/// An eighth of what the kernel allows a process by default (vm.max_map_count, 65,530): there may be other stores.
-constexpr std::size_t kDefaultMaxMappings = 8192;
-
 /// Measured: two warm reads of 4 KiB take 1.3 µs, one that also reads 16 KiB between them 2.9. Cold, a read saved is
 /// some 80 µs: devices are bound by operations at these sizes.
 constexpr std::uint64_t kNearBytes = 16 << 10;
@@ -42,10 +39,10 @@ void refuse_bounded_address_space() {
 
 // What stores of the same files share.
 struct LocalStore::Files {
-  Files(std::size_t max_open_files, std::size_t max_mappings)
+  explicit Files(std::size_t max_open_files)
       : buffered(std::make_shared<ProcessFdCache>(max_open_files, Access::Buffered)),
         direct(std::make_shared<ProcessFdCache>(max_open_files, Access::Direct)),
-        mapped(std::make_shared<ProcessFdCache>(max_mappings, Access::Mapped)) {}
+        mapped(std::make_shared<ProcessFdCache>(max_open_files, Access::Mapped)) {}
   ~Files() { delete refusal_.load(std::memory_order_acquire); }
   Files(const Files&) = delete;
   Files& operator=(const Files&) = delete;
@@ -68,9 +65,7 @@ struct LocalStore::Files {
 };
 
 LocalStore::LocalStore(std::size_t max_open_files)
-    : LocalStore(max_open_files == 0 ? std::make_shared<Files>(kShareOfLimit, kDefaultMaxMappings)
-                                     : std::make_shared<Files>(max_open_files, max_open_files),
-                 Reader::Auto) {}
+    : LocalStore(std::make_shared<Files>(max_open_files), Reader::Auto) {}
 
 std::shared_ptr<ByteStore> LocalStore::reading_by(Reader reader) const {
   return std::shared_ptr<LocalStore>(new LocalStore(files_, reader));

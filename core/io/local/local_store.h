@@ -23,10 +23,10 @@ enum class Reader { Auto, Pread, Uring, Direct, Mmap };
 class LocalStore final : public ByteStore {
  public:
   /// Files are opened O_RDONLY | O_CLOEXEC, must be regular and exactly File::bytes long (else Corruption naming both
-  /// sizes), and are advised POSIX_FADV_RANDOM. At most `max_open_files` descriptors are cached (0: a default from
-  /// RLIMIT_NOFILE), and as many mappings (0: 8,192). A short read is Corruption, EINTR is repeated. After fork the
-  /// child uses caches of its own. Reads by Reader::Auto: a ring where one reads here, tried once, and pread for every
-  /// channel that gets none.
+  /// sizes), and are advised POSIX_FADV_RANDOM. At most `max_open_files` descriptors are cached, and as many
+  /// mappings (0, kShareOfLimit: shares of what the process may have). A short read is Corruption, EINTR is repeated.
+  /// After fork the child uses caches of its own. Reads by Reader::Auto: a ring where one reads here, tried once, and
+  /// pread for every channel that gets none.
   explicit LocalStore(std::size_t max_open_files = 0);
 
   /// A store of the same files that reads in this way, with this one's descriptors and mappings.

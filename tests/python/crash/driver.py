@@ -94,6 +94,16 @@ def replace_shards(path: Path) -> None:
     penstock.commit(path, shards=SHARDS, overwrite=True)
 
 
+def shuffle(path: Path) -> None:
+    """Of the dataset "shuffled-from" beside it, in several buckets; goes on with whatever is there."""
+    path_in = path.parent / "shuffled-from"
+    if not path_in.exists():
+        with penstock.Writer(path_in, {"token": "u4"}, "json", shard_size=100_000) as writer:
+            for number in range(300):
+                writer.append(token=range(number, number * 3), metadata={"number": number})
+    penstock.shuffle(path_in, path, seed=3, documents=True, memory=1 << 16, shard_size=100_000, resume=True)
+
+
 def forked(action: Callable[[], None]) -> int:
     child = os.fork()
     if child == 0:
@@ -203,6 +213,34 @@ class Driver:
                 assert fds() == before, (k, log[k - 1])
                 shutil.rmtree(path, ignore_errors=True)
         return {"calls": len(log), "raised": raised}
+
+    def fail_shuffle(self) -> dict:
+        """What fails is said; finished shards stay and nothing else, and the next run goes on with them."""
+        whole = self.reference("shuffled", shuffle)
+        log, raised, kept = self.calls(shuffle), 0, 0
+        assert {"pwrite", "allocate", "punch"} <= {line.split("\t")[0] for line in log}
+        path = self.root / "fail"
+        for error in (errno.ENOSPC, errno.EIO):
+            for k in range(1, len(log) + 1):
+                before = fds()
+                try:
+                    self.armed(FAIL, k, error, lambda: shuffle(path))
+                except OSError as seen:
+                    raised += 1
+                    assert isinstance(seen, penstock.IoError) and seen.errno == error, (k, log[k - 1], str(seen))
+                    assert not (path / "dataset.json").exists(), (k, log[k - 1])
+                    names = sorted(each.name for each in path.iterdir()) if path.exists() else []
+                    assert names == [f"{number:05d}" for number in range(len(names))], (k, log[k - 1], names)
+                    kept += len(names) > 0
+                else:
+                    assert log[k - 1].split("\t")[0] not in (*RAISING, "pwrite"), (k, log[k - 1])
+                assert fds() == before, (k, log[k - 1])
+                shuffle(path)
+                assert tree(path) == whole, (k, log[k - 1])
+                shutil.rmtree(path)
+        self.armed(SHORT, -1, 0, lambda: shuffle(path))
+        assert tree(path) == whole
+        return {"calls": len(log), "raised": raised, "kept": kept}
 
     def order(self) -> dict:
         """What is renamed was synced since it was last written, and so were the folders made above it.
@@ -337,11 +375,14 @@ class Driver:
     def run(self, name: str) -> dict:
         if name == "kill-whole":
             return self.kill(write_whole, replace_whole, self.root / "whole")
+        if name == "kill-shuffle":
+            self.reference("shuffled", shuffle)
+            return self.kill(shuffle, shuffle, self.root / "shuffled")
         if name == "kill-shards":
             return self.kill(write_shards, write_shards, self.root / "shards")
         return {"fail": lambda: self.fail(write_whole), "order": self.order, "links": self.links, "short": self.short,
                 "copies": self.copies, "reflinks": self.reflinks, "no-flock": self.no_flock,
-                "random": lambda: self.random(30),
+                "random": lambda: self.random(30), "fail-shuffle": self.fail_shuffle,
                 "kill-replace": lambda: self.kill_replacing(replace_whole, self.root / "whole"),
                 "kill-replace-shards": lambda: self.kill_replacing(replace_shards, self.root / "shards"),
                 "fail-replace": lambda: self.fail_replacing(replace_whole, self.root / "whole")}[name]()  # fmt: skip

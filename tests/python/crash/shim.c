@@ -101,6 +101,16 @@ ssize_t write(int fd, const void* data, size_t size) {
   }
   return real(fd, data, size);
 }
+ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
+  NEXT(ssize_t, "pwrite", int, const void*, size_t, off_t);
+  if (step("pwrite", fd, NULL, 0, NULL)) return -1;
+  if (armed && mode == kShort && size > 1) size = size / 2;
+  return real(fd, data, size, offset);
+}
+int fallocate(int fd, int how, off_t offset, off_t size) {
+  NEXT(int, "fallocate", int, int, off_t, off_t);
+  return step(how == 0 ? "allocate" : "punch", fd, NULL, 0, NULL) ? -1 : real(fd, how, offset, size);
+}
 int fsync(int fd) {
   NEXT(int, "fsync", int);
   return step("fsync", fd, NULL, 0, NULL) ? -1 : real(fd);

@@ -1,19 +1,28 @@
-// What the system is told of files that are opened.
+// What the system is told and asked of files that are opened, and how many of them stay open.
 #include "core/io/local/fd_cache.h"
+
+#include "core/base/error.h"
+#include "core/io/local/mapping_limit.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -28,6 +37,7 @@ struct Advice {
 std::atomic<bool> listens{false};  // off in all other tests: a lock here would be held for ever in a forked child
 std::vector<Advice> given;
 bool refuses = false;
+std::atomic<int> links_read{0};
 
 }  // namespace
 
@@ -39,6 +49,11 @@ extern "C" int posix_fadvise(int fd, off_t offset, off_t bytes, int advice) {
     if (refuses) return EINVAL;
   }
   return syscall(SYS_fadvise64, fd, offset, bytes, advice) == 0 ? 0 : errno;
+}
+
+extern "C" ssize_t readlink(const char* path, char* text, size_t bytes) {
+  ++links_read;
+  return syscall(SYS_readlink, path, text, bytes);
 }
 
 namespace penstock {
@@ -143,6 +158,61 @@ TEST_F(FdCacheTest, AStatedNumberOfFilesLeavesTheSoftLimit) {
   FdHint hint;
   for (const File& file : files) EXPECT_GE(cache.pin(file, hint).fd(), 0);
   EXPECT_EQ(SoftLimit::now(), 80U);
+}
+
+TEST_F(FdCacheTest, MappingsAreBoundedByTheirOwnLimitNotByThatOfDescriptors) {
+  listens = false;
+  constexpr std::size_t kFiles = 9000;
+  std::uint64_t allowed = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> allowed;
+  if (allowed / 4 * 3 < kFiles + 4096) GTEST_SKIP() << "vm.max_map_count is too low here";
+  const SoftLimit limit(80);
+  const std::deque<File> files(kFiles, make_file("a"));  // told by their addresses
+  FdCache cache(kShareOfLimit, Access::Mapped);
+  std::vector<FdHint> hints(files.size());
+  for (std::size_t i = 0; i < kFiles; ++i) EXPECT_NE(cache.pin(files[i], hints[i]).open().bytes, nullptr);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < kFiles; ++i) kept += cache.pin_open(files[i], hints[i]) ? 1 : 0;
+  EXPECT_EQ(kept, kFiles);
+  EXPECT_EQ(SoftLimit::now(), 80U) << "a mapping needs no descriptor";
+}
+
+TEST_F(FdCacheTest, WhatTheProcessHasMappedIsNotTheStores) {
+  constexpr std::size_t kPages = 2000;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t before = mappings_share();
+  if (before < kPages) GTEST_SKIP() << "vm.max_map_count is too low here";
+  void* const mapped = ::mmap(nullptr, kPages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  for (std::size_t i = 0; i < kPages; i += 2) {  // every other page is a mapping of its own then
+    ASSERT_EQ(::mprotect(static_cast<std::byte*>(mapped) + i * page, page, PROT_READ), 0);
+  }
+  EXPECT_LE(mappings_share() + kPages - 10, before);
+  ::munmap(mapped, kPages * page);
+}
+
+TEST_F(FdCacheTest, LinksAreLookedForOnlyWhereThereAreSome) {
+  listens = false;
+  std::filesystem::create_directories(folder_ + "/data/00000");
+  for (const char* name : {"outside", "data/00000/file"}) make_file(name);
+  std::filesystem::create_symlink("file", folder_ + "/data/00000/link");
+  std::filesystem::create_symlink("../../outside", folder_ + "/data/00000/way_out");
+  Paths paths{folder_ + "/data", folder_ + "/data", "00000", nullptr};
+  paths.folders += '\0';
+  const auto shared = std::make_shared<const Paths>(std::move(paths));
+  FdCache cache(4, Access::Buffered);
+  const auto open = [&](const char* name) {
+    const File file(shared, shared->folders.c_str(), name, 10);
+    FdHint hint;
+    links_read = 0;
+    EXPECT_GE(cache.pin(file, hint).fd(), 0);
+    cache.forget(std::as_bytes(std::span(&file, 1)));
+  };
+  open("file");
+  EXPECT_EQ(links_read, 0);
+  open("link");
+  EXPECT_GT(links_read, 0);
+  EXPECT_THROW(open("way_out"), Error);
 }
 
 }  // namespace

@@ -1,0 +1,62 @@
+"""`penstock shuffle`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from penstock._cli.data import named_by_user, out_option, refuse_existing
+from penstock._cli.output import SizeType, json_option, progress
+from penstock._cli.report import report_new
+from penstock._words import counted
+
+
+@click.command("shuffle", short_help="Put a dataset's windows or documents into a shuffled order.")
+@click.argument("data", metavar="DATA")
+@out_option
+@click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), required=True, help="Of the permutation.")
+@click.option("--window", type=click.IntRange(1), metavar="W", help="Shuffle windows of W records; or")
+@click.option("--documents", is_flag=True, help="shuffle documents.")
+@click.option("--memory", type=SizeType(), default="1GiB", show_default=True, help="To work in, as 512M or 4GiB.")
+@click.option("--scratch", metavar="DIR", help="Folder of the scratch file; else that of --out.")
+@click.option("--shard-size", type=SizeType(), default="1GiB", show_default=True, help="Of the new dataset's shards.")
+@click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run of the same.")
+@click.option("--overwrite", is_flag=True, help="Replace the dataset that is there, once the new one is whole.")
+@json_option
+def command(data: str, out: str, as_json: bool, **given: Any) -> None:
+    """Writes a dataset again with its windows or documents in the order of a permutation.
+
+    A window's records and spans stay together, and so do a document's. The input is read once from front to back and
+    put aside in a scratch file of the same size, and the result is written from front to back. The bytes are the same
+    for any --memory.
+    """
+    import penstock
+    from penstock._text.errors import InputError
+
+    if (given["window"] is None) == (not given["documents"]):
+        raise click.UsageError("what is shuffled: give --window W or --documents, one of them")
+    if not (given["resume"] or given["overwrite"]):
+        refuse_existing(out)
+    try:
+        named = [data] if given["scratch"] is None else [data, given["scratch"]]
+        with progress(f"shuffling {data}", as_json) as update, named_by_user(named):
+            penstock.shuffle(data, out, progress=update, **given)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted: {_left_behind(out, given['overwrite'])}") from None
+    except (penstock.IoError, penstock.CorruptionError) as error:
+        raise InputError(f"{error}; {_left_behind(out, given['overwrite'])}") from error
+    report_new(out, as_json)
+
+
+def _left_behind(out: str, overwrite: bool) -> str:
+    import penstock
+
+    try:
+        kept = len(penstock.finished_shards(out, overwrite=overwrite))
+    except penstock.Error:
+        kept = 0
+    if not kept:
+        return "nothing was published and nothing is kept"
+    shards = f"{counted(kept, 'finished shard')} {'is' if kept == 1 else 'are'} kept"
+    return f"nothing was published; {shards}: go on with --resume{' --overwrite' if overwrite else ''}"

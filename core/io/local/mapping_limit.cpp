@@ -1,0 +1,27 @@
+#include "core/io/local/mapping_limit.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+
+namespace penstock {
+namespace {
+
+/// An eighth of what the kernel allows by default.
+constexpr std::size_t kWhereUnknown = 8192;
+
+}  // namespace
+
+std::size_t mappings_share() {
+  std::uint64_t allowed = 0;
+  if (!(std::ifstream("/proc/sys/vm/max_map_count") >> allowed)) return kWhereUnknown;
+  std::ifstream maps("/proc/self/maps");
+  if (!maps) return kWhereUnknown;
+  const std::istreambuf_iterator<char> end;
+  const auto mapped = static_cast<std::uint64_t>(std::count(std::istreambuf_iterator<char>(maps), end, '\n'));
+  const std::uint64_t share = allowed / 4 * 3;
+  return share > mapped ? static_cast<std::size_t>(share - mapped) : 1;
+}
+
+}  // namespace penstock

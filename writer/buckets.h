@@ -1,0 +1,89 @@
+// Buckets: items put aside by destination, then taken bucket by bucket in the order of their destinations.
+//
+// All lie in one scratch file, each where the plan says, written through a buffer a bucket. What is read back is
+// compared with a digest of what was written. One thread at a time.
+#pragma once
+
+#include "core/base/digest.h"
+#include "writer/bucket_item.h"
+#include "writer/bucket_plan.h"
+#include "writer/progress.h"
+#include "writer/scratch_file.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock::writer {
+
+class Buckets {
+ public:
+  using Bytes = std::span<const std::byte>;
+
+  /// Makes the scratch file in `folder`. Throws NotFound, IoError.
+  Buckets(BucketPlan plan, const std::string& folder);
+
+  /// Begins an item; put() then gives its parts end to end, in any pieces. Throws IoError; Corruption where there is
+  /// more than was planned: the input changed while it was read.
+  void begin(std::uint64_t destination, const PartBytes& bytes);
+  void put(Bytes piece);
+  /// After the last item. Throws Corruption where there was less than was planned.
+  void finish();
+
+  /// An item that is taken. Valid until the next call.
+  class Item {
+   public:
+    [[nodiscard]] std::uint64_t destination() const noexcept { return header_.destination; }
+    [[nodiscard]] std::uint64_t bytes(ItemPart part) const noexcept { return header_.bytes[part]; }
+    /// The part at once, if the item is not a large one; else nothing.
+    [[nodiscard]] std::optional<Bytes> whole(ItemPart part) const noexcept;
+    /// Calls put(piece) for all of the part, in pieces of at most 1 MiB whose sizes are multiples of `unit`. Throws
+    /// IoError, and Corruption after the last part.
+    void each(ItemPart part, std::uint64_t unit, const std::function<void(Bytes)>& put);
+
+   private:
+    friend class Buckets;
+    [[nodiscard]] std::uint64_t offset_of(ItemPart part) const noexcept;
+
+    ItemHeader header_;
+    const std::byte* behind_ = nullptr;  // the header
+    Buckets* buckets_ = nullptr;
+    std::optional<Digest> digest_;  // of what was read of a large one
+  };
+  /// Calls take(item) for all items, ascending by destination, and for equal ones in the order of begin(). Gives the
+  /// scratch file's room back on the way. Throws Corruption, IoError.
+  void take_all(Progress& progress, const std::function<void(Item&)>& take);
+
+  [[nodiscard]] const BucketPlan& plan() const noexcept { return plan_; }
+
+ private:
+  struct Filling {
+    std::vector<std::byte> buffer;
+    std::uint64_t filled = 0;  // in the file
+    Digest digest;
+  };
+
+  void append(std::size_t bucket, Bytes bytes);
+  void flush(std::size_t bucket);
+  void load(const BucketPlan::Bucket& bucket, const DigestBytes& wanted, Progress& progress);
+  std::vector<std::uint64_t> sorted(const BucketPlan::Bucket& bucket) const;
+  [[noreturn]] void refuse_change() const;
+
+  BucketPlan plan_;
+  ScratchFile file_;
+  std::vector<Filling> filling_;
+  std::vector<DigestBytes> digests_;
+  std::size_t current_ = 0;      // the bucket of the item under way
+  std::uint64_t remaining_ = 0;  // bytes that it still wants
+  bool is_large_ = false;
+  Digest large_digest_;
+  std::uint64_t large_filled_ = 0;
+  std::unique_ptr<std::byte[]> loaded_;
+};
+
+}  // namespace penstock::writer

@@ -1,0 +1,41 @@
+// shuffle: a dataset whose observations stand on the disk in the order of a permutation.
+//
+// Two passes: the first puts each observation aside with those that go to the same part of the result, the second puts
+// each part into memory and in order. Thread rule: free function; any thread.
+#pragma once
+
+#include "writer/progress.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace penstock::writer {
+
+struct ShuffleOptions {
+  std::optional<std::uint64_t> window;  // observations are windows of so many records; none: documents
+  std::string order_json = "null";      // all that decides the permutation; resuming compares it
+  std::uint64_t memory_bytes = std::uint64_t{1} << 30;
+  std::uint64_t shard_bytes = std::uint64_t{1} << 30;  // a shard ends after the observation that brings it there
+  std::string scratch;                                 // folder of the scratch file; "": `out`
+  bool resume = false;                                 // keep finished shards of the same task
+  bool overwrite = false;                              // replace the dataset that is there, once the new one is whole
+};
+
+/// out[i] = where observation in[i] of the dataset stands in the result.
+using Destinations = std::function<void(std::span<const std::uint64_t> in, std::span<std::uint64_t> out)>;
+/// The destinations for a dataset of so many observations, which is not 0.
+using MakeDestinations = std::function<Destinations(std::uint64_t size)>;
+
+/// Writes the compact, token or opaque dataset at `path` to `out`, its observations in their new order: each span of
+/// one with its entry, then the records past the last window. The bytes do not depend on the memory. Returns the
+/// fingerprint. Memory is `memory_bytes` and 8 MiB of files' buffers; the scratch file takes what is shuffled, an
+/// observation's entry as often as it is cut by windows. Finished shards stay whatever is thrown.
+/// Throws InvalidArgument: the dataset has no such observations, too little memory, something is there; Corruption: a
+/// CRC, a digest, an index; NotFound; IoError; what `progress` throws.
+std::string shuffle(const std::string& path, const std::string& out, const ShuffleOptions& options,
+                    const MakeDestinations& destinations, const TellProgress& progress);
+
+}  // namespace penstock::writer

@@ -1,0 +1,111 @@
+#include "writer/shuffled_shards.h"
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "layout/folder.h"
+#include "writer/commit.h"
+
+#include <nlohmann/json.hpp>
+
+#include <utility>
+
+namespace penstock::writer {
+namespace {
+
+using layout::ShardInfo;
+
+std::string task_of(const std::string& task_json, std::uint64_t first, std::uint64_t end) {
+  nlohmann::json task = nlohmann::json::parse(task_json);
+  task["first"] = first;
+  task["end"] = end;
+  return layout::check_task(task.dump());
+}
+
+// Where the shard ends, if it is of this task and begins at `first`.
+std::optional<std::uint64_t> end_of(const ShardInfo& info, const std::string& task_json, std::uint64_t first) {
+  const nlohmann::json task = nlohmann::json::parse(info.task_json);
+  if (!task.is_object() || !task.contains("end") || !task["end"].is_number_unsigned()) return std::nullopt;
+  const auto end = task["end"].get<std::uint64_t>();
+  if (end <= first || info.task_json != task_of(task_json, first, end)) return std::nullopt;
+  return end;
+}
+
+}  // namespace
+
+ShuffledShards::ShuffledShards(DatasetFolder& folder, layout::Manifest manifest, std::string task_json,
+                               std::uint64_t shard_bytes, std::uint64_t end)
+    : folder_(folder),
+      manifest_(std::move(manifest)),
+      task_json_(std::move(task_json)),
+      shard_bytes_(shard_bytes),
+      end_(end) {
+  manifest_.shards.clear();
+}
+
+void ShuffledShards::keep_finished() {
+  LocalStore files;
+  for (const std::uint64_t number : folder_.finished()) {
+    auto [format, info] = layout::read_shard_manifest(files, folder_.path(), folder_.shard_name(number));
+    const std::optional<std::uint64_t> end = end_of(info, task_json_, next_);
+    if (number != manifest_.shards.size() || !end) {
+      raise(ErrorKind::InvalidArgument,
+            "{}/{}: it was made of another input or with other options than this run's: give those, or begin anew with "
+            "overwrite",
+            folder_.path(), info.name);
+    }
+    check_sizes(folder_.path(), format, info);
+    next_ = *end;
+    manifest_.shards.push_back(std::move(info));
+  }
+}
+
+void ShuffledShards::write(Buckets::Item& item) {
+  if (shard_ && item.destination() != last_ && shard_->bytes() >= shard_bytes_) finish_shard(item.destination());
+  last_ = item.destination();
+  const layout::Format& format = manifest_.format;
+  if (!shard_) shard_.emplace(folder_, manifest_.shards.size(), format, "null");
+  if (format.has_metadata()) {
+    if (const auto entry = item.whole(kEntryPart)) {
+      shard_->begin_span(*entry);
+    } else {
+      shard_->begin_span([&](const auto& put) { item.each(kEntryPart, 1, put); });
+    }
+  }
+  if (!format.has_records()) return;
+  if (const auto records = item.whole(kRecordsPart)) {
+    shard_->write_records(*records);
+  } else {
+    item.each(kRecordsPart, format.stored_record_bytes(), [&](Buckets::Bytes part) { shard_->write_records(part); });
+  }
+}
+
+void ShuffledShards::finish_shard(std::uint64_t end) {
+  shard_->set_task(task_of(task_json_, next_, end));
+  manifest_.shards.push_back(shard_->finish());
+  shard_.reset();
+  next_ = end;
+}
+
+void ShuffledShards::finish() {
+  if (!shard_ && manifest_.shards.empty()) shard_.emplace(folder_, 0, manifest_.format, "null");
+  if (shard_) finish_shard(end_);
+}
+
+std::string ShuffledShards::publish() {
+  folder_.publish_manifest(manifest_);
+  return layout::fingerprint_of(manifest_.format, manifest_.shards);
+}
+
+bool is_result_of(const std::string& path, const std::string& task_json, std::uint64_t end) {
+  LocalStore files;
+  std::uint64_t next = 0;
+  for (const ShardInfo& listed : layout::read_manifest(files, path).shards) {
+    const ShardInfo info = layout::read_shard_manifest(files, path, listed.name).second;
+    const std::optional<std::uint64_t> its_end = end_of(info, task_json, next);
+    if (!its_end) return false;
+    next = *its_end;
+  }
+  return next == end;
+}
+
+}  // namespace penstock::writer

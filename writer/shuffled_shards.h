@@ -1,0 +1,61 @@
+// ShuffledShards: the shards of a shuffle's result: which are finished already, and writing the others in order.
+//
+// A shard's task says the input, the order and the observations in it, so that a run that was stopped is gone on with.
+// One thread at a time.
+#pragma once
+
+#include "layout/manifest.h"
+#include "writer/buckets.h"
+#include "writer/dataset_folder.h"
+#include "writer/shard_writer.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace penstock::writer {
+
+class ShuffledShards {
+ public:
+  /// Of `end` destinations in all. `manifest` has format and tokenizer of the result and no shards yet; `task_json` is
+  /// an object that says what is shuffled and how.
+  ShuffledShards(DatasetFolder& folder, layout::Manifest manifest, std::string task_json, std::uint64_t shard_bytes,
+                 std::uint64_t end);
+
+  /// Takes in the finished shards that are there. Throws InvalidArgument for one of another task.
+  void keep_finished();
+
+  /// The first destination that is not written, and whether all are.
+  [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
+  [[nodiscard]] bool is_whole() const noexcept { return next_ == end_ && !manifest_.shards.empty(); }
+
+  /// The next item; ends a shard where one is full, never within a destination.
+  void write(Buckets::Item& item);
+
+  /// Ends the last shard, if one is under way or there is none at all.
+  void finish();
+
+  /// Publishes all of them and returns the fingerprint.
+  std::string publish();
+
+  /// Removes the shard under way; finished ones stay.
+  void drop() noexcept { shard_.reset(); }
+  [[nodiscard]] bool has_finished() const noexcept { return !manifest_.shards.empty(); }
+
+ private:
+  void finish_shard(std::uint64_t end);
+
+  DatasetFolder& folder_;
+  layout::Manifest manifest_;
+  const std::string task_json_;
+  const std::uint64_t shard_bytes_;
+  const std::uint64_t end_;
+  std::uint64_t next_ = 0;  // first destination of the shard under way
+  std::uint64_t last_ = 0;  // destination of the last item
+  std::optional<ShardWriter> shard_;
+};
+
+/// Whether the dataset that is published at `path` was made by this task, whole. Throws Corruption, NotFound, IoError.
+bool is_result_of(const std::string& path, const std::string& task_json, std::uint64_t end);
+
+}  // namespace penstock::writer
