@@ -20,14 +20,15 @@ FieldSpec field_spec(const FieldTuple& field) {
   return {name, leaf, ScalarType::parse(type), skip, shorten, labels};
 }
 
-std::vector<ColumnSpec> column_specs(const std::vector<FieldTuple>& fields,
-                                     const std::vector<SequenceTuple>& sequences) {
+std::vector<ColumnSpec> column_specs(const std::vector<FieldTuple>& fields, const std::vector<SequenceTuple>& sequences,
+                                     const MakerList& makers) {
   std::vector<ColumnSpec> specs;
-  specs.reserve(fields.size() + sequences.size());
+  specs.reserve(fields.size() + sequences.size() + makers.size());
   for (const FieldTuple& field : fields) specs.emplace_back(field_spec(field));
   for (const auto& [name, shorten, field, end_of_document, max_documents] : sequences) {
     specs.emplace_back(SequenceSpec{sequence_kind(name), shorten, field, end_of_document, max_documents});
   }
+  for (const auto& maker : makers) specs.emplace_back(MadeSpec(maker));
   return specs;
 }
 

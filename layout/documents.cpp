@@ -80,6 +80,11 @@ void Documents::spans(const Row& row, SpanTable& out) const {
                  document.raw, raw_bytes});
 }
 
+Source::Place Documents::place_of(std::uint64_t index) const {
+  const Document document = document_at(dataset_->span_starts, index);
+  return {dataset_->shards[document.shard].stream.path(), document.number};
+}
+
 std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset) {
   return checked(dataset, std::make_shared<Documents>(dataset));
 }
