@@ -2,7 +2,6 @@
 
 #include "core/base/error.h"
 #include "core/batch/leaf_column.h"
-#include "layout/cells/kernels.h"
 
 #include <algorithm>
 #include <bit>
@@ -40,6 +39,14 @@ bool rises(const std::vector<std::int32_t>& places) {
     last = place;
   }
   return true;
+}
+
+SplitRun split_of(ScalarType gene, ScalarType value) {
+  const Kernels::Splits& splits = gene.bytes == 2 ? kernels().of_u2 : kernels().of_u4;
+  if (gene.bytes == 1) return nullptr;
+  if (value == ScalarType{'f', 4}) return splits.f4;
+  if (value.kind != 'u') return nullptr;
+  return value.bytes == 1 ? splits.u1 : value.bytes == 2 ? splits.u2 : splits.u4;
 }
 
 // Genes are distinct, so their places are.
@@ -96,7 +103,11 @@ CellReader::CellReader(std::shared_ptr<const CellSpec> spec, const SourceInfo& s
       gene_run_(find_cast_run(gene_.type, kGene)),
       value_run_(find_cast_run(value_.type, kValue)),
       values_(spec_->normalize || spec_->log1p ? Values::Finite : values),
-      ascending_(rises(spec_->places)) {}
+      ascending_(rises(spec_->places)) {
+  const bool is_packed = !source.fields_apart && gene_.offset_bytes == 0 && value_.offset_bytes == gene_.type.bytes &&
+                         gene_.stride_bytes == gene_.type.bytes + value_.type.bytes;
+  if (is_packed) split_ = split_of(gene_.type, value_.type);
+}
 
 // Slow: only once something is known to be wrong.
 void CellReader::refuse(const Row& row) const {
@@ -159,14 +170,21 @@ std::uint64_t CellReader::copy(const Row& row, std::byte* genes, CastRun gene_ru
   const Kernels& run = kernels();
   const std::uint64_t records = row.length;
   if (records == 0) return 0;
-  const bool holds = gene_run(gene_.first(row), gene_.stride_bytes, records, genes, wide ? 8 : 4);
-  value_run(value_.first(row), value_.stride_bytes, records, values, is_double ? 8 : 4);
-  const auto* const narrow_genes = reinterpret_cast<const std::int32_t*>(genes);
-  const auto* const wide_genes = reinterpret_cast<const std::int64_t*>(genes);
-  bool fine = wide ? run.ascends_int64(wide_genes, records) : run.ascends_int32(narrow_genes, records);
-  if (value_.type.kind == 'f') {
-    fine &= is_double ? run.has_no_nan(reinterpret_cast<const double*>(values), records)
-                      : run.has_no_nan_float(reinterpret_cast<const float*>(values), records);
+  auto* const narrow_genes = reinterpret_cast<std::int32_t*>(genes);
+  auto* const wide_genes = reinterpret_cast<std::int64_t*>(genes);
+  bool holds = true;
+  bool fine = true;
+  if (split_ != nullptr && !wide && !is_double) {
+    fine = split_(row.records, records, narrow_genes, reinterpret_cast<float*>(values));
+    holds = narrow_genes[records - 1] >= 0;
+  } else {
+    holds = gene_run(gene_.first(row), gene_.stride_bytes, records, genes, wide ? 8 : 4);
+    value_run(value_.first(row), value_.stride_bytes, records, values, is_double ? 8 : 4);
+    fine = wide ? run.ascends_int64(wide_genes, records) : run.ascends_int32(narrow_genes, records);
+    if (value_.type.kind == 'f') {
+      fine &= is_double ? run.has_no_nan(reinterpret_cast<const double*>(values), records)
+                        : run.has_no_nan_float(reinterpret_cast<const float*>(values), records);
+    }
   }
   const std::uint64_t last = wide ? static_cast<std::uint64_t>(wide_genes[records - 1])
                                   : static_cast<std::uint32_t>(narrow_genes[records - 1]);

@@ -7,6 +7,7 @@
 
 #include "core/batch/cast_runs.h"
 #include "core/batch/source.h"
+#include "layout/cells/kernels.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -89,8 +90,9 @@ class CellReader {
   std::shared_ptr<const CellSpec> spec_;
   Field gene_;
   Field value_;
-  CastRun gene_run_;   // to uint32
-  CastRun value_run_;  // to float64
+  CastRun gene_run_;          // to uint32
+  CastRun value_run_;         // to float64
+  SplitRun split_ = nullptr;  // of records that are packed so and no more, to int32 and float32
   Values values_;
   bool ascending_ = true;  // places rise with the genes
 };

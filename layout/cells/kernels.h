@@ -9,9 +9,23 @@
 
 namespace penstock::layout {
 
+/// Parts `count` packed records into genes and values; false if a gene is not larger than the one before it, or a value
+/// is NaN (all are written all the same). A gene beyond int32 becomes negative.
+using SplitRun = bool (*)(const std::byte* records, std::uint64_t count, std::int32_t* genes, float* values);
+
 struct Kernels {
+  /// Records of a u2 or u4 gene, then a value of this type.
+  struct Splits {
+    SplitRun u1;
+    SplitRun u2;
+    SplitRun u4;
+    SplitRun f4;
+  };
+  Splits of_u2;
+  Splits of_u4;
   /// Whether each gene is larger than the one before it.
   bool (*ascends)(const std::uint32_t* genes, std::uint64_t count);
+  // The same of genes as a batch has them.
   bool (*ascends_int32)(const std::int32_t* genes, std::uint64_t count);
   bool (*ascends_int64)(const std::int64_t* genes, std::uint64_t count);
   /// Whether no value is NaN.

@@ -5,6 +5,12 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 namespace penstock::layout {
 namespace {
@@ -23,6 +29,76 @@ bool has_no_nan(const T* values, std::uint64_t count) {
   bool found = false;
   for (std::uint64_t i = 0; i < count; ++i) found |= values[i] != values[i];
   return !found;
+}
+
+#ifdef __AVX2__
+// Eight records of a gene of 16 bits and a value of at most 16, each as one word: gene | value << 16. Of values of 8
+// bits, four bytes behind the records are read too.
+template <typename Value>
+__m256i words_at(const std::byte* records) {
+  if constexpr (sizeof(Value) == 2) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(records));
+  } else {
+    const __m256i bytes =
+        _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(records + 12), reinterpret_cast<const __m128i*>(records));
+    const __m256i order = _mm256_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1,  //
+                                           0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
+    return _mm256_shuffle_epi8(bytes, order);
+  }
+}
+
+// As many records as whole vectors hold, from `first` (at least 1) on; returns where it ended.
+template <typename Value>
+std::uint64_t split_words(const std::byte* records, std::uint64_t first, std::uint64_t count, std::int32_t* genes,
+                          float* values, bool& falls) {
+  constexpr std::uint64_t kBytes = sizeof(std::uint16_t) + sizeof(Value);
+  constexpr std::uint64_t kBehind = 8 + 2;  // records, so that nothing behind the last one is read
+  const __m256i low = _mm256_set1_epi32(0xffff);
+  __m256i rises = _mm256_set1_epi32(-1);
+  std::uint64_t i = first;
+  for (; i + kBehind <= count; i += 8) {
+    const __m256i words = words_at<Value>(records + i * kBytes);
+    const __m256i own = _mm256_and_si256(words, low);
+    const __m256i before = _mm256_and_si256(words_at<Value>(records + (i - 1) * kBytes), low);
+    rises = _mm256_and_si256(rises, _mm256_cmpgt_epi32(own, before));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(genes + i), own);
+    _mm256_storeu_ps(values + i, _mm256_cvtepi32_ps(_mm256_srli_epi32(words, 16)));
+  }
+  falls |= _mm256_movemask_epi8(rises) != -1;
+  return i;
+}
+#endif
+
+template <typename Gene, typename Value>
+bool split(const std::byte* __restrict records, std::uint64_t count, std::int32_t* __restrict genes,
+           float* __restrict values) {
+  constexpr std::uint64_t kBytes = sizeof(Gene) + sizeof(Value);
+  bool falls = false;
+  bool is_nan = false;
+  std::int64_t last = -1;
+  std::uint64_t i = 0;
+  const auto one = [&] {
+    Gene gene;
+    Value value;
+    std::memcpy(&gene, records + i * kBytes, sizeof gene);
+    std::memcpy(&value, records + i * kBytes + sizeof gene, sizeof value);
+    falls |= std::int64_t{gene} <= last;
+    last = gene;
+    if constexpr (std::is_floating_point_v<Value>) is_nan |= value != value;
+    genes[i] = static_cast<std::int32_t>(gene);
+    values[i] = static_cast<float>(value);
+  };
+#ifdef __AVX2__
+  if constexpr (sizeof(Gene) == 2 && sizeof(Value) <= 2) {
+    if (count > 0) {
+      one();
+      i = split_words<Value>(records, 1, count, genes, values, falls);
+      last = genes[i - 1];
+    }
+  }
+#endif
+  for (; i < count; ++i) one();
+  return !falls && !is_nan;
 }
 
 bool all_finite(const double* values, std::uint64_t count, bool positive) {
@@ -71,8 +147,9 @@ double log1p_of(double x) {
   const double s = f / (2 + f);
   const double z = s * s;
   const double w = z * z;
-  const double odd = z * (6.666666666666735130e-01 +
-                          w * (2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01)));
+  const double odd =
+      z * (6.666666666666735130e-01 +
+           w * (2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01)));
   const double even = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01));
   const double rest = odd + even;
   return s * (half_square + rest) + (lost + k * 1.90821492927058770002e-10) - half_square + f +
@@ -100,7 +177,11 @@ std::uint64_t select(std::uint32_t* genes, double* values, std::uint64_t count, 
 }  // namespace
 
 const Kernels& PENSTOCK_CELL_KERNELS() {
-  static constexpr Kernels kAll{&ascends<std::uint32_t>,
+  static constexpr Kernels kAll{{&split<std::uint16_t, std::uint8_t>, &split<std::uint16_t, std::uint16_t>,
+                                 &split<std::uint16_t, std::uint32_t>, &split<std::uint16_t, float>},
+                                {&split<std::uint32_t, std::uint8_t>, &split<std::uint32_t, std::uint16_t>,
+                                 &split<std::uint32_t, std::uint32_t>, &split<std::uint32_t, float>},
+                                &ascends<std::uint32_t>,
                                 &ascends<std::int32_t>,
                                 &ascends<std::int64_t>,
                                 &has_no_nan<double>,
