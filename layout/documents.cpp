@@ -45,6 +45,7 @@ Documents::Documents(DatasetPtr dataset) : dataset_(std::move(dataset)) {
   finder_ = make_finder(*dataset_);
   info_ = info_of(*dataset_, dataset_->span_count());
   info_.shape.ragged = true;
+  info_.keeps = finder_->keeps();
   info_.identity.view = R"({"kind":"documents"})";
 }
 

@@ -32,6 +32,8 @@ class DocumentFinder {
   DocumentFinder(const DocumentFinder&) = delete;
   DocumentFinder& operator=(const DocumentFinder&) = delete;
 
+  /// What it keeps of the metadata's files, or null.
+  [[nodiscard]] virtual std::shared_ptr<Allowance> keeps() const noexcept { return nullptr; }
   /// Appends the reads of `round` that tell where the document lies. Returns false, with nothing appended, when the
   /// document's records are known, and its entry's bytes if Parts::Entries is `wanted`. Throws Corruption.
   virtual bool find(Row& row, const Shard& shard, unsigned round, Parts wanted, Document& document,

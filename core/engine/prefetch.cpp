@@ -21,7 +21,8 @@ std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes)
   std::uint64_t bytes = 0;
   for (const BatchFormat& format : formats) {
     const std::shared_ptr<Allowance>& keeps = format.source->info().keeps;
-    if (keeps && has_spans(format.wanted)) bytes += keeps->grant(each);
+    // Fixed rows without spans are read without a look at those files; documents never are.
+    if (keeps && (has_spans(format.wanted) || format.shape.ragged)) bytes += keeps->grant(each);
   }
   return bytes;
 }
