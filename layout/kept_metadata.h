@@ -33,7 +33,8 @@ class KeptMetadata {
   KeptMetadata(const KeptMetadata&) = delete;
   KeptMetadata& operator=(const KeptMetadata&) = delete;
 
-  /// Its steps: the directories, the indexes as well, the entries as well; or the indexes. It keeps nothing before the grant.
+  /// Its steps: the directories, the indexes as well, the entries as well; or the indexes. It keeps nothing before the
+  /// grant.
   [[nodiscard]] const std::shared_ptr<Allowance>& allowance() const noexcept { return allowance_; }
 
   [[nodiscard]] const OfShard& shard(std::uint64_t i) const {

@@ -26,15 +26,15 @@ struct CellSpec {
   std::string gene = "gene";  // fields of the records
   std::string value = "count";
   /// Genes that the dataset has, if that is known: a record of another one is refused.
-  std::optional<std::uint64_t> known;
+  std::optional<std::uint64_t> known = {};
   /// Genes that the batch has, if that is known: the first ones, or by `places`.
-  std::optional<std::uint64_t> width;
+  std::optional<std::uint64_t> width = {};
   /// By gene of the records: its number in the batch, -1 if it is left out, as are all behind the last one. Empty: the
   /// numbers are the same.
-  std::vector<std::int32_t> places;
+  std::vector<std::int32_t> places = {};
   /// Values are divided by the cell's sum and multiplied by this; the sum is of all its genes, and one of 0 divides
   /// by 1.
-  std::optional<double> normalize;
+  std::optional<double> normalize = {};
   bool log1p = false;  // log(1 + value) is taken, after that
 };
 

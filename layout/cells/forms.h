@@ -29,10 +29,10 @@ std::shared_ptr<const ColumnMaker> make_dense(CellSpecPtr cells, bool double_val
 
 /// Tokens of genes, and what sentences of them share.
 struct SentenceSpec {
-  std::uint64_t length = 0;          // of a row
-  std::vector<std::int64_t> tokens;  // by gene of the batch, -1: it has none. Empty: the gene + 4
-  std::optional<std::int64_t> cls;   // comes first in each sentence
-  std::optional<std::int64_t> eos;   // comes last
+  std::uint64_t length = 0;               // of a row
+  std::vector<std::int64_t> tokens = {};  // by gene of the batch, -1: it has none. Empty: the gene + 4
+  std::optional<std::int64_t> cls = {};   // comes first in each sentence
+  std::optional<std::int64_t> eos = {};   // comes last
   std::int64_t pad = 0;
 
   /// Genes that a sentence has room for.
@@ -48,7 +48,7 @@ std::shared_ptr<const ColumnMaker> make_ranked(CellSpecPtr cells, std::shared_pt
 enum class Choice { Top, First, Random };
 
 struct BinnedSpec {
-  std::vector<double> quantiles;  // from 0 to 1: where bins begin
+  std::vector<double> quantiles = {};  // from 0 to 1: where bins begin
   Choice choice = Choice::Top;
   std::int64_t pad_value = 0;
   std::uint64_t seed = 0;  // of Random, with the epoch and the cell
