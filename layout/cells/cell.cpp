@@ -4,8 +4,10 @@
 #include "core/batch/leaf_column.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace penstock::layout {
@@ -133,6 +135,24 @@ void CellReader::refuse(const Row& row) const {
   refuse_cell(row, "it is none");
 }
 
+// Counts are small integers and many of them equal: what becomes of each is computed once.
+void CellReader::compute(double* values, std::uint64_t count, double divisor) const {
+  constexpr std::uint64_t kTable = 1024;
+  const Kernels& run = kernels();
+  const auto all_of = [&](double* of, std::uint64_t n) {
+    if (divisor != 1) run.divide(of, n, divisor);
+    if (spec_->log1p) run.log1p(of, n);
+  };
+  if (divisor == 1 && !spec_->log1p) return;
+  const double largest = value_.type.kind == 'u' ? run.largest(values, count) : HUGE_VAL;
+  if (largest >= kTable || 2 * largest >= static_cast<double>(count)) return all_of(values, count);
+  std::array<double, kTable> table;
+  const auto entries = static_cast<std::uint64_t>(largest) + 1;
+  std::iota(table.begin(), table.begin() + static_cast<std::ptrdiff_t>(entries), 0.0);
+  all_of(table.data(), entries);
+  run.look_up(values, count, table.data());
+}
+
 Cell CellReader::read(const Row& row) const {
   const Kernels& run = kernels();
   const std::uint64_t records = row.length;
@@ -160,8 +180,7 @@ Cell CellReader::read(const Row& row) const {
   } else if (spec_->width && genes[records - 1] >= *spec_->width) {
     count = static_cast<std::uint64_t>(std::lower_bound(genes, genes + records, *spec_->width) - genes);
   }
-  if (divisor != 1) run.divide(values, count, divisor);
-  if (spec_->log1p) run.log1p(values, count);
+  compute(values, count, divisor);
   return {{genes, count}, {values, count}};
 }
 

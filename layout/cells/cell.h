@@ -85,6 +85,7 @@ class CellReader {
   };
   static Field field_of(const SourceInfo& source, const std::string& name, std::string_view kinds,
                         std::string_view wanted);
+  void compute(double* values, std::uint64_t count, double divisor) const;
   [[noreturn]] void refuse(const Row& row) const;
 
   std::shared_ptr<const CellSpec> spec_;

@@ -41,8 +41,12 @@ struct Kernels {
   void (*divide_each)(double* values, const double* divisors, std::uint64_t count);
   /// log(1 + values[i]) of values from 0 on: fdlibm's, an error below one unit in the last place.
   void (*log1p)(double* values, std::uint64_t count);
-  /// Packs genes and values whose place is not below 0 to the front, the place for the gene; returns how many. A gene
-  /// at or past `mapped` has none.
+  /// Of values from 0 on.
+  double (*largest)(const double* values, std::uint64_t count);
+  /// table[values[i]] of values that are integers.
+  void (*look_up)(double* values, std::uint64_t count, const double* table);
+  /// Of genes that ascend, packs those and values whose place is not below 0 to the front, the place for the gene;
+  /// returns how many. A gene at or past `mapped` has none.
   std::uint64_t (*select)(std::uint32_t* genes, double* values, std::uint64_t count, const std::int32_t* places,
                           std::uint64_t mapped);
 };

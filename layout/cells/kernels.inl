@@ -2,6 +2,7 @@
 // All else has internal linkage: the forms must not share code, since not every processor runs all of them.
 #include "layout/cells/kernels.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -156,16 +157,27 @@ double log1p_of(double x) {
          k * 6.93147180369123816490e-01;
 }
 
+double largest(const double* values, std::uint64_t count) {
+  double found = 0;
+  for (std::uint64_t i = 0; i < count; ++i) found = values[i] > found ? values[i] : found;
+  return found;
+}
+
+void look_up(double* values, std::uint64_t count, const double* table) {
+  for (std::uint64_t i = 0; i < count; ++i) values[i] = table[static_cast<std::int32_t>(values[i])];
+}
+
 void log1p(double* values, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) values[i] = log1p_of(values[i]);
 }
 
-// `count` is at most that of the genes below `mapped`.
 std::uint64_t select(std::uint32_t* genes, double* values, std::uint64_t count, const std::int32_t* places,
                      std::uint64_t mapped) {
   std::uint64_t kept = 0;
+  if (count > 0 && genes[count - 1] >= mapped) {
+    count = static_cast<std::uint64_t>(std::lower_bound(genes, genes + count, mapped) - genes);
+  }
   for (std::uint64_t i = 0; i < count; ++i) {
-    if (genes[i] >= mapped) continue;
     const std::int32_t place = places[genes[i]];
     genes[kept] = static_cast<std::uint32_t>(place);
     values[kept] = values[i];
@@ -191,6 +203,8 @@ const Kernels& PENSTOCK_CELL_KERNELS() {
                                 &divide,
                                 &divide_each,
                                 &log1p,
+                                &largest,
+                                &look_up,
                                 &select};
   return kAll;
 }
