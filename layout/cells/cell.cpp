@@ -43,12 +43,12 @@ bool rises(const std::vector<std::int32_t>& places) {
   return true;
 }
 
-SplitRun split_of(ScalarType gene, ScalarType value) {
-  const Kernels::Splits& splits = gene.bytes == 2 ? kernels().of_u2 : kernels().of_u4;
-  if (gene.bytes == 1) return nullptr;
-  if (value == ScalarType{'f', 4}) return splits.f4;
-  if (value.kind != 'u') return nullptr;
-  return value.bytes == 1 ? splits.u1 : value.bytes == 2 ? splits.u2 : splits.u4;
+PackedRuns packed_of(ScalarType gene, ScalarType value) {
+  const Kernels::Packed& packed = gene.bytes == 2 ? kernels().of_u2 : kernels().of_u4;
+  if (gene.bytes == 1) return {};
+  if (value == ScalarType{'f', 4}) return packed.f4;
+  if (value.kind != 'u') return {};
+  return value.bytes == 1 ? packed.u1 : value.bytes == 2 ? packed.u2 : packed.u4;
 }
 
 // Genes are distinct, so their places are.
@@ -108,7 +108,7 @@ CellReader::CellReader(std::shared_ptr<const CellSpec> spec, const SourceInfo& s
       ascending_(rises(spec_->places)) {
   const bool is_packed = !source.fields_apart && gene_.offset_bytes == 0 && value_.offset_bytes == gene_.type.bytes &&
                          gene_.stride_bytes == gene_.type.bytes + value_.type.bytes;
-  if (is_packed) split_ = split_of(gene_.type, value_.type);
+  if (is_packed) packed_ = packed_of(gene_.type, value_.type);
 }
 
 // Slow: only once something is known to be wrong.
@@ -184,6 +184,17 @@ Cell CellReader::read(const Row& row) const {
   return {{genes, count}, {values, count}};
 }
 
+bool CellReader::scatter(const Row& row, float* out) const {
+  if (packed_.scatter == nullptr || spec_->normalize || spec_->log1p || values_ != Values::Any) return false;
+  const bool is_place = spec_->places.empty();
+  const std::int64_t last = packed_.scatter(row.records, row.length, is_place ? nullptr : spec_->places.data(),
+                                            is_place ? *spec_->width : spec_->places.size(), out);
+  if (last < -1 || (spec_->known && last >= static_cast<std::int64_t>(*spec_->known))) {
+    static_cast<void>(read(row));  // throws
+  }
+  return true;
+}
+
 std::uint64_t CellReader::copy(const Row& row, std::byte* genes, CastRun gene_run, bool wide, std::byte* values,
                                CastRun value_run, bool is_double) const {
   const Kernels& run = kernels();
@@ -193,8 +204,8 @@ std::uint64_t CellReader::copy(const Row& row, std::byte* genes, CastRun gene_ru
   auto* const wide_genes = reinterpret_cast<std::int64_t*>(genes);
   bool holds = true;
   bool fine = true;
-  if (split_ != nullptr && !wide && !is_double) {
-    fine = split_(row.records, records, narrow_genes, reinterpret_cast<float*>(values));
+  if (packed_.split != nullptr && !wide && !is_double) {
+    fine = packed_.split(row.records, records, narrow_genes, reinterpret_cast<float*>(values));
     holds = narrow_genes[records - 1] >= 0;
   } else {
     holds = gene_run(gene_.first(row), gene_.stride_bytes, records, genes, wide ? 8 : 4);

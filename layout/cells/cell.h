@@ -68,6 +68,10 @@ class CellReader {
   std::uint64_t copy(const Row& row, std::byte* genes, CastRun gene_run, bool wide, std::byte* values,
                      CastRun value_run, bool is_double) const;
 
+  /// Of such a cell, but that genes may be selected: writes its values as float32 to their genes' places in `row`.
+  /// False, with nothing written, where records are not packed as they should be: then read(). Throws as that.
+  bool scatter(const Row& row, float* out) const;
+
   [[nodiscard]] const CellSpec& spec() const noexcept { return *spec_; }
   [[nodiscard]] ScalarType gene_type() const noexcept { return gene_.type; }
   [[nodiscard]] ScalarType value_type() const noexcept { return value_.type; }
@@ -91,9 +95,9 @@ class CellReader {
   std::shared_ptr<const CellSpec> spec_;
   Field gene_;
   Field value_;
-  CastRun gene_run_;          // to uint32
-  CastRun value_run_;         // to float64
-  SplitRun split_ = nullptr;  // of records that are packed so and no more, to int32 and float32
+  CastRun gene_run_;     // to uint32
+  CastRun value_run_;    // to float64
+  PackedRuns packed_{};  // of records that are packed so and no more, to int32 and float32
   Values values_;
   bool ascending_ = true;  // places rise with the genes
 };

@@ -31,9 +31,10 @@ class DenseColumn final : public Column {
             .bytes = checked_mul(batch.rows, row_bytes_, "bytes of a column", ErrorKind::InvalidArgument)};
   }
   void fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const override {
-    const Cell cell = reader_.read(row);
     std::byte* const first = out + row.number * row_bytes_;
     std::memset(first, 0, row_bytes_);
+    if (value_.bytes == 4 && reader_.scatter(row, reinterpret_cast<float*>(first))) return;
+    const Cell cell = reader_.read(row);
     value_.bytes == 8 ? scatter<double>(cell, first) : scatter<float>(cell, first);
   }
   void fill_padding(const BatchShape& batch, std::byte* out) const override {

@@ -13,16 +13,28 @@ namespace penstock::layout {
 /// is NaN (all are written all the same). A gene beyond int32 becomes negative.
 using SplitRun = bool (*)(const std::byte* records, std::uint64_t count, std::int32_t* genes, float* values);
 
+/// Writes the values of packed records to row[place] of their genes: places[gene] for genes below `mapped` (-1: left
+/// out), or the gene itself where `places` is null. Returns the last gene, -1 without records; -2 where SplitRun would
+/// return false.
+using ScatterRun = std::int64_t (*)(const std::byte* records, std::uint64_t count, const std::int32_t* places,
+                                    std::uint64_t mapped, float* row);
+
+/// The loops over packed records of one type of gene and of value.
+struct PackedRuns {
+  SplitRun split;
+  ScatterRun scatter;
+};
+
 struct Kernels {
   /// Records of a u2 or u4 gene, then a value of this type.
-  struct Splits {
-    SplitRun u1;
-    SplitRun u2;
-    SplitRun u4;
-    SplitRun f4;
+  struct Packed {
+    PackedRuns u1;
+    PackedRuns u2;
+    PackedRuns u4;
+    PackedRuns f4;
   };
-  Splits of_u2;
-  Splits of_u4;
+  Packed of_u2;
+  Packed of_u4;
   /// Whether each gene is larger than the one before it.
   bool (*ascends)(const std::uint32_t* genes, std::uint64_t count);
   // The same of genes as a batch has them.

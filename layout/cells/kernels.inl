@@ -102,6 +102,39 @@ bool split(const std::byte* __restrict records, std::uint64_t count, std::int32_
   return !falls && !is_nan;
 }
 
+template <typename Gene, typename Value, bool kIsPlace>
+std::int64_t scatter_as(const std::byte* records, std::uint64_t count, const std::int32_t* places, std::uint64_t mapped,
+                        float* row) {
+  bool fine = true;
+  std::int64_t last = -1;
+  for (std::uint64_t i = 0; i < count; ++i, records += sizeof(Gene) + sizeof(Value)) {
+    Gene gene;
+    Value value;
+    std::memcpy(&gene, records, sizeof gene);
+    std::memcpy(&value, records + sizeof gene, sizeof value);
+    fine &= std::int64_t{gene} > last;
+    last = gene;
+    if constexpr (std::is_floating_point_v<Value>) fine &= value == value;
+    if (gene >= mapped) continue;
+    if constexpr (kIsPlace) {
+      row[gene] = static_cast<float>(value);
+    } else if (const std::int32_t place = places[gene]; place >= 0) {
+      row[place] = static_cast<float>(value);
+    }
+  }
+  return fine ? last : -2;
+}
+
+template <typename Gene, typename Value>
+std::int64_t scatter(const std::byte* records, std::uint64_t count, const std::int32_t* places, std::uint64_t mapped,
+                     float* row) {
+  return places == nullptr ? scatter_as<Gene, Value, true>(records, count, places, mapped, row)
+                           : scatter_as<Gene, Value, false>(records, count, places, mapped, row);
+}
+
+template <typename Gene, typename Value>
+constexpr PackedRuns kPacked{&split<Gene, Value>, &scatter<Gene, Value>};
+
 bool all_finite(const double* values, std::uint64_t count, bool positive) {
   constexpr std::uint64_t kInfinity = 0x7ff0'0000'0000'0000U;
   bool found = false;
@@ -189,10 +222,10 @@ std::uint64_t select(std::uint32_t* genes, double* values, std::uint64_t count, 
 }  // namespace
 
 const Kernels& PENSTOCK_CELL_KERNELS() {
-  static constexpr Kernels kAll{{&split<std::uint16_t, std::uint8_t>, &split<std::uint16_t, std::uint16_t>,
-                                 &split<std::uint16_t, std::uint32_t>, &split<std::uint16_t, float>},
-                                {&split<std::uint32_t, std::uint8_t>, &split<std::uint32_t, std::uint16_t>,
-                                 &split<std::uint32_t, std::uint32_t>, &split<std::uint32_t, float>},
+  static constexpr Kernels kAll{{kPacked<std::uint16_t, std::uint8_t>, kPacked<std::uint16_t, std::uint16_t>,
+                                 kPacked<std::uint16_t, std::uint32_t>, kPacked<std::uint16_t, float>},
+                                {kPacked<std::uint32_t, std::uint8_t>, kPacked<std::uint32_t, std::uint16_t>,
+                                 kPacked<std::uint32_t, std::uint32_t>, kPacked<std::uint32_t, float>},
                                 &ascends<std::uint32_t>,
                                 &ascends<std::int32_t>,
                                 &ascends<std::int64_t>,

@@ -24,7 +24,26 @@ std::vector<const Kernels*> forms() {
 }
 
 template <typename Gene, typename Value>
-void expect_splits(SplitRun run) {
+void expect_scatters(ScatterRun run, const std::byte* records, const std::vector<Gene>& genes,
+                     const std::vector<Value>& values, bool rises) {
+  constexpr std::uint64_t kMapped = 3000;
+  std::vector<std::int32_t> places(kMapped, -1);
+  for (std::int32_t gene = 0; gene < 3000; gene += 2) places[static_cast<std::size_t>(gene)] = 1499 - gene / 2;
+  const std::int64_t last = !rises ? -2 : genes.empty() ? -1 : std::int64_t{genes.back()};
+  for (const bool selects : {false, true}) {
+    std::vector<float> row(selects ? 1500 : kMapped);
+    std::vector<float> expected(row.size());
+    for (std::size_t i = 0; i < genes.size(); ++i) {
+      const std::int64_t place = genes[i] >= kMapped ? -1 : selects ? places[genes[i]] : std::int64_t{genes[i]};
+      if (place >= 0) expected[static_cast<std::size_t>(place)] = static_cast<float>(values[i]);
+    }
+    ASSERT_EQ(run(records, genes.size(), selects ? places.data() : nullptr, kMapped, row.data()), last);
+    ASSERT_EQ(row, expected);
+  }
+}
+
+template <typename Gene, typename Value>
+void expect_splits(const PackedRuns& runs) {
   std::mt19937 random(3);
   for (std::uint64_t count = 0; count < 70; ++count) {
     for (std::uint64_t bad = 0; bad <= count; ++bad) {  // the gene that does not rise; none if it is the last
@@ -44,7 +63,8 @@ void expect_splits(SplitRun run) {
       std::vector<std::int32_t> found(count);
       std::vector<float> counts(count);
       const bool rises = bad == 0 || bad >= count;
-      ASSERT_EQ(run(records.get(), count, found.data(), counts.data()), rises) << count << " " << bad;
+      ASSERT_EQ(runs.split(records.get(), count, found.data(), counts.data()), rises) << count << " " << bad;
+      expect_scatters<Gene, Value>(runs.scatter, records.get(), genes, values, rises);
       for (std::uint64_t i = 0; i < count; ++i) {
         ASSERT_EQ(found[i], static_cast<std::int32_t>(genes[i]));
         ASSERT_EQ(counts[i], static_cast<float>(values[i]));
