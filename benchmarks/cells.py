@@ -48,14 +48,18 @@ def measure(corpora: Corpora) -> list[Result]:
         for rows in ROWS:
             views = forms | (few_rows if rows == min(ROWS) else {})
             seconds = corpora.size.seconds
-            loop, *found = alternate(
+            loop, mapped, *found = alternate(
                 corpora.size.repeats,
                 [
                     partial(gather_loop, program, stream, starts, rows, seconds),
+                    partial(cells_per_second, views["Csr"], rows, seconds, reader="mmap"),
                     *(partial(cells_per_second, view, rows, seconds) for view in views.values()),
                 ],
             )
             results.append(line(f"m = {rows:,}: compiled gather, 1 thread", "cells/s", loop))
+            results.append(line(f"m = {rows:,}: Csr, reader=mmap", "cells/s", mapped))
+            ratio = ratios(mapped, loop)
+            results.append(line(f"m = {rows:,}: Csr, reader=mmap / compiled gather", "ratio", ratio, 0.9))
             csr = found[0]
             for name, speed in zip(views, found, strict=True):
                 results.append(line(f"m = {rows:,}: {name}", "cells/s", speed))

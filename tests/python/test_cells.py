@@ -81,6 +81,21 @@ def test_values_are_rounded_once(cells):
     np.testing.assert_array_equal(batch.csr.toarray(), x.astype(np.float32))
 
 
+@pytest.mark.parametrize("types", [("u2", "u1"), ("u2", "f4")], ids="-".join)
+def test_normalize_and_log1p_are_scanpys(tmp_path, types):
+    scanpy = pytest.importorskip("scanpy")
+    anndata = pytest.importorskip("anndata")
+    cells = write_cells(tmp_path, types=types)
+    theirs = anndata.AnnData(scipy_sparse.csr_matrix(cells.x))
+    scanpy.pp.normalize_total(theirs, target_sum=1e4)
+    ours = {"genes": range(GENES), "normalize": 1e4}
+    for log1p in (False, True):
+        if log1p:
+            scanpy.pp.log1p(theirs)
+        batch = cells.dataset.cells(Csr("float64"), log1p=log1p, **ours).read(range(83))
+        np.testing.assert_allclose(batch.csr.toarray(), theirs.X.toarray(), rtol=1e-14)
+
+
 @pytest.mark.parametrize("framework", ["torch", "numpy"])
 @pytest.mark.parametrize("genes", [range(GENES), SHUFFLED], ids=["all", "selected"])
 def test_csr_is_over_the_memory_of_its_arrays_and_padding_rows_are_empty(cells, framework, genes):
