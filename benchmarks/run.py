@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import ablation
+import cells
 import checks
 import cold
 import cold_blocks
@@ -55,6 +56,7 @@ MEASUREMENTS = {
     "checks": checks.measure,
     "node": loaders_on_a_node.measure,
     "mixing": mixing.measure,
+    "cells": cells.measure,
 }
 
 
@@ -86,7 +88,7 @@ def cache_folder(chosen: Path | None) -> Iterator[Path]:
 COLUMNS = ("measurement", "figure", "median", "spread", "target", "repeats", "bytes", "cache")
 
 
-def cells(result: Result) -> tuple[str, ...]:
+def texts(result: Result) -> tuple[str, ...]:
     """The line as text, by COLUMNS."""
     return (
         result.name,
@@ -108,7 +110,7 @@ def table(results: list[Result], command: str) -> Table:
         out.add_column(column, justify="right" if right else "left", no_wrap=column not in ("figure", "cache"))
     for result in results:
         style = {True: "green", False: "red", None: None}[result.reached]
-        out.add_row(*cells(result), style=style)
+        out.add_row(*texts(result), style=style)
     return out
 
 
@@ -120,7 +122,7 @@ def markdown(results: list[Result], command: str) -> str:
         "| " + " | ".join(COLUMNS) + " |",
         "|" + " --- |" * len(COLUMNS),
     ]
-    return "\n".join([*lines, *("| " + " | ".join(cells(result)) + " |" for result in results)]) + "\n"
+    return "\n".join([*lines, *("| " + " | ".join(texts(result)) + " |" for result in results)]) + "\n"
 
 
 def main() -> None:

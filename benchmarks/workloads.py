@@ -23,6 +23,10 @@ TOKEN_BYTES = 4
 PAIR = [("token", "<u4"), ("other", "<u4")]
 DOCUMENT_TOKENS = 800
 ENTRY_BYTES = 160
+#: Genes of generated cells, and the logarithm of how many of them a cell has, its median and deviation: as in Tahoe.
+CELL_GENES = 62_710
+CELL_LENGTH = (1664, 0.34)
+MOST_COUNT = 145
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Size:
     soak_batches: int
     written_bytes: int  # of each repeat of the writer
     text_bytes: int  # that are tokenized
+    cells: int
 
 
 FULL = Size(
@@ -72,6 +77,7 @@ FULL = Size(
     soak_batches=1_000_000,
     written_bytes=1 << 30,
     text_bytes=16 << 20,
+    cells=50_000,
 )
 QUICK = Size(
     tokens=1 << 20,
@@ -94,6 +100,7 @@ QUICK = Size(
     soak_batches=5000,
     written_bytes=8 << 20,
     text_bytes=1 << 18,
+    cells=300,
 )
 
 
@@ -120,6 +127,10 @@ class Corpora:
         """The same documents in the ids layout: records of 8 bytes, as the article has them."""
         compact = self.documents()
         return self._made(f"{compact.name}-ids", partial(_convert, compact))
+
+    def cells(self) -> Path:
+        """Cells of records {gene u2, count u2}: few genes in most cells, most counts 1; an entry of 24 bytes each."""
+        return self._made(f"cells-{self.size.cells}", self._write_cells)
 
     def sparse(self) -> Path:
         """1.1 T tokens in 1,000 shards."""
@@ -160,6 +171,24 @@ class Corpora:
                 entry = left.to_bytes(8, "little") * (ENTRY_BYTES // 8)  # no two are equal
                 writer.append(token=random.integers(0, 1 << 17, count, dtype=np.uint32), metadata=entry)
                 left -= count
+
+    def _write_cells(self, path: Path) -> None:
+        random = np.random.default_rng(3)
+        expression = random.lognormal(0, 2, CELL_GENES)
+        bounds = np.cumsum(expression) / expression.sum()
+        median, deviation = CELL_LENGTH
+        with penstock.Writer(
+            str(path), fields={"gene": "u2", "count": "u2"}, metadata="raw", shard_size=1 << 40
+        ) as writer:
+            for cell in range(self.size.cells):
+                wanted = min(int(median * np.exp(deviation * random.standard_normal())), CELL_GENES // 8)
+                genes = np.unique(np.searchsorted(bounds, random.random(2 * wanted)))
+                while len(genes) < wanted:
+                    genes = np.union1d(genes, np.searchsorted(bounds, random.random(wanted)))
+                genes = np.sort(random.choice(genes, wanted, replace=False))
+                counts = np.minimum(random.geometric(0.6, wanted), MOST_COUNT)
+                entry = cell.to_bytes(8, "little") * 3
+                writer.append(gene=genes.astype(np.uint16), count=counts.astype(np.uint16), metadata=entry)
 
     def _write_sparse(self, path: Path, shards: int, tokens: int) -> None:
         with penstock.Writer(str(path), fields={"token": "u4"}, metadata=None) as writer:

@@ -21,13 +21,14 @@ FieldSpec field_spec(const FieldTuple& field) {
 }
 
 std::vector<ColumnSpec> column_specs(const std::vector<FieldTuple>& fields, const std::vector<SequenceTuple>& sequences,
-                                     const std::vector<std::string>& values) {
+                                     const MakerList& makers, const std::vector<std::string>& values) {
   std::vector<ColumnSpec> specs;
-  specs.reserve(fields.size() + sequences.size());
+  specs.reserve(fields.size() + sequences.size() + makers.size());
   for (const FieldTuple& field : fields) specs.emplace_back(field_spec(field));
   for (const auto& [name, shorten, field, end_of_document, max_documents] : sequences) {
     specs.emplace_back(SequenceSpec{sequence_kind(name), shorten, field, end_of_document, max_documents});
   }
+  for (const auto& maker : makers) specs.emplace_back(MadeSpec(maker));
   for (const std::string& value : values) specs.emplace_back(ValueSpec{value});
   return specs;
 }

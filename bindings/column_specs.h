@@ -4,6 +4,7 @@
 #include "core/batch/column_spec.h"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -20,8 +21,11 @@ using SequenceTuple =
 /// Throws InvalidArgument for a type that is none.
 FieldSpec field_spec(const FieldTuple& field);
 
-/// The fields, then the sequences, then the values of documents.
+/// What pybind11 holds of a maker: it has no shared_ptr to const.
+using MakerList = std::vector<std::shared_ptr<ColumnMaker>>;
+
+/// The fields, then the sequences, then what the makers make, then the values of documents.
 std::vector<ColumnSpec> column_specs(const std::vector<FieldTuple>& fields, const std::vector<SequenceTuple>& sequences,
-                                     const std::vector<std::string>& values);
+                                     const MakerList& makers, const std::vector<std::string>& values);
 
 }  // namespace penstock::bindings

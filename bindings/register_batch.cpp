@@ -75,19 +75,27 @@ py::object field(const py::object& self, const std::string& name, const py::dtyp
   return py::array(dtype, std::move(rows.shape), std::move(rows.strides), rows.first + leaf.offset_bytes, self);
 }
 
-// Column i as it lies in the batch. `dtype` is the column's. None where the memory is lent: then an array is a slice of
-// what its lender has.
-py::object column(const py::object& self, std::size_t i, const py::dtype& dtype) {
-  const Batch& batch = self.cast<const Batch&>();
-  if (batch.slab.lender()) return py::none();
+// Where array `part` of column i lies in the batch's memory: its first one, or one that was made beside it.
+std::pair<std::uint64_t, Extents> find_array(const Batch& batch, std::size_t i, std::size_t part) {
   const PlacedArray& array = batch.arrays.at(i);
-  return py::array(dtype, extents(array.shape), {}, batch.slab.data() + array.at, self);
+  if (part == 0) return {array.at, extents(array.shape)};
+  const FurtherArray& further = array.shape.further.at(part - 1);
+  return {array.at + further.at, Extents(further.dims.begin(), further.dims.end())};
 }
 
-// (byte of the batch's memory, dims) of column i.
-py::tuple place(const Batch& batch, std::size_t i) {
-  const PlacedArray& array = batch.arrays.at(i);
-  return py::make_tuple(array.at, py::tuple(py::cast(extents(array.shape))));
+// Array `part` of column i as it lies in the batch. `dtype` is the array's. None where the memory is lent: then an
+// array is a slice of what its lender has.
+py::object column(const py::object& self, std::size_t i, std::size_t part, const py::dtype& dtype) {
+  const Batch& batch = self.cast<const Batch&>();
+  if (batch.slab.lender()) return py::none();
+  auto [at, shape] = find_array(batch, i, part);
+  return py::array(dtype, std::move(shape), {}, batch.slab.data() + at, self);
+}
+
+// (byte of the batch's memory, dims) of array `part` of column i.
+py::tuple place(const Batch& batch, std::size_t i, std::size_t part) {
+  const auto [at, shape] = find_array(batch, i, part);
+  return py::make_tuple(at, py::tuple(py::cast(shape)));
 }
 
 py::array_t<std::int64_t> indices(const Batch& batch) {
@@ -243,11 +251,12 @@ py::array values(const Batch& batch, std::size_t c, const py::dtype& dtype) {
 }
 
 BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
-              unsigned parts, std::uint64_t most_bytes, const std::shared_ptr<LocalStore>& local) {
+              const MakerList& made, unsigned parts, std::uint64_t most_bytes,
+              const std::shared_ptr<LocalStore>& local) {
   const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
   const Unlocked released;
   auto formats = std::make_shared<BatchFormats>();
-  formats->emplace_back(source, std::vector<ColumnSpec>{}, static_cast<Parts>(parts));
+  formats->emplace_back(source, column_specs({}, {}, made, {}), static_cast<Parts>(parts));
   return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())),
                    most_bytes);
 }
@@ -281,9 +290,10 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
            "Array over the records as read, of the stored records' dtype; not copied.")
       .def("field", &field, py::arg("name"), py::arg("dtype"),
            "Array over one leaf of the records as read, of its dtype; not copied. None if there are no records.")
-      .def("column", &column, py::arg("i"), py::arg("dtype"),
-           "Array over column i, whose type `dtype` is; not copied. None if the memory was lent.")
-      .def("place", &place, py::arg("i"), "(byte of the batch's memory where column i begins, its shape).")
+      .def("column", &column, py::arg("i"), py::arg("part"), py::arg("dtype"),
+           "Array `part` of column i, whose type `dtype` is; not copied. None if the memory was lent.")
+      .def("place", &place, py::arg("i"), py::arg("part"),
+           "(byte of the batch's memory where array `part` of column i begins, its shape).")
       .def("indices", &indices, "int64 [rows]: observations; -1 where padded.")
       .def("epochs", &epochs, "int64 [rows]; -1 where padded.")
       .def("starts", &starts, "int64 [rows + 1]: first record of each row; empty if rows are fixed.")
@@ -295,8 +305,9 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
   module.def(
       "read_rows",
       [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
-              unsigned parts, std::uint64_t most_bytes) { return read(source, indices, parts, most_bytes, local); },
-      py::arg("source"), py::arg("indices"), py::arg("parts"), py::arg("most_bytes"),
+              const MakerList& made, unsigned parts,
+              std::uint64_t most_bytes) { return read(source, indices, made, parts, most_bytes, local); },
+      py::arg("source"), py::arg("indices"), py::arg("made"), py::arg("parts"), py::arg("most_bytes"),
       "Reads `parts` of observations (uint64 indices) at once, on this thread, without the GIL, in at most so many "
       "bytes.");
 }

@@ -162,7 +162,7 @@ struct MakeLoader {
 
   std::unique_ptr<PythonLoader> operator()(std::shared_ptr<Job> job, std::shared_ptr<Source> source,
                                            const std::vector<FieldTuple>& fields,
-                                           const std::vector<SequenceTuple>& sequences,
+                                           const std::vector<SequenceTuple>& sequences, const MakerList& made,
                                            const std::vector<std::string>& values, unsigned parts, std::uint64_t rank,
                                            std::uint64_t world_size, const std::string& reader, unsigned threads,
                                            unsigned cores, unsigned prefetch, std::uint64_t max_bytes,
@@ -171,7 +171,7 @@ struct MakeLoader {
     options.job = std::move(job);
     options.share = {rank, world_size};
     auto formats = std::make_shared<BatchFormats>();
-    formats->emplace_back(std::move(source), column_specs(fields, sequences, values), static_cast<Parts>(parts));
+    formats->emplace_back(std::move(source), column_specs(fields, sequences, made, values), static_cast<Parts>(parts));
     options.formats = std::move(formats);
     std::shared_ptr<ByteStore> reading = local->reading_by(parse_reader(reader));
     options.through = read_local_through(local, reading);
@@ -195,9 +195,9 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
              "Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.");
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
       .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("source"), py::arg("fields"),
-           py::arg("sequences"), py::arg("values"), py::arg("parts"), py::arg("rank"), py::arg("world_size"),
-           py::arg("reader"), py::arg("threads"), py::arg("cores"), py::arg("prefetch"), py::arg("max_bytes"),
-           py::arg("allocate"))
+           py::arg("sequences"), py::arg("made"), py::arg("values"), py::arg("parts"), py::arg("rank"),
+           py::arg("world_size"), py::arg("reader"), py::arg("threads"), py::arg("cores"), py::arg("prefetch"),
+           py::arg("max_bytes"), py::arg("allocate"))
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
       .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })
       .def("state", [](const PythonLoader& loader) { return state_tuple(loader.get().state()); })

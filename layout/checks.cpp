@@ -48,6 +48,8 @@ class Checked final : public Source {
   [[nodiscard]] const SourceInfo& info() const override { return source_->info(); }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
   void spans(const Row& row, SpanTable& out) const override { source_->spans(row, out); }
+  [[nodiscard]] std::uint64_t base_index(std::uint64_t index) const override { return source_->base_index(index); }
+  [[nodiscard]] Place place_of(std::uint64_t index) const override { return source_->place_of(index); }
 
  private:
   void take(Pending& pending) const;

@@ -46,6 +46,7 @@ Documents::Documents(DatasetPtr dataset) : dataset_(std::move(dataset)) {
   finder_ = make_finder(*dataset_);
   info_ = info_of(*dataset_, dataset_->span_count());
   info_.shape.ragged = true;
+  info_.keeps = finder_->keeps();
   info_.identity.view = R"({"kind":"documents"})";
 }
 
@@ -79,6 +80,11 @@ void Documents::spans(const Row& row, SpanTable& out) const {
   const std::uint64_t raw_bytes = document.raw == nullptr ? 0 : document.entry_bytes;
   out.push_back({0, row.length, true, true, 0, static_cast<std::uint32_t>(document.shard), document.number,
                  document.raw, raw_bytes});
+}
+
+Source::Place Documents::place_of(std::uint64_t index) const {
+  const Document document = document_at(dataset_->span_starts, index);
+  return {dataset_->shards[document.shard].stream.path(), document.number};
 }
 
 std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset, const std::vector<std::string>& columns) {

@@ -32,6 +32,8 @@ class DocumentFinder {
   DocumentFinder(const DocumentFinder&) = delete;
   DocumentFinder& operator=(const DocumentFinder&) = delete;
 
+  /// What it keeps of the metadata's files, or null.
+  [[nodiscard]] virtual std::shared_ptr<Allowance> keeps() const noexcept { return nullptr; }
   /// Appends the reads of `round` that tell where the document lies. Returns false, with nothing appended, when the
   /// document's records are known, and its entry's bytes if Parts::Entries is `wanted`. Throws Corruption.
   virtual bool find(Row& row, const Shard& shard, unsigned round, Parts wanted, Document& document,
@@ -51,6 +53,7 @@ class Documents final : public Source {
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
   void spans(const Row& row, SpanTable& out) const override;
+  [[nodiscard]] Place place_of(std::uint64_t index) const override;
 
  private:
   DatasetPtr dataset_;

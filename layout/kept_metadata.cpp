@@ -1,5 +1,7 @@
 #include "layout/kept_metadata.h"
 
+#include <span>
+
 namespace penstock::layout {
 namespace {
 
@@ -12,11 +14,16 @@ constexpr Kind kKinds[] = {{&Shard::directory, &KeptMetadata::OfShard::directory
                            {&Shard::index, &KeptMetadata::OfShard::index},
                            {&Shard::data, &KeptMetadata::OfShard::data}};
 
+std::span<const Kind> kinds_of(KeptMetadata::Files files) {
+  const std::span<const Kind> all = kKinds;
+  return files == KeptMetadata::Files::All ? all : all.subspan(1, 1);
+}
+
 // A sum that no memory can hold is no step, nor are those after it.
-std::vector<std::uint64_t> steps_of(const std::vector<Shard>& shards) {
+std::vector<std::uint64_t> steps_of(const std::vector<Shard>& shards, std::span<const Kind> kinds) {
   std::vector<std::uint64_t> steps;
   std::uint64_t sum = 0;
-  for (const Kind& kind : kKinds) {
+  for (const Kind& kind : kinds) {
     for (const Shard& shard : shards) {
       const std::uint64_t bytes = KeptBlocks::most_bytes(shard.*kind.file);
       if (bytes >= INT64_MAX - sum) return steps;
@@ -29,9 +36,10 @@ std::vector<std::uint64_t> steps_of(const std::vector<Shard>& shards) {
 
 }  // namespace
 
-KeptMetadata::KeptMetadata(const std::vector<Shard>& shards)
+KeptMetadata::KeptMetadata(const std::vector<Shard>& shards, Files files)
     : shards_(shards),
-      allowance_(std::make_shared<Allowance>(steps_of(shards))),
+      files_(files),
+      allowance_(std::make_shared<Allowance>(steps_of(shards, kinds_of(files)))),
       made_(new std::atomic<const OfShard*>[shards.size()] {}) {}
 
 KeptMetadata::~KeptMetadata() {
@@ -44,8 +52,9 @@ const KeptMetadata::OfShard& KeptMetadata::make(std::uint64_t i) const {
   if (granted == 0) return nothing;
   auto made = std::make_unique<OfShard>();
   const std::vector<std::uint64_t>& steps = allowance_->steps();
+  const std::span<const Kind> kinds = kinds_of(files_);
   for (std::size_t k = 0; k < steps.size() && steps[k] <= granted; ++k) {
-    (*made).*kKinds[k].kept = std::make_unique<KeptBlocks>(shards_[i].*kKinds[k].file);
+    (*made).*kinds[k].kept = std::make_unique<KeptBlocks>(shards_[i].*kinds[k].file);
   }
   const OfShard* other = nullptr;
   return made_[i].compare_exchange_strong(other, made.get(), std::memory_order_acq_rel) ? *made.release() : *other;

@@ -2,7 +2,8 @@
 //
 // A window finds its spans with bytes of three files. The directories of all shards are kept if they fit into what is
 // granted, then the indexes, then the entries. Those come first that save the most waits for their size: every window
-// needs the directory before all else. What is kept grows while rows are read, on any thread.
+// needs the directory before all else. A document needs the index alone. What is kept grows while rows are read, on any
+// thread.
 #pragma once
 
 #include "core/batch/allowance.h"
@@ -25,13 +26,15 @@ class KeptMetadata {
     std::unique_ptr<KeptBlocks> data;
   };
 
-  /// `shards` outlive it.
-  explicit KeptMetadata(const std::vector<Shard>& shards);
+  enum class Files { All, Index };
+  /// Of these files. `shards` outlive it.
+  explicit KeptMetadata(const std::vector<Shard>& shards, Files files = Files::All);
   ~KeptMetadata();
   KeptMetadata(const KeptMetadata&) = delete;
   KeptMetadata& operator=(const KeptMetadata&) = delete;
 
-  /// Its steps: the directories, the indexes as well, the entries as well. It keeps nothing before the grant.
+  /// Its steps: the directories, the indexes as well, the entries as well; or the indexes. It keeps nothing before the
+  /// grant.
   [[nodiscard]] const std::shared_ptr<Allowance>& allowance() const noexcept { return allowance_; }
 
   [[nodiscard]] const OfShard& shard(std::uint64_t i) const {
@@ -43,6 +46,7 @@ class KeptMetadata {
   const OfShard& make(std::uint64_t i) const;
 
   const std::vector<Shard>& shards_;
+  const Files files_;
   std::shared_ptr<Allowance> allowance_;
   const std::unique_ptr<std::atomic<const OfShard*>[]> made_;  // each is set once, by the first row that needs it
 };

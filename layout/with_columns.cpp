@@ -39,6 +39,8 @@ class WithColumns final : public Source {
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
   void spans(const Row& row, SpanTable& out) const override;
+  [[nodiscard]] std::uint64_t base_index(std::uint64_t index) const override { return base_->base_index(index); }
+  [[nodiscard]] Place place_of(std::uint64_t index) const override { return base_->place_of(index); }
 
  private:
   bool plan_base(Row& row, State& state, Parts wanted, Reads& out) const;

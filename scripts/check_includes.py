@@ -19,8 +19,19 @@ MAY_INCLUDE = {
     "core/engine": {"core/batch", "core/io", "core/job"},
     "shuffle": {"core/job"},
     "layout": {"core/batch", "core/io", "core/io/local", "core/job"},
+    "layout/cells": {"core/batch", "core/io", "core/job"},
     "writer": {"layout", "core/batch", "core/io", "core/io/local", "core/job"},
-    "bindings": {"writer", "layout", "shuffle", "core/engine", "core/batch", "core/io", "core/io/local", "core/job"},
+    "bindings": {
+        "writer",
+        "layout",
+        "layout/cells",
+        "shuffle",
+        "core/engine",
+        "core/batch",
+        "core/io",
+        "core/io/local",
+        "core/job",
+    },
 }
 PYTHON = re.compile(r"pybind11/|Python\.h")
 FILES_AND_THREADS = re.compile(r"thread|mutex|fstream|filesystem|condition_variable|fcntl\.h|unistd\.h|sys/")

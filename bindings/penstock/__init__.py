@@ -17,7 +17,7 @@ Example:
     [0, 1]
 """
 
-from penstock import codecs, columns, orders
+from penstock import cells, codecs, columns, orders
 from penstock._batch import Batch
 from penstock._dataset import Dataset, View, concatenate
 from penstock._errors import (
@@ -55,6 +55,7 @@ __all__ = [
     "View",
     "Writer",
     "annotate",
+    "cells",
     "codecs",
     "columns",
     "combine",

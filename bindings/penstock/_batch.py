@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._errors import InvalidArgumentError
-from penstock._layout import BatchLayout, FieldSpec, plan_layout
+from penstock._layout import BatchLayout, ColumnPlace, FieldSpec, plan_layout
 from penstock._resources import memory_bytes
 from penstock._spans import Spans, parts_of
+from penstock._sparse import csr_of
+from penstock.cells import Csr
 
 
 class Batch(Mapping[str, Any]):
@@ -24,7 +26,7 @@ class Batch(Mapping[str, Any]):
     valid as long as anyone holds one of them.
     """
 
-    __slots__ = ("_arrays", "_job", "_layout", "_native", "_spans")
+    __slots__ = ("_arrays", "_device", "_job", "_layout", "_native", "_spans")
 
     def __init__(self, native: _native.Batch, layout: BatchLayout, job: tuple[int, str] | None = None) -> None:
         """Wraps a ready native batch; `job` is (state version, job) of the loader that gives it."""
@@ -32,6 +34,7 @@ class Batch(Mapping[str, Any]):
         self._layout = layout
         self._job = job
         self._arrays: dict[str, Any] = {}
+        self._device: tuple[Any, bool] | None = None  # where its tensors are, and whether copying them waits
         self._spans: Spans | None = None
 
     # --- the mapping of fields
@@ -113,6 +116,17 @@ class Batch(Mapping[str, Any]):
         return self._cached("document_ids", self._sequences)
 
     @property
+    def csr(self) -> Any:
+        """A batch of cells as compressed sparse rows [rows, genes]: torch.sparse_csr, or SciPy's csr_matrix.
+
+        Its arrays are `batch["gene"]`, the values and `batch.offsets`, not copied.
+
+        Raises:
+            InvalidArgumentError: no batch of `dataset.cells("csr")`; genes of which there may be any number.
+        """
+        return self._cached("csr", self._csr)
+
+    @property
     def position(self) -> int:
         """The job's position before this batch."""
         return self._native.position
@@ -134,10 +148,13 @@ class Batch(Mapping[str, Any]):
 
     @property
     def offsets(self) -> Any:
-        """int64 [rows + 1] of a batch of documents: row i is records `offsets[i]:offsets[i + 1]`."""
+        """[rows + 1] of a batch of documents: row i is records `offsets[i]:offsets[i + 1]`.
+
+        int64; of a batch of cells, compressed sparse rows, of the type of its genes, whose rows they are.
+        """
         if not self._layout.ragged:
             raise AttributeError("a batch of windows has no offsets: its rows are of one length")
-        return self._cached("offsets", lambda _: self._given(self._native.starts()))
+        return self._cached("offsets", self._offsets)
 
     @property
     def spans(self) -> Spans:
@@ -154,6 +171,25 @@ class Batch(Mapping[str, Any]):
                 )
             self._spans = Spans(self._native.spans(), self._layout.decode, self._layout.metadata is True)
         return self._spans
+
+    def to(self, device: Any, non_blocking: bool = False) -> Batch:
+        """The batch with its tensors on a device; `records` and `spans` stay where they are.
+
+        Args:
+            device: as `torch.Tensor.to` takes it.
+            non_blocking: whether copies from pinned memory are only enqueued.
+
+        Raises:
+            InvalidArgumentError: a batch of NumPy arrays.
+        """
+        if self._layout.torch is None:
+            raise InvalidArgumentError("batch.to(device) moves tensors: this batch is NumPy arrays (framework='torch')")
+        moved = Batch(self._native, self._layout, self._job)
+        moved._device = (device, non_blocking)
+        for name in self._tensor_names():
+            array = self[name] if name in self._layout.types else getattr(self, name)
+            moved._arrays[name] = moved._moved(array)
+        return moved
 
     def state_dict(self) -> dict[str, Any]:
         """The loader's state after this batch: for those who fetch ahead of training.
@@ -178,14 +214,43 @@ class Batch(Mapping[str, Any]):
     def _cached(self, name: str, make: Callable[[str], Any]) -> Any:
         array = self._arrays.get(name)
         if array is None:
-            array = self._arrays[name] = make(name)
+            array = self._arrays[name] = self._moved(make(name))
         return array
+
+    def _moved(self, array: Any) -> Any:
+        if self._device is None or not isinstance(array, self._layout.torch.Tensor):
+            return array
+        device, non_blocking = self._device
+        return array.to(device, non_blocking=non_blocking)
+
+    def _tensor_names(self) -> list[str]:
+        layout = self._layout
+        names = ["indices", "epochs", "valid", *layout.types, *layout.column_of]
+        if layout.ragged:
+            names.append("offsets")
+        return [name for name in dict.fromkeys(names) if name != "max_seqlen"]
+
+    def _offsets(self, name: str) -> Any:
+        place = self._layout.column_of.get(name)
+        return self._given(self._native.starts()) if place is None else self._column(place)
+
+    def _csr(self, _: str) -> Any:
+        cells = self._layout.cells
+        if cells is None or not isinstance(cells.form, Csr):
+            raise InvalidArgumentError('this batch is no compressed sparse rows: they are of dataset.cells("csr")')
+        if cells.width is None:
+            raise InvalidArgumentError(
+                "batch.csr: how many genes are there? The dataset does not say: give genes=, as "
+                'dataset.cells("csr", genes=range(62710)); batch["gene"], the values and batch.offsets need no number'
+            )
+        shape = (self._native.rows, cells.width)
+        return csr_of(self.offsets, self["gene"], self[cells.value], shape, self._layout.torch)
 
     def _field(self, name: str) -> Any:
         layout = self._layout
-        number = layout.column_of.get(name)
-        if number is not None:
-            return self._column(number)
+        place = layout.column_of.get(name)
+        if place is not None:
+            return self._column(place)
         leaf = layout.leaf_of[name]
         if layout.types[name] == leaf.base and (layout.torch is None or leaf.base.kind in "SV"):
             found = self._native.field(name, leaf.base)
@@ -194,37 +259,37 @@ class Batch(Mapping[str, Any]):
         return self._cast(FieldSpec(name, name, layout.types[name].str))
 
     def _labels(self, name: str) -> Any:
-        number = self._layout.column_of.get(name)
-        if number is not None:
-            return self._column(number)
+        place = self._layout.column_of.get(name)
+        if place is not None:
+            return self._column(place)
         return self._cast(self._layout.label_column(name))
 
     def _columns(self) -> dict[str, Any]:
         layout = self._layout
         found = {}
         for at, (name, dtype) in enumerate(layout.value_types.items()):
-            number = layout.value_of.get(name)
-            values = self._given(self._native.values(at, dtype.base)) if number is None else self._column(number)
-            found[name] = values
+            place = layout.value_of.get(name)
+            late = place is None
+            found[name] = self._given(self._native.values(at, dtype.base)) if late else self._column(place)
         computed = [each.name for each in layout.sequences if each.name != "max_seqlen"]
         return {**found, **{name: getattr(self, name) for name in computed}}
 
     def _sequences(self, name: str) -> Any:
-        number = self._layout.column_of.get(name)
-        if number is None:
+        place = self._layout.column_of.get(name)
+        if place is None:
             wanted = "cu_seqlens" if name == "max_seqlen" else name
             raise InvalidArgumentError(f'this batch has no {name}: ask for it by Loader(…, columns=["{wanted}"])')
-        return self._column(number)
+        return self._column(place)
 
-    def _column(self, number: int) -> Any:
-        array = self._native.column(number, self._layout.column_types[number])
-        return self._lent_column(number) if array is None else self._given(array)
+    def _column(self, place: ColumnPlace) -> Any:
+        array = self._native.column(*place)
+        return self._lent_column(place) if array is None else self._given(array)
 
-    def _lent_column(self, number: int) -> Any:
+    def _lent_column(self, place: ColumnPlace) -> Any:
         # Slices of the lent tensor, so that torch tracks copies from them.
         layout, native = self._layout, self._native
-        dtype = layout.column_types[number]
-        at, shape = native.place(number)
+        number, part, dtype = place
+        at, shape = native.place(number, part)
         torch_dtype = layout.torch.from_numpy(np.empty(0, dtype)).dtype
         count = int(np.prod(shape, dtype=np.int64))
         array = native.lender[at : at + count * dtype.itemsize].view(torch_dtype).view(shape)
@@ -255,4 +320,5 @@ def read_view(source: _native.Source, indices: npt.ArrayLike, view: Any) -> Batc
     """
     layout = plan_layout(view, torch=None, dtype=None, eager=False)
     wanted = np.ascontiguousarray(indices, dtype=np.uint64)
-    return Batch(_native.read_rows(source, wanted, parts_of(view), memory_bytes()), layout)
+    made = list(layout.makers)
+    return Batch(_native.read_rows(source, wanted, made, parts_of(view), memory_bytes()), layout)

@@ -119,7 +119,7 @@ class DocumentColumn:
             return values
         source = _native.make_values(self._native, [self.name])
         parts = [
-            _native.read_rows(source, wanted[at : at + _FEW], VALUES, memory_bytes()).values(0, self._value_dtype)
+            _native.read_rows(source, wanted[at : at + _FEW], [], VALUES, memory_bytes()).values(0, self._value_dtype)
             for at in range(0, len(wanted), _FEW)
         ]
         return np.concatenate(parts)

@@ -12,11 +12,15 @@ import numpy.typing as npt
 
 from penstock import _dtype, _native, codecs
 from penstock._batch import Batch, read_view
+from penstock._cells import Cells
+from penstock._cells import resolve as resolve_cells
 from penstock._columns import Columns
 from penstock._errors import CorruptionError, Error, InvalidArgumentError
+from penstock._features import Features
 from penstock._observation import Observation
 from penstock._spans import Decode, Metadata, check_metadata
 from penstock._words import counted, excerpt
+from penstock.cells import Form
 
 
 class Shard(NamedTuple):
@@ -83,6 +87,11 @@ class Dataset:
         return self._native.spans
 
     @property
+    def features(self) -> Features | None:
+        """What the genes of its cells are called; None where it does not say."""
+        return None
+
+    @property
     def shards(self) -> list[Shard]:
         """The shards, in the order of the stream."""
         return [Shard(*each) for each in self._native.shards()]
@@ -122,6 +131,41 @@ class Dataset:
         """
         return View(self, "documents", 0, 0, metadata, columns=_names(columns))
 
+    def cells(
+        self,
+        form: str | Form = "csr",
+        *,
+        value: str = "count",
+        genes: Any = None,
+        normalize: float | None = None,
+        log1p: bool = False,
+        columns: Sequence[str] = (),
+        metadata: Metadata = False,
+    ) -> View:
+        """The view of documents that are cells: records {gene, count}, genes ascending, as arrays for training.
+
+        Args:
+            form: "csr", "dense", "ranked", "binned", or one of `penstock.cells` with its options.
+            value: the field that values are of: the counts, or another layer.
+            genes: which genes, by number or name, in this order: they are numbered anew in the batch; None: all.
+            normalize: what each cell's values sum up to, over all of its genes; as scanpy's `normalize_total`. None: as
+                they are.
+            log1p: whether log(1 + value) is taken, after that.
+            columns: names of the dataset's columns: `batch.columns[name]` has a value for each cell.
+            metadata: as of `windows`.
+
+        Returns:
+            A view whose batches have the form's arrays. Its loader's state is that of `documents()`, whatever the form.
+
+        Raises:
+            InvalidArgumentError: records that are no cells; unknown genes, or one named twice; an argument that cannot
+                be. What no cell may hold is said at the batch that has it: genes that do not ascend, one that the
+                dataset does not have, NaN; where values are ranked, binned, normalised or logarithmised, also those
+                that are negative or infinite.
+        """
+        made = resolve_cells(form, value, genes, normalize, log1p, self.dtype, self.features)
+        return View(self, "documents", 0, 0, metadata, columns=_names(columns), cells=made)
+
     def __len__(self) -> int:
         """Records of the stream; entries of opaque documents."""
         return self.spans if self.mode == "opaque" else self.records
@@ -159,6 +203,7 @@ class View(Sequence[Observation]):
         metadata: what is read beside the records: True, "spans" or False. No part of a job: its state goes on with
             another one.
         columns: names of the dataset's columns that go with each document; no part of a job either.
+        cells: what documents that are cells become; None: records. No part of a job either.
     """
 
     def __init__(
@@ -170,14 +215,16 @@ class View(Sequence[Observation]):
         metadata: Metadata = True,
         numbers: range | npt.NDArray[np.uint64] | None = None,
         columns: tuple[str, ...] = (),
+        cells: Cells | None = None,
     ) -> None:
-        """Made by `Dataset.windows`, `Dataset.documents` and sub-views, whose `numbers` are those of the whole view."""
+        """Made by `Dataset.windows`, `documents`, `cells` and sub-views, whose `numbers` are the whole view's."""
         self.dataset = dataset
         self.kind = kind
         self.window = window
         self.lookahead = lookahead
         self.metadata: Metadata = check_metadata(metadata)
         self.columns = columns
+        self.cells = cells
         native = dataset._native
         if kind == "windows":
             if columns and self.metadata is False:
@@ -334,24 +381,19 @@ class View(Sequence[Observation]):
 
     def __reduce__(self) -> Any:
         """Pickles as its dataset and what it is."""
-        return View, (
-            self.dataset,
-            self.kind,
-            self.window,
-            self.lookahead,
-            self.metadata,
-            self._numbers,
-            self.columns,
-        )
+        what = (self.dataset, self.kind, self.window, self.lookahead, self.metadata, self._numbers)
+        return View, (*what, self.columns, self.cells)
 
     def __repr__(self) -> str:
         """What it is a view of."""
         how = [f"{self.window}, lookahead={self.lookahead}"] if self.kind == "windows" else []
+        if self.cells is not None:
+            how.append(self.cells.words())
         if self.columns:
             how.append(f"columns={list(self.columns)!r}")
-        if self.metadata is not True:
+        if self.metadata is not (self.cells is None):
             how.append(f"metadata={self.metadata!r}")
-        view = f"{self.dataset!r}.{self.kind}({', '.join(how)})"
+        view = f"{self.dataset!r}.{'cells' if self.cells is not None else self.kind}({', '.join(how)})"
         if self._source is self._whole:
             return view
         numbers = self._numbers

@@ -30,6 +30,8 @@ RESERVED_NAMES = frozenset(
         "values",
         "get",
         "columns",
+        "csr",
+        "to",
         "cu_seqlens",
         "max_seqlen",
         "position_ids",
@@ -61,6 +63,16 @@ def numpy_dtype(given: Any, where: str = "dtype") -> DType:
             '"u2" and "f4" are, and lists of fields'
         ) from None
     return dtype
+
+
+def numpy_type(given: Any) -> DType:
+    """What `numpy_dtype` makes of it, of types of torch too.
+
+    Raises:
+        InvalidArgumentError: NumPy does not understand it.
+    """
+    text = str(given)
+    return numpy_dtype(text.removeprefix("torch.") if text.startswith("torch.") else given)
 
 
 def packed(dtype: npt.DTypeLike, where: str = "dtype") -> DType:

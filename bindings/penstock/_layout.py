@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from penstock import _native
+from penstock._cells import Cells
 from penstock._columns import types_of
-from penstock._dtype import RESERVED_NAMES, numpy_dtype
+from penstock._dtype import RESERVED_NAMES, numpy_type
 from penstock._errors import InvalidArgumentError
 from penstock._spans import Decode, Metadata
 from penstock._words import excerpt, quoted
@@ -77,6 +79,14 @@ def stored_dtype(dtype: np.dtype[Any], stored_record_bytes: int) -> np.dtype[Any
     )
 
 
+class ColumnPlace(NamedTuple):
+    """Which array of which native column it is, and its type: made once, since np.dtype(text) is not free."""
+
+    number: int
+    part: int
+    type: np.dtype[Any]
+
+
 @dataclass(frozen=True)
 class BatchLayout:
     """What a batch offers and where it lies."""
@@ -86,11 +96,13 @@ class BatchLayout:
     types: dict[str, np.dtype[Any]]  # of each field, as it is given out
     fields: tuple[FieldSpec, ...]  # columns that the native threads make: these …
     sequences: tuple[SequenceSpec, ...]  # … then these …
+    makers: tuple[_native.ColumnMaker, ...]  # … then what these make …
     values: tuple[str, ...]  # … then these columns of documents
     value_types: dict[str, np.dtype[Any]]  # columns of documents that a batch has, with the shape of a value
-    value_of: dict[str, int]  # column of documents -> its number among the columns
-    column_of: dict[str, int]  # name of a column -> its number
-    column_types: tuple[np.dtype[Any], ...]  # of the columns; made once, since np.dtype(text) is not free
+    value_of: dict[str, ColumnPlace]  # by the name of a column of documents
+    column_of: dict[str, ColumnPlace]  # by the name of an array
+    flat: frozenset[str]  # fields that are [records, …], not [rows, …]
+    cells: Cells | None  # what cells become; None: rows are windows or documents
     label_field: str | None  # that inputs and labels are of
     label_type: np.dtype[Any]  # theirs: always signed, since labels are -100 where a row is padded
     why_no_labels: str
@@ -113,7 +125,12 @@ class BatchLayout:
 
 
 def plan_layout(
-    view: Any, torch: Any, dtype: DtypeChoice, eager: bool, sequences: tuple[SequenceSpec, ...] = ()
+    view: Any,
+    torch: Any,
+    dtype: DtypeChoice,
+    eager: bool,
+    sequences: tuple[SequenceSpec, ...] = (),
+    seed: int = 0,
 ) -> BatchLayout:
     """Decides the arrays of a view's batches.
 
@@ -123,6 +140,7 @@ def plan_layout(
         dtype: types of integer fields: a mapping from names, or one for all of them.
         eager: whether the native threads make the columns; else they are made when asked for.
         sequences: computed columns that the native threads make.
+        seed: of the loader, for what is drawn.
 
     Raises:
         InvalidArgumentError: an unknown field in `dtype`, a field with a reserved name, a type that does not fit.
@@ -131,6 +149,10 @@ def plan_layout(
     types_there = {name: dtype for name, dtype, _ in types_of(view.dataset._native)}
     record_dtype = view.dtype if view.dtype is not None and view.dtype.names else None
     found = tuple(leaves(record_dtype)) if record_dtype is not None else ()
+    if view.cells is not None and dtype is not None:
+        raise InvalidArgumentError(
+            f"dtype={dtype!r:.80}: the types of cells are those of their form: {view.cells.form}"
+        )
     for leaf in found:
         if leaf.name in RESERVED_NAMES:
             raise InvalidArgumentError(
@@ -145,11 +167,13 @@ def plan_layout(
         types=types,
         fields=(),
         sequences=sequences,
+        makers=(),
         values=(),
         value_types={name: types_there[name] for name in view.columns},
         value_of={},
-        column_of={},
-        column_types=(),
+        column_of=_sequence_columns(sequences, 0),
+        flat=frozenset(types) if source.ragged else frozenset(),
+        cells=view.cells,
         label_field=label_field,
         label_type=_label_type(label_field, chosen),
         why_no_labels=why,
@@ -159,7 +183,28 @@ def plan_layout(
         decode=view._decode,
         metadata=view.metadata,
     )
+    if view.cells is not None:
+        of_cells = _of_cells(layout, view.cells, seed)
+        return _with_values(of_cells) if eager else of_cells
     return _with_columns(layout, chosen, source.fields_apart) if eager else layout
+
+
+def _sequence_columns(sequences: tuple[SequenceSpec, ...], before: int) -> dict[str, ColumnPlace]:
+    return {each.name: ColumnPlace(before + at, 0, np.dtype(np.int32)) for at, each in enumerate(sequences)}
+
+
+def _of_cells(layout: BatchLayout, cells: Cells, seed: int) -> BatchLayout:
+    """The arrays of the form in place of the records' fields."""
+    number = len(layout.sequences)
+    made = {each.name: ColumnPlace(number, part, each.type) for part, each in enumerate(cells.arrays)}
+    return replace(
+        layout,
+        leaf_of={},
+        types={name: place.type for name, place in made.items() if name != "offsets"},
+        makers=(cells.maker(seed),),
+        column_of={**layout.column_of, **made},
+        flat=frozenset(each.name for each in cells.arrays if each.flat),
+    )
 
 
 def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_apart: bool) -> BatchLayout:
@@ -174,19 +219,17 @@ def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_
         is_cast = leaf.base.kind not in "SV" and (layout.torch is not None or leaf.name in chosen)
         if is_cast or fields_apart:
             fields.append(FieldSpec(leaf.name, leaf.name, layout.types[leaf.name].str))
-    names = [*(each.name for each in fields), *(each.name for each in layout.sequences)]
+    column_of = {each.name: ColumnPlace(at, 0, np.dtype(each.type)) for at, each in enumerate(fields)}
+    column_of |= _sequence_columns(layout.sequences, len(fields))
+    return _with_values(replace(layout, fields=tuple(fields), column_of=column_of))
+
+
+def _with_values(layout: BatchLayout) -> BatchLayout:
     # Of windows there is a value for each span, and nobody knows how many there will be before all rows are read.
     values = tuple(layout.value_types) if layout.ragged else ()
-    types = (
-        *(np.dtype(each.type) for each in fields),
-        *(np.dtype(np.int32) for _ in layout.sequences),
-        *(layout.value_types[name].base for name in values),
-    )
-    column_of = {name: at for at, name in enumerate(names)}
-    value_of = {name: len(names) + at for at, name in enumerate(values)}
-    return replace(
-        layout, fields=tuple(fields), values=values, value_of=value_of, column_of=column_of, column_types=types
-    )
+    before = len(layout.fields) + len(layout.sequences) + len(layout.makers)
+    places = {name: ColumnPlace(before + at, 0, layout.value_types[name].base) for at, name in enumerate(values)}
+    return replace(layout, values=values, value_of=places)
 
 
 def _default_type(leaf: Leaf, torch: Any) -> np.dtype[Any]:
@@ -224,16 +267,9 @@ def _chosen_types(found: tuple[Leaf, ...], dtype: DtypeChoice) -> dict[str, np.d
     if dtype is None:
         return {}
     if not isinstance(dtype, Mapping):
-        return {leaf.name: _numpy_dtype(dtype) for leaf in found if leaf.base.kind in "iu"}
+        return {leaf.name: numpy_type(dtype) for leaf in found if leaf.base.kind in "iu"}
     names = [leaf.name for leaf in found]
     unknown = [name for name in dtype if name not in names]
     if unknown:
         raise InvalidArgumentError(f"dtype names the field {unknown[0]!r}; the fields are {quoted(names)}")
-    return {name: _numpy_dtype(value) for name, value in dtype.items()}
-
-
-def _numpy_dtype(value: Any) -> np.dtype[Any]:
-    text = str(value)
-    if text.startswith("torch."):  # a torch.dtype
-        value = text.removeprefix("torch.")
-    return numpy_dtype(value)
+    return {name: numpy_type(value) for name, value in dtype.items()}

@@ -160,7 +160,9 @@ class Loader:
         self._transform = transform
         self._on_mismatch = on_mismatch
         self._endless = epochs is None and not per_epoch
-        self._layout = plan_layout(view, torch, dtype, True, resolve_columns(columns, max_documents, view))
+        self._layout = plan_layout(
+            view, torch, dtype, True, resolve_columns(columns, max_documents, view), index("seed", seed)
+        )
         sizes = batch_sizes(batch_size if batch_size is not None else global_batch_size, self._unit)
         job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
         self._native = _native.Loader(
@@ -168,6 +170,7 @@ class Loader:
             source=view._source,
             fields=list(self._layout.fields),
             sequences=list(self._layout.sequences),
+            made=list(self._layout.makers),
             values=list(self._layout.values),
             parts=parts_of(view),
             rank=self.rank,

@@ -24,7 +24,7 @@ class Observation(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         """The field `name`: [records, trailing axes…], contiguous."""
-        array = self._row(self._batch[name])
+        array = self._row(self._batch[name], name in self._batch._layout.flat)
         # Inside of records with more than this field it is neither contiguous nor aligned, and torch refuses it then.
         # Of one record, NumPy calls it contiguous all the same.
         whole = len(array) > 1 and array.flags.c_contiguous and array.flags.aligned
@@ -41,7 +41,7 @@ class Observation(Mapping[str, Any]):
     @property
     def records(self) -> npt.NDArray[Any]:
         """The records, structured: [records]."""
-        return self._row(self._batch.records)
+        return self._row(self._batch.records, self._batch._layout.ragged)
 
     @property
     def inputs(self) -> npt.NDArray[Any]:
@@ -79,9 +79,10 @@ class Observation(Mapping[str, Any]):
             raise InvalidArgumentError(f"{counted(len(self.spans), 'entry')} of metadata here: look at .spans")
         return self.spans[0].metadata
 
-    def _row(self, array: Any) -> npt.NDArray[Any]:
+    @staticmethod
+    def _row(array: Any, flat: bool) -> npt.NDArray[Any]:
         # Documents are flat, so a batch of one is the document itself.
-        return cast("npt.NDArray[Any]", array if self._batch._layout.ragged else array[0])
+        return cast("npt.NDArray[Any]", array if flat else array[0])
 
     def __repr__(self) -> str:
         """Fields with their lengths, and spans."""

@@ -47,7 +47,8 @@ bool is_end_to_end(const BatchFormat& format) {
 }
 
 bool same_array(const ArrayShape& a, const ArrayShape& b) {
-  return a.type == b.type && a.dims == b.dims && a.in_place == b.in_place;
+  return a.type == b.type && a.dims == b.dims && a.in_place == b.in_place &&
+         std::equal(a.further.begin(), a.further.end(), b.further.begin(), b.further.end());
 }
 
 // Whether the columns of a row, in a batch of one, are the same arrays.
@@ -341,14 +342,17 @@ void Batch::finish_row(std::uint64_t i) {
   Row& row = rows[i];
   row.number = i;
   row.begin = format->shape.ragged ? starts[i] : i * row.length;
+  row.epoch = picks[i].epoch;
+  row.source = own.source.get();
   if (has_spans(own.wanted)) own.source->spans(row, row.spans);
-  for (std::size_t c = 0; c < arrays.size(); ++c) own.columns[c]->fill_row(row, slab.data() + arrays[c].at);
+  const BatchShape known = shape();
+  for (std::size_t c = 0; c < arrays.size(); ++c) own.columns[c]->fill_row(row, known, slab.data() + arrays[c].at);
 }
 
 void Batch::finish() {
   const BatchShape known = shape();
   for (std::size_t c = 0; c < arrays.size(); ++c) {
-    BatchView view{known, slab.data() + arrays[c].at, arrays[c].shape.dims};
+    BatchView view{known, slab.data() + arrays[c].at, arrays[c].shape};
     format->columns[c]->finish(view);
   }
 }
@@ -364,9 +368,12 @@ LateArray::LateArray(const Batch& batch, const FieldSpec& spec) : batch_(batch),
 }
 
 void LateArray::write(std::byte* out) const {
-  for (std::uint64_t i = 0; i < batch_.plan.valid; ++i) columns_[batch_.picks[i].source]->fill_row(batch_.rows[i], out);
+  const BatchShape known = batch_.shape();
+  for (std::uint64_t i = 0; i < batch_.plan.valid; ++i) {
+    columns_[batch_.picks[i].source]->fill_row(batch_.rows[i], known, out);
+  }
   const auto padding = static_cast<std::size_t>(batch_.format - batch_.formats->data());
-  columns_[padding]->fill_padding(batch_.shape(), out);
+  columns_[padding]->fill_padding(known, out);
 }
 
 }  // namespace penstock

@@ -1,5 +1,6 @@
-// Column: the seam between rows and the arrays of a batch. A column is one array of every batch: the values of a field
-// (leaf_column.h), or what is computed from rows and spans (sequence_columns.h).
+// Column: the seam between rows and the arrays of a batch. A column is one array of every batch, or several that are
+// made together: the values of a field (leaf_column.h), what is computed from rows and spans (sequence_columns.h), or
+// what a ColumnMaker makes (column_maker.h).
 //
 // A column is made for one source and immutable; any thread. A batch asks for shape() before any row is filled and
 // gives the array its place. A native thread calls fill_row() for each row right after the row's last read, while the
@@ -36,19 +37,28 @@ struct BatchShape {
 
 using Dims = boost::container::small_vector<std::uint64_t, 4>;
 
-/// An array of a batch and the memory that it takes.
+/// An array that a column makes beside its first one.
+struct FurtherArray {
+  ScalarType type;
+  Dims dims = {};
+  std::uint64_t at = 0;  // byte from the first array's begin
+  bool operator==(const FurtherArray&) const = default;
+};
+
+/// The arrays of a column and the memory that they take.
 struct ArrayShape {
   ScalarType type;
-  Dims dims;
-  std::uint64_t bytes = 0;  // from the array's begin; may exceed the array, which then has scratch memory behind it
+  Dims dims = {};
+  std::uint64_t bytes = 0;  // from the array's begin; may exceed the array: what lies behind it is scratch memory …
   bool in_place = false;    // the records as read are the array: it takes no bytes of its own
+  boost::container::small_vector<FurtherArray, 2> further = {};  // … or these
 };
 
 /// A batch in which all rows are filled, and the column's array in it.
 struct BatchView {
   const BatchShape& shape;
   std::byte* out;
-  Dims& dims;  // as shape() said; finish() may lower the first one
+  ArrayShape& array;  // as shape() said; finish() may lower the first one of its dims, and of those of further arrays
 };
 
 class Column {
@@ -57,9 +67,9 @@ class Column {
 
   /// The array in a batch of this shape. Throws InvalidArgument if there can be none.
   [[nodiscard]] virtual ArrayShape shape(const BatchShape& batch) const = 0;
-  /// Writes what `row`, which has its records and spans, gives to the array that begins at `out`. Of the row, `number`
+  /// Writes what `row`, which has its records and spans, gives to the arrays that begin at `out`. Of the row, `number`
   /// and `begin` say where that goes.
-  virtual void fill_row(const Row& row, std::byte* out) const = 0;
+  virtual void fill_row(const Row& row, const BatchShape& batch, std::byte* out) const = 0;
   /// Writes what rows [valid, rows) have.
   virtual void fill_padding(const BatchShape& batch, std::byte* out) const = 0;
   /// Makes the array of what the rows wrote. What it throws is the batch's error.

@@ -5,6 +5,7 @@
 
 #include "core/batch/cast.h"
 #include "core/batch/column.h"
+#include "core/batch/column_maker.h"
 #include "core/batch/source.h"
 #include "core/batch/value_column.h"
 
@@ -44,14 +45,17 @@ struct SequenceSpec {
   std::optional<std::uint64_t> max_documents;  // Bounds: the array has one value more, whatever the batch holds
 };
 
-using ColumnSpec = std::variant<FieldSpec, SequenceSpec, ValueSpec>;
+/// What only its maker knows.
+using MadeSpec = std::shared_ptr<const ColumnMaker>;
+
+using ColumnSpec = std::variant<FieldSpec, SequenceSpec, ValueSpec, MadeSpec>;
 
 /// The column that `spec` is of rows of this source. A field's column may be the records themselves (ArrayShape's
 /// in_place) if `end_to_end`: rows lie without gaps. Throws InvalidArgument: no such field, a type that it cannot
 /// become, more records skipped than a row has.
 std::shared_ptr<const Column> make_column(const ColumnSpec& spec, const SourceInfo& source, bool end_to_end);
 
-/// What of a row the column needs besides its records.
+/// What of a row the column needs besides the records that a batch has in any case.
 Parts parts_of(const ColumnSpec& spec) noexcept;
 
 }  // namespace penstock

@@ -78,7 +78,7 @@ LeafColumn::LeafColumn(FieldSpec spec, const SourceInfo& source, bool end_to_end
 }
 
 ArrayShape LeafColumn::shape(const BatchShape& batch) const {
-  ArrayShape array{spec_.type, {}, 0, in_place_};
+  ArrayShape array{.type = spec_.type, .in_place = in_place_};
   if (!ragged_) array.dims.push_back(batch.rows);
   array.dims.push_back(ragged_ ? batch.records : batch.row_records - spec_.shorten);
   array.dims.insert(array.dims.end(), leaf_.dims.begin(), leaf_.dims.end());
@@ -96,7 +96,7 @@ void LeafColumn::cast(const Row& row, std::byte* out) const {
   cast_leaf(leaf_, records + spec_.skip * stride_bytes_, stride_bytes_, count, spec_.type, out + first * record_bytes_);
 }
 
-void LeafColumn::fill_row(const Row& row, std::byte* out) const {
+void LeafColumn::fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const {
   try {
     cast(row, out);
   } catch (const Error& error) {

@@ -19,7 +19,7 @@ class LeafColumn : public Column {
   LeafColumn(FieldSpec spec, const SourceInfo& source, bool end_to_end);
 
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override;
-  void fill_row(const Row& row, std::byte* out) const override;
+  void fill_row(const Row& row, const BatchShape& batch, std::byte* out) const override;
   void fill_padding(const BatchShape& batch, std::byte* out) const override;
 
  private:

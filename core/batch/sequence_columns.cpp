@@ -37,7 +37,7 @@ class SequenceColumn : public Column {
     return records;
   }
   [[nodiscard]] ArrayShape shape_of_records(const BatchShape& batch) const {
-    ArrayShape array{kInt32, {}, 4 * records(batch), false};
+    ArrayShape array{.type = kInt32, .bytes = 4 * records(batch)};
     if (!ragged_) array.dims.push_back(batch.rows);
     array.dims.push_back(ragged_ ? batch.records : batch.row_records - shorten_);
     return array;
@@ -70,10 +70,10 @@ class BoundsColumn : public SequenceColumn {
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override {
     const std::uint64_t room = records(batch) + 2 * batch.rows + 1;
     const std::uint64_t wanted = max_documents_ ? *max_documents_ + 1 : room;
-    return {kInt32, {wanted}, 4 * std::max(room, wanted), false};
+    return {.type = kInt32, .dims = {wanted}, .bytes = 4 * std::max(room, wanted)};
   }
 
-  void fill_row(const Row& row, std::byte* out) const override {
+  void fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const override {
     const std::uint64_t begin = begin_of(row);
     std::int32_t* const first = ints(out) + begin + 2 * row.number;
     std::int32_t* next = first + 1;
@@ -101,7 +101,7 @@ class BoundsColumn : public SequenceColumn {
     }
     out[0] = 0;
     if (!max_documents_) {
-      batch.dims[0] = values;
+      batch.array.dims[0] = values;
       return;
     }
     if (values - 1 > *max_documents_) {
@@ -122,9 +122,9 @@ class LongestColumn : public SequenceColumn {
 
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override {
     static_cast<void>(records(batch));  // checks that int32 counts them
-    return {kInt32, {}, 4 * std::max<std::uint64_t>(batch.rows, 1), false};
+    return {.type = kInt32, .bytes = 4 * std::max<std::uint64_t>(batch.rows, 1)};
   }
-  void fill_row(const Row& row, std::byte* out) const override {
+  void fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const override {
     std::uint64_t longest = 0;
     sequences_.for_each(row, [&](std::uint64_t begin, std::uint64_t end) { longest = std::max(longest, end - begin); });
     ints(out)[row.number] = static_cast<std::int32_t>(longest);
@@ -145,7 +145,7 @@ class PositionsColumn : public SequenceColumn {
   using SequenceColumn::SequenceColumn;
 
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override { return shape_of_records(batch); }
-  void fill_row(const Row& row, std::byte* out) const override {
+  void fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const override {
     std::int32_t* const first = ints(out) + begin_of(row);
     sequences_.for_each(row, [&](std::uint64_t begin, std::uint64_t end) { std::iota(first + begin, first + end, 0); });
   }
@@ -162,7 +162,7 @@ class DocumentsColumn : public SequenceColumn {
   using SequenceColumn::SequenceColumn;
 
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override { return shape_of_records(batch); }
-  void fill_row(const Row& row, std::byte* out) const override {
+  void fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const override {
     std::int32_t* const first = ints(out) + begin_of(row);
     std::int32_t number = 0;
     sequences_.for_each(

@@ -56,21 +56,24 @@ struct RowValues {
   const std::byte* const* at = nullptr;
   std::uint64_t documents = 0;
 };
+class Source;
 
 /// One observation on its way into a batch. The engine makes and recycles rows; the source fills `length` (ragged rows
 /// only) and keeps its own state in the arena.
 struct Row {
-  std::uint64_t index = 0;       // the observation
-  std::byte* records = nullptr;  // where record 0 of the row goes (after `lead`, see RowShape); moves before spans()
-  std::uint64_t length = 0;      // records in the row, without lead and tail
-  std::uint64_t number = 0;      // the batch's: which of its rows this is …
-  std::uint64_t begin = 0;       // … and which record of the flattened batch its first one is (see BatchShape)
-  bool measured = false;         // ragged rows: `length` is known, `records` may be set (the engine clears it)
-  void* state = nullptr;         // the source's, in the arena
-  RowValues* values = nullptr;   // if they were wanted, after the last round; in the arena
-  void* checks = nullptr;        // those of what it reads, in the arena (layout/checks.h)
-  unsigned round = 0;            // the engine's: rounds planned so far
-  std::exception_ptr error;      // the engine's: of a row that is read in a group
+  std::uint64_t index = 0;         // the observation
+  std::byte* records = nullptr;    // where record 0 of the row goes (after `lead`, see RowShape); moves before spans()
+  std::uint64_t length = 0;        // records in the row, without lead and tail
+  std::uint64_t number = 0;        // the batch's: which of its rows this is …
+  std::uint64_t begin = 0;         // … and which record of the flattened batch its first one is (see BatchShape) …
+  std::uint32_t epoch = 0;         // … the epoch in which it is met …
+  const Source* source = nullptr;  // … and whose observation it is
+  bool measured = false;           // ragged rows: `length` is known, `records` may be set (the engine clears it)
+  void* state = nullptr;           // the source's, in the arena
+  RowValues* values = nullptr;     // if they were wanted, after the last round; in the arena
+  void* checks = nullptr;          // those of what it reads, in the arena (layout/checks.h)
+  unsigned round = 0;              // the engine's: rounds planned so far
+  std::exception_ptr error;        // the engine's: of a row that is read in a group
   Arena arena;
   SpanTable spans;  // filled by Source::spans
 
@@ -146,6 +149,17 @@ class Source {
   /// no round follows this one's reads. May return true with nothing appended: the next round is then called at once.
   /// Throws Corruption on bytes that cannot be.
   virtual bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const = 0;
+
+  /// Which observation of the whole view observation `index` is, where this is a part of a view.
+  [[nodiscard]] virtual std::uint64_t base_index(std::uint64_t index) const { return index; }
+
+  /// Where an observation's records lie.
+  struct Place {
+    std::string file;
+    std::uint64_t number;  // of the observation among those of the file
+  };
+  /// For messages.
+  [[nodiscard]] virtual Place place_of(std::uint64_t index) const { return {info().path, index}; }
 
   /// Appends the row's spans, in order of start, to `out`; the entries' bytes only if they were wanted. Called once,
   /// after the last round's reads, and only if spans or entries were wanted. What it needs to know of the row is in

@@ -79,7 +79,7 @@ void SubView::say(std::uint64_t size, std::string_view what) {
 }
 
 bool SubView::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
-  const Renumbered renumbered(row, base_index(row.index));
+  const Renumbered renumbered(row, number_in_base(row.index));
   return base_->plan(row, round, wanted, out);
 }
 

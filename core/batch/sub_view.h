@@ -31,11 +31,15 @@ class SubView final : public Source {
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
   void spans(const Row& row, SpanTable& out) const override { base_->spans(row, out); }
+  [[nodiscard]] std::uint64_t base_index(std::uint64_t index) const override {
+    return base_->base_index(number_in_base(index));
+  }
+  [[nodiscard]] Place place_of(std::uint64_t index) const override { return base_->place_of(number_in_base(index)); }
 
  private:
   SubView(std::shared_ptr<const Source> base, const SliceRange& range, std::vector<std::uint64_t> selected);
   void say(std::uint64_t size, std::string_view what);
-  [[nodiscard]] std::uint64_t base_index(std::uint64_t index) const noexcept {
+  [[nodiscard]] std::uint64_t number_in_base(std::uint64_t index) const noexcept {
     if (!selected_.empty()) return selected_[index];
     return range_.first + index * static_cast<std::uint64_t>(range_.step);  // modulo 2^64, so negative steps too
   }

@@ -28,7 +28,7 @@ ArrayShape ValueColumn::shape(const BatchShape& batch) const {
   return array;
 }
 
-void ValueColumn::fill_row(const Row& row, std::byte* out) const {
+void ValueColumn::fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const {
   const std::uint64_t bytes = type_.bytes();
   std::memcpy(out + row.number * bytes, row.values->at[number_], bytes);
 }

@@ -22,7 +22,7 @@ class ValueColumn final : public Column {
   ValueColumn(const ValueSpec& spec, const SourceInfo& source);
 
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override;
-  void fill_row(const Row& row, std::byte* out) const override;
+  void fill_row(const Row& row, const BatchShape& batch, std::byte* out) const override;
   void fill_padding(const BatchShape& batch, std::byte* out) const override;
 
  private:

@@ -21,9 +21,11 @@ std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes)
   std::uint64_t bytes = 0;
   for (const BatchFormat& format : formats) {
     const SourceInfo& info = format.source->info();
-    const std::uint64_t spans = info.keeps && has_spans(format.wanted) ? info.keeps->grant(each) : 0;
+    // Fixed rows without spans are read without a look at those files; documents never are.
+    const bool looks = info.keeps && (has_spans(format.wanted) || format.shape.ragged);
+    const std::uint64_t index = looks ? info.keeps->grant(each) : 0;
     const bool has_values = info.keeps_values && has(format.wanted, Parts::Values);
-    bytes += spans + (has_values ? info.keeps_values->grant(each - std::min(each, spans)) : 0);
+    bytes += index + (has_values ? info.keeps_values->grant(each - std::min(each, index)) : 0);
   }
   return bytes;
 }

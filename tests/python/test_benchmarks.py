@@ -38,6 +38,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "checks": ({"checks"}, {("checks", "ratio")}),
     "node": ({"node"}, set()),
     "mixing": ({"mixing"}, set()),
+    "cells": ({"cells"}, {("cells", "ratio")}),
 }
 
 
@@ -89,7 +90,7 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(loa
     assert str(tmp_path) not in table
     charts = {path.name for path in (tmp_path / "charts").iterdir()}
     assert charts <= {f"benchmark-{measurement}.png"}
-    assert charts or measurement in ("permutation", "import", "opening", "ready", "node", "stalls")
+    assert charts or measurement in ("permutation", "import", "opening", "ready", "node", "stalls", "cells")
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 
 

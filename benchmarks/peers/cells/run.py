@@ -19,15 +19,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.append(str(HERE.parents[1]))  # benchmarks/
-sys.path.append(str(HERE.parent))  # benchmarks/peers/
+sys.path.append(str(Path(__file__).parents[2]))  # benchmarks/
+sys.path.append(str(Path(__file__).parents[1]))  # benchmarks/peers/
 
 import coldness
 import environment
 from results import Result, alternate, machine, number, ratios, versions, warm
 from workloads import FULL, QUICK, Corpora
 
+HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build" / "peers"
 CELLS_COLD = 50_000
 

@@ -47,6 +47,22 @@ TEST(DocumentsTest, EveryDocumentHasItsRecordsAndItsEntry) {
   }
 }
 
+TEST(DocumentsTest, WhatWasReadOfAnIndexIsKeptSoThatADocumentCostsItsRecordsAlone) {
+  const Model model(SpanKind::Compact, {{{{3, "a"}, {0, "empty"}, {1, ""}, {50, "long"}}, {}, {}},
+                                        {{{0, ""}, {2, "second shard"}}, {}, {}}});
+  const auto source = layout::make_documents(model.dataset());
+  ASSERT_GT(source->info().keeps->grant(1 << 20), 0U);
+  for (const bool again : {false, true}) {
+    for (std::uint64_t index = 0; index < 6; ++index) {
+      Driven driven;
+      drive(*source, index, driven);
+      const bool is_first = !again && (index == 0 || index == 4);
+      EXPECT_EQ(driven.bytes_read("metadata.index") > 0, is_first) << index;
+      EXPECT_EQ(driven.row.length, (std::vector<std::uint64_t>{3, 0, 1, 50, 0, 2}).at(index));
+    }
+  }
+}
+
 TEST(DocumentsTest, OpaqueDocumentsAreTheirEntriesAlone) {
   const Model model(SpanKind::Opaque, {{{}, {}, {"a", "", "ccc"}}, {{}, {}, {}}, {{}, {}, {"d"}}});
   const auto source = layout::make_documents(model.dataset());
