@@ -269,8 +269,7 @@ class Batch(Mapping[str, Any]):
         found = {}
         for at, (name, dtype) in enumerate(layout.value_types.items()):
             place = layout.value_of.get(name)
-            late = place is None
-            found[name] = self._given(self._native.values(at, dtype.base)) if late else self._column(place)
+            found[name] = self._given(self._native.values(at, dtype.base)) if place is None else self._column(place)
         computed = [each.name for each in layout.sequences if each.name != "max_seqlen"]
         return {**found, **{name: getattr(self, name) for name in computed}}
 

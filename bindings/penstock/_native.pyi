@@ -15,6 +15,8 @@ __all__: list[str] = [
     "BalancedOrder",
     "Batch",
     "BlocksOrder",
+    "CellSpec",
+    "ColumnMaker",
     "Dataset",
     "DatasetWriter",
     "FinishedShard",
@@ -24,6 +26,7 @@ __all__: list[str] = [
     "Permutation",
     "Report",
     "Run",
+    "SentenceSpec",
     "SequentialOrder",
     "Source",
     "SpanList",
@@ -38,7 +41,11 @@ __all__: list[str] = [
     "convert",
     "finished_shards",
     "format_names",
+    "make_binned",
+    "make_csr",
+    "make_dense",
     "make_documents",
+    "make_ranked",
     "make_selection",
     "make_slice",
     "make_values",
@@ -315,6 +322,40 @@ class Job:
     @property
     def json(self) -> str: ...
 
+class ColumnMaker:
+    """
+    Makes a column of each batch that core does not know.
+    """
+
+class CellSpec:
+    """
+    What all forms know of cells; see layout/cells/cell.h.
+    """
+    def __init__(
+        self,
+        *,
+        value: str,
+        known: typing.SupportsInt | typing.SupportsIndex | None,
+        width: typing.SupportsInt | typing.SupportsIndex | None,
+        places: typing.Annotated[numpy.typing.ArrayLike, numpy.int32],
+        normalize: typing.SupportsFloat | typing.SupportsIndex | None,
+        log1p: bool,
+    ) -> None: ...
+
+class SentenceSpec:
+    """
+    What sentences share; see layout/cells/forms.h.
+    """
+    def __init__(
+        self,
+        *,
+        length: typing.SupportsInt | typing.SupportsIndex,
+        tokens: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
+        cls: typing.SupportsInt | typing.SupportsIndex | None,
+        eos: typing.SupportsInt | typing.SupportsIndex | None,
+        pad: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+
 class SpanList:
     """
     The spans of one batch, by row and start.
@@ -355,9 +396,14 @@ class Batch:
         """
         (name, field, type, skip, shorten, labels) of all rows, cast densely.
         """
-    def column(self, i: typing.SupportsInt | typing.SupportsIndex, dtype: numpy.dtype[typing.Any]) -> typing.Any:
+    def column(
+        self,
+        i: typing.SupportsInt | typing.SupportsIndex,
+        part: typing.SupportsInt | typing.SupportsIndex,
+        dtype: numpy.dtype[typing.Any],
+    ) -> typing.Any:
         """
-        Array over column i, whose type `dtype` is; not copied. None if the memory was lent.
+        Array `part` of column i, whose type `dtype` is; not copied. None if the memory was lent.
         """
     def epochs(self) -> numpy.typing.NDArray[numpy.int64]:
         """
@@ -371,9 +417,11 @@ class Batch:
         """
         int64 [rows]: observations; -1 where padded.
         """
-    def place(self, i: typing.SupportsInt | typing.SupportsIndex) -> tuple:
+    def place(
+        self, i: typing.SupportsInt | typing.SupportsIndex, part: typing.SupportsInt | typing.SupportsIndex
+    ) -> tuple:
         """
-        (byte of the batch's memory where column i begins, its shape).
+        (byte of the batch's memory where array `part` of column i begins, its shape).
         """
     def records(self, dtype: numpy.dtype[typing.Any]) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
@@ -434,6 +482,7 @@ class Loader:
                 typing.SupportsInt | typing.SupportsIndex | None,
             ]
         ],
+        made: collections.abc.Sequence[ColumnMaker],
         values: collections.abc.Sequence[str],
         parts: typing.SupportsInt | typing.SupportsIndex,
         rank: typing.SupportsInt | typing.SupportsIndex,
@@ -634,9 +683,38 @@ def format_names() -> list[str]:
     What `format=` may be.
     """
 
+def make_binned(
+    cells: CellSpec,
+    sentences: SentenceSpec,
+    quantiles: typing.Annotated[numpy.typing.ArrayLike, numpy.float64],
+    choose: str,
+    pad_value: typing.SupportsInt | typing.SupportsIndex,
+    seed: typing.SupportsInt | typing.SupportsIndex,
+) -> ColumnMaker:
+    """
+    Arrays: tokens, bins, mask.
+    """
+
+def make_csr(cells: CellSpec, wide_index: bool, double_value: bool) -> ColumnMaker:
+    """
+    Arrays: genes, values, offsets.
+    """
+
+def make_dense(cells: CellSpec, double_value: bool) -> ColumnMaker:
+    """
+    Array: x.
+    """
+
 def make_documents(dataset: Dataset, columns: collections.abc.Sequence[str]) -> Source:
     """
     The view of documents.
+    """
+
+def make_ranked(
+    cells: CellSpec, sentences: SentenceSpec, medians: typing.Annotated[numpy.typing.ArrayLike, numpy.float64]
+) -> ColumnMaker:
+    """
+    Arrays: tokens, mask.
     """
 
 def make_selection(source: Source, selected: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]) -> Source:
@@ -677,6 +755,7 @@ def open_as(format: str, paths: collections.abc.Sequence[str], descr_json: str, 
 def read_rows(
     source: Source,
     indices: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+    made: collections.abc.Sequence[ColumnMaker],
     parts: typing.SupportsInt | typing.SupportsIndex,
     most_bytes: typing.SupportsInt | typing.SupportsIndex,
 ) -> Batch:

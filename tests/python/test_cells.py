@@ -506,7 +506,7 @@ def test_genes_tokens_and_medians_by_name(cells, monkeypatch):
         ("csr", {"genes": np.ones(300, bool)}, "a mask is np.flatnonzero"),
         ("csr", {"normalize": 0}, "normalize=0"),
         ("csr", {"normalize": "yes"}, "normalize='yes'"),
-        ("csr", {"columns": ["plate"]}, "cells have no columns"),
+        ("csr", {"columns": ["plate"]}, "there is no column plate"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused_in_words(cells, form, options, message):
@@ -543,3 +543,29 @@ def test_without_scipy_the_matrix_needs_torch(cells, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "scipy.sparse", None)
     with pytest.raises(penstock.InvalidArgumentError, match="needs SciPy or framework='torch'"):
         _ = cells.dataset.cells(genes=range(GENES)).read([0]).csr
+
+
+@pytest.mark.parametrize("form", ["csr", "dense", "ranked", "binned"])
+@pytest.mark.parametrize("framework", ["torch", "numpy"])
+def test_values_of_columns_go_with_every_form(tmp_path: Path, form: str, framework: str) -> None:
+    random = np.random.default_rng(1)
+    lengths = random.integers(0, 9, 300)
+    genes = np.concatenate([np.sort(random.choice(40, each, replace=False)) for each in lengths])
+    plates, scores = [f"p{number}" for number in random.integers(0, 5, 300)], random.random((300, 2))
+    columns = {"plate": "category", "score": ("f4", 2)}
+    with penstock.Writer(tmp_path / "d", {"gene": "u2", "count": "u2"}, columns=columns) as writer:
+        values = {"plate": plates, "score": scores.astype("f4")}
+        writer.append_batch(lengths, gene=genes, count=np.ones(len(genes), "u2"), columns=values)
+    dataset = penstock.open(tmp_path / "d")
+    view = dataset.cells(form, genes=range(40), columns=["score", "plate"])
+    codes = dataset.columns["plate"][:]
+    for batch in [*penstock.Loader(view, 16, seed=2, epochs=1, framework=framework), view.read(np.arange(30))]:
+        rows = np.asarray(batch.indices)
+        rows = rows[rows >= 0]
+        np.testing.assert_array_equal(np.asarray(batch.columns["plate"])[: len(rows)], codes[rows])
+        np.testing.assert_array_equal(np.asarray(batch.columns["score"])[: len(rows)], scores.astype("f4")[rows])
+        moved = (
+            batch.to("cpu", non_blocking=True) if framework == "torch" and hasattr(batch.indices, "device") else batch
+        )
+        np.testing.assert_array_equal(np.asarray(moved.columns["plate"])[: len(rows)], codes[rows])
+    assert view[7].columns["score"].tolist() == scores.astype("f4")[7].tolist()
