@@ -189,6 +189,7 @@ class Batch(Mapping[str, Any]):
         for name in self._tensor_names():
             array = self[name] if name in self._layout.types else getattr(self, name)
             moved._arrays[name] = moved._moved(array)
+        moved._arrays["columns"] = MappingProxyType(moved._columns())
         return moved
 
     def state_dict(self) -> dict[str, Any]:
@@ -269,7 +270,8 @@ class Batch(Mapping[str, Any]):
         found = {}
         for at, (name, dtype) in enumerate(layout.value_types.items()):
             place = layout.value_of.get(name)
-            found[name] = self._given(self._native.values(at, dtype.base)) if place is None else self._column(place)
+            values = self._given(self._native.values(at, dtype.base)) if place is None else self._column(place)
+            found[name] = self._moved(values)
         computed = [each.name for each in layout.sequences if each.name != "max_seqlen"]
         return {**found, **{name: getattr(self, name) for name in computed}}
 

@@ -564,8 +564,15 @@ def test_values_of_columns_go_with_every_form(tmp_path: Path, form: str, framewo
         rows = rows[rows >= 0]
         np.testing.assert_array_equal(np.asarray(batch.columns["plate"])[: len(rows)], codes[rows])
         np.testing.assert_array_equal(np.asarray(batch.columns["score"])[: len(rows)], scores.astype("f4")[rows])
-        moved = (
-            batch.to("cpu", non_blocking=True) if framework == "torch" and hasattr(batch.indices, "device") else batch
-        )
+        moved = batch if isinstance(batch.indices, np.ndarray) else batch.to("cpu", non_blocking=True)
         np.testing.assert_array_equal(np.asarray(moved.columns["plate"])[: len(rows)], codes[rows])
     assert view[7].columns["score"].tolist() == scores.astype("f4")[7].tolist()
+
+
+def test_a_moved_batch_has_its_columns_there(tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "d", {"gene": "u2", "count": "u2"}, columns={"plate": "category"}) as writer:
+        writer.append(gene=[3], count=[1], columns={"plate": "p"})
+    dataset = penstock.open(tmp_path / "d")
+    for view in (dataset.cells(genes=range(9), columns=["plate"]), dataset.windows(1, columns=["plate"])):
+        batch = next(penstock.Loader(view, 1)).to("meta")
+        assert str(batch.columns["plate"].device) == "meta" and str(batch["gene"].device) == "meta"
