@@ -27,8 +27,8 @@ template <typename... Arguments>
   raise(ErrorKind::InvalidArgument, format, std::forward<Arguments>(arguments)...);
 }
 
-// Types and shapes are those of fields, which have more names that cannot be. As text: a thread of the engine may have no
-// memory for another JSON value to go (JsonGuard).
+// Types and shapes are those of fields, which have more names that cannot be. As text: a thread of the engine may have
+// no memory for another JSON value to go (JsonGuard).
 Leaf leaf_of(const std::string& name, const json& column) {
   const std::string shape = column.size() == 3 ? "," + column[2].dump() : "";
   try {

@@ -1,48 +1,18 @@
 #include "layout/dataset_columns.h"
 
 #include "core/base/checked.h"
+#include "layout/category_union.h"
 #include "layout/dataset.h"
 #include "layout/reads.h"
 
 #include <algorithm>
 #include <cstring>
-#include <map>
-#include <string>
-#include <unordered_map>
 #include <utility>
 
 namespace penstock::layout {
-namespace {
-
-// The names of one column, as shard after shard brings them.
-class Union {
- public:
-  explicit Union(Categories& names) : names_(names) {}
-
-  std::shared_ptr<const std::vector<std::int32_t>> add(const CategoriesPtr& table) {
-    auto& known = tables_[table.get()];  // most shards share one
-    if (known) return known;
-    auto codes = std::make_shared<std::vector<std::int32_t>>();
-    for (const std::string& name : *table) {
-      const auto [found, is_new] = numbers_.try_emplace(name, static_cast<std::int32_t>(names_.size()));
-      if (is_new) names_.push_back(name);
-      if (names_.size() > INT32_MAX) raise(ErrorKind::Corruption, "more categories than int32 counts");
-      codes->push_back(found->second);
-    }
-    return known = std::move(codes);
-  }
-
- private:
-  Categories& names_;
-  std::unordered_map<std::string, std::int32_t> numbers_;
-  std::map<const Categories*, std::shared_ptr<const std::vector<std::int32_t>>> tables_;
-};
-
-}  // namespace
-
 DatasetColumns::DatasetColumns(const Dataset& dataset)
     : dataset_(dataset), types_(dataset.columns), categories_(types_.size()), entry_starts_{0} {
-  std::vector<Union> unions(categories_.begin(), categories_.end());
+  std::vector<CategoryUnion> unions(types_.size());
   places_.reserve(dataset.shards.size() * types_.size());
   for (const Shard& shard : dataset.shards) {
     entry_starts_.push_back(checked_add(entry_starts_.back(), shard.entries, dataset.path.c_str()));
@@ -53,6 +23,7 @@ DatasetColumns::DatasetColumns(const Dataset& dataset)
       if (types_[c].is_category) placed.codes = unions[c].add(shard.shard_columns->categories[c]);
     }
   }
+  for (std::size_t c = 0; c < types_.size(); ++c) categories_[c] = unions[c].names();
   if (entry_starts_.back() > INT64_MAX)
     raise(ErrorKind::Corruption, "{}: its entries do not fit 63 bits", dataset.path);
 }
@@ -77,7 +48,7 @@ void DatasetColumns::give(std::uint64_t shard, std::size_t column, const std::by
     std::memcpy(out, stored, count * placed.place.value_bytes);
     return;
   }
-  const Codes& codes = *placed.codes;
+  const UnionCodes& codes = *placed.codes;
   const auto translate = [&]<typename T>(T) {
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::int64_t code = load_at<T>(stored, i);

@@ -4,6 +4,7 @@
 // whose table begins like that needs no other codes than its own. Immutable; any thread.
 #pragma once
 
+#include "layout/category_union.h"
 #include "layout/column_types.h"
 
 #include <cstddef>
@@ -42,10 +43,9 @@ class DatasetColumns {
             std::byte* out) const;
 
  private:
-  using Codes = std::vector<std::int32_t>;  // of a shard's names, among the dataset's
   struct Placed {
     ColumnPlace place;
-    std::shared_ptr<const Codes> codes;
+    std::shared_ptr<const UnionCodes> codes;  // of a category
   };
 
   [[noreturn]] void raise_code(std::uint64_t shard, std::size_t column, std::int64_t code) const;

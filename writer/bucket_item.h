@@ -15,7 +15,7 @@
 namespace penstock::writer {
 
 /// In the order in which a shard's writer takes them.
-enum ItemPart : std::size_t { kEntryPart, kRecordsPart, kItemParts };
+enum ItemPart : std::size_t { kEntryPart, kValuesPart, kRecordsPart, kItemParts };
 
 using PartBytes = std::array<std::uint64_t, kItemParts>;
 

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "layout/format.h"
+#include "writer/verify_columns.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,13 +24,26 @@ std::int32_t load_code(std::span<const std::byte> stored) {
   }
 }
 
+void check_digests(const std::string& file, std::uint64_t bytes, const layout::Format& format,
+                   const layout::ShardInfo& shard) {
+  const TellProblem refuse = [](const std::string& path, std::uint64_t offset, const std::string& message) {
+    raise(ErrorKind::Corruption, "{}: at byte {}: {}", path, with_commas(offset), message);
+  };
+  ColumnsCheck check(file, format, shard, refuse);
+  InputFile input(file, bytes);
+  input.take(bytes, [&](std::span<const std::byte> part) { check.update(part); });
+  check.finish();
+}
+
 }  // namespace
 
 ColumnReader::ColumnReader(const std::string& path, const layout::Format& format, const layout::ShardInfo& shard)
     : types_(format.columns), entries_(shard.entries), columns_(types_.size()), categories_(types_.size()) {
   if (!format.has_columns()) return;
   const std::vector<layout::ColumnPlace> places = layout::column_places(types_, *shard.columns, shard.entries);
-  file_.emplace(path + "/" + layout::kColumnsName, places.back().offset);
+  const std::string file = path + "/" + layout::kColumnsName;
+  check_digests(file, places.back().offset, format, shard);
+  file_.emplace(file, places.back().offset);
   for (std::size_t c = 0; c < types_.size(); ++c) {
     columns_[c].place = places[c];
     if (types_[c].is_category) categories_[c] = *shard.columns->categories[c];

@@ -18,7 +18,8 @@ namespace penstock::writer {
 
 class ColumnReader {
  public:
-  /// Of the shard in the folder `path`; of one without columns nothing can be asked. Throws NotFound, IoError,
+  /// Of the shard in the folder `path`; of one without columns nothing can be asked. Reads the file once and compares
+  /// it with the digests of the manifest: what is written again gets new check values. Throws NotFound, IoError,
   /// Corruption.
   ColumnReader(const std::string& path, const layout::Format& format, const layout::ShardInfo& shard);
 

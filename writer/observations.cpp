@@ -101,6 +101,7 @@ void Observations::cut_compact(std::size_t shard, Progress& progress, const Take
     }
     Piece piece;
     piece.observation = first_spans_[shard] + i;
+    piece.document = i;
     piece.entry_begin = here.byte_offset;
     piece.entry_bytes = next.byte_offset - here.byte_offset;
     piece.begins_span = true;
@@ -120,7 +121,7 @@ void Observations::cut_opaque(std::size_t shard, Progress& progress, const Take&
   for (std::uint64_t i = 0; fine && i < info.entries; ++i) {
     const auto next = index.value<std::uint64_t>((i + 1) * kBytes);
     fine = next >= here && next <= info.data_bytes;
-    if (fine) take({first_spans_[shard] + i, 0, here, next - here, true, 0});
+    if (fine) take({first_spans_[shard] + i, 0, here, next - here, true, 0, i});
     here = next;
   }
   if (fine && here == info.data_bytes) return;

@@ -24,6 +24,7 @@ struct Piece {
   std::uint64_t entry_bytes = 0;
   bool begins_span = false;
   std::uint64_t span_records = 0;  // of the whole span
+  std::uint64_t document = 0;      // its number in the shard
 };
 
 class Observations {

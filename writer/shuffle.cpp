@@ -11,6 +11,7 @@
 #include "writer/observations.h"
 #include "writer/record_input.h"
 #include "writer/shuffled_shards.h"
+#include "writer/shuffled_values.h"
 
 #include <nlohmann/json.hpp>
 
@@ -68,9 +69,9 @@ class Places {
 // Puts the pieces of one shard aside, and checks all that the manifest says of its content.
 class ShardReader {
  public:
-  ShardReader(const std::string& path, const layout::Format& format, const ShardInfo& info, std::uint64_t large_above,
-              Progress& progress)
-      : info_(info), large_above_(large_above) {
+  ShardReader(const std::string& path, const layout::Format& format, const ShardInfo& info, ShuffledValues& values,
+              std::uint64_t large_above, Progress& progress)
+      : info_(info), values_(values), large_above_(large_above) {
     if (format.has_records()) records_.emplace(path, format, info, progress);
     if (format.has_metadata()) data_.emplace(path + "/" + layout::kDataName, info.data_bytes, progress);
   }
@@ -81,9 +82,11 @@ class ShardReader {
     if (buckets != nullptr) {
       PartBytes bytes{};
       bytes[kEntryPart] = piece.entry_bytes;
+      bytes[kValuesPart] = values_.bytes();
       bytes[kRecordsPart] = piece.records * record_bytes;
       buckets->begin(destination, bytes);
       put_entry(piece, *buckets);
+      if (values_.bytes() != 0) buckets->put(values_.of(piece.document));
     }
     if (piece.records == 0) return;
     records_->take(piece.records, [&](Buckets::Bytes part) {
@@ -119,6 +122,7 @@ class ShardReader {
   }
 
   const ShardInfo& info_;
+  ShuffledValues& values_;
   const std::uint64_t large_above_;
   std::optional<RecordInput> records_;
   std::optional<CheckedInput> data_;
@@ -134,6 +138,7 @@ class Shuffler {
         manifest_(manifest),
         options_(options),
         observations_(path, manifest, options.window),
+        values_(path, manifest),
         make_destinations_(destinations),
         progress_(tell) {}
 
@@ -152,6 +157,7 @@ class Shuffler {
   const Manifest& manifest_;
   const ShuffleOptions& options_;
   const Observations observations_;
+  ShuffledValues values_;
   const MakeDestinations& make_destinations_;
   Progress progress_;
 };
@@ -159,6 +165,7 @@ class Shuffler {
 std::string Shuffler::task_json() const {
   nlohmann::json task;
   task["shuffle"] = manifest_.fingerprint;
+  if (manifest_.format.has_columns()) task["columns"] = values_.digest();  // which are no part of the fingerprint
   task["order"] = nlohmann::json::parse(options_.order_json);
   task["window"] = options_.window ? nlohmann::json(*options_.window) : nlohmann::json();
   task["shard_size"] = options_.shard_bytes;
@@ -169,7 +176,7 @@ std::uint64_t Shuffler::input_bytes() const {
   std::uint64_t bytes = 0;
   for (const ShardInfo& shard : manifest_.shards) {
     for (const layout::ShardFile& file : layout::shard_files(manifest_.format, shard)) {
-      if (file.name != layout::kDirectoryName) bytes += file.bytes;
+      if (file.name != layout::kDirectoryName && file.name != layout::kColumnsName) bytes += file.bytes;
     }
   }
   return bytes;
@@ -187,7 +194,8 @@ BucketPlan Shuffler::plan(std::uint64_t first) {
   for (std::size_t shard = 0; shard < manifest_.shards.size(); ++shard) {
     observations_.of_shard(shard, progress_, [&](const Piece& piece) {
       const std::uint64_t destination = places.of(piece.observation);
-      if (destination >= first) planner.add(destination, piece.records * record_bytes + piece.entry_bytes);
+      if (destination >= first)
+        planner.add(destination, piece.records * record_bytes + piece.entry_bytes + values_.bytes());
     });
     progress_.passed(0);
   }
@@ -199,7 +207,8 @@ void Shuffler::put_aside(Buckets& buckets, std::uint64_t first) {
   Places places = this->places();
   for (std::size_t shard = 0; shard < manifest_.shards.size(); ++shard) {
     const ShardInfo& info = manifest_.shards[shard];
-    ShardReader reader(path_ + "/" + info.name, format, info, buckets.plan().large_above, progress_);
+    values_.open_shard(shard);
+    ShardReader reader(path_ + "/" + info.name, format, info, values_, buckets.plan().large_above, progress_);
     observations_.of_shard(shard, progress_, [&](const Piece& piece) {
       const std::uint64_t destination = places.of(piece.observation);
       reader.take(piece, format.stored_record_bytes(), destination, destination >= first ? &buckets : nullptr);
@@ -232,7 +241,7 @@ std::string Shuffler::run(const std::string& out) {
           out);
   }
   DatasetFolder folder(out, options_.resume ? Access::Resume : Access::Whole, options_.overwrite);
-  ShuffledShards shards(folder, manifest_, task, options_.shard_bytes, end());
+  ShuffledShards shards(folder, manifest_, values_, task, options_.shard_bytes, end());
   try {
     if (options_.resume) shards.keep_finished();
     write(shards, options_.scratch.empty() ? out : options_.scratch);

@@ -32,10 +32,11 @@ std::optional<std::uint64_t> end_of(const ShardInfo& info, const std::string& ta
 
 }  // namespace
 
-ShuffledShards::ShuffledShards(DatasetFolder& folder, layout::Manifest manifest, std::string task_json,
-                               std::uint64_t shard_bytes, std::uint64_t end)
+ShuffledShards::ShuffledShards(DatasetFolder& folder, layout::Manifest manifest, const ShuffledValues& values,
+                               std::string task_json, std::uint64_t shard_bytes, std::uint64_t end)
     : folder_(folder),
       manifest_(std::move(manifest)),
+      values_(values),
       task_json_(std::move(task_json)),
       shard_bytes_(shard_bytes),
       end_(end) {
@@ -63,7 +64,7 @@ void ShuffledShards::write(Buckets::Item& item) {
   if (shard_ && item.destination() != last_ && shard_->bytes() >= shard_bytes_) finish_shard(item.destination());
   last_ = item.destination();
   const layout::Format& format = manifest_.format;
-  if (!shard_) shard_.emplace(folder_, manifest_.shards.size(), format, "null");
+  if (!shard_) shard_.emplace(folder_, manifest_.shards.size(), format, "null", values_.first());
   if (format.has_metadata()) {
     if (const auto entry = item.whole(kEntryPart)) {
       shard_->begin_span(*entry);
@@ -71,12 +72,23 @@ void ShuffledShards::write(Buckets::Item& item) {
       shard_->begin_span([&](const auto& put) { item.each(kEntryPart, 1, put); });
     }
   }
+  if (format.has_columns()) write_values(item);
   if (!format.has_records()) return;
   if (const auto records = item.whole(kRecordsPart)) {
     shard_->write_records(*records);
   } else {
     item.each(kRecordsPart, format.stored_record_bytes(), [&](Buckets::Bytes part) { shard_->write_records(part); });
   }
+}
+
+void ShuffledShards::write_values(Buckets::Item& item) {
+  std::optional<Buckets::Bytes> values = item.whole(kValuesPart);
+  if (!values) {
+    held_.clear();
+    item.each(kValuesPart, 1, [&](Buckets::Bytes part) { held_.insert(held_.end(), part.begin(), part.end()); });
+    values = held_;
+  }
+  shard_->add_values(values_.split(*values), 0, values_.names());
 }
 
 void ShuffledShards::finish_shard(std::uint64_t end) {
@@ -87,7 +99,7 @@ void ShuffledShards::finish_shard(std::uint64_t end) {
 }
 
 void ShuffledShards::finish() {
-  if (!shard_ && manifest_.shards.empty()) shard_.emplace(folder_, 0, manifest_.format, "null");
+  if (!shard_ && manifest_.shards.empty()) shard_.emplace(folder_, 0, manifest_.format, "null", values_.first());
   if (shard_) finish_shard(end_);
 }
 

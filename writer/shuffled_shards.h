@@ -8,10 +8,12 @@
 #include "writer/buckets.h"
 #include "writer/dataset_folder.h"
 #include "writer/shard_writer.h"
+#include "writer/shuffled_values.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace penstock::writer {
 
@@ -19,8 +21,9 @@ class ShuffledShards {
  public:
   /// Of `end` destinations in all. `manifest` has format and tokenizer of the result and no shards yet; `task_json` is
   /// an object that says what is shuffled and how.
-  ShuffledShards(DatasetFolder& folder, layout::Manifest manifest, std::string task_json, std::uint64_t shard_bytes,
-                 std::uint64_t end);
+  /// `values`, which outlives this, knows the columns.
+  ShuffledShards(DatasetFolder& folder, layout::Manifest manifest, const ShuffledValues& values, std::string task_json,
+                 std::uint64_t shard_bytes, std::uint64_t end);
 
   /// Takes in the finished shards that are there. Throws InvalidArgument for one of another task.
   void keep_finished();
@@ -44,9 +47,12 @@ class ShuffledShards {
 
  private:
   void finish_shard(std::uint64_t end);
+  void write_values(Buckets::Item& item);
 
   DatasetFolder& folder_;
   layout::Manifest manifest_;
+  const ShuffledValues& values_;
+  std::vector<std::byte> held_;  // values of a large item
   const std::string task_json_;
   const std::uint64_t shard_bytes_;
   const std::uint64_t end_;

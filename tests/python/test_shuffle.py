@@ -303,3 +303,85 @@ def test_the_datasets_of_other_tests(tmp_path: Path) -> None:
     penstock.combine([tmp_path / f"compact-{shard}" for shard in range(4)], tmp_path / "in")
     penstock.shuffle(tmp_path / "in", tmp_path / "out", seed=8, window=7, memory=1 << 16)
     check(tmp_path / "in", tmp_path / "out", 8, lambda dataset: dataset.windows(7))
+
+
+# ---- columns
+
+COLUMNS = {"plate": "category", "vector": ("f8", 3), "line": ["a", "b"]}
+
+
+def write_with_columns(path: Path, count: int, **options: Any) -> dict[str, np.ndarray[Any, Any]]:
+    random = np.random.default_rng(count)
+    lengths = lengths_of(count)
+    plates = np.array([f"p{number // 40}" for number in range(count)])  # each shard has names of its own
+    values = {"plate": plates, "vector": random.random((count, 3)), "line": random.choice(["a", "b"], count)}
+    with penstock.Writer(path, {"token": "u2"}, "raw", columns=COLUMNS, shard_size=6_000, **options) as writer:
+        entries = [b"x" * (number % 50) for number in range(count)]
+        writer.append_batch(lengths, encoded=entries, columns=values, token=np.arange(sum(lengths), dtype="u2"))
+    return values
+
+
+def strings(column: Any, codes: Any) -> list[str]:
+    return [column.categories[code] for code in codes]
+
+
+def test_values_of_columns_go_with_their_documents(tmp_path: Path) -> None:
+    values = write_with_columns(tmp_path / "d", 700)
+    assert len(penstock.open(tmp_path / "d").shards) > 5
+    penstock.shuffle(tmp_path / "d", tmp_path / "all", seed=3, documents=True)
+    penstock.shuffle(tmp_path / "d", tmp_path / "small", seed=3, documents=True, memory=1 << 16, shard_size=8_000)
+    drawn = penstock.Permutation(700, 3)(np.arange(700, dtype=np.uint64)).astype(int)
+    for name in ("all", "small"):
+        columns = penstock.open(tmp_path / name).columns
+        assert strings(columns["plate"], columns["plate"][:]) == values["plate"][drawn].tolist()
+        assert strings(columns["line"], columns["line"][:]) == values["line"][drawn].tolist()
+        np.testing.assert_array_equal(columns["vector"][:], values["vector"][drawn])
+        assert columns["line"].categories == ["a", "b"] and penstock.verify(tmp_path / name).ok
+
+
+def test_each_piece_of_a_document_has_its_values(tmp_path: Path) -> None:
+    values = write_with_columns(tmp_path / "d", 300)
+    penstock.shuffle(tmp_path / "d", tmp_path / "out", seed=1, window=16)
+    before, after = (penstock.open(tmp_path / name).windows(16, columns=["plate", "vector"]) for name in ("d", "out"))
+    plates = [view.dataset.columns["plate"] for view in (before, after)]
+    for at, index in enumerate(penstock.Permutation(len(before), 1)(np.arange(len(before), dtype=np.uint64)).tolist()):
+        was, now = before[index], after[at]
+        sizes = [np.array([span.stop - span.start for span in row.spans]) > 0 for row in (was, now)]
+        for name in ("vector", "plate"):
+            found = [row.columns[name][size] for row, size in zip((was, now), sizes, strict=True)]
+            if name == "plate":
+                assert strings(plates[0], found[0]) == strings(plates[1], found[1])
+            else:
+                np.testing.assert_array_equal(*found)
+    assert penstock.verify(tmp_path / "out").ok and len(values["plate"]) == 300
+
+
+def test_other_columns_are_another_input(tmp_path: Path) -> None:
+    write_with_columns(tmp_path / "d", 700)
+    penstock.shuffle(tmp_path / "d", tmp_path / "out", seed=3, documents=True)
+    assert penstock.shuffle(tmp_path / "d", tmp_path / "out", seed=3, documents=True, resume=True)
+    penstock.annotate(tmp_path / "d", {"vector": np.zeros(700)})
+    with pytest.raises(penstock.InvalidArgumentError, match="another input"):
+        penstock.shuffle(tmp_path / "d", tmp_path / "out", seed=3, documents=True, resume=True)
+
+
+@pytest.mark.parametrize("how", ["shuffle", "annotate", "convert"])
+def test_damage_in_columns_is_not_laundered(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "d"
+    columns = {"n": "f8"}
+    with penstock.Writer(path, {"token": "u2"}, "raw", columns=columns) as writer:
+        writer.append_batch([2] * 900, encoded=[b""] * 900, columns={"n": np.arange(900.0)}, token=np.arange(1800))
+    before = files(path)
+    file = path / "00000/columns.bin"
+    data = bytearray(file.read_bytes())
+    data[5_000] ^= 4
+    file.write_bytes(data)
+    with pytest.raises(penstock.CorruptionError, match=r"columns\.bin"):
+        if how == "shuffle":
+            penstock.shuffle(path, tmp_path / "out", seed=1, documents=True)
+        elif how == "annotate":
+            penstock.annotate(path, {"m": np.zeros(900)})
+        else:
+            penstock.convert(path, tmp_path / "out", "ids")
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+    assert set(files(path)) == set(before)
