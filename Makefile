@@ -7,7 +7,7 @@ PYTEST_FLAGS ?= -n 2
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget bench bench-peers demo faults fuzz format clean
+.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget bench bench-peers bench-cells demo faults fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -63,6 +63,9 @@ bench: build  ## the figures and charts of docs/benchmarks.md, measured here
 
 bench-peers: build  ## other loaders beside penstock, each in an environment of its own (about an hour, 20 GB)
 	python benchmarks/peers/run.py --json build/peers/results.json --markdown build/peers/results.md --charts docs/images
+
+bench-cells: build  ## scDataset, annbatch and SLAF beside dataset.cells (about 30 minutes, 10 GB)
+	python benchmarks/peers/cells/run.py --json build/peers/cells.json --markdown build/peers/cells.md
 
 budget: setup-check build  ## instructions of the hot paths against benchmarks/budget.json
 	python benchmarks/budget.py build/release/benchmarks/penstock_budget

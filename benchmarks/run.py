@@ -18,6 +18,7 @@ import cold
 import cold_blocks
 import importing
 import layouts
+import learning
 import loaders_on_a_node
 import memory
 import mixing
@@ -56,6 +57,7 @@ MEASUREMENTS = {
     "checks": checks.measure,
     "node": loaders_on_a_node.measure,
     "mixing": mixing.measure,
+    "learning": learning.measure,
     "cells": cells.measure,
 }
 
