@@ -28,6 +28,7 @@ from penstock._errors import (
     NotFoundError,
     StateMismatchError,
 )
+from penstock._features import Features
 from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
 from penstock._native import Permutation
@@ -42,6 +43,7 @@ __all__ = [
     "CorruptionError",
     "Dataset",
     "Error",
+    "Features",
     "InvalidArgumentError",
     "IoError",
     "Job",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import operator
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from penstock import _dtype, _native, codecs
 from penstock._batch import Batch, read_view
 from penstock._columns import Columns
 from penstock._errors import CorruptionError, Error, InvalidArgumentError
+from penstock._features import Features
 from penstock._observation import Observation
 from penstock._spans import Decode, Metadata, check_metadata
 from penstock._words import counted, excerpt
@@ -71,6 +73,13 @@ class Dataset:
     def columns(self) -> Columns:
         """Typed values of each document, by name; `columns["plate"][:]` reads one."""
         return Columns(self._native)
+
+    @property
+    def features(self) -> Features | None:
+        """What records name by number, such as genes: names and columns; None where the dataset has none."""
+        if not self._native.features:
+            return None
+        return Features(functools.partial(_open_features, self._native.features), self._native.features_fingerprint)
 
     @property
     def records(self) -> int:
@@ -378,6 +387,10 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
         if not isinstance(each, Dataset):
             raise InvalidArgumentError(f"concatenate takes opened datasets, not {type(each).__name__}: open it first")
     return Dataset(_native.concatenate([each._native for each in parts]), (concatenate, (parts,)))
+
+
+def _open_features(path: str) -> Dataset:
+    return Dataset(_native.open_as("penstock", [path], "", "index"), (_open_features, (path,)))
 
 
 def _reopen(function: Callable[..., Dataset], arguments: tuple[Any, ...], fingerprint: str) -> Dataset:
