@@ -18,6 +18,7 @@ Example:
 """
 
 from penstock import codecs, columns, orders
+from penstock._anndata.importing import Imported, import_anndata
 from penstock._batch import Batch
 from penstock._dataset import Dataset, View, concatenate
 from penstock._errors import (
@@ -44,6 +45,7 @@ __all__ = [
     "Dataset",
     "Error",
     "Features",
+    "Imported",
     "InvalidArgumentError",
     "IoError",
     "Job",
@@ -64,6 +66,7 @@ __all__ = [
     "convert",
     "eval_loader",
     "finished_shards",
+    "import_anndata",
     "open",
     "orders",
     "remove_shards",

@@ -131,6 +131,22 @@ class Dataset:
         """
         return View(self, "documents", 0, 0, metadata, columns=_names(columns))
 
+    def to_anndata(self, indices: npt.ArrayLike | None = None) -> Any:
+        """Cells as AnnData in memory: records as X and layers, columns as obs and obsm, features as var.
+
+        X and layers are float32, float64 where counts have 4 bytes or are doubles; without layers explicit zeros stay.
+        Needs the extra penstock[cells].
+
+        Args:
+            indices: which cells, in this order: integers [n], or a mask; None: all.
+
+        Raises:
+            InvalidArgumentError: the dataset has no features or no counts; a cell that is not there.
+        """
+        from penstock._anndata.exporting import to_anndata
+
+        return to_anndata(self, indices)
+
     def __len__(self) -> int:
         """Records of the stream; entries of opaque documents."""
         return self.spans if self.mode == "opaque" else self.records
