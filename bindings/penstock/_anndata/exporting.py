@@ -63,7 +63,7 @@ class CellReader:
         self.genes: list[str] = features.names
         fields = dataset.dtype
         names = () if fields is None else fields.names or ()
-        if fields is not None and "gene" not in names:
+        if names and "gene" not in names:
             raise InvalidArgumentError(f"{dataset.path}: its records have no field gene: {', '.join(names)}")
         self._fields = {"X" if name == "count" else name: name for name in names if name != "gene"}
         self.types = {matrix: _matrix_type(fields[name]) for matrix, name in self._fields.items()}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from itertools import pairwise
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -176,10 +176,10 @@ def check_shapes(opened: Opened, plan_inputs: list[Input], names: list[str]) -> 
     frames = []
     for source in range(len(plan_inputs)):
         store = opened.store(source)
+        found = [opened.matrix(source, number) for number in range(len(names))]
         frames.append(Frame(store.path, store.root, where))
-        for number in range(len(names)):
-            matrix = opened.matrix(source, number)
-            wanted = (len(store.obs), len(frames[-1]))
+        wanted = (len(store.obs), len(frames[-1]))
+        for matrix in found:
             if matrix.shape != wanted:
                 raise InvalidArgumentError(
                     f"{matrix}: shape {list(matrix.shape)}, but there are {wanted[0]:,} cells and {wanted[1]:,} genes"
