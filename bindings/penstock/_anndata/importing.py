@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,7 @@ class _Import:
     def run(self, out: str, options: dict[str, Any], resume: bool, overwrite: bool) -> Imported:
         try:
             check_shapes(self._opened, self._inputs, self._names)
+            is_new = not Path(out).exists()
             shards = ShardFolder(out, resume=resume, overwrite=overwrite)
             try:
                 return self._write(shards, out, options)
@@ -150,6 +152,9 @@ class _Import:
                 raise KeyboardInterrupt(f"interrupted: {shards.left_behind()}") from None
             finally:
                 shards.close()
+                if is_new:
+                    with suppress(OSError):
+                        Path(out).rmdir()  # of what was refused: nothing is in it
         finally:
             self._opened.close()
 
