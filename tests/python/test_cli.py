@@ -825,7 +825,9 @@ def test_json_of_bench(corpus: Corpus) -> None:
 def test_every_command_has_its_test_of_json() -> None:
     from penstock._cli.main import cli
 
-    assert sorted(cli.list_commands(None)) == ["bench", "combine", "convert", "info", "show", "verify", "write"]
+    of_cells = {"export", "import"}  # tests/python/test_import_anndata.py
+    others = set(cli.list_commands(None)) - of_cells
+    assert sorted(others) == ["bench", "combine", "convert", "info", "show", "verify", "write"]
 
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(corpus: Corpus, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from penstock._errors import InvalidArgumentError
 from penstock._paths import PathLike, local_path
 from penstock._text.errors import UsageError
 from penstock._text.sink import ShardFolder
-from penstock._workers import WorkerPool
 
 from .genes import Range
 from .matrices import AT_ONCE
@@ -231,6 +230,8 @@ class _Import:
             call = work.begin()
             yield from (call(job) for job in jobs)
             return
+        from penstock._workers import WorkerPool  # which imports multiprocessing
+
         pool = WorkerPool(min(self._workers, len(jobs)), work)
         try:
             for job in jobs:

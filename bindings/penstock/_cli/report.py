@@ -23,7 +23,7 @@ def describe(data: tuple[str, ...], dataset: Any) -> dict[str, Any]:
         "size_bytes": sum(shard.size_bytes for shard in dataset.shards),
         "codec": dataset.codec,
         "tokenizer": dataset.tokenizer,
-        "features": None if dataset.features is None else len(dataset.features),
+        **({} if dataset.features is None else {"features": len(dataset.features)}),
         "fingerprint": dataset.fingerprint,
         "notices": _notices(data) if dataset.kind == "penstock" else [],
     }
