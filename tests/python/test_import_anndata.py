@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -358,6 +360,54 @@ def test_shards_of_other_input_or_options_are_made_anew(tmp_path: Path, change: 
     assert done.kept_shards == 0
     penstock.import_anndata(path, tmp_path / "e", **options)
     assert files_of(tmp_path / "d") == files_of(tmp_path / "e")
+
+
+def test_a_killed_worker_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
+    paths = [write(make(seed=seed), tmp_path / f"{seed}.h5ad") for seed in range(3)]
+
+    def kill(done: int, total: int) -> None:
+        for child in multiprocessing.active_children():
+            child.kill()
+
+    with pytest.raises(RuntimeError, match=r"was killed by SIGKILL.*go on with --resume"):
+        penstock.import_anndata(paths, tmp_path / "d", workers=2, progress=kill)
+    # What one that was killed itself leaves: a lock's file, and files of compressed columns.
+    left = tmp_path / "d" / f".partial-transposed@{importing._boot()}@run@17" / "0-0"
+    left.mkdir(parents=True)
+    (left / "t-0").write_bytes(b"x")
+    done = penstock.import_anndata(paths, tmp_path / "d", workers=2, resume=True)
+    assert done.kept_shards > 0
+    penstock.import_anndata(paths, tmp_path / "e")
+    assert files_of(tmp_path / "d") == files_of(tmp_path / "e")
+
+
+def test_a_disk_that_takes_no_more_is_told(tmp_path: Path) -> None:
+    path = write(make(), tmp_path / "a.h5ad")
+    penstock.import_anndata(path, tmp_path / "whole")
+    least = min((tmp_path / "whole" / name / "stream.bin").stat().st_size for name in ("00000", "00001", "00002"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (least - 1, limits[1]))
+    try:
+        with pytest.raises(penstock.IoError, match="no shard was finished: start again"):
+            penstock.import_anndata(path, tmp_path / "d")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert penstock.import_anndata(path, tmp_path / "d", resume=True).kept_shards == 0
+
+
+@pytest.mark.parametrize("join", ["inner", "outer"])
+def test_dense_columns_are_joined_too(tmp_path: Path, join: str) -> None:
+    random = np.random.default_rng(0)
+    parts = []
+    for at, genes in enumerate((["a", "b", "c", "d", "e"], ["d", "c", "b", "a"])):
+        var = pandas.DataFrame({"n": [ord(name) for name in genes]}, index=genes)
+        parts.append(anndata.AnnData(random.random((3, len(genes))).astype("f4") + 1, var=var))
+        write(parts[-1], tmp_path / f"{at}.h5ad")
+    penstock.import_anndata([tmp_path / "0.h5ad", tmp_path / "1.h5ad"], tmp_path / "d", join=join)
+    found = penstock.open(tmp_path / "d").to_anndata()
+    expected = anndata.concat(parts, join=join, fill_value=0)[:, found.var_names]
+    assert np.array_equal(found.X, expected.X)
+    assert found.var["n"].tolist() == [ord(name) for name in found.var_names]
 
 
 def test_overwrite_replaces_a_dataset(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock._errors import InvalidArgumentError
+from penstock._errors import InvalidArgumentError, IoError
 from penstock._paths import PathLike, local_path
-from penstock._text.errors import UsageError
+from penstock._text.errors import UsageError, WorkerError
 from penstock._text.sink import ShardFolder
 
 from .genes import Range
@@ -95,7 +95,8 @@ def import_anndata(
     Raises:
         InvalidArgumentError: an input that cannot be, with file, cell and gene; something is at `out`.
         NotFoundError: an input is not there.
-        IoError: the dataset cannot be written.
+        IoError: the dataset cannot be written; finished shards are kept.
+        RuntimeError: a worker process was killed; finished shards are kept.
 
     Example:
         >>> import anndata, numpy, os, penstock, scipy.sparse, tempfile  # doctest: +SKIP
@@ -149,6 +150,10 @@ class _Import:
                 return self._write(shards, out, options)
             except KeyboardInterrupt:
                 raise KeyboardInterrupt(f"interrupted: {shards.left_behind()}") from None
+            except WorkerError as error:
+                raise WorkerError(f"{error}: {shards.left_behind()}") from error
+            except IoError as error:  # of the output: inputs have other errors
+                raise IoError(error.errno, f"{error}: {shards.left_behind()}", error.filename) from error
             finally:
                 shards.close()
                 if is_new:
