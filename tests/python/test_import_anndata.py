@@ -362,6 +362,17 @@ def test_shards_of_other_input_or_options_are_made_anew(tmp_path: Path, change: 
     assert files_of(tmp_path / "d") == files_of(tmp_path / "e")
 
 
+def test_resuming_what_is_complete_writes_nothing(tmp_path: Path) -> None:
+    path, other = write(make(), tmp_path / "a.h5ad"), write(make(seed=1), tmp_path / "b.h5ad")
+    whole = penstock.import_anndata(path, tmp_path / "d")
+    before = files_of(tmp_path / "d")
+    again = penstock.import_anndata(path, tmp_path / "d", resume=True)
+    assert (again.kept_shards, again.records) == (whole.shards, whole.records)
+    with pytest.raises(penstock.InvalidArgumentError, match="made of other input or options"):
+        penstock.import_anndata(other, tmp_path / "d", resume=True)
+    assert files_of(tmp_path / "d") == before
+
+
 def test_a_killed_worker_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
     paths = [write(make(seed=seed), tmp_path / f"{seed}.h5ad") for seed in range(3)]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock._errors import InvalidArgumentError, IoError
 from penstock._paths import PathLike, local_path
@@ -21,9 +22,12 @@ from .matrices import AT_ONCE
 from .plan import Input, Opened, Plan, Task, check_shapes, cut, digest, make_plan, matrix_names
 from .stores import format_of
 from .transpose import transpose
-from .work import Making, Scan, Scanning
+from .work import Make, Scan, Working
 
-_RANGES = 32  # of one job of looking
+if TYPE_CHECKING:
+    from penstock._workers import WorkerPool
+
+_RANGES = 8  # of one job of looking
 
 
 @dataclass
@@ -140,6 +144,8 @@ class _Import:
         self._workers = workers
         self._progress = progress
         self._opened = Opened(inputs, names)
+        self._pool: WorkerPool | None = None
+        self._call: Callable[[Any], Any] | None = None
 
     def run(self, out: str, options: dict[str, Any], resume: bool, overwrite: bool) -> Imported:
         try:
@@ -155,6 +161,8 @@ class _Import:
             except IoError as error:  # of the output: inputs have other errors
                 raise IoError(error.errno, f"{error}: {shards.left_behind()}", error.filename) from error
             finally:
+                if self._pool is not None:
+                    self._pool.close()
                 shards.close()
                 if is_new:
                     with suppress(OSError):
@@ -163,7 +171,8 @@ class _Import:
             self._opened.close()
 
     def _write(self, shards: ShardFolder, out: str, options: dict[str, Any]) -> Imported:
-        ranges = self._look()
+        work = Working(self._inputs, self._names, out, shards.run, shards.replaces)
+        ranges = self._look(work)
         plan, features, left_out = make_plan(self._opened, self._inputs, self._names, ranges, options)
         tasks = cut(plan, self._opened, ranges)
         if not tasks:
@@ -179,13 +188,13 @@ class _Import:
                 for task in waiting:
                     shards.make_room(task.number)
                 self._transpose(plan, scratch)
-                self._make(shards, plan, waiting, done, out, sum(task.end - task.begin for task in tasks))
+                self._make(shards, work, plan, waiting, done, sum(task.end - task.begin for task in tasks))
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         shards.publish(len(tasks), features)
         return done
 
-    def _look(self) -> list[list[Range]]:
+    def _look(self, work: Working) -> list[list[Range]]:
         """What values each matrix of each input has."""
         found: list[list[Range]] = [[Range() for _ in self._inputs] for _ in self._names]
         jobs = []
@@ -193,7 +202,7 @@ class _Import:
             for source in range(len(self._inputs)):
                 ranges = self._opened.matrix(source, number).ranges()
                 jobs += [Scan(source, number, ranges[at : at + _RANGES]) for at in range(0, len(ranges), _RANGES)]
-        answers = self._answers(Scanning(self._inputs, self._names), jobs)
+        answers = self._answers(work, jobs)
         for job, seen in zip(jobs, answers, strict=True):
             found[job.matrix][job.source].merge(seen)
         return found
@@ -220,33 +229,33 @@ class _Import:
                     folder = scratch / f"{source}-{number}"
                     plan.buckets[source, number] = transpose(matrix, folder, AT_ONCE // 2)
 
-    def _make(self, shards: ShardFolder, plan: Plan, tasks: list[Task], done: Imported, out: str, cells: int) -> None:
-        work = Making(plan, out, shards.run, shards.replaces)
-        for task, (description, records) in zip(tasks, self._answers(work, tasks), strict=True):
+    def _make(
+        self, shards: ShardFolder, work: Working, plan: Plan, tasks: list[Task], done: Imported, cells: int
+    ) -> None:
+        pickled = pickle.dumps(plan)
+        jobs = [Make(task, pickled) for task in tasks]
+        for task, (description, records) in zip(tasks, self._answers(work, jobs), strict=True):
             shards.made(task.number, description)
             done.records += records
             done.cells += task.end - task.begin
             if self._progress is not None:
                 self._progress(done.cells, cells)
 
-    def _answers(self, work: Any, jobs: list[Any]) -> Iterable[Any]:
+    def _answers(self, work: Working, jobs: Sequence[Any]) -> Iterator[Any]:
         """What the work says to each job, in order."""
-        if self._workers == 1 or len(jobs) <= 1:
-            call = work.begin()
-            yield from (call(job) for job in jobs)
+        if self._workers == 1 or (self._pool is None and len(jobs) <= 1):
+            self._call = self._call or work.begin()
+            yield from map(self._call, jobs)
             return
         from penstock._workers import WorkerPool  # which imports multiprocessing
 
-        pool = WorkerPool(min(self._workers, len(jobs)), work)
-        try:
-            for job in jobs:
-                while not pool.has_room():
-                    yield from pool.next_results()
-                pool.submit(job)
-            while pool.pending():
+        pool = self._pool = self._pool or WorkerPool(self._workers, work)
+        for job in jobs:
+            while not pool.has_room():
                 yield from pool.next_results()
-        finally:
-            pool.close()
+            pool.submit(job)
+        while pool.pending():
+            yield from pool.next_results()
 
 
 def _boot() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,70 +31,70 @@ class Scan(NamedTuple):
     ranges: list[tuple[int, int]]
 
 
+class Make(NamedTuple):
+    """A job: make the shard of a task; of the pickled plan."""
+
+    task: Task
+    plan: bytes
+
+
 @dataclass
-class Scanning:
-    """Work of a pool: answers a Scan with a Range."""
+class Working:
+    """Work of a pool: answers a Scan with a Range, and a Make with what shard.json says of it and its records."""
 
     inputs: list[Input]
     names: list[str]
-
-    def begin(self) -> Callable[[Scan], Range]:
-        """What is called for each job."""
-        opened = Opened(self.inputs, self.names)
-
-        def scan(job: Scan) -> Range:
-            matrix = opened.matrix(job.source, job.matrix)
-            found = Range()
-            for begin, end in job.ranges:
-                try:
-                    found.add(matrix.values(begin, end), matrix.kind == "dense")
-                except InvalidArgumentError as error:
-                    raise InvalidArgumentError(f"{matrix}: {error}") from None
-                if matrix.kind != "dense" and found.settled(matrix.dtype):
-                    break
-            return found
-
-        return scan
-
-    def place(self, job: Scan) -> str:
-        """What the job is about."""
-        return f"{self.inputs[job.source].path}: {self.names[job.matrix]}"
-
-
-@dataclass
-class Making:
-    """Work of a pool: makes the shard of a Task, and answers with what its shard.json says of it and its records."""
-
-    plan: Plan
     out: str
     run: str
     overwrite: bool
 
-    def begin(self) -> Callable[[Task], tuple[dict[str, Any], int]]:
-        """What is called for each task."""
-        opened = Opened(self.plan.inputs, self.plan.matrices)
+    def begin(self) -> Callable[[Scan | Make], Any]:
+        """What is called for each job."""
+        opened = Opened(self.inputs, self.names)
+        plans: dict[bytes, Plan] = {}  # of one import there is one
 
-        def make(task: Task) -> tuple[dict[str, Any], int]:
-            description = self.plan.description(task, digest(self.plan, opened, task))
-            writer = Writer(
-                self.out,
-                self.plan.record,
-                "msgpack",
-                columns=self.plan.specs(),
-                shard=task.number,
-                run=self.run,
-                overwrite=self.overwrite,
-                task=description,
-            )
-            with writer:
-                records = TaskWriter(self.plan, opened, task, writer).write()
-            return description, records
+        def work(job: Scan | Make) -> Any:
+            if isinstance(job, Scan):
+                return _scan(opened.matrix(job.source, job.matrix), job)
+            if job.plan not in plans:
+                plans[job.plan] = pickle.loads(job.plan)
+            return self._make(plans[job.plan], opened, job.task)
 
-        return make
+        return work
 
-    def place(self, job: Task) -> str:
+    def _make(self, plan: Plan, opened: Opened, task: Task) -> tuple[dict[str, Any], int]:
+        description = plan.description(task, digest(plan, opened, task))
+        writer = Writer(
+            self.out,
+            plan.record,
+            "msgpack",
+            columns=plan.specs(),
+            shard=task.number,
+            run=self.run,
+            overwrite=self.overwrite,
+            task=description,
+        )
+        with writer:
+            records = TaskWriter(plan, opened, task, writer).write()
+        return description, records
+
+    def place(self, job: Scan | Make) -> str:
         """What the job is about."""
-        return f"{self.plan.inputs[job.source].path}: cell {job.begin:,}"
+        if isinstance(job, Scan):
+            return f"{self.inputs[job.source].path}: {self.names[job.matrix]}"
+        return f"{self.inputs[job.task.source].path}: cell {job.task.begin:,}"
+
+
+def _scan(matrix: Matrix, job: Scan) -> Range:
+    found = Range()
+    for begin, end in job.ranges:
+        try:
+            found.add(matrix.values(begin, end), matrix.kind == "dense")
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{matrix}: {error}") from None
+        if matrix.kind != "dense" and found.settled(matrix.dtype):
+            break
+    return found
 
 
 class TaskWriter:
