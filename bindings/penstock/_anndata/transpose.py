@@ -65,7 +65,8 @@ class Buckets:
         entries = np.fromfile(bucket.path, self.dtype)
         rows = entries["row"] - np.uint64(bucket.begin)
         counts = np.bincount(rows.astype(np.int64), minlength=bucket.end - bucket.begin)
-        self._sorted = entries[np.argsort(rows, kind="stable")]
+        few = bucket.end - bucket.begin <= 1 << 16  # 16 bits are sorted by their digits, five times as fast
+        self._sorted = entries[np.argsort(rows.astype(np.uint16) if few else rows, kind="stable")]
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         self._loaded = number
 
@@ -132,7 +133,7 @@ def _entries(matrix: Any, dtype: np.dtype[Any], at_once: int) -> Iterator[npt.ND
             end = min(begin + at_once, int(starts[-1]))
             entries = np.empty(end - begin, dtype)
             rows = matrix.indices(begin, end)
-            columns = first + np.searchsorted(starts, np.arange(begin, end), "right") - 1
+            columns = np.repeat(np.arange(first, last), np.diff(np.clip(starts, begin, end)))
             _check_cells(matrix, rows, columns)
             entries["row"], entries["gene"], entries["value"] = rows, columns, matrix.values(begin, end)
             yield entries
