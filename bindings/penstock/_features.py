@@ -55,7 +55,10 @@ class Features:
         names: list[str] = []
         for at in range(0, len(view), _MANY):
             batch = view.read(np.arange(at, min(at + _MANY, len(view))))
-            names.extend(bytes(span.raw).decode() for span in batch.spans)
+            try:
+                names.extend(bytes(span.raw).decode() for span in batch.spans)
+            except UnicodeDecodeError as error:
+                raise CorruptionError(f"{self._dataset.path}: the name of a feature is no UTF-8: {error}") from None
         return names
 
     @property
@@ -113,7 +116,24 @@ def feature_table(given: Any) -> FeatureTuple | None:
     return [str(name) for name in names], types_json(types), categories, arrays
 
 
+class _Categories:
+    """Codes and all names of a category, as `infer` and a writer take them."""
+
+    def __init__(self, codes: Any, categories: list[str]) -> None:
+        self.codes, self.categories = codes, categories
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
 def _names_and_columns(given: Any) -> tuple[list[Any], dict[str, Any]]:
+    if isinstance(given, Features):
+        values = {name: column[:] for name, column in given.columns.items()}
+        categories = {name: column.categories for name, column in given.columns.items()}
+        return given.names, {
+            name: array if (known := categories[name]) is None else _Categories(array, known)
+            for name, array in values.items()
+        }
     if hasattr(given, "index") and hasattr(given, "columns"):  # a DataFrame
         return list(given.index), {str(name): given[name] for name in given.columns}
     if isinstance(given, Mapping):

@@ -37,7 +37,8 @@ class Writer:
         columns: typed values of each document, apart from its metadata: a mapping from names to a dtype, a (dtype,
             shape) pair, "category" for strings, or a list of strings: the categories in the order of their codes.
         features: what records name by number, such as genes: a list of names, a pandas DataFrame with names as its
-            index, or a mapping {"names": […], column: values}. Not with `shard`: give them to `commit`.
+            index, a mapping {"names": […], column: values}, or the features of another dataset. Not with `shard`:
+            give them to `commit`.
         layout: "compact" (a document is a run of records) or "ids" (each record names its entry).
         shard_size: bytes of records and entries after which a shard ends, between two appends.
         tokenizer: what to note of the tokenizer: name, vocabulary_size, end_of_document, hash.

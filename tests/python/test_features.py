@@ -161,6 +161,16 @@ def test_features_that_cannot_be_are_refused(tmp_path: Path, features: Any, mess
     assert not (tmp_path / "d").exists()
 
 
+def test_features_of_another_dataset_are_taken_as_they_are(tmp_path: Path) -> None:
+    one = write(tmp_path / "one", features={**TABLE, "chromosome": ["12", "X", None, "X"], "point": np.ones((4, 2))})
+    two = write(tmp_path / "two", features=penstock.open(one).features)
+
+    def files(path: Path) -> dict[str, bytes]:
+        return {str(each.relative_to(path)): each.read_bytes() for each in path.rglob("*") if each.is_file()}
+
+    assert files(one) == files(two)
+
+
 def test_a_data_frame_is_features(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"n": [1, 2], "kind": pandas.Categorical(["x", "y"], ["y", "x"])}, index=["g1", "g2"])
