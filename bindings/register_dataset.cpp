@@ -105,6 +105,8 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
                   const py::dtype& dtype) { return read_column(dataset, name, first, count, dtype, local); },
           py::arg("name"), py::arg("first"), py::arg("count"), py::arg("dtype"),
           "Values [first, first + count) of a column, as they are given out: [count, dims…].")
+      .def_readonly("features", &Dataset::features, "Where the dataset of its features is; empty without.")
+      .def_readonly("features_fingerprint", &Dataset::features_fingerprint)
       .def_property_readonly(
           "entries",
           [](const Dataset& dataset) {

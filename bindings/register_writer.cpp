@@ -91,11 +91,24 @@ struct WithoutGil {
 };
 using OwnedWriter = std::unique_ptr<PythonWriter, WithoutGil>;
 
+// (names, columns as JSON, categories of each, values of each)
+using FeatureTuple = std::tuple<std::vector<std::string>, std::string, std::vector<layout::Categories>, Columns>;
+
+std::optional<writer::FeatureTable> table_of(const std::optional<FeatureTuple>& given) {
+  if (!given) return std::nullopt;
+  const auto& [names, columns, categories, values] = *given;
+  writer::FeatureTable features{names, {}, categories, {}};
+  if (columns != "[]") features.columns = layout::parse_column_types(columns);
+  const HeldValues held(values);
+  for (const Bytes bytes : held.values) features.values.emplace_back(bytes.begin(), bytes.end());
+  return features;
+}
+
 OwnedWriter make_writer(const std::string& path, const std::string& mode, const std::string& layout,
                         const std::string& fields, const std::string& codec, std::uint64_t shard_bytes,
                         const std::string& tokenizer, const std::string& task, std::optional<std::uint64_t> shard,
                         std::optional<std::string> run, bool overwrite, const std::string& columns,
-                        std::vector<layout::Categories> categories) {
+                        std::vector<layout::Categories> categories, const std::optional<FeatureTuple>& features) {
   writer::WriterOptions options;
   options.format.mode = mode;
   options.format.layout = layout;
@@ -103,6 +116,7 @@ OwnedWriter make_writer(const std::string& path, const std::string& mode, const 
   options.format.codec_json = codec;
   if (columns != "[]") options.format.columns = layout::parse_column_types(columns);
   options.categories = std::move(categories);
+  options.features = table_of(features);
   options.shard_bytes = shard_bytes;
   options.tokenizer_json = tokenizer;
   options.task_json = task;
@@ -147,7 +161,8 @@ void register_dataset_writer(py::module_& module) {
   py::class_<PythonWriter, OwnedWriter>(module, "DatasetWriter", "What penstock.Writer writes with.")
       .def(py::init(&make_writer), py::kw_only(), py::arg("path"), py::arg("mode"), py::arg("layout"),
            py::arg("fields"), py::arg("codec"), py::arg("shard_bytes"), py::arg("tokenizer"), py::arg("task"),
-           py::arg("shard"), py::arg("run"), py::arg("overwrite"), py::arg("columns"), py::arg("categories"))
+           py::arg("shard"), py::arg("run"), py::arg("overwrite"), py::arg("columns"), py::arg("categories"),
+           py::arg("features"))
       .def("append", &append, py::arg("records"), py::arg("entry"), py::arg("columns"))
       .def("append_batch", &append_batch, py::arg("records"), py::arg("lengths"), py::arg("entries"),
            py::arg("entry_ends"), py::arg("columns"))
@@ -292,8 +307,17 @@ void register_commit(py::module_& module) {
       .def_readonly("task_json", &writer::FinishedShard::task_json);
   using RunsUnlocked = py::call_guard<Unlocked>;
   module.def("finished_shards", &writer::finished_shards, py::arg("path"), py::arg("overwrite"), RunsUnlocked());
-  module.def("commit", &writer::commit, py::arg("path"), py::arg("tokenizer"), py::arg("shards"), py::arg("overwrite"),
-             py::arg("tasks"), py::arg("run"), RunsUnlocked());
+  module.def(
+      "commit",
+      [](const std::string& path, const std::string& tokenizer, std::optional<std::uint64_t> shards, bool overwrite,
+         const std::optional<std::vector<std::string>>& tasks, const std::optional<std::string>& run,
+         const std::optional<FeatureTuple>& features) {
+        const std::optional<writer::FeatureTable> table = table_of(features);
+        const Unlocked released;
+        return writer::commit(path, tokenizer, shards, overwrite, tasks, run, table);
+      },
+      py::arg("path"), py::arg("tokenizer"), py::arg("shards"), py::arg("overwrite"), py::arg("tasks"), py::arg("run"),
+      py::arg("features") = py::none());
   module.def("remove_shards", &writer::remove_shards, py::arg("path"), py::arg("numbers"), py::arg("overwrite"),
              py::arg("run"), RunsUnlocked());
   module.def("clean", &writer::clean, py::arg("path"), py::arg("overwrite"), py::arg("run"), RunsUnlocked(),

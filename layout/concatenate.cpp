@@ -36,6 +36,10 @@ void check_same(const Dataset& a, const Dataset& b) {
     };
     check("columns", text(a), text(b));
   }
+  if (a.features_fingerprint != b.features_fingerprint) {
+    raise(ErrorKind::InvalidArgument, "{} and {} do not go together: the names of their features differ", a.path,
+          b.path);
+  }
   if (a.spans != b.spans) {
     raise(ErrorKind::InvalidArgument, "{} has {}, {} has {}: convert one of them first (`penstock convert --layout`)",
           a.path, name_of(a.spans), b.path, name_of(b.spans));

@@ -70,8 +70,10 @@ struct Dataset {
   std::string codec_json;      // {"name":"json"}, {"name":"numpy","dtype":[…]}; "null" without metadata
   std::string tokenizer_json;  // "null" if unknown
   std::string fingerprint;     // 32 hex digits
-  ValueTypes columns;          // typed values of each entry
-  std::vector<Shard> shards;   // fixed after opening: reads point at its Files
+  std::string features;        // where the dataset of its features is; "" without
+  std::string features_fingerprint;
+  ValueTypes columns;                              // typed values of each entry
+  std::vector<Shard> shards;                       // fixed after opening: reads point at its Files
   std::vector<std::shared_ptr<ByteStore>> stores;  // that the shards' files name, each once
 
   Dataset() = default;

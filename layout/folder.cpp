@@ -53,12 +53,16 @@ FolderListing list_folder(ByteStore& store, const std::string& path) {
       listing.has_run_lock = true;
     } else if (name.starts_with(kPartialPrefix)) {
       listing.leftovers.push_back(std::move(name));
+    } else if (const auto generation = parse_features_name(name);
+               is_folder && generation && has_manifest(store, path + "/" + name)) {
+      listing.features.push_back(*generation);
     } else if (is_folder && !name.starts_with('.')) {
       listing.others.push_back(std::move(name));
     }
   }
   std::sort(listing.shards.begin(), listing.shards.end());
   std::sort(listing.leftovers.begin(), listing.leftovers.end());
+  std::sort(listing.features.begin(), listing.features.end());
   std::sort(listing.others.begin(), listing.others.end());
   return listing;
 }

@@ -15,10 +15,11 @@ namespace penstock::layout {
 
 struct FolderListing {
   bool has_manifest = false;
-  std::vector<ShardId> shards;         // finished shards, by generation and number
-  std::vector<std::string> leftovers;  // names of .partial-… entries
-  std::vector<std::string> others;     // names of all other folders, but for those that begin with a dot
-  bool has_run_lock = false;           // a run is at work, or was killed
+  std::vector<ShardId> shards;          // finished shards, by generation and number
+  std::vector<std::string> leftovers;   // names of .partial-… entries
+  std::vector<std::string> others;      // names of all other folders, but for those that begin with a dot
+  std::vector<std::uint64_t> features;  // generations of folders of features that hold a dataset
+  bool has_run_lock = false;            // a run is at work, or was killed
 
   /// Numbers of the finished shards of one generation, ascending.
   [[nodiscard]] std::vector<std::uint64_t> numbers(std::uint64_t generation) const;

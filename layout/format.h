@@ -19,7 +19,8 @@ static_assert(std::endian::native == std::endian::little, "the format's structs 
 inline constexpr std::string_view kFormatName = "penstock";
 inline constexpr std::string_view kShardFormatName = "penstock shard";
 inline constexpr std::uint64_t kFormatVersion = 1;
-inline constexpr std::uint64_t kColumnsFormatVersion = 2;  // of a dataset that has columns; all else is as in 1
+inline constexpr std::uint64_t kColumnsFormatVersion =
+    2;  // of a dataset that has columns or features; all else as in 1
 
 inline constexpr const char* kManifestName = "dataset.json";
 inline constexpr const char* kShardManifestName = "shard.json";
@@ -28,6 +29,8 @@ inline constexpr const char* kDataName = "metadata.bin";
 inline constexpr const char* kIndexName = "metadata.index";
 inline constexpr const char* kDirectoryName = "metadata.directory";
 inline constexpr const char* kColumnsName = "columns.bin";
+/// The folder of a dataset of features; of a later generation "features.2".
+inline constexpr std::string_view kFeaturesName = "features";
 inline constexpr const char* kCrcSuffix = ".crc";
 inline constexpr const char* kStreamCrcName = "stream.bin.crc";
 inline constexpr const char* kDataCrcName = "metadata.bin.crc";
@@ -101,5 +104,11 @@ std::string shard_name(std::uint64_t number, std::uint64_t generation = 0);
 
 /// What a name of that form says; nullopt for any other name.
 std::optional<ShardId> parse_shard_name(std::string_view name) noexcept;
+
+/// "features"; "features.2" in generation 2.
+std::string features_name(std::uint64_t generation = 0);
+
+/// The generation that a name of that form says; nullopt for any other name.
+std::optional<std::uint64_t> parse_features_name(std::string_view name) noexcept;
 
 }  // namespace penstock::layout

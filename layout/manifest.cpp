@@ -31,13 +31,14 @@ json parse_argument(std::string_view text, const std::string& what, std::size_t 
   }
 }
 
-std::string header(std::string_view name, const Format& format) {
+std::string header(std::string_view name, const Format& format, bool has_features = false) {
+  const bool is_second = format.has_columns() || has_features;
   return fmt::format(
       "{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"byte_order\": \"little\",\n  \"mode\": \"{}\",\n"
       "  \"layout\": {},\n  \"fields\": {},\n  \"codec\": {},\n{}",
-      name, format.has_columns() ? kColumnsFormatVersion : kFormatVersion, format.mode,
+      name, is_second ? kColumnsFormatVersion : kFormatVersion, format.mode,
       format.layout.empty() ? "null" : "\"" + format.layout + "\"", format.schema.json(), format.codec_json,
-      format.has_columns() ? fmt::format("  \"columns\": {},\n", column_types_json(format.columns)) : "");
+      is_second ? fmt::format("  \"columns\": {},\n", column_types_json(format.columns)) : "");
 }
 
 // Tables of names, each once: most shards of a dataset have the same.
@@ -191,9 +192,13 @@ std::string fingerprint_of(const Format& format, const std::vector<ShardInfo>& s
 }
 
 std::string write_manifest(const Manifest& manifest) {
-  std::string text = header(kFormatName, manifest.format);
+  std::string text = header(kFormatName, manifest.format, manifest.features.has_value());
   const Tables tables(manifest.shards);
   if (manifest.format.has_columns()) text += fmt::format("  \"categories\": {},\n", tables.text());
+  if (manifest.features) {
+    text += fmt::format("  \"features\": {{\"folder\": \"{}\", \"fingerprint\": \"{}\"}},\n", manifest.features->folder,
+                        manifest.features->fingerprint);
+  }
   text += fmt::format("  \"tokenizer\": {},\n  \"fingerprint\": \"{}\",\n  \"shards\": [", manifest.tokenizer_json,
                       fingerprint_of(manifest.format, manifest.shards));
   for (std::size_t i = 0; i < manifest.shards.size(); ++i) {

@@ -61,11 +61,18 @@ struct ShardInfo {
   std::string task_json = "null";                 // shard.json only: what the writer says that this shard was made from
 };
 
+/// The dataset of what a dataset's records name by number, such as genes: a folder inside its own.
+struct FeaturesInfo {
+  std::string folder;
+  std::string fingerprint;
+};
+
 struct Manifest {
   Format format;
   std::string tokenizer_json = "null";
   std::string fingerprint;  // what write_manifest() computed
   std::vector<ShardInfo> shards;
+  std::optional<FeaturesInfo> features{};
 };
 
 struct ShardFile {

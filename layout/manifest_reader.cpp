@@ -210,11 +210,11 @@ Token find(const Members& members, std::size_t place, std::string_view key, Text
 }
 
 // A single relative component: what a manifest may name inside its folder.
-void check_name(const std::string& name, const std::string& what) {
+void check_name(const std::string& name, const std::string& what, const char* kind = "shard") {
   const bool fine =
       !name.empty() && name.size() <= 255 && name[0] != '.' &&
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == std::string::npos;
-  if (!fine) corrupt(what, "shard name \"{}\", expected a folder inside the dataset", excerpt(name));
+  if (!fine) corrupt(what, "{} name \"{}\", expected a folder inside the dataset", kind, excerpt(name));
 }
 
 template <typename What>
@@ -415,12 +415,31 @@ Format parse_format(const json& root, std::string_view name, const std::string& 
   try {
     if (!fields.is_array() || !fields.empty()) format.schema = Schema::parse(fields.dump());
     format.codec_json = get_member(root, "codec", what).dump();
-    if (version == kColumnsFormatVersion) format.columns = parse_column_types(get_member(root, "columns", what).dump());
+    if (version == kColumnsFormatVersion) {
+      const json& columns = get_member(root, "columns", what);
+      if (!columns.is_array() || !columns.empty()) format.columns = parse_column_types(columns.dump());
+    }
     check_format(format);
   } catch (const Error& error) {
     corrupt(what, "{}", error.what());
   }
   return format;
+}
+
+std::string parse_fingerprint(const json& object, const std::string& what) {
+  const json& fingerprint = get_member(object, "fingerprint", what);
+  const bool fine = fingerprint.is_string() && parse_digest(fingerprint.get_ref<const std::string&>());
+  if (!fine) corrupt(what, "digest \"fingerprint\" is {}, expected 32 hex digits", excerpt(fingerprint.dump()));
+  return fingerprint.get<std::string>();
+}
+
+// Version 1 has none, and takes such a member for one of a later version.
+std::optional<FeaturesInfo> parse_features(const json& root, const std::string& what) {
+  if (get_u64(root, "version", what) == kFormatVersion || !root.contains("features")) return std::nullopt;
+  const json& object = get_object(root, "features", what);
+  FeaturesInfo features{get_string(object, "folder", what), parse_fingerprint(object, what)};
+  check_name(features.folder, what, "features'");
+  return features;
 }
 
 // Checks size and seal, and gives the text the room behind it that simdjson reads.
@@ -502,10 +521,8 @@ std::optional<Manifest> read_manifest(const std::string& whole, std::size_t list
     const json root = parse_header(whole, list_begin, std::max(list_begin, end), text);
     manifest.format = parse_format(root, kFormatName, what);
     manifest.tokenizer_json = get_member(root, "tokenizer", what).dump();
-    const json& fingerprint = get_member(root, "fingerprint", what);
-    const bool fine = fingerprint.is_string() && parse_digest(fingerprint.get_ref<const std::string&>());
-    if (!fine) corrupt(what, "digest \"fingerprint\" is {}, expected 32 hex digits", excerpt(fingerprint.dump()));
-    manifest.fingerprint = fingerprint.get<std::string>();
+    manifest.fingerprint = parse_fingerprint(root, what);
+    manifest.features = parse_features(root, what);
     constexpr std::size_t kLeastShardBytes = 160;  // about: more are taken as they come
     manifest.shards.reserve((whole.size() - list_begin) / kLeastShardBytes + 1);
     advise_huge_pages(manifest.shards.data(), manifest.shards.capacity() * sizeof(ShardInfo));

@@ -73,6 +73,10 @@ DatasetPtr open_dataset(const Location& location, Checks checks) {
   dataset->codec_json = std::move(manifest.format.codec_json);
   dataset->tokenizer_json = std::move(manifest.tokenizer_json);
   dataset->fingerprint = std::move(manifest.fingerprint);
+  if (manifest.features) {
+    dataset->features = location.path + "/" + manifest.features->folder;
+    dataset->features_fingerprint = std::move(manifest.features->fingerprint);
+  }
   dataset->stores = {location.store};
   dataset->finish();
   return dataset;

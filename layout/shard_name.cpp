@@ -33,4 +33,16 @@ std::optional<ShardId> parse_shard_name(std::string_view name) noexcept {
   return ShardId{*generation, *number};
 }
 
+std::string features_name(std::uint64_t generation) {
+  return generation == 0 ? std::string(kFeaturesName) : fmt::format("{}.{}", kFeaturesName, generation);
+}
+
+std::optional<std::uint64_t> parse_features_name(std::string_view name) noexcept {
+  if (!name.starts_with(kFeaturesName)) return {};
+  name.remove_prefix(kFeaturesName.size());
+  if (name.empty()) return 0;
+  const std::optional<std::uint64_t> generation = name[0] == '.' ? parse_number(name.substr(1), 1) : std::nullopt;
+  return generation == 0 ? std::nullopt : generation;
+}
+
 }  // namespace penstock::layout

@@ -8,6 +8,7 @@
 #include "writer/column_writer.h"
 #include "writer/copy_file.h"
 #include "writer/dataset_folder.h"
+#include "writer/features.h"
 
 #include <algorithm>
 #include <cstring>
@@ -178,6 +179,7 @@ void Annotation::rewrite(std::size_t number) {
 }
 
 std::string Annotation::publish() {
+  if (old_.features) new_.features = copy_features(path_, *old_.features, folder_);
   folder_.publish_manifest(new_);
   return layout::fingerprint_of(new_.format, new_.shards);
 }

@@ -5,6 +5,7 @@
 #include "writer/commit.h"
 #include "writer/copy_file.h"
 #include "writer/dataset_folder.h"
+#include "writer/features.h"
 
 namespace penstock::writer {
 namespace {
@@ -44,6 +45,17 @@ std::string common_tokenizer(const std::vector<std::string>& inputs, const std::
   return all ? common : "null";
 }
 
+// A record's gene is a number, which must mean the same in all of them.
+void check_features_of(const std::string& first, const layout::Manifest& a, const std::string& other,
+                       const layout::Manifest& b) {
+  if (a.features.has_value() != b.features.has_value()) {
+    raise(ErrorKind::InvalidArgument, "cannot combine {} and {}: {} has features, the other has none", first, other,
+          a.features ? first : other);
+  }
+  if (!a.features || a.features->fingerprint == b.features->fingerprint) return;
+  raise(ErrorKind::InvalidArgument, "cannot combine {} and {}: the names of their features differ", first, other);
+}
+
 }  // namespace
 
 std::string combine(const std::vector<std::string>& inputs, const std::string& out) {
@@ -58,6 +70,7 @@ std::string combine(const std::vector<std::string>& inputs, const std::string& o
       raise(ErrorKind::InvalidArgument, "cannot combine {} and {}: {}{}", inputs.front(), input, difference,
             layouts ? ": convert one of them first (`penstock convert --layout`)" : "");
     }
+    check_features_of(inputs.front(), manifests.front(), input, manifests.back());
   }
   layout::Manifest combined;
   combined.format = manifests.front().format;
@@ -71,6 +84,9 @@ std::string combine(const std::vector<std::string>& inputs, const std::string& o
         shard.name = folder.shard_name(number);
         combined.shards.push_back(std::move(shard));
       }
+    }
+    if (manifests.front().features) {
+      combined.features = copy_features(inputs.front(), *manifests.front().features, folder);
     }
     folder.publish_manifest(combined);
   } catch (...) {

@@ -74,7 +74,7 @@ std::vector<FinishedShard> finished_shards(const std::string& path, bool overwri
 
 std::string commit(const std::string& path, const std::string& tokenizer_json, std::optional<std::uint64_t> expected,
                    bool overwrite, const std::optional<std::vector<std::string>>& tasks,
-                   const std::optional<std::string>& run) {
+                   const std::optional<std::string>& run, const std::optional<FeatureTable>& features) {
   layout::Manifest manifest;
   manifest.tokenizer_json = layout::check_tokenizer(tokenizer_json);
   DatasetFolder folder(path, Access::Commit, overwrite, run);
@@ -93,6 +93,7 @@ std::string commit(const std::string& path, const std::string& tokenizer_json, s
     if (tasks) check_task_of(path, info, *tasks, number);
     manifest.shards.push_back(std::move(info));
   }
+  if (features) manifest.features = write_features(folder, *features);
   folder.publish_manifest(manifest);
   return layout::fingerprint_of(manifest.format, manifest.shards);
 }

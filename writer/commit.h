@@ -4,6 +4,7 @@
 #pragma once
 
 #include "layout/manifest.h"
+#include "writer/features.h"
 
 #include <cstdint>
 #include <optional>
@@ -31,13 +32,14 @@ std::vector<FinishedShard> finished_shards(const std::string& path, bool overwri
 /// when it has its name, and this finds what was done to it since, at the price of a stat a file. NotFound, IoError.
 void check_sizes(const std::string& path, const layout::Format& format, const layout::ShardInfo& shard);
 
-/// Gathers the finished shards 0, 1, … under one dataset.json and returns the fingerprint. Throws InvalidArgument: a
-/// number is missing, there are not `expected` of them, formats differ, a task is not that of `tasks` (JSON of each
-/// shard, if given), a dataset is published already, a writer is at work or another run than `run`; NotFound: no shard;
-/// Corruption: a file's size is not what shard.json says; IoError.
+/// Gathers the finished shards 0, 1, … under one dataset.json and returns the fingerprint. `features` go with it.
+/// Throws InvalidArgument: a number is missing, there are not `expected` of them, formats differ, a task is not that of
+/// `tasks` (JSON of each shard, if given), a dataset is published already, a writer is at work or another run than
+/// `run`; NotFound: no shard; Corruption: a file's size is not what shard.json says; IoError.
 std::string commit(const std::string& path, const std::string& tokenizer_json, std::optional<std::uint64_t> expected,
                    bool overwrite, const std::optional<std::vector<std::string>>& tasks = std::nullopt,
-                   const std::optional<std::string>& run = std::nullopt);
+                   const std::optional<std::string>& run = std::nullopt,
+                   const std::optional<FeatureTable>& features = std::nullopt);
 
 /// Removes finished shards that are not published. Throws InvalidArgument, NotFound, IoError.
 void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers, bool overwrite,

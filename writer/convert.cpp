@@ -6,6 +6,7 @@
 #include "layout/format.h"
 #include "writer/column_reader.h"
 #include "writer/dataset_folder.h"
+#include "writer/features.h"
 #include "writer/input_file.h"
 #include "writer/shard_writer.h"
 
@@ -159,6 +160,7 @@ std::string convert(const std::string& path, const std::string& out, const std::
       raise(ErrorKind::Corruption, "{}: its content has fingerprint {}, its manifest says {}", path, fingerprint,
             input.fingerprint);
     }
+    if (input.features) output.features = copy_features(path, *input.features, folder);
     folder.publish_manifest(output);
   } catch (...) {
     folder.abort();

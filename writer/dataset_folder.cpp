@@ -33,6 +33,9 @@ const std::string& this_node() {
   return node;
 }
 
+// Folders in a folder of features: its shards.
+constexpr int kDepth = 1;
+
 // In names of unfinished work: <prefix><what>@<node>@<run>@<suffix>.
 constexpr char kSeparator = '@';
 
@@ -141,21 +144,22 @@ void DatasetFolder::remove_folders(const std::vector<std::string>& names) {
   }
   sync_folder(folder_.get(), path_);
   for (const std::string& name : removed) {
-    if (!remove_folder(folder_.get(), name)) raise_system(errno, "remove", path_ + "/" + name);
+    if (!remove_folder(folder_.get(), name, kDepth)) raise_system(errno, "remove", path_ + "/" + name);
   }
 }
 
-// All shards that the new manifest does not name: the replaced dataset's, and what other writers left before it, of any
-// generation and with or without a manifest.
+// All shards and features that the new manifest does not name: the replaced dataset's, and what other writers left
+// before it, of any generation and with or without a manifest.
 void DatasetFolder::remove_replaced(const layout::Manifest& manifest) {
   std::set<std::string> named;
   for (const layout::ShardInfo& shard : manifest.shards) named.insert(shard.name);
+  if (manifest.features) named.insert(manifest.features->folder);
   try {
     std::vector<std::string> names;
-    for (const layout::ShardId& id : layout::list_folder(files_, path_).shards) {
-      std::string name = layout::shard_name(id.number, id.generation);
-      if (!named.contains(name)) names.push_back(std::move(name));
-    }
+    const layout::FolderListing listing = layout::list_folder(files_, path_);
+    for (const layout::ShardId& id : listing.shards) names.push_back(layout::shard_name(id.number, id.generation));
+    for (const std::uint64_t generation : listing.features) names.push_back(layout::features_name(generation));
+    std::erase_if(names, [&](const std::string& name) { return named.contains(name); });
     remove_folders(names);
   } catch (const Error& error) {
     throw Error(error.kind(),
@@ -188,7 +192,7 @@ void DatasetFolder::clean() {
 void DatasetFolder::remove_leftovers(bool all) {
   for (const std::string& name : layout::list_folder(files_, path_).leftovers) {
     if (!all && !is_dead(name)) continue;
-    if (!remove_folder(folder_.get(), name)) raise_system(errno, "remove", path_ + "/" + name);
+    if (!remove_folder(folder_.get(), name, kDepth)) raise_system(errno, "remove", path_ + "/" + name);
   }
 }
 
@@ -210,6 +214,32 @@ void DatasetFolder::publish_shard(const std::string& partial, std::uint64_t numb
   published_.push_back(number);
 }
 
+layout::FeaturesInfo DatasetFolder::publish_features(const std::function<std::string(const std::string&)>& make) {
+  const std::string name = layout::features_name(generation_);
+  const std::vector<std::uint64_t> there = layout::list_folder(files_, path_).features;
+  if (std::find(there.begin(), there.end(), generation_) != there.end()) remove_folders({name});  // of who was killed
+  const std::string partial = partial_name(name);
+  try {
+    layout::FeaturesInfo info{name, make(path_ + "/" + partial)};
+    if (rename_new(folder_.get(), partial, name, path_) != 0) {
+      raise(ErrorKind::InvalidArgument, "{}/{}: something else has the name of the features' folder", path_, name);
+    }
+    features_ = name;
+    sync_folder(folder_.get(), path_);
+    return info;
+  } catch (...) {
+    remove_folder(folder_.get(), partial, kDepth);
+    remove_features();
+    throw;
+  }
+}
+
+void DatasetFolder::remove_features() noexcept {
+  if (features_.empty() || !is_owner() || folder_.get() < 0) return;
+  remove_folder(folder_.get(), features_, kDepth);
+  features_.clear();
+}
+
 void DatasetFolder::publish_manifest(const layout::Manifest& manifest) {
   const std::string text = layout::write_manifest(manifest);
   const std::string partial = partial_name(kManifestName);
@@ -228,15 +258,20 @@ void DatasetFolder::publish_manifest(const layout::Manifest& manifest) {
     // Whether the rename would last is not known. Alone, the manifest is taken back. One that it replaced is gone, so
     // the new one stays, and the shards of both: after a loss of power either manifest finds all of its own.
     if (!renamed || !replaces_) ::unlinkat(folder_.get(), renamed ? kManifestName : partial.c_str(), 0);
-    if (renamed && replaces_) published_.clear();
+    if (renamed && replaces_) {
+      published_.clear();
+      features_.clear();
+    }
     throw;
   }
   published_.clear();
+  features_.clear();
   created_ = false;
   if (clears_) remove_replaced(manifest);
 }
 
 void DatasetFolder::release() noexcept {
+  remove_features();
   // Unlocked by hand: a child forked meanwhile shares the lock and would keep it.
   if (locked_ && is_owner() && folder_.get() >= 0) ::flock(folder_.get(), LOCK_UN);
   locked_ = false;
@@ -251,6 +286,7 @@ void DatasetFolder::abort() noexcept {
     } catch (const std::exception&) {  // what is left is unfinished, and the next writer says so
     }
   }
+  remove_features();
   run_lock_.reset();                                   // its file is in the folder
   if (is_owner() && created_) ::rmdir(path_.c_str());  // only if nothing is in it
   release();

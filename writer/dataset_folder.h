@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,6 +61,10 @@ class DatasetFolder {
   /// Renames the complete, synced folder `partial` to that of shard `number`; throws InvalidArgument if it exists.
   void publish_shard(const std::string& partial, std::uint64_t number);
 
+  /// The features' folder of this generation: `make` writes a dataset at the path that it gets and returns its
+  /// fingerprint. What a manifest says of it, which must be published next: else the folder is removed.
+  [[nodiscard]] layout::FeaturesInfo publish_features(const std::function<std::string(const std::string&)>& make);
+
   /// Writes dataset.json by one rename, over that of the dataset that is replaced; then, where one is or where the new
   /// one overwrites the whole folder, removes all shards that it does not name. What this object published stays,
   /// whatever is thrown after the rename.
@@ -82,6 +87,7 @@ class DatasetFolder {
   void lock();
   void check(bool overwrite);
   void remove_folders(const std::vector<std::string>& names);
+  void remove_features() noexcept;
   void remove_replaced(const layout::Manifest& manifest);
   [[nodiscard]] std::string partial_name(const std::string& name) const;
   [[nodiscard]] bool is_dead(const std::string& leftover) const;
@@ -101,6 +107,7 @@ class DatasetFolder {
   bool clears_ = false;    // the new manifest's shards are to be all that is there
   std::uint64_t generation_ = 0;
   std::vector<std::uint64_t> published_;
+  std::string features_;  // the folder that publish_features() made and no manifest names yet
 };
 
 }  // namespace penstock::writer

@@ -25,6 +25,10 @@ WriterOptions checked(WriterOptions options) {
   for (std::size_t c = 0; c < options.categories.size(); ++c) {
     layout::check_categories(options.format.columns[c].name, options.categories[c]);
   }
+  if (options.features) {
+    if (options.shard) refuse("features of shard {} alone: give them to commit()", *options.shard);
+    check_features(*options.features);
+  }
   if (options.shard_bytes == 0) refuse("a shard size of 0 bytes, expected at least 1");
   if (options.shard && !layout::parse_shard_name(layout::shard_name(*options.shard))) {
     refuse("shard {}: a shard's number has at most 12 digits, which are its folder's name",
@@ -257,13 +261,19 @@ void DatasetWriter::set_task(const std::string& task_json) {
   options_.task_json = layout::check_task(task_json);
 }
 
+void DatasetWriter::publish() {
+  layout::Manifest manifest{options_.format, options_.tokenizer_json, "", finished_};
+  if (options_.features) manifest.features = write_features(folder_, *options_.features);
+  folder_.publish_manifest(manifest);
+}
+
 void DatasetWriter::commit() {
   if (closed_ && failure_.empty()) return;
   check_usable();
   guarded([&] {
     // Without a record there is one empty shard: a task may be empty, and a dataset is never without a format.
     if (shard_ || finished_.empty()) finish_shard();
-    if (!options_.shard) folder_.publish_manifest({options_.format, options_.tokenizer_json, "", finished_});
+    if (!options_.shard) publish();
   });
   closed_ = true;
   folder_.release();

@@ -7,6 +7,7 @@
 
 #include "layout/manifest.h"
 #include "writer/dataset_folder.h"
+#include "writer/features.h"
 #include "writer/shard_writer.h"
 
 #include <cstddef>
@@ -28,7 +29,8 @@ struct WriterOptions {
   std::optional<std::string> run;      // whose processes write together; none: its own, or with `shard` the unnamed one
   // Of each column the names that are known from the start, in the order of their codes: in every shard's table.
   std::vector<layout::Categories> categories;
-  bool overwrite = false;  // of a published dataset, which stays until the new one is published
+  std::optional<FeatureTable> features{};  // of the dataset; not of a shard alone
+  bool overwrite = false;                  // of a published dataset, which stays until the new one is published
 };
 
 using Bytes = std::span<const std::byte>;
@@ -80,6 +82,7 @@ class DatasetWriter {
                    std::span<const std::uint64_t> entry_ends) const;
   ShardWriter& shard();
   void finish_shard();
+  void publish();
   void roll();
   void check_ids(std::span<const std::uint64_t> ids, std::uint64_t count) const;
   template <typename Action>

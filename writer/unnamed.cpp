@@ -34,11 +34,16 @@ std::vector<std::string> describe_unnamed(const std::string& path, const layout:
   const std::uint64_t next = layout::unpublished_generation(files, path, listing);
   std::set<std::string> named;
   for (const layout::ShardInfo& shard : manifest.shards) named.insert(shard.name);
+  if (manifest.features) named.insert(manifest.features->folder);
   std::vector<std::string> coming;
   std::vector<std::string> left;
   for (const layout::ShardId& id : listing.shards) {
     std::string name = layout::shard_name(id.number, id.generation);
     if (!named.contains(name)) (id.generation == next ? coming : left).push_back(std::move(name));
+  }
+  for (const std::uint64_t generation : listing.features) {
+    std::string name = layout::features_name(generation);
+    if (!named.contains(name)) (generation == next ? coming : left).push_back(std::move(name));
   }
   std::vector<std::string> texts;
   describe(texts, path, coming,

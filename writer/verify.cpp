@@ -36,6 +36,8 @@ class Verifier {
   void run(const std::string& path);
 
  private:
+  void count_bytes(const layout::Manifest& manifest);
+  void features(const std::string& path, const layout::FeaturesInfo& named);
   void name_others(const std::string& path, const layout::Manifest& manifest);
   void shard(const std::string& path, const Format& format, const ShardInfo& info);
   void shard_manifest(const std::string& path, const Format& format, const ShardInfo& info);
@@ -213,6 +215,26 @@ void Verifier::name_others(const std::string& path, const layout::Manifest& mani
   }
 }
 
+void Verifier::count_bytes(const layout::Manifest& manifest) {
+  for (const ShardInfo& info : manifest.shards) {
+    for (const auto& listed : layout::shard_files(manifest.format, info)) total_ += listed.bytes;
+  }
+}
+
+// A dataset of its own, which is read as one.
+void Verifier::features(const std::string& path, const layout::FeaturesInfo& named) {
+  guarded([&] {
+    const std::string folder = path + "/" + named.folder;
+    const layout::Manifest manifest = layout::read_manifest(files_, folder);
+    if (manifest.fingerprint != named.fingerprint) {
+      raise(ErrorKind::Corruption, "{}: fingerprint {}, the manifest of {} says {}", folder, manifest.fingerprint, path,
+            named.fingerprint);
+    }
+    count_bytes(manifest);
+    for (const ShardInfo& info : manifest.shards) shard(folder + "/" + info.name, manifest.format, info);
+  });
+}
+
 void Verifier::run(const std::string& path) {
   layout::Manifest manifest;
   const std::string file = path + "/" + layout::kManifestName;
@@ -228,10 +250,11 @@ void Verifier::run(const std::string& path) {
   for (const ShardInfo& info : manifest.shards) {
     report_.records += info.records;
     report_.entries += info.entries;
-    for (const auto& listed : layout::shard_files(manifest.format, info)) total_ += listed.bytes;
   }
+  count_bytes(manifest);
   name_others(path, manifest);
   for (const ShardInfo& info : manifest.shards) shard(path + "/" + info.name, manifest.format, info);
+  if (manifest.features) features(path, *manifest.features);
   if (progress_) progress_(report_.bytes, total_);
 }
 

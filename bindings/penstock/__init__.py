@@ -18,6 +18,7 @@ Example:
 """
 
 from penstock import cells, codecs, columns, orders
+from penstock._anndata.importing import Imported, import_anndata
 from penstock._batch import Batch
 from penstock._dataset import Dataset, View, concatenate
 from penstock._errors import (
@@ -28,6 +29,7 @@ from penstock._errors import (
     NotFoundError,
     StateMismatchError,
 )
+from penstock._features import Features
 from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
 from penstock._native import Permutation
@@ -43,6 +45,8 @@ __all__ = [
     "CorruptionError",
     "Dataset",
     "Error",
+    "Features",
+    "Imported",
     "InvalidArgumentError",
     "IoError",
     "Job",
@@ -64,6 +68,7 @@ __all__ = [
     "convert",
     "eval_loader",
     "finished_shards",
+    "import_anndata",
     "open",
     "orders",
     "remove_shards",

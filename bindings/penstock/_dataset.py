@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import operator
 from collections.abc import Callable, Sequence
@@ -77,6 +78,13 @@ class Dataset:
         return Columns(self._native)
 
     @property
+    def features(self) -> Features | None:
+        """What records name by number, such as genes: names and columns; None where the dataset has none."""
+        if not self._native.features:
+            return None
+        return Features(functools.partial(_open_features, self._native.features), self._native.features_fingerprint)
+
+    @property
     def records(self) -> int:
         """Records of the stream."""
         return self._native.records
@@ -85,11 +93,6 @@ class Dataset:
     def spans(self) -> int:
         """Spans (documents) of all shards."""
         return self._native.spans
-
-    @property
-    def features(self) -> Features | None:
-        """What the genes of its cells are called; None where it does not say."""
-        return None
 
     @property
     def shards(self) -> list[Shard]:
@@ -165,6 +168,22 @@ class Dataset:
         """
         made = resolve_cells(form, value, genes, normalize, log1p, self.dtype, self.features)
         return View(self, "documents", 0, 0, metadata, columns=_names(columns), cells=made)
+
+    def to_anndata(self, indices: npt.ArrayLike | None = None) -> Any:
+        """Cells as AnnData in memory: records as X and layers, columns as obs and obsm, features as var.
+
+        X and layers are float32, float64 where counts have 4 bytes or are doubles; without layers explicit zeros stay.
+        Needs the extra penstock[cells].
+
+        Args:
+            indices: which cells, in this order: integers [n], or a mask; None: all.
+
+        Raises:
+            InvalidArgumentError: the dataset has no features or no counts; a cell that is not there.
+        """
+        from penstock._anndata.exporting import to_anndata
+
+        return to_anndata(self, indices)
 
     def __len__(self) -> int:
         """Records of the stream; entries of opaque documents."""
@@ -420,6 +439,10 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
         if not isinstance(each, Dataset):
             raise InvalidArgumentError(f"concatenate takes opened datasets, not {type(each).__name__}: open it first")
     return Dataset(_native.concatenate([each._native for each in parts]), (concatenate, (parts,)))
+
+
+def _open_features(path: str) -> Dataset:
+    return Dataset(_native.open_as("penstock", [path], "", "index"), (_open_features, (path,)))
 
 
 def _reopen(function: Callable[..., Dataset], arguments: tuple[Any, ...], fingerprint: str) -> Dataset:

@@ -236,6 +236,13 @@ class Dataset:
         Of all shards.
         """
     @property
+    def features(self) -> str:
+        """
+        Where the dataset of its features is; empty without.
+        """
+    @property
+    def features_fingerprint(self) -> str: ...
+    @property
     def fingerprint(self) -> str: ...
     @property
     def kind(self) -> str: ...
@@ -551,6 +558,13 @@ class DatasetWriter:
         overwrite: bool,
         columns: str,
         categories: collections.abc.Sequence[collections.abc.Sequence[str]],
+        features: tuple[
+            collections.abc.Sequence[str],
+            str,
+            collections.abc.Sequence[collections.abc.Sequence[str]],
+            collections.abc.Sequence[typing_extensions.Buffer],
+        ]
+        | None,
     ) -> None: ...
     def abort(self) -> None: ...
     def add_categories(
@@ -670,6 +684,13 @@ def commit(
     overwrite: bool,
     tasks: collections.abc.Sequence[str] | None,
     run: str | None,
+    features: tuple[
+        collections.abc.Sequence[str],
+        str,
+        collections.abc.Sequence[collections.abc.Sequence[str]],
+        collections.abc.Sequence[typing_extensions.Buffer],
+    ]
+    | None = None,
 ) -> str: ...
 def concatenate(datasets: collections.abc.Sequence[Dataset]) -> Dataset:
     """

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from penstock import _dtype, _native, codecs
 from penstock._column_values import ColumnSpec, ColumnValues, column_types, infer, types_json
 from penstock._errors import InvalidArgumentError
+from penstock._features import feature_table
 from penstock._open import refuse_foreign
 from penstock._paths import PathLike, local_path
 
@@ -35,6 +36,9 @@ class Writer:
             as "boundaries".
         columns: typed values of each document, apart from its metadata: a mapping from names to a dtype, a (dtype,
             shape) pair, "category" for strings, or a list of strings: the categories in the order of their codes.
+        features: what records name by number, such as genes: a list of names, a pandas DataFrame with names as its
+            index, a mapping {"names": […], column: values}, or the features of another dataset. Not with `shard`:
+            give them to `commit`.
         layout: "compact" (a document is a run of records) or "ids" (each record names its entry).
         shard_size: bytes of records and entries after which a shard ends, between two appends.
         tokenizer: what to note of the tokenizer: name, vocabulary_size, end_of_document, hash.
@@ -66,6 +70,7 @@ class Writer:
         metadata: str | codecs.Codec | npt.DTypeLike | None = None,
         *,
         columns: Mapping[str, ColumnSpec] | None = None,
+        features: Any = None,
         layout: str = "compact",
         shard_size: int = 1 << 30,
         tokenizer: Mapping[str, Any] | None = None,
@@ -104,6 +109,7 @@ class Writer:
             overwrite=overwrite,
             columns=types_json(self._columns.types),
             categories=[each.declared or [] for each in self._columns.types],
+            features=feature_table(features),
         )
 
     def append(
@@ -364,6 +370,7 @@ def commit(
     overwrite: bool = False,
     tasks: Sequence[Any] | None = None,
     run: str | None = None,
+    features: Any = None,
 ) -> str:
     """Publishes the shards that several writers (`Writer(shard=k)`) finished.
 
@@ -376,6 +383,7 @@ def commit(
         tasks: the task of each shard, which must be that of its `Writer(task=…)`: a shard that something else made is
             refused.
         run: name of the run that the writers belong to, if they named one.
+        features: as for `Writer`.
 
     Returns:
         The fingerprint.
@@ -387,7 +395,15 @@ def commit(
         IoError: Something cannot be written, synced or removed; the message says if the dataset is published.
     """
     texts = None if tasks is None else [_json_text(task, "task") for task in tasks]
-    return _native.commit(local_path(path), _json_text(tokenizer, "tokenizer"), shards, overwrite, texts, run)
+    return _native.commit(
+        local_path(path),
+        _json_text(tokenizer, "tokenizer"),
+        shards,
+        overwrite,
+        texts,
+        run,
+        feature_table(features),
+    )
 
 
 def remove_shards(path: PathLike, numbers: Iterable[int], *, overwrite: bool = False, run: str | None = None) -> None:

@@ -119,10 +119,26 @@ def make_inputs(folder: Path) -> None:
     labels = [f"{'de' if n % 3 == 0 else 'en'},{n / 4}" for n in range(400)]
     (folder / "labels.csv").write_text("\n".join(["language,score", *labels, ""]))
     np.save(folder / "lengths.npy", np.arange(400) * 7 % 13 + 1)
+    for number in (1, 2):
+        make_plate(folder / f"plate{number}.h5ad", number)
     for suffix in ("bin", "idx"):
         shutil.copy(
             ROOT / "tests" / "golden" / "megatron" / f"u2_text_document.{suffix}", folder / f"megatron.{suffix}"
         )
+
+
+def make_plate(path: Path, number: int) -> None:
+    """300 cells of 50 genes as AnnData."""
+    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    sparse = pytest.importorskip("scipy.sparse")
+    counts = sparse.random(300, 50, 0.2, format="csr", dtype="f4", random_state=number)
+    counts.data = np.ceil(counts.data * 9)
+    cells = [f"cell {number}-{at}" for at in range(300)]
+    obs = {name: pandas.Categorical(list("ABC") * 100) for name in ("drug", "cell_line", "donor")}
+    made = anndata.AnnData(counts, obs=pandas.DataFrame(obs, index=cells))
+    made.obsm["X_pca"] = np.zeros((300, 5), "f4")
+    made.uns["neighbors"] = {"metric": "euclidean"}
+    made.write_h5ad(path)
 
 
 # ---- running a page
@@ -161,7 +177,7 @@ def as_run(command: str) -> str:
 VARYING = [
     (re.compile(r"\b(?:\d[\d,]* h )?(?:\d+ min )?\d[\d,]*(?:\.\d+)? (?:s|ms)(?=\W|$)"), "<time>"),
     (re.compile(r"\b\d[\d,]*(?:\.\d+)? (?:[KMG]i)?B/s"), "<rate> B/s"),
-    (re.compile(r"\b\d[\d,]*(?:\.\d+)? (?=(?:tokens|records|batches)?/s)"), "<rate> "),
+    (re.compile(r"\b\d[\d,]*(?:\.\d+)? (?=(?:tokens|records|batches|cells)?/s)"), "<rate> "),
     (re.compile(r"\b\d+%(?= of the workers' time)"), "<share>"),
 ]
 
@@ -261,14 +277,15 @@ def test_commands_without_output_have_options_that_are_known(block: Block, monke
 def check_listing(block: Block, folder: Path) -> None:
     """The files of a written dataset are those of the listing, the side files of check values as it says."""
     path = folder / "corpus"
-    with penstock.Writer(path, fields={"token": "u2"}, metadata="json", columns={"n": "u4"}, shard_size=100) as writer:
+    options = {"metadata": "json", "shard_size": 100, "features": ["a"], "columns": {"n": "u4"}}
+    with penstock.Writer(path, {"token": "u2"}, **options) as writer:
         for number in range(2):
             writer.append(token=np.arange(1000), metadata={"number": number}, columns={"n": number})
     names = [line.split()[0] for line in block.body.splitlines()]
-    assert names[:3] == ["corpus/", "dataset.json", "00000/"] and names[-2:] == ["00001/", ".partial-…"]
-    in_shard = {name for name in names[3:-2] if name != "stream.bin.crc"}
+    assert names[:3] == ["corpus/", "dataset.json", "00000/"] and names[-3:] == ["00001/", "features/", ".partial-…"]
+    in_shard = {name for name in names[3:-3] if name != "stream.bin.crc"}
     side = {f"{name}.crc" for name in in_shard if name != "shard.json"}
-    assert sorted(each.name for each in path.iterdir()) == ["00000", "00001", "dataset.json"]
+    assert sorted(each.name for each in path.iterdir()) == ["00000", "00001", "dataset.json", "features"]
     for shard in ("00000", "00001"):
         assert {each.name for each in (path / shard).iterdir()} == in_shard | side
 

@@ -74,6 +74,17 @@ def test_any_failing_call_is_a_clean_error_and_publishes_nothing(shim: Path, fol
     assert result["raised"] > 2 * result["calls"]
 
 
+@pytest.mark.parametrize("scenario", ["kill-whole", "kill-shards", "kill-replace", "kill-replace-shards"])
+def test_killed_while_features_are_written_leaves_no_half_of_them(shim: Path, folder: Path, scenario: str) -> None:
+    assert drive(shim, folder, f"{scenario}+features")["calls"] > 150
+
+
+@pytest.mark.parametrize("scenario", ["fail", "fail-replace"])
+def test_any_failing_call_of_features_is_a_clean_error(shim: Path, folder: Path, scenario: str) -> None:
+    result = drive(shim, folder, f"{scenario}+features")
+    assert result["raised"] > result["calls"] / 2
+
+
 def test_what_combine_links_is_synced_too(shim: Path, folder: Path) -> None:
     assert drive(shim, folder, "links")["links"] > 10
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ EXIT_INTERRUPTED = 130
 
 _COMMANDS = {
     "write": "Make a dataset of text, or of token ids, on many processes.",
+    "import": "Make a dataset of single cells: AnnData's .h5ad and zarr.",
+    "export": "Write single cells as AnnData.",
     "info": "What a dataset is: fields, sizes, tokenizer, fingerprint.",
     "show": "Windows or documents, decoded, with their spans.",
     "verify": "Read everything and check it against what was written.",
@@ -40,7 +43,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = importlib.import_module(f"penstock._cli.{cmd_name}").command
+        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        command = importlib.import_module(f"penstock._cli.{module}").command
         assert isinstance(command, click.Command)
         return command
 
@@ -108,8 +112,9 @@ def _classified(error: Exception) -> tuple[str, int]:
     if isinstance(error, expected):
         return str(error) or type(error).__name__, EXIT_ERROR
     if isinstance(error, ModuleNotFoundError):
+        said = str(error) if "pip install" in str(error) else ""
         extra = "query" if error.name == "duckdb" else "text"
-        return f"this needs the package {error.name}: pip install 'penstock[{extra}]'", EXIT_ERROR
+        return said or f"this needs the package {error.name}: pip install 'penstock[{extra}]'", EXIT_ERROR
     if "PENSTOCK_TRACEBACK" in os.environ:
         raise error
     return f"unexpected {type(error).__name__}: {error} (PENSTOCK_TRACEBACK=1 shows where)", EXIT_ERROR

@@ -24,6 +24,7 @@ def describe(data: tuple[str, ...], dataset: Any) -> dict[str, Any]:
         "columns": {name: _type(column) for name, column in dataset.columns.items()},
         "codec": dataset.codec,
         "tokenizer": dataset.tokenizer,
+        **({} if dataset.features is None else {"features": len(dataset.features)}),
         "fingerprint": dataset.fingerprint,
         "notices": _notices(data) if dataset.kind == "penstock" else [],
     }

@@ -31,7 +31,8 @@ Examples:
 _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of columns
 
 
-def _default_workers() -> int:
+def default_workers() -> int:
+    """One for each core that this process may use."""
     return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
@@ -207,7 +208,7 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
                 work=work,
                 sink=sink,
                 task_bytes=given["shard_size"],
-                workers=given["workers"] or _default_workers(),
+                workers=given["workers"] or default_workers(),
                 options=_options_of_task(work, tokenizer, given),
                 observe=update,
             )
@@ -248,7 +249,7 @@ def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> N
 
     from penstock._text.estimate import Target, estimate
 
-    workers = given["workers"] or _default_workers()
+    workers = given["workers"] or default_workers()
     target = Target(
         item_bytes=int(tokenizer.dtype[1:]),
         codec=_codec(given),

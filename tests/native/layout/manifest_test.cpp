@@ -213,6 +213,22 @@ TEST(Manifest, RefusesColumnsThatCannotBe) {
   EXPECT_THROW(check_format(tokens), Error);
 }
 
+TEST(Manifest, FeaturesAreNamedWithAndWithoutColumns) {
+  for (Manifest made : {make_with_columns(), make()}) {
+    EXPECT_FALSE(parse_manifest(write_manifest(made), "dataset.json").features);
+    made.features = FeaturesInfo{"features.3", std::string(32, 'a')};
+    const std::string text = write_manifest(made);
+    EXPECT_NE(text.find("\"version\": 2"), std::string::npos);
+    const Manifest read = parse_manifest(text, "dataset.json");
+    ASSERT_TRUE(read.features);
+    EXPECT_EQ(read.features->folder, "features.3");
+    EXPECT_EQ(read.features->fingerprint, std::string(32, 'a'));
+    EXPECT_EQ(read.format.columns, made.format.columns);
+    expect_refused(edited(text, "features.3", "../feature"), "features' name \"../feature\"");
+    expect_refused(edited(text, "aaaaaaaaaa", "aaaaaaaaax"), "expected 32 hex digits");
+  }
+}
+
 TEST(Manifest, RefusesInTheListOfShardsWhatItRefusesElsewhere) {
   const std::string text = write_manifest(make());
   const std::string key = "\"entries\":3";

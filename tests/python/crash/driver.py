@@ -23,6 +23,7 @@ import penstock
 COUNT, KILL, FAIL, SHORT = range(4)
 SHARDS = 3
 FICLONE = 0x40049409
+FEATURES: list[str] | None = None  # of every new dataset in a scenario whose name ends with "+features"
 RAISING = ("write", "fsync", "rename", "mkdir", "create")
 
 
@@ -32,7 +33,8 @@ def documents(shard: int) -> list[tuple[list[int], dict[str, int]]]:
 
 def write_whole(path: Path, overwrite: bool = False) -> None:
     size = 4 * 40 + 4 * 80 + 4 * 120 + 1  # each of documents(k) is one shard
-    with penstock.Writer(path, {"token": "u4"}, "json", shard_size=size, overwrite=overwrite) as writer:
+    options = {"shard_size": size, "overwrite": overwrite, "features": FEATURES}
+    with penstock.Writer(path, {"token": "u4"}, "json", **options) as writer:
         for shard in range(SHARDS):
             for token, metadata in documents(shard):
                 writer.append(token=token, metadata=metadata)
@@ -52,7 +54,7 @@ def write_shards(path: Path) -> None:
     for shard in range(SHARDS):
         if shard not in done:
             write_shard(path, shard)
-    penstock.commit(path, shards=SHARDS)
+    penstock.commit(path, shards=SHARDS, features=FEATURES)
 
 
 def tree(path: Path) -> dict[str, bytes]:
@@ -67,11 +69,17 @@ def content(path: Path) -> dict[str, bytes]:
     for number, shard in enumerate(manifest["shards"]):
         name = shard.pop("name")
         found |= {f"{number}/{file.name}": file.read_bytes() for file in (path / name).iterdir()}
+    if "features" in manifest:
+        features = path / manifest["features"].pop("folder")
+        found |= {f"features/{name}": data for name, data in tree(features).items()}
     return {"dataset.json": json.dumps(manifest).encode(), **found}
 
 
 def nothing_else(path: Path) -> bool:
-    named = {shard["name"] for shard in json.loads((path / "dataset.json").read_text())["shards"]}
+    manifest = json.loads((path / "dataset.json").read_text())
+    named = {shard["name"] for shard in manifest["shards"]}
+    if "features" in manifest:
+        named.add(manifest["features"]["folder"])
     return {each.name for each in path.iterdir()} == {"dataset.json", *named}
 
 
@@ -91,7 +99,7 @@ def replace_shards(path: Path) -> None:
     for shard in range(SHARDS):
         if shard not in done:
             write_shard(path, shard, overwrite=True)
-    penstock.commit(path, shards=SHARDS, overwrite=True)
+    penstock.commit(path, shards=SHARDS, overwrite=True, features=FEATURES)
 
 
 def shuffle(path: Path) -> None:
@@ -417,7 +425,7 @@ class Driver:
         before, after = content(path), content(whole)
         log, raised = self.armed(COUNT, -1, 0, lambda: replace(path)), 0
         renamed = next(
-            k for k, line in enumerate(log, 1) if line.startswith("rename") and line.endswith("dataset.json")
+            k for k, line in enumerate(log, 1) if line.startswith("rename") and line.endswith("/counted/dataset.json")
         )
         for k in range(1, len(log) + 1):
             path, descriptors = self.old(f"fail{k}"), fds()
@@ -434,4 +442,6 @@ class Driver:
 
 
 if __name__ == "__main__":
-    print(json.dumps(Driver(Path(sys.argv[2])).run(sys.argv[1])))
+    scenario, _, features = sys.argv[1].partition("+")
+    FEATURES = ["CD4", "GNLY"] if features else None
+    print(json.dumps(Driver(Path(sys.argv[2])).run(scenario)))

@@ -1,0 +1,199 @@
+"""Worker processes: what they are given is worked on by many, and results come back in the order of what was given."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import connection, get_context, resource_tracker
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock._errors import Error
+from penstock._text.errors import InputError, WorkerError
+
+if TYPE_CHECKING:
+    from multiprocessing.context import SpawnProcess
+
+_BATCHES_EACH = 2  # sent to one worker and not answered: one in work, one waiting
+
+
+class Job(Protocol):
+    """What the workers of a pool do; it is pickled."""
+
+    def begin(self) -> Callable[[Any], Any]:
+        """Called once in each worker: what it calls for each item that was submitted."""
+
+    def place(self, item: Any) -> str:
+        """Where an item begins, for messages."""
+
+
+class WorkerPool:
+    """Keeps `count` spawned processes busy and gives their results in order. One thread at a time.
+
+    Memory is bounded: at most two batches a worker are in its hands, and at most twice as many are not yet taken.
+    """
+
+    def __init__(self, count: int, work: Job) -> None:
+        """Starts nothing yet: a process starts when there is a batch for it, so that little input takes few."""
+        self._count = count
+        self._work = work
+        self._context = get_context("spawn")
+        self._processes: list[SpawnProcess] = []
+        self._connections: list[Connection] = []
+        self._waiting: list[int] = []  # batches in the hands of each
+        self._results: dict[int, Any] = {}
+        self._sent = 0
+        self._taken = 0
+
+    def _start(self) -> None:
+        ours, theirs = self._context.Pipe()
+        name = f"penstock-worker-{len(self._processes)}"
+        process = self._context.Process(target=_run_worker, args=(theirs, self._work), name=name, daemon=True)
+        with _surroundings_of_workers():
+            process.start()
+        theirs.close()
+        self._processes.append(process)
+        self._connections.append(ours)
+        self._waiting.append(0)
+
+    @property
+    def started(self) -> int:
+        """How many processes there are."""
+        return len(self._processes)
+
+    def has_room(self) -> bool:
+        """Whether `submit` may be called now."""
+        if self._sent - self._taken >= 2 * _BATCHES_EACH * self._count:
+            return False
+        return len(self._processes) < self._count or min(self._waiting) < _BATCHES_EACH
+
+    def submit(self, item: Any) -> None:
+        """Hands the next item to the worker with the least to do."""
+        if len(self._processes) < self._count and all(self._waiting):
+            self._start()
+        index = self._waiting.index(min(self._waiting))
+        try:
+            self._connections[index].send((self._sent, item))
+        except OSError:
+            self._raise_dead(index)
+        self._waiting[index] += 1
+        self._sent += 1
+
+    def next_results(self) -> Iterator[Any]:
+        """Waits for a worker where nothing is ready; then gives the results that are next in order.
+
+        Raises:
+            InputError: Something of the next batch cannot be used.
+            penstock.Error: It cannot be written, or not be used either.
+            WorkerError: A worker ended.
+        """
+        if self._taken not in self._results and self._sent > self._taken:
+            self._receive()
+        while self._taken in self._results:
+            result = self._results.pop(self._taken)
+            if isinstance(result, BaseException):
+                raise result
+            self._taken += 1
+            yield result
+
+    def pending(self) -> bool:
+        """Whether results are still to come."""
+        return self._sent > self._taken
+
+    def check(self) -> None:
+        """Looks whether all processes are alive.
+
+        Raises:
+            WorkerError: One ended.
+        """
+        for index, process in enumerate(self._processes):
+            if process.exitcode is not None:
+                self._raise_dead(index)
+
+    def close(self) -> None:
+        """Ends the processes, at once. May be called twice."""
+        for process, each in zip(self._processes, self._connections, strict=False):
+            process.kill()
+            each.close()
+        for process in self._processes:
+            process.join()
+        self._processes, self._connections = [], []
+
+    def _receive(self) -> None:
+        ready = connection.wait([*self._connections, *(process.sentinel for process in self._processes)])
+        for index, (process, each) in enumerate(zip(self._processes, self._connections, strict=True)):
+            if each in ready:
+                try:
+                    sequence, result = each.recv()
+                except (EOFError, OSError):
+                    self._raise_dead(index)
+                self._results[sequence] = result
+                self._waiting[index] -= 1
+            elif process.sentinel in ready:
+                self._raise_dead(index)
+
+    def _raise_dead(self, index: int) -> None:
+        process = self._processes[index]
+        process.join(10)
+        code = process.exitcode
+        how = f"exited with code {code}"
+        if code is not None and code < 0:
+            how = f"was killed by {signal.Signals(-code).name}"
+            if -code == signal.SIGKILL:
+                how += " (out of memory? then use fewer --workers)"
+        raise WorkerError(f"worker {index} (process {process.pid}) {how}")
+
+
+_ONE_THREAD = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+@contextmanager
+def _surroundings_of_workers() -> Iterator[None]:
+    """What children inherit that start inside: one thread for each tokenizer, and Ctrl-C blocked.
+
+    Ctrl-C reaches the whole process group, from a worker's first instruction on; the parent alone decides.
+    """
+    resource_tracker.ensure_running()  # else it starts below, and unblocks the signal
+    before = {name: os.environ.get(name) for name in _ONE_THREAD}
+    os.environ.update(_ONE_THREAD)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _run_worker(pipe: Connection, work: Job) -> None:
+    batches: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
+    threading.Thread(target=_receive_batches, args=(pipe, batches), daemon=True).start()
+    process = work.begin()
+    while (item := batches.get()) is not None:
+        sequence, given = item
+        result: Any
+        try:
+            result = process(given)
+        except (InputError, Error) as error:
+            result = error
+        except Exception as error:
+            place = work.place(given)
+            result = WorkerError(f"{type(error).__name__} in the batch that begins with {place}: {error}")
+        with suppress(BrokenPipeError, ConnectionResetError):
+            pipe.send((sequence, result))
+
+
+def _receive_batches(pipe: Connection, batches: queue.SimpleQueue[tuple[int, Any] | None]) -> None:
+    # A thread of its own, so that the parent's send never waits for a batch in work.
+    with suppress(EOFError, OSError):
+        while True:
+            batches.put(pipe.recv())
+    # The parent is gone: so is the reason to go on.
+    os._exit(0)

@@ -1,0 +1,180 @@
+"""Features: names of what records count, in a small dataset inside the dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+
+NAMES = ["CD4", "CD8A", "γδ", "GNLY"]
+TABLE = {"names": NAMES, "length": [458, 235, 145, 90], "chromosome": ["12", "2", None, "2"]}
+
+
+def write(path: Path, features: Any = TABLE, columns: Any = None, **options: Any) -> Path:
+    fields = {"gene": "u2", "count": "u1"}
+    with penstock.Writer(path, fields, "json", columns=columns, features=features, **options) as writer:
+        for i in range(4):
+            values = None if columns is None else {"plate": "p1"}
+            writer.append({"cell": i}, columns=values, gene=[0, i], count=[1, 2])
+    return path
+
+
+def names_in(path: Path) -> list[str]:
+    return sorted(each.name for each in path.iterdir())
+
+
+@pytest.mark.parametrize("columns", [None, {"plate": "category"}])
+def test_features_are_read_back(tmp_path: Path, columns: Any) -> None:
+    dataset = penstock.open(write(tmp_path / "d", columns=columns))
+    features = dataset.features
+    assert features is not None
+    assert (len(features), features.names) == (4, NAMES)
+    assert features.columns["length"][:].tolist() == [458, 235, 145, 90]
+    chromosome = features.columns["chromosome"]
+    assert chromosome.categories == ["12", "2"]
+    assert chromosome[:].tolist() == [0, 1, -1, 1]
+    assert list(dataset.columns) == list(columns or ())
+    assert dataset.documents()[3].metadata == {"cell": 3}
+    assert "4 features" in repr(features)
+
+
+def test_a_dataset_without_features_says_none_and_keeps_its_version(tmp_path: Path) -> None:
+    path = write(tmp_path / "d", features=None)
+    assert penstock.open(path).features is None
+    assert '"version": 1' in (path / "dataset.json").read_text()
+    assert '"version": 2' in (write(tmp_path / "f") / "dataset.json").read_text()
+
+
+def test_features_are_not_in_the_fingerprint(tmp_path: Path) -> None:
+    one, other = write(tmp_path / "one"), write(tmp_path / "other", features=None)
+    assert penstock.open(one).fingerprint == penstock.open(other).fingerprint
+
+
+def test_verify_reads_features_too(tmp_path: Path) -> None:
+    path = write(tmp_path / "d")
+    report = penstock.verify(path)
+    assert report and not report.notices
+    data = path / "features" / "00000" / "metadata.bin"
+    data.write_bytes(b"X" + data.read_bytes()[1:])
+    report = penstock.verify(path)
+    assert not report
+    assert "features/00000/metadata.bin" in report.problems[0]
+
+
+def test_other_features_than_the_manifest_says_are_refused(tmp_path: Path) -> None:
+    path, other = write(tmp_path / "d"), write(tmp_path / "other", features=["a", "b", "c"])
+    (path / "features").rename(tmp_path / "gone")
+    (other / "features").rename(path / "features")
+    features = penstock.open(path).features
+    assert features is not None
+    with pytest.raises(penstock.CorruptionError, match="the manifest above it says"):
+        _ = features.names
+    assert not penstock.verify(path)
+
+
+def test_overwrite_replaces_features_with_the_shards(tmp_path: Path) -> None:
+    path = write(tmp_path / "d")
+    write(path, features=["a", "b", "c"], overwrite=True)
+    assert penstock.open(path).features.names == ["a", "b", "c"]  # type: ignore[union-attr]
+    assert names_in(path) == ["00000.1", "dataset.json", "features.1"]
+    write(path, features=None, overwrite=True)
+    assert penstock.open(path).features is None
+    assert names_in(path) == ["00000.2", "dataset.json"]
+
+
+def test_combine_convert_and_annotate_keep_features(tmp_path: Path) -> None:
+    one, two = write(tmp_path / "one"), write(tmp_path / "two")
+    penstock.combine([one, two], tmp_path / "both")
+    penstock.convert(one, tmp_path / "ids", "ids")
+    penstock.annotate(two, {"score": np.arange(4.0)})
+    for path in (tmp_path / "both", tmp_path / "ids", two):
+        features = penstock.open(path).features
+        assert features is not None and features.names == NAMES
+        assert features.columns["length"][2] == 145
+        report = penstock.verify(path)
+        assert report and not report.notices
+    assert names_in(two) == ["00000.1", "dataset.json", "features.1"]
+    whole = penstock.open(one, tmp_path / "both")
+    assert whole.features is not None and whole.features.names == NAMES
+
+
+def test_datasets_of_other_features_are_not_put_together(tmp_path: Path) -> None:
+    one, other = write(tmp_path / "one"), write(tmp_path / "other", features=NAMES[::-1])
+    none = write(tmp_path / "none", features=None)
+    with pytest.raises(penstock.InvalidArgumentError, match="names of their features differ"):
+        penstock.combine([one, other], tmp_path / "both")
+    with pytest.raises(penstock.InvalidArgumentError, match="has features, the other has none"):
+        penstock.combine([one, none], tmp_path / "both")
+    with pytest.raises(penstock.InvalidArgumentError, match="names of their features differ"):
+        penstock.open(one, other)
+
+
+def test_commit_takes_the_features_of_all_shards(tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    for shard in range(2):
+        write(path, features=None, shard=shard)
+    penstock.commit(path, features=TABLE)
+    assert penstock.open(path).features.names == NAMES  # type: ignore[union-attr]
+    with pytest.raises(penstock.InvalidArgumentError, match=r"give them to commit\(\)"):
+        write(tmp_path / "e", shard=0)
+
+
+def test_what_is_aborted_leaves_no_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "d", features=None)
+    (path / "features").mkdir()  # somebody else's: no dataset is in it
+    (path / "features" / "mine").write_text("x")
+    write(path, overwrite=True)
+    assert penstock.open(path).features.names == NAMES  # type: ignore[union-attr]
+    assert (path / "features" / "mine").read_text() == "x"
+    assert names_in(path) == ["00000.1", "dataset.json", "features", "features.1"]
+
+
+def test_features_of_a_writer_that_was_killed_are_told_and_replaced(tmp_path: Path) -> None:
+    path = write(tmp_path / "d")
+    features = write(tmp_path / "other") / "features"
+    features.rename(path / "features.1")  # published, but no manifest names them
+    assert any("features.1" in notice for notice in penstock.verify(path).notices)
+    write(path, features=["a", "b", "c", "d"], overwrite=True)
+    assert penstock.open(path).features.names == ["a", "b", "c", "d"]  # type: ignore[union-attr]
+    assert names_in(path) == ["00000.1", "dataset.json", "features.1"]
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (["a", "b", "a"], 'the name "a" is there twice'),
+        ([], "there are none"),
+        (["a", ""], "feature 1 has no name"),
+        ([1, 2], "is int, a string is wanted"),
+        ("abc", "a list of names"),
+        ({"length": [1]}, '"names"'),
+        ({"names": ["a"], "length": [1, 2]}, "2 values for 1 name"),
+        ({"names": ["a"], "what": [object()]}, "categories are strings"),
+    ],
+)
+def test_features_that_cannot_be_are_refused(tmp_path: Path, features: Any, message: str) -> None:
+    with pytest.raises(penstock.InvalidArgumentError, match=message):
+        write(tmp_path / "d", features=features)
+    assert not (tmp_path / "d").exists()
+
+
+def test_features_of_another_dataset_are_taken_as_they_are(tmp_path: Path) -> None:
+    one = write(tmp_path / "one", features={**TABLE, "chromosome": ["12", "X", None, "X"], "point": np.ones((4, 2))})
+    two = write(tmp_path / "two", features=penstock.open(one).features)
+
+    def files(path: Path) -> dict[str, bytes]:
+        return {str(each.relative_to(path)): each.read_bytes() for each in path.rglob("*") if each.is_file()}
+
+    assert files(one) == files(two)
+
+
+def test_a_data_frame_is_features(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"n": [1, 2], "kind": pandas.Categorical(["x", "y"], ["y", "x"])}, index=["g1", "g2"])
+    features = penstock.open(write(tmp_path / "d", features=frame)).features
+    assert features is not None and features.names == ["g1", "g2"]
+    assert features.columns["kind"].categories == ["y", "x"]
+    assert features.columns["n"][:].tolist() == [1, 2]
