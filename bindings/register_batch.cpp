@@ -242,6 +242,7 @@ py::array values(const Batch& batch, std::size_t c, const py::dtype& dtype) {
   py::array out(dtype, shape);
   auto* to = static_cast<std::byte*>(out.mutable_data());
   const std::uint64_t bytes = type.bytes();
+  const Unlocked released;
   for (std::uint64_t i = 0; i < batch.plan.valid; ++i) {
     const RowValues& of = *batch.rows[i].values;
     for (std::uint64_t d = 0; d < of.documents; ++d, to += bytes) std::memcpy(to, of.at[d * columns + c], bytes);

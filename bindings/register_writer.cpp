@@ -49,17 +49,18 @@ std::span<const std::uint64_t> numbers_of(const Numbers& numbers) {
   return {numbers.data(), static_cast<std::size_t>(numbers.size())};
 }
 
-// Values of documents, an array a column, and what keeps them.
-using Columns = std::vector<py::buffer>;
+// (values, names) of each column: of a category codes of these names.
+using Columns = std::vector<std::pair<py::buffer, layout::Categories>>;
 struct HeldValues {
   explicit HeldValues(const Columns& columns) {
-    for (const py::buffer& column : columns) {
+    for (const auto& [column, names] : columns) {
       infos.push_back(column.request());
-      values.push_back(bytes_of(infos.back()));
+      values.values.push_back(bytes_of(infos.back()));
+      values.names.push_back(names);
     }
   }
   std::vector<py::buffer_info> infos;
-  writer::ColumnValues values;
+  writer::NamedValues values;
 };
 
 // A DatasetWriter, which is for one thread, behind a mutex: Python's threads may share it, and each call is whole. The
@@ -92,15 +93,18 @@ struct WithoutGil {
 using OwnedWriter = std::unique_ptr<PythonWriter, WithoutGil>;
 
 // (names, columns as JSON, categories of each, values of each)
-using FeatureTuple = std::tuple<std::vector<std::string>, std::string, std::vector<layout::Categories>, Columns>;
+using FeatureTuple = std::tuple<std::vector<std::string>, std::string, std::vector<layout::Categories>, std::vector<py::buffer>>;
 
 std::optional<writer::FeatureTable> table_of(const std::optional<FeatureTuple>& given) {
   if (!given) return std::nullopt;
   const auto& [names, columns, categories, values] = *given;
   writer::FeatureTable features{names, {}, categories, {}};
   if (columns != "[]") features.columns = layout::parse_column_types(columns);
-  const HeldValues held(values);
-  for (const Bytes bytes : held.values) features.values.emplace_back(bytes.begin(), bytes.end());
+  for (const py::buffer& column : values) {
+    const py::buffer_info info = column.request();
+    const Bytes bytes = bytes_of(info);
+    features.values.emplace_back(bytes.begin(), bytes.end());
+  }
   return features;
 }
 
@@ -168,12 +172,6 @@ void register_dataset_writer(py::module_& module) {
            py::arg("entry_ends"), py::arg("columns"))
       .def("append_ids", &append_ids, py::arg("records"), py::arg("ids"))
       .def("entry", &add_entry, py::arg("entry"), py::arg("columns"))
-      .def(
-          "add_categories",
-          [](PythonWriter& self, std::size_t column, const layout::Categories& names) {
-            self.use([&](DatasetWriter& writer) { writer.add_categories(column, names); });
-          },
-          py::arg("column"), py::arg("names"))
       .def(
           "set_task",
           [](PythonWriter& self, const std::string& task) {

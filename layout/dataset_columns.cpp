@@ -5,7 +5,6 @@
 #include "layout/dataset.h"
 #include "layout/reads.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -26,13 +25,6 @@ DatasetColumns::DatasetColumns(const Dataset& dataset)
   for (std::size_t c = 0; c < types_.size(); ++c) categories_[c] = unions[c].names();
   if (entry_starts_.back() > INT64_MAX)
     raise(ErrorKind::Corruption, "{}: its entries do not fit 63 bits", dataset.path);
-}
-
-std::optional<std::size_t> DatasetColumns::find(std::string_view name) const noexcept {
-  const auto found =
-      std::find_if(types_.begin(), types_.end(), [&](const ValueType& type) { return type.name == name; });
-  if (found == types_.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - types_.begin());
 }
 
 void DatasetColumns::raise_code(std::uint64_t shard, std::size_t column, std::int64_t code) const {

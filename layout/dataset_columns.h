@@ -10,8 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string_view>
 #include <vector>
 
 namespace penstock::layout {
@@ -24,8 +22,6 @@ class DatasetColumns {
   explicit DatasetColumns(const Dataset& dataset);
 
   [[nodiscard]] const ValueTypes& types() const noexcept { return types_; }
-  /// The column's number; nullopt if there is none of this name.
-  [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const noexcept;
   /// Of a category; empty for other columns.
   [[nodiscard]] const Categories& categories(std::size_t column) const { return categories_[column]; }
   /// Prefix sums of the shards' entries, size shards + 1: value i of a column is of entry i.
@@ -35,10 +31,8 @@ class DatasetColumns {
   [[nodiscard]] const ColumnPlace& place(std::uint64_t shard, std::size_t column) const noexcept {
     return places_[shard * types_.size() + column].place;
   }
-  /// Whether stored values of this shard are what is given out, byte by byte.
-  [[nodiscard]] bool is_stored_as_given(std::size_t column) const noexcept { return !types_[column].is_category; }
   /// Writes `count` values to `out`, as they are given out, of those stored at `stored`. Throws Corruption for a code
-  /// that the shard's table has not; `path` names the file.
+  /// that the shard's table has not.
   void give(std::uint64_t shard, std::size_t column, const std::byte* stored, std::uint64_t count,
             std::byte* out) const;
 

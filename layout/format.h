@@ -78,6 +78,12 @@ inline constexpr std::uint64_t kColumnAlignment = 64;
 inline constexpr std::uint64_t kMaxManifestBytes = 256ULL << 20;
 inline constexpr std::uint64_t kMaxHeaderBytes = 16ULL << 20;
 
+/// Greatest size of all names of categories, as JSON: what a header and a shard.json have room for.
+inline constexpr std::uint64_t kMaxCategoriesBytes = 12ULL << 20;
+
+/// Most names in the tables of all shards of a dataset.json.
+inline constexpr std::uint64_t kMaxTableNames = 1ULL << 24;
+
 /// Greatest size of a shard.json.
 inline constexpr std::uint64_t kMaxShardManifestBytes = 16ULL << 20;
 

@@ -2,14 +2,13 @@
 
 #include "core/base/checked.h"
 #include "core/base/json.h"
+#include "layout/category_union.h"
 #include "layout/digest.h"
 #include "layout/format.h"
 #include "layout/sealed_json.h"
 
 #include <nlohmann/json.hpp>
 
-#include <functional>
-#include <map>
 #include <utility>
 
 namespace penstock::layout {
@@ -41,37 +40,44 @@ std::string header(std::string_view name, const Format& format, bool has_feature
       is_second ? fmt::format("  \"columns\": {},\n", column_types_json(format.columns)) : "");
 }
 
-// Tables of names, each once: most shards of a dataset have the same.
+// The names of each category, shard after shard, and of each shard's table the numbers of its names among them.
 class Tables {
  public:
-  explicit Tables(const std::vector<ShardInfo>& shards) {
+  Tables(const Format& format, const std::vector<ShardInfo>& shards) : unions_(format.columns.size()) {
     for (const ShardInfo& shard : shards) {
-      if (!shard.columns) continue;
-      for (const CategoriesPtr& names : shard.columns->categories) {
-        if (names && numbers_.try_emplace(*names, numbers_.size()).second) tables_.push_back(names.get());
+      for (std::size_t c = 0; c < unions_.size(); ++c) {
+        if (format.columns[c].is_category) unions_[c].add(shard.columns->categories[c]);
       }
     }
   }
-  [[nodiscard]] std::uint64_t number(const Categories& names) const { return numbers_.at(names); }
+
   // As the member "categories".
-  [[nodiscard]] std::string text() const {
-    json tables = json::array();
-    for (const Categories* names : tables_) tables.push_back(*names);
+  [[nodiscard]] std::string text(const Format& format) const {
+    ordered_json tables = ordered_json::object();
+    for (std::size_t c = 0; c < unions_.size(); ++c) {
+      if (format.columns[c].is_category) tables[format.columns[c].name] = unions_[c].names();
+    }
     std::string text = tables.dump();
-    if (text.size() > kMaxTablesBytes) {
+    if (text.size() > kMaxCategoriesBytes) {
       raise(ErrorKind::InvalidArgument,
             "the names of all categories have {} bytes, a manifest has room for {}: keep such texts as metadata, or as "
             "a column of numbers",
-            with_commas(text.size()), with_commas(kMaxTablesBytes));
+            with_commas(text.size()), with_commas(kMaxCategoriesBytes));
     }
     return text;
   }
 
- private:
-  static constexpr std::size_t kMaxTablesBytes = kMaxHeaderBytes - (kMaxHeaderBytes >> 2);  // the rest needs room too
+  // The shard's table: how many of the names, if it is the first ones; else their numbers.
+  [[nodiscard]] ordered_json numbers(std::size_t column, const CategoriesPtr& table) {
+    const UnionCodes& codes = *unions_[column].add(table);
+    for (std::size_t i = 0; i < codes.size(); ++i) {
+      if (codes[i] != static_cast<std::int32_t>(i)) return codes;
+    }
+    return codes.size();
+  }
 
-  std::map<std::reference_wrapper<const Categories>, std::uint64_t, std::less<Categories>> numbers_;
-  std::vector<const Categories*> tables_;
+ private:
+  std::vector<CategoryUnion> unions_;
 };
 
 // The members that dataset.json and shard.json have in common, in their order.
@@ -89,7 +95,7 @@ void put_counts(ordered_json& out, const Format& format, const ShardInfo& shard)
   out["digests"]["spans"] = shard.span_digest ? ordered_json(hex_of(*shard.span_digest)) : ordered_json(nullptr);
 }
 
-// What both say of a shard's columns; `names(categories)` is what stands for a table of names, under `key`.
+// What both say of a shard's columns; `names(c, table)` is what stands for a table of names, under `key`.
 template <typename Names>
 ordered_json columns_of(const Format& format, const ShardInfo& shard, const char* key, const Names& names) {
   ordered_json out;
@@ -98,7 +104,7 @@ ordered_json columns_of(const Format& format, const ShardInfo& shard, const char
   for (std::size_t c = 0; c < format.columns.size(); ++c) {
     const std::string& name = format.columns[c].name;
     out["digests"][name] = hex_of(shard.columns->digests.at(c));
-    if (format.columns[c].is_category) out[key][name] = names(*shard.columns->categories.at(c));
+    if (format.columns[c].is_category) out[key][name] = names(c, shard.columns->categories.at(c));
   }
   return out;
 }
@@ -193,8 +199,8 @@ std::string fingerprint_of(const Format& format, const std::vector<ShardInfo>& s
 
 std::string write_manifest(const Manifest& manifest) {
   std::string text = header(kFormatName, manifest.format, manifest.features.has_value());
-  const Tables tables(manifest.shards);
-  if (manifest.format.has_columns()) text += fmt::format("  \"categories\": {},\n", tables.text());
+  Tables tables(manifest.format, manifest.shards);
+  if (manifest.format.has_columns()) text += fmt::format("  \"categories\": {},\n", tables.text(manifest.format));
   if (manifest.features) {
     text += fmt::format("  \"features\": {{\"folder\": \"{}\", \"fingerprint\": \"{}\"}},\n", manifest.features->folder,
                         manifest.features->fingerprint);
@@ -206,8 +212,9 @@ std::string write_manifest(const Manifest& manifest) {
     object["name"] = manifest.shards[i].name;
     put_counts(object, manifest.format, manifest.shards[i]);
     if (manifest.format.has_columns()) {
-      object["values"] = columns_of(manifest.format, manifest.shards[i], "tables",
-                                    [&](const Categories& names) { return tables.number(names); });
+      object["values"] =
+          columns_of(manifest.format, manifest.shards[i], "tables",
+                     [&](std::size_t c, const CategoriesPtr& table) { return tables.numbers(c, table); });
     }
     text += (i == 0 ? "\n    " : ",\n    ") + object.dump();
   }
@@ -219,8 +226,8 @@ std::string write_shard_manifest(const Format& format, const ShardInfo& shard) {
   ordered_json counts;
   put_counts(counts, format, shard);
   if (format.has_columns()) {
-    counts["values"] =
-        columns_of(format, shard, "categories", [](const Categories& names) { return ordered_json(names); });
+    counts["values"] = columns_of(format, shard, "categories",
+                                  [](std::size_t, const CategoriesPtr& table) { return ordered_json(*table); });
   }
   for (const auto& [key, value] : counts.items()) text += fmt::format("  \"{}\": {},\n", key, value.dump());
   return seal_json(text + fmt::format("  \"task\": {},", shard.task_json));

@@ -15,8 +15,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <new>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 namespace penstock::layout {
@@ -61,9 +63,10 @@ using Members = boost::container::small_vector<std::pair<std::string_view, Token
 // A shard's members as they stand in the text, nothing checked but the grammar.
 struct ShardText {
   Token name, records, spans, entries, files, digests, fields, span_digest, columns;
-  Members file_bytes;                     // of "files", as it is an object
-  Members field_digests;                  // of "fields", as it is an object
-  Members column_digests, column_tables;  // of "values"
+  Members file_bytes;      // of "files", as it is an object
+  Members field_digests;   // of "fields", as it is an object
+  Members column_digests;  // of "values" …
+  Members column_tables;   // … where a list is there with all of its values
 };
 
 std::string_view trimmed(std::string_view token) {
@@ -122,6 +125,17 @@ void walk_digests(ondemand::value value, ShardText& out, Text& text) {
   }
 }
 
+// Numbers, and lists of them as they stand in the text.
+void walk_tables(ondemand::value value, Members& out, Text& text) {
+  for (ondemand::field field : value.get_object()) {
+    const std::string_view key = key_of(field, text);
+    ondemand::value member = field.value();
+    const Token token = token_of(member);
+    const bool is_list = token.starts_with('[');
+    out.emplace_back(key, is_list ? trimmed(ondemand::array(member.get_array()).raw_json().value()) : token);
+  }
+}
+
 void walk_columns(ondemand::value value, ShardText& out, Text& text) {
   for (ondemand::field field : value.get_object()) {
     const std::string_view key = key_of(field, text);
@@ -131,7 +145,11 @@ void walk_columns(ondemand::value value, ShardText& out, Text& text) {
     } else if (is_object(token_of(member))) {
       Members& members = key == "digests" ? out.column_digests : out.column_tables;
       if (!members.empty()) text.check_strictly();  // a second one
-      walk_members(member, members, text);
+      if (key == "digests") {
+        walk_members(member, members, text);
+      } else {
+        walk_tables(member, members, text);
+      }
     }
   }
 }
@@ -362,16 +380,57 @@ CategoriesPtr parse_names(const std::string& column, const json& names, const st
   return categories;
 }
 
-// The tables that shards name by their numbers.
-std::vector<CategoriesPtr> parse_tables(const json& root, const Format& format, const std::string& what) {
-  std::vector<CategoriesPtr> tables;
-  if (!format.has_columns()) return tables;
-  for (const json& names : get_array(root, "categories", what))
-    tables.push_back(parse_names("categories", names, what));
-  return tables;
-}
+// The names of each category, and the tables that shards make of them.
+class TableReader {
+ public:
+  TableReader(const json& root, const Format& format, const std::string& what) {
+    if (!format.has_columns()) return;
+    const json& categories = get_object(root, "categories", what);
+    for (const ValueType& column : format.columns) {
+      if (!column.is_category) continue;
+      names_[column.name] = parse_names(column.name, get_array(categories, column.name, what), what);
+    }
+  }
 
-void read_shards(ondemand::array list, const std::vector<CategoriesPtr>& tables, Text& text, Manifest& manifest) {
+  // Of a token: how many of the names, the first ones; or a list of their numbers.
+  template <typename What>
+  CategoriesPtr read(const std::string& column, Token token, Text& text, const What& what) {
+    there(token, column, what);
+    CategoriesPtr& known = known_[column + std::string(token)];  // most shards have the same
+    if (known) return known;
+    const Categories& names = *names_.at(column);
+    if (!token.starts_with('[')) {
+      const std::uint64_t count = read_u64(token, column, text, what);
+      check(count <= names.size() && (taken_ += count) <= kMaxTableNames, column, what);
+      if (count == names.size()) return known = names_.at(column);
+      return known =
+                 std::make_shared<const Categories>(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count));
+    }
+    const json numbers = parse_json_strict(token, what());
+    check((taken_ += numbers.size()) <= kMaxTableNames, column, what);
+    std::vector<bool> seen(names.size());
+    auto table = std::make_shared<Categories>();
+    for (const json& each : numbers) {
+      const std::uint64_t number = as_u64(each, fmt::format("{}: a number of the column {}", what(), excerpt(column)));
+      check(number < names.size() && !seen[number], column, what);
+      seen[number] = true;
+      table->push_back(names[number]);
+    }
+    return known = std::move(table);
+  }
+
+ private:
+  template <typename What>
+  static void check(bool is_fine, const std::string& column, const What& what) {
+    if (!is_fine) corrupt(what(), "the table of the column {} is no list of different names of it", excerpt(column));
+  }
+
+  std::map<std::string, CategoriesPtr> names_;  // by column
+  std::unordered_map<std::string, CategoriesPtr> known_;
+  std::uint64_t taken_ = 0;
+};
+
+void read_shards(ondemand::array list, TableReader tables, Text& text, Manifest& manifest) {
   std::uint64_t total = 0;
   for (ondemand::value value : list) {
     if (!is_object(token_of(value))) {
@@ -384,9 +443,7 @@ void read_shards(ondemand::array list, const std::vector<CategoriesPtr>& tables,
     shard.name = read_name(from.name, text);
     const auto what = [&] { return text.what() + ": shard " + shard.name; };
     const auto names = [&](const std::string& column, std::size_t i) {
-      const std::uint64_t number = read_u64(find(from.column_tables, i, column, text), column, text, what);
-      if (number < tables.size()) return tables[number];
-      corrupt(what(), "table {} of the column {}, there are {}", number, excerpt(column), tables.size());
+      return tables.read(column, find(from.column_tables, i, column, text), text, what);
     };
     for (const ShardFile& file : read_shard(from, manifest.format, names, shard, text, what)) {
       if (!__builtin_add_overflow(total, file.bytes, &total) && total <= INT64_MAX) continue;
@@ -526,7 +583,7 @@ std::optional<Manifest> read_manifest(const std::string& whole, std::size_t list
     constexpr std::size_t kLeastShardBytes = 160;  // about: more are taken as they come
     manifest.shards.reserve((whole.size() - list_begin) / kLeastShardBytes + 1);
     advise_huge_pages(manifest.shards.data(), manifest.shards.capacity() * sizeof(ShardInfo));
-    read_shards(shards.get_array(), parse_tables(root, manifest.format, what), text, manifest);
+    read_shards(shards.get_array(), TableReader(root, manifest.format, what), text, manifest);
     const char* at = nullptr;
     ends_there = document.current_location().get(at) == simdjson::SUCCESS && at == whole.data() + end;
   });

@@ -201,11 +201,11 @@ class Entries final : public Source {
 std::vector<std::size_t> find(const Dataset& dataset, const std::vector<std::string>& names) {
   std::vector<std::size_t> columns;
   for (const std::string& name : names) {
-    const std::optional<std::size_t> column = dataset.find_column(name);
+    const std::size_t column = dataset.find_column(name);
     if (std::find(columns.begin(), columns.end(), column) != columns.end()) {
       raise(ErrorKind::InvalidArgument, "columns: {} is named twice", excerpt(name));
     }
-    columns.push_back(*column);
+    columns.push_back(column);
   }
   return columns;
 }

@@ -44,6 +44,7 @@ class Annotation {
  private:
   void choose(const std::vector<NewColumn>& added, const std::vector<std::string>& removed);
   void check(const NewColumn& column, std::uint64_t entries) const;
+  [[nodiscard]] std::string task_of(LocalStore& files, const std::string& shard) const;
   ShardInfo write(const std::string& from, const ShardInfo& shard, int at, const std::string& path) const;
   [[nodiscard]] std::shared_ptr<const layout::ShardColumns> write_columns(const std::string& from,
                                                                           const ShardInfo& shard, int at,
@@ -143,13 +144,23 @@ std::shared_ptr<const layout::ShardColumns> Annotation::write_columns(const std:
   return writer.finish();
 }
 
+// Other writers may have no shard.json.
+std::string Annotation::task_of(LocalStore& files, const std::string& shard) const {
+  try {
+    return layout::read_shard_manifest(files, path_, shard).second.task_json;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::NotFound) throw;
+    return "null";
+  }
+}
+
 ShardInfo Annotation::write(const std::string& from, const ShardInfo& shard, int at, const std::string& path) const {
   Format content = old_.format;
   content.columns.clear();
   copy_files(from, layout::shard_files(content, shard), at, path);
   ShardInfo info = shard;
   LocalStore files;
-  info.task_json = layout::read_shard_manifest(files, path_, shard.name).second.task_json;
+  info.task_json = task_of(files, shard.name);
   info.columns = new_.format.has_columns() ? write_columns(from, shard, at, path) : nullptr;
   const std::string text = layout::write_shard_manifest(new_.format, info);
   const std::string shown = path + "/" + layout::kShardManifestName;

@@ -17,6 +17,14 @@ template <typename... Arguments>
   raise(ErrorKind::InvalidArgument, format, std::forward<Arguments>(arguments)...);
 }
 
+// Of the name in JSON, with its quotes and a comma.
+std::uint64_t json_bytes(const std::string& name) {
+  std::uint64_t bytes = 3;
+  for (const char each : name)
+    bytes += each == '"' || each == '\\' ? 2 : static_cast<unsigned char>(each) < ' ' ? 6 : 1;
+  return bytes;
+}
+
 WriterOptions checked(WriterOptions options) {
   layout::check_format(options.format);
   options.tokenizer_json = layout::check_tokenizer(options.tokenizer_json);
@@ -41,9 +49,10 @@ WriterOptions checked(WriterOptions options) {
 
 DatasetWriter::DatasetWriter(const std::string& path, WriterOptions options)
     : options_(checked(std::move(options))),
-      folder_(path, options_.shard ? Access::Shard : Access::Whole, options_.overwrite, options_.run),
-      names_(options_.categories) {
-  for (const layout::Categories& names : names_) known_.emplace_back(names.begin(), names.end());
+      folder_(path, options_.shard ? Access::Shard : Access::Whole, options_.overwrite, options_.run) {
+  names_.resize(options_.format.columns.size());
+  numbers_.resize(names_.size());
+  add_names({{}, options_.categories});
   if (!options_.shard) return;
   // Said now, not after hours of writing.
   for (const std::uint64_t number : folder_.finished()) {
@@ -93,27 +102,54 @@ void DatasetWriter::roll() {
   if (!options_.shard && shard_ && shard_->bytes() >= options_.shard_bytes) finish_shard();
 }
 
-void DatasetWriter::append(Bytes records, std::optional<Bytes> entry, const ColumnValues& values) {
+void DatasetWriter::append(Bytes records, std::optional<Bytes> entry, const NamedValues& values) {
   const std::uint64_t length =
       options_.format.has_records() ? records.size() / options_.format.schema.record_bytes() : 0;
   const std::uint64_t entry_end = entry ? entry->size() : 0;
   append_batch(records, std::span(&length, 1), entry.value_or(Bytes()), std::span(&entry_end, entry ? 1 : 0), values);
 }
 
-void DatasetWriter::add_categories(std::size_t column, const layout::Categories& names) {
-  check_usable();
+// Refused before one of them is added: what shard.json and dataset.json have no room for would be seen at the end
+// alone.
+void DatasetWriter::add_names(const NamedValues& values) {
   const ValueTypes& types = options_.format.columns;
-  if (column >= types.size() || !types[column].is_category) refuse("column {} is no category", column);
-  layout::check_categories(types[column].name, names);
-  for (const std::string& name : names) {
-    if (known_[column].contains(name))
-      refuse("column {}: the category \"{}\" is there already", excerpt(types[column].name), excerpt(name));
+  std::uint64_t bytes = names_bytes_;
+  for (std::size_t c = 0; c < types.size(); ++c) {
+    if (!types[c].is_category) continue;
+    for (const std::string& name : values.names[c]) {
+      if (!numbers_[c].contains(name)) bytes += json_bytes(name);
+    }
+    if (bytes <= layout::kMaxCategoriesBytes) continue;
+    refuse("column {}: the names of all categories have {} bytes, there is room for {}: keep such texts as metadata",
+           excerpt(types[c].name), with_commas(bytes), with_commas(layout::kMaxCategoriesBytes));
   }
-  known_[column].insert(names.begin(), names.end());
-  names_[column].insert(names_[column].end(), names.begin(), names.end());
+  names_bytes_ = bytes;
+  for (std::size_t c = 0; c < types.size(); ++c) {
+    for (const std::string& name : types[c].is_category ? values.names[c] : layout::Categories()) {
+      if (numbers_[c].try_emplace(name, static_cast<std::int32_t>(names_[c].size())).second) names_[c].push_back(name);
+    }
+  }
 }
 
-void DatasetWriter::check_values(const ColumnValues& values, std::uint64_t documents) const {
+// With codes that count names_.
+ColumnValues DatasetWriter::numbered(const NamedValues& values, std::uint64_t documents) {
+  add_names(values);
+  ColumnValues own = values.values;
+  codes_.resize(own.size());
+  for (std::size_t c = 0; c < own.size(); ++c) {
+    if (!options_.format.columns[c].is_category) continue;
+    std::vector<std::int32_t> number_of;
+    for (const std::string& name : values.names[c]) number_of.push_back(numbers_[c].at(name));
+    codes_[c].resize(documents);
+    std::memcpy(codes_[c].data(), own[c].data(), own[c].size());
+    for (std::int32_t& code : codes_[c]) code = code < 0 ? -1 : number_of[static_cast<std::size_t>(code)];
+    own[c] = std::as_bytes(std::span(codes_[c]));
+  }
+  return own;
+}
+
+void DatasetWriter::check_values(const NamedValues& given, std::uint64_t documents) const {
+  const ColumnValues& values = given.values;
   const ValueTypes& types = options_.format.columns;
   if (values.size() != types.size()) {
     refuse("values of {} columns for each document, this writer has {}", values.size(), types.size());
@@ -124,12 +160,14 @@ void DatasetWriter::check_values(const ColumnValues& values, std::uint64_t docum
              values[c].size(), documents, types[c].bytes());
     }
     if (!types[c].is_category) continue;
+    if (given.names.size() != types.size()) refuse("column {}: no names of its codes", excerpt(types[c].name));
+    layout::check_categories(types[c].name, given.names[c]);
     for (std::uint64_t i = 0; i < documents; ++i) {
       std::int32_t code = 0;
       std::memcpy(&code, values[c].data() + i * sizeof(code), sizeof(code));
-      if (code >= -1 && (code < 0 || static_cast<std::size_t>(code) < names_[c].size())) continue;
+      if (code >= -1 && (code < 0 || static_cast<std::size_t>(code) < given.names[c].size())) continue;
       refuse("column {}: document {} of this append has the code {}, there are {} categories", excerpt(types[c].name),
-             i, code, names_[c].size());
+             i, code, given.names[c].size());
     }
   }
 }
@@ -171,10 +209,11 @@ void DatasetWriter::check_batch(Bytes records, std::span<const std::uint64_t> le
 }
 
 void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
-                                 std::span<const std::uint64_t> entry_ends, const ColumnValues& values) {
+                                 std::span<const std::uint64_t> entry_ends, const NamedValues& values) {
   check_usable();
   check_batch(records, lengths, entries, entry_ends);
   check_values(values, lengths.size());
+  const ColumnValues own = numbered(values, lengths.size());
   const layout::Format& format = options_.format;
   const std::uint64_t record_bytes = format.schema.record_bytes();
   guarded([&] {
@@ -186,12 +225,12 @@ void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> l
       at += part.size();
       if (format.is_ids()) {
         const std::uint64_t id = first_entry_ + shard().add_entry(entry);
-        shard().add_values(values, i, names_);
+        shard().add_values(own, i, names_);
         append_ids(part, std::span(&id, 1));
         continue;
       }
       if (format.has_metadata()) shard().begin_span(entry);
-      shard().add_values(values, i, names_);
+      shard().add_values(own, i, names_);
       shard().write_records(part);
       records_ += lengths[i];
       roll();
@@ -199,15 +238,16 @@ void DatasetWriter::append_batch(Bytes records, std::span<const std::uint64_t> l
   });
 }
 
-std::uint64_t DatasetWriter::entry(Bytes entry, const ColumnValues& values) {
+std::uint64_t DatasetWriter::entry(Bytes entry, const NamedValues& values) {
   check_usable();
   if (!options_.format.is_ids()) refuse("entry() is for the layout \"ids\"; give append() the metadata");
   check_entries(entry);
   check_values(values, 1);
+  const ColumnValues own = numbered(values, 1);
   std::uint64_t id = 0;
   guarded([&] {
     id = first_entry_ + shard().add_entry(entry);
-    shard().add_values(values, 0, names_);
+    shard().add_values(own, 0, names_);
   });
   return id;
 }

@@ -15,7 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 namespace penstock::writer {
@@ -35,6 +35,12 @@ struct WriterOptions {
 
 using Bytes = std::span<const std::byte>;
 
+/// Values of documents, and of each category the names that their codes count: those of this call alone.
+struct NamedValues {
+  ColumnValues values;
+  std::vector<layout::Categories> names = {};  // by column; empty where it is no category
+};
+
 class DatasetWriter {
  public:
   /// Makes and locks the folder. Throws what DatasetFolder does, and InvalidArgument for options that cannot be.
@@ -46,18 +52,15 @@ class DatasetWriter {
 
   /// One document: packed records of the user's fields (empty for opaque), its entry (nullopt for a token stream) and
   /// its values of all columns. In the ids layout it gets an entry of its own.
-  void append(Bytes records, std::optional<Bytes> entry, const ColumnValues& values = {});
+  void append(Bytes records, std::optional<Bytes> entry, const NamedValues& values = {});
 
   /// Many documents, as append() one after the other: `lengths` in records, and for each the end of its entry in
   /// `entries` (both empty for a token stream).
   void append_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
-                    std::span<const std::uint64_t> entry_ends, const ColumnValues& values = {});
-
-  /// More names of a category: codes of values to come count through all names of their column.
-  void add_categories(std::size_t column, const layout::Categories& names);
+                    std::span<const std::uint64_t> entry_ends, const NamedValues& values = {});
 
   /// Ids layout: adds an entry; its number among all entries of this writer.
-  std::uint64_t entry(Bytes entry, const ColumnValues& values = {});
+  std::uint64_t entry(Bytes entry, const NamedValues& values = {});
 
   /// Ids layout: records with the entries' numbers, one for each record or one for all.
   void append_ids(Bytes records, std::span<const std::uint64_t> ids);
@@ -77,7 +80,9 @@ class DatasetWriter {
  private:
   void check_usable() const;
   void check_entries(Bytes entries) const;
-  void check_values(const ColumnValues& values, std::uint64_t documents) const;
+  void check_values(const NamedValues& values, std::uint64_t documents) const;
+  ColumnValues numbered(const NamedValues& values, std::uint64_t documents);
+  void add_names(const NamedValues& values);
   void check_batch(Bytes records, std::span<const std::uint64_t> lengths, Bytes entries,
                    std::span<const std::uint64_t> entry_ends) const;
   ShardWriter& shard();
@@ -92,10 +97,12 @@ class DatasetWriter {
   DatasetFolder folder_;
   std::optional<ShardWriter> shard_;
   std::vector<layout::ShardInfo> finished_;
-  std::vector<layout::Categories> names_;               // of each column, as its codes count them
-  std::vector<std::unordered_set<std::string>> known_;  // the same
-  std::vector<std::byte> stored_;                       // records with their ids, one chunk
-  std::uint64_t first_entry_ = 0;                       // of the shard under way, among all entries
+  std::vector<layout::Categories> names_;  // of each column, in the order in which they came
+  std::vector<std::unordered_map<std::string, std::int32_t>> numbers_;
+  std::uint64_t names_bytes_ = 0;                 // of all of them, as a manifest has them
+  std::vector<std::vector<std::int32_t>> codes_;  // of the call under way, numbers of names_
+  std::vector<std::byte> stored_;                 // records with their ids, one chunk
+  std::uint64_t first_entry_ = 0;                 // of the shard under way, among all entries
   std::uint64_t records_ = 0;
   std::string failure_;
   bool closed_ = false;

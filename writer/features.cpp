@@ -29,7 +29,7 @@ std::string write_dataset(const std::string& path, const FeatureTable& features)
   std::vector<std::uint64_t> ends;
   for (const std::string& name : features.names) ends.push_back((entries += name).size());
   const std::vector<std::uint64_t> lengths(ends.size(), 0);
-  const ColumnValues values(features.values.begin(), features.values.end());
+  const NamedValues values{{features.values.begin(), features.values.end()}, features.categories};
   writer.append_batch({}, lengths, std::as_bytes(std::span(entries)), ends, values);
   writer.commit();
   LocalStore files;

@@ -91,7 +91,7 @@ def infer(name: str, values: Any) -> ColumnSpec:
 
 
 class ColumnValues:
-    """Makes arrays of values, and codes of strings: one for each writer, which numbers names as they come.
+    """Makes arrays of values, and of strings codes and the names that these count; any thread.
 
     Attributes:
         types: of the columns.
@@ -100,14 +100,13 @@ class ColumnValues:
     def __init__(self, types: Sequence[ColumnType]) -> None:
         """For columns of these types."""
         self.types = list(types)
-        self._numbers: list[dict[str, int]] = [
-            {name: number for number, name in enumerate(each.declared or ())} for each in self.types
+        self._declared = [
+            None if each.declared is None else {name: number for number, name in enumerate(each.declared)}
+            for each in self.types
         ]
 
-    def pack(
-        self, given: Mapping[str, Any] | None, documents: int | None
-    ) -> tuple[list[npt.NDArray[Any]], list[tuple[int, list[str]]]]:
-        """Arrays for the native writer, and names that it does not know yet, by column.
+    def pack(self, given: Mapping[str, Any] | None, documents: int | None) -> list[tuple[npt.NDArray[Any], list[str]]]:
+        """Values and names of each column, for the native writer; names are those of this call alone.
 
         Args:
             given: a value for each column if `documents` is None, else [documents, …].
@@ -125,50 +124,37 @@ class ColumnValues:
             said += [f"unknown: {', '.join(unknown)}"] if unknown else []
             there = f"this writer has {', '.join(map(excerpt, names))}" if names else "this writer has none"
             raise InvalidArgumentError(f"columns {'; '.join(said)}; {there}")
-        arrays: list[npt.NDArray[Any]] = []
-        added: list[tuple[int, list[str]]] = []
+        packed: list[tuple[npt.NDArray[Any], list[str]]] = []
         for number, each in enumerate(self.types):
             values = [given[each.name]] if documents is None else given[each.name]
             count = 1 if documents is None else documents
-            if each.is_category:
-                codes, new = self.codes(number, values, count)
-                arrays.append(codes)
-                if new:
-                    added.append((number, new))
-            else:
-                arrays.append(_fit(each, values, count))
-        return arrays, added
-
-    def add(self, number: int, names: list[str]) -> None:
-        """Notes that the native writer has these names now."""
-        numbers = self._numbers[number]
-        for name in names:
-            numbers[name] = len(numbers)
+            packed.append(self._strings(number, values, count) if each.is_category else (_fit(each, values, count), []))
+        return packed
 
     def codes(self, number: int, values: Any, count: int) -> tuple[npt.NDArray[np.int32], list[str]]:
-        """int32 codes [count] of strings, -1 for None and NaN; and the names among them that are new.
+        """int32 codes [count] of strings, -1 for None and NaN; and the names that they count: the declared ones, if so.
 
         Raises:
             InvalidArgumentError: something that is no string, a name that was not declared, another length.
         """
-        column = self.types[number]
-        names, picked = _names_and_codes(column.name, values)
-        if len(picked) != count:
-            raise InvalidArgumentError(f"column {excerpt(column.name)}: {len(picked):,} values for {count:,} documents")
-        known, new = self._numbers[number], list[str]()
-        code_of = np.empty(len(names) + 1, np.int32)
-        code_of[-1] = -1  # of those that are missing
-        for at, name in enumerate(names):
-            code = known.get(name)
-            if code is None:
-                if column.declared is not None:
-                    raise InvalidArgumentError(
-                        f"column {excerpt(column.name)}: {excerpt(name)!r} is none of its {len(known):,} categories"
-                    )
-                code = len(known) + len(new)
-                new.append(name)
-            code_of[at] = code
-        return code_of[picked], new
+        codes, names = self._strings(number, values, count)
+        declared = self._declared[number]
+        if declared is None:
+            return codes, names
+        place = np.array([*(declared[name] for name in names), -1], np.int32)
+        return place[codes], list(declared)
+
+    def _strings(self, number: int, values: Any, count: int) -> tuple[npt.NDArray[np.int32], list[str]]:
+        column, declared = self.types[number], self._declared[number]
+        names, codes = _names_and_codes(column.name, values)
+        if len(codes) != count:
+            raise InvalidArgumentError(f"column {excerpt(column.name)}: {len(codes):,} values for {count:,} documents")
+        for name in names if declared is not None else ():
+            if name not in declared:
+                raise InvalidArgumentError(
+                    f"column {excerpt(column.name)}: {excerpt(name)!r} is none of its {len(declared):,} categories"
+                )
+        return codes.astype(np.int32), names
 
 
 def _names_and_codes(column: str, values: Any) -> tuple[list[str], npt.NDArray[np.int64]]:

@@ -107,8 +107,8 @@ def feature_table(given: Any) -> FeatureTuple | None:
                 f"{counted(len(names), 'name')}"
             )
         if each.is_category:
-            array, new = packer.codes(number, values, len(names))
-            categories.append([*(each.declared or ()), *new])
+            array, known = packer.codes(number, values, len(names))
+            categories.append(known)
         else:
             array = np.ascontiguousarray(_dtype.fit(values, each.dtype, each.name, "feature"))
             categories.append([])

@@ -147,6 +147,11 @@ def plan_layout(
     """
     source = view._source
     types_there = {name: dtype for name, dtype, _ in types_of(view.dataset._native)}
+    for name in (each.name for each in sequences):
+        if name in view.columns:
+            raise InvalidArgumentError(
+                f"columns=: {name} is a column of the dataset, too, that this view was made with: ask for one of them"
+            )
     record_dtype = view.dtype if view.dtype is not None and view.dtype.names else None
     found = tuple(leaves(record_dtype)) if record_dtype is not None else ()
     if view.cells is not None and dtype is not None:

@@ -145,7 +145,7 @@ class Writer:
             self._native.append_ids(packed, _ids(metadata_id))
         else:
             encoded = self._encode(metadata)
-            self._native.append(packed, encoded, self._values(columns, None))
+            self._native.append(packed, encoded, self._columns.pack(columns, None))
         self._documents += 1
 
     def append_batch(
@@ -190,7 +190,9 @@ class Writer:
             ends = np.zeros(len(counts), np.uint64)
         else:
             ends = np.cumsum([len(each) for each in encoded or ()], dtype=np.uint64)
-        self._native.append_batch(packed, counts, b"".join(encoded or ()), ends, self._values(columns, len(counts)))
+        self._native.append_batch(
+            packed, counts, b"".join(encoded or ()), ends, self._columns.pack(columns, len(counts))
+        )
         self._documents += len(counts)
 
     def entry(self, metadata: Any = _MISSING, *, columns: Mapping[str, Any] | None = None) -> int:
@@ -209,7 +211,7 @@ class Writer:
         """
         encoded = self._encode(metadata)
         assert encoded is not None or self._codec is None
-        return self._native.entry(encoded or b"", self._values(columns, None))
+        return self._native.entry(encoded or b"", self._columns.pack(columns, None))
 
     def set_task(self, task: Any) -> None:
         """Sets what shard.json keeps as the task of the shards that end from now on: a JSON value."""
@@ -244,13 +246,6 @@ class Writer:
                 raise
         else:
             self.abort()
-
-    def _values(self, columns: Mapping[str, Any] | None, documents: int | None) -> list[Any]:
-        arrays, added = self._columns.pack(columns, documents)
-        for number, names in added:
-            self._native.add_categories(number, names)
-            self._columns.add(number, names)
-        return arrays
 
     def _encode(self, metadata: Any, within: int = 0) -> bytes | None:
         if self._codec is None:
@@ -497,8 +492,7 @@ def annotate(
         values = given[each.name]
         count = len(values)
         if each.is_category:
-            codes, new = packer.codes(number, values, count)
-            names, array = [*(each.declared or ()), *new], codes
+            array, names = packer.codes(number, values, count)
         else:
             names, array = [], np.ascontiguousarray(_dtype.fit(values, each.dtype, each.name, "document"))
         added.append((types_json([each]), names, each.declared is not None, array))

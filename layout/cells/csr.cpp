@@ -47,7 +47,7 @@ class CsrColumn final : public Column {
     } else {
       const Cell cell = reader_.read(row);
       count = cell.genes.size();
-      write(cell, genes, values);
+      write(row, cell, genes, values);
     }
     set_offset(out + offsets_at(batch), row.number + 1, count);
   }
@@ -96,12 +96,12 @@ class CsrColumn final : public Column {
                      : static_cast<std::uint64_t>(reinterpret_cast<const std::int32_t*>(offsets)[i]);
   }
 
-  void write(const Cell& cell, std::byte* genes, std::byte* values) const {
+  void write(const Row& row, const Cell& cell, std::byte* genes, std::byte* values) const {
     if (is_wide()) {
       std::copy(cell.genes.begin(), cell.genes.end(), reinterpret_cast<std::int64_t*>(genes));
     } else {
       if (!cell.genes.empty() && cell.genes.back() > INT32_MAX) {
-        raise(ErrorKind::InvalidArgument, "gene {} does not fit int32: use index=\"int64\"", cell.genes.back());
+        refuse_cell(row, fmt::format("gene {} does not fit int32: use index=\"int64\"", cell.genes.back()));
       }
       std::copy(cell.genes.begin(), cell.genes.end(), reinterpret_cast<std::int32_t*>(genes));
     }

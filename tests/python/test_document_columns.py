@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import runpy
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +235,7 @@ def test_columns_lie_as_the_format_says(tmp_path: Path) -> None:
     assert data == np.array([0.5, 1.5, 2.5], "<f4").tobytes() + bytes(52) + bytes([0, 255, 1])
     said = json.loads((tmp_path / "d/dataset.json").read_text())
     assert said["version"] == 2 and said["columns"] == [["score", "<f4"], ["plate", "category"]]
-    assert said["categories"] == [["x", "y"]] and said["shards"][0]["values"]["tables"] == {"plate": 0}
+    assert said["categories"] == {"plate": ["x", "y"]} and said["shards"][0]["values"]["tables"] == {"plate": 2}
     assert said["shards"][0]["files"]["columns.bin"] == 67
 
 
@@ -281,8 +282,8 @@ def test_shards_number_their_own_names(tmp_path: Path) -> None:
         for name in ("x", "y", "x"):
             writer.append(t=[0], columns={"c": name})
     said = json.loads((tmp_path / "d/dataset.json").read_text())
-    assert said["categories"] == [["x"], ["y"]]
-    assert [shard["values"]["tables"]["c"] for shard in said["shards"]] == [0, 1, 0]
+    assert said["categories"] == {"c": ["x", "y"]}
+    assert [shard["values"]["tables"]["c"] for shard in said["shards"]] == [1, [1], 1]
     assert penstock.open(tmp_path / "d").columns["c"][:].tolist() == [0, 1, 0]
 
 
@@ -540,3 +541,52 @@ def test_a_file_that_is_gone_or_cut_is_named(tmp_path: Path) -> None:
     with pytest.raises(penstock.NotFoundError, match=r"columns\.bin"):
         penstock.open(path).columns["score"][3]
     assert penstock.open(path).documents(metadata=False)[0]  # who wants no columns needs no file of them
+
+
+def test_threads_share_a_writer_and_its_names(tmp_path: Path) -> None:
+    columns = {"name": "category", "number": "i4"}
+
+    def write_some(thread: int) -> None:
+        for number in range(thread * 1_000, thread * 1_000 + 400):
+            writer.append(token=[1], columns={"name": f"n{number}", "number": number})
+
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}, columns=columns, shard_size=5_000) as writer:
+        threads = [threading.Thread(target=write_some, args=(thread,)) for thread in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    found = penstock.open(tmp_path / "d").columns
+    assert names_of(found["name"], found["name"]) == [f"n{number}" for number in found["number"][:].tolist()]
+
+
+def test_many_shards_with_many_names_fit_one_manifest(tmp_path: Path) -> None:
+    # Each shard meets the names in an order of its own: as texts these would be 23 MB.
+    random = np.random.default_rng(0)
+    names = [f"condition number {number:05}" for number in range(2_000)]
+    with penstock.Writer(tmp_path / "d", {"t": "u1"}, columns={"c": "category"}, shard_size=1) as writer:
+        orders = [random.permutation(2_000) for _ in range(60)]
+        for order in orders:
+            writer.append_batch(np.zeros(2_000, int), t=np.zeros(0, "u1"), columns={"c": [names[i] for i in order]})
+    assert len(penstock.open(tmp_path / "d").shards) > 2
+    column = penstock.open(tmp_path / "d").columns["c"]
+    assert names_of(column, column) == [names[i] for order in orders for i in order]
+    assert penstock.verify(tmp_path / "d").ok
+
+
+def test_names_that_no_manifest_has_room_for_are_refused_at_once(tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "d", {"t": "u1"}, columns={"c": "category"}, shard=0) as writer:
+        for number in range(190):
+            writer.append(t=[1], columns={"c": f"{number}" + "x" * 65_000})
+        with pytest.raises(penstock.InvalidArgumentError, match="keep such texts as metadata"):
+            writer.append_batch([0] * 9, t=[], columns={"c": [f"{number}" + "y" * 65_000 for number in range(9)]})
+    penstock.commit(tmp_path / "d")
+    assert len(penstock.open(tmp_path / "d").columns["c"]) == 190
+
+
+def test_a_column_called_like_a_computed_one_is_not_replaced(tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "d", {"t": "u1"}, columns={"position_ids": "f4"}) as writer:
+        writer.append(t=[1, 2], columns={"position_ids": 0.5})
+    view = penstock.open(tmp_path / "d").documents(columns=["position_ids"])
+    with pytest.raises(penstock.InvalidArgumentError, match="position_ids is a column of the dataset"):
+        penstock.Loader(view, 1, columns=["position_ids"])

@@ -103,8 +103,10 @@ class WithoutMemory : public ::testing::TestWithParam<Trials> {
       const std::string entry(i * 5 % 40, static_cast<char>('a' + i % 26));
       const std::int32_t code = static_cast<std::int32_t>(i % 3) - 1;
       const std::array<double, 3> value{1.0 * i, 2.0 * i, 3.0 * i};
-      writer::ColumnValues values;
-      if (GetParam().columns) values = {std::as_bytes(std::span(&code, 1)), std::as_bytes(std::span(value))};
+      writer::NamedValues values;
+      if (GetParam().columns) {
+        values = {{std::as_bytes(std::span(&code, 1)), std::as_bytes(std::span(value))}, {{"a", "b"}, {}}};
+      }
       writer.append(std::as_bytes(std::span(tokens)), std::as_bytes(std::span(entry)), values);
     }
     writer.commit();
