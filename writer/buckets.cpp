@@ -138,6 +138,7 @@ void Buckets::take_all(Progress& progress, const std::function<void(Item&)>& tak
       item.buckets_ = this;
       take(item);
       if (item.header_.large_at != ItemHeader::kInline) {
+        item.check_digest();
         file_.give_back(item.header_.large_at, sum_of(item.header_.bytes));
       }
       progress.passed(sum_of(item.header_.bytes));
@@ -159,13 +160,20 @@ void Buckets::Item::each(ItemPart part, std::uint64_t unit, const std::function<
   const std::uint64_t step = std::max(unit, kPieceBytes / unit * unit);
   if (!digest_) digest_.emplace();
   std::vector<std::byte> piece;
+  assert(read_ == offset_of(part) || header_.bytes[part] == 0);
   for (std::uint64_t at = 0; at < header_.bytes[part]; at += piece.size()) {
     piece.resize(std::min(step, header_.bytes[part] - at));
     buckets_->file_.read_at(header_.large_at + offset_of(part) + at, piece);
     digest_->update(piece);
+    read_ += piece.size();
     put(piece);
   }
-  if (part + 1 != kItemParts || std::memcmp(digest_->bytes().data(), behind_, sizeof(DigestBytes)) == 0) return;
+}
+
+// Which part is the last one depends on the format, so only here it is known that all were read.
+void Buckets::Item::check_digest() const {
+  assert(digest_ && read_ == sum_of(header_.bytes));
+  if (std::memcmp(digest_->bytes().data(), behind_, sizeof(DigestBytes)) == 0) return;
   raise(ErrorKind::Corruption, "{}: what was read back is not what was written", buckets_->file_.shown());
 }
 

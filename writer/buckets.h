@@ -42,21 +42,24 @@ class Buckets {
     [[nodiscard]] std::uint64_t bytes(ItemPart part) const noexcept { return header_.bytes[part]; }
     /// The part at once, if the item is not a large one; else nothing.
     [[nodiscard]] std::optional<Bytes> whole(ItemPart part) const noexcept;
-    /// Calls put(piece) for all of the part, in pieces of at most 1 MiB whose sizes are multiples of `unit`. Throws
-    /// IoError, and Corruption after the last part.
+    /// Calls put(piece) for all of the part, in pieces of at most 1 MiB whose sizes are multiples of `unit`. Of a large
+    /// item each part that has bytes is asked for once, in order: take_all() then compares the digest. Throws IoError.
     void each(ItemPart part, std::uint64_t unit, const std::function<void(Bytes)>& put);
 
    private:
     friend class Buckets;
     [[nodiscard]] std::uint64_t offset_of(ItemPart part) const noexcept;
+    void check_digest() const;  // of a large one that was read
 
     ItemHeader header_;
     const std::byte* behind_ = nullptr;  // the header
     Buckets* buckets_ = nullptr;
-    std::optional<Digest> digest_;  // of what was read of a large one
+    std::uint64_t read_ = 0;        // bytes of a large one
+    std::optional<Digest> digest_;  // of those
   };
   /// Calls take(item) for all items, ascending by destination, and for equal ones in the order of begin(). Gives the
-  /// scratch file's room back on the way. Throws Corruption, IoError.
+  /// scratch file's room back on the way. Throws IoError; Corruption before an item, or after a large one, of which not
+  /// the bytes that were written were read back.
   void take_all(Progress& progress, const std::function<void(Item&)>& take);
 
   [[nodiscard]] const BucketPlan& plan() const noexcept { return plan_; }

@@ -8,6 +8,7 @@
 #include "writer/buckets.h"
 #include "writer/checked_input.h"
 #include "writer/dataset_folder.h"
+#include "writer/features.h"
 #include "writer/observations.h"
 #include "writer/record_input.h"
 #include "writer/shuffled_shards.h"
@@ -146,6 +147,8 @@ class Shuffler {
 
  private:
   [[nodiscard]] std::string task_json() const;
+  [[nodiscard]] nlohmann::json features_task() const;
+  std::optional<layout::FeaturesInfo> copy_features_to(DatasetFolder& out) const;
   [[nodiscard]] std::uint64_t end() const noexcept { return observations_.size() + 1; }
   [[nodiscard]] std::uint64_t input_bytes() const;
   [[nodiscard]] Places places() const;
@@ -165,11 +168,34 @@ class Shuffler {
 std::string Shuffler::task_json() const {
   nlohmann::json task;
   task["shuffle"] = manifest_.fingerprint;
-  if (manifest_.format.has_columns()) task["columns"] = values_.digest();  // which are no part of the fingerprint
+  // What the result takes over and the fingerprint leaves out.
+  if (manifest_.format.has_columns()) task["columns"] = values_.digest();
+  if (manifest_.tokenizer_json != "null") task["tokenizer"] = nlohmann::json::parse(manifest_.tokenizer_json);
+  if (manifest_.features) task["features"] = features_task();
   task["order"] = nlohmann::json::parse(options_.order_json);
   task["window"] = options_.window ? nlohmann::json(*options_.window) : nlohmann::json();
   task["shard_size"] = options_.shard_bytes;
   return task.dump();
+}
+
+// Their names, and their columns, which are no part of their fingerprint either.
+nlohmann::json Shuffler::features_task() const {
+  LocalStore files;
+  const std::string path = path_ + "/" + manifest_.features->folder;
+  const Manifest features = layout::read_manifest(files, path);
+  if (features.fingerprint != manifest_.features->fingerprint) {
+    raise(ErrorKind::Corruption, "{}: fingerprint {}, the manifest of {} says {}", path, features.fingerprint, path_,
+          manifest_.features->fingerprint);
+  }
+  nlohmann::json task;
+  task["fingerprint"] = features.fingerprint;
+  if (features.format.has_columns()) task["columns"] = ShuffledValues(path, features).digest();
+  return task;
+}
+
+std::optional<layout::FeaturesInfo> Shuffler::copy_features_to(DatasetFolder& out) const {
+  if (!manifest_.features) return std::nullopt;
+  return copy_features(path_, *manifest_.features, out);
 }
 
 std::uint64_t Shuffler::input_bytes() const {
@@ -245,8 +271,9 @@ std::string Shuffler::run(const std::string& out) {
   try {
     if (options_.resume) shards.keep_finished();
     write(shards, options_.scratch.empty() ? out : options_.scratch);
+    std::optional<layout::FeaturesInfo> features = copy_features_to(folder);
     progress_.end();  // it may throw, and nothing is to stop what is published
-    return shards.publish();
+    return shards.publish(std::move(features));
   } catch (...) {
     shards.drop();
     if (!shards.has_finished()) folder.abort();

@@ -103,7 +103,8 @@ void ShuffledShards::finish() {
   if (shard_) finish_shard(end_);
 }
 
-std::string ShuffledShards::publish() {
+std::string ShuffledShards::publish(std::optional<layout::FeaturesInfo> features) {
+  manifest_.features = std::move(features);
   folder_.publish_manifest(manifest_);
   return layout::fingerprint_of(manifest_.format, manifest_.shards);
 }

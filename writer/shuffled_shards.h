@@ -38,8 +38,8 @@ class ShuffledShards {
   /// Ends the last shard, if one is under way or there is none at all.
   void finish();
 
-  /// Publishes all of them and returns the fingerprint.
-  std::string publish();
+  /// Publishes all of them, with the features that are in the folder, and returns the fingerprint.
+  std::string publish(std::optional<layout::FeaturesInfo> features);
 
   /// Removes the shard under way; finished ones stay.
   void drop() noexcept { shard_.reset(); }

@@ -365,6 +365,103 @@ def test_other_columns_are_another_input(tmp_path: Path) -> None:
         penstock.shuffle(tmp_path / "d", tmp_path / "out", seed=3, documents=True, resume=True)
 
 
+# ---- features and tokenizer
+
+FEATURES = {"names": ["CD4", "CD8A", "GNLY"], "length": [458, 235, 145], "chromosome": ["12", None, "2"]}
+
+
+def write_with_features(path: Path, features: Any = FEATURES, tokenizer: Any = None, **options: Any) -> Path:
+    if tokenizer is not None:
+        options["tokenizer"] = tokenizer
+    write_with_columns(path, 700, features=features, **options)
+    return path
+
+
+def check_features(path: Path, generation: str = "") -> None:
+    features = penstock.open(path).features
+    assert features is not None and features.names == FEATURES["names"]
+    assert features.columns["length"][:].tolist() == FEATURES["length"]
+    assert strings(features.columns["chromosome"], [0, 1]) == ["12", "2"]
+    assert features.columns["chromosome"][:].tolist() == [0, -1, 1]
+    report = penstock.verify(path)
+    assert report and not report.notices
+    assert {each.name for each in path.iterdir() if "features" in each.name} == {f"features{generation}"}
+
+
+def test_features_go_with_the_documents(tmp_path: Path) -> None:
+    data, out = write_with_features(tmp_path / "d"), tmp_path / "out"
+    options: dict[str, Any] = {"seed": 3, "documents": True, "shard_size": 8_000}
+    penstock.shuffle(data, out, **options)
+    check_features(out)
+    wanted = files(out)
+    penstock.shuffle(data, out, **options, resume=True)
+    assert files(out) == wanted, "it is whole already"
+    (out / "dataset.json").unlink()  # as a run leaves it that is killed last
+    for shard in ("00002", "00003"):
+        (out / shard).rename(tmp_path / shard)
+    for name in sorted(each.name for each in out.iterdir() if each.name > "00003" and each.name[0] == "0"):
+        (out / name).rename(tmp_path / name)
+    penstock.shuffle(data, out, **options, resume=True)
+    assert files(out) == wanted
+    penstock.shuffle(data, out, **options, overwrite=True)
+    check_features(out, ".1")
+    penstock.shuffle(write_with_features(tmp_path / "none", None), out, **options, overwrite=True)
+    assert penstock.open(out).features is None and not list(out.glob("features*"))
+    penstock.shuffle(data, data, **options, overwrite=True)  # by itself
+    check_features(data, ".1")
+    with pytest.raises(KeyboardInterrupt):
+        penstock.shuffle(data, tmp_path / "stopped", **options, progress=interrupt_at_the_end)
+    assert not list((tmp_path / "stopped").glob("*features*"))
+    penstock.shuffle(data, tmp_path / "stopped", **options, resume=True)
+    check_features(tmp_path / "stopped")
+
+
+def interrupt_at_the_end(done: int, total: int) -> None:
+    if done == total:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_another_tokenizer_or_other_features_are_another_input(tmp_path: Path, whole: bool) -> None:
+    def made(name: str, features: Any, tokenizer: Any = None) -> Path:
+        return write_with_features(tmp_path / name, features, tokenizer)
+
+    length = {**FEATURES, "length": [458, 235, 146]}
+    names = {**FEATURES, "names": ["CD4", "CD8B", "GNLY"]}
+    mine = {"name": "mine"}
+    inputs = [
+        made("d", FEATURES, mine),
+        made("tokenizer", FEATURES, {"name": "other"}),
+        made("no_tokenizer", FEATURES),
+        made("length", length, mine),
+        made("names", names, mine),
+        made("no_features", None, mine),
+    ]
+    assert len({penstock.open(each).fingerprint for each in inputs}) == 1
+    options: dict[str, Any] = {"seed": 3, "documents": True}
+    for data in inputs:
+        out = tmp_path / f"out_{data.name}"
+        penstock.shuffle(data, out, **options)
+        if not whole:
+            (out / "dataset.json").unlink()
+        for other in inputs:
+            if other != data:
+                with pytest.raises(penstock.InvalidArgumentError, match="another input"):
+                    penstock.shuffle(other, out, **options, resume=True)
+        assert penstock.shuffle(data, out, **options, resume=True)
+        assert penstock.open(out).tokenizer == penstock.open(data).tokenizer
+
+
+def test_features_that_are_not_the_named_ones_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    data = write_with_features(tmp_path / "d")
+    other = write_with_features(tmp_path / "other", {"names": ["a", "b", "c"]})
+    (data / "features").rename(tmp_path / "gone")
+    (other / "features").rename(data / "features")
+    with pytest.raises(penstock.CorruptionError, match="features: fingerprint"):
+        penstock.shuffle(data, tmp_path / "out", seed=1, documents=True)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("how", ["shuffle", "annotate", "convert"])
 def test_damage_in_columns_is_not_laundered(tmp_path: Path, how: str) -> None:
     path = tmp_path / "d"
