@@ -19,6 +19,7 @@ Example:
 
 from penstock import cells, codecs, columns, orders
 from penstock._anndata.importing import Imported, import_anndata
+from penstock._annotate import annotate
 from penstock._batch import Batch
 from penstock._dataset import Dataset, View, concatenate
 from penstock._errors import (
@@ -36,7 +37,7 @@ from penstock._native import Permutation
 from penstock._open import open
 from penstock._shuffle import shuffle
 from penstock._spans import Span
-from penstock._writer import Writer, annotate, combine, commit, convert, finished_shards, remove_shards, verify
+from penstock._writer import Writer, combine, commit, convert, finished_shards, remove_shards, verify
 
 __version__ = "0.1.0"
 

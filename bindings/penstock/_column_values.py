@@ -76,10 +76,14 @@ def types_json(types: Sequence[ColumnType]) -> str:
 
 
 def infer(name: str, values: Any) -> ColumnSpec:
-    """The type that a column of these values has: their dtype and shape, or categories of what are strings."""
+    """The type that a column of these values has: their dtype and shape, or categories of what are strings.
+
+    Raises:
+        InvalidArgumentError: one value for all, or categories that are neither strings nor numbers.
+    """
     categorical = getattr(values, "cat", values)
     if hasattr(categorical, "codes") and hasattr(categorical, "categories"):
-        return [str(each) for each in categorical.categories]
+        return _category_names(name, categorical)
     array = _as_array(values)
     if array.ndim == 0:
         raise InvalidArgumentError(
@@ -162,7 +166,7 @@ def _names_and_codes(column: str, values: Any) -> tuple[list[str], npt.NDArray[n
     categorical = getattr(values, "cat", values)
     if hasattr(categorical, "codes") and hasattr(categorical, "categories"):
         codes = np.asarray(categorical.codes).astype(np.int64)
-        names = _strings(column, list(categorical.categories))
+        names = _category_names(column, categorical)
         used = np.unique(codes[codes >= 0])
         place = np.full(len(names) + 1, -1, np.int64)
         place[used] = np.arange(len(used))
@@ -178,8 +182,19 @@ def _names_and_codes(column: str, values: Any) -> tuple[list[str], npt.NDArray[n
     numbers: dict[str, int] = {}
     picked = np.empty(len(array), np.int64)
     for at, value in enumerate(array.tolist()):
-        picked[at] = -1 if _is_missing(value) else numbers.setdefault(value, len(numbers))
+        if _is_missing(value):
+            picked[at] = -1
+        elif isinstance(value, str):
+            picked[at] = numbers.setdefault(value, len(numbers))
+        else:
+            _strings(column, [value])  # refuses it; as a key, what has no hash would raise first
     return _strings(column, list(numbers)), picked
+
+
+def _category_names(column: str, categorical: Any) -> list[str]:
+    # obs of AnnData often has clusters numbered by integers: their text, as importing takes it.
+    values = (each.item() if isinstance(each, np.generic) else each for each in categorical.categories)
+    return _strings(column, [str(each) if isinstance(each, (bool, int, float)) else each for each in values])
 
 
 def _as_array(values: Any) -> npt.NDArray[Any]:

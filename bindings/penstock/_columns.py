@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -16,8 +17,10 @@ from penstock._resources import memory_bytes
 from penstock._spans import VALUES
 from penstock._words import counted, excerpt
 
-_FEW = 1 << 16  # documents that are read at once
-_DENSE = 8  # of so many in a row, one is wanted: all of them are read
+_MOST_DOCUMENTS = 1 << 16  # that one read gathers
+_MOST_BYTES = 64 << 20  # of the values that one read gathers; a value alone may have more
+_DENSE = 8  # of so many in a row, one is wanted: all of them are read,
+_NARROW_BYTES = 4096  # if a value has at most a block's bytes: wider ones would be read for nothing
 
 
 class DocumentColumn:
@@ -98,7 +101,7 @@ class DocumentColumn:
         if not numbers:
             return self._range(0, 0)
         first, last = min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1])
-        if abs(numbers.step) > _DENSE:
+        if abs(numbers.step) > (_DENSE if self._value_bytes <= _NARROW_BYTES else 1):
             return self._gather(np.arange(numbers.start, numbers.stop, numbers.step))
         values = self._range(first, last + 1 - first)
         return values[:: numbers.step] if numbers.step > 0 else values[::-1][:: -numbers.step]
@@ -112,24 +115,25 @@ class DocumentColumn:
             raise IndexError(f"document {low if low < -count else high:,} of {count:,}")
         wanted = np.where(indices < 0, indices.astype(np.int64) + count, indices).astype(np.uint64)
         first, last = int(wanted.min()), int(wanted.max())
-        if last - first < _DENSE * len(wanted):
+        if self._value_bytes <= _NARROW_BYTES and last - first < _DENSE * len(wanted):
             values: npt.NDArray[Any] = self._range(first, last + 1 - first)[
                 (wanted - np.uint64(first)).astype(np.int64)
             ]
             return values
         source = _native.make_values(self._native, [self.name])
-        parts = [
-            _native.read_rows(source, wanted[at : at + _FEW], [], VALUES, memory_bytes()).values(0, self._value_dtype)
-            for at in range(0, len(wanted), _FEW)
-        ]
-        return np.concatenate(parts)
+        gathered = np.empty((len(wanted), *self.shape[1:]), self.dtype)
+        step = max(1, min(_MOST_DOCUMENTS, _MOST_BYTES // self._value_bytes))
+        for at in range(0, len(wanted), step):
+            rows = _native.read_rows(source, wanted[at : at + step], [], VALUES, memory_bytes())
+            gathered[at : at + step] = rows.values(0, self.dtype)
+        return gathered
 
     def _range(self, first: int, count: int) -> npt.NDArray[Any]:
-        return self._native.read_column(self.name, first, count, self._value_dtype)
+        return self._native.read_column(self.name, first, count, self.dtype)
 
     @property
-    def _value_dtype(self) -> np.dtype[Any]:
-        return self.dtype
+    def _value_bytes(self) -> int:
+        return self.dtype.itemsize * math.prod(self.shape[1:])
 
     def __repr__(self) -> str:
         """Name, type and length."""

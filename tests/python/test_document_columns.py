@@ -111,6 +111,35 @@ def test_any_index_gives_what_numpy_gives(which: str, request: pytest.FixtureReq
             np.testing.assert_array_equal(column[index], expected[index])
 
 
+def test_wide_values_are_read_a_few_at_once_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = np.arange(8, dtype="u1")[:, None] + np.zeros(1 << 20, "u1")
+    with penstock.Writer(tmp_path / "d", {"t": "u1"}, columns={"wide": ("u1", (1 << 20,))}) as writer:
+        writer.append_batch([1] * 8, t=range(8), columns={"wide": wide})
+    column = penstock.open(tmp_path / "d").columns["wide"]
+    rows: list[int] = []
+    read_rows = penstock._native.read_rows
+
+    def counted(source: Any, wanted: Any, *others: Any) -> Any:
+        rows.append(len(wanted))
+        return read_rows(source, wanted, *others)
+
+    def not_wanted(*_: Any) -> Any:
+        raise AssertionError("values between those that are wanted are read")
+
+    monkeypatch.setattr(penstock._native, "read_rows", counted)
+    monkeypatch.setattr(penstock._columns.DocumentColumn, "_range", not_wanted)
+    many = [0, -1, 3] * 33 + [5]  # 100 MiB
+    values = column[many]
+    assert values.dtype == np.uint8 and values.shape == (100, 1 << 20) and rows == [64, 36]
+    assert values[:, 0].tolist() == [0, 7, 3] * 33 + [5] and (values == values[:, :1]).all()
+    np.testing.assert_array_equal(column[::3], wide[::3])
+    np.testing.assert_array_equal(column[::-2], wide[::-2])
+    monkeypatch.setattr(penstock._columns, "_MOST_BYTES", 1 << 10)  # less than a value
+    rows.clear()
+    np.testing.assert_array_equal(column[[6, 1]], wide[[6, 1]])
+    assert rows == [1, 1]
+
+
 def test_an_index_that_cannot_be_is_refused(dataset: penstock.Dataset) -> None:
     score = dataset.columns["score"]
     for wrong in (DOCUMENTS, -DOCUMENTS - 1, [0, DOCUMENTS]):
@@ -400,6 +429,38 @@ def test_annotate_takes_what_pandas_and_numpy_give(tmp_path: Path) -> None:
     columns = penstock.open(tmp_path / "d").columns
     assert columns["c"].categories == ["a", "b"] and columns["c"][:].tolist() == [1, -1, 1]
     assert columns["s"].categories == ["x", "y"] and columns["n"].dtype == np.int64
+
+
+def test_numbers_that_are_categories_are_their_text(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "d"
+    with penstock.Writer(path, {"t": "u1"}, columns={"w": "category", "v": ["3", "1"]}) as writer:
+        given = pandas.Categorical([3, 1, None])
+        writer.append_batch([1] * 3, t=[1, 2, 3], columns={"w": given, "v": given})
+    changes = {
+        "c": pandas.Categorical([3, 1, None]),
+        "s": pandas.Series([2, 2, 10], dtype="category"),
+        "f": pandas.Categorical(np.array([0.1, 2, 0.1], "f4")),
+        "b": pandas.Categorical([True, False, True]),
+    }
+    penstock.annotate(path, changes)
+    columns = penstock.open(path).columns
+    for name, names in (
+        ("w", ["3", "1", None]),
+        ("v", ["3", "1", None]),
+        ("c", ["3", "1", None]),
+        ("s", ["2", "2", "10"]),
+        ("f", [str(np.float32(0.1).item()), "2.0", str(np.float32(0.1).item())]),
+        ("b", ["True", "False", "True"]),
+    ):
+        assert names_of(columns[name], columns[name]) == names
+    for wrong, said in (
+        (pandas.Categorical([1, "1", 1]), "twice"),
+        (pandas.cut([1, 2, 3], 2), "categories are strings"),
+        (pandas.Series([[1], [2], [3]]), "list: categories are strings"),
+    ):
+        with pytest.raises(penstock.InvalidArgumentError, match=said):
+            penstock.annotate(path, {"x": wrong})
 
 
 def test_annotate_that_is_stopped_or_refused_changes_nothing(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import penstock
 import pyarrow
 import pyarrow.csv
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from penstock._query import mentioned, query
@@ -66,11 +67,60 @@ def test_an_answer_is_what_numpy_says_and_select_takes_it(path: Path) -> None:
         ("select A from documents", ["a"]),
         ('select "b.c" where 1', ["b.c"]),
         ('select "d""e" as x where 1', ['d"e']),
+        ("select document where 1 = 1 or 'a' = $$b.c * a$$ -- a *\n /* a /* * */ a */", []),
+        ("select substring('x' from 1) from documents", []),
+        *(
+            (sql, ["a", "b.c", 'd"e'])
+            for sql in (
+                "from documents",
+                "-- select\nFROM documents where document < 'select'",
+                "with t as (select 1) from documents",
+                "select x from (from documents)",
+                "select document from documents union all by name from documents",
+                "summarize documents",
+                "table documents",
+                "describe documents",
+                "select documents from documents",
+            )
+        ),
     ],
 )
 def test_only_columns_of_the_question_are_read(sql: str, needed: list[str]) -> None:
     found = mentioned(sql, ["a", "b.c", 'd"e'])
     assert set(needed) <= set(found) and (needed or not found)
+
+
+def test_all_columns_are_there_without_a_select_list(path: Path) -> None:
+    dataset = penstock.open(path)
+    there = ["document", *dataset.columns]
+    assert query(dataset, "from documents").column_names == there
+    assert query(dataset, "table documents").column_names == there
+    assert query(dataset, "summarize documents")["column_name"].to_pylist() == there
+    assert query(dataset, "/* which? */ describe documents;")["column_name"].to_pylist() == there
+    assert list(query(dataset, "select documents from documents limit 1").to_pylist()[0]["documents"]) == there
+
+
+@pytest.mark.parametrize(
+    "sql, rows",
+    [
+        ("select document where plate = 'from a'", []),
+        ("select document where plate = 'p1' -- from where", [i for i in range(200) if PLATES[i] == "p1"]),
+        ("select document, 'where' as w /* /* from */ where */ ; -- all", list(range(200))),
+        ('select document, score as "from" limit 2', [0, 1]),
+        ("-- a question\nselect document where document = 7 or plate = e'a\\' from'", [7]),
+        ("select document where plate is not distinct from 'p2' limit 1", [2]),
+        ("select document, rank() over (order by score desc) as r qualify r <= 2 order by r", [199, 198]),
+        ("select document where score = (select max(score) from documents where flag)", [198]),
+        ("select document where document = 3 union all select document where document = 5", [3, 5]),
+        ("with t as (select document where document = 1) select document from t", None),
+    ],
+)
+def test_from_is_added_to_a_select_alone(path: Path, sql: str, rows: list[int] | None) -> None:
+    if rows is None:
+        with pytest.raises(penstock.InvalidArgumentError, match="FROM clause is missing"):
+            query(penstock.open(path), sql)
+    else:
+        assert query(penstock.open(path), sql)["document"].to_pylist() == rows
 
 
 def test_counts_and_records_are_not_read(path: Path) -> None:
@@ -120,6 +170,40 @@ def test_annotate_takes_arrays_and_tables(path: Path, tmp_path: Path) -> None:
     assert columns["size"].shape == (200, 2) and columns["vector"][5].tolist() == [15, 16, 17]
     assert columns["language"].categories == ["en", "de"] and columns["n"].dtype == np.int16
     assert penstock.verify(path).ok
+
+
+def test_annotate_takes_the_table_that_columns_give(path: Path, tmp_path: Path) -> None:
+    before = penstock.open(path).columns
+    pyarrow.feather.write_feather(before.to_arrow(), tmp_path / "t.feather")
+    pyarrow.parquet.write_table(before.to_arrow(), tmp_path / "t.parquet", row_group_size=70)
+    for name in ("t.feather", "t.parquet"):
+        expected = {each: np.asarray(column) for each, column in penstock.open(path).columns.items()}
+        run("annotate", path, "--remove", ",".join(expected))
+        run("annotate", path, "--table", tmp_path / name)
+        after = penstock.open(path).columns
+        assert after["per.cent"].shape == (200, 2, 3) and list(after) == list(expected)
+        for each, values in expected.items():
+            np.testing.assert_array_equal(after[each], values)
+
+
+def test_annotate_refuses_lists_with_missing_values(path: Path, tmp_path: Path) -> None:
+    pair = pyarrow.list_(pyarrow.int32(), 2)
+    columns = {
+        "list": pyarrow.array([[1, 2], None] * 100, pair),
+        "item": pyarrow.array([[1, 2], [3, None]] * 100, pair),
+        "inner": pyarrow.array([[[1, 2]], [None]] * 100, pyarrow.list_(pair, 1)),
+        "ragged": pyarrow.array([[1, 2], [3]] * 100),
+        "float": pyarrow.array([[1.0, None]] * 200, pyarrow.list_(pyarrow.float32(), 2)),
+    }
+    pyarrow.feather.write_feather(pyarrow.table(columns), tmp_path / "t.feather")
+    for name in ("list", "item", "inner"):
+        said = run("annotate", path, "--table", tmp_path / "t.feather", "--columns", name, code=1)
+        assert f"column {name}: 100 values missing" in said
+    assert "categories are strings" in run(
+        "annotate", path, "--table", tmp_path / "t.feather", "--columns", "ragged", code=2
+    )
+    run("annotate", path, "--table", tmp_path / "t.feather", "--columns", "float")
+    np.testing.assert_array_equal(penstock.open(path).columns["float"][5], np.array([1, np.nan], "f4"))
 
 
 def test_annotate_says_what_is_wrong(path: Path, tmp_path: Path) -> None:

@@ -94,10 +94,7 @@ def _of_table(file: str, chosen: str | None) -> dict[str, Any]:
 
 
 def _values(column: Any, where: str) -> Any:
-    import numpy as np
     import pyarrow
-
-    from penstock._text.errors import InputError
 
     kind = column.type
     if pyarrow.types.is_dictionary(kind):
@@ -105,8 +102,31 @@ def _values(column: Any, where: str) -> Any:
     if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
         return column.to_pylist()
     if pyarrow.types.is_fixed_size_list(kind):
-        flat = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
-        return np.asarray(flat).reshape(len(column), kind.list_size)
-    if column.null_count and not pyarrow.types.is_floating(kind):
-        raise InputError(f"{where}: {counted(column.null_count, 'value')} missing, which {kind} has no value for")
+        return _array(column, where)
+    _refuse_missing(column, where)
     return column.to_numpy()
+
+
+def _array(column: Any, where: str) -> Any:
+    """Lists of a fixed size, and lists of them, as one array [rows, sizes…]."""
+    import pyarrow
+
+    shape = [len(column)]
+    values = column.combine_chunks()
+    while pyarrow.types.is_fixed_size_list(values.type):
+        _refuse_missing(values, where)
+        shape.append(values.type.list_size)
+        values = values.flatten()
+    _refuse_missing(values, where)
+    return values.to_numpy(zero_copy_only=False).reshape(shape)
+
+
+def _refuse_missing(values: Any, where: str) -> None:
+    import pyarrow
+
+    from penstock._text.errors import InputError
+
+    if values.null_count and not pyarrow.types.is_floating(values.type):
+        raise InputError(
+            f"{where}: {counted(values.null_count, 'value')} missing, which {values.type} has no value for"
+        )

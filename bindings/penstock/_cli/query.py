@@ -21,7 +21,7 @@ _ROWS_SHOWN = 40
 def command(data: str, sql: str, out: str | None, as_json: bool) -> None:
     """Answers a question about the columns of a dataset's documents, in DuckDB's SQL.
 
-    The table is called documents (a question without FROM is about it): a row for each document, its number in
+    The table is called documents (a select without FROM is about it): a row for each document, its number in
     `document`, and its columns. Records and metadata are not read.
 
     penstock query cells/ "select plate, count(*) from documents group by plate"
