@@ -153,8 +153,8 @@ class ColumnValues:
         names, codes = _names_and_codes(column.name, values)
         if len(codes) != count:
             raise InvalidArgumentError(f"column {excerpt(column.name)}: {len(codes):,} values for {count:,} documents")
-        for name in names if declared is not None else ():
-            if name not in declared:
+        for name in names:
+            if declared is not None and name not in declared:
                 raise InvalidArgumentError(
                     f"column {excerpt(column.name)}: {excerpt(name)!r} is none of its {len(declared):,} categories"
                 )
