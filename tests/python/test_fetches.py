@@ -142,3 +142,46 @@ def test_the_entries_of_a_fetch_count_towards_max_bytes(tmp_path):
     documents, growth = map(int, done.stdout.split())
     assert documents == 300
     assert growth < 1.5 * max_bytes
+
+
+# A fetch of cells: 1,024 blocks of 16. The index is kept from the first epoch on, so what two more epochs cost is reads
+# of records alone.
+CELLS = """
+import json, sys
+import penstock
+
+def reads():
+    with open("/proc/self/io", "rb", buffering=0) as file:
+        return int(file.read(4096).split(b"syscr: ")[1].split()[0])
+
+view = penstock.open(sys.argv[1]).cells("csr", genes=range(100), columns=["plate"])
+order = penstock.orders.Blocks(16, 16384)
+before = reads()
+options = {"reader": "pread", "order": order, "seed": 3, "epochs": int(sys.argv[2]), "framework": "numpy"}
+with penstock.Loader(view, 64, **options) as loader:
+    rows = sum(int(batch.valid.sum()) for batch in loader)
+print(json.dumps([reads() - before, rows]))
+"""
+
+
+def test_a_fetch_of_cells_is_a_read_a_block(tmp_path: Path) -> None:
+    cells, fetches = 4 * 16_384, 4
+    random = np.random.default_rng(3)
+    lengths = random.integers(5, 40, cells)
+    genes = np.concatenate([np.arange(length) * 2 for length in lengths])
+    with penstock.Writer(tmp_path / "d", {"gene": "u2", "count": "u1"}, columns={"plate": "category"}) as writer:
+        plates = [f"plate {number * 14 // cells}" for number in range(cells)]
+        counts = random.integers(1, 9, len(genes))
+        writer.append_batch(lengths, columns={"plate": plates}, gene=genes, count=counts)
+
+    def counted_cells(epochs: int) -> int:
+        command = [sys.executable, "-c", CELLS, str(tmp_path / "d"), str(epochs)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        reads, rows = json.loads(done.stdout)
+        assert rows == epochs * cells
+        return int(reads)
+
+    steady = (counted_cells(3) - counted_cells(1)) / 2
+    # Blocks are 1 KB here, and some are so near that two are one read.
+    assert 256 * fetches <= steady <= 1_040 * fetches, f"{steady / fetches:.0f} reads a fetch"
