@@ -48,7 +48,7 @@ ValueType parse_column(const json& column) {
   if (value.name.empty() || value.name.size() > kMaxNameBytes || value.name.find('\0') != std::string::npos) {
     refuse("a column called \"{}\": names have 1 to {} bytes and no NUL", excerpt(value.name), kMaxNameBytes);
   }
-  value.is_category = column[1] == kCategory;
+  value.is_category = column[1].get_ref<const std::string&>() == kCategory;
   if (value.is_category) {
     if (column.size() == 3) refuse("column {}: a category has no shape", excerpt(value.name));
     value.type = {'i', 4};

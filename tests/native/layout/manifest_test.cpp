@@ -203,10 +203,16 @@ TEST(Manifest, RefusesColumnsThatCannotBe) {
   expect_refused(edited(text, "[\"score\",\"<f4\"]", "[\"score\",\"category\",[2]]"), "has no shape");
   expect_refused(edited(text, digest, "\"score\":\"0\""), "digest \"score\"");
   expect_refused(edited(text, digest, "\"core\":\"0\""), "\"score\" is missing");
-  expect_refused(edited(text, "\"line\":1", "\"line\":2"), "table 2 of the column line, there are 2");
+  expect_refused(edited(text, "\"line\":0", "\"line\":1"),
+                 "the table of the column line is no list of different names");
+  const std::string named = "\"a \\\"name\\\"\":2";
+  expect_refused(edited(text, named, "\"a \\\"name\\\"\":[0,0]"), "is no list of different names");
+  expect_refused(edited(text, named, "\"a \\\"name\\\"\":[2]"), "is no list of different names");
+  expect_refused(edited(text, named, "\"a \\\"name\\\"\":[0,\"x\"]"), "a number of the column");
+  expect_refused(edited(text, named, "\"a \\\"name\\\"\":\"x\""), "");
   expect_refused(edited(text, "\"columns.bin\":323", "\"columns.bin\":322"), "its counts make 323");
-  expect_refused(edited(text, "[[\"x\",", "[[\"y\\n\","), "is there twice");
-  expect_refused(edited(text, "[[\"x\",", "[[7,"), "a string was expected");
+  expect_refused(edited(text, "[\"x\",", "[\"y\\n\","), "is there twice");
+  expect_refused(edited(text, "[\"x\",", "[7,"), "a string was expected");
   expect_refused(edited(text, "\"values\":{", "\"value\":{"), "\"values\" is missing");
   expect_refused(edited(text, "\"version\": 2", "\"version\": 1"), "files");
   Format tokens{"tokens", "", Schema::parse(R"([["t","<u2"]])"), "null", parse_column_types(R"([["a","<f4"]])")};
