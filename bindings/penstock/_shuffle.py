@@ -62,7 +62,8 @@ def shuffle(
         ...         writer.append(token=[number] * 3, metadata=number)
         >>> _ = penstock.shuffle(os.path.join(folder, "a"), os.path.join(folder, "b"), seed=1, documents=True)
         >>> view = penstock.open(os.path.join(folder, "b")).documents()
-        >>> [view[i].spans[0].metadata for i in range(10)] == list(penstock.Permutation(10, seed=1)[range(10)])
+        >>> permutation = penstock.Permutation(10, seed=1)
+        >>> [view[i].spans[0].metadata for i in range(10)] == [permutation[i] for i in range(10)]
         True
     """
     if (window is None) == (not documents):
