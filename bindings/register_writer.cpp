@@ -93,7 +93,8 @@ struct WithoutGil {
 using OwnedWriter = std::unique_ptr<PythonWriter, WithoutGil>;
 
 // (names, columns as JSON, categories of each, values of each)
-using FeatureTuple = std::tuple<std::vector<std::string>, std::string, std::vector<layout::Categories>, std::vector<py::buffer>>;
+using FeatureTuple =
+    std::tuple<std::vector<std::string>, std::string, std::vector<layout::Categories>, std::vector<py::buffer>>;
 
 std::optional<writer::FeatureTable> table_of(const std::optional<FeatureTuple>& given) {
   if (!given) return std::nullopt;
