@@ -71,6 +71,7 @@ layout::Checks parse_checks(const std::string& text) {
 // Where each of the paths or URLs is.
 std::vector<Location> find(const std::vector<std::string>& urls, const std::shared_ptr<LocalStore>& local) {
   std::vector<Location> found;
+  found.reserve(urls.size());
   for (const std::string& url : urls) found.push_back(open_store(url, local));
   return found;
 }

@@ -26,6 +26,7 @@ std::uint64_t most_bytes(const Dataset& dataset, std::size_t column) {
 KeptColumns::KeptColumns(const Dataset& dataset, const std::vector<std::size_t>& columns)
     : dataset_(dataset), needs_(columns.size()), made_(new std::atomic<KeptBlocks*>[dataset.shards.size()] {}) {
   std::vector<std::uint64_t> bytes;
+  bytes.reserve(columns.size());
   for (const std::size_t column : columns) bytes.push_back(most_bytes(dataset, column));
   std::vector<std::size_t> order(columns.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

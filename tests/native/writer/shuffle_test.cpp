@@ -137,7 +137,8 @@ class ShuffleTest : public ::testing::Test {
       for (std::size_t i = 0; i + 1 < entries.size(); ++i) {
         Document document;
         document.tokens.resize(entries[i + 1].first_record - entries[i].first_record);
-        std::memcpy(document.tokens.data(), stream.data() + entries[i].first_record * 2, document.tokens.size() * 2);
+        const std::string tokens = stream.substr(entries[i].first_record * 2, document.tokens.size() * 2);
+        if (!tokens.empty()) std::memcpy(document.tokens.data(), tokens.data(), tokens.size());
         document.entry = data.substr(entries[i].byte_offset, entries[i + 1].byte_offset - entries[i].byte_offset);
         found.push_back(std::move(document));
       }
