@@ -301,6 +301,7 @@ TEST(Loader, ThatALaterBatchHasNoMemoryIsSaidAtItsPlace) {
       Case setup;
       setup.window = window;
       setup.prefetch = prefetch;
+      if (window == 0) setup.threads = 1;  // documents are measured, and ask for memory, in the order of their batches
       Loader plain(options_of(setup));
       const std::vector<Seen> expected = rest(plain);
       bool has_memory = false;
