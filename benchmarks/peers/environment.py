@@ -47,9 +47,11 @@ def found(version: str) -> str:
     """An interpreter of this version: on PATH, or one that pyenv has."""
     on_path = shutil.which(f"python{version}")
     kept = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python3"))
-    if on_path is None and not kept:
-        raise NotInstalled(f"it wants Python {version}, which is not here")
-    return on_path or str(kept[-1])
+    for interpreter in [*map(str, reversed(kept)), *([on_path] if on_path else [])]:
+        # pyenv puts a python of each version on PATH, of which only the chosen one runs.
+        if subprocess.run([interpreter, "--version"], capture_output=True, check=False).returncode == 0:
+            return interpreter
+    raise NotInstalled(f"it wants Python {version}, which is not here")
 
 
 def run(command: list[str]) -> None:
