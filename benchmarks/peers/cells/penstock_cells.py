@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import penstock
+import torch  # noqa: F401 - which batch.csr is of: no memory of the loader's
 from clock import run
 from penstock.cells import Dense, Ranked
 

@@ -48,12 +48,15 @@ PEERS = {
     "penstock, Csr, Blocks(16, 16384)": Peer("penstock_cells.py", None, "penstock", "csr,16,16384"),
     "penstock, Dense of all genes": Peer("penstock_cells.py", None, "penstock", "dense"),
     "penstock, Ranked(2048)": Peer("penstock_cells.py", None, "penstock", "ranked"),
+    "compiled gather, 1 thread": Peer("numba_gather.py", "cells_gather", "penstock"),
     "scDataset (16, 256)": Peer("scdataset_blocks.py", "cells_scdataset", "h5ad", "16,256"),
     "annbatch (512 × 32)": Peer("annbatch_chunks.py", "cells_annbatch", "annbatch", "512,32", "3.12"),
     "SLAF, geneformer tokens": Peer("slaf_tokens.py", "cells_slaf", "slaf"),
 }
 # What is compared warm: (batch, ours, theirs, at least).
 WARM = [
+    (64, "penstock, Csr", "compiled gather, 1 thread", 0.9),
+    (4096, "penstock, Csr", "compiled gather, 1 thread", 0.9),
     (64, "penstock, Csr", "annbatch (512 × 32)", 3.5),
     (4096, "penstock, Csr", "annbatch (512 × 32)", 3.0),
     (64, "penstock, Csr", "scDataset (16, 256)", 5.0),
@@ -103,21 +106,16 @@ class Bench:
     def _h5ad(self, peer: Peer) -> Path:
         source = self.corpora.cells()
         out = source.with_suffix(".h5ad")
-        if not out.exists():
-            run([sys.executable, str(HERE / "to_h5ad.py"), str(source), str(out)])
-        return out
+        return made(out, lambda to: run([sys.executable, str(HERE / "to_h5ad.py"), str(source), str(to)]))
 
     def _annbatch(self, peer: Peer) -> Path:
         out = self.corpora.cells().with_suffix(".annbatch")
-        if not out.exists():
-            self.convert_annbatch(out)
-        return out
+        return made(out, self.convert_annbatch)
 
     def _slaf(self, peer: Peer) -> Path:
         out = self.corpora.cells().with_suffix(".slaf")
-        if not out.exists():
-            run([str(self.python(peer)), str(HERE / "slaf_store.py"), str(self._h5ad(peer)), str(out)])
-        return out
+        command = [str(self.python(peer)), str(HERE / "slaf_store.py"), str(self._h5ad(peer))]
+        return made(out, lambda to: run([*command, str(to)]))
 
     def convert_annbatch(self, out: Path) -> float:
         """Seconds."""
@@ -156,6 +154,16 @@ class Bench:
         coldness.drop(self.files(name))
         said = self.load(name, rows, 0, self.corpora.size.cells // rows * rows)
         return said["cells"] / said["seconds"]
+
+
+def made(out: Path, make: Callable[[Path], object]) -> Path:
+    """What `make` writes, under this name once it is whole."""
+    if not out.exists():
+        partial_out = out.with_stem(f"partial-{out.stem}")
+        shutil.rmtree(partial_out, ignore_errors=True)
+        make(partial_out)
+        partial_out.rename(out)
+    return out
 
 
 def run(command: list[str]) -> str:

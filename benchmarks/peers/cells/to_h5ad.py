@@ -31,7 +31,7 @@ if __name__ == "__main__":
         for name, length in (("obs", cells), ("var", GENES)):
             group = file.create_group(name)
             group.attrs.update({"encoding-type": "dataframe", "encoding-version": "0.2.0", "_index": "_index"})
-            group.attrs["column-order"] = np.array(["plate"] if name == "obs" else [], dtype=object)
+            group.attrs["column-order"] = np.array(["plate"] if name == "obs" else [], h5py.string_dtype())
             names = group.create_dataset("_index", data=np.array([f"{name}{i}" for i in range(length)], dtype=object))
             names.attrs.update({"encoding-type": "string-array", "encoding-version": "0.2.0"})
             if name == "obs":
