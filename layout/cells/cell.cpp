@@ -184,11 +184,24 @@ Cell CellReader::read(const Row& row) const {
   return {{genes, count}, {values, count}};
 }
 
-bool CellReader::scatter(const Row& row, float* out) const {
-  if (packed_.scatter == nullptr || spec_->normalize || spec_->log1p || values_ != Values::Any) return false;
+bool CellReader::scatters() const noexcept {
+  return packed_.scatter != nullptr && !spec_->normalize && !spec_->log1p && values_ == Values::Any;
+}
+
+std::int64_t CellReader::run(ScatterRun run, const Row& row, float* out) const {
   const bool is_place = spec_->places.empty();
-  const std::int64_t last = packed_.scatter(row.records, row.length, is_place ? nullptr : spec_->places.data(),
-                                            is_place ? *spec_->width : spec_->places.size(), out);
+  return run(row.records, row.length, is_place ? nullptr : spec_->places.data(),
+             is_place ? *spec_->width : spec_->places.size(), out);
+}
+
+bool CellReader::clear(const Row& row, float* out) const noexcept {
+  if (scatters()) run(packed_.clear, row, out);
+  return scatters();
+}
+
+bool CellReader::scatter(const Row& row, float* out) const {
+  if (!scatters()) return false;
+  const std::int64_t last = run(packed_.scatter, row, out);
   if (last < -1 || (spec_->known && last >= static_cast<std::int64_t>(*spec_->known))) {
     static_cast<void>(read(row));  // throws
   }

@@ -23,6 +23,7 @@ using ScatterRun = std::int64_t (*)(const std::byte* records, std::uint64_t coun
 struct PackedRuns {
   SplitRun split;
   ScatterRun scatter;
+  ScatterRun clear;  // writes 0 to the places that `scatter` writes to
 };
 
 struct Kernels {
@@ -35,6 +36,8 @@ struct Kernels {
   };
   Packed of_u2;
   Packed of_u4;
+  /// A copy to memory that is not read soon: it goes past the caches, which then need not read it first.
+  void (*stream)(const std::byte* from, std::uint64_t bytes, std::byte* to);
   /// Whether each gene is larger than the one before it.
   bool (*ascends)(const std::uint32_t* genes, std::uint64_t count);
   // The same of genes as a batch has them.

@@ -102,7 +102,7 @@ bool split(const std::byte* __restrict records, std::uint64_t count, std::int32_
   return !falls && !is_nan;
 }
 
-template <typename Gene, typename Value, bool kIsPlace>
+template <typename Gene, typename Value, bool kIsPlace, bool kClears>
 std::int64_t scatter_as(const std::byte* records, std::uint64_t count, const std::int32_t* places, std::uint64_t mapped,
                         float* row) {
   bool fine = true;
@@ -116,24 +116,43 @@ std::int64_t scatter_as(const std::byte* records, std::uint64_t count, const std
     last = gene;
     if constexpr (std::is_floating_point_v<Value>) fine &= value == value;
     if (gene >= mapped) continue;
+    const float written = kClears ? 0.0F : static_cast<float>(value);
     if constexpr (kIsPlace) {
-      row[gene] = static_cast<float>(value);
+      row[gene] = written;
     } else if (const std::int32_t place = places[gene]; place >= 0) {
-      row[place] = static_cast<float>(value);
+      row[place] = written;
     }
   }
   return fine ? last : -2;
 }
 
-template <typename Gene, typename Value>
+template <typename Gene, typename Value, bool kClears>
 std::int64_t scatter(const std::byte* records, std::uint64_t count, const std::int32_t* places, std::uint64_t mapped,
                      float* row) {
-  return places == nullptr ? scatter_as<Gene, Value, true>(records, count, places, mapped, row)
-                           : scatter_as<Gene, Value, false>(records, count, places, mapped, row);
+  return places == nullptr ? scatter_as<Gene, Value, true, kClears>(records, count, places, mapped, row)
+                           : scatter_as<Gene, Value, false, kClears>(records, count, places, mapped, row);
 }
 
 template <typename Gene, typename Value>
-constexpr PackedRuns kPacked{&split<Gene, Value>, &scatter<Gene, Value>};
+constexpr PackedRuns kPacked{&split<Gene, Value>, &scatter<Gene, Value, false>, &scatter<Gene, Value, true>};
+
+void stream(const std::byte* from, std::uint64_t bytes, std::byte* to) {
+#ifdef __AVX2__
+  constexpr std::uint64_t kVector = sizeof(__m256i);
+  const std::uint64_t before = (kVector - reinterpret_cast<std::uintptr_t>(to) % kVector) % kVector;
+  const std::uint64_t head = before < bytes ? before : bytes;
+  std::memcpy(to, from, head);
+  std::uint64_t at = head;
+  for (; at + kVector <= bytes; at += kVector) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + at),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + at)));
+  }
+  std::memcpy(to + at, from + at, bytes - at);
+  _mm_sfence();  // such stores are in no order with what tells other threads that they are done
+#else
+  std::memcpy(to, from, bytes);
+#endif
+}
 
 bool all_finite(const double* values, std::uint64_t count, bool positive) {
   constexpr std::uint64_t kInfinity = 0x7ff0'0000'0000'0000U;
@@ -226,6 +245,7 @@ const Kernels& PENSTOCK_CELL_KERNELS() {
                                  kPacked<std::uint16_t, std::uint32_t>, kPacked<std::uint16_t, float>},
                                 {kPacked<std::uint32_t, std::uint8_t>, kPacked<std::uint32_t, std::uint16_t>,
                                  kPacked<std::uint32_t, std::uint32_t>, kPacked<std::uint32_t, float>},
+                                &stream,
                                 &ascends<std::uint32_t>,
                                 &ascends<std::int32_t>,
                                 &ascends<std::int64_t>,

@@ -75,6 +75,31 @@ def assert_sorted(matrix: Any) -> None:
         assert (np.diff(matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]) > 0).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("total", [None, 100.0])
+def test_wide_rows_are_dense_too(tmp_path, dtype, total):
+    # So wide that a row is made in the thread's memory, which an error leaves clean.
+    width = 30_000
+    random = np.random.default_rng(4)
+    x = np.zeros((40, width))
+    for row in x:
+        row[random.choice(width, 500, replace=False)] = random.integers(1, 99, 500)
+    with penstock.Writer(tmp_path / "d", {"gene": "u2", "count": "u1"}, "boundaries") as writer:
+        for number, row in enumerate(x):
+            genes = np.flatnonzero(row)
+            genes = np.append(genes, genes[-1:] if number == 20 else genes[:0])
+            writer.append(gene=genes.astype("u2"), count=row[genes].astype("u1"))
+    selected = random.permutation(width)[:20_000]
+    for genes in (range(width), selected):
+        view = penstock.open(tmp_path / "d").cells(Dense(dtype), genes=genes, normalize=total)
+        for _ in range(2):
+            with pytest.raises(penstock.InvalidArgumentError, match=r"cell 20 .*twice"):
+                view.read([19, 20, 21])
+            rows = [i for i in range(40) if i != 20]
+            expected = normalized(x, total, False)[:, np.asarray(genes)][rows]
+            np.testing.assert_allclose(view.read(rows)["x"], expected, rtol=1e-7)
+
+
 def test_values_are_rounded_once(cells):
     x = normalized(cells.x, 1e4, False)
     batch = cells.dataset.cells("csr", genes=range(GENES), normalize=1e4).read(range(len(x)))

@@ -24,7 +24,7 @@ std::vector<const Kernels*> forms() {
 }
 
 template <typename Gene, typename Value>
-void expect_scatters(ScatterRun run, const std::byte* records, const std::vector<Gene>& genes,
+void expect_scatters(const PackedRuns& runs, const std::byte* records, const std::vector<Gene>& genes,
                      const std::vector<Value>& values, bool rises) {
   constexpr std::uint64_t kMapped = 3000;
   std::vector<std::int32_t> places(kMapped, -1);
@@ -37,8 +37,11 @@ void expect_scatters(ScatterRun run, const std::byte* records, const std::vector
       const std::int64_t place = genes[i] >= kMapped ? -1 : selects ? places[genes[i]] : std::int64_t{genes[i]};
       if (place >= 0) expected[static_cast<std::size_t>(place)] = static_cast<float>(values[i]);
     }
-    ASSERT_EQ(run(records, genes.size(), selects ? places.data() : nullptr, kMapped, row.data()), last);
+    const std::int32_t* const mapped = selects ? places.data() : nullptr;
+    ASSERT_EQ(runs.scatter(records, genes.size(), mapped, kMapped, row.data()), last);
     ASSERT_EQ(row, expected);
+    ASSERT_EQ(runs.clear(records, genes.size(), mapped, kMapped, row.data()), last);
+    ASSERT_EQ(row, std::vector<float>(row.size()));
   }
 }
 
@@ -64,7 +67,7 @@ void expect_splits(const PackedRuns& runs) {
       std::vector<float> counts(count);
       const bool rises = bad == 0 || bad >= count;
       ASSERT_EQ(runs.split(records.get(), count, found.data(), counts.data()), rises) << count << " " << bad;
-      expect_scatters<Gene, Value>(runs.scatter, records.get(), genes, values, rises);
+      expect_scatters<Gene, Value>(runs, records.get(), genes, values, rises);
       for (std::uint64_t i = 0; i < count; ++i) {
         ASSERT_EQ(found[i], static_cast<std::int32_t>(genes[i]));
         ASSERT_EQ(counts[i], static_cast<float>(values[i]));
@@ -153,6 +156,22 @@ TEST(Kernels, WhatIsNotFiniteOrNegativeIsSeenAtEachPlace) {
           EXPECT_EQ(form->all_finite(spoilt.data(), count, false), std::isfinite(bad)) << bad;
           EXPECT_EQ(form->has_no_nan(spoilt.data(), count), !std::isnan(bad));
         }
+      }
+    }
+  }
+}
+
+TEST(Kernels, AStreamedCopyIsACopyAtEachAlignment) {
+  std::vector<std::byte> from(300);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i % 251 + 1);
+  for (const Kernels* form : forms()) {
+    for (std::size_t shift = 0; shift < 70; ++shift) {
+      for (const std::size_t bytes : {0, 1, 7, 31, 32, 33, 100, 229}) {
+        std::vector<std::byte> to(300);
+        form->stream(from.data(), bytes, to.data() + shift);
+        std::vector<std::byte> expected(300);
+        std::copy_n(from.begin(), bytes, expected.begin() + static_cast<std::ptrdiff_t>(shift));
+        ASSERT_EQ(to, expected) << shift << " " << bytes;
       }
     }
   }
