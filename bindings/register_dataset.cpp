@@ -7,6 +7,7 @@
 #include "core/io/open_store.h"
 #include "layout/dataset.h"
 #include "layout/dataset_columns.h"
+#include "layout/field_arrays.h"
 #include "layout/formats.h"
 #include "layout/read_column.h"
 #include "layout/with_columns.h"
@@ -17,7 +18,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace py = pybind11;
@@ -87,6 +91,65 @@ py::array read_column(const Opened& dataset, const std::string& name, std::uint6
   const Unlocked released;
   layout::read_column(*dataset, column, first, count, data, read_local_through(local, local->reading_once(count)));
   return out;
+}
+
+template <typename T>
+std::vector<T> copied(const py::array_t<T, py::array::c_style>& array) {
+  return {array.data(), array.data() + array.size()};
+}
+
+// (name, stored type, values of a chunk, byte at which each chunk begins)
+using FieldTuple = std::tuple<std::string, std::string, std::uint64_t, py::array_t<std::uint64_t, py::array::c_style>>;
+// (byte of the file at which it begins or its bytes, bytes of a value, names of a category)
+using ColumnTuple =
+    std::tuple<std::variant<std::uint64_t, py::bytes>, std::uint32_t, std::optional<std::vector<std::string>>>;
+
+layout::FieldArray field_array(const FieldTuple& field) {
+  const auto& [name, type, chunk_values, chunks] = field;
+  return {name, ScalarType::parse(type), chunk_values, copied(chunks)};
+}
+
+std::shared_ptr<const layout::ShardColumns> shard_columns(const std::vector<ColumnTuple>& columns) {
+  auto made = std::make_shared<layout::ShardColumns>();
+  for (const auto& [where, value_bytes, names] : columns) {
+    layout::ColumnArray& array = made->arrays.emplace_back();
+    array.value_bytes = value_bytes;
+    if (const auto* const offset = std::get_if<std::uint64_t>(&where)) {
+      array.offset = *offset;
+    } else {
+      const std::string_view bytes = std::get<py::bytes>(where);
+      const auto* const first = reinterpret_cast<const std::byte*>(bytes.data());
+      array.kept = std::make_shared<const std::vector<std::byte>>(first, first + bytes.size());
+    }
+    made->categories.push_back(names ? std::make_shared<const layout::Categories>(*names) : nullptr);
+  }
+  return made;
+}
+
+void register_field_arrays(py::module_& module, const std::shared_ptr<LocalStore>& local) {
+  module.def(
+      "open_field_arrays",
+      [local](const std::string& path, std::pair<std::uint64_t, std::int64_t> stamp, const std::string& format,
+              const py::array_t<std::uint64_t, py::array::c_style>& starts, const FieldTuple& genes,
+              const FieldTuple& values, const std::string& columns_json, const std::vector<ColumnTuple>& columns,
+              const std::string& features_fingerprint) {
+        layout::FieldArraysFile file{open_store(path, local),
+                                     {stamp.first, stamp.second},
+                                     format,
+                                     {copied(starts), field_array(genes), field_array(values)},
+                                     {},
+                                     nullptr,
+                                     features_fingerprint};
+        if (!columns.empty()) {
+          file.columns = layout::parse_column_types(columns_json);
+          file.shard_columns = shard_columns(columns);
+        }
+        const Unlocked released;
+        return opened(layout::open_field_arrays(std::move(file)));
+      },
+      py::kw_only(), py::arg("path"), py::arg("stamp"), py::arg("format"), py::arg("starts"), py::arg("genes"),
+      py::arg("values"), py::arg("columns_json"), py::arg("columns"), py::arg("features_fingerprint"),
+      "Opens a file whose fields are arrays that lie where this says; see layout/field_arrays.h.");
 }
 
 void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& local) {
@@ -204,6 +267,7 @@ void register_source(py::module_& module) {
 
 void register_dataset(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   register_opened(module, local);
+  register_field_arrays(module, local);
   register_source(module);
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/digest.h"
 #include "core/batch/value_type.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,10 +21,18 @@ namespace penstock::layout {
 using Categories = std::vector<std::string>;
 using CategoriesPtr = std::shared_ptr<const Categories>;
 
+/// A column of a file of another format: the values of all documents end to end.
+struct ColumnArray {
+  std::uint64_t offset = 0;  // in the shard's file of columns, or of `kept`
+  std::uint32_t value_bytes = 0;
+  std::shared_ptr<const std::vector<std::byte>> kept = {};  // where the file has them otherwise
+};
+
 /// What a shard says of its columns, in the order of the format's.
 struct ShardColumns {
   std::vector<DigestBytes> digests;       // of the stored values of each
   std::vector<CategoriesPtr> categories;  // of each; null where it is none
+  std::vector<ColumnArray> arrays = {};   // of another format's; ours lie as column_places() says
 };
 
 /// Parses [["plate","category"],["score","<f4"],["X_pca","<f4",[50]]]. Throws InvalidArgument: a name that is empty,

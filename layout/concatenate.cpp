@@ -16,6 +16,7 @@ const char* name_of(SpanKind kind) {
     case SpanKind::Ids: return "spans in the ids layout";
     case SpanKind::Opaque: return "opaque documents";
     case SpanKind::Megatron: return "Megatron's documents";
+    case SpanKind::Arrays: return "documents of field arrays";
   }
   return "unknown spans";
 }

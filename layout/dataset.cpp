@@ -11,7 +11,7 @@ namespace {
 
 void check_stream(const Shard& shard, std::uint64_t record_bytes) {
   const std::uint64_t bytes = shard.stream.bytes;
-  if (record_bytes == 0) return;
+  if (record_bytes == 0 || shard.arrays != nullptr) return;
   if (shard.stream_offset <= bytes && shard.records <= (bytes - shard.stream_offset) / record_bytes) return;
   const std::string path = shard.stream.path();
   const std::uint64_t needed = checked_mul(shard.records, record_bytes, path.c_str());

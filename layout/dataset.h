@@ -26,6 +26,7 @@ enum class SpanKind {
   Ids,       // metadata_id in each record -> metadata.index (byte offsets) -> metadata.bin
   Opaque,    // no records: metadata.index (byte offsets) -> metadata.bin
   Megatron,  // documents of a .idx file; no entries
+  Arrays,    // documents of field arrays (field_arrays.h); no entries
 };
 
 /// What is compared with its check values when it is read. Beside it, each file's first reads of a shard are.
@@ -36,6 +37,7 @@ enum class Checks : std::uint8_t {
 };
 
 struct MegatronIndex;  // megatron.h
+struct FieldArrays;    // field_arrays.h
 class DatasetColumns;  // dataset_columns.h
 
 /// One shard, or one foreign file: `records` records of the stream from byte `stream_offset` of `stream`.
@@ -58,6 +60,8 @@ struct Shard {
   std::shared_ptr<const ShardColumns> shard_columns;  // null without columns
   // Megatron only: where the arrays lie in the .idx and a sparse sample that bounds every search.
   std::shared_ptr<const MegatronIndex> megatron;
+  // Field arrays only: where they lie in `stream`.
+  std::shared_ptr<const FieldArrays> arrays;
 };
 
 struct Dataset {

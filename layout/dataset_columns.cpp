@@ -15,10 +15,14 @@ DatasetColumns::DatasetColumns(const Dataset& dataset)
   places_.reserve(dataset.shards.size() * types_.size());
   for (const Shard& shard : dataset.shards) {
     entry_starts_.push_back(checked_add(entry_starts_.back(), shard.entries, dataset.path.c_str()));
-    const std::vector<ColumnPlace> places = column_places(types_, *shard.shard_columns, shard.entries);
+    const std::vector<ColumnArray>& arrays = shard.shard_columns->arrays;
+    std::vector<ColumnPlace> places;
+    if (arrays.empty()) places = column_places(types_, *shard.shard_columns, shard.entries);
+    for (const ColumnArray& array : arrays) places.push_back({array.offset, array.value_bytes});
     for (std::size_t c = 0; c < types_.size(); ++c) {
       Placed& placed = places_.emplace_back();
       placed.place = places[c];
+      if (!arrays.empty() && arrays[c].kept) placed.kept = arrays[c].kept->data() + arrays[c].offset;
       if (types_[c].is_category) placed.codes = unions[c].add(shard.shard_columns->categories[c]);
     }
   }

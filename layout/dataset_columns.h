@@ -27,9 +27,13 @@ class DatasetColumns {
   /// Prefix sums of the shards' entries, size shards + 1: value i of a column is of entry i.
   [[nodiscard]] const std::vector<std::uint64_t>& entry_starts() const noexcept { return entry_starts_; }
 
-  /// Where the column lies in columns.bin of this shard.
+  /// Where the column lies in the shard's file of columns.
   [[nodiscard]] const ColumnPlace& place(std::uint64_t shard, std::size_t column) const noexcept {
     return places_[shard * types_.size() + column].place;
+  }
+  /// Its stored values where they are in memory, and nothing is to be read; else null.
+  [[nodiscard]] const std::byte* kept(std::uint64_t shard, std::size_t column) const noexcept {
+    return places_[shard * types_.size() + column].kept;
   }
   /// Writes `count` values to `out`, as they are given out, of those stored at `stored`. Throws Corruption for a code
   /// that the shard's table has not.
@@ -39,6 +43,7 @@ class DatasetColumns {
  private:
   struct Placed {
     ColumnPlace place;
+    const std::byte* kept = nullptr;
     std::shared_ptr<const UnionCodes> codes;  // of a category
   };
 

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "layout/checks.h"
+#include "layout/field_arrays.h"
 #include "layout/reads.h"
 #include "layout/with_columns.h"
 
@@ -88,6 +89,7 @@ Source::Place Documents::place_of(std::uint64_t index) const {
 }
 
 std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset, const std::vector<std::string>& columns) {
+  if (dataset->spans == SpanKind::Arrays) return with_columns(dataset, make_array_documents(dataset), columns);
   return checked(dataset, with_columns(dataset, std::make_shared<Documents>(dataset), columns));
 }
 

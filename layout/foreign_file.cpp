@@ -7,10 +7,10 @@ namespace {
 constexpr std::uint64_t kFingerprintBytes = 4096;
 }  // namespace
 
-ForeignFile::ForeignFile(const Location& location)
+ForeignFile::ForeignFile(const Location& location, FileStamp stamp)
     : store_(location.store),
       path_(location.path),
-      file_{location.path, store_->size(location.path, Links::Follow), location.store.get()} {}
+      file_{location.path, store_->size(location.path, Links::Follow), location.store.get(), stamp} {}
 
 void ForeignFile::read(std::uint64_t offset, std::span<std::byte> out) const {
   store_->read_small(path_, offset, out);

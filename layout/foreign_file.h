@@ -18,7 +18,7 @@ namespace penstock::layout {
 class ForeignFile {
  public:
   /// Throws NotFound, IoError, InvalidArgument (a folder, a pipe: not a regular file).
-  explicit ForeignFile(const Location& location);
+  explicit ForeignFile(const Location& location, FileStamp stamp = {});
 
   [[nodiscard]] const File& file() const noexcept { return file_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

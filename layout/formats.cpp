@@ -59,9 +59,19 @@ DatasetPtr open_files(const std::vector<Location>& locations, const OpenHints& h
   return open_raw(locations, hints.descr_json);
 }
 
+bool is_h5ad(const Location& location) {
+  return fs::path(location.path).extension() == ".h5ad" && is_there(location);
+}
+
+DatasetPtr open_elsewhere(const std::vector<Location>& locations, const OpenHints& /*hints*/) {
+  raise(ErrorKind::InvalidArgument, "{}: the Python package finds where an .h5ad file's arrays lie (field_arrays.h)",
+        locations.empty() ? "nothing" : locations.front().path);
+}
+
 constexpr FileFormat kFormats[] = {
     {"penstock", is_folder, open_folders},
     {"megatron", is_megatron, open_pairs},
+    {"h5ad", is_h5ad, open_elsewhere},
     {"raw", is_there, open_files},
 };
 

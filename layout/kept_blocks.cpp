@@ -20,6 +20,9 @@ std::uint64_t blocks_of(const File& file) {
 
 KeptBlocks::KeptBlocks(const File& file) : count_(blocks_of(file)) {}
 
+KeptBlocks::KeptBlocks(std::uint64_t begin, std::uint64_t end) noexcept
+    : first_(begin / kBlock), count_(end / kBlock + (end % kBlock > 0 ? 1 : 0) - first_) {}
+
 std::uint64_t KeptBlocks::most_bytes(const File& file) noexcept {
   constexpr std::uint64_t kBeside = 32;  // the pointer, and what malloc adds
   const std::uint64_t blocks = blocks_of(file);
@@ -33,7 +36,7 @@ KeptBlocks::~KeptBlocks() {
 
 const std::byte* KeptBlocks::block(std::uint64_t i) const noexcept {
   const Block* blocks = blocks_.load(std::memory_order_acquire);
-  return blocks == nullptr ? nullptr : blocks[i].load(std::memory_order_acquire);
+  return blocks == nullptr ? nullptr : blocks[i - first_].load(std::memory_order_acquire);
 }
 
 // Null where there is no memory, or the file is too large.
@@ -85,7 +88,7 @@ void KeptBlocks::keep(std::uint64_t offset, std::span<const std::byte> bytes) no
     if (copy == nullptr) return;
     std::memcpy(copy, part.data(), part.size());
     const std::byte* none = nullptr;
-    if (!blocks[i].compare_exchange_strong(none, copy, std::memory_order_acq_rel)) delete[] copy;
+    if (!blocks[i - first_].compare_exchange_strong(none, copy, std::memory_order_acq_rel)) delete[] copy;
   }
 }
 

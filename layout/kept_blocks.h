@@ -21,6 +21,8 @@ class KeptBlocks {
 
   /// Takes no memory before there is something to keep: `file` may say any size, and be shorter.
   explicit KeptBlocks(const File& file);
+  /// Of those blocks alone that have bytes [begin, end) of a file: others are not asked for.
+  KeptBlocks(std::uint64_t begin, std::uint64_t end) noexcept;
   /// That one of `file` takes when it keeps all of it; UINT64_MAX where that is more than there can be.
   [[nodiscard]] static std::uint64_t most_bytes(const File& file) noexcept;
   ~KeptBlocks();
@@ -41,6 +43,7 @@ class KeptBlocks {
   [[nodiscard]] const std::byte* block(std::uint64_t i) const noexcept;
   Block* make_blocks() noexcept;
 
+  const std::uint64_t first_ = 0;  // number of the first block
   const std::uint64_t count_;
   std::atomic<Block*> blocks_{nullptr};  // set once, by the first keep()
 };

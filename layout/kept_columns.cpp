@@ -13,6 +13,7 @@ std::uint64_t most_bytes(const Dataset& dataset, std::size_t column) {
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < dataset.shards.size(); ++i) {
     const Shard& shard = dataset.shards[i];
+    if (dataset.column_table->kept(i, column) != nullptr) continue;
     const std::uint64_t stored = shard.entries * dataset.column_table->place(i, column).value_bytes;
     // It may begin and end inside of blocks, and blocks have pointers.
     const std::uint64_t bytes = align_up(stored, KeptBlocks::kBlock) + KeptBlocks::kBlock;
@@ -24,7 +25,10 @@ std::uint64_t most_bytes(const Dataset& dataset, std::size_t column) {
 }  // namespace
 
 KeptColumns::KeptColumns(const Dataset& dataset, const std::vector<std::size_t>& columns)
-    : dataset_(dataset), needs_(columns.size()), made_(new std::atomic<KeptBlocks*>[dataset.shards.size()] {}) {
+    : dataset_(dataset),
+      columns_(columns),
+      needs_(columns.size()),
+      made_(new std::atomic<KeptBlocks*>[dataset.shards.size() * columns.size()] {}) {
   std::vector<std::uint64_t> bytes;
   bytes.reserve(columns.size());
   for (const std::size_t column : columns) bytes.push_back(most_bytes(dataset, column));
@@ -43,13 +47,17 @@ KeptColumns::KeptColumns(const Dataset& dataset, const std::vector<std::size_t>&
 }
 
 KeptColumns::~KeptColumns() {
-  for (std::size_t i = 0; i < dataset_.shards.size(); ++i) delete made_[i].load();
+  for (std::size_t i = 0; i < dataset_.shards.size() * columns_.size(); ++i) delete made_[i].load();
 }
 
-KeptBlocks* KeptColumns::make(std::uint64_t shard) const {
-  auto made = std::make_unique<KeptBlocks>(dataset_.shards[shard].columns);
+KeptBlocks* KeptColumns::make(std::uint64_t shard, std::size_t i) const {
+  const ColumnPlace& place = dataset_.column_table->place(shard, columns_[i]);
+  const std::uint64_t bytes = dataset_.shards[shard].entries * place.value_bytes;
+  auto made = std::make_unique<KeptBlocks>(place.offset, place.offset + bytes);
   KeptBlocks* other = nullptr;
-  return made_[shard].compare_exchange_strong(other, made.get(), std::memory_order_acq_rel) ? made.release() : other;
+  return made_[shard * columns_.size() + i].compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)
+             ? made.release()
+             : other;
 }
 
 }  // namespace penstock::layout

@@ -64,6 +64,9 @@ void read_part(const Dataset& dataset, std::uint64_t number, std::size_t column,
                std::uint64_t count, std::byte* out, const StoreChoice& through) {
   const Shard& shard = dataset.shards[number];
   const ColumnPlace& place = dataset.column_table->place(number, column);
+  if (const std::byte* const kept = dataset.column_table->kept(number, column)) {
+    return dataset.column_table->give(number, column, kept + first * place.value_bytes, count, out);
+  }
   const File values = shard.columns.beside(kColumnsCrcName, crc_bytes(shard.columns.bytes));
   const std::uint64_t given_bytes = dataset.columns[column].bytes();
   const std::uint64_t step = std::max<std::uint64_t>(1, kChunkBytes / place.value_bytes);

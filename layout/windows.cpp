@@ -17,6 +17,12 @@ Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahe
   if (dataset_->stored_record_bytes == 0) {
     raise(ErrorKind::InvalidArgument, "{}: it has no stream of records, only entries: use documents()", path);
   }
+  if (dataset_->spans == SpanKind::Arrays) {
+    raise(ErrorKind::InvalidArgument,
+          "{}: its fields are arrays beside each other, which are no stream: use "
+          "documents() or cells(), or `penstock import` it",
+          path);
+  }
   if (window == 0) raise(ErrorKind::InvalidArgument, "window is 0, must be at least 1");
   length_ = checked_add(window, lookahead, "window + lookahead", ErrorKind::InvalidArgument);
   if (length_ > records) {

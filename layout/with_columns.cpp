@@ -133,6 +133,10 @@ void WithColumns::want(Row& row, State& state, std::uint64_t document, std::uint
   const File& file = dataset_->shards[shard].columns;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const ColumnPlace& place = dataset_->column_table->place(shard, columns_[i]);
+    if (const std::byte* const values = dataset_->column_table->kept(shard, columns_[i])) {
+      give(state, document, i, values + entry * place.value_bytes);
+      continue;
+    }
     const std::uint64_t offset = place.offset + entry * place.value_bytes;
     KeptBlocks* const kept = kept_.of(shard, i);
     const bool in_one_block = offset % KeptBlocks::kBlock + place.value_bytes <= KeptBlocks::kBlock;

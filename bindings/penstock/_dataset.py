@@ -6,7 +6,7 @@ import functools
 import json
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,9 @@ from penstock._observation import Observation
 from penstock._spans import Decode, Metadata, check_metadata
 from penstock._words import counted, excerpt
 from penstock.cells import Form
+
+if TYPE_CHECKING:
+    from penstock._anndata.in_place import FilesInPlace
 
 
 class Shard(NamedTuple):
@@ -39,15 +42,21 @@ class Dataset:
 
     Attributes:
         path: where it is, as it was given, `~` replaced.
-        kind: "penstock", "raw", "numpy", "llm.c" or "megatron".
+        kind: "penstock", "raw", "numpy", "llm.c", "megatron" or "h5ad".
         mode: "stream" (records with metadata), "tokens" (records alone) or "opaque" (metadata alone).
         layout: how spans are stored: "compact", "ids" or None.
         fingerprint: 32 hexadecimal digits that tell this content from others.
     """
 
-    def __init__(self, native: _native.Dataset, reopen: tuple[Callable[..., Dataset], tuple[Any, ...]]) -> None:
-        """Wraps a native dataset; `reopen` is how another process gets it."""
+    def __init__(
+        self,
+        native: _native.Dataset,
+        reopen: tuple[Callable[..., Dataset], tuple[Any, ...]],
+        in_place: FilesInPlace | None = None,
+    ) -> None:
+        """Wraps a native dataset; `reopen` is how another process gets it; `in_place` is of others' files."""
         self._native = native
+        self._in_place = in_place
         self._reopen = reopen
         self.path: str = native.path
         self.kind: str = native.kind
@@ -80,6 +89,8 @@ class Dataset:
     @property
     def features(self) -> Features | None:
         """What records name by number, such as genes: names and columns; None where the dataset has none."""
+        if self._in_place is not None:
+            return self._in_place.features
         if not self._native.features:
             return None
         return Features(functools.partial(_open_features, self._native.features), self._native.features_fingerprint)
@@ -169,6 +180,15 @@ class Dataset:
         made = resolve_cells(form, value, genes, normalize, log1p, self.dtype, self.features)
         return View(self, "documents", 0, 0, metadata, columns=_names(columns), cells=made)
 
+    def check_in_place(self) -> None:
+        """Looks whether others' files are still those that were opened; views and loaders do so when they are made.
+
+        Raises:
+            CorruptionError: one was changed, or is gone.
+        """
+        if self._in_place is not None:
+            self._in_place.check()
+
     def to_anndata(self, indices: npt.ArrayLike | None = None) -> Any:
         """Cells as AnnData in memory: records as X and layers, columns as obs and obsm, features as var.
 
@@ -245,6 +265,7 @@ class View(Sequence[Observation]):
         self.columns = columns
         self.cells = cells
         native = dataset._native
+        dataset.check_in_place()
         if kind == "windows":
             if columns and self.metadata is False:
                 self.metadata = "spans"  # which the values are of
@@ -438,7 +459,13 @@ def concatenate(datasets: Sequence[Dataset]) -> Dataset:
     for each in parts:
         if not isinstance(each, Dataset):
             raise InvalidArgumentError(f"concatenate takes opened datasets, not {type(each).__name__}: open it first")
-    return Dataset(_native.concatenate([each._native for each in parts]), (concatenate, (parts,)))
+    native = _native.concatenate([each._native for each in parts])
+    return Dataset(native, (concatenate, (parts,)), _joined([each._in_place for each in parts]))
+
+
+def _joined(parts: Sequence[FilesInPlace | None]) -> FilesInPlace | None:
+    found = [each for each in parts if each is not None]
+    return found[0].joined(found) if found else None
 
 
 def _open_features(path: str) -> Dataset:

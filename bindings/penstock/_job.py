@@ -147,6 +147,7 @@ def check_view(view: Any) -> None:
 
     Raises:
         InvalidArgumentError: it is none, or has no observations.
+        CorruptionError: a file that is read in place changed since it was opened.
     """
     if not hasattr(view, "_source"):
         raise InvalidArgumentError(
@@ -154,6 +155,7 @@ def check_view(view: Any) -> None:
         )
     if len(view) == 0:
         raise InvalidArgumentError(f"{view!r} has no observations")
+    view.dataset.check_in_place()
 
 
 def native_job(

@@ -51,6 +51,7 @@ __all__: list[str] = [
     "make_values",
     "make_windows",
     "open_as",
+    "open_field_arrays",
     "read_rows",
     "recognise_format",
     "remove_shards",
@@ -772,6 +773,32 @@ def make_windows(
 def open_as(format: str, paths: collections.abc.Sequence[str], descr_json: str, checks: str) -> Dataset:
     """
     Opens paths of one format end to end.
+    """
+
+def open_field_arrays(
+    *,
+    path: str,
+    stamp: tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex],
+    format: str,
+    starts: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+    genes: tuple[
+        str, str, typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]
+    ],
+    values: tuple[
+        str, str, typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]
+    ],
+    columns_json: str,
+    columns: collections.abc.Sequence[
+        tuple[
+            typing.SupportsInt | typing.SupportsIndex | bytes,
+            typing.SupportsInt | typing.SupportsIndex,
+            collections.abc.Sequence[str] | None,
+        ]
+    ],
+    features_fingerprint: str,
+) -> Dataset:
+    """
+    Opens a file whose fields are arrays that lie where this says; see layout/field_arrays.h.
     """
 
 def read_rows(

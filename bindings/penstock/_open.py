@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy.typing as npt
 
@@ -33,11 +34,12 @@ def open(
     """Opens a dataset, or token files of other formats in place; several are opened as one, in the order given.
 
     Args:
-        path: a folder that penstock wrote; a Megatron prefix (or its .bin or .idx); token files, or a glob of them.
-            `~` is the home folder.
+        path: a folder that penstock wrote; a Megatron prefix (or its .bin or .idx); an .h5ad file whose X is compressed
+            rows and not compressed, whose cells are then documents {gene, count}; token files, or a glob of any of
+            them. `~` is the home folder.
         *more: further ones of the same kind.
         dtype: what bare token files hold: "u2", or a structured dtype. Files that say it themselves need none.
-        format: "penstock", "megatron" or "raw", where it is not to be found out.
+        format: "penstock", "megatron", "h5ad" or "raw", where it is not to be found out.
         checks: what is compared with its check values when it is read, by all views and loaders of the dataset:
             "index", what tells where documents lie, and the first block that is read of each file; "all", records and
             entries as well; "none", nothing. Files of other formats have no check values.
@@ -48,7 +50,8 @@ def open(
     Raises:
         NotFoundError: no such file; a folder without manifest (says how to go on).
         CorruptionError: a manifest or header that cannot be, a truncated file.
-        InvalidArgumentError: a type is needed and not given; kinds that differ.
+        InvalidArgumentError: a type is needed and not given; kinds that differ; an .h5ad file that cannot be read in
+            place: dense, compressed columns, compressed.
 
     Example:
         >>> import numpy as np, os, penstock, tempfile
@@ -69,7 +72,16 @@ def open(
         raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves")
     absolute = tuple(each if "://" in each else str(Path(each).absolute()) for each in paths)
     reopen = (_open_kind, (kind, absolute, _descr(dtype), checks))
-    return Dataset(_native.open_as(kind, paths, _descr(dtype), checks), reopen)
+    return _opened(kind, paths, _descr(dtype), checks, reopen)
+
+
+def _opened(kind: str, paths: list[str], descr: str, checks: str, reopen: Any) -> Dataset:
+    if kind != "h5ad":
+        return Dataset(_native.open_as(kind, paths, descr, checks), reopen)
+    from penstock._anndata.in_place import FilesInPlace, open_h5ad
+
+    natives, files = zip(*map(open_h5ad, paths), strict=True)
+    return Dataset(_native.concatenate(list(natives)), reopen, FilesInPlace.joined(files))
 
 
 def refuse_foreign(path: str, why: str) -> None:
@@ -94,7 +106,7 @@ def refuse_foreign(path: str, why: str) -> None:
 
 def _open_kind(kind: str, paths: Sequence[str], descr: str, checks: str) -> Dataset:
     reopen = (_open_kind, (kind, tuple(paths), descr, checks))
-    return Dataset(_native.open_as(kind, list(paths), descr, checks), reopen)
+    return _opened(kind, list(paths), descr, checks, reopen)
 
 
 def _expand(path: str) -> list[str]:

@@ -14,20 +14,29 @@ namespace penstock {
 
 class ByteStore;
 
+/// By which a file that was changed since it was looked at is told. Of a file that may change: 0 in both says nothing.
+struct FileStamp {
+  std::uint64_t number = 0;      // inode
+  std::int64_t modified_ns = 0;  // since 1970
+
+  bool operator==(const FileStamp&) const = default;
+};
+
 /// The parts of many paths. Immutable once a File points into it; Files share the ownership.
 struct Paths {
   std::string root;            // a folder; or the whole path of the only file
   std::string real_root;       // the same without symbolic links, where that is known; none of its files may leave it
   std::string folders;         // names of folders in it, each ended by '\0'
   ByteStore* store = nullptr;  // that they lie in; outlives the files
+  FileStamp stamp = {};        // of the only file, where that matters
 };
 
 class File {
  public:
   File() = default;
   /// The file at `path` of a store.
-  File(std::string path, std::uint64_t bytes, ByteStore* store = nullptr)
-      : bytes(bytes), paths_(std::make_shared<const Paths>(Paths{std::move(path), {}, {}, store})) {}
+  File(std::string path, std::uint64_t bytes, ByteStore* store = nullptr, FileStamp stamp = {})
+      : bytes(bytes), paths_(std::make_shared<const Paths>(Paths{std::move(path), {}, {}, store, stamp})) {}
   /// The file root/folder/name. `folder` points into paths->folders; `name` is a constant of the program.
   File(std::shared_ptr<const Paths> paths, const char* folder, const char* name, std::uint64_t bytes) noexcept
       : bytes(bytes), paths_(std::move(paths)), folder_(folder), name_(name) {}
@@ -51,6 +60,9 @@ class File {
   [[nodiscard]] File beside(const char* name, std::uint64_t its_bytes) const noexcept {
     return {paths_, folder_, name, its_bytes};
   }
+
+  /// The one that it must have when it is opened; all 0: any.
+  [[nodiscard]] FileStamp stamp() const noexcept { return paths_ == nullptr ? FileStamp{} : paths_->stamp; }
 
   /// The store that it lies in, null if none was said.
   [[nodiscard]] ByteStore* store() const noexcept { return paths_ == nullptr ? nullptr : paths_->store; }

@@ -152,28 +152,36 @@ def _plan(name: str, frames: Sequence[Frame], elements: Sequence[Element]) -> Pl
 
 def _number_type(name: str, frames: Sequence[Frame], elements: Sequence[Element]) -> str:
     """The common type; a float's where integers or booleans are missing, NaN then stands for them."""
-    types = []
-    for frame, element in zip(frames, elements, strict=True):
-        some_are_missing, greatest = False, 0
-        for begin, end in element.blocks() if element.kind == "nullable" else ():
-            missing = element.missing(begin, end)
-            assert missing is not None
-            there = element.numbers(begin, end)[~missing]
-            some_are_missing |= bool(missing.any())
-            if there.size and there.dtype.kind in "iu":
-                greatest = max(greatest, abs(int(there.min())), abs(int(there.max())))
-        if not some_are_missing:
-            types.append(element.dtype)
-        elif greatest <= 1 << 24:
-            types.append(np.dtype("<f4"))
-        elif greatest <= 1 << 53:
-            types.append(np.dtype("<f8"))
-        else:
-            raise InvalidArgumentError(
-                f"{frame.path}: obs/{excerpt(name)}: values are missing, and {greatest:,} is exact in no float that "
-                "could have NaN in their place"
-            )
+    types = [
+        np.dtype(nullable_type(f"{frame.path}: obs/{excerpt(name)}", element))
+        if element.kind == "nullable"
+        else element.dtype
+        for frame, element in zip(frames, elements, strict=True)
+    ]
     return np.result_type(*types).newbyteorder("<").str
+
+
+def nullable_type(what: str, element: Element) -> str:
+    """The type of numbers of which some may be missing: their own, or if some are a float's that holds them.
+
+    Raises:
+        InvalidArgumentError: no float holds them; `what` says which they are.
+    """
+    some_are_missing, greatest = False, 0
+    for begin, end in element.blocks():
+        missing = element.missing(begin, end)
+        assert missing is not None
+        there = element.numbers(begin, end)[~missing]
+        some_are_missing |= bool(missing.any())
+        if there.size and there.dtype.kind in "iu":
+            greatest = max(greatest, abs(int(there.min())), abs(int(there.max())))
+    if not some_are_missing:
+        return element.dtype.str
+    if greatest > 1 << 53:
+        raise InvalidArgumentError(
+            f"{what}: values are missing, and {greatest:,} is exact in no float that could have NaN in their place"
+        )
+    return "<f4" if greatest <= 1 << 24 else "<f8"
 
 
 def read_values(store: Store, planned: Planned, begin: int, end: int) -> Any:

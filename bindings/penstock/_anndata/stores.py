@@ -178,6 +178,11 @@ class Element:
             self.dtype = np.dtype(self._node.dtype).newbyteorder("<")
 
     @property
+    def node(self) -> Any:
+        """The array of its values, or of its codes."""
+        return self._node
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of all values."""
         return tuple(int(each) for each in self._node.shape)

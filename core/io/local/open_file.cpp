@@ -58,6 +58,11 @@ struct stat check_opened(int fd, const File& file) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) raise_system(errno, "cannot be examined", file.path());
   if (!S_ISREG(status.st_mode)) refuse_kind(file);
+  const FileStamp stamp = file.stamp();
+  const FileStamp found{status.st_ino, status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
+  if (stamp != FileStamp{} && stamp != found) {
+    raise(ErrorKind::Corruption, "{}: changed since it was opened: open it anew", file.path());
+  }
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   if (bytes != file.bytes) {
     raise(ErrorKind::Corruption, "{}: {} bytes, the manifest says {}", file.path(), with_commas(bytes),

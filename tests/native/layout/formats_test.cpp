@@ -37,7 +37,7 @@ TEST(FormatsTest, APathIsOfTheFirstFormatThatRecognisesIt) {
 TEST(FormatsTest, NamesAreUniqueAndOpenWhatTheyNameOrSayWhyNot) {
   std::vector<std::string> names;
   for (const layout::FileFormat& format : layout::file_formats()) names.emplace_back(format.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"penstock", "megatron", "raw"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"penstock", "megatron", "h5ad", "raw"}));
   const TemporaryFolder folder;
   write_file(folder.path("a.bin"), bytes_of(std::vector<std::uint16_t>{1, 2, 3}));
   const auto dataset =

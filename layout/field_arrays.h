@@ -1,0 +1,55 @@
+// FieldArrays: documents of a file of another format whose fields are arrays beside each other, in chunks anywhere in
+// the file: compressed sparse rows of an .h5ad, whose documents are cells of {gene, count}.
+//
+// Whoever knows the format says where the arrays lie; what is read are ranges of the file. Immutable; any thread.
+#pragma once
+
+#include "core/batch/cast.h"
+#include "core/io/open_store.h"
+#include "layout/column_types.h"
+#include "layout/dataset.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace penstock::layout {
+
+struct FieldArray {
+  std::string name;
+  ScalarType stored;
+  std::uint64_t chunk_values = 0;     // of each chunk but the last one, which may have less
+  std::vector<std::uint64_t> chunks;  // byte of the file at which each begins
+
+  /// As it is given out: genes as <u4, values as they are stored, but for those that no cell has: 64-bit integers as
+  /// <f8, booleans as |u1.
+  [[nodiscard]] ScalarType given(bool is_gene) const noexcept;
+};
+
+struct FieldArrays {
+  std::vector<std::uint64_t> starts;  // values of each field before each document; documents + 1
+  FieldArray genes;                   // by which a document's records are sorted when they are read
+  FieldArray values;
+};
+
+/// What is to be opened as one shard.
+struct FieldArraysFile {
+  Location location;
+  FileStamp stamp;     // the file was so when it was looked at: another one is refused
+  std::string format;  // its kind: "h5ad"
+  FieldArrays arrays;
+  ValueTypes columns;
+  std::shared_ptr<const ShardColumns> shard_columns;  // with places; null without columns
+  std::string features_fingerprint;                   // tells the names of genes
+};
+
+/// Throws NotFound, IoError; Corruption where arrays cannot lie so in the file, or it is not the one of the stamp;
+/// InvalidArgument for types that no cell has.
+DatasetPtr open_field_arrays(FieldArraysFile file);
+
+/// The view of its documents.
+std::shared_ptr<const Source> make_array_documents(const DatasetPtr& dataset);
+
+}  // namespace penstock::layout

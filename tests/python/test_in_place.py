@@ -1,0 +1,310 @@
+"""An .h5ad file opened where it lies, against what anndata reads of it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+
+anndata = pytest.importorskip("anndata")
+h5py = pytest.importorskip("h5py")
+pandas = pytest.importorskip("pandas")
+sparse = pytest.importorskip("scipy.sparse")
+pytest.importorskip("torch")
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*ImplicitModificationWarning.*")
+CELLS, GENES = 300, 80
+
+
+def make(seed: int = 0, cells: int = CELLS, dtype: str = "f4", empty: bool = True) -> Any:
+    random = np.random.default_rng(seed)
+    x = sparse.random(cells, GENES, 0.2, format="csr", dtype="f4", random_state=seed)
+    x.data = np.ceil(x.data * 9).astype(dtype)
+    if empty:
+        x[3] = 0
+        x.eliminate_zeros()
+    some = pandas.array(random.integers(0, 9, cells), dtype="Int32")
+    some[1::3] = pandas.NA
+    obs = pandas.DataFrame(
+        {
+            "plate": pandas.Categorical(random.choice(["p7", "p2", None], cells), ["p2", "p9", "p7"]),
+            "score": random.random(cells).astype("f4"),
+            "flag": random.random(cells) < 0.5,
+            "number": np.arange(cells),
+            "line": random.choice(["A549", "MCF7"], cells),
+            "some": some,
+            "all": pandas.array(np.arange(cells), dtype="UInt16"),
+        },
+        index=[f"cell {i}" for i in range(cells)],
+    )
+    var = pandas.DataFrame({"length": np.arange(GENES)}, index=[f"g{i}" for i in range(GENES)])
+    return anndata.AnnData(x, obs=obs, var=var)
+
+
+def write(made: Any, path: Path, layout: str = "chunked") -> Path:
+    """As anndata writes it, or with arrays of X of another layout."""
+    made.write_h5ad(path)
+    if layout == "chunked":
+        return path
+    with h5py.File(path, "r+") as file:
+        for name in ("data", "indices"):
+            array = file["X"][name]
+            values = array[:].astype({"wide": {"indices": "i8"}.get(name, array.dtype)}.get(layout, array.dtype))
+            attributes = dict(array.attrs)
+            del file["X"][name]
+            chunks = None if layout == "contiguous" else (7,) if name == "data" else (11,)
+            file["X"].create_dataset(name, data=values, chunks=chunks).attrs.update(attributes)
+    return path
+
+
+@pytest.fixture(scope="module")
+def made() -> Any:
+    return make()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory, made: Any) -> Path:
+    return write(made, tmp_path_factory.mktemp("in place") / "cells.h5ad")
+
+
+def dense(view: penstock.View, indices: Any = None) -> Any:
+    return np.asarray(view.read(range(len(view)) if indices is None else indices).csr.todense())
+
+
+@pytest.mark.parametrize("layout", ["chunked", "contiguous", "little chunks", "wide"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u2", "i4", "i8", "u8", "b1"])
+def test_cells_are_the_matrix(tmp_path: Path, layout: str, dtype: str) -> None:
+    made = make(dtype=dtype)
+    dataset = penstock.open(write(made, tmp_path / "a.h5ad", layout))
+    assert (dataset.kind, dataset.spans, dataset.records) == ("h5ad", CELLS, made.X.nnz)
+    expected = made.X.toarray()
+    wanted = penstock.cells.Csr("float64")
+    np.testing.assert_array_equal(dense(dataset.cells(wanted)), expected)
+    chosen = np.random.default_rng(1).permutation(CELLS)[:50]
+    np.testing.assert_array_equal(dense(dataset.cells(wanted, genes=["g7", "g2"]), chosen), expected[chosen][:, [7, 2]])
+    batch = dataset.documents().read(chosen)
+    assert batch["gene"].dtype == np.uint32
+    assert batch["count"].dtype == {"b1": "u1", "i8": "f8", "u8": "f8"}.get(dtype, dtype)
+    rows = sparse.csr_matrix((batch["count"], batch["gene"].astype("i4"), batch.offsets), (50, GENES))
+    np.testing.assert_array_equal(rows.toarray(), expected[chosen].astype(batch["count"].dtype))
+    with pytest.raises(penstock.Error, match="fields"):
+        _ = batch.records
+
+
+def test_genes_are_put_in_order(tmp_path: Path) -> None:
+    made = make(empty=False)
+    x = made.X.copy()
+    random = np.random.default_rng(0)
+    for row in range(CELLS):
+        at = slice(x.indptr[row], x.indptr[row + 1])
+        order = random.permutation(at.stop - at.start)
+        x.indices[at], x.data[at] = x.indices[at][order], x.data[at][order]
+    x.has_sorted_indices = False
+    unsorted = made.copy()
+    unsorted.X = x
+    dataset = penstock.open(write(unsorted, tmp_path / "a.h5ad"))
+    with h5py.File(tmp_path / "a.h5ad") as file:
+        assert (np.diff(file["X/indices"][:20]) < 0).any()
+    np.testing.assert_array_equal(dense(dataset.cells()), made.X.toarray())
+    batch = dataset.documents().read([5])
+    assert (np.diff(batch["gene"].astype(int)) > 0).all()
+
+
+def test_obs_are_columns(path: Path, made: Any) -> None:
+    dataset = penstock.open(path)
+    columns = dataset.columns
+    assert list(columns) == ["plate", "score", "flag", "number", "line", "some", "all"]
+    assert columns["plate"].categories == ["p2", "p9", "p7"]
+    assert columns["plate"][:].tolist() == made.obs["plate"].cat.codes.tolist()
+    for name in ("score", "flag", "number", "all"):
+        assert columns[name][:].tolist() == made.obs[name].tolist()
+    lines = columns["line"].categories
+    assert lines is not None
+    assert [lines[code] for code in columns["line"][:]] == made.obs["line"].tolist()
+    np.testing.assert_array_equal(columns["some"][:], made.obs["some"].to_numpy("f4", na_value=np.nan))
+    assert columns["number"][[7, 5, 7]].tolist() == [7, 5, 7]
+    names = ["score", "plate", "some"]
+    loader = penstock.Loader(dataset.cells(columns=names), batch_size=32, epochs=1, framework="numpy")
+    for batch in loader:
+        valid = batch.valid
+        for name in names:
+            np.testing.assert_array_equal(batch.columns[name][valid], columns[name][batch.indices[valid]])
+    assert dataset.columns.to_arrow()["number"].to_pylist() == list(range(CELLS))
+    labels = columns["plate"]
+    balanced = penstock.Loader(dataset.cells(), 32, order=penstock.orders.Balanced(labels, size=96), framework="numpy")
+    assert np.bincount(np.concatenate([labels[next(balanced).indices] for _ in range(3)]), minlength=3)[1] == 0
+
+
+def test_features_are_var(path: Path, made: Any) -> None:
+    features = penstock.open(path).features
+    assert features is not None
+    assert features.names == list(made.var_names)
+    assert len(features) == GENES
+    assert features.columns["length"][:].tolist() == list(range(GENES))
+    assert "80 features" in repr(features)
+
+
+@pytest.mark.parametrize("order", ["uniform", "sequential", "blocks"])
+def test_all_ranks_and_restores_give_the_matrix(path: Path, made: Any, order: str) -> None:
+    chosen = penstock.orders.Blocks(4, 32, 2) if order == "blocks" else order
+    view = penstock.open(path).cells(columns=["number"])
+    expected = made.X.toarray()
+    options = {"global_batch_size": 60, "epochs": 1, "order": chosen, "seed": 3, "framework": "numpy"}
+    for ranks in (1, 2, 3, 4, 5):
+        loaders = [penstock.Loader(view, rank=rank, world_size=ranks, **options) for rank in range(ranks)]
+        states, seen = [], []
+        for parts in zip(*loaders, strict=True):
+            rows = np.concatenate([np.asarray(part.csr.todense()) for part in parts])
+            indices = np.concatenate([part.indices for part in parts])
+            np.testing.assert_array_equal(rows, expected[indices])
+            states.append(loaders[0].state_dict())
+            seen.append(indices)
+        assert sorted(np.concatenate(seen).tolist()) == list(range(CELLS))
+        for step, state in enumerate(states[:-1]):
+            other = penstock.Loader(view, rank=0, world_size=1, **options)
+            other.load_state_dict(state)
+            assert sorted(next(other).indices.tolist()) == sorted(seen[step + 1].tolist())
+            other.close()
+
+
+@pytest.mark.parametrize("reader", ["pread", "uring", "direct", "mmap"])
+def test_every_reader(path: Path, made: Any, reader: str) -> None:
+    try:
+        loader = penstock.Loader(penstock.open(path).cells(), 50, epochs=1, reader=reader, framework="numpy")
+        batches = list(loader)
+    except (penstock.Error, OSError) as error:
+        pytest.skip(str(error))
+    for batch in batches:
+        np.testing.assert_array_equal(np.asarray(batch.csr.todense()), made.X.toarray()[batch.indices])
+
+
+def test_several_files_are_one(tmp_path: Path) -> None:
+    parts = [make(seed=1), make(seed=2, cells=70)]
+    paths = [write(part, tmp_path / f"{i}.h5ad") for i, part in enumerate(parts)]
+    dataset = penstock.open(tmp_path / "*.h5ad")
+    assert dataset.spans == CELLS + 70
+    np.testing.assert_array_equal(dense(dataset.cells()), np.concatenate([part.X.toarray() for part in parts]))
+    assert dataset.columns["number"][CELLS + 3] == 3
+    assert dataset.features is not None
+    again = pickle.loads(pickle.dumps(dataset))
+    assert again.fingerprint == dataset.fingerprint == penstock.open(*paths).fingerprint
+    np.testing.assert_array_equal(
+        dense(penstock.concatenate([penstock.open(each) for each in paths]).cells()), dense(dataset.cells())
+    )
+    other = make(seed=3)
+    other.var_names = [f"h{i}" for i in range(GENES)]
+    with pytest.raises(penstock.InvalidArgumentError, match="names of their features differ"):
+        penstock.open(paths[0], write(other, tmp_path / "other.h5ad.h5ad"))
+
+
+@pytest.mark.parametrize("kind", ["gzip", "csc", "dense"])
+def test_what_is_not_read_in_place_says_how_to_go_on(tmp_path: Path, made: Any, kind: str) -> None:
+    other = made.copy()
+    other.X = {"gzip": made.X, "csc": made.X.tocsc(), "dense": made.X.toarray()}[kind]
+    path = tmp_path / "a.h5ad"
+    other.write_h5ad(path, compression="gzip" if kind == "gzip" else None)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"a\.h5ad: X.*penstock import.*CollectionLoader"):
+        penstock.open(path)
+
+
+def test_windows_and_others_are_refused(path: Path, tmp_path: Path) -> None:
+    dataset = penstock.open(path)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"documents\(\) or cells\(\)"):
+        dataset.windows(8)
+    with pytest.raises(penstock.InvalidArgumentError, match="no column"):
+        dataset.cells(columns=["none"])
+    (tmp_path / "no.h5ad").write_text("this is text")
+    with pytest.raises(penstock.InvalidArgumentError, match="cannot be read as h5ad"):
+        penstock.open(tmp_path / "no.h5ad")
+    with pytest.raises(penstock.NotFoundError):
+        penstock.open(tmp_path / "gone.h5ad", format="h5ad")
+
+
+@pytest.mark.parametrize("harm", ["falls", "passes", "short", "gene", "twice", "wide"])
+def test_a_file_that_cannot_be(tmp_path: Path, harm: str) -> None:
+    path = write(make(empty=False), tmp_path / "a.h5ad", "wide" if harm == "wide" else "contiguous")
+    with h5py.File(path, "r+") as file:
+        x = file["X"]
+        if harm == "falls":
+            x["indptr"][7] = 0
+        elif harm == "passes":
+            x["indptr"][-1] = x["indices"].shape[0] + 5
+        elif harm == "short":
+            values = x["data"][:-3]
+            del x["data"]
+            x["data"] = values
+        elif harm == "gene":
+            x["indices"][x["indptr"][10] - 1] = GENES + 2
+        elif harm == "twice":
+            x["indices"][1] = x["indices"][0]
+        else:
+            x["indices"][1] = -7
+    if harm in ("falls", "passes", "short"):
+        with pytest.raises(penstock.CorruptionError, match=r"a\.h5ad"):
+            penstock.open(path)
+        return
+    view = penstock.open(path).cells()
+    wanted = {
+        "gene": "cell 9 .*gene 82: there are 80 genes",
+        "twice": "cell 0 .*twice",
+        "wide": "cell 0 .*none of a gene",
+    }
+    with pytest.raises(penstock.InvalidArgumentError, match=wanted[harm]):
+        view.read(range(20))
+
+
+def test_a_file_that_changed_is_refused(tmp_path: Path, made: Any) -> None:
+    path = write(made, tmp_path / "a.h5ad")
+    dataset = penstock.open(path)
+    view = dataset.cells()
+    assert len(view.read([1]).indices) == 1
+    other = penstock.open(path)
+    held = other.cells()
+    os.utime(path, ns=(1, 1))
+    for use in (lambda: dataset.cells(), lambda: held.read([0]), lambda: penstock.Loader(view, 8)):
+        with pytest.raises(penstock.CorruptionError, match=r"a\.h5ad: changed since it was opened"):
+            use()
+    with pytest.raises(penstock.CorruptionError, match="changed since it was opened"):
+        next(penstock.Loader(held, 8))
+    penstock.open(path).cells().read([0])
+
+
+def test_int64_beyond_doubles_is_refused(tmp_path: Path) -> None:
+    made = make(dtype="i8", empty=False)
+    made.X.data[0] = 2**53 + 1
+    view = penstock.open(write(made, tmp_path / "a.h5ad")).cells()
+    with pytest.raises(penstock.InvalidArgumentError, match=r"cell 0 .*beyond 2\^53"):
+        view.read([0])
+    assert len(view.read([1]).indices) == 1
+
+
+def test_only_what_is_used_is_read(tmp_path: Path) -> None:
+    made = make(cells=2_000)
+    path = write(made, tmp_path / "a.h5ad", "contiguous")
+    program = f"""
+import os, penstock
+def read():
+    return int([line.split()[1] for line in open("/proc/self/io") if line.startswith("rchar")][0])
+view = penstock.open({str(path)!r}).cells()
+loader = penstock.Loader(view, 100, epochs=1, reader="pread", threads=1, framework="numpy")
+next(loader)
+before = read()
+batches = [next(loader) for _ in range(10)]
+print(read() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 20 * 100 * GENES * 0.25 * 8 + 100_000
+
+
+def test_cells_come_out_as_anndata(path: Path, made: Any) -> None:
+    again = penstock.open(path).to_anndata([4, 2, 9])
+    np.testing.assert_array_equal(again.X.toarray(), made.X.toarray()[[4, 2, 9]])
+    assert list(again.var_names) == list(made.var_names)
+    assert again.obs["number"].tolist() == [4, 2, 9]
