@@ -48,8 +48,11 @@ PEERS = {
     "penstock, Csr, Blocks(16, 16384)": Peer("penstock_cells.py", None, "penstock", "csr,16,16384"),
     "penstock, Dense of all genes": Peer("penstock_cells.py", None, "penstock", "dense"),
     "penstock, Ranked(2048)": Peer("penstock_cells.py", None, "penstock", "ranked"),
+    "penstock, Csr, .h5ad in place": Peer("penstock_cells.py", None, "h5ad", "csr"),
     "compiled gather, 1 thread": Peer("numba_gather.py", "cells_gather", "penstock"),
     "scDataset (16, 256)": Peer("scdataset_blocks.py", "cells_scdataset", "h5ad", "16,256"),
+    "scDataset (64, 64)": Peer("scdataset_blocks.py", "cells_scdataset", "h5ad", "64,64"),
+    "annbatch (512 × 32), made dense": Peer("annbatch_chunks.py", "cells_annbatch", "annbatch", "512,32,dense", "3.12"),
     "annbatch (512 × 32)": Peer("annbatch_chunks.py", "cells_annbatch", "annbatch", "512,32", "3.12"),
     "SLAF, geneformer tokens": Peer("slaf_tokens.py", "cells_slaf", "slaf"),
 }
@@ -61,7 +64,13 @@ WARM = [
     (4096, "penstock, Csr", "annbatch (512 × 32)", 3.0),
     (64, "penstock, Csr", "scDataset (16, 256)", 5.0),
     (64, "penstock, Dense of all genes", "annbatch (512 × 32)", 1.5),
+    (64, "penstock, Dense of all genes", "annbatch (512 × 32), made dense", 1.5),
     (64, "penstock, Ranked(2048)", "SLAF, geneformer tokens", 20.0),
+    *(
+        (rows, "penstock, Csr, .h5ad in place", theirs, least)
+        for rows in (64, 4096)
+        for theirs, least in (("annbatch (512 × 32)", 1.0), ("scDataset (16, 256)", 2.0), ("scDataset (64, 64)", 2.0))
+    ),
 ]
 COLD = [
     (4096, "penstock, Csr", "annbatch (512 × 32)", 1.0),
