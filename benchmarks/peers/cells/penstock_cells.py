@@ -1,4 +1,4 @@
-"""penstock itself: dataset.cells(form) through its threads; the setting is "form" or "form,block,fetch"."""
+"""penstock itself: dataset.cells(form); the setting is "form", "form,bare" (no columns) or "form,block,fetch"."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ GENES = 62_710
 
 def make(path: str, rows: int, setting: str) -> Iterator[Any]:
     form, *blocks = (setting or "csr").split(",")
+    dataset = penstock.open(path)
+    columns = [] if blocks == ["bare"] else list(dataset.columns)[:3]
+    blocks = [] if blocks == ["bare"] else blocks
     order = penstock.orders.Blocks(*map(int, blocks)) if blocks else "uniform"
     chosen = {"csr": "csr", "dense": Dense(), "ranked": Ranked(2048)}[form]
-    view = penstock.open(path).cells(chosen, genes=range(GENES))
+    view = dataset.cells(chosen, genes=range(GENES), columns=columns)
     return iter(penstock.Loader(view, rows, order=order, seed=1))
 
 
 def look(batch: Any) -> int:
     for name in batch:
         assert batch[name] is not None
+    assert all(values is not None for values in batch.columns.values())
     if "gene" in batch:
         assert batch.csr is not None
     return len(batch.indices)

@@ -24,6 +24,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # benchmarks/peers/
 
 import coldness
 import environment
+import numpy as np
 from results import Result, alternate, machine, number, ratios, versions, warm
 from workloads import FULL, QUICK, Corpora
 
@@ -48,6 +49,8 @@ PEERS = {
     "penstock, Csr, Blocks(16, 16384)": Peer("penstock_cells.py", None, "penstock", "csr,16,16384"),
     "penstock, Dense of all genes": Peer("penstock_cells.py", None, "penstock", "dense"),
     "penstock, Ranked(2048)": Peer("penstock_cells.py", None, "penstock", "ranked"),
+    "penstock, Csr, three columns": Peer("penstock_cells.py", None, "annotated", "csr"),
+    "penstock, Csr, without columns": Peer("penstock_cells.py", None, "annotated", "csr,bare"),
     "penstock, Csr, .h5ad in place": Peer("penstock_cells.py", None, "h5ad", "csr"),
     "compiled gather, 1 thread": Peer("numba_gather.py", "cells_gather", "penstock"),
     "scDataset (16, 256)": Peer("scdataset_blocks.py", "cells_scdataset", "h5ad", "16,256"),
@@ -63,6 +66,8 @@ WARM = [
     (64, "penstock, Csr", "annbatch (512 × 32)", 3.5),
     (4096, "penstock, Csr", "annbatch (512 × 32)", 3.0),
     (64, "penstock, Csr", "scDataset (16, 256)", 5.0),
+    (64, "penstock, Csr, three columns", "penstock, Csr, without columns", 0.9),
+    (4096, "penstock, Csr, three columns", "penstock, Csr, without columns", 0.9),
     (64, "penstock, Dense of all genes", "annbatch (512 × 32)", 1.5),
     (64, "penstock, Dense of all genes", "annbatch (512 × 32), made dense", 1.5),
     (64, "penstock, Ranked(2048)", "SLAF, geneformer tokens", 20.0),
@@ -111,6 +116,22 @@ class Bench:
 
     def _penstock(self, peer: Peer) -> Path:
         return self.corpora.cells()
+
+    def _annotated(self, peer: Peer) -> Path:
+        """The same cells with a category, a float and an integer of each."""
+        source = self.corpora.cells()
+        cells = self.corpora.size.cells
+
+        def make(to: Path) -> None:
+            import penstock
+
+            shutil.copytree(source, to, copy_function=os.link)
+            plates = [f"plate {cell * 14 // cells}" for cell in range(cells)]
+            penstock.annotate(
+                to, {"plate": plates, "score": np.linspace(0, 1, cells, dtype="f4"), "n": np.arange(cells)}
+            )
+
+        return made(source.with_suffix(".annotated"), make)
 
     def _h5ad(self, peer: Peer) -> Path:
         source = self.corpora.cells()
