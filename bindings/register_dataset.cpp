@@ -56,9 +56,9 @@ py::object layout_name(const Dataset& dataset) {
 
 // (name, records, spans, entries, bytes of records and metadata)
 py::tuple shard_tuple(const Shard& shard) {
-  return py::make_tuple(
-      shard.name, shard.records, shard.spans, shard.entries,
-      shard.stream.bytes + shard.index.bytes + shard.directory.bytes + shard.data.bytes + shard.columns.bytes);
+  std::uint64_t bytes = shard.stream.bytes + shard.index.bytes + shard.directory.bytes + shard.data.bytes;
+  if (!(shard.columns == shard.stream)) bytes += shard.columns.bytes;  // one file of another format has both
+  return py::make_tuple(shard.name, shard.records, shard.spans, shard.entries, bytes);
 }
 
 Opened concatenate(const std::vector<Opened>& parts) {

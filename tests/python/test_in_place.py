@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import subprocess
@@ -18,6 +19,8 @@ h5py = pytest.importorskip("h5py")
 pandas = pytest.importorskip("pandas")
 sparse = pytest.importorskip("scipy.sparse")
 pytest.importorskip("torch")
+
+from penstock._cli.main import main  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*ImplicitModificationWarning.*")
 CELLS, GENES = 300, 80
@@ -308,3 +311,13 @@ def test_cells_come_out_as_anndata(path: Path, made: Any) -> None:
     np.testing.assert_array_equal(again.X.toarray(), made.X.toarray()[[4, 2, 9]])
     assert list(again.var_names) == list(made.var_names)
     assert again.obs["number"].tolist() == [4, 2, 9]
+
+
+def test_the_command_line_shows_cells_and_their_size(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(path), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["kind"], said["spans"], said["size_bytes"]) == ("h5ad", CELLS, path.stat().st_size)
+    assert main(["show", str(path), "7"]) == 0
+    assert "document 7" in capsys.readouterr().out
+    assert main(["query", str(path), "select count(*) as n from documents where number < 5"]) == 0
+    assert "5" in capsys.readouterr().out
