@@ -15,6 +15,8 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -93,58 +95,69 @@ py::array read_column(const Opened& dataset, const std::string& name, std::uint6
   return out;
 }
 
-template <typename T>
-std::vector<T> copied(const py::array_t<T, py::array::c_style>& array) {
-  return {array.data(), array.data() + array.size()};
-}
-
-// (name, stored type, values of a chunk, byte at which each chunk begins)
-using FieldTuple = std::tuple<std::string, std::string, std::uint64_t, py::array_t<std::uint64_t, py::array::c_style>>;
+using Numbers = py::array_t<std::uint64_t, py::array::c_style>;
+// (name, type stored, type given, values of a chunk, byte at which each chunk begins)
+using FieldTuple = std::tuple<std::string, std::string, std::string, std::uint64_t, Numbers>;
 // (byte of the file at which it begins or its bytes, bytes of a value, names of a category)
 using ColumnTuple =
     std::tuple<std::variant<std::uint64_t, py::bytes>, std::uint32_t, std::optional<std::vector<std::string>>>;
 
-layout::FieldArray field_array(const FieldTuple& field) {
-  const auto& [name, type, chunk_values, chunks] = field;
-  return {name, ScalarType::parse(type), chunk_values, copied(chunks)};
+// What Python holds, to be copied without the GIL.
+template <typename T>
+struct Copy {
+  const T* first;
+  std::size_t count;
+  std::vector<T>* to;
+};
+
+Copy<std::uint64_t> copy_of(const Numbers& numbers, std::vector<std::uint64_t>& to) {
+  return {numbers.data(), static_cast<std::size_t>(numbers.size()), &to};
 }
 
-std::shared_ptr<const layout::ShardColumns> shard_columns(const std::vector<ColumnTuple>& columns) {
-  auto made = std::make_shared<layout::ShardColumns>();
+Copy<std::uint64_t> take_field(const FieldTuple& field, layout::FieldArray& to) {
+  const auto& [name, stored, given, chunk_values, chunks] = field;
+  to = {name, ScalarType::parse(stored), ScalarType::parse(given), chunk_values, {}};
+  return copy_of(chunks, to.chunks);
+}
+
+std::vector<Copy<std::byte>> take_columns(const std::vector<ColumnTuple>& columns, layout::ShardColumns& to) {
+  std::vector<Copy<std::byte>> copies;
   for (const auto& [where, value_bytes, names] : columns) {
-    layout::ColumnArray& array = made->arrays.emplace_back();
+    layout::ColumnArray& array = to.arrays.emplace_back();
     array.value_bytes = value_bytes;
     if (const auto* const offset = std::get_if<std::uint64_t>(&where)) {
       array.offset = *offset;
     } else {
       const std::string_view bytes = std::get<py::bytes>(where);
-      const auto* const first = reinterpret_cast<const std::byte*>(bytes.data());
-      array.kept = std::make_shared<const std::vector<std::byte>>(first, first + bytes.size());
+      auto kept = std::make_shared<std::vector<std::byte>>();
+      copies.push_back({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size(), kept.get()});
+      array.kept = std::move(kept);
     }
-    made->categories.push_back(names ? std::make_shared<const layout::Categories>(*names) : nullptr);
+    to.categories.push_back(names ? std::make_shared<const layout::Categories>(*names) : nullptr);
   }
-  return made;
+  return copies;
 }
 
 void register_field_arrays(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   module.def(
       "open_field_arrays",
       [local](const std::string& path, std::pair<std::uint64_t, std::int64_t> stamp, const std::string& format,
-              const py::array_t<std::uint64_t, py::array::c_style>& starts, const FieldTuple& genes,
-              const FieldTuple& values, const std::string& columns_json, const std::vector<ColumnTuple>& columns,
-              const std::string& features_fingerprint) {
-        layout::FieldArraysFile file{open_store(path, local),
-                                     {stamp.first, stamp.second},
-                                     format,
-                                     {copied(starts), field_array(genes), field_array(values)},
-                                     {},
-                                     nullptr,
+              const Numbers& starts, const FieldTuple& genes, const FieldTuple& values, const std::string& columns_json,
+              const std::vector<ColumnTuple>& columns, const std::string& features_fingerprint) {
+        layout::FieldArraysFile file{open_store(path, local), {stamp.first, stamp.second}, format, {}, {}, nullptr,
                                      features_fingerprint};
+        auto shard_columns = std::make_shared<layout::ShardColumns>();
+        const std::array<Copy<std::uint64_t>, 3> numbers{copy_of(starts, file.arrays.starts),
+                                                         take_field(genes, file.arrays.genes),
+                                                         take_field(values, file.arrays.values)};
+        const std::vector<Copy<std::byte>> kept = take_columns(columns, *shard_columns);
+        const Unlocked released;
+        for (const auto& copy : numbers) copy.to->assign(copy.first, copy.first + copy.count);
+        for (const auto& copy : kept) copy.to->assign(copy.first, copy.first + copy.count);
         if (!columns.empty()) {
           file.columns = layout::parse_column_types(columns_json);
-          file.shard_columns = shard_columns(columns);
+          file.shard_columns = std::move(shard_columns);
         }
-        const Unlocked released;
         return opened(layout::open_field_arrays(std::move(file)));
       },
       py::kw_only(), py::arg("path"), py::arg("stamp"), py::arg("format"), py::arg("starts"), py::arg("genes"),

@@ -66,7 +66,7 @@ struct Shard {
 
 struct Dataset {
   std::string path;  // as the user gave it, for messages and repr
-  std::string kind;  // "penstock", "raw", "numpy", "llm.c", "megatron"
+  std::string kind;  // "penstock", "raw", "numpy", "llm.c", "megatron", "h5ad"
   std::string mode;  // "stream" (with metadata), "tokens", "opaque"
   SpanKind spans = SpanKind::None;
   Schema schema;  // visible fields; empty for opaque

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace penstock::layout {
@@ -25,8 +26,8 @@ struct Found {
 };
 
 // Whether what is stored is what is given out: a gene below 0 is then one beyond all that there are.
-bool is_as_stored(const FieldArray& field, ScalarType given) {
-  return field.stored == given || (field.stored.bytes == given.bytes && given.kind == 'u');
+bool is_as_stored(const FieldArray& field) {
+  return field.stored == field.given || (field.stored.bytes == field.given.bytes && field.given.kind == 'u');
 }
 
 class ArrayDocuments final : public Source {
@@ -42,7 +43,7 @@ class ArrayDocuments final : public Source {
   [[nodiscard]] Found find(std::uint64_t index) const;
   void plan_records(Row& row, Found& found, Reads& out) const;
   void finish(Row& row, const Found& found) const;
-  void sort(Row& row) const;
+  void sort(Row& row, const Found& found) const;
   [[noreturn]] void refuse(const Found& found, const FieldArray& field, const char* what) const;
 
   DatasetPtr dataset_;
@@ -70,7 +71,10 @@ bool ArrayDocuments::plan(Row& row, unsigned round, Parts wanted, Reads& out) co
     const Shard& shard = dataset_->shards[found->shard];
     const std::vector<std::uint64_t>& starts = shard.arrays->starts;
     row.length = starts[found->number + 1] - starts[found->number];
-    check_records_fit(row, shard.stream, 0, row.length * info_.stored_record_bytes);
+    if (row.length > 0) {
+      check_records_fit(row, shard.stream, shard.arrays->genes.place(starts[found->number]),
+                        row.length * info_.stored_record_bytes);
+    }
     return row.measured = true;
   }
   if (!has(wanted, Parts::Records) || row.length == 0) return false;
@@ -107,14 +111,15 @@ void ArrayDocuments::plan_records(Row& row, Found& found, Reads& out) const {
   const Shard& shard = dataset_->shards[found.shard];
   const FieldArrays& arrays = *shard.arrays;
   const std::uint64_t first = arrays.starts[found.number];
-  const auto plan = [&](const FieldArray& field, ScalarType given, std::byte* to) -> const std::byte* {
-    const bool is_same = is_as_stored(field, given);
-    std::byte* const into = is_same ? to : make_room(row, shard.stream, 0, row.length * field.stored.bytes);
+  const auto plan = [&](const FieldArray& field, std::byte* to) -> const std::byte* {
+    const bool is_same = is_as_stored(field);
+    const std::uint64_t bytes = row.length * field.stored.bytes;
+    std::byte* const into = is_same ? to : make_room(row, shard.stream, field.place(first), bytes);
     plan_field(shard.stream, field, first, row.length, into, out);
     return is_same ? nullptr : into;
   };
-  found.raw_genes = plan(arrays.genes, arrays.genes.given(true), row.records);
-  found.raw_values = plan(arrays.values, arrays.values.given(false), row.records + kGeneBytes * row.length);
+  found.raw_genes = plan(arrays.genes, row.records);
+  found.raw_values = plan(arrays.values, row.records + kGeneBytes * row.length);
 }
 
 void ArrayDocuments::refuse(const Found& found, const FieldArray& field, const char* what) const {
@@ -143,31 +148,36 @@ bool ascends(const std::byte* genes, std::uint64_t count) {
 
 void ArrayDocuments::finish(Row& row, const Found& found) const {
   const FieldArrays& arrays = *dataset_->shards[found.shard].arrays;
-  const auto convert = [&](const std::byte* raw, const FieldArray& field, ScalarType given, std::byte* to) {
-    return find_cast_run(field.stored, given)(raw, field.stored.bytes, row.length, to, given.bytes);
+  const auto convert = [&](const std::byte* raw, const FieldArray& field, std::byte* to) {
+    return find_cast_run(field.stored, field.given)(raw, field.stored.bytes, row.length, to, field.given.bytes);
   };
-  if (found.raw_genes != nullptr && !convert(found.raw_genes, arrays.genes, arrays.genes.given(true), row.records)) {
+  if (found.raw_genes != nullptr && !convert(found.raw_genes, arrays.genes, row.records)) {
     refuse(found, arrays.genes, "has a number that is none of a gene: below 0, or beyond 32 bits");
   }
   if (found.raw_values != nullptr) {
-    if (!is_exact(found.raw_values, arrays.values.stored.kind == 'i', row.length)) {
+    const ScalarType stored = arrays.values.stored;
+    if (stored.kind != 'f' && stored.bytes == 8 && !is_exact(found.raw_values, stored.kind == 'i', row.length)) {
       refuse(found, arrays.values, "has an integer beyond 2^53, which is given out as float64");
     }
-    convert(found.raw_values, arrays.values, arrays.values.given(false), row.records + kGeneBytes * row.length);
+    convert(found.raw_values, arrays.values, row.records + kGeneBytes * row.length);
   }
-  if (!ascends(row.records, row.length)) sort(row);
+  if (!ascends(row.records, row.length)) sort(row, found);
 }
 
 // Records of one gene stay in their order: that it is there twice is for others to refuse.
-void ArrayDocuments::sort(Row& row) const {
+void ArrayDocuments::sort(Row& row, const Found& found) const {
+  using Numbered = std::pair<std::uint32_t, std::uint32_t>;
   const std::uint64_t count = row.length;
   std::byte* const values = row.records + kGeneBytes * count;
-  auto* const order = row.arena.make_array<std::pair<std::uint32_t, std::uint32_t>>(count);
+  const Shard& shard = dataset_->shards[found.shard];
+  std::byte* const room = make_room(row, shard.stream, shard.arrays->genes.place(shard.arrays->starts[found.number]),
+                                    count * (sizeof(Numbered) + value_bytes_));
+  auto* const order = reinterpret_cast<Numbered*>(room);
+  std::byte* const copy = room + count * sizeof(Numbered);
   for (std::uint64_t i = 0; i < count; ++i) {
-    order[i] = {load_at<std::uint32_t>(row.records, i), static_cast<std::uint32_t>(i)};
+    new (order + i) Numbered{load_at<std::uint32_t>(row.records, i), static_cast<std::uint32_t>(i)};
   }
   std::sort(order, order + count);
-  std::byte* const copy = row.arena.allocate(count * value_bytes_);
   std::memcpy(copy, values, count * value_bytes_);
   for (std::uint64_t i = 0; i < count; ++i) {
     std::memcpy(row.records + i * kGeneBytes, &order[i].first, kGeneBytes);

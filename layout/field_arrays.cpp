@@ -1,6 +1,7 @@
 #include "layout/field_arrays.h"
 
 #include "core/base/checked.h"
+#include "core/batch/cast_runs.h"
 #include "layout/digest.h"
 #include "layout/foreign_file.h"
 #include "layout/format.h"
@@ -26,7 +27,13 @@ void check_starts(const std::vector<std::uint64_t>& starts, const std::string& p
         with_commas(static_cast<std::uint64_t>(falls - starts.begin())), with_commas(falls[0]), with_commas(falls[1]));
 }
 
-// What of the file is in the fingerprint: the ends of the array.
+void add_sample(const ForeignFile& file, std::uint64_t offset, std::uint64_t size, Digest& digest) {
+  std::array<std::byte, kSampleBytes> sample{};
+  file.read(offset, std::span(sample).first(size));
+  digest.update(std::span<const std::byte>(sample).first(size));
+}
+
+// What of the array is in the fingerprint: its ends.
 void check_field(const FieldArray& field, std::uint64_t values, const ForeignFile& file, Digest& digest) {
   const std::string& path = file.path();
   const std::uint64_t chunks = field.chunk_values == 0 ? 0 : (values + field.chunk_values - 1) / field.chunk_values;
@@ -42,27 +49,43 @@ void check_field(const FieldArray& field, std::uint64_t values, const ForeignFil
       raise(ErrorKind::Corruption, "{}: {} bytes of {} at byte {} of {}", path, with_commas(bytes), field.name,
             with_commas(begin), with_commas(file.bytes()));
     }
-    if (chunk != 0 && chunk + 1 != chunks) continue;
-    std::array<std::byte, kSampleBytes> sample{};
     const std::uint64_t size = std::min(bytes, kSampleBytes);
-    file.read(chunk == 0 ? begin : begin + bytes - size, std::span(sample).first(size));
-    digest.update(std::span<const std::byte>(sample).first(size));
+    if (chunk == 0) add_sample(file, begin, size, digest);
+    if (chunk + 1 == chunks) add_sample(file, begin + bytes - size, size, digest);
   }
 }
 
 void check_types(const FieldArrays& arrays, const std::string& path) {
   const auto check = [&](const FieldArray& field, std::string_view kinds) {
-    if (kinds.find(field.stored.kind) != std::string_view::npos && field.stored.bytes <= 8) return;
-    raise(ErrorKind::InvalidArgument, "{}: {} is {}, which no cell has", path, field.name, field.stored.name());
+    const bool is_cast = field.stored == field.given || find_cast_run(field.stored, field.given) != nullptr;
+    if (kinds.find(field.stored.kind) != std::string_view::npos && field.stored.bytes <= 8 && is_cast) return;
+    raise(ErrorKind::InvalidArgument, "{}: {} is {}, given out as {}: no cell has it", path, field.name,
+          field.stored.name(), field.given.name());
   };
   check(arrays.genes, "iu");
   check(arrays.values, "biuf");
+  if (arrays.genes.given == ScalarType{'u', 4}) return;
+  raise(ErrorKind::InvalidArgument, "{}: {} are given out as {}, expected uint32", path, arrays.genes.name,
+        arrays.genes.given.name());
+}
+
+bool is_code(std::uint32_t bytes) {
+  return bytes == 1 || bytes == 2 || bytes == 4;
 }
 
 void check_columns(const ValueTypes& types, const ShardColumns& columns, std::uint64_t entries,
                    const ForeignFile& file) {
+  if (columns.arrays.size() != types.size() || columns.categories.size() != types.size()) {
+    raise(ErrorKind::InvalidArgument, "{}: {} columns for {} types", file.path(), columns.arrays.size(), types.size());
+  }
   for (std::size_t c = 0; c < types.size(); ++c) {
     const ColumnArray& column = columns.arrays[c];
+    const bool is_category = types[c].is_category;
+    const bool fits = is_category ? is_code(column.value_bytes) : column.value_bytes == types[c].bytes();
+    if (!fits || is_category != (columns.categories[c] != nullptr)) {
+      raise(ErrorKind::InvalidArgument, "{}: column {} has values of {} bytes, and {} categories", file.path(),
+            excerpt(types[c].name), column.value_bytes, columns.categories[c] ? "has" : "no");
+    }
     const std::uint64_t bytes = checked_mul(entries, column.value_bytes, file.path().c_str());
     const std::uint64_t there = column.kept ? column.kept->size() : file.bytes();
     if (column.offset <= there && bytes <= there - column.offset) continue;
@@ -73,21 +96,14 @@ void check_columns(const ValueTypes& types, const ShardColumns& columns, std::ui
 
 }  // namespace
 
-ScalarType FieldArray::given(bool is_gene) const noexcept {
-  if (is_gene) return {'u', 4};
-  if (stored.kind == 'b') return {'u', 1};
-  return stored.kind != 'f' && stored.bytes == 8 ? ScalarType{'f', 8} : stored;
-}
-
 DatasetPtr open_field_arrays(FieldArraysFile opened) {
   const ForeignFile file(opened.location, opened.stamp);
   const FieldArrays& arrays = opened.arrays;
   check_types(arrays, file.path());
   check_starts(arrays.starts, file.path());
   auto dataset = std::make_shared<Dataset>();
-  dataset->schema =
-      Schema::parse(fmt::format(R"([["{}","{}"],["{}","{}"]])", arrays.genes.name, arrays.genes.given(true).str(),
-                                arrays.values.name, arrays.values.given(false).str()));
+  dataset->schema = Schema::parse(fmt::format(R"([["{}","{}"],["{}","{}"]])", arrays.genes.name,
+                                              arrays.genes.given.str(), arrays.values.name, arrays.values.given.str()));
   dataset->stored_record_bytes = dataset->schema.record_bytes();
   const std::uint64_t records = arrays.starts.back();
   const std::uint64_t documents = arrays.starts.size() - 1;

@@ -20,12 +20,14 @@ namespace penstock::layout {
 struct FieldArray {
   std::string name;
   ScalarType stored;
+  ScalarType given;                   // what it is cast to where it is stored otherwise; of genes <u4
   std::uint64_t chunk_values = 0;     // of each chunk but the last one, which may have less
   std::vector<std::uint64_t> chunks;  // byte of the file at which each begins
 
-  /// As it is given out: genes as <u4, values as they are stored, but for those that no cell has: 64-bit integers as
-  /// <f8, booleans as |u1.
-  [[nodiscard]] ScalarType given(bool is_gene) const noexcept;
+  /// Byte of the file at which this value lies.
+  [[nodiscard]] std::uint64_t place(std::uint64_t value) const noexcept {
+    return chunks[value / chunk_values] + value % chunk_values * stored.bytes;
+  }
 };
 
 struct FieldArrays {
@@ -45,8 +47,8 @@ struct FieldArraysFile {
   std::string features_fingerprint;                   // tells the names of genes
 };
 
-/// Throws NotFound, IoError; Corruption where arrays cannot lie so in the file, or it is not the one of the stamp;
-/// InvalidArgument for types that no cell has.
+/// Throws NotFound, IoError; Corruption where arrays cannot lie so in the file; InvalidArgument for types that no cell
+/// has, and for columns that do not go together with their types.
 DatasetPtr open_field_arrays(FieldArraysFile file);
 
 /// The view of its documents.

@@ -4,6 +4,7 @@
 #include "layout/megatron.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <iterator>
 
@@ -60,7 +61,10 @@ DatasetPtr open_files(const std::vector<Location>& locations, const OpenHints& h
 }
 
 bool is_h5ad(const Location& location) {
-  return fs::path(location.path).extension() == ".h5ad" && is_there(location);
+  std::string extension = fs::path(location.path).extension();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return extension == ".h5ad" && is_there(location);
 }
 
 DatasetPtr open_elsewhere(const std::vector<Location>& locations, const OpenHints& /*hints*/) {

@@ -22,13 +22,20 @@ std::uint64_t most_bytes(const Dataset& dataset, std::size_t column) {
   return sum;
 }
 
+// Columns of other formats lie anywhere in their file.
+bool are_ours(const Dataset& dataset) {
+  return std::all_of(dataset.shards.begin(), dataset.shards.end(),
+                     [](const Shard& shard) { return shard.shard_columns->arrays.empty(); });
+}
+
 }  // namespace
 
 KeptColumns::KeptColumns(const Dataset& dataset, const std::vector<std::size_t>& columns)
     : dataset_(dataset),
       columns_(columns),
+      shared_(are_ours(dataset)),
       needs_(columns.size()),
-      made_(new std::atomic<KeptBlocks*>[dataset.shards.size() * columns.size()] {}) {
+      made_(new std::atomic<KeptBlocks*>[count()] {}) {
   std::vector<std::uint64_t> bytes;
   bytes.reserve(columns.size());
   for (const std::size_t column : columns) bytes.push_back(most_bytes(dataset, column));
@@ -47,17 +54,21 @@ KeptColumns::KeptColumns(const Dataset& dataset, const std::vector<std::size_t>&
 }
 
 KeptColumns::~KeptColumns() {
-  for (std::size_t i = 0; i < dataset_.shards.size() * columns_.size(); ++i) delete made_[i].load();
+  for (std::size_t i = 0; i < count(); ++i) delete made_[i].load();
 }
 
-KeptBlocks* KeptColumns::make(std::uint64_t shard, std::size_t i) const {
-  const ColumnPlace& place = dataset_.column_table->place(shard, columns_[i]);
-  const std::uint64_t bytes = dataset_.shards[shard].entries * place.value_bytes;
-  auto made = std::make_unique<KeptBlocks>(place.offset, place.offset + bytes);
+KeptBlocks* KeptColumns::make(std::size_t at, std::uint64_t shard, std::size_t i) const {
+  std::uint64_t begin = UINT64_MAX;
+  std::uint64_t end = 0;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (!shared_ && c != i) continue;
+    const ColumnPlace& place = dataset_.column_table->place(shard, columns_[c]);
+    begin = std::min(begin, place.offset);
+    end = std::max(end, place.offset + dataset_.shards[shard].entries * place.value_bytes);
+  }
+  auto made = std::make_unique<KeptBlocks>(begin, end);
   KeptBlocks* other = nullptr;
-  return made_[shard * columns_.size() + i].compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)
-             ? made.release()
-             : other;
+  return made_[at].compare_exchange_strong(other, made.get(), std::memory_order_acq_rel) ? made.release() : other;
 }
 
 }  // namespace penstock::layout

@@ -31,18 +31,21 @@ class KeptColumns {
   /// Where values of the i-th of the columns are kept; null: they are read each time.
   [[nodiscard]] KeptBlocks* of(std::uint64_t shard, std::size_t i) const {
     if (allowance_->granted() < needs_[i]) return nullptr;
-    KeptBlocks* const made = made_[shard * columns_.size() + i].load(std::memory_order_acquire);
-    return made != nullptr ? made : make(shard, i);
+    const std::size_t at = shared_ ? shard : shard * columns_.size() + i;
+    KeptBlocks* const made = made_[at].load(std::memory_order_acquire);
+    return made != nullptr ? made : make(at, shard, i);
   }
 
  private:
-  KeptBlocks* make(std::uint64_t shard, std::size_t i) const;
+  [[nodiscard]] std::size_t count() const noexcept { return dataset_.shards.size() * (shared_ ? 1 : columns_.size()); }
+  KeptBlocks* make(std::size_t at, std::uint64_t shard, std::size_t i) const;
 
   const Dataset& dataset_;
   const std::vector<std::size_t> columns_;
+  const bool shared_;                 // columns lie beside each other, so that one block has values of several
   std::vector<std::uint64_t> needs_;  // what must be granted for each of the columns
   std::shared_ptr<Allowance> allowance_;
-  const std::unique_ptr<std::atomic<KeptBlocks*>[]> made_;  // shard after shard; each is set once, by its first row
+  const std::unique_ptr<std::atomic<KeptBlocks*>[]> made_;  // each is set once, by its first row
 };
 
 }  // namespace penstock::layout

@@ -181,7 +181,9 @@ class Dataset:
         return View(self, "documents", 0, 0, metadata, columns=_names(columns), cells=made)
 
     def check_in_place(self) -> None:
-        """Looks whether others' files are still those that were opened; views and loaders do so when they are made.
+        """Looks whether others' files are still those that were opened.
+
+        Views and loaders do so when they are made, and `view.read` and `view[i]` each time.
 
         Raises:
             CorruptionError: one was changed, or is gone.
@@ -287,6 +289,7 @@ class View(Sequence[Observation]):
             self._source = _native.make_slice(self._whole, numbers[0] if numbers else 0, numbers.step, len(numbers))
 
     def _part(self, numbers: range | npt.NDArray[np.uint64]) -> View:
+        self.dataset.check_in_place()
         part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)
         part._take(numbers)
@@ -346,6 +349,7 @@ class View(Sequence[Observation]):
             ) from None
         if not -len(self) <= at < len(self):
             raise IndexError(f"observation {at:,} of a view of {len(self):,}")
+        self.dataset.check_in_place()
         return Observation(read_view(self._source, [at % len(self)], self))
 
     def read(self, indices: npt.ArrayLike) -> Batch:
@@ -360,6 +364,7 @@ class View(Sequence[Observation]):
         Raises:
             InvalidArgumentError: an index beyond the view, or indices that are no integers.
         """
+        self.dataset.check_in_place()
         return read_view(self._source, _indices(np.asarray(indices), "indices", "integers [n] wanted"), self)
 
     def select(self, which: npt.ArrayLike) -> View:

@@ -782,10 +782,10 @@ def open_field_arrays(
     format: str,
     starts: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
     genes: tuple[
-        str, str, typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]
+        str, str, str, typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]
     ],
     values: tuple[
-        str, str, typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]
+        str, str, str, typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.uint64]
     ],
     columns_json: str,
     columns: collections.abc.Sequence[

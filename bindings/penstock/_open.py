@@ -78,10 +78,10 @@ def open(
 def _opened(kind: str, paths: list[str], descr: str, checks: str, reopen: Any) -> Dataset:
     if kind != "h5ad":
         return Dataset(_native.open_as(kind, paths, descr, checks), reopen)
-    from penstock._anndata.in_place import FilesInPlace, open_h5ad
+    from penstock._anndata.in_place import open_h5ad
 
-    natives, files = zip(*map(open_h5ad, paths), strict=True)
-    return Dataset(_native.concatenate(list(natives)), reopen, FilesInPlace.joined(files))
+    native, files = open_h5ad(paths)
+    return Dataset(native, reopen, files)
 
 
 def refuse_foreign(path: str, why: str) -> None:
@@ -101,6 +101,8 @@ def refuse_foreign(path: str, why: str) -> None:
     if extension is None:
         _kind_of(path)  # says if it is not there
     what = f"a folder of {extension} files" if extension else "a file of another format"
+    if path.lower().endswith(".h5ad"):
+        why = f"{why}; `penstock import` makes a dataset of it"
     raise InvalidArgumentError(f"{path}: {what}, no dataset of penstock: {why}")
 
 

@@ -14,7 +14,8 @@ namespace penstock {
 
 class ByteStore;
 
-/// By which a file that was changed since it was looked at is told. Of a file that may change: 0 in both says nothing.
+/// Tells whether a file was changed since it was looked at, as far as its number and time of change do; both 0: any
+/// file will do.
 struct FileStamp {
   std::uint64_t number = 0;      // inode
   std::int64_t modified_ns = 0;  // since 1970
@@ -61,7 +62,7 @@ class File {
     return {paths_, folder_, name, its_bytes};
   }
 
-  /// The one that it must have when it is opened; all 0: any.
+  /// What it must have when it is opened.
   [[nodiscard]] FileStamp stamp() const noexcept { return paths_ == nullptr ? FileStamp{} : paths_->stamp; }
 
   /// The store that it lies in, null if none was said.

@@ -194,9 +194,8 @@ std::int64_t CellReader::run(ScatterRun run, const Row& row, float* out) const {
              is_place ? *spec_->width : spec_->places.size(), out);
 }
 
-bool CellReader::clear(const Row& row, float* out) const noexcept {
+void CellReader::clear(const Row& row, float* out) const noexcept {
   if (scatters()) run(packed_.clear, row, out);
-  return scatters();
 }
 
 bool CellReader::scatter(const Row& row, float* out) const {

@@ -71,8 +71,8 @@ class CellReader {
   /// Of such a cell, but that genes may be selected: writes its values as float32 to their genes' places in `row`.
   /// False, with nothing written, where records are not packed as they should be: then read(). Throws as that.
   bool scatter(const Row& row, float* out) const;
-  /// Writes 0 where scatter() writes, whether it threw or not; false where it would be.
-  bool clear(const Row& row, float* out) const noexcept;
+  /// Writes 0 where scatter() writes, whether it threw or not.
+  void clear(const Row& row, float* out) const noexcept;
 
   [[nodiscard]] const CellSpec& spec() const noexcept { return *spec_; }
   [[nodiscard]] ScalarType gene_type() const noexcept { return gene_.type; }
@@ -93,14 +93,14 @@ class CellReader {
                         std::string_view wanted);
   void compute(double* values, std::uint64_t count, double divisor) const;
   [[noreturn]] void refuse(const Row& row) const;
+  [[nodiscard]] bool scatters() const noexcept;
+  std::int64_t run(ScatterRun run, const Row& row, float* out) const;
 
   std::shared_ptr<const CellSpec> spec_;
   Field gene_;
   Field value_;
-  CastRun gene_run_;   // to uint32
-  CastRun value_run_;  // to float64
-  [[nodiscard]] bool scatters() const noexcept;
-  std::int64_t run(ScatterRun run, const Row& row, float* out) const;
+  CastRun gene_run_;     // to uint32
+  CastRun value_run_;    // to float64
   PackedRuns packed_{};  // of records that are packed so and no more, to int32 and float32
   Values values_;
   bool ascending_ = true;  // places rise with the genes

@@ -82,11 +82,12 @@ def dense(view: penstock.View, indices: Any = None) -> Any:
 
 
 @pytest.mark.parametrize("layout", ["chunked", "contiguous", "little chunks", "wide"])
-@pytest.mark.parametrize("dtype", ["f4", "f8", "u2", "i4", "i8", "u8", "b1"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "u1", "i2", "u2", "i4", "i8", "u8", "b1"])
 def test_cells_are_the_matrix(tmp_path: Path, layout: str, dtype: str) -> None:
     made = make(dtype=dtype)
     dataset = penstock.open(write(made, tmp_path / "a.h5ad", layout))
     assert (dataset.kind, dataset.spans, dataset.records) == ("h5ad", CELLS, made.X.nnz)
+    made.X.data = made.X.data.astype("f8")  # SciPy has no half floats
     expected = made.X.toarray()
     wanted = penstock.cells.Csr("float64")
     np.testing.assert_array_equal(dense(dataset.cells(wanted)), expected)
@@ -95,8 +96,8 @@ def test_cells_are_the_matrix(tmp_path: Path, layout: str, dtype: str) -> None:
     batch = dataset.documents().read(chosen)
     assert batch["gene"].dtype == np.uint32
     assert batch["count"].dtype == {"b1": "u1", "i8": "f8", "u8": "f8"}.get(dtype, dtype)
-    rows = sparse.csr_matrix((batch["count"], batch["gene"].astype("i4"), batch.offsets), (50, GENES))
-    np.testing.assert_array_equal(rows.toarray(), expected[chosen].astype(batch["count"].dtype))
+    rows = sparse.csr_matrix((batch["count"].astype("f8"), batch["gene"].astype("i4"), batch.offsets), (50, GENES))
+    np.testing.assert_array_equal(rows.toarray(), expected[chosen])
     with pytest.raises(penstock.Error, match="fields"):
         _ = batch.records
 
@@ -171,10 +172,14 @@ def test_all_ranks_and_restores_give_the_matrix(path: Path, made: Any, order: st
             seen.append(indices)
         assert sorted(np.concatenate(seen).tolist()) == list(range(CELLS))
         for step, state in enumerate(states[:-1]):
-            other = penstock.Loader(view, rank=0, world_size=1, **options)
-            other.load_state_dict(state)
-            assert sorted(next(other).indices.tolist()) == sorted(seen[step + 1].tolist())
-            other.close()
+            with penstock.Loader(view, rank=0, world_size=1, **options) as other:
+                other.load_state_dict(state)
+                rest = [(batch.indices, np.asarray(batch.csr.todense())) for batch in other]
+            assert [sorted(indices.tolist()) for indices, _ in rest] == [
+                sorted(each.tolist()) for each in seen[step + 1 :]
+            ]
+            for indices, rows in rest:
+                np.testing.assert_array_equal(rows, expected[indices])
 
 
 @pytest.mark.parametrize("reader", ["pread", "uring", "direct", "mmap"])
@@ -183,9 +188,21 @@ def test_every_reader(path: Path, made: Any, reader: str) -> None:
         loader = penstock.Loader(penstock.open(path).cells(), 50, epochs=1, reader=reader, framework="numpy")
         batches = list(loader)
     except (penstock.Error, OSError) as error:
+        if not any(words in str(error) for words in ("io_uring", "does not read past the page cache")):
+            raise
         pytest.skip(str(error))
     for batch in batches:
         np.testing.assert_array_equal(np.asarray(batch.csr.todense()), made.X.toarray()[batch.indices])
+
+
+@pytest.mark.parametrize("form", ["dense", "ranked", "binned"])
+def test_forms_are_those_of_imported_cells(tmp_path: Path, path: Path, form: str) -> None:
+    penstock.import_anndata(path, tmp_path / "d")
+    ours, imported = (
+        dataset.cells(form).read(range(50)) for dataset in (penstock.open(path), penstock.open(tmp_path / "d"))
+    )
+    for name in imported:
+        np.testing.assert_array_equal(ours[name], imported[name])
 
 
 def test_several_files_are_one(tmp_path: Path) -> None:
@@ -230,6 +247,107 @@ def test_windows_and_others_are_refused(path: Path, tmp_path: Path) -> None:
         penstock.open(tmp_path / "gone.h5ad", format="h5ad")
 
 
+def test_types_of_several_files_are_joined(tmp_path: Path) -> None:
+    parts = [make(seed=1, dtype="u2"), make(seed=2, dtype="f4")]
+    parts[0].obs["some"] = parts[0].obs["some"].fillna(7)
+    del parts[1].obs["flag"]
+    dataset = penstock.open(*(write(part, tmp_path / f"{i}.h5ad") for i, part in enumerate(parts)))
+    assert dataset.dtype is not None
+    assert dataset.dtype["count"] == "f4"
+    np.testing.assert_array_equal(dense(dataset.cells()), np.concatenate([part.X.toarray() for part in parts]))
+    assert "flag" not in dataset.columns
+    assert list(dataset.columns)[:3] == ["plate", "score", "number"]
+    some = np.concatenate([part.obs["some"].to_numpy("f8", na_value=np.nan) for part in parts])
+    np.testing.assert_array_equal(dataset.columns["some"][:], some)
+    assert dataset.cells(columns=["some"]).read([3, CELLS + 1]).columns["some"].dtype == dataset.columns["some"].dtype
+
+
+def test_obs_of_every_storage(tmp_path: Path) -> None:
+    path = write(make(), tmp_path / "a.h5ad")
+    expected = {name: column[:] for name, column in penstock.open(path).columns.items()}
+    with h5py.File(path, "r+") as file:
+        obs = file["obs"]
+
+        def store(name: str, values: Any, **options: Any) -> None:
+            attributes = dict(obs[name].attrs)
+            del obs[name]
+            obs.create_dataset(name, data=values, **options).attrs.update(attributes)
+
+        store("score", obs["score"][:].astype(">f4"))
+        store("number", obs["number"][:], chunks=(7,), compression="gzip")
+        store("plate/codes", obs["plate/codes"][:].astype("i8"))
+        wide = h5py.h5t.enum_create(h5py.h5t.STD_I32LE)
+        wide.enum_insert(b"FALSE", 0)
+        wide.enum_insert(b"TRUE", 1)
+        flags = obs["flag"][:]
+        del obs["flag"]
+        space = h5py.h5s.create_simple((CELLS,))
+        stored = h5py.h5d.create(obs.id, b"flag", wide, space)
+        stored.write(h5py.h5s.ALL, h5py.h5s.ALL, flags.astype("i4"), mtype=wide)
+        obs["flag"].attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+    dataset = penstock.open(path)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(dataset.columns[name][:], values, err_msg=name)
+    batch = dataset.cells(columns=list(expected)).read([5, 200])
+    for name, values in expected.items():
+        np.testing.assert_array_equal(batch.columns[name], values[[5, 200]], err_msg=name)
+    with h5py.File(path, "r+") as file:
+        file["obs/plate/codes"][3] = 2**32
+    with pytest.raises(penstock.CorruptionError, match=r"a\.h5ad: obs/plate: code 4,294,967,296 of 3 categories"):
+        penstock.open(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dtype": ">f4"}, "stored as no array of NumPy's"),
+        ({"fletcher32": True, "chunks": (64,)}, "filtered"),
+        ({"shuffle": True, "chunks": (64,)}, "filtered"),
+        ({"external": [("elsewhere.bin", 0, h5py.h5f.UNLIMITED)]}, "in other files"),
+    ],
+)
+def test_arrays_that_do_not_lie_in_the_file_as_they_are(tmp_path: Path, change: Any, message: str) -> None:
+    path = write(make(), tmp_path / "a.h5ad")
+    with h5py.File(path, "r+") as file:
+        values = file["X/data"][:]
+        del file["X/data"]
+        options = dict(change)
+        if "external" in options:
+            options["external"] = [(str(tmp_path / "elsewhere.bin"), 0, h5py.h5f.UNLIMITED)]
+        file["X"].create_dataset("data", data=values.astype(options.pop("dtype", "f4")), **options)
+    with pytest.raises(penstock.InvalidArgumentError, match=f"X/data .*{message}.*penstock import"):
+        penstock.open(path)
+
+
+def test_few_cells_and_none(tmp_path: Path) -> None:
+    nothing = make(cells=4)
+    nothing.X = sparse.csr_matrix((4, GENES), dtype="f4")
+    view = penstock.open(write(nothing, tmp_path / "0.h5ad")).cells()
+    assert view.read([0, 3]).csr.nnz == 0
+    none = make(cells=4)[:0].copy()
+    with pytest.raises(penstock.InvalidArgumentError, match="it has no documents"):
+        penstock.open(write(none, tmp_path / "none.h5ad"))
+
+
+@pytest.mark.parametrize("member", ["X/indptr", "X/data", "X/indices", "shape", "float starts", "flat"])
+def test_missing_members_are_one_error(tmp_path: Path, member: str) -> None:
+    path = write(make(), tmp_path / "a.h5ad")
+    with h5py.File(path, "r+") as file:
+        if member == "shape":
+            del file["X"].attrs["shape"]
+        elif member == "flat":
+            del file["X/indices"]
+            file["X/indices"] = 7
+        elif member == "float starts":
+            starts = file["X/indptr"][:].astype("f8")
+            del file["X/indptr"]
+            file["X/indptr"] = starts
+        else:
+            del file[member]
+    with pytest.raises(penstock.CorruptionError, match=r"a\.h5ad"):
+        penstock.open(path)
+
+
 @pytest.mark.parametrize("harm", ["falls", "passes", "short", "gene", "twice", "wide"])
 def test_a_file_that_cannot_be(tmp_path: Path, harm: str) -> None:
     path = write(make(empty=False), tmp_path / "a.h5ad", "wide" if harm == "wide" else "contiguous")
@@ -270,13 +388,35 @@ def test_a_file_that_changed_is_refused(tmp_path: Path, made: Any) -> None:
     assert len(view.read([1]).indices) == 1
     other = penstock.open(path)
     held = other.cells()
+    running = penstock.Loader(penstock.open(path).cells(), 8)
     os.utime(path, ns=(1, 1))
-    for use in (lambda: dataset.cells(), lambda: held.read([0]), lambda: penstock.Loader(view, 8)):
+    uses = (dataset.cells, lambda: held.read([0]), lambda: view[3], lambda: view[:3], lambda: penstock.Loader(view, 8))
+    for use in uses:
         with pytest.raises(penstock.CorruptionError, match=r"a\.h5ad: changed since it was opened"):
             use()
     with pytest.raises(penstock.CorruptionError, match="changed since it was opened"):
-        next(penstock.Loader(held, 8))
-    penstock.open(path).cells().read([0])
+        _ = dataset.features.columns
+    with pytest.raises(penstock.CorruptionError, match="changed since it was opened"):
+        next(running)  # its descriptor is opened now
+    again = penstock.open(path)
+    again.cells().read([0])
+    path.unlink()
+    with pytest.raises(penstock.NotFoundError, match=r"a\.h5ad: no such file"):
+        again.cells()
+
+
+def test_another_folder_is_no_change(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(path.parent)
+    dataset = penstock.open(path.name)
+    monkeypatch.chdir(tmp_path)
+    dataset.check_in_place()
+
+
+def test_files_are_told_apart_by_their_ends(tmp_path: Path) -> None:
+    made = make(cells=2_000)
+    first = penstock.open(write(made, tmp_path / "a.h5ad", "contiguous")).fingerprint
+    made.X.data[-1] += 1
+    assert penstock.open(write(made, tmp_path / "b.h5ad", "contiguous")).fingerprint != first
 
 
 def test_int64_beyond_doubles_is_refused(tmp_path: Path) -> None:
@@ -289,21 +429,20 @@ def test_int64_beyond_doubles_is_refused(tmp_path: Path) -> None:
 
 
 def test_only_what_is_used_is_read(tmp_path: Path) -> None:
-    made = make(cells=2_000)
-    path = write(made, tmp_path / "a.h5ad", "contiguous")
+    path = write(make(cells=20_000), tmp_path / "a.h5ad")
     program = f"""
 import os, penstock
 def read():
     return int([line.split()[1] for line in open("/proc/self/io") if line.startswith("rchar")][0])
-view = penstock.open({str(path)!r}).cells()
-loader = penstock.Loader(view, 100, epochs=1, reader="pread", threads=1, framework="numpy")
-next(loader)
+view = penstock.open({str(path)!r}).cells(columns=["number"])
+view.read([0])
 before = read()
-batches = [next(loader) for _ in range(10)]
+view.read([5, 10_000, 17_000])
 print(read() - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 20 * 100 * GENES * 0.25 * 8 + 100_000
+    # Three cells of about 16 values of 8 bytes, three numbers, and what looking at /proc reads.
+    assert int(done.stdout) < 3 * 40 * 8 + 3 * 4096 + 2_000 < path.stat().st_size / 100
 
 
 def test_cells_come_out_as_anndata(path: Path, made: Any) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,15 +16,16 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._columns import Columns
-from penstock._errors import CorruptionError, InvalidArgumentError
+from penstock._errors import CorruptionError, Error, InvalidArgumentError, NotFoundError
 from penstock._features import Features
-from penstock._words import counted, excerpt
+from penstock._words import excerpt
 
 from .columns import MOST_STRINGS, nullable_type
-from .stores import Element, Frame, Store
+from .stores import Element, Frame, Store, needed
 
-_KINDS = "biuf"
 _INSTEAD = "`penstock import` it, or load it with penstock.CollectionLoader"
+_COMPACT, _CONTIGUOUS, _CHUNKED = range(3)  # h5py.h5d's layouts
+_MOST_NAME = 255  # bytes of a column's name
 
 
 class FilesInPlace:
@@ -41,11 +44,11 @@ class FilesInPlace:
         """Refuses files that were changed since they were opened.
 
         Raises:
-            CorruptionError: one was, or is gone.
+            CorruptionError: one was.
+            NotFoundError: one is gone.
         """
         for path, stamp in self._stamps:
-            if not Path(path).exists() or _stamp(path) != stamp:
-                raise CorruptionError(f"{path}: changed since it was opened: open it anew")
+            _check(path, stamp)
 
     @staticmethod
     def joined(parts: Sequence[FilesInPlace]) -> FilesInPlace:
@@ -54,10 +57,11 @@ class FilesInPlace:
 
 
 class _VarFeatures(Features):
-    """Names and columns of var; the file is read when they are asked for."""
+    """Names and columns of var; the file is read again when columns are asked for."""
 
-    def __init__(self, path: str, names: list[str]) -> None:
+    def __init__(self, path: str, stamp: tuple[int, int], names: list[str]) -> None:
         self._path = path
+        self._stamp = stamp
         self._names = names
         self._columns: Columns | None = None
 
@@ -68,97 +72,183 @@ class _VarFeatures(Features):
     @property
     def columns(self) -> Columns:
         if self._columns is None:
-            stamp = _stamp(self._path)
-            store = Store(self._path, "h5ad")
-            try:
+            _check(self._path, self._stamp)
+            with _opened(self._path) as store:
                 var = Frame(self._path, store.root, "var")
                 nothing = np.zeros(len(var) + 1, np.uint64)  # genes have values, and no records
-                empty = ("", "|u1", 1, np.zeros(0, np.uint64))
-                arrays = {"starts": nothing, "genes": ("gene", *empty[1:]), "values": ("count", *empty[1:])}
-                self._columns = Columns(_open_native(self._path, stamp, arrays, var, ""))
-            finally:
-                store.close()
+                empty = ("|u1", 1, np.zeros(0, np.uint64))
+                arrays = _Arrays(nothing, ("gene", *empty), ("count", *empty))
+                kinds = {name: kind for name in var.columns if (kind := _kind(var, name)) is not None}
+                self._columns = Columns(_open_native(self._path, self._stamp, arrays, "|u1", var, kinds, ""))
         return self._columns
 
     def __len__(self) -> int:
         return len(self._names)
 
 
-def open_h5ad(path: str) -> tuple[_native.Dataset, FilesInPlace]:
-    """One file, as cells {gene, count} of its X.
+class _Arrays(NamedTuple):
+    """Where the parts of X lie: each (name, type, values of a chunk, byte of the file at which each chunk begins)."""
+
+    starts: npt.NDArray[np.uint64]
+    genes: tuple[str, str, int, npt.NDArray[np.uint64]]
+    values: tuple[str, str, int, npt.NDArray[np.uint64]]
+
+
+class _Look(NamedTuple):
+    """What has to be known of all files before one is opened natively.
+
+    Attributes:
+        stamp: of the file then.
+        value: type of X/data.
+        columns: "category" or the type, of each column of obs.
+    """
+
+    stamp: tuple[int, int]
+    value: np.dtype[Any]
+    columns: dict[str, str]
+
+
+def open_h5ad(paths: Sequence[str]) -> tuple[_native.Dataset, FilesInPlace]:
+    """Files as one dataset of cells {gene, count} of their X; columns are those that all have.
 
     Raises:
         NotFoundError: there is none.
-        InvalidArgumentError: X is dense, compressed columns, or filtered (compressed); no AnnData.
-        CorruptionError: arrays of lengths that do not go together.
+        InvalidArgumentError: X is dense, compressed columns, or filtered (compressed); no AnnData; other genes than
+            those of the first file.
+        CorruptionError: arrays of lengths that do not go together; a file that changed meanwhile.
     """
-    stamp = None if not Path(path).exists() else _stamp(path)
-    store = Store(path, "h5ad")
-    try:
-        genes = Frame(path, store.root, "var").names()
-        arrays = _arrays(store, len(genes))
-        fingerprint = hashlib.blake2b(json.dumps(genes).encode(), digest_size=16).hexdigest()
-        assert stamp is not None
-        native = _open_native(path, stamp, arrays, store.obs, fingerprint)
-    finally:
-        store.close()
-    return native, FilesInPlace(_VarFeatures(path, genes), [(path, stamp)])
+    looks = [_look(path) for path in paths]
+    value = _given(np.result_type(*(look.value for look in looks)))
+    columns = _common([look.columns for look in looks])
+    natives, stamps = [], []
+    features: _VarFeatures | None = None
+    for path, look in zip(paths, looks, strict=True):
+        with _opened(path) as store:
+            genes = Frame(path, store.root, "var").names()
+            fingerprint = hashlib.blake2b(json.dumps(genes).encode(), digest_size=16).hexdigest()
+            arrays = _arrays(store, len(genes))
+            natives.append(_open_native(path, look.stamp, arrays, value, store.obs, columns, fingerprint))
+        absolute = str(Path(path).absolute())
+        _check(absolute, look.stamp)
+        stamps.append((absolute, look.stamp))
+        features = features or _VarFeatures(absolute, look.stamp, genes)
+    assert features is not None
+    return _native.concatenate(natives), FilesInPlace(features, stamps)
+
+
+def _look(path: str) -> _Look:
+    stamp = _stamp(path)
+    with _opened(path) as store:
+        obs = store.obs
+        kinds = {name: kind for name in obs.columns if (kind := _kind(obs, name)) is not None}
+        return _Look(stamp, np.dtype(_x(store)["data"].dtype), kinds)
 
 
 def _stamp(path: str) -> tuple[int, int]:
-    status = os.stat(path)  # noqa: PTH116 - follows links, as opening does
+    try:
+        status = os.stat(path)  # noqa: PTH116 - follows links, as opening does
+    except FileNotFoundError:
+        raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path) from None
     return status.st_ino, status.st_mtime_ns
 
 
+def _check(path: str, stamp: tuple[int, int]) -> None:
+    if _stamp(path) != stamp:
+        raise CorruptionError(f"{path}: changed since it was opened: open it anew")
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Store]:
+    """The file; what h5py raises meanwhile is one error that names it."""
+    store = Store(path, "h5ad")
+    try:
+        yield store
+    except (Error, ModuleNotFoundError):
+        raise
+    except Exception as error:  # a damaged file is found in many ways
+        raise CorruptionError(
+            f"{path}: its arrays cannot be found: {type(error).__name__}: {excerpt(error)}"
+        ) from error
+    finally:
+        store.close()
+
+
+def _given(dtype: np.dtype[Any]) -> str:
+    """What values are given out as: as they are stored but for what no cell has."""
+    if dtype.kind == "b":
+        return "|u1"
+    return "<f8" if dtype.kind in "iu" and dtype.itemsize == 8 else dtype.newbyteorder("<").str
+
+
+def _common(columns: Sequence[dict[str, str]]) -> dict[str, str]:
+    """The columns that all have, as one type that holds all of their values."""
+    found: dict[str, str] = {}
+    for name in columns[0]:
+        kinds = {each.get(name, "") for each in columns}
+        if kinds == {"category"}:
+            found[name] = "category"
+        elif not kinds & {"category", ""}:
+            found[name] = np.result_type(*(np.dtype(kind) for kind in kinds)).newbyteorder("<").str
+    return found
+
+
 def _open_native(
-    path: str, stamp: tuple[int, int], arrays: dict[str, Any], frame: Frame, fingerprint: str
+    path: str,
+    stamp: tuple[int, int],
+    arrays: _Arrays,
+    value: str,
+    frame: Frame,
+    kinds: dict[str, str],
+    fingerprint: str,
 ) -> _native.Dataset:
-    columns = [found for name in frame.columns if (found := _column(frame, name)) is not None]
+    def field(array: tuple[str, str, int, npt.NDArray[np.uint64]], given: str) -> Any:
+        name, stored, chunk, places = array
+        return name, stored, given, chunk, places
+
     return _native.open_field_arrays(
         path=path,
         stamp=stamp,
         format="h5ad",
-        **arrays,
-        columns_json=json.dumps([[name, kind] for name, kind, _ in columns]),
-        columns=[where for _, _, where in columns],
+        starts=arrays.starts,
+        genes=field(arrays.genes, "<u4"),
+        values=field(arrays.values, value),
+        columns_json=json.dumps([[name, kind] for name, kind in kinds.items()]),
+        columns=[_column(frame, name, kind) for name, kind in kinds.items()],
         features_fingerprint=fingerprint,
     )
 
 
-def _arrays(store: Store, genes: int) -> dict[str, Any]:
-    """Where the parts of X lie."""
+def _x(store: Store) -> Any:
+    """The group X of compressed rows."""
     x = store.root.get("X")
     encoding = "" if x is None else str(x.attrs.get("encoding-type", ""))
     if x is None or encoding != "csr_matrix":
         kinds = {"csc_matrix": "compressed columns", "array": "dense"}
         what = "is not there" if x is None else f"is {kinds.get(encoding, encoding or 'of a layout that is not read')}"
         raise InvalidArgumentError(f"{store.path}: X {what}; only compressed rows (CSR) are read in place: {_INSTEAD}")
+    return x
+
+
+def _arrays(store: Store, genes: int) -> _Arrays:
+    x = _x(store)
     rows, columns = (int(each) for each in x.attrs["shape"])
     starts = np.asarray(x["indptr"])
-    if rows != len(store.obs) or columns != genes or len(starts) != rows + 1:
+    if starts.dtype.kind not in "iu" or rows != len(store.obs) or columns != genes or starts.shape != (rows + 1,):
         raise CorruptionError(
-            f"{store.path}: X is {rows:,} × {columns:,} with {counted(len(starts), 'start')} of rows, obs has "
-            f"{len(store.obs):,} and var {genes:,}"
+            f"{store.path}: X is {rows:,} × {columns:,} with starts of rows {list(starts.shape)} of {starts.dtype}, "
+            f"obs has {len(store.obs):,} and var {genes:,}"
         )
-    stored = int(x["indices"].shape[0])
-    if int(x["data"].shape[0]) != stored or (len(starts) and not 0 <= int(starts[-1]) <= stored):
+    stored, last = int(x["indices"].shape[0]), int(starts[-1])
+    if int(x["data"].shape[0]) != stored or not 0 <= last <= stored:
         raise CorruptionError(
-            f"{store.path}: X/indptr ends at {int(starts[-1]):,}; there are {stored:,} indices and "
+            f"{store.path}: X/indptr ends at {last:,}; there are {stored:,} indices and "
             f"{int(x['data'].shape[0]):,} data"
         )
-    falls = np.flatnonzero(np.diff(starts.astype(np.int64)) < 0)
-    if len(falls) or int(starts[0]) != 0:
-        at = int(falls[0]) if len(falls) else 0
-        raise CorruptionError(
-            f"{store.path}: X/indptr falls at cell {at:,}: from {int(starts[at]):,} to {int(starts[at + 1]):,}"
-            if len(falls)
-            else f"{store.path}: X/indptr begins with {int(starts[0]):,}, expected 0"
-        )
-    return {
-        "starts": starts.astype(np.uint64),
-        "genes": ("gene", *_place(store.path, "X/indices", x["indices"])),
-        "values": ("count", *_place(store.path, "X/data", x["data"])),
-    }
+    return _Arrays(
+        starts.astype(np.uint64),
+        ("gene", *_place(store.path, "X/indices", x["indices"])),
+        ("count", *_place(store.path, "X/data", x["data"])),
+    )
 
 
 def _place(path: str, name: str, array: Any) -> tuple[str, int, npt.NDArray[np.uint64]]:
@@ -184,54 +274,72 @@ def _place(path: str, name: str, array: Any) -> tuple[str, int, npt.NDArray[np.u
     return dtype.str, size, places.astype(np.uint64)
 
 
-class _Layout(NamedTuple):
-    """Of HDF5: h5py.h5d's constants, which importing it would cost whoever has no .h5ad."""
-
-    compact: int = 0
-    contiguous: int = 1
-    chunked: int = 2
-
-
 def _why_not(array: Any) -> str:
     """Why an array's values do not lie in the file as they are; empty: they do."""
+    h5t = needed("h5py", str(array.file.filename)).h5t
     dtype, plist = np.dtype(array.dtype), array.id.get_create_plist()
     if plist.get_nfilters() > 0:
         return f"is compressed or filtered ({array.compression or 'filters of HDF5'})"
-    if plist.get_layout() not in (_Layout().contiguous, _Layout().chunked) or array.external:
+    if plist.get_layout() not in (_CONTIGUOUS, _CHUNKED) or array.external:
         return "is stored inside of headers, in other files or virtually"
-    if array.ndim != 1 or dtype.kind not in _KINDS or dtype.itemsize > 8 or dtype.newbyteorder("<") != dtype:
-        return f"is {dtype} {list(array.shape)}"
+    is_plain = dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.newbyteorder("<") == dtype
+    # NumPy has one boolean and one float of each size; HDF5 may store them as anything.
+    if array.ndim != 1 or not is_plain or array.id.get_type() != h5t.py_create(dtype, logical=True):
+        return f"is {dtype} {list(array.shape)}, stored as no array of NumPy's is"
     if array.chunks is None and array.shape[0] and array.id.get_offset() is None:
         return "has no values in the file"
     return "" if array.file.userblock_size == 0 else "lies behind a user block"
 
 
-def _column(frame: Frame, name: str) -> tuple[str, str, Any] | None:
-    """(name, type, where) of a column of a frame as the native side takes it; None where it is of a kind not read."""
+def _kind(frame: Frame, name: str) -> str | None:
+    """ "category" or the type of a column; None where it is of a kind that is not read, or has a name that none has."""
     element = frame.element(name)
-    count = len(frame)
+    if not 0 < len(name.encode()) <= _MOST_NAME or "\0" in name or name in frame.columns[: frame.columns.index(name)]:
+        return None
     if element.kind == "other" or len(element.shape) != 1 or element.dtype.itemsize > 8:
         return None
     if element.kind == "strings":
-        return _strings(element, name)
+        return None if _strings(element) is None else "category"
     if element.kind == "categories":
-        codes = element.dtype.kind == "i" and element.dtype.itemsize <= 4
-        if codes and not _why_not(element.node) and element.node.chunks is None and count:
-            return name, "category", (int(element.node.id.get_offset()), element.dtype.itemsize, element.categories)
-        values = element.numbers(0, count).astype(np.int32)
-        return name, "category", (values.tobytes(), 4, element.categories)
-    dtype = element.dtype
-    if element.kind == "numbers" and not _why_not(element.node) and element.node.chunks is None and count:
-        return name, dtype.str, (int(element.node.id.get_offset()), dtype.itemsize, None)
+        return "category"
     if element.kind == "nullable":
-        dtype = np.dtype(nullable_type(f"{frame.path}: {frame.where}/{excerpt(name)}", element))
-    values, missing = element.numbers(0, count).astype(dtype), element.missing(0, count)
+        return nullable_type(f"{frame.path}: {frame.where}/{excerpt(name)}", element)
+    return element.dtype.str
+
+
+def _column(frame: Frame, name: str, kind: str) -> Any:
+    """(byte of the file or bytes, bytes of a value, categories) of a column that is given out as `kind`."""
+    element = frame.element(name)
+    count = len(frame)
+    in_place = bool(count) and element.node.chunks is None and not _why_not(element.node)
+    if element.kind == "strings":
+        found = _strings(element)
+        assert found is not None
+        return found[0].tobytes(), 4, found[1]
+    if element.kind == "categories":
+        categories, stored = element.categories, element.dtype
+        if in_place and stored.kind == "i" and stored.itemsize <= 4:
+            return int(element.node.id.get_offset()), stored.itemsize, categories
+        codes = element.numbers(0, count)
+        least = -1 if stored.kind == "i" else 0
+        bad = np.flatnonzero((codes < least) | (codes >= len(categories)))
+        if len(bad):
+            raise CorruptionError(
+                f"{frame.path}: {frame.where}/{excerpt(name)}: code {int(codes[bad[0]]):,} of {len(categories):,} "
+                "categories"
+            )
+        return codes.astype(np.int32).tobytes(), 4, categories
+    wanted = np.dtype(kind)
+    if element.kind == "numbers" and in_place and element.dtype == wanted:
+        return int(element.node.id.get_offset()), wanted.itemsize, None
+    values, missing = element.numbers(0, count).astype(wanted), element.missing(0, count)
     if missing is not None and missing.any():
         values[missing] = np.nan
-    return name, dtype.str, (values.tobytes(), dtype.itemsize, None)
+    return values.tobytes(), wanted.itemsize, None
 
 
-def _strings(element: Element, name: str) -> tuple[str, str, Any] | None:
+def _strings(element: Element) -> tuple[npt.NDArray[np.int32], list[str]] | None:
+    """Codes, and the names in the order in which they come; None where there are too many."""
     codes: dict[str, int] = {}
     found = np.full(element.length, -1, np.int32)
     for begin, end in element.blocks():
@@ -240,4 +348,4 @@ def _strings(element: Element, name: str) -> tuple[str, str, Any] | None:
                 found[at] = codes.setdefault(text, len(codes))
         if len(codes) > MOST_STRINGS:
             return None
-    return name, "category", (found.tobytes(), 4, list(codes))
+    return found, list(codes)
