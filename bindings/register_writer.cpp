@@ -321,6 +321,20 @@ void register_commit(py::module_& module) {
              py::arg("run"), RunsUnlocked());
   module.def("clean", &writer::clean, py::arg("path"), py::arg("overwrite"), py::arg("run"), RunsUnlocked(),
              "Removes what writers left unfinished.");
+  module.def(
+      "check_features",
+      [](const FeatureTuple& features) {
+        const std::optional<writer::FeatureTable> table = table_of(features);
+        const Unlocked released;
+        writer::check_features(*table);
+      },
+      py::arg("features"), "Refuses features that no writer takes.");
+  module.def(
+      "check_columns",
+      [](const std::string& columns, const std::vector<layout::Categories>& categories) {
+        if (columns != "[]") layout::check_categories(layout::parse_column_types(columns), categories);
+      },
+      py::arg("columns"), py::arg("categories"), RunsUnlocked(), "Refuses columns (as JSON) that no writer takes.");
   module.def("unique_run", &writer::unique_run, "A name for a run of its own.");
   py::class_<writer::Run>(module, "Run", "Holds a folder for one run, with all its processes.")
       .def(py::init<const std::string&, const std::string&>(), py::arg("path"), py::arg("run"), RunsUnlocked())

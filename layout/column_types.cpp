@@ -109,6 +109,29 @@ void check_categories(std::string_view column, const Categories& categories) {
   }
 }
 
+std::uint64_t category_json_bytes(std::string_view name) noexcept {
+  std::uint64_t bytes = 3;
+  for (const char each : name)
+    bytes += each == '"' || each == '\\' ? 2 : static_cast<unsigned char>(each) < ' ' ? 6 : 1;
+  return bytes;
+}
+
+void check_categories_room(std::string_view column, std::uint64_t bytes) {
+  if (bytes <= kMaxCategoriesBytes) return;
+  refuse("column {}: the names of all categories have {} bytes, there is room for {}: keep such texts as metadata",
+         excerpt(column), with_commas(bytes), with_commas(kMaxCategoriesBytes));
+}
+
+void check_categories(const ValueTypes& types, const std::vector<Categories>& categories) {
+  std::uint64_t bytes = 0;
+  for (std::size_t c = 0; c < types.size(); ++c) {
+    if (!types[c].is_category) continue;
+    check_categories(types[c].name, categories.at(c));
+    for (const std::string& name : categories[c]) bytes += category_json_bytes(name);
+    check_categories_room(types[c].name, bytes);
+  }
+}
+
 std::vector<ColumnPlace> column_places(const ValueTypes& types, const ShardColumns& shard, std::uint64_t entries) {
   std::vector<ColumnPlace> places;
   places.reserve(types.size() + 1);

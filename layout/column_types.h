@@ -47,6 +47,16 @@ std::uint32_t code_bytes(std::uint64_t categories) noexcept;
 /// Throws InvalidArgument naming the column unless names differ from each other and have less than 64 KiB each.
 void check_categories(std::string_view column, const Categories& categories);
 
+/// Bytes of a name of a category in a manifest's JSON, with its quotes and a comma.
+std::uint64_t category_json_bytes(std::string_view name) noexcept;
+
+/// Throws InvalidArgument naming the column where all names of categories have more such bytes than a manifest has room
+/// for.
+void check_categories_room(std::string_view column, std::uint64_t bytes);
+
+/// check_categories() of each column that is a category, and check_categories_room() of all of them.
+void check_categories(const ValueTypes& types, const std::vector<Categories>& categories);
+
 /// Where a column lies in its shard's columns.bin.
 struct ColumnPlace {
   std::uint64_t offset = 0;

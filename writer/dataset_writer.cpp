@@ -17,22 +17,12 @@ template <typename... Arguments>
   raise(ErrorKind::InvalidArgument, format, std::forward<Arguments>(arguments)...);
 }
 
-// Of the name in JSON, with its quotes and a comma.
-std::uint64_t json_bytes(const std::string& name) {
-  std::uint64_t bytes = 3;
-  for (const char each : name)
-    bytes += each == '"' || each == '\\' ? 2 : static_cast<unsigned char>(each) < ' ' ? 6 : 1;
-  return bytes;
-}
-
 WriterOptions checked(WriterOptions options) {
   layout::check_format(options.format);
   options.tokenizer_json = layout::check_tokenizer(options.tokenizer_json);
   options.task_json = layout::check_task(options.task_json);
   options.categories.resize(options.format.columns.size());
-  for (std::size_t c = 0; c < options.categories.size(); ++c) {
-    layout::check_categories(options.format.columns[c].name, options.categories[c]);
-  }
+  layout::check_categories(options.format.columns, options.categories);
   if (options.features) {
     if (options.shard) refuse("features of shard {} alone: give them to commit()", *options.shard);
     check_features(*options.features);
@@ -117,11 +107,9 @@ void DatasetWriter::add_names(const NamedValues& values) {
   for (std::size_t c = 0; c < types.size(); ++c) {
     if (!types[c].is_category) continue;
     for (const std::string& name : values.names[c]) {
-      if (!numbers_[c].contains(name)) bytes += json_bytes(name);
+      if (!numbers_[c].contains(name)) bytes += layout::category_json_bytes(name);
     }
-    if (bytes <= layout::kMaxCategoriesBytes) continue;
-    refuse("column {}: the names of all categories have {} bytes, there is room for {}: keep such texts as metadata",
-           excerpt(types[c].name), with_commas(bytes), with_commas(layout::kMaxCategoriesBytes));
+    layout::check_categories_room(types[c].name, bytes);
   }
   names_bytes_ = bytes;
   for (std::size_t c = 0; c < types.size(); ++c) {

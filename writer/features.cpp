@@ -47,6 +47,11 @@ void check_features(const FeatureTable& features) {
       raise(ErrorKind::InvalidArgument, "features: the name \"{}\" is there twice", excerpt(name));
     }
   }
+  try {
+    layout::check_categories(features.columns, features.categories);
+  } catch (const Error& error) {
+    raise(error.kind(), "features: {}", error.what());
+  }
 }
 
 layout::FeaturesInfo write_features(DatasetFolder& out, const FeatureTable& features) {

@@ -24,7 +24,7 @@ struct FeatureTable {
   std::vector<std::vector<std::byte>> values;
 };
 
-/// Throws InvalidArgument for no names, empty ones, and a name that is there twice.
+/// Throws InvalidArgument for no names, empty ones, a name that is there twice, and categories that cannot be.
 void check_features(const FeatureTable& features);
 
 /// Writes them into `out`; what its manifest is to say of them. Throws InvalidArgument, IoError.

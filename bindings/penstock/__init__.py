@@ -18,7 +18,8 @@ Example:
 """
 
 from penstock import cells, codecs, columns, orders
-from penstock._anndata.importing import Imported, import_anndata
+from penstock._anndata.importing import import_anndata
+from penstock._anndata.run import Imported
 from penstock._annotate import annotate
 from penstock._batch import Batch
 from penstock._dataset import Dataset, View, concatenate

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _dtype
+from penstock import _dtype, _native
 from penstock._errors import InvalidArgumentError
 from penstock._words import excerpt
 
@@ -73,6 +73,16 @@ def column_types(columns: Mapping[str, ColumnSpec] | None) -> list[ColumnType]:
 def types_json(types: Sequence[ColumnType]) -> str:
     """As the native side reads them."""
     return json.dumps([each.descr() for each in types])
+
+
+def check_columns(columns: Mapping[str, ColumnSpec]) -> None:
+    """Refuses what no writer takes, before one is at work.
+
+    Raises:
+        InvalidArgumentError: a type, a name or categories that cannot be, or that a manifest has no room for.
+    """
+    types = column_types(columns)
+    _native.check_columns(types_json(types), [each.declared or [] for each in types])
 
 
 def infer(name: str, values: Any) -> ColumnSpec:

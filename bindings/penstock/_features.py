@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from penstock import _dtype
+from penstock import _dtype, _native
 from penstock._column_values import ColumnValues, column_types, infer, types_json
 from penstock._columns import Columns
 from penstock._errors import CorruptionError, InvalidArgumentError
 from penstock._words import counted, excerpt
 
+NAMES = "names"
+"""The key of the names in a mapping of features."""
 _MANY = 1 << 14  # names that are read at once
 
 
@@ -83,7 +85,8 @@ def feature_table(given: Any) -> FeatureTuple | None:
     """What `features=` of a writer says, for the native side: names, types, categories and values of each column.
 
     Raises:
-        InvalidArgumentError: neither names nor a table of them; columns of another length; a type that no column has.
+        InvalidArgumentError: neither names nor a table of them; names that are empty or there twice; columns of another
+            length; a type that no column has; categories that a manifest has no room for.
     """
     if given is None:
         return None
@@ -113,7 +116,9 @@ def feature_table(given: Any) -> FeatureTuple | None:
             array = np.ascontiguousarray(_dtype.fit(values, each.dtype, each.name, "feature"))
             categories.append([])
         arrays.append(array)
-    return [str(name) for name in names], types_json(types), categories, arrays
+    table = [str(name) for name in names], types_json(types), categories, arrays
+    _native.check_features(table)
+    return table
 
 
 class _Categories:
@@ -137,9 +142,9 @@ def _names_and_columns(given: Any) -> tuple[list[Any], dict[str, Any]]:
     if hasattr(given, "index") and hasattr(given, "columns"):  # a DataFrame
         return list(given.index), {str(name): given[name] for name in given.columns}
     if isinstance(given, Mapping):
-        if "names" not in given:
+        if NAMES not in given:
             raise InvalidArgumentError('features: a mapping with "names" and columns beside them is wanted')
-        return list(given["names"]), {str(name): values for name, values in given.items() if name != "names"}
+        return list(given[NAMES]), {str(name): values for name, values in given.items() if name != NAMES}
     if isinstance(given, str) or not isinstance(given, (Sequence, np.ndarray)):
         raise InvalidArgumentError(
             f"features={given!r:.80}: a list of names, a DataFrame, or a mapping with names and columns is wanted"

@@ -34,6 +34,8 @@ __all__: list[str] = [
     "WeightedOrder",
     "annotate",
     "begin_exit",
+    "check_columns",
+    "check_features",
     "clean",
     "combine",
     "commit",
@@ -671,6 +673,23 @@ def annotate(
 def begin_exit() -> None:
     """
     The interpreter ends: other threads stay in native code.
+    """
+
+def check_columns(columns: str, categories: collections.abc.Sequence[collections.abc.Sequence[str]]) -> None:
+    """
+    Refuses columns (as JSON) that no writer takes.
+    """
+
+def check_features(
+    features: tuple[
+        collections.abc.Sequence[str],
+        str,
+        collections.abc.Sequence[collections.abc.Sequence[str]],
+        collections.abc.Sequence[typing_extensions.Buffer],
+    ],
+) -> None:
+    """
+    Refuses features that no writer takes.
     """
 
 def clean(path: str, overwrite: bool, run: str | None) -> None:

@@ -153,6 +153,12 @@ def test_features_of_a_writer_that_was_killed_are_told_and_replaced(tmp_path: Pa
         ({"length": [1]}, '"names"'),
         ({"names": ["a"], "length": [1, 2]}, "2 values for 1 name"),
         ({"names": ["a"], "what": [object()]}, "categories are strings"),
+        ({"names": ["a"], "what": ["x" * 65_536]}, "features: column what: a category of 65536 bytes"),
+        ({"names": ["a"], "w" * 256: [1]}, "names have 1 to 255 bytes"),
+        (
+            {"names": [f"{i}" for i in range(200)], "what": [f"{i}" + "x" * 65_000 for i in range(200)]},
+            "features: column what: the names of all categories have",
+        ),
     ],
 )
 def test_features_that_cannot_be_are_refused(tmp_path: Path, features: Any, message: str) -> None:

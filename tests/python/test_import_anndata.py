@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import resource
+import os
+import pty
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ sparse = pytest.importorskip("scipy.sparse")
 zarr = pytest.importorskip("zarr")
 pytest.importorskip("msgpack")
 
-from penstock._anndata import importing, matrices, plan, work  # noqa: E402
+from _anndata_files import CELLS, GENES, dense_of, files_of, make, make_counts, same, write  # noqa: E402
+from penstock._anndata import categories, run  # noqa: E402
+from penstock._anndata.limits import Limits  # noqa: E402
 from penstock._cli.main import main  # noqa: E402
 
 pytestmark = [
@@ -29,70 +32,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*Consolidated metadata.*"),
     pytest.mark.filterwarnings("ignore:.*ImplicitModificationWarning.*"),
 ]
-CELLS, GENES = 400, 60
-
-
-def make_counts(cells: int = CELLS, genes: int = GENES, seed: int = 0, density: float = 0.2) -> Any:
-    counts = sparse.random(cells, genes, density, format="csr", dtype="f4", random_state=seed)
-    counts.data = np.ceil(counts.data * 9).astype("f4")
-    return counts
-
-
-def make(counts: Any = None, seed: int = 0, prefix: str = "g") -> Any:
-    counts = make_counts(seed=seed) if counts is None else counts
-    random = np.random.default_rng(seed)
-    cells, genes = counts.shape
-    obs = pandas.DataFrame(
-        {
-            "plate": pandas.Categorical(random.choice(["p7", "p2", None], cells), ["p2", "p9", "p7"]),
-            "score": random.random(cells).astype("f4"),
-            "flag": random.random(cells) < 0.5,
-            "number": np.arange(cells),
-            "line": random.choice(["A549", "MCF7"], cells),
-            "some": pandas.array([1, None] * (cells // 2), dtype="Int64"),
-        },
-        index=[f"cell {seed}-{i}" for i in range(cells)],
-    )
-    var = pandas.DataFrame(
-        {"length": np.arange(genes), "kind": pandas.Categorical(random.choice(["x", "y"], genes), ["y", "x"])},
-        index=[f"{prefix}{i}" for i in range(genes)],
-    )
-    made = anndata.AnnData(counts, obs=obs, var=var)
-    made.obsm["X_pca"] = random.random((cells, 7)).astype("f4")
-    made.obsm["image"] = random.integers(0, 255, (cells, 2, 3, 4)).astype("u1")
-    return made
-
-
-def write(made: Any, path: Path, **options: Any) -> Path:
-    if path.suffix == ".zarr":
-        made.write_zarr(path)
-    else:
-        made.write_h5ad(path, **options)
-    return path
-
-
-def dense_of(dataset: penstock.Dataset, name: str = "count") -> Any:
-    batch = dataset.documents().read(np.arange(dataset.spans))
-    return sparse.csr_matrix(
-        (batch[name], batch["gene"].astype("i4"), batch.offsets), (dataset.spans, len(dataset.features))
-    ).toarray()
-
-
-def same(a: Any, b: Any) -> bool:
-    return bool((abs(sparse.csr_matrix(a) - sparse.csr_matrix(b)).max() if a.shape[0] else 0) == 0)
-
-
-def files_of(path: Path) -> dict[str, bytes]:
-    return {str(each.relative_to(path)): each.read_bytes() for each in sorted(path.rglob("*")) if each.is_file()}
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    # So that every test has several tasks, and several reads in each.
-    for module in (importing, matrices, work):
-        monkeypatch.setattr(module, "AT_ONCE", 500)
-    monkeypatch.setattr(work, "_CELLS_AT_ONCE", 70)
-    monkeypatch.setattr(plan, "TASK_VALUES", 3_000)
+    # So that every test has several tasks, and several reads in each, by worker processes too.
+    monkeypatch.setattr(run, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "dense"])
@@ -144,9 +89,7 @@ def test_obs_are_columns_and_entries_and_var_are_features(tmp_path: Path) -> Non
 
 
 def test_strings_of_many_values_go_to_the_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from penstock._anndata import columns
-
-    monkeypatch.setattr(columns, "MOST_STRINGS", 10)
+    monkeypatch.setattr(categories, "MOST_STRINGS", 10)
     made = make()
     made.obs["barcode"] = [f"b{i}" for i in range(CELLS)]
     done = penstock.import_anndata(write(made, tmp_path / "a.h5ad"), tmp_path / "d", obs=["barcode", "line"])
@@ -155,6 +98,44 @@ def test_strings_of_many_values_go_to_the_entries(tmp_path: Path, monkeypatch: p
     assert dataset.documents()[3].metadata == {"name": "cell 0-3", "barcode": "b3"}
     assert dataset.to_anndata().obs["barcode"].tolist() == made.obs["barcode"].tolist()
     assert "obs/score" in done.left_out
+
+
+def test_strings_that_no_column_has_room_for_go_to_the_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "LIMITS", Limits())
+    made = make(make_counts(40))
+    longest = ["a" * 65_535, "b"] * 20
+    too_long = ["ä" * 32_768, None] * 20  # 65,536 bytes
+    many = [f"{i:04}" + "x" * 60_000 for i in range(40)]  # 2.4 MB
+    quoted = [f"{i:04}" + '"' * 60_000 for i in range(40)]  # 4.8 MB of JSON
+    control = [f"{i:04}" + "\x01" * 60_000 for i in range(40)]  # 14.4 MB of JSON
+    texts = {"longest": longest, "too_long": too_long, "many": many, "quoted": quoted, "control": control}
+    for name, values in texts.items():
+        made.obs[name] = pandas.Categorical(values) if name in ("quoted", "too_long") else values
+    made.obs["again"] = [text + "y" for text in quoted]  # and no third one of this size
+    made.obs["third"] = [text + "z" for text in quoted]
+    made.obs["line"] = ["A549", "MCF7"] * 20
+    path = write(made, tmp_path / "a.h5ad")
+    names = [*texts, "again", "third", "line"]
+    done = penstock.import_anndata(path, tmp_path / "d", obs=names)
+    assert done.columns == ["longest", "many", "quoted", "again", "line"]
+    dataset = penstock.open(tmp_path / "d")
+    assert list(dataset.documents()[1].metadata) == ["name", "too_long", "control", "third"]
+    main(["export", str(tmp_path / "d"), "--to", "h5ad", "--out", str(tmp_path / "b.h5ad")])
+    for back in (dataset.to_anndata(), anndata.read_h5ad(tmp_path / "b.h5ad")):
+        for name in names:
+            found = [None if pandas.isna(each) else each for each in back.obs[name]]
+            assert found == [None if pandas.isna(each) else each for each in made.obs[name]]
+
+
+def test_var_that_no_column_has_room_for_is_left_out(tmp_path: Path) -> None:
+    made = make()
+    made.var["long"] = ["a" * 65_536] * GENES
+    made.var["large"] = [f"{i}" + "\x01" * 60_000 for i in range(GENES)]
+    done = penstock.import_anndata(write(made, tmp_path / "a.h5ad"), tmp_path / "d")
+    assert [each for each in done.left_out if each.startswith("var/")] == [
+        "var/long (its strings have no room in a column)",
+        "var/large (its strings have no room in a column)",
+    ]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -325,87 +306,6 @@ def test_a_file_of_an_old_anndata_is_named_as_such(tmp_path: Path) -> None:
         penstock.import_anndata(old, tmp_path / "d")
 
 
-def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
-    one, two = write(make(), tmp_path / "a.h5ad"), write(make(seed=1), tmp_path / "b.h5ad")
-
-    def stop(done: int, total: int) -> None:
-        if done > CELLS:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt, match="4 finished shards are kept: go on with --resume"):
-        penstock.import_anndata([one, two], tmp_path / "d", progress=stop)
-    with pytest.raises(penstock.InvalidArgumentError, match="4 finished shards"):
-        penstock.import_anndata([one, two], tmp_path / "d")
-    done = penstock.import_anndata([one, two], tmp_path / "d", resume=True)
-    assert (done.shards, done.kept_shards, done.cells) == (6, 4, 2 * CELLS)
-    penstock.import_anndata([one, two], tmp_path / "e")
-    assert files_of(tmp_path / "d") == files_of(tmp_path / "e")
-
-
-@pytest.mark.parametrize("change", ["options", "counts", "names"])
-def test_shards_of_other_input_or_options_are_made_anew(tmp_path: Path, change: str) -> None:
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        penstock.import_anndata(write(make(), tmp_path / "a.h5ad"), tmp_path / "d", progress=stop)
-    options: dict[str, Any] = {"obs": ["plate"]} if change == "options" else {}
-    made = make()
-    if change == "counts":
-        made.X.data[0] += 1
-    if change == "names":
-        made.obs_names = [f"{name}'" for name in made.obs_names]
-    path = write(made, tmp_path / "b.h5ad")
-    done = penstock.import_anndata(path, tmp_path / "d", resume=True, **options)
-    assert done.kept_shards == 0
-    penstock.import_anndata(path, tmp_path / "e", **options)
-    assert files_of(tmp_path / "d") == files_of(tmp_path / "e")
-
-
-def test_resuming_what_is_complete_writes_nothing(tmp_path: Path) -> None:
-    path, other = write(make(), tmp_path / "a.h5ad"), write(make(seed=1), tmp_path / "b.h5ad")
-    whole = penstock.import_anndata(path, tmp_path / "d")
-    before = files_of(tmp_path / "d")
-    again = penstock.import_anndata(path, tmp_path / "d", resume=True)
-    assert (again.kept_shards, again.records) == (whole.shards, whole.records)
-    with pytest.raises(penstock.InvalidArgumentError, match="made of other input or options"):
-        penstock.import_anndata(other, tmp_path / "d", resume=True)
-    assert files_of(tmp_path / "d") == before
-
-
-def test_a_killed_worker_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
-    paths = [write(make(seed=seed), tmp_path / f"{seed}.h5ad") for seed in range(3)]
-
-    def kill(done: int, total: int) -> None:
-        for child in multiprocessing.active_children():
-            child.kill()
-
-    with pytest.raises(RuntimeError, match=r"was killed by SIGKILL.*go on with --resume"):
-        penstock.import_anndata(paths, tmp_path / "d", workers=2, progress=kill)
-    # What one that was killed itself leaves: a lock's file, and files of compressed columns.
-    left = tmp_path / "d" / f".partial-transposed@{importing._boot()}@run@17" / "0-0"
-    left.mkdir(parents=True)
-    (left / "t-0").write_bytes(b"x")
-    done = penstock.import_anndata(paths, tmp_path / "d", workers=2, resume=True)
-    assert done.kept_shards > 0
-    penstock.import_anndata(paths, tmp_path / "e")
-    assert files_of(tmp_path / "d") == files_of(tmp_path / "e")
-
-
-def test_a_disk_that_takes_no_more_is_told(tmp_path: Path) -> None:
-    path = write(make(), tmp_path / "a.h5ad")
-    penstock.import_anndata(path, tmp_path / "whole")
-    least = min((tmp_path / "whole" / name / "stream.bin").stat().st_size for name in ("00000", "00001", "00002"))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (least - 1, limits[1]))
-    try:
-        with pytest.raises(penstock.IoError, match="no shard was finished: start again"):
-            penstock.import_anndata(path, tmp_path / "d")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert penstock.import_anndata(path, tmp_path / "d", resume=True).kept_shards == 0
-
-
 @pytest.mark.parametrize("join", ["inner", "outer"])
 def test_dense_columns_are_joined_too(tmp_path: Path, join: str) -> None:
     random = np.random.default_rng(0)
@@ -447,123 +347,6 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     assert "obsm/image (name it with obsm)" in done.left_out
 
 
-# --- what cannot be
-
-
-def broken(tmp_path: Path, change: Any, made: Any = None) -> Path:
-    path = write(make() if made is None else made, tmp_path / "broken.h5ad")
-    with h5py.File(path, "r+") as file:
-        change(file)
-    return path
-
-
-def put(name: str, at: int, value: Any) -> Any:
-    def change(file: Any) -> None:
-        file[name][at] = value
-
-    return change
-
-
-def repeat_gene(file: Any) -> None:
-    file["X/indices"][1] = file["X/indices"][0]
-
-
-def repeat_name(file: Any) -> None:
-    file["var/_index"][4] = file["var/_index"][2]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (repeat_gene, r"broken\.h5ad: X: cell 0 \(cell 0-0\) has the gene g\d+ twice"),
-        (put("X/indptr", 3, 0), r"X/indptr falls at cell 2 \(cell 0-2\): from \d+ to 0"),
-        (
-            put("X/indptr", 5, 1 << 30),
-            r"X/indptr passes the end before cell 5 \(cell 0-5\): 1073741824 of|1,073,741,824",
-        ),
-        (put("X/indptr", 0, 1), r"indptr begins with 1, expected 0"),
-        (put("X/indices", 2, GENES), rf"X: cell 0 \(cell 0-0\) has gene {GENES} of {GENES}"),
-        (put("X/indices", 2, -1), rf"has gene -1 of {GENES}"),
-        (repeat_name, r"genes 2 and 4 are both named g2"),
-        (put("obs/plate/codes", 0, 9), r"obs/plate: code 9 of 3 categories"),
-        (lambda file: file.__delitem__("obs"), "there is no obs: this is no AnnData"),
-        (lambda file: file["X"].attrs.__setitem__("shape", (3, 3)), "indptr has 401 values, expected 4"),
-    ],
-)
-def test_a_broken_file_gets_one_clear_error(tmp_path: Path, change: Any, message: str) -> None:
-    path = broken(tmp_path, change)
-    for workers in (1, 2):
-        with pytest.raises(penstock.InvalidArgumentError, match=message):
-            penstock.import_anndata(path, tmp_path / "d", workers=workers)
-    assert not (tmp_path / "d" / "dataset.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (put("X/indices", 2, CELLS), rf"X: gene 0 has cell {CELLS} of {CELLS}"),
-        (put("X/indptr", 3, 0), r"X/indptr falls at gene 2"),
-        (repeat_gene, r"has the gene g0 twice"),
-    ],
-)
-def test_broken_columns_get_one_clear_error(tmp_path: Path, change: Any, message: str) -> None:
-    made = make()
-    made.X = made.X.tocsc()
-    with pytest.raises(penstock.InvalidArgumentError, match=message):
-        penstock.import_anndata(broken(tmp_path, change, made), tmp_path / "d")
-    assert not list((tmp_path / "d").glob(".partial-transposed*"))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"obs": ["plait"]}, "obs has no plait: there are plate, score"),
-        ({"obs": ["plate", "plate"]}, "a name is there twice"),
-        ({"obs": "plate"}, "a list of names is wanted"),
-        ({"obsm": ["X_tsne"]}, "obsm has no X_tsne: there are X_pca, image"),
-        ({"layers": ["no"]}, "layers/no: there is no such matrix"),
-        ({"layers": ["gene"]}, "the name of another field"),
-        ({"x": "Y"}, "must be 'X', 'raw' or 'layers/NAME'"),
-        ({"x": "raw"}, "raw/X: there is no such matrix"),
-        ({"join": "left"}, "join='left'"),
-        ({"workers": 0}, "workers=0"),
-        ({"format": "mds"}, "format='mds'"),
-        ({"format": "zarr"}, "cannot be read as zarr"),
-    ],
-)
-def test_options_that_cannot_be(tmp_path: Path, options: dict[str, Any], message: str) -> None:
-    path = write(make(), tmp_path / "a.h5ad")
-    with pytest.raises(penstock.InvalidArgumentError, match=message.replace("X_pca, image", "X_pca")):
-        penstock.import_anndata(path, tmp_path / "d", **options)
-
-
-def test_files_that_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(penstock.NotFoundError, match="no such file"):
-        penstock.import_anndata(tmp_path / "no.h5ad", tmp_path / "d")
-    (tmp_path / "a.txt").write_text("x")
-    with pytest.raises(penstock.InvalidArgumentError, match=r"neither \.h5ad nor \.zarr"):
-        penstock.import_anndata(tmp_path / "a.txt", tmp_path / "d")
-    (tmp_path / "a.h5ad").write_text("x")
-    with pytest.raises(penstock.InvalidArgumentError, match="cannot be read as h5ad"):
-        penstock.import_anndata(tmp_path / "a.h5ad", tmp_path / "d")
-    made = make()
-    made.obs["plate"] = np.arange(CELLS)
-    paths = [write(make(), tmp_path / "b.h5ad"), write(made, tmp_path / "c.h5ad")]
-    with pytest.raises(penstock.InvalidArgumentError, match="obs/plate is numbers in one input and strings in another"):
-        penstock.import_anndata(paths, tmp_path / "d")
-
-
-def test_integers_with_missing_ones_that_no_float_holds_are_refused(tmp_path: Path) -> None:
-    made = make()
-    made.obs["big"] = pandas.array([(1 << 53) + 1, None] * (CELLS // 2), dtype="Int64")
-    made.obs["mid"] = pandas.array([(1 << 24) + 1, None] * (CELLS // 2), dtype="Int64")
-    path = write(made, tmp_path / "a.h5ad")
-    with pytest.raises(penstock.InvalidArgumentError, match=r"obs/big: values are missing, and 9,007,199,254,740,993"):
-        penstock.import_anndata(path, tmp_path / "d")
-    penstock.import_anndata(path, tmp_path / "e", obs=["mid"])
-    assert penstock.open(tmp_path / "e").columns["mid"].dtype == np.float64
-
-
 # --- the command
 
 
@@ -587,30 +370,54 @@ def test_the_command_imports_and_says_what_is_left_out(tmp_path: Path, capsys: p
     assert "holds a dataset already" in capsys.readouterr().err
 
 
-_MEASURE = """
-import resource, sys
-import penstock
-from penstock._anndata import importing, matrices, work
-for module in (importing, matrices, work):
-    module.AT_ONCE = 1 << 16
-small, large, out = sys.argv[1:]
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-penstock.import_anndata(small, out + "-small")
-before = peak()
-penstock.import_anndata(large, out)
-print(peak() - before)
-"""
+@pytest.mark.parametrize("workers", [1, 2])
+def test_progress_is_told_before_cells_are_written(
+    tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_SECONDS", 0)
+    made = make()
+    made.X = made.X.tocsc()
+    paths = [write(made, tmp_path / "a.h5ad"), write(make(seed=1), tmp_path / "b.h5ad")]
+    told: list[tuple[str, int, int]] = []
+    seen: list[tuple[int, int]] = []
+    options: dict[str, Any] = {
+        "preparing": lambda *each: told.append(each),
+        "progress": lambda *each: seen.append(each),
+        "workers": workers,
+    }
+    penstock.import_anndata(paths, tmp_path / "d", **options)
+    stretches = list(dict.fromkeys(what for what, _, _ in told))
+    assert stretches == ["looking at counts", "transposing"]
+    for what in stretches:
+        shares = [done for each, done, total in told if each == what and total == 2 * CELLS]
+        assert len(shares) > 2 and shares == sorted(shares) and shares[-1] == 2 * CELLS
+    assert seen.count((0, 2 * CELLS)) > 5  # it is alive, and may be stopped
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    penstock.import_anndata(paths, tmp_path / "d", resume=True, **options)
+    assert told[-1] == ("comparing with finished shards", 2 * CELLS, 2 * CELLS)
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc", "dense"])
-def test_memory_does_not_grow_with_the_input(tmp_path: Path, kind: str) -> None:
-    def of(cells: int) -> Any:
-        counts = make_counts(cells, 2_000, density=0.05)
-        return anndata.AnnData({"csr": counts, "csc": counts.tocsc(), "dense": counts.toarray()}[kind])
+def test_the_command_shows_what_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = make()
+    made.X = made.X.tocsc()
+    path = write(made, tmp_path / "a.h5ad")
+    shown: list[str] = []
+    screen, terminal = pty.openpty()
 
-    small, large = write(of(300), tmp_path / "small.h5ad"), write(of(30_000), tmp_path / "large.h5ad")
-    size = large.stat().st_size / (1 << 20)  # 24 to 240 MiB
-    command = [sys.executable, "-c", _MEASURE, str(small), str(large), str(tmp_path / "d")]
-    grown = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    assert grown < size / 2, f"{grown:.0f} MiB for a file of {size:.0f} MiB"
-    assert penstock.open(tmp_path / "d").spans == 30_000
+    def read() -> None:
+        while text := os.read(screen, 1 << 16):
+            shown.append(text.decode(errors="replace"))
+            if "END" in text.decode(errors="replace"):
+                return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    command = "import sys; from penstock._cli.main import main; sys.exit(main(sys.argv[1:]))"
+    arguments = ["import", str(path), "--out", str(tmp_path / "d"), "--workers", "1"]
+    done = subprocess.run([sys.executable, "-c", command, *arguments], stderr=terminal, check=False)
+    os.write(terminal, b"END")
+    reader.join(30)
+    assert done.returncode == 0
+    text = "".join(shown)
+    assert "transposing" in text or "looking at counts" in text
+    assert "writing" in text

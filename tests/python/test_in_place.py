@@ -29,10 +29,11 @@ CELLS, GENES = 300, 80
 def make(seed: int = 0, cells: int = CELLS, dtype: str = "f4", empty: bool = True) -> Any:
     random = np.random.default_rng(seed)
     x = sparse.random(cells, GENES, 0.2, format="csr", dtype="f4", random_state=seed)
-    x.data = np.ceil(x.data * 9).astype(dtype)
+    x.data = np.ceil(x.data * 9)
     if empty:
         x[3] = 0
         x.eliminate_zeros()
+    x.data = x.data.astype(dtype)
     some = pandas.array(random.integers(0, 9, cells), dtype="Int32")
     some[1::3] = pandas.NA
     obs = pandas.DataFrame(
@@ -293,7 +294,7 @@ def test_obs_of_every_storage(tmp_path: Path) -> None:
         np.testing.assert_array_equal(batch.columns[name], values[[5, 200]], err_msg=name)
     with h5py.File(path, "r+") as file:
         file["obs/plate/codes"][3] = 2**32
-    with pytest.raises(penstock.CorruptionError, match=r"a\.h5ad: obs/plate: code 4,294,967,296 of 3 categories"):
+    with pytest.raises(penstock.Error, match=r"a\.h5ad: obs/plate: code 4294967296 of 3 categories"):
         penstock.open(path)
 
 

@@ -16,11 +16,12 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._columns import Columns
-from penstock._errors import CorruptionError, Error, InvalidArgumentError, NotFoundError
+from penstock._errors import CorruptionError, InvalidArgumentError, NotFoundError
 from penstock._features import Features
-from penstock._words import excerpt
 
-from .columns import MOST_STRINGS, nullable_type
+from .arrays import reading
+from .categories import MOST_STRINGS
+from .columns import type_of
 from .stores import Element, Frame, Store, needed
 
 _INSTEAD = "`penstock import` it, or load it with penstock.CollectionLoader"
@@ -162,13 +163,8 @@ def _opened(path: str) -> Iterator[Store]:
     """The file; what h5py raises meanwhile is one error that names it."""
     store = Store(path, "h5ad")
     try:
-        yield store
-    except (Error, ModuleNotFoundError):
-        raise
-    except Exception as error:  # a damaged file is found in many ways
-        raise CorruptionError(
-            f"{path}: its arrays cannot be found: {type(error).__name__}: {excerpt(error)}"
-        ) from error
+        with reading(path):
+            yield store
     finally:
         store.close()
 
@@ -303,7 +299,7 @@ def _kind(frame: Frame, name: str) -> str | None:
     if element.kind == "categories":
         return "category"
     if element.kind == "nullable":
-        return nullable_type(f"{frame.path}: {frame.where}/{excerpt(name)}", element)
+        return type_of(element).str
     return element.dtype.str
 
 
@@ -321,13 +317,8 @@ def _column(frame: Frame, name: str, kind: str) -> Any:
         if in_place and stored.kind == "i" and stored.itemsize <= 4:
             return int(element.node.id.get_offset()), stored.itemsize, categories
         codes = element.numbers(0, count)
-        least = -1 if stored.kind == "i" else 0
-        bad = np.flatnonzero((codes < least) | (codes >= len(categories)))
-        if len(bad):
-            raise CorruptionError(
-                f"{frame.path}: {frame.where}/{excerpt(name)}: code {int(codes[bad[0]]):,} of {len(categories):,} "
-                "categories"
-            )
+        if (codes.astype(np.int64) < -1).any():
+            raise CorruptionError(f"{element}: code {int(codes.min()):,}: none is below -1")
         return codes.astype(np.int32).tobytes(), 4, categories
     wanted = np.dtype(kind)
     if element.kind == "numbers" and in_place and element.dtype == wanted:
@@ -342,10 +333,12 @@ def _strings(element: Element) -> tuple[npt.NDArray[np.int32], list[str]] | None
     """Codes, and the names in the order in which they come; None where there are too many."""
     codes: dict[str, int] = {}
     found = np.full(element.length, -1, np.int32)
-    for begin, end in element.blocks():
-        for at, text in enumerate(element.strings(begin, end), begin):
+    at = 0
+    for block in element.blocks_of_strings():
+        for text in block:
             if text is not None:
                 found[at] = codes.setdefault(text, len(codes))
+            at += 1
         if len(codes) > MOST_STRINGS:
             return None
     return found, list(codes)

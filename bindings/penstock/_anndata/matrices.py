@@ -10,11 +10,9 @@ import numpy.typing as npt
 from penstock._errors import InvalidArgumentError
 from penstock._words import excerpt
 
-from .stores import Store, is_array
+from .arrays import Array, array_of, is_array, reading
+from .stores import Store
 from .transpose import Buckets
-
-AT_ONCE = 1 << 21
-"""Values that are read at once: what bounds memory."""
 
 
 class Part(NamedTuple):
@@ -36,34 +34,39 @@ class Matrix:
         stored: values that are stored: all of a dense one.
     """
 
-    def __init__(self, store: Store, name: str) -> None:
-        """Looks at what it is.
+    def __init__(self, store: Store, name: str, at_once: int) -> None:
+        """Looks at what it is; `at_once` values are read at once.
 
         Raises:
-            InvalidArgumentError: there is none of this name, or it is no matrix of numbers.
+            InvalidArgumentError: there is none of this name, it is no matrix of numbers, or a part of it is missing.
         """
         self.store = store
         self.name = name
+        self._at_once = at_once
         if name not in store.root:
             layers = ", ".join(f"layers/{each}" for each in store.names_in("layers"))
             raise InvalidArgumentError(f"{self}: there is no such matrix{f'; there are {layers}' if layers else ''}")
-        node = store.root[name]
-        encoding = str(node.attrs.get("encoding-type", ""))
+        with reading(self):
+            node = store.root[name]
+            encoding = str(node.attrs.get("encoding-type", ""))
+            shape: Any = node.shape if is_array(node) else node.attrs.get("shape", ())
+            self.shape = tuple(int(each) for each in shape)
         if is_array(node):
-            self.kind, self._values, shape = "dense", node, node.shape
-            self.stored = int(np.prod(shape, dtype=object))
+            self.kind, self._values = "dense", Array(store.path, name, node)
+            self.stored = int(np.prod(self.shape, dtype=object))
         elif encoding in ("csr_matrix", "csc_matrix"):
-            self.kind, self._values, shape = encoding[:3], node["data"], node.attrs["shape"]
-            self._indices, self._indptr = node["indices"], node["indptr"]
-            self.stored = int(self._indices.shape[0])
+            self.kind = encoding[:3]
+            self._values, self._indices, self._indptr = (
+                array_of(store.path, node, part, name) for part in ("data", "indices", "indptr")
+            )
+            self.stored = len(self._indices)
         else:
             raise InvalidArgumentError(f"{self}: neither sparse nor dense, but {encoding or 'without an encoding'}")
-        self.shape = tuple(int(each) for each in shape)
-        self.dtype = np.dtype(self._values.dtype)
-        if len(self.shape) != 2 or self.dtype.kind not in "biuf":
+        self.dtype = self._values.dtype
+        if len(self.shape) != 2 or self.dtype.kind not in "biuf" or self.dtype.itemsize > 8:
             raise InvalidArgumentError(f"{self}: {list(self.shape)} of {self.dtype}: numbers of two axes are wanted")
         if self.kind != "dense":
-            self._check_lengths()
+            self._check_parts()
         self._first, self._starts = 0, np.zeros(1, np.int64)
         self.buckets: Buckets | None = None  # of compressed columns
 
@@ -71,12 +74,17 @@ class Matrix:
         """File and name."""
         return f"{self.store.path}: {self.name}"
 
-    def _check_lengths(self) -> None:
+    def _check_parts(self) -> None:
+        for part in (self._values, self._indices, self._indptr):
+            if len(part.shape) != 1 or (part is not self._values and part.dtype.kind not in "iu"):
+                raise InvalidArgumentError(
+                    f"{part}: {list(part.shape)} of {part.dtype}: integers of one axis are wanted"
+                )
         rows = self.shape[0] if self.kind == "csr" else self.shape[1]
-        if int(self._indptr.shape[0]) != rows + 1:
-            raise InvalidArgumentError(f"{self}/indptr has {self._indptr.shape[0]:,} values, expected {rows + 1:,}")
-        if int(self._values.shape[0]) != self.stored:
-            raise InvalidArgumentError(f"{self}: {self._values.shape[0]:,} data for {self.stored:,} indices")
+        if len(self._indptr) != rows + 1:
+            raise InvalidArgumentError(f"{self}/indptr has {len(self._indptr):,} values, expected {rows + 1:,}")
+        if len(self._values) != self.stored:
+            raise InvalidArgumentError(f"{self}: {len(self._values):,} data for {self.stored:,} indices")
 
     def cell(self, row: int) -> str:
         """The name of a cell, for messages."""
@@ -89,7 +97,7 @@ class Matrix:
         Raises:
             InvalidArgumentError: they fall, or pass the end.
         """
-        raw = np.asarray(self._indptr[begin : end + 1])
+        raw = self._indptr.read(begin, end + 1)
         starts: npt.NDArray[np.int64] = raw.astype(np.int64)
         falls = np.flatnonzero(np.diff(starts) < 0)
         past = np.flatnonzero((starts > self.stored) | (starts < 0))
@@ -137,10 +145,10 @@ class Matrix:
             return Part(*self.buckets.read(begin, end))
         starts = self._starts[begin - self._first : end - self._first + 1]
         low, high = int(starts[0]), int(starts[-1])
-        genes = np.asarray(self._indices[low:high])
+        genes = self._indices.read(low, high)
         counts = np.diff(starts)
         self.check_range(genes, self.shape[1], lambda at: begin + int(np.searchsorted(starts - low, at, "right")) - 1)
-        return Part(counts, genes, np.asarray(self._values[low:high]))
+        return Part(counts, genes, self._values.read(low, high))
 
     def check_range(self, genes: npt.NDArray[Any], limit: int, row_of: Any) -> None:
         """Refuses a number of a gene that there is not; `row_of(place)` is its cell."""
@@ -151,24 +159,24 @@ class Matrix:
 
     def dense(self, begin: int, end: int) -> npt.NDArray[Any]:
         """Cells [begin, end) of a dense matrix."""
-        return np.asarray(self._values[begin:end])
+        return self._values.read(begin, end)
 
     def rows_at_once(self) -> int:
         """Cells of a dense matrix that are read at once: whole chunks of its file where that fits."""
-        rows = max(1, AT_ONCE // max(1, self.shape[1]))
-        chunks = getattr(self._values, "chunks", None)
-        return rows - rows % int(chunks[0]) if chunks and int(chunks[0]) <= rows else rows
+        rows = max(1, self._at_once // max(1, self.shape[1]))
+        chunk = self._values.chunk
+        return rows - rows % chunk if 0 < chunk <= rows else rows
 
     def values(self, begin: int, end: int) -> npt.NDArray[Any]:
         """Stored values [begin, end) in the order of the file; of a dense matrix those of cells [begin, end)."""
-        return np.asarray(self._values[begin:end])
+        return self._values.read(begin, end)
 
     def indices(self, begin: int, end: int) -> npt.NDArray[Any]:
         """Stored indices [begin, end)."""
-        return np.asarray(self._indices[begin:end])
+        return self._indices.read(begin, end)
 
-    def ranges(self, at_once: int = AT_ONCE) -> list[tuple[int, int]]:
+    def ranges(self) -> list[tuple[int, int]]:
         """Ranges for `values` that together are all of them."""
         count = self.shape[0] if self.kind == "dense" else self.stored
-        step = self.rows_at_once() if self.kind == "dense" else at_once
+        step = self.rows_at_once() if self.kind == "dense" else self._at_once
         return [(at, min(at + step, count)) for at in range(0, count, step)]

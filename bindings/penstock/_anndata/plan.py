@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from penstock._column_values import check_columns
+from penstock._dtype import record_dtype
 from penstock._errors import InvalidArgumentError
 from penstock._words import excerpt
 
+from .categories import CategoryRoom
 from .columns import Planned, plan_obs, plan_obsm
-from .genes import Genes, Range, gene_columns, join_genes
-from .matrices import Matrix
-from .stores import Frame, Store
-from .transpose import Buckets
+from .genes import Genes, join_genes
+from .limits import Limits
+from .opened import Opened
+from .stores import Store
+from .value_range import Range
+from .var import plan_features
 
-TASK_VALUES = 1 << 24
-"""Records of a task, on average."""
 _MOST_CELLS = 1 << 20  # of a task
 _OWN_FIELDS = ("gene", "count", "metadata_id")
+X = "X"
+"""The matrix of counts, as AnnData and the column of dense ones have it."""
+LAYERS = "layers/"
+"""What the columns of dense layers begin with, as members of a file do."""
 NAME = "name"
 """The key of a cell's name in its entry."""
-
-
-@dataclass(frozen=True)
-class Input:
-    """A file or folder, and how it is read."""
-
-    path: str
-    format: str
 
 
 @dataclass(frozen=True)
@@ -48,27 +45,23 @@ class Task:
 
 @dataclass
 class Plan:
-    """All that decides the bytes of shards.
+    """All that decides the bytes of shards, but for the inputs.
 
     Attributes:
-        inputs: in order.
         matrices: their names, x first.
         fields: of each matrix the field that holds it; None where it is a column.
         types: of each matrix.
         genes: of the dataset.
         columns: of obs and obsm.
         options: what the caller chose.
-        buckets: of each input and matrix that is of compressed columns.
     """
 
-    inputs: list[Input]
     matrices: list[str]
     fields: list[str | None]
     types: list[str]
     genes: Genes
     columns: list[Planned]
     options: dict[str, Any]
-    buckets: dict[tuple[int, int], Buckets] = field(default_factory=dict)
 
     @property
     def record(self) -> dict[str, str] | None:
@@ -77,11 +70,15 @@ class Plan:
         return {"gene": "<u2" if len(self.genes.names) <= 1 << 16 else "<u4", **dict(named)} if named else None
 
     def column_name(self, number: int) -> str:
-        """Of a matrix that is a column: "X", or the layer's name."""
-        return self.matrices[number].rpartition("/")[2] if self.matrices[number] != "raw/X" else "X"
+        """Of a matrix that is a column: "X" of the counts, "layers/NAME" of the others."""
+        return self.matrices[number] if number else X
 
     def specs(self) -> dict[str, Any]:
-        """The writer's `columns=`."""
+        """The writer's `columns=`.
+
+        Raises:
+            InvalidArgumentError: two columns have one name.
+        """
         found: dict[str, Any] = {}
         for each in self.columns:
             if each.kind != "texts":
@@ -101,7 +98,7 @@ class Plan:
         return [each.name for each in self.columns if each.kind == "texts"]
 
     def identity(self) -> dict[str, Any]:
-        """What shard.json says of it; two runs of other options or types differ in it."""
+        """What shard.json says of it; two runs of other options, genes or types differ in it."""
         told = json.dumps(
             [self.genes.names, self.record, [(name, spec) for name, spec in self.specs().items()], self.texts()]
         )
@@ -110,7 +107,7 @@ class Plan:
     def description(self, task: Task, digest: str) -> dict[str, Any]:
         """What `shard.json` keeps of a task."""
         return {
-            "version": 1,
+            "version": 2,
             "number": task.number,
             "cells": task.end - task.begin,
             "sha256": digest,
@@ -118,168 +115,120 @@ class Plan:
         }
 
 
-class Opened:
-    """The stores of a plan's inputs and their matrices, opened as they are needed. One thread at a time."""
-
-    def __init__(self, inputs: list[Input], names: list[str]) -> None:
-        """Opens nothing yet."""
-        self._inputs = inputs
-        self._names = names
-        self._stores: dict[int, Store] = {}
-        self._matrices: dict[tuple[int, int], Matrix] = {}
-
-    def store(self, number: int) -> Store:
-        """Input `number`."""
-        if number not in self._stores:
-            self._stores[number] = Store(self._inputs[number].path, self._inputs[number].format)
-        return self._stores[number]
-
-    def matrix(self, source: int, number: int) -> Matrix:
-        """Matrix `number` of input `source`."""
-        key = (source, number)
-        if key not in self._matrices:
-            self._matrices[key] = Matrix(self.store(source), self._names[number])
-        return self._matrices[key]
-
-    def close(self) -> None:
-        """Closes all files."""
-        for store in self._stores.values():
-            store.close()
-        self._stores.clear()
-        self._matrices.clear()
-
-
-def matrix_names(x: str, layers: Any) -> list[str]:
+def matrix_names(x: str, layers: Sequence[str]) -> list[str]:
     """Where the matrices are, x first.
 
     Raises:
-        InvalidArgumentError: no such place, a layer that is there twice or whose name is a field's already.
+        InvalidArgumentError: no such place, a layer that is there twice, or one that could not be told from the counts.
     """
-    if x not in ("X", "raw") and not (x.startswith("layers/") and len(x) > len("layers/")):
+    if x not in (X, "raw") and not (x.startswith(LAYERS) and len(x) > len(LAYERS)):
         raise InvalidArgumentError(f"x={x!r:.80}: must be 'X', 'raw' or 'layers/NAME'")
     names = [str(each) for each in layers]
     for name in names:
         if name in _OWN_FIELDS or names.count(name) > 1:
             raise InvalidArgumentError(f"layers={names!r:.80}: {excerpt(name)} is the name of another field")
+        if name == X:
+            raise InvalidArgumentError(
+                f"layers={names!r:.80}: the counts come back as X, and so would the layer X: rename it, or take it as "
+                "x='layers/X'"
+            )
+        if not name or "/" in name:
+            raise InvalidArgumentError(f"layers={names!r:.80}: {excerpt(name)!r} is the name of no layer")
     if names and x == "raw":
         raise InvalidArgumentError("layers go with X, whose genes are not those of raw")
-    return ["raw/X" if x == "raw" else x, *(f"layers/{name}" for name in names)]
+    return ["raw/X" if x == "raw" else x, *(f"{LAYERS}{name}" for name in names)]
 
 
-def check_shapes(opened: Opened, plan_inputs: list[Input], names: list[str]) -> list[Frame]:
-    """The frames of genes of all inputs.
+def check_shapes(opened: Opened, names: list[str]) -> list[int]:
+    """Cells of each input.
 
     Raises:
         InvalidArgumentError: a matrix has not a row for each cell and a column for each gene.
     """
-    where = "raw/var" if names[0] == "raw/X" else "var"
-    frames = []
-    for source in range(len(plan_inputs)):
-        store = opened.store(source)
-        found = [opened.matrix(source, number) for number in range(len(names))]
-        frames.append(Frame(store.path, store.root, where))
-        wanted = (len(store.obs), len(frames[-1]))
-        for matrix in found:
+    cells = []
+    for source in range(len(opened)):
+        matrices = [opened.matrix(source, number) for number in range(len(names))]
+        wanted = (len(opened.store(source).obs), len(opened.var(source)))
+        for matrix in matrices:
             if matrix.shape != wanted:
                 raise InvalidArgumentError(
                     f"{matrix}: shape {list(matrix.shape)}, but there are {wanted[0]:,} cells and {wanted[1]:,} genes"
                 )
-    return frames
+        cells.append(wanted[0])
+    return cells
 
 
-def make_plan(
-    opened: Opened, inputs: list[Input], names: list[str], ranges: list[list[Range]], given: dict[str, Any]
-) -> tuple[Plan, dict[str, Any], list[str]]:
-    """The plan, the features as a writer takes them, and what is left out; `ranges` of each matrix and input."""
-    left_out: list[str] = []
-    stores = [opened.store(source) for source in range(len(inputs))]
-    frames = check_shapes(opened, inputs, names)
-    genes = join_genes(frames, given["join"])
-    columns = [*plan_obs(stores, given["obs"], left_out), *plan_obsm(stores, given["obsm"], left_out)]
-    if NAME in [each.name for each in columns if each.kind == "texts"]:
-        raise InvalidArgumentError(f'obs/{NAME}: an entry\'s "{NAME}" is the name of the cell: rename it')
-    fields: list[str | None] = []
-    types = []
-    for number, name in enumerate(names):
-        whole = Range()
-        for each in ranges[number]:
-            whole.merge(each)
-        dense = all(opened.matrix(source, number).kind == "dense" for source in range(len(inputs)))
-        is_column = dense and 2 * whole.zeros < whole.count
-        fields.append(None if is_column else "count" if number == 0 else name.rpartition("/")[2])
-        types.append(whole.smallest())
-    features = {"names": genes.names, **_without_names(gene_columns(frames, genes, left_out), left_out)}
-    _name_what_is_left(stores, names, left_out)
-    plan = Plan(inputs, names, fields, types, genes, columns, {name: _plain(value) for name, value in given.items()})
-    plan.specs()  # refuses names that clash
-    return plan, features, list(dict.fromkeys(left_out))
+class Planner:
+    """Makes the plan: what can be refused is, before counts are looked at; then what they decide."""
 
+    def __init__(self, opened: Opened, names: list[str], options: dict[str, Any]) -> None:
+        """Looks at genes, obs, obsm and var of all inputs.
 
-def _without_names(columns: dict[str, Any], left_out: list[str]) -> dict[str, Any]:
-    if columns.pop("names", None) is not None:
-        left_out.append("var/names")
-    return columns
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _name_what_is_left(stores: list[Store], names: list[str], left_out: list[str]) -> None:
-    for store in stores:
-        for group in ("uns", "obsp", "varm", "varp", "raw/varm"):
-            left_out += [f"{group}/{excerpt(each)}" for each in store.names_in(group)]
-        left_out += [f"layers/{excerpt(each)}" for each in store.names_in("layers") if f"layers/{each}" not in names]
-        left_out += [
-            group for group, name in (("X", "X"), ("raw", "raw/X")) if name in store.root and name not in names
+        Raises:
+            InvalidArgumentError: genes, columns or features that cannot be.
+        """
+        self._opened = opened
+        self._names = names
+        self._options = options
+        record_dtype(dict.fromkeys(("gene", "count", *(name.removeprefix(LAYERS) for name in names[1:])), "u1"))
+        left_out: list[str] = []
+        genes = join_genes(opened, options["join"])
+        columns = [
+            *plan_obs(opened, options["obs"], CategoryRoom(), left_out),
+            *plan_obsm(opened, options["obsm"], left_out),
         ]
+        if NAME in [each.name for each in columns if each.kind == "texts"]:
+            raise InvalidArgumentError(f'obs/{NAME}: an entry\'s "{NAME}" is the name of the cell: rename it')
+        self._plan = Plan(names, [], [], genes, columns, options)
+        check_columns(self._plan.specs())
+        self.features = plan_features(opened, genes, left_out)
+        for source in range(len(opened)):
+            left_out += _left_of(opened.store(source), names)
+        self.left_out = list(dict.fromkeys(left_out))
+
+    def plan(self, ranges: list[list[Range]]) -> Plan:
+        """With fields and types; `ranges` of each matrix and input."""
+        fields: list[str | None] = []
+        types = []
+        for number, name in enumerate(self._names):
+            whole = Range()
+            for each in ranges[number]:
+                whole.merge(each)
+            dense = all(self._opened.matrix(source, number).kind == "dense" for source in range(len(self._opened)))
+            is_column = dense and 2 * whole.zeros < whole.count
+            fields.append(None if is_column else "count" if number == 0 else name.removeprefix(LAYERS))
+            types.append(whole.smallest())
+        plan = replace(self._plan, fields=fields, types=types)
+        check_columns(plan.specs())
+        return plan
 
 
-def cut(plan: Plan, opened: Opened, ranges: list[list[Range]]) -> list[Task]:
+def _left_of(store: Store, names: list[str]) -> list[str]:
+    """What an input has beside obs, obsm and var that no dataset gets."""
+    left = [
+        f"{group}/{excerpt(each)}"
+        for group in ("uns", "obsp", "varm", "varp", "raw/varm")
+        for each in store.names_in(group)
+    ]
+    left += [f"layers/{excerpt(each)}" for each in store.names_in("layers") if f"layers/{each}" not in names]
+    left += [group for group, name in ((X, X), ("raw", "raw/X")) if name in store.root and name not in names]
+    return left
+
+
+def cut(plan: Plan, opened: Opened, ranges: list[list[Range]], limits: Limits) -> list[Task]:
     """Runs of cells of about as many values, none across inputs."""
-    cells = [len(opened.store(source).obs) for source in range(len(plan.inputs))]
-    stored = 0
-    for number, name in enumerate(plan.fields):
-        for source in range(len(plan.inputs)):
+    cells, stored = [], 0
+    for source in range(len(opened)):
+        cells.append(len(opened.store(source).obs))
+        for number, name in enumerate(plan.fields):
             matrix, seen = opened.matrix(source, number), ranges[number][source]
             stored += seen.count - seen.zeros if matrix.kind == "dense" and name is not None else matrix.stored
     weight = stored + sum(cells) * sum(each.bytes() for each in plan.columns) // 4
-    each = max(1, min(_MOST_CELLS, TASK_VALUES * sum(cells) // max(1, weight)))
+    each = max(1, min(_MOST_CELLS, limits.task_values * sum(cells) // max(1, weight)))
     tasks: list[Task] = []
     for source, count in enumerate(cells):
-        parts = max(1, -(-count // each)) if count else 0
+        parts = -(-count // each)
         ends = [count * part // parts for part in range(parts + 1)] if parts else []
         for begin, end in pairwise(ends):
             tasks.append(Task(len(tasks), source, begin, end))
     return tasks
-
-
-def digest(plan: Plan, opened: Opened, task: Task) -> str:
-    """SHA-256 of samples of what a task reads: of each matrix where its cells begin, and the values and indices at its
-    ends; the names of the cells. Enough to tell another input, without reading all of this one."""
-    few = 1 << 12
-    found = hashlib.sha256()
-    obs = opened.store(task.source).obs
-    for begin in range(task.begin, task.end, 1 << 16):
-        found.update("\n".join(obs.names(begin, min(begin + (1 << 16), task.end))).encode())
-    for number in range(len(plan.matrices)):
-        matrix = opened.matrix(task.source, number)
-        found.update(f"{matrix.name} {matrix.kind} {matrix.shape} {matrix.dtype.str} {matrix.stored}\n".encode())
-        if matrix.kind == "dense":
-            ends = [(task.begin, task.begin + 1), (task.end - 1, task.end)]
-        else:
-            low, high = 0, matrix.stored
-            if matrix.kind == "csr":
-                starts = matrix.starts(task.begin, task.end)
-                low, high = int(starts[0]), int(starts[-1])
-                found.update(np.ascontiguousarray(starts - low))
-            ends = [(low, min(low + few, high)), (max(low, high - few), high)]
-        for begin, end in ends:
-            found.update(_bytes(matrix.values(begin, end)))
-            if matrix.kind != "dense":
-                found.update(_bytes(matrix.indices(begin, end).astype(np.int64)))
-    return found.hexdigest()
-
-
-def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import importlib
+import math
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock._errors import InvalidArgumentError, NotFoundError
+from penstock._errors import CorruptionError, InvalidArgumentError, NotFoundError
 from penstock._words import excerpt
+
+from .arrays import Array, array_of, is_array, reading
 
 FORMATS = {"h5ad": (".h5ad", ".h5", ".hdf5"), "zarr": (".zarr",)}
 _OLD = "the layout of an anndata before 0.7: read it and write it once with today's anndata"
 _MANY = 1 << 16  # values that are looked at at once
+_TEXT_BYTES = 1 << 23  # of strings that are looked at at once
 
 
 def needed(module: str, what: str) -> Any:
@@ -87,9 +92,24 @@ class Store:
         """Values of cells."""
         return Frame(self.path, self.root, "obs")
 
+    @cached_property
+    def _obsm(self) -> dict[str, Element]:
+        return {}
+
+    def obsm(self, name: str) -> Element:
+        """One array of obsm."""
+        if name not in self._obsm:
+            self._obsm[name] = Element(self.path, self.root["obsm"], name, "obsm")
+        return self._obsm[name]
+
     def names_in(self, group: str) -> list[str]:
         """Members of a group; none where it is not there."""
-        return sorted(self.root[group].keys()) if group in self.root else []
+        if group not in self.root:
+            return []
+        if is_array(self.root[group]):
+            raise InvalidArgumentError(f"{self.path}: {group} is an array, a group is wanted")
+        with reading(f"{self.path}: {group}"):
+            return sorted(self.root[group].keys())
 
     def close(self) -> None:
         """Closes the file. May be called twice."""
@@ -118,29 +138,33 @@ class Frame:
         self._group = root[where]
         if is_array(self._group):
             raise InvalidArgumentError(f"{path}: {where} has {_OLD}")
-        index = self._group.attrs.get("_index")
+        with reading(f"{path}: {where}"):
+            index = self._group.attrs.get("_index")
+            order = [str(name) for name in self._group.attrs.get("column-order", ())]
         if index is None or str(index) not in self._group:
             raise InvalidArgumentError(f"{path}: {where} has no index: this is no data frame of AnnData")
-        self._index = self._group[str(index)]
-        order = [str(name) for name in self._group.attrs.get("column-order", ())]
+        self._index = array_of(path, self._group, str(index), where)
+        if len(self._index.shape) != 1:
+            raise InvalidArgumentError(f"{self._index}: shape {list(self._index.shape)}, one axis is wanted")
         self.columns = [name for name in order if name in self._group]
+        self._elements: dict[str, Element] = {}
 
     def __len__(self) -> int:
         """Rows."""
-        return int(self._index.shape[0])
+        return len(self._index)
 
     def names(self, begin: int = 0, end: int | None = None) -> list[str]:
         """Names of rows [begin, end)."""
-        return texts(self._index, begin, len(self) if end is None else end)
+        return self._index.texts(begin, len(self) if end is None else end)
 
     def element(self, name: str) -> Element:
         """One column."""
-        element = Element(self._group, name)
-        if element.kind != "other" and element.length != len(self):
-            raise InvalidArgumentError(
-                f"{self.path}: {self.where}/{excerpt(name)} has {element.length:,} values for {len(self):,} rows"
-            )
-        return element
+        if name not in self._elements:
+            element = Element(self.path, self._group, name, self.where)
+            if element.kind != "other" and element.length != len(self):
+                raise InvalidArgumentError(f"{element} has {element.length:,} values for {len(self):,} rows")
+            self._elements[name] = element
+        return self._elements[name]
 
 
 class Element:
@@ -150,42 +174,62 @@ class Element:
         kind: "numbers" (also of booleans), "strings", "categories", "nullable" (numbers of which some are missing) or
             "other": what is not read.
         dtype: of the values; of categories that of the codes.
+        shape: of all values.
     """
 
-    def __init__(self, group: Any, name: str) -> None:
-        """The member `name`."""
-        self._node = node = group[name]
-        self._mask: Any = None
-        self._categories: Any = None
-        encoding = str(node.attrs.get("encoding-type", ""))
+    def __init__(self, path: str, group: Any, name: str, where: str) -> None:
+        """The member `name` of a group, which `where` says in messages.
+
+        Raises:
+            InvalidArgumentError: a part of it is missing, or parts are of different lengths.
+        """
+        self._what = f"{path}: {where}/{excerpt(name)}"
+        self._mask: Array | None = None
+        self._categories: Array | None = None
         self.kind = "other"
         self.dtype: np.dtype[Any] = np.dtype("V1")
-        if is_array(node):
+        with reading(self._what):
+            node = group[name]
+            encoding = str(node.attrs.get("encoding-type", ""))
             old = group.get("__categories", {})
+        self.shape: tuple[int, ...] = ()
+        if is_array(node):
+            self._node = Array(path, f"{where}/{excerpt(name)}", node)
             if name in old:
-                self.kind, self._categories = "categories", old[name]
-            elif is_text(node.dtype):
+                self.kind, self._categories = "categories", array_of(path, old, name, f"{where}/__categories")
+            elif self._node.is_text:
                 self.kind = "strings"
-            elif np.dtype(node.dtype).kind in "biuf":
+            elif self._node.dtype.kind in "biuf" and self._node.dtype.itemsize <= 8:
                 self.kind = "numbers"
-        elif encoding == "categorical":
-            self.kind, self._categories, self._node = "categories", node["categories"], node["codes"]
-        elif encoding in ("nullable-integer", "nullable-boolean"):
-            self.kind, self._mask, self._node = "nullable", node["mask"], node["values"]
-        elif encoding == "nullable-string-array":
-            self.kind, self._mask, self._node = "strings", node["mask"], node["values"]
+        else:
+            inside = f"{where}/{excerpt(name)}"
+            if encoding == "categorical":
+                self.kind, self._categories = "categories", array_of(path, node, "categories", inside)
+                self._node = array_of(path, node, "codes", inside)
+            elif encoding in ("nullable-integer", "nullable-boolean", "nullable-string-array"):
+                self.kind = "strings" if "string" in encoding else "nullable"
+                self._mask = array_of(path, node, "mask", inside)
+                self._node = array_of(path, node, "values", inside)
+            else:
+                return
+        self.shape = self._node.shape
+        if self._mask is not None and self._mask.shape != self.shape:
+            raise InvalidArgumentError(
+                f"{self._mask}: shape {list(self._mask.shape)}, of the values {list(self.shape)}"
+            )
         if self.kind in ("numbers", "nullable", "categories"):
-            self.dtype = np.dtype(self._node.dtype).newbyteorder("<")
+            self.dtype = self._node.dtype.newbyteorder("<")
+        if self.dtype.kind not in ("iu" if self.kind == "categories" else "biufV"):
+            raise InvalidArgumentError(f"{self._node}: {self.dtype}: integers are wanted")
+
+    def __str__(self) -> str:
+        """File and member."""
+        return self._what
 
     @property
     def node(self) -> Any:
-        """The array of its values, or of its codes."""
-        return self._node
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of all values."""
-        return tuple(int(each) for each in self._node.shape)
+        """The file's own array of its values, or of its codes."""
+        return self._node.node
 
     @property
     def length(self) -> int:
@@ -194,24 +238,41 @@ class Element:
 
     @cached_property
     def categories(self) -> list[str]:
-        """Names that codes stand for; numbers among them as their text."""
-        count = int(self._categories.shape[0])
-        if is_text(self._categories.dtype):
-            return texts(self._categories, 0, count)
-        return [str(each) for each in self._categories[:].tolist()]
+        """Names that codes stand for; numbers among them as their text.
+
+        Raises:
+            CorruptionError: a name is there twice.
+        """
+        assert self._categories is not None
+        if self._categories.is_text:
+            names = self._categories.texts(0, len(self._categories))
+        else:
+            names = [str(each) for each in self._categories.read(0, len(self._categories)).tolist()]
+        if len(set(names)) != len(names):
+            raise CorruptionError(f"{self._categories}: a name is there twice")
+        return names
 
     def numbers(self, begin: int, end: int) -> npt.NDArray[Any]:
-        """Values [begin, end), or codes."""
-        values: npt.NDArray[Any] = np.asarray(self._node[begin:end]).astype(self.dtype, copy=False)
+        """Values [begin, end), or codes.
+
+        Raises:
+            InvalidArgumentError: a code beyond the categories.
+        """
+        values: npt.NDArray[Any] = self._node.read(begin, end).astype(self.dtype, copy=False)
+        if self.kind == "categories" and values.size and int(values.max()) >= len(self.categories):
+            raise InvalidArgumentError(f"{self}: code {int(values.max())} of {len(self.categories)} categories")
         return values
 
     def missing(self, begin: int, end: int) -> npt.NDArray[np.bool_] | None:
         """Which of them are missing; None where none can be."""
-        return None if self._mask is None else np.asarray(self._mask[begin:end]).astype(bool)
+        return None if self._mask is None else self._mask.read(begin, end).astype(bool)
 
     def strings(self, begin: int, end: int) -> list[str | None]:
         """Values [begin, end), None where one is missing."""
-        found: list[str | None] = list(texts(self._node, begin, end))
+        if self.kind == "categories":
+            names = self.categories
+            return [None if code < 0 else names[code] for code in self.numbers(begin, end).tolist()]
+        found: list[str | None] = list(self._node.texts(begin, end))
         missing = self.missing(begin, end)
         if missing is not None:
             found = [None if gone else each for each, gone in zip(found, missing.tolist(), strict=True)]
@@ -219,21 +280,15 @@ class Element:
 
     def blocks(self) -> list[tuple[int, int]]:
         """Ranges that together are all values, each small."""
-        return [(at, min(at + _MANY, self.length)) for at in range(0, self.length, _MANY)]
+        step = max(1, _MANY // max(1, math.prod(self.shape[1:])))
+        return [(at, min(at + step, self.length)) for at in range(0, self.length, step)]
 
-
-def is_array(node: Any) -> bool:
-    """Whether it is an array, and not a group."""
-    return hasattr(node, "dtype")
-
-
-def is_text(dtype: Any) -> bool:
-    """Whether the values of an array of this type are strings."""
-    return np.dtype(dtype).kind in "OSUT"
-
-
-def texts(array: Any, begin: int, end: int) -> list[str]:
-    """Strings [begin, end) of an array of them, or the text of numbers."""
-    if np.dtype(array.dtype).kind == "O" and hasattr(array, "asstr"):
-        return [str(each) for each in array.asstr()[begin:end]]
-    return [each.decode() if isinstance(each, bytes) else str(each) for each in array[begin:end].tolist()]
+    def blocks_of_strings(self) -> Iterator[list[str | None]]:
+        """All strings, few at a time: as many as the ones before say that memory has room for."""
+        at, step = 0, 1 << 10
+        while at < self.length:
+            found = self.strings(at, min(at + step, self.length))
+            at += len(found)
+            each = sum(len(text) for text in found if text is not None) // max(1, len(found)) + 8
+            step = max(1, min(_MANY, 4 * step, _TEXT_BYTES // each))
+            yield found

@@ -5,7 +5,7 @@ Memory is what is read at once and one file, whatever the matrix's size: a file 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +42,10 @@ class Buckets:
         self._loaded = -1
         self._starts = np.zeros(1, np.int64)
         self._sorted = np.empty(0, dtype)
+
+    def part(self, begin: int, end: int) -> Buckets:
+        """The files of the cells [begin, end)."""
+        return Buckets([each for each in self.files if each.begin < end and begin < each.end], self.dtype)
 
     def __reduce__(self) -> Any:
         """Another process reads the same files."""
@@ -101,15 +105,17 @@ class Buckets:
         return np.concatenate(counts), np.concatenate(genes), np.concatenate(values)
 
 
-def transpose(matrix: Any, folder: Path, at_once: int) -> Buckets:
+def transpose(matrix: Any, folder: Path, at_once: int, tell: Callable[[int], None]) -> Buckets:
     """Scatters a Matrix of compressed columns into files of at most about `at_once` values each.
+
+    `tell` is called with how many of the matrix's values are scattered, now and then.
 
     Raises:
         InvalidArgumentError: an indptr that falls or passes the end, a cell beyond the matrix.
     """
     dtype = np.dtype([("row", "<u8"), ("gene", "<u4"), ("value", matrix.dtype.newbyteorder("<"))])
     folder.mkdir(parents=True, exist_ok=True)
-    files = _scatter(_entries(matrix, dtype, at_once), 0, matrix.shape[0], matrix.stored, folder, "t", at_once)
+    files = _scatter(_entries(matrix, dtype, at_once, tell), 0, matrix.shape[0], matrix.stored, folder, "t", at_once)
     done: list[Bucket] = []
     waiting = files[::-1]
     while waiting:
@@ -124,7 +130,9 @@ def transpose(matrix: Any, folder: Path, at_once: int) -> Buckets:
     return Buckets(done, dtype)
 
 
-def _entries(matrix: Any, dtype: np.dtype[Any], at_once: int) -> Iterator[npt.NDArray[Any]]:
+def _entries(
+    matrix: Any, dtype: np.dtype[Any], at_once: int, tell: Callable[[int], None]
+) -> Iterator[npt.NDArray[Any]]:
     genes = matrix.shape[1]
     for first in range(0, genes, _COLUMNS):
         last = min(first + _COLUMNS, genes)
@@ -137,6 +145,7 @@ def _entries(matrix: Any, dtype: np.dtype[Any], at_once: int) -> Iterator[npt.ND
             _check_cells(matrix, rows, columns)
             entries["row"], entries["gene"], entries["value"] = rows, columns, matrix.values(begin, end)
             yield entries
+            tell(end)
 
 
 def _check_cells(matrix: Any, rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> None:

@@ -1,10 +1,11 @@
-"""What worker processes do: look at counts, and make the shard of a task."""
+"""What worker processes do: look at counts, digest what a task is made of, and make its shard."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,70 +16,88 @@ from penstock._words import excerpt
 from penstock._writer import Writer
 
 from .columns import read_values
-from .genes import Range
-from .matrices import AT_ONCE, Matrix, Part
-from .plan import NAME, Input, Opened, Plan, Task, digest
+from .exact import first_inexact
+from .identity import digest
+from .limits import Limits
+from .matrices import Matrix, Part
+from .opened import Input, Opened
+from .plan import NAME, Plan, Task
 from .stores import needed
-
-_CELLS_AT_ONCE = 1 << 14
+from .transpose import Buckets
+from .value_range import Range
 
 
 class Scan(NamedTuple):
-    """A job: look at stored values of these ranges of a matrix."""
+    """A job: look at stored values of these ranges of a matrix. The answer is a Range."""
 
     source: int
     matrix: int
     ranges: list[tuple[int, int]]
 
 
-class Make(NamedTuple):
-    """A job: make the shard of a task; of the pickled plan."""
+class Compare(NamedTuple):
+    """A job: digest what a task is made of; `plan` is the file of the plan. The answer is the digest."""
 
     task: Task
-    plan: bytes
+    plan: str
+
+
+class Make(NamedTuple):
+    """A job: make the shard of a task; `buckets` by number of matrix. The answer is what shard.json says of it, and its
+    records."""
+
+    task: Task
+    plan: str
+    buckets: dict[int, Buckets]
+
+
+Job = Scan | Compare | Make
 
 
 @dataclass
 class Working:
-    """Work of a pool: answers a Scan with a Range, and a Make with what shard.json says of it and its records."""
+    """Work of a pool. A job has what it needs and no more: the plan, which has all genes, is in a file."""
 
     inputs: list[Input]
     names: list[str]
+    limits: Limits
     out: str
     run: str
     overwrite: bool
 
-    def begin(self) -> Callable[[Scan | Make], Any]:
+    def begin(self) -> Callable[[Job], Any]:
         """What is called for each job."""
-        opened = Opened(self.inputs, self.names)
-        plans: dict[bytes, Plan] = {}  # of one import there is one
+        opened = Opened(self.inputs, self.names, self.limits)
+        plans: dict[str, Plan] = {}  # of one import there is one
 
-        def work(job: Scan | Make) -> Any:
+        def work(job: Job) -> Any:
             if isinstance(job, Scan):
                 return _scan(opened.matrix(job.source, job.matrix), job)
             if job.plan not in plans:
-                plans[job.plan] = pickle.loads(job.plan)
-            return self._make(plans[job.plan], opened, job.task)
+                plans[job.plan] = pickle.loads(Path(job.plan).read_bytes())
+            plan = plans[job.plan]
+            found = digest(plan, opened, job.task)
+            return self._make(plan, opened, job, found) if isinstance(job, Make) else found
 
         return work
 
-    def _make(self, plan: Plan, opened: Opened, task: Task) -> tuple[dict[str, Any], int]:
-        description = plan.description(task, digest(plan, opened, task))
+    def _make(self, plan: Plan, opened: Opened, job: Make, found: str) -> tuple[dict[str, Any], int]:
+        description = plan.description(job.task, found)
         writer = Writer(
             self.out,
             plan.record,
             "msgpack",
             columns=plan.specs(),
-            shard=task.number,
+            shard=job.task.number,
             run=self.run,
             overwrite=self.overwrite,
             task=description,
         )
         with writer:
-            records = TaskWriter(plan, opened, task, writer).write()
+            records = TaskWriter(plan, opened, job, writer, self.limits).write()
         return description, records
 
-    def place(self, job: Scan | Make) -> str:
+    def place(self, job: Job) -> str:
         """What the job is about."""
         if isinstance(job, Scan):
             return f"{self.inputs[job.source].path}: {self.names[job.matrix]}"
@@ -100,33 +119,36 @@ def _scan(matrix: Matrix, job: Scan) -> Range:
 class TaskWriter:
     """Reads the cells of one task and appends them, few at a time."""
 
-    def __init__(self, plan: Plan, opened: Opened, task: Task, writer: Writer) -> None:
+    def __init__(self, plan: Plan, opened: Opened, job: Make, writer: Writer, limits: Limits) -> None:
         """Of an opened writer of the task's shard."""
         self._plan = plan
-        self._task = task
-        self._store = opened.store(task.source)
+        self._task = job.task
+        self._limits = limits
+        self._store = opened.store(job.task.source)
         self._writer = writer
         self._pack = needed("msgpack", "import").packb
-        self._numbers = plan.genes.numbers[task.source]
+        self._numbers = plan.genes.numbers(opened.var(job.task.source))
         self._matrices = []
         for number in range(len(plan.matrices)):
-            matrix = opened.matrix(task.source, number)
-            matrix.buckets = plan.buckets.get((task.source, number))
+            matrix = opened.matrix(job.task.source, number)
+            matrix.buckets = job.buckets.get(number)
             self._matrices.append(matrix)
+        dense = plan.fields.count(None) * len(plan.genes.names)  # which may be more than this input's genes
+        self._beside = sum(each.bytes() for each in plan.columns) // 4 + dense + 1
 
     def write(self) -> int:
         """Writes all; the number of records."""
         records = 0
-        for begin in range(self._task.begin, self._task.end, _CELLS_AT_ONCE):
-            end = min(begin + _CELLS_AT_ONCE, self._task.end)
-            weights = np.full(end - begin, sum(each.bytes() for each in self._plan.columns) // 4 + 1, np.int64)
+        for begin in range(self._task.begin, self._task.end, self._limits.cells):
+            end = min(begin + self._limits.cells, self._task.end)
+            weights = np.full(end - begin, self._beside, np.int64)
             for matrix in self._matrices:
                 weights += matrix.weights(begin, end)
             bounds = np.cumsum(weights)
             first = begin
             while first < end:
                 done = int(bounds[first - begin - 1]) if first > begin else 0
-                last = begin + max(int(np.searchsorted(bounds, done + AT_ONCE, "right")), first - begin + 1)
+                last = begin + max(int(np.searchsorted(bounds, done + self._limits.values, "right")), first - begin + 1)
                 records += self._append(first, min(last, end))
                 first = last
         return records
@@ -138,7 +160,7 @@ class TaskWriter:
             plan.fields, plan.types, range(len(self._matrices)), self._matrices, strict=True
         ):
             if name is None:
-                columns[plan.column_name(number)] = self._dense(matrix.dense(begin, end), dtype)
+                columns[plan.column_name(number)] = self._dense(_cast(matrix.dense(begin, end), dtype), dtype)
             else:
                 fields.append((name, dtype, self._in_order(matrix, begin, end), matrix))
         texts: dict[str, list[str | None]] = {}
@@ -220,7 +242,13 @@ class TaskWriter:
 
 def _cast(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
     cast = values.astype(dtype, copy=False)
-    if cast.dtype.kind == "u" and values.dtype.kind == "f" and not np.array_equal(cast, values):
+    if cast.dtype.kind == "u" and values.dtype.kind in "if":
+        changed = not np.array_equal(cast, values)
+    elif cast.dtype.kind == "u":
+        changed = values.size > 0 and int(values.max()) > np.iinfo(cast.dtype).max
+    else:
+        changed = first_inexact(values, cast.dtype) is not None
+    if changed:
         raise InvalidArgumentError("counts are others than they were when they were looked at: the input has changed")
     return cast
 

@@ -56,7 +56,11 @@ def command(files: tuple[str, ...], out: str, as_json: bool, **given: Any) -> No
     given["layers"], given["obsm"] = given["layers"] or (), given["obsm"] or ()
     given["workers"] = given["workers"] or default_workers()
     with named_by_user(files), progress(f"writing {out}", as_json, "cells") as update:
-        done = penstock.import_anndata(files, out, progress=update, **given)
+
+        def prepare(what: str, done: int, total: int) -> None:
+            update(done, total, label=what)
+
+        done = penstock.import_anndata(files, out, progress=update, preparing=prepare, **given)
     with report_of(out):
         _report(done, as_json)
 

@@ -104,7 +104,7 @@ def emit_table(rows: list[tuple[str, str]]) -> None:
 
 Update = Callable[..., None]
 """Called with what is done and the total, 0 where that is unknown; then, if the rate is not that of what is done, with
-what it is the rate of."""
+what it is the rate of; and with `label=`, if it is not yet what the bar is named after: that is counted by itself."""
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def progress(label: str, quiet: bool, unit: str = "bytes", of: str = "") -> Iter
         of: What the rate is of, as " of text".
     """
     if quiet or not sys.stderr.isatty():
-        yield lambda done, total, rated=None: None
+        yield lambda done, total, rated=None, label="": None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -141,7 +141,13 @@ def progress(label: str, quiet: bool, unit: str = "bytes", of: str = "") -> Iter
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bars:
         task = bars.add_task(label, total=None, rated=0)
 
-        def update(done: int, total: int, rated: int | None = None) -> None:
+        shown = label
+
+        def update(done: int, total: int, rated: int | None = None, label: str = label) -> None:
+            nonlocal shown
+            if label != shown:
+                shown = label
+                bars.reset(task, description=label, rated=0)
             bars.update(task, completed=done, total=total or None, rated=done if rated is None else rated)
 
         yield update

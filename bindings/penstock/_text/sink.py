@@ -98,6 +98,25 @@ class ShardFolder:
         self._useless = [] if resume else list(self._finished)  # to be removed when the first shard is begun
         self._stale.update(self._useless)
 
+    @property
+    def stays(self) -> bool:
+        """Whether a published dataset is there and is not to be replaced: it can only be found to be the same."""
+        return self._published and not self.replaces
+
+    def made_with(self, options: dict[str, Any]) -> int:
+        """How many finished shards there were that may be kept and were made with these options, and maybe more."""
+        tasks = [shard.task for number, shard in self._finished.items() if number not in self._stale]
+        return sum(isinstance(task, dict) and options.items() <= task.get("options", {}).items() for task in tasks)
+
+    def any_finished(self) -> bool:
+        """Whether any finished shard is there now that is not published."""
+        from penstock._errors import Error
+        from penstock._writer import finished_shards
+
+        with suppress(Error):
+            return bool(finished_shards(self._path, overwrite=self.replaces))
+        return False
+
     def may_keep(self, number: int, options: dict[str, Any]) -> bool:
         """Whether shard `number` is there and was made with the same options; of what input, `keep` will say."""
         shard = self._finished.get(number)

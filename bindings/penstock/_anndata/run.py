@@ -1,0 +1,296 @@
+"""The run of an import: look at genes and columns, look at counts, make shards, publish."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock import _native
+from penstock._errors import Error, InvalidArgumentError, IoError
+from penstock._text.errors import WorkerError
+from penstock._text.sink import ShardFolder
+
+from .identity import Stamps
+from .limits import Limits
+from .opened import Input, Opened
+from .plan import Plan, Planner, Task, check_shapes, cut
+from .transpose import Buckets, transpose
+from .value_range import Range
+from .work import Compare, Make, Scan, Working
+
+if TYPE_CHECKING:
+    from penstock._workers import WorkerPool
+
+LIMITS = Limits()
+_PLAN = "plan"
+_RANGES = 8  # of one job of looking
+_SECONDS = 5.0  # after which `progress` is called though no cell is done
+
+
+@dataclass
+class Imported:
+    """What an import made.
+
+    Attributes:
+        path: the dataset's folder.
+        cells: documents of the dataset.
+        genes: features of the dataset.
+        records: (gene, count) of all cells.
+        shards: of the dataset.
+        kept_shards: those among them that an earlier run had made.
+        fields: of a record, with their types; empty where all matrices are columns.
+        columns: names of the columns.
+        left_out: what the inputs have and the dataset has not.
+        seconds: that it took.
+    """
+
+    path: str
+    cells: int = 0
+    genes: int = 0
+    records: int = 0
+    shards: int = 0
+    kept_shards: int = 0
+    fields: dict[str, str] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class Told:
+    """Whom the run tells how far it is."""
+
+    def __init__(
+        self, progress: Callable[[int, int], None] | None, preparing: Callable[[str, int, int], None] | None
+    ) -> None:
+        """As import_anndata() takes them."""
+        self._progress = progress
+        self._preparing = preparing
+        self._last = time.monotonic()
+
+    def prepared(self, what: str, done: int, total: int, run: Imported, cells: int) -> None:
+        """`done` of `total` of what must be done before cells are written."""
+        if self._preparing is not None:
+            self._preparing(what, cells * done // max(1, total), cells)
+        if self._progress is not None and time.monotonic() - self._last >= _SECONDS:
+            self.wrote(run, cells)
+
+    def wrote(self, run: Imported, cells: int) -> None:
+        """The run has more cells than before, or at least is alive."""
+        self._last = time.monotonic()
+        if self._progress is not None:
+            self._progress(run.cells, cells)
+
+
+class Run:
+    """One import. One thread."""
+
+    def __init__(self, inputs: list[Input], names: list[str], workers: int, told: Told) -> None:
+        """Opens nothing yet; `names` of the matrices."""
+        self._inputs = inputs
+        self._names = names
+        self._numbers = range(len(names))
+        self._workers = workers
+        self._told = told
+        self._opened = Opened(inputs, names, LIMITS)
+        self._pool: WorkerPool | None = None
+        self._call: Callable[[Any], Any] | None = None
+        self._cells = 0
+
+    def run(self, out: str, options: dict[str, Any], resume: bool, overwrite: bool) -> Imported:
+        """Imports into `out`; `options` decide the bytes of shards, as import_anndata() has them."""
+        stamps = Stamps(out, self._inputs)
+        try:
+            self._cells = sum(check_shapes(self._opened, self._names))
+            if not self._cells:
+                raise InvalidArgumentError(f"{', '.join(each.path for each in self._inputs)}: there are no cells")
+            shards = ShardFolder(out, resume=resume, overwrite=overwrite)
+            try:
+                return self._write(shards, out, options, stamps)
+            except BaseException as error:
+                self._end_workers(shards, out)
+                if not shards.any_finished():
+                    stamps.remove()
+                if isinstance(error, KeyboardInterrupt):
+                    raise KeyboardInterrupt(f"interrupted: {shards.left_behind()}") from None
+                if isinstance(error, WorkerError):
+                    raise WorkerError(f"{error}: {shards.left_behind()}") from error
+                if isinstance(error, IoError):  # of the output: inputs have other errors
+                    raise IoError(error.errno, f"{error}: {shards.left_behind()}", error.filename) from error
+                raise
+            finally:
+                self._end_workers(shards, out)
+                shards.close()  # which removes the folder if it made it and nothing is in it
+        finally:
+            self._opened.close()
+
+    def _end_workers(self, shards: ShardFolder, out: str) -> None:
+        """Kills them, and removes what they left unfinished."""
+        if self._pool is None:
+            return
+        self._pool.close()
+        self._pool = None
+        with suppress(Error):  # what ended the run is the error to tell
+            _native.clean(out, shards.replaces, shards.run)
+
+    def _write(self, shards: ShardFolder, out: str, options: dict[str, Any], stamps: Stamps) -> Imported:
+        there = shards.made_with(options)
+        may_keep = shards.stays or (there > 0 and stamps.check(there))
+        planner = Planner(self._opened, self._names, options)
+        work = Working(self._inputs, self._names, LIMITS, out, shards.run, shards.replaces)
+        done = Imported(out, left_out=planner.left_out)
+        ranges = self._look(work, done)
+        plan = planner.plan(ranges)
+        tasks = cut(plan, self._opened, ranges, LIMITS)
+        done.genes, done.shards, done.fields = len(plan.genes.names), len(tasks), plan.record or {}
+        done.columns = list(plan.specs())
+        waiting = self._keep(shards, work, plan, tasks, done) if may_keep else tasks
+        for task in waiting:
+            shards.make_room(task.number)
+        if waiting:
+            with _writing(Path(out)):
+                stamps.write()
+            with _scratch(out, shards.run, plan) as scratch:
+                self._make(shards, work, waiting, done, scratch, self._transpose(waiting, done, scratch))
+            stamps.check_unchanged()
+        shards.publish(len(tasks), planner.features)
+        stamps.remove()
+        return done
+
+    def _look(self, work: Working, done: Imported) -> list[list[Range]]:
+        """What values each matrix of each input has."""
+        found: list[list[Range]] = [[Range() for _ in self._inputs] for _ in self._names]
+        jobs = []
+        for source in range(len(self._inputs)):
+            for number in self._numbers:
+                ranges = self._opened.matrix(source, number).ranges()
+                jobs += [Scan(source, number, ranges[at : at + _RANGES]) for at in range(0, len(ranges), _RANGES)]
+        for at, (job, seen) in enumerate(zip(jobs, self._answers(work, jobs, len(jobs)), strict=True), 1):
+            found[job.matrix][job.source].merge(seen)
+            self._told.prepared("looking at counts", at, len(jobs), done, self._cells)
+        return found
+
+    def _keep(self, shards: ShardFolder, work: Working, plan: Plan, tasks: list[Task], done: Imported) -> list[Task]:
+        """Tasks whose shard is not there.
+
+        Raises:
+            InvalidArgumentError: a shard is there that was made of the same cells of another input.
+        """
+        identity = plan.identity()
+        there = [task for task in tasks if shards.may_keep(task.number, identity)]
+        waiting = [task for task in tasks if task not in there]
+        with _scratch(done.path, shards.run, plan) as scratch:
+            jobs = [Compare(task, str(scratch / _PLAN)) for task in there]
+            digests = []
+            for found in self._answers(work, jobs, len(jobs)):
+                digests.append(found)
+                self._told.prepared("comparing with finished shards", len(digests), len(jobs), done, self._cells)
+        for task, found in zip(there, digests, strict=True):
+            description = plan.description(task, found)
+            if not shards.keep(task.number, description):
+                raise InvalidArgumentError(
+                    f"{self._inputs[task.source].path}: shard {task.number} of {done.path} was made of other input or "
+                    "options: go on with those, or start anew with --overwrite and without --resume"
+                )
+            done.kept_shards += 1
+            done.records += shards.kept_tokens(task.number)
+            done.cells += task.end - task.begin
+        return waiting
+
+    def _transpose(self, tasks: list[Task], done: Imported, scratch: Path) -> dict[tuple[int, int], Buckets]:
+        """Of the inputs of these tasks what is of compressed columns."""
+        buckets = {}
+        found = [(source, number) for source in sorted({task.source for task in tasks}) for number in self._numbers]
+        stored = {key: self._opened.matrix(*key).stored for key in found if self._opened.matrix(*key).kind == "csc"}
+        before = 0
+        for (source, number), count in stored.items():
+
+            def tell(scattered: int, before: int = before) -> None:
+                self._told.prepared("transposing", before + scattered, sum(stored.values()), done, self._cells)
+
+            matrix, folder = self._opened.matrix(source, number), scratch / f"{source}-{number}"
+            with _writing(folder):
+                buckets[source, number] = transpose(matrix, folder, LIMITS.values // 2, tell)
+            before += count
+        return buckets
+
+    def _make(
+        self,
+        shards: ShardFolder,
+        work: Working,
+        tasks: list[Task],
+        done: Imported,
+        scratch: Path,
+        buckets: dict[tuple[int, int], Buckets],
+    ) -> None:
+        jobs = (
+            Make(
+                task,
+                str(scratch / _PLAN),
+                {
+                    number: buckets[task.source, number].part(task.begin, task.end)
+                    for number in self._numbers
+                    if (task.source, number) in buckets
+                },
+            )
+            for task in tasks
+        )
+        for task, (description, records) in zip(tasks, self._answers(work, jobs, len(tasks)), strict=True):
+            shards.made(task.number, description)
+            done.records += records
+            done.cells += task.end - task.begin
+            self._told.wrote(done, self._cells)
+
+    def _answers(self, work: Working, jobs: Iterable[Any], count: int) -> Iterator[Any]:
+        """What the work says to each of `count` jobs, in order."""
+        if self._workers == 1 or (self._pool is None and count <= 1):
+            self._call = self._call or work.begin()
+            yield from map(self._call, jobs)
+            return
+        from penstock._workers import WorkerPool  # which imports multiprocessing
+
+        pool = self._pool = self._pool or WorkerPool(self._workers, work)
+        for job in jobs:
+            while not pool.has_room():
+                yield from pool.next_results()
+            pool.submit(job)
+        while pool.pending():
+            yield from pool.next_results()
+
+
+@contextmanager
+def _scratch(out: str, run: str, plan: Plan) -> Iterator[Path]:
+    """A folder in the dataset's, with the plan in it, while no shard is removed or published: that removes it."""
+    folder = Path(out) / f".partial-import@{_boot()}@{run}@{os.getpid()}"
+    try:
+        with _writing(folder):
+            folder.mkdir(parents=True)
+            (folder / _PLAN).write_bytes(pickle.dumps(plan))
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Says of what Python cannot write in a folder what the native writer says."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, Error):
+            raise
+        raise IoError(error.errno, f"{error.filename or folder}: {error.strerror or error}", str(folder)) from error
+
+
+def _boot() -> str:
+    """As a writer's unfinished folders have it, so that the next run removes what a killed one left."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    except OSError:
+        return "unknown"
