@@ -21,6 +21,9 @@ from penstock import cells, codecs, columns, orders
 from penstock._anndata.importing import Imported, import_anndata
 from penstock._annotate import annotate
 from penstock._batch import Batch
+from penstock._collections.collections import Collections
+from penstock._collections.loader import BatchInfo, CollectionLoader
+from penstock._collections.suggest import Suggestion, suggest
 from penstock._dataset import Dataset, View, concatenate
 from penstock._errors import (
     CorruptionError,
@@ -43,6 +46,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Batch",
+    "BatchInfo",
+    "CollectionLoader",
+    "Collections",
     "CorruptionError",
     "Dataset",
     "Error",
@@ -57,6 +63,7 @@ __all__ = [
     "Resume",
     "Span",
     "StateMismatchError",
+    "Suggestion",
     "View",
     "Writer",
     "annotate",
@@ -74,5 +81,6 @@ __all__ = [
     "orders",
     "remove_shards",
     "shuffle",
+    "suggest",
     "verify",
 ]

@@ -1,0 +1,130 @@
+"""Fetches read in this process: by the caller, or ahead by background threads."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections import deque
+from typing import Any
+
+from penstock._collections.fetching import Fetcher
+from penstock._collections.planning import Fetch
+
+_EXIT_S = 5.0  # how long the interpreter's end waits for a read that is under way
+_running: weakref.WeakSet[ThreadReader] = weakref.WeakSet()
+
+
+class Reading:
+    """A fetch on its way; what was read belongs to it."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        """Not read yet."""
+        self.fetch = fetch
+        self.done = threading.Event()
+        self.dropped = False
+        self.fetched: Any = None
+        self.error: BaseException | None = None
+
+    def read(self, fetcher: Fetcher) -> None:
+        """Reads it, and keeps an error for who asks for it."""
+        try:
+            self.fetched = fetcher.fetch(self.fetch.indices)
+        except BaseException as error:
+            self.error = error
+        self.done.set()
+
+
+class ThreadReader:
+    """Reads fetches in the order in which they are started; batches are taken from them by the caller.
+
+    One thread at a time calls it; `drop` and `stop` any thread. Background threads are daemons, and the interpreter's
+    end waits for a read under way, since libraries such as HDF5 do not survive that otherwise.
+    """
+
+    def __init__(self, fetcher: Fetcher, threads: int) -> None:
+        """Starts nothing.
+
+        Args:
+            fetcher: reads.
+            threads: that read ahead; 0: `batch` reads.
+        """
+        self._fetcher = fetcher
+        self._count = threads
+        self._threads: list[threading.Thread] = []
+        self._waiting: deque[Reading] = deque()
+        self._changed = threading.Condition()
+        self._stopped = False
+
+    def start(self, fetch: Fetch) -> Reading:
+        """Has a fetch read, after those before it."""
+        reading = Reading(fetch)
+        if self._count > 0:
+            with self._changed:
+                self._waiting.append(reading)
+                self._changed.notify()
+            if len(self._threads) < self._count:
+                self._start_thread()
+        return reading
+
+    def batch(self, reading: Reading, number: int) -> Any:
+        """Batch `number` of a fetch that was started; waits for it.
+
+        Raises:
+            FailedError, InvalidArgumentError: as `Fetcher`.
+        """
+        if self._count == 0 and not reading.done.is_set():
+            reading.fetched = self._fetcher.fetch(reading.fetch.indices)
+            reading.done.set()
+        reading.done.wait()
+        if reading.error is not None:
+            raise reading.error
+        return self._fetcher.batch(reading.fetched, reading.fetch.places[number])
+
+    def drop(self) -> None:
+        """Forgets what was started."""
+        with self._changed:
+            waiting, self._waiting = self._waiting, deque()
+        for reading in waiting:
+            reading.dropped = True
+            reading.done.set()
+
+    def stop(self) -> None:
+        """Has the threads end after what they are reading; does not wait."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        self.drop()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Ends the threads, and waits for what they are reading, at most `timeout` seconds."""
+        self.stop()
+        for thread in self._threads:
+            thread.join(timeout)
+
+    def _start_thread(self) -> None:
+        thread = threading.Thread(target=self._run, name=f"penstock-reader-{len(self._threads)}", daemon=True)
+        self._threads.append(thread)
+        _running.add(self)
+        # Last in, first out: before the exit handlers of libraries that were imported by now.
+        atexit.unregister(_close_running)
+        atexit.register(_close_running)
+        thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._stopped:
+                    self._changed.wait()
+                if self._stopped:
+                    return
+                reading = self._waiting.popleft()
+            reading.read(self._fetcher)
+            del reading  # what was read belongs to who asked for it
+
+
+def _close_running() -> None:
+    for reader in list(_running):
+        reader.stop()
+    for reader in list(_running):
+        reader.close(_EXIT_S)
