@@ -37,7 +37,7 @@ def length_of(collection: Any, has_callback: bool) -> int:
     is_parts = isinstance(collection, Parts | Mapping | tuple)
     if not (has_callback or is_parts or hasattr(collection, "__getitem__")):
         raise InvalidArgumentError(
-            f"integers do not index a {name}: a collection is indexed by an array of them, as a NumPy array, AnnData, "
+            f"{name} objects are not indexed by integers: a collection is, as a NumPy array, AnnData, "
             "CSR matrix or Hugging Face Dataset is, or give fetch_callback(collection, indices)"
         )
     count = count_of(collection)

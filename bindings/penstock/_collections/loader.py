@@ -29,7 +29,7 @@ from penstock._ranks import resolve as resolve_rank
 from penstock.orders import Order
 from penstock.orders import resolve as resolve_order
 
-_MOST = 1 << 14  # threads, processes, fetches ahead
+_MOST = 1 << 14  # processes, fetches ahead
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,13 @@ class CollectionLoader:
             fetch_transform: `(fetched)` -> fetched, once a fetch: sparse to dense, say.
             batch_callback: `(fetched, places)` -> batch, instead of indexing; places are int64, in the batch's order.
             batch_transform: `(batch)` -> batch.
-            threads: that read fetches ahead; 0: `next()` reads. Batches are taken in the caller's thread. With
-                processes: of each of them.
+            threads: 1: a background thread reads fetches ahead, and nobody else should use the collection meanwhile;
+                0: `next()` reads. Batches are taken in the caller's thread. With processes: of each of them.
             processes: that read and take batches, each with a collection of its own; the first two hooks and the
                 others run there. The collection, or the function that opens it, and the hooks are pickled; processes
                 are spawned, so a script has its `if __name__ == "__main__"`.
-            prefetch: fetches that are read ahead, at least 1; never less than there are threads or processes. So many
-                fetches, and the one that is consumed, are in memory.
+            prefetch: fetches that are read ahead, at least 1; never less than there are processes. So many fetches, and
+                the one that is consumed, are in memory.
             fingerprint: what tells this collection from others, for the state; None: its length, and the shape, dtype,
                 features or names that it says it has. Values are not looked at.
             on_mismatch: what `load_state_dict` does with a state of another job: "refuse", "restart" or
@@ -150,7 +150,7 @@ class CollectionLoader:
             raise InvalidArgumentError(f"fingerprint={fingerprint!r:.80}: must be a string")
         unit = self.world_size if global_batch_size is None else 1
         sizes = batch_sizes(batch_size if batch_size is not None else global_batch_size, unit)
-        threads, processes = index("threads", threads, 0, _MOST), index("processes", processes, 0, _MOST)
+        threads, processes = index("threads", threads, 0, 1), index("processes", processes, 0, _MOST)
         prefetch = index("prefetch", prefetch, 1, _MOST)
         factor = None if fetch_factor is None else index("fetch_factor", fetch_factor, 1, 1 << 48)
         opens = is_opener(collection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing.process
 import os
 import pickle
 import queue
@@ -93,7 +94,7 @@ class ProcessReader:
         Args:
             recipe: `Recipe.pickled()`.
             count: processes.
-            threads: of each, that read ahead.
+            threads: of each that read ahead: 0 or 1.
         """
         self._recipe = recipe
         self._count = count
@@ -172,6 +173,8 @@ class ProcessReader:
         )
         with surroundings_of_workers():
             process.start()
+        # Else the exit of a forked child, which this process may come to have, joins what is not its own and fails.
+        getattr(multiprocessing.process, "_children", set()).discard(process)
         theirs.close()
         handle = _Handle(process, ours)
         with suppress(OSError):

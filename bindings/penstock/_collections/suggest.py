@@ -139,9 +139,7 @@ def suggest(
     end = time.perf_counter() + seconds
     for number, (block, factor) in enumerate(pairs):
         left = end - time.perf_counter()
-        expected = (
-            _FETCHES * size * factor * table[-1].bytes // (size * table[-1].fetch_factor * _FETCHES) if table else 0
-        )
+        expected = table[-1].bytes * factor // table[-1].fetch_factor if table else 0
         if table and (left <= 0 or expected > 4 * limit):
             break
         observations, spent, held = read(block, factor, left / (len(pairs) - number))

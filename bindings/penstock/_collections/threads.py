@@ -1,4 +1,4 @@
-"""Fetches read in this process: by the caller, or ahead by background threads."""
+"""Fetches read in this process: by the caller, or ahead by a background thread."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ class Reading:
 class ThreadReader:
     """Reads fetches in the order in which they are started; batches are taken from them by the caller.
 
-    One thread at a time calls it; `drop` and `stop` any thread. Background threads are daemons, and the interpreter's
-    end waits for a read under way, since libraries such as HDF5 do not survive that otherwise.
+    One thread at a time calls it; `drop` and `stop` any thread. The background thread is a daemon, and the
+    interpreter's end waits for a read under way, since libraries such as HDF5 do not survive that otherwise. There is
+    one, since a backed AnnData breaks when two threads index it, and HDF5 has one lock anyway.
     """
 
     def __init__(self, fetcher: Fetcher, threads: int) -> None:
@@ -47,11 +48,11 @@ class ThreadReader:
 
         Args:
             fetcher: reads.
-            threads: that read ahead; 0: `batch` reads.
+            threads: 1: it reads ahead; 0: `batch` reads.
         """
         self._fetcher = fetcher
-        self._count = threads
-        self._threads: list[threading.Thread] = []
+        self._reads_ahead = threads > 0
+        self._thread: threading.Thread | None = None
         self._waiting: deque[Reading] = deque()
         self._changed = threading.Condition()
         self._stopped = False
@@ -59,11 +60,11 @@ class ThreadReader:
     def start(self, fetch: Fetch) -> Reading:
         """Has a fetch read, after those before it."""
         reading = Reading(fetch)
-        if self._count > 0:
+        if self._reads_ahead:
             with self._changed:
                 self._waiting.append(reading)
                 self._changed.notify()
-            if len(self._threads) < self._count:
+            if self._thread is None:
                 self._start_thread()
         return reading
 
@@ -73,7 +74,7 @@ class ThreadReader:
         Raises:
             FailedError, InvalidArgumentError: as `Fetcher`.
         """
-        if self._count == 0 and not reading.done.is_set():
+        if not self._reads_ahead and not reading.done.is_set():
             reading.fetched = self._fetcher.fetch(reading.fetch.indices)
             reading.done.set()
         reading.done.wait()
@@ -90,26 +91,25 @@ class ThreadReader:
             reading.done.set()
 
     def stop(self) -> None:
-        """Has the threads end after what they are reading; does not wait."""
+        """Has the thread end after what it is reading; does not wait."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
         self.drop()
 
     def close(self, timeout: float | None = None) -> None:
-        """Ends the threads, and waits for what they are reading, at most `timeout` seconds."""
+        """Ends the thread, and waits for what it is reading, at most `timeout` seconds."""
         self.stop()
-        for thread in self._threads:
-            thread.join(timeout)
+        if self._thread is not None:
+            self._thread.join(timeout)
 
     def _start_thread(self) -> None:
-        thread = threading.Thread(target=self._run, name=f"penstock-reader-{len(self._threads)}", daemon=True)
-        self._threads.append(thread)
+        self._thread = threading.Thread(target=self._run, name="penstock-reader", daemon=True)
         _running.add(self)
         # Last in, first out: before the exit handlers of libraries that were imported by now.
         atexit.unregister(_close_running)
         atexit.register(_close_running)
-        thread.start()
+        self._thread.start()
 
     def _run(self) -> None:
         while True:
