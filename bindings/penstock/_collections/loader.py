@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,6 @@ from penstock._arguments import index, one_of
 from penstock._collections.fetching import FailedError, Fetcher, Hooks
 from penstock._collections.identity import fingerprint_of, is_opener, length_of
 from penstock._collections.planning import Fetch, PlannedBatch, Planner
-from penstock._collections.processes import ProcessReader, Recipe
 from penstock._collections.threads import ThreadReader
 from penstock._errors import Error, InvalidArgumentError
 from penstock._job import BatchSize, batch_sizes, job_of
@@ -28,6 +27,9 @@ from penstock._ranks import Mesh
 from penstock._ranks import resolve as resolve_rank
 from penstock.orders import Order
 from penstock.orders import resolve as resolve_order
+
+if TYPE_CHECKING:
+    from penstock._collections.processes import ProcessReader
 
 _MOST = 1 << 14  # processes, fetches ahead
 
@@ -175,6 +177,8 @@ class CollectionLoader:
         self._planner = Planner(self._job, native_order, share, factor, self._per_epoch)
         self._reader: ThreadReader | ProcessReader
         if processes > 0:
+            from penstock._collections.processes import ProcessReader, Recipe  # 12 ms with multiprocessing
+
             recipe = Recipe(collection, opens, count, hooks).pickled()
             self._reader = ProcessReader(recipe, processes, threads)
         else:
