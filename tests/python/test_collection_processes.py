@@ -115,6 +115,19 @@ def test_processes_give_the_batches_in_order_and_go_anywhere():
     assert workers() == []
 
 
+def wide(batch: np.ndarray) -> np.ndarray:
+    return np.repeat(batch[:, None], 50_000, 1)  # 4 MB: no pipe holds it
+
+
+def test_batches_larger_than_a_pipe_come_from_anywhere():
+    with make(batch_transform=wide, fetch_factor=2) as loader:
+        for position in (0, 500, 20, 20, 990, 130):
+            loader.seek(position)
+            for _ in range(2 if position % 3 else 1):
+                begin = loader.position
+                assert next(loader)[:, 7].tolist() == list(range(begin * 10, begin * 10 + 100, 10))
+
+
 def test_the_error_of_a_hook_in_a_process_is_raised_at_its_batch_with_its_cause():
     with make(batch_transform=fail_at_500) as loader:
         assert len([next(loader) for _ in range(50)]) == 50
@@ -140,18 +153,18 @@ def test_a_process_that_ends_is_told_at_its_batch_and_the_loader_goes_on():
 
 
 def test_kill_of_a_process_is_told_at_its_batch_and_the_loader_goes_on():
-    with make() as loader:
+    with make(batch_transform=wide) as loader:
         next(loader)
-        victim = workers()[1]  # it has the second fetch: positions 30 to 59
+        victim = loader._reader._workers[1].process.pid  # it has the second fetch: positions 30 to 59
         os.kill(victim, signal.SIGKILL)
         wait_for(lambda: not is_running(victim))
-        taken = []
-        with pytest.raises(penstock.Error, match=rf"worker process {victim} was killed by SIGKILL") as raised:
-            while True:
-                taken.append(next(loader)[0])
-        assert raised.value.__cause__ is not None
-        assert taken[:2] == [100, 200] and loader.position == (len(taken) + 1) * 10 <= 60
-        assert [batch[0] for batch in loader] == list(range((len(taken) + 1) * 100, 10_000, 100))
+        assert [next(loader)[0, 0] for _ in range(2)] == [100, 200]
+        with pytest.raises(
+            penstock.Error, match=rf"at position 30: worker process {victim} was killed by SIGKILL"
+        ) as e:
+            next(loader)
+        assert isinstance(e.value.__cause__, EOFError | OSError) and loader.position == 30
+        assert [batch[0, 0] for batch in loader] == list(range(300, 10_000, 100))
     assert workers() == []
 
 
@@ -318,6 +331,21 @@ except KeyboardInterrupt:
             assert line(process) == "10"
         _, errors = process.communicate(timeout=30)
         assert (process.returncode, errors) == (0, "")
+
+
+def test_ctrl_c_of_a_loader_in_a_with_ends_the_program():
+    script = """
+with make(processes=0, threads=1, fetch_callback=stuck_read, fetch_factor=1) as loader:
+    next(loader)
+    print("waits", flush=True)
+    next(loader)
+"""
+    with started(script) as process:
+        assert line(process) == "waits"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode != 0 and errors.strip().endswith("KeyboardInterrupt")
 
 
 def test_ctrl_c_of_the_whole_group_leaves_the_processes_to_their_parent():

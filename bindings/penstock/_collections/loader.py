@@ -107,7 +107,8 @@ class CollectionLoader:
         """Makes a loader; nothing is read, and no thread or process started, before the first batch is asked for.
 
         Args:
-            collection: anything with a length that an array of integers indexes, or a function that opens it.
+            collection: anything with a length that an array of integers indexes, or a function that opens it, which
+                is called here and in each process.
             batch_size: observations of this rank's batches; or a schedule [(position, size), …] that begins at 0.
             global_batch_size: observations of all ranks' batches together; exactly one of the two is given.
             fetch_factor: batches of this rank that are read by one call; None: as many as the order's own fetch is
@@ -308,7 +309,7 @@ class CollectionLoader:
     # --- its end
 
     def close(self) -> None:
-        """Ends threads and processes; a thread first ends what it is reading. Batches that were given out stay."""
+        """Ends thread and processes; waits for what the thread is reading, at most 5 s. Batches given out stay."""
         if os.getpid() != self._owner:
             return
         with self._alone(closed=True):

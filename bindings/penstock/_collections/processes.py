@@ -20,7 +20,7 @@ import numpy as np
 from penstock._collections.fetching import FailedError, Fetcher, Hooks
 from penstock._collections.planning import Fetch
 from penstock._collections.reading import Parts, items_of
-from penstock._collections.threads import Reading, ThreadReader
+from penstock._collections.threads import PATIENCE_S, Reading, ThreadReader
 from penstock._errors import InvalidArgumentError
 from penstock._workers import how_it_ended, surroundings_of_workers
 
@@ -164,7 +164,7 @@ class ProcessReader:
             worker.process.kill()
             worker.pipe.close()
         for worker in workers:
-            worker.process.join()
+            worker.process.join(PATIENCE_S)
 
     def _spawn(self) -> _Handle:
         ours, theirs = self._context.Pipe()

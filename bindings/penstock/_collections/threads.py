@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import weakref
 from collections import deque
@@ -11,7 +12,7 @@ from typing import Any
 from penstock._collections.fetching import Fetcher
 from penstock._collections.planning import Fetch
 
-_EXIT_S = 5.0  # how long the interpreter's end waits for a read that is under way
+PATIENCE_S = 5.0  # how long who ends readers waits for a read that is under way: it may hang for ever
 _running: weakref.WeakSet[ThreadReader] = weakref.WeakSet()
 
 
@@ -56,6 +57,7 @@ class ThreadReader:
         self._waiting: deque[Reading] = deque()
         self._changed = threading.Condition()
         self._stopped = False
+        self.owner = os.getpid()
 
     def start(self, fetch: Fetch) -> Reading:
         """Has a fetch read, after those before it."""
@@ -97,11 +99,11 @@ class ThreadReader:
             self._changed.notify_all()
         self.drop()
 
-    def close(self, timeout: float | None = None) -> None:
-        """Ends the thread, and waits for what it is reading, at most `timeout` seconds."""
+    def close(self) -> None:
+        """Ends the thread, and waits for what it is reading, at most `PATIENCE_S`."""
         self.stop()
         if self._thread is not None:
-            self._thread.join(timeout)
+            self._thread.join(PATIENCE_S)
 
     def _start_thread(self) -> None:
         self._thread = threading.Thread(target=self._run, name="penstock-reader", daemon=True)
@@ -124,7 +126,9 @@ class ThreadReader:
 
 
 def _close_running() -> None:
-    for reader in list(_running):
+    # A forked child has none of the threads, and their locks as they were.
+    ours = [reader for reader in _running if reader.owner == os.getpid()]
+    for reader in ours:
         reader.stop()
-    for reader in list(_running):
-        reader.close(_EXIT_S)
+    for reader in ours:
+        reader.close()
