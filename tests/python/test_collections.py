@@ -62,13 +62,15 @@ def test_a_fetch_is_as_many_batches_as_asked_or_the_orders_own(order, factor, ro
     assert [len(call) for call in store.calls] == [rows]
 
 
-def test_fetches_of_blocks_hold_whole_blocks_in_every_epoch():
-    store = Recorded(96)
-    loader = make(store, 4, order=penstock.orders.Blocks(4, 16), epochs=3, fetch_factor=4)
-    assert len(list(loader)) == 72
+@pytest.mark.parametrize("factor", [4, None])
+def test_fetches_of_blocks_are_the_orders_in_every_epoch(factor):
+    store = Recorded()
+    loader = make(store, 4, order=penstock.orders.Blocks(4, 16), epochs=3, fetch_factor=factor)
+    assert len(list(loader)) == 75
+    assert [len(call) for call in store.calls] == 3 * [16, 16, 16, 16, 16, 16, 4]
     for call in store.calls:
         runs = np.split(call, np.flatnonzero(np.diff(call) != 1) + 1)
-        assert all(len(run) % 4 == 0 or 0 in run or 95 in run for run in runs)
+        assert all(len(run) % 4 == 0 or 0 in run or 99 in run for run in runs)
 
 
 @pytest.mark.parametrize("order", ["uniform", penstock.orders.Blocks(2, 20)])
