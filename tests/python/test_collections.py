@@ -190,6 +190,12 @@ def test_collections_of_parts_give_batches_of_parts(collection, look):
     assert look(next(loader)).tolist() == loader.info.indices.tolist()
 
 
+@pytest.mark.parametrize("opens", [Recorded, lambda: STORE, lambda: list(range(0, 1000, 10))])
+def test_a_function_or_a_class_opens_a_collection(opens):
+    loader = make(opens)
+    assert np.asarray(next(loader)).tolist() == (loader.info.indices * 10).tolist()
+
+
 def test_data_frames_tensors_and_arrow_tables_are_collections():
     pandas, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
     arrow = pytest.importorskip("pyarrow").table({"x": STORE})

@@ -16,7 +16,8 @@ _NAMES = 4096  # of cells, at either end
 
 def is_opener(collection: Any) -> bool:
     """Whether it is a function that opens a collection."""
-    return callable(collection) and not hasattr(collection, "__getitem__")
+    is_collection = any(hasattr(collection, name) for name in ("__getitem__", "__len__", "shape"))
+    return callable(collection) and (isinstance(collection, type) or not is_collection)
 
 
 def length_of(collection: Any, has_callback: bool) -> int:
