@@ -63,6 +63,23 @@ def test_threads_processes_prefetch_and_fetch_factor_change_nothing(store):
             assert [store.rows(batch).tolist() for batch in each] == expected[11:], other
 
 
+def test_loaders_of_one_collection_take_turns(store):
+    import time
+
+    opened = store.open()
+    both = penstock.Collections(store=opened)
+    end = time.monotonic() + 1
+    with (
+        penstock.CollectionLoader(opened, 3, fetch_factor=1, seed=1) as one,
+        penstock.CollectionLoader(opened, 3, fetch_factor=1, seed=2, fetch_transform=lambda x: x) as two,
+        penstock.CollectionLoader(both, 3, fetch_factor=1, seed=3) as three,
+    ):
+        while time.monotonic() < end:
+            delivered(store, one), delivered(store, two)
+            assert (store.rows(next(three)["store"]) == ROW[three.info.indices]).all()
+            assert (store.rows(both[[5, 3]]["store"]) == ROW[[5, 3]]).all()
+
+
 def test_suggest_measures_a_real_store(store):
     found = penstock.suggest(store.open, 3, seconds=0.2)
     assert 1 <= found.block <= found.fetch_factor <= 16

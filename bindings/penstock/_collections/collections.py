@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._collections.reading import Parts, count_of, read, take
+from penstock._collections.turns import Turns
 from penstock._errors import InvalidArgumentError
 
 
@@ -69,7 +70,8 @@ class Collections(Parts):
             return self.with_parts({name: take(part, wanted) for name, part in self.items()})
         # Stores want each once, ascending; what is in memory then takes any order.
         indices, places = np.unique(wanted, return_inverse=True)
-        found = read(self, indices)
+        with Turns(self):
+            found = read(self, indices)
         return found if np.array_equal(indices, wanted) else take(found, places.reshape(-1))
 
     def _numbers(self, key: Any) -> npt.NDArray[np.int64]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock._collections.identity import length_of
 from penstock._collections.reading import Indices, count_of, read, take
+from penstock._collections.turns import Turns
 from penstock._errors import InvalidArgumentError
 from penstock._words import counted
 
@@ -48,6 +49,7 @@ class Fetcher:
         self._collection = collection
         self._count = count
         self._hooks = hooks
+        self._turns = Turns(collection)
 
     def fetch(self, indices: Indices) -> Any:
         """These observations, after `fetch_transform`.
@@ -56,6 +58,10 @@ class Fetcher:
             FailedError: the collection or a hook raised.
             InvalidArgumentError: the collection's length changed, it gave another count, or a hook gave nothing.
         """
+        with self._turns:
+            return self._fetch(indices)
+
+    def _fetch(self, indices: Indices) -> Any:
         self._check_length()
         hooks, wanted = self._hooks, len(indices)
         if hooks.fetch_callback is not None:

@@ -128,8 +128,9 @@ class CollectionLoader:
             fetch_transform: `(fetched)` -> fetched, once a fetch: sparse to dense, say.
             batch_callback: `(fetched, places)` -> batch, instead of indexing; places are int64, in the batch's order.
             batch_transform: `(batch)` -> batch.
-            threads: 1: a background thread reads fetches ahead, and nobody else should use the collection meanwhile;
-                0: `next()` reads. Batches are taken in the caller's thread. With processes: of each of them.
+            threads: 1: a background thread reads fetches ahead; loaders that share a collection take turns, and others
+                should not use it meanwhile. 0: `next()` reads. Batches are taken in the caller's thread. With
+                processes: of each of them.
             processes: that read and take batches, each with a collection of its own; the first two hooks and the
                 others run there. The collection, or the function that opens it, and the hooks are pickled; processes
                 are spawned, so a script has its `if __name__ == "__main__"`.
