@@ -238,8 +238,14 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
 }
 
 void register_source(py::module_& module) {
+  py::class_<SourceIdentity>(module, "SourceIdentity", "What a job's state says of a source.")
+      .def(py::init([](std::string fingerprint, std::uint64_t shards, std::uint64_t records, std::string view) {
+             return SourceIdentity{std::move(fingerprint), shards, records, std::move(view), ""};
+           }),
+           py::kw_only(), py::arg("fingerprint"), py::arg("shards"), py::arg("records"), py::arg("view"));
   py::class_<Source, View>(module, "Source", "A view of a dataset: what one index selects.")
       .def_property_readonly("size", [](const Source& source) { return source.info().size; })
+      .def_property_readonly("identity", [](const Source& source) { return source.info().identity; })
       .def_property_readonly("stored_record_bytes",
                              [](const Source& source) { return source.info().stored_record_bytes; })
       .def_property_readonly("fields_apart", [](const Source& source) { return source.info().fields_apart; })

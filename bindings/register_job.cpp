@@ -2,7 +2,6 @@
 #include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
-#include "core/batch/source.h"
 #include "core/job/job.h"
 
 #include <pybind11/numpy.h>
@@ -36,19 +35,16 @@ Tail parse_tail(const std::string& tail) {
   raise(ErrorKind::InvalidArgument, "tail=\"{}\": must be \"pad\" or \"drop\"", tail);
 }
 
-std::shared_ptr<Job> make_job(const std::vector<std::shared_ptr<Source>>& sources, std::shared_ptr<Order> order,
+std::shared_ptr<Job> make_job(const std::vector<SourceIdentity>& sources, std::shared_ptr<Order> order,
                               std::optional<std::uint64_t> epochs, bool per_epoch, const std::string& tail,
                               const Ranges& skip, const Schedule& schedule) {
-  std::vector<SourceIdentity> identities;
-  identities.reserve(sources.size());
-  for (const auto& source : sources) identities.push_back(source->info().identity);
   CursorOptions options;
   options.epochs = epochs;
   options.per_epoch = per_epoch;
   options.tail = parse_tail(tail);
   options.skip = skip;
   options.schedule = schedule;
-  return std::make_shared<Job>(std::move(order), identities, std::move(options));
+  return std::make_shared<Job>(std::move(order), sources, std::move(options));
 }
 
 // `rows` of them, of which those beyond the picks are padding.

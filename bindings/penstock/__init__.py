@@ -22,6 +22,9 @@ from penstock._anndata.importing import import_anndata
 from penstock._anndata.run import Imported
 from penstock._annotate import annotate
 from penstock._batch import Batch
+from penstock._collections.collections import Collections
+from penstock._collections.loader import BatchInfo, CollectionLoader
+from penstock._collections.suggest import Suggestion, suggest
 from penstock._dataset import Dataset, View, concatenate
 from penstock._errors import (
     CorruptionError,
@@ -44,6 +47,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Batch",
+    "BatchInfo",
+    "CollectionLoader",
+    "Collections",
     "CorruptionError",
     "Dataset",
     "Error",
@@ -58,6 +64,7 @@ __all__ = [
     "Resume",
     "Span",
     "StateMismatchError",
+    "Suggestion",
     "View",
     "Writer",
     "annotate",
@@ -75,5 +82,6 @@ __all__ = [
     "orders",
     "remove_shards",
     "shuffle",
+    "suggest",
     "verify",
 ]

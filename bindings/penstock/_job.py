@@ -173,10 +173,28 @@ def native_job(
     Raises:
         InvalidArgumentError: an argument that cannot be.
     """
+    native_order = resolve(order, len(view), index("seed", seed))
+    return job_of(view._source.identity, native_order, schedule, epochs, per_epoch, tail, skip)
+
+
+def job_of(
+    source: _native.SourceIdentity,
+    order: _native.Order,
+    schedule: list[tuple[int, int]],
+    epochs: int | None,
+    per_epoch: bool,
+    tail: str,
+    skip: Iterable[tuple[int, int]],
+) -> _native.Job:
+    """The native job of an order of one source.
+
+    Raises:
+        InvalidArgumentError: an argument that cannot be.
+    """
     one_of("tail", tail, ("pad", "drop"))
     return _native.Job(
-        sources=[view._source],
-        order=resolve(order, len(view), index("seed", seed)),
+        sources=[source],
+        order=order,
         epochs=None if epochs is None else index("epochs", epochs, 1),
         per_epoch=bool(per_epoch),
         tail=tail,

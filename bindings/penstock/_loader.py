@@ -259,7 +259,7 @@ class Loader:
             StateMismatchError: the state is of another dataset, seed, order or window, and on_mismatch is "refuse".
             InvalidArgumentError: it is no state.
         """
-        version, position, job = _checked_state(state)
+        version, position, job = checked_state(state)
         return Resume(*self._native.load(version, position, job, self._on_mismatch))
 
     @property
@@ -357,7 +357,7 @@ def eval_loader(view: Any, batch_size: BatchSize | None = None, **options: Any) 
     return EvalLoader(view, batch_size, **{"epochs": 1, **options})
 
 
-def _checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:
+def checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:
     if not isinstance(state, Mapping):
         raise InvalidArgumentError(
             f"{type(state).__name__} is no state of a penstock loader: must be what state_dict() gave"

@@ -29,6 +29,7 @@ __all__: list[str] = [
     "SentenceSpec",
     "SequentialOrder",
     "Source",
+    "SourceIdentity",
     "SpanList",
     "UniformOrder",
     "WeightedOrder",
@@ -264,12 +265,27 @@ class Dataset:
     @property
     def tokenizer_json(self) -> str: ...
 
+class SourceIdentity:
+    """
+    What a job's state says of a source.
+    """
+    def __init__(
+        self,
+        *,
+        fingerprint: str,
+        shards: typing.SupportsInt | typing.SupportsIndex,
+        records: typing.SupportsInt | typing.SupportsIndex,
+        view: str,
+    ) -> None: ...
+
 class Source:
     """
     A view of a dataset: what one index selects.
     """
     @property
     def fields_apart(self) -> bool: ...
+    @property
+    def identity(self) -> SourceIdentity: ...
     @property
     def ragged(self) -> bool: ...
     @property
@@ -288,7 +304,7 @@ class Job:
     def __init__(
         self,
         *,
-        sources: collections.abc.Sequence[Source],
+        sources: collections.abc.Sequence[SourceIdentity],
         order: Order,
         epochs: typing.SupportsInt | typing.SupportsIndex | None,
         per_epoch: bool,

@@ -53,7 +53,7 @@ class WorkerPool:
         ours, theirs = self._context.Pipe()
         name = f"penstock-worker-{len(self._processes)}"
         process = self._context.Process(target=_run_worker, args=(theirs, self._work), name=name, daemon=True)
-        with _surroundings_of_workers():
+        with surroundings_of_workers():
             process.start()
         theirs.close()
         self._processes.append(process)
@@ -139,20 +139,24 @@ class WorkerPool:
     def _raise_dead(self, index: int) -> None:
         process = self._processes[index]
         process.join(10)
-        code = process.exitcode
-        how = f"exited with code {code}"
-        if code is not None and code < 0:
-            how = f"was killed by {signal.Signals(-code).name}"
-            if -code == signal.SIGKILL:
-                how += " (out of memory? then use fewer --workers)"
-        raise WorkerError(f"worker {index} (process {process.pid}) {how}")
+        raise WorkerError(f"worker {index} (process {process.pid}) {how_it_ended(process, 'then use fewer --workers')}")
+
+
+def how_it_ended(process: SpawnProcess, advice: str = "") -> str:
+    """In words, of a process that was joined: what ended it, and `advice` where it may have been a lack of memory."""
+    code = process.exitcode
+    if code is None or code >= 0:
+        return f"exited with code {code}"
+    advice = f"? {advice}" if advice else "?"
+    out_of_memory = f" (out of memory{advice})" if -code == signal.SIGKILL else ""
+    return f"was killed by {signal.Signals(-code).name}{out_of_memory}"
 
 
 _ONE_THREAD = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 @contextmanager
-def _surroundings_of_workers() -> Iterator[None]:
+def surroundings_of_workers() -> Iterator[None]:
     """What children inherit that start inside: one thread for each tokenizer, and Ctrl-C blocked.
 
     Ctrl-C reaches the whole process group, from a worker's first instruction on; the parent alone decides.

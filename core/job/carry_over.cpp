@@ -32,7 +32,10 @@ Unit unit_of(std::string_view job) {
       window = size->get<std::uint64_t>();
       units.insert(fmt::format("windows of {}", with_commas(window)));
     } else {
-      units.insert(view.value("kind", json()) == "documents" ? "documents" : "observations of an unknown kind");
+      const json kind = view.value("kind", json());
+      units.insert(kind == "documents"    ? "documents"
+                   : kind == "collection" ? "observations of a collection"
+                                          : "observations of an unknown kind");
     }
   }
   if (units.size() != 1) return {"observations of several sizes", 0};

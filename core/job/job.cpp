@@ -51,7 +51,7 @@ Resume Job::load(const State& state, OnMismatch on_mismatch) const {
             fmt::format("{}resumes at {}{}{}", another, describe(*position), carried.empty() ? "" : ": ", carried)};
   }
   raise(ErrorKind::StateMismatch,
-        "this state is of another job: {}. Use on_mismatch=\"restart\", an argument of Loader(...), to begin at 0{}",
+        "this state is of another job: {}. Use on_mismatch=\"restart\", an argument of the loader, to begin at 0{}",
         difference->text,
         position ? fmt::format(" or \"keep_position\" to go on at {}{}", with_commas(*position),
                                carried.empty() ? "" : fmt::format(" ({})", carried))

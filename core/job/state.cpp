@@ -130,9 +130,11 @@ std::string short_fingerprint(const std::string& fingerprint, const std::string&
 }
 
 std::string dataset_text(const json& dataset, const std::string& other_fingerprint) {
-  return fmt::format("{} ({}, {})", short_fingerprint(dataset["fingerprint"].get<std::string>(), other_fingerprint),
-                     counted(dataset["shards"].get<std::uint64_t>(), "shard"),
-                     counted(dataset["records"].get<std::uint64_t>(), "record"));
+  const std::string name = short_fingerprint(dataset["fingerprint"].get<std::string>(), other_fingerprint);
+  const auto shards = dataset["shards"].get<std::uint64_t>();
+  const auto records = dataset["records"].get<std::uint64_t>();
+  if (shards == 0) return fmt::format("{} ({})", name, counted(records, "observation"));  // a collection
+  return fmt::format("{} ({}, {})", name, counted(shards, "shard"), counted(records, "record"));
 }
 
 void compare_source(const json& saved, const json& now, const std::string& prefix, Differences& out) {

@@ -56,6 +56,11 @@ PEERS = {
     "scDataset (16, 256)": Peer("scdataset_blocks.py", "cells_scdataset", "h5ad", "16,256"),
     "scDataset (64, 64)": Peer("scdataset_blocks.py", "cells_scdataset", "h5ad", "64,64"),
     "annbatch (512 × 32), made dense": Peer("annbatch_chunks.py", "cells_annbatch", "annbatch", "512,32,dense", "3.12"),
+    "CollectionLoader (16, 256)": Peer("collection_loader.py", None, "h5ad", "16,256,0"),
+    "CollectionLoader (16, 4)": Peer("collection_loader.py", None, "h5ad", "16,4,0"),
+    "scDataset (16, 4)": Peer("scdataset_blocks.py", "cells_scdataset", "h5ad", "16,4"),
+    "CollectionLoader (16, 16) beside a step, threads=1": Peer("collection_loader.py", None, "h5ad", "16,16,1,beside"),
+    "CollectionLoader (16, 16) beside a step, threads=0": Peer("collection_loader.py", None, "h5ad", "16,16,0,beside"),
     "annbatch (512 × 32)": Peer("annbatch_chunks.py", "cells_annbatch", "annbatch", "512,32", "3.12"),
     "SLAF, geneformer tokens": Peer("slaf_tokens.py", "cells_slaf", "slaf"),
 }
@@ -75,6 +80,17 @@ WARM = [
         (rows, "penstock, Csr, .h5ad in place", theirs, least)
         for rows in (64, 4096)
         for theirs, least in (("annbatch (512 × 32)", 1.0), ("scDataset (16, 256)", 2.0), ("scDataset (64, 64)", 2.0))
+    ),
+]
+# The same file by the same hook, blocks and fetches; and what one thread hides of a store beside a step as slow as it.
+COLLECTIONS = [
+    (64, "CollectionLoader (16, 256)", "scDataset (16, 256)", 0.95),
+    (4096, "CollectionLoader (16, 4)", "scDataset (16, 4)", 0.95),
+    (
+        64,
+        "CollectionLoader (16, 16) beside a step, threads=1",
+        "CollectionLoader (16, 16) beside a step, threads=0",
+        1.4,
     ),
 ]
 COLD = [
@@ -283,7 +299,7 @@ def table(results: list[Result], skipped: dict[str, str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=["warm", "cold", "memory", "conversion"], action="append")
+    parser.add_argument("--only", choices=["warm", "collections", "cold", "memory", "conversion"], action="append")
     parser.add_argument("--quick", action="store_true", help="few cells: whether it runs, not how fast")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0, help="of each warm run")
@@ -293,13 +309,17 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     bench = Bench(options)
-    wanted = options.only or ["warm", "memory", "cold", "conversion"]
+    wanted = options.only or ["warm", "collections", "memory", "cold", "conversion"]
     results: list[Result] = []
     if "warm" in wanted:
         for name in PEERS:
             if bench.has(name):
                 warm(bench.files(name))
         results += compare(bench, WARM, bench.warm_speed, "warm")
+    if "collections" in wanted:
+        for name in {each for _, *names, _ in COLLECTIONS for each in names if bench.has(each)}:
+            warm(bench.files(name))
+        results += compare(bench, COLLECTIONS, bench.warm_speed, "warm")
     if "memory" in wanted:
         results += memory(bench)
     if "cold" in wanted:

@@ -36,6 +36,14 @@ TEST(CarryOverTest, DocumentsAreNoWindows) {
   EXPECT_FALSE(carry_over(windows(10), kDocuments, 7).position);
 }
 
+TEST(CarryOverTest, ObservationsOfACollectionAreOfNoOtherKind) {
+  const std::string collection = job(R"({"view":{"kind":"collection"}})");
+  EXPECT_EQ(carry_over(collection, collection, 7).position, 7U);
+  EXPECT_EQ(carry_over(collection, kDocuments, 7).saved_unit, "observations of a collection");
+  EXPECT_FALSE(carry_over(collection, kDocuments, 7).position);
+  EXPECT_FALSE(carry_over(windows(10), collection, 7).position);
+}
+
 TEST(CarryOverTest, WhatIsNotKnownIsNotComparedWithWindows) {
   const std::string strange = job(R"({"view":{"kind":5,"window":10}})");
   EXPECT_FALSE(carry_over(strange, windows(10), 7).position);

@@ -90,6 +90,18 @@ TEST(Job, AllThatDiffersIsNamedAlsoAtPositionZero) {
   }
 }
 
+TEST(Job, ACollectionIsToldByItsObservations) {
+  Parts saved;
+  saved.shards = 0;
+  saved.records = 1'000;
+  saved.view = R"({"kind":"collection"})";
+  Parts now = saved;
+  now.fingerprint = kNewPrint;
+  now.records = 900;
+  EXPECT_EQ(difference(saved, now, 0),
+            "dataset: the state was saved on 3f2a0b1c… (1,000 observations), this one is 9b1c0b1c… (900 observations)");
+}
+
 TEST(Job, EachPartIsADifferenceAlone) {
   Parts now;
   now.order = uniform(12'345);

@@ -1,0 +1,455 @@
+"""CollectionLoader's thread and processes: kill, Ctrl-C, fork and exit of real processes: nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+
+
+def open_numbers() -> np.ndarray:
+    return np.arange(1000) * 10
+
+
+def fail_at_500(batch: np.ndarray) -> np.ndarray:
+    if 5000 in batch:
+        raise UnpicklableError("five hundred", batch)
+    return batch
+
+
+class UnpicklableError(Exception):
+    def __init__(self, text: str, batch: Any) -> None:
+        super().__init__(text)
+
+
+def end_at_500(batch: np.ndarray) -> np.ndarray:
+    if 5000 in batch:
+        os._exit(3)
+    return batch
+
+
+def give_a_lambda(batch: np.ndarray) -> Any:
+    return lambda: batch
+
+
+def open_nothing() -> Any:
+    if os.environ.get("PENSTOCK_TEST_PARENT") == str(os.getpid()):
+        return open_numbers()
+    raise FileNotFoundError("no such store")
+
+
+def open_fewer() -> Any:
+    return open_numbers()[: 1000 if os.environ.get("PENSTOCK_TEST_PARENT") == str(os.getpid()) else 900]
+
+
+def make(collection: Any = open_numbers, **options: Any) -> penstock.CollectionLoader:
+    return penstock.CollectionLoader(
+        collection,
+        **{"batch_size": 10, "order": "sequential", "epochs": 1, "fetch_factor": 3, "processes": 2, **options},
+    )
+
+
+def children(process: int) -> set[int]:
+    """Running children of a process and theirs."""
+    found = set()
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found |= {child} | children(child)
+    return found
+
+
+def workers(process: int | None = None) -> list[int]:
+    """Those children that are workers, not multiprocessing's resource tracker."""
+    found = []
+    for child in sorted(children(process or os.getpid())):
+        try:
+            if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text():
+                found.append(child)
+        except OSError:
+            continue
+    return found
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(condition: Any, seconds: float = 15) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+# --- processes
+
+
+def test_processes_give_the_batches_in_order_and_go_anywhere():
+    with (
+        make(threads=0, processes=0, batch_size=7, order="uniform", epochs=2) as plain,
+        make(batch_size=7, order="uniform", epochs=2, processes=3) as loader,
+    ):
+        for number, (batch, expected) in enumerate(zip(loader, plain, strict=True)):
+            assert batch.tolist() == expected.tolist()
+            if number == 20:
+                state = loader.state_dict()
+        loader.load_state_dict(state), plain.load_state_dict(state)
+        assert next(loader).tolist() == next(plain).tolist()
+        for position in (100, 3, 1993, 0):
+            loader.seek(position), plain.seek(position)
+            assert next(loader).tolist() == next(plain).tolist()
+        assert len(workers()) == 3
+    assert workers() == []
+
+
+def wide(batch: np.ndarray) -> np.ndarray:
+    return np.repeat(batch[:, None], 50_000, 1)  # 4 MB: no pipe holds it
+
+
+def test_batches_larger_than_a_pipe_come_from_anywhere():
+    with make(batch_transform=wide, fetch_factor=2) as loader:
+        for position in (0, 500, 20, 20, 990, 130):
+            loader.seek(position)
+            for _ in range(2 if position % 3 else 1):
+                begin = loader.position
+                assert next(loader)[:, 7].tolist() == list(range(begin * 10, begin * 10 + 100, 10))
+
+
+def test_the_error_of_a_hook_in_a_process_is_raised_at_its_batch_with_its_cause():
+    with make(batch_transform=fail_at_500) as loader:
+        assert len([next(loader) for _ in range(50)]) == 50
+        for _ in range(2):
+            with pytest.raises(penstock.Error, match=r"at position 500: batch_transform\(batch\) raised") as raised:
+                next(loader)
+            assert "five hundred" in str(raised.value.__cause__)
+            assert "fail_at_500" in str(raised.value.__cause__.__cause__)  # the traceback there
+        loader.seek(510)
+        assert next(loader)[0] == 5100
+
+
+def test_a_process_that_ends_is_told_at_its_batch_and_the_loader_goes_on():
+    with make(batch_transform=end_at_500) as loader:
+        assert len([next(loader) for _ in range(50)]) == 50
+        with pytest.raises(penstock.Error, match=r"at position 500: worker process \d+ exited with code 3$") as raised:
+            next(loader)
+        assert isinstance(raised.value.__cause__, EOFError | ConnectionResetError)
+        assert loader.position == 500
+        loader.seek(510)
+        assert next(loader)[0] == 5100
+    assert workers() == []
+
+
+def test_kill_of_a_process_is_told_at_its_batch_and_the_loader_goes_on():
+    with make(batch_transform=wide) as loader:
+        next(loader)
+        victim = loader._reader._workers[1].process.pid  # it has the second fetch: positions 30 to 59
+        os.kill(victim, signal.SIGKILL)
+        wait_for(lambda: not is_running(victim))
+        assert [next(loader)[0, 0] for _ in range(2)] == [100, 200]
+        with pytest.raises(
+            penstock.Error, match=rf"at position 30: worker process {victim} was killed by SIGKILL"
+        ) as e:
+            next(loader)
+        assert isinstance(e.value.__cause__, EOFError | OSError) and loader.position == 30
+        assert [batch[0, 0] for batch in loader] == list(range(300, 10_000, 100))
+    assert workers() == []
+
+
+def test_a_collection_that_cannot_be_opened_there_says_why(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_TEST_PARENT", str(os.getpid()))
+    with make(open_nothing) as loader:
+        for _ in range(2):
+            with pytest.raises(penstock.Error, match="opening the collection in a worker process") as raised:
+                next(loader)
+            assert isinstance(raised.value.__cause__, FileNotFoundError)
+    with make(open_fewer) as loader, pytest.raises(penstock.InvalidArgumentError, match=r"900 .* had 1,000"):
+        next(loader)
+    assert workers() == []
+
+
+def test_what_does_not_pickle_is_refused_before_anything_starts(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = np.arange(10)
+        with pytest.raises(
+            penstock.InvalidArgumentError, match=r"this Dataset does not pickle.*a function that opens it"
+        ):
+            make(file["x"])
+    np.save(tmp_path / "x.npy", np.arange(10))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for collection in (mapped, penstock.Collections(x=mapped)):
+        with pytest.raises(penstock.InvalidArgumentError, match="a copy of its file: pass a function that opens it"):
+            make(collection)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"the function .* does not pickle"):
+        make(lambda: np.arange(10))
+    with pytest.raises(penstock.InvalidArgumentError, match="batch_transform does not pickle"):
+        make(batch_transform=lambda batch: batch)
+    with (
+        make(batch_transform=give_a_lambda) as loader,
+        pytest.raises(penstock.Error, match="pickling the batch, a fun"),
+    ):
+        next(loader)
+    assert workers() == []
+
+
+def test_a_loader_that_is_forgotten_ends_its_processes_and_thread():
+    import threading
+
+    loaders = [make(), make(processes=0, threads=1)]
+    for loader in loaders:
+        next(loader)
+    assert len(workers()) == 2 and any(each.name == "penstock-reader" for each in threading.enumerate())
+    del loader, loaders
+    wait_for(lambda: not workers())
+    wait_for(lambda: not any(each.name == "penstock-reader" for each in threading.enumerate()))
+
+
+def test_tensors_come_by_value(tmp_path):
+    torch = pytest.importorskip("torch")
+    with make(batch_transform=torch.as_tensor) as loader:
+        batch = next(loader)
+    assert batch.tolist() == list(range(0, 100, 10)) and not batch.is_shared()
+
+
+# --- scripts
+
+PRELUDE = """
+import os, sys, threading, time
+import numpy as np
+import penstock
+from test_collection_processes import open_numbers, make, slow_read, stuck_read
+"""
+
+
+def slow_read(collection: Any, indices: np.ndarray) -> Any:
+    time.sleep(0.3)
+    return collection[indices]
+
+
+def stuck_read(collection: Any, indices: np.ndarray) -> Any:
+    if indices[0] > 0:
+        time.sleep(600)
+    return collection[indices]
+
+
+def command(script: str) -> list[str]:
+    body = "\n".join(f"    {each}" for each in script.strip().splitlines())
+    return [sys.executable, "-c", f"{PRELUDE}\nif __name__ == '__main__':\n{body}\n"]
+
+
+def surroundings() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+
+
+@contextmanager
+def started(script: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        command(script), text=True, env=surroundings(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+KINDS = {"thread": "processes=0, threads=1", "caller": "processes=0, threads=0", "processes": "processes=2"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exit_with_a_running_loader_is_clean_and_quick(kind):
+    script = f"loader = make({KINDS[kind]}, epochs=9, fetch_callback=slow_read)\nnext(loader)\nnext(loader)"
+    begun = time.monotonic()
+    done = subprocess.run(command(script), env=surroundings(), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert time.monotonic() - begun < 20
+
+
+def test_exit_while_a_real_file_is_read_is_clean(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=np.zeros((20_000, 64), "f4"), chunks=(8, 64), compression="gzip")
+    script = f"""
+import h5py
+loader = penstock.CollectionLoader(lambda: h5py.File({str(tmp_path / "x.h5")!r})["x"], 16, fetch_factor=64)
+for _ in range(5):
+    next(loader)
+"""
+    for _ in range(3):
+        done = subprocess.run(command(script), env=surroundings(), capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_exit_does_not_wait_for_ever_for_a_read_that_hangs():
+    script = "loader = make(processes=0, threads=1, fetch_callback=stuck_read)\nnext(loader)"
+    begun = time.monotonic()
+    done = subprocess.run(command(script), env=surroundings(), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.monotonic() - begun < 30
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ctrl_c_ends_a_wait_at_once_and_the_loader_goes_on(kind):
+    script = f"""
+loader = make({KINDS[kind]}, fetch_callback=stuck_read, fetch_factor=1)
+next(loader)
+print("waits", flush=True)
+try:
+    next(loader)
+except KeyboardInterrupt:
+    print("interrupted", loader.position, flush=True)
+    loader.seek(0)
+    if {kind != "thread"}:  # whose read still hangs
+        print(next(loader)[1], flush=True)
+"""
+    with started(script) as process:
+        assert line(process) == "waits"
+        time.sleep(0.5)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert line(process) == "interrupted 10"
+        assert time.monotonic() - begun < 2
+        if kind != "thread":
+            assert line(process) == "10"
+        _, errors = process.communicate(timeout=30)
+        assert (process.returncode, errors) == (0, "")
+
+
+def test_ctrl_c_of_a_loader_in_a_with_ends_the_program():
+    script = """
+with make(processes=0, threads=1, fetch_callback=stuck_read, fetch_factor=1) as loader:
+    next(loader)
+    print("waits", flush=True)
+    next(loader)
+"""
+    with started(script) as process:
+        assert line(process) == "waits"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode != 0 and errors.strip().endswith("KeyboardInterrupt")
+
+
+def test_ctrl_c_of_the_whole_group_leaves_the_processes_to_their_parent():
+    script = """
+loader, batches = make(epochs=None), 0
+print("runs", flush=True)
+try:
+    while True:
+        next(loader)
+        batches += 1
+except KeyboardInterrupt:
+    before = loader.position
+    assert next(loader)[0] == before % 1000 * 10, before
+    print("interrupted", flush=True)
+"""
+    process = subprocess.Popen(
+        command(script), text=True, env=surroundings(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert line(process) == "runs"
+        wait_for(lambda: len(workers(process.pid)) == 2)
+        time.sleep(1)
+        found = workers(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        assert line(process) == "interrupted"
+        assert process.communicate(timeout=30)[1] == ""
+        wait_for(lambda: not any(map(is_running, found)))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("how", ["busy", "waiting", "forked"])
+def test_kill_of_the_parent_leaves_nothing_behind(how):
+    # The fork has the parent's end of the pipe: that the pipe closes is not what ends the workers then.
+    script = f"""
+loader = make(epochs=None, fetch_factor=1{", fetch_callback=stuck_read" if how == "waiting" else ""})
+next(loader)
+if {how == "forked"} and os.fork() == 0:
+    time.sleep(60)
+print("runs", flush=True)
+while True:
+    if {how == "busy"}:
+        next(loader)
+    else:
+        time.sleep(1)
+"""
+    with started(script) as process:
+        assert line(process) == "runs"
+        all_of_them = children(process.pid)
+        found = workers(process.pid)
+        assert len(found) == 2
+        process.kill()
+        wait_for(lambda: not any(map(is_running, found)))
+        for left in all_of_them - set(found):
+            if how == "forked" and is_running(left):
+                os.kill(left, signal.SIGKILL)
+        wait_for(lambda: not any(map(is_running, all_of_them)))
+
+
+def test_a_forked_child_is_refused_and_harms_nobody():
+    script = """
+for loader in (make(), make(processes=0, threads=1)):
+    next(loader)
+    pid = os.fork()
+    if pid == 0:
+        for action in (loader.__next__, lambda: loader.seek(0), lambda: loader.load_state_dict(loader.state_dict())):
+            try:
+                action()
+            except penstock.InvalidArgumentError as error:
+                assert "forked child" in str(error), error
+            else:
+                os._exit(5)
+        loader.close()
+        sys.exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    assert next(loader)[0] == 100
+    loader.close()
+"""
+    done = subprocess.run(command(script), env=surroundings(), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_another_thread_is_refused():
+    script = """
+loader = make(processes=0, threads=0, fetch_callback=slow_read)
+threading.Thread(target=loader.__next__).start()
+time.sleep(0.1)
+try:
+    next(loader)
+except penstock.InvalidArgumentError as error:
+    print(error)
+"""
+    done = subprocess.run(command(script), env=surroundings(), capture_output=True, text=True, timeout=60)
+    assert "another thread is in next()" in done.stdout and done.stderr == ""
+
+
+def test_a_script_without_a_guard_is_told_about_it(tmp_path):
+    (tmp_path / "script.py").write_text(
+        "import penstock\nfrom test_collection_processes import make\nwith make() as loader:\n    next(loader)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, tmp_path / "script.py"], env=surroundings(), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert 'needs if __name__ == "__main__"' in done.stderr.splitlines()[-1]
