@@ -64,7 +64,7 @@ bench: build  ## the figures and charts of docs/benchmarks.md, measured here
 bench-peers: build  ## other loaders beside penstock, each in an environment of its own (about an hour, 20 GB)
 	python benchmarks/peers/run.py --json build/peers/results.json --markdown build/peers/results.md --charts docs/images
 
-bench-cells: build  ## scDataset, annbatch and SLAF beside dataset.cells (about 30 minutes, 10 GB)
+bench-cells: build  ## scDataset, annbatch and SLAF beside dataset.cells (about 35 minutes, 16 GB)
 	python benchmarks/peers/cells/run.py --json build/peers/cells.json --markdown build/peers/cells.md
 
 budget: setup-check build  ## instructions of the hot paths against benchmarks/budget.json
