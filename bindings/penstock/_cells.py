@@ -134,7 +134,7 @@ def resolve(
     known = None if features is None else len(features)
     chosen = None if genes is None else _gene_numbers(genes, features)
     width = known if chosen is None else len(chosen)
-    names = None if features is None else _names(features, chosen)
+    names = None if features is None else lambda: _names(features, chosen)
     tokens = np.empty(0, np.int64)
     medians = np.empty(0, np.float64)
     if isinstance(checked, Ranked | Binned):
@@ -199,9 +199,11 @@ def _check_fields(fields: np.dtype[Any] | None, value: str) -> None:
     names = () if fields is None or fields.names is None else fields.names
     for name in ("gene", value):
         if name not in names:
+            there = quoted(list(names)) if names else "none"
+            how = "value= names another one" if "gene" in names else "values that are columns come with documents()"
             raise InvalidArgumentError(
-                f"cells are documents of records with the fields gene and {excerpt(repr(value))}; these have "
-                f"{quoted(list(names)) if names else 'none'}"
+                f"cells are documents of records with the fields gene and {excerpt(repr(value))}; these have {there}: "
+                f"{how}"
             )
     if value == "gene":
         raise InvalidArgumentError("value='gene': must be the field of the counts")
@@ -276,7 +278,7 @@ def _by_gene(
     what: str,
     given: Any,
     width: int | None,
-    names: list[str] | None,
+    names: Callable[[], list[str]] | None,
     missing: float,
     dtype: np.dtype[Any],
     check: Callable[[npt.NDArray[Any]], None],
@@ -289,9 +291,13 @@ def _by_gene(
             raise InvalidArgumentError(
                 f"{what}= is by names, but the dataset does not say what its genes are called: give an array [genes]"
             )
-        values = np.array([given.get(name, missing) for name in names])
-        if not any(name in given for name in names):
-            raise InvalidArgumentError(f"{what}= names none of the {len(names):,} genes: {excerpt(names[0])!r} is one")
+        known = names()
+        values = np.array([given.get(name, missing) for name in known])
+        if not any(name in given for name in known):
+            raise InvalidArgumentError(
+                f"{what}= names none of the {len(known):,} genes: {excerpt(known[0])!r} is one; a column of "
+                "dataset.features may have other names of them"
+            )
     else:
         values = np.asarray(given)
     wanted = "iu" if dtype.kind == "i" else "iuf"

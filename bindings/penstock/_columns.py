@@ -168,7 +168,8 @@ class Columns(Mapping[str, DocumentColumn]):
     def to_arrow(self, names: Iterable[str] | None = None, *, document: bool = False) -> Any:
         """Columns as an Arrow table, for whoever asks in SQL or draws: one row a document.
 
-        Categories are dictionaries of strings, null where there is none; values with axes are lists of a fixed size.
+        Categories are dictionaries of strings, null where there is none; values with axes are lists of a fixed size;
+        float16 becomes float32, which DuckDB and Polars know.
 
         Args:
             names: of the columns, which alone are read; None: all of them.
@@ -219,6 +220,8 @@ def _to_arrow(column: DocumentColumn) -> Any:
     import pyarrow
 
     values = np.asarray(column)
+    if values.dtype == np.float16:
+        values = values.astype(np.float32)
     if column.categories is not None:
         codes = pyarrow.array(values, mask=values < 0)
         return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(column.categories, pyarrow.string()))

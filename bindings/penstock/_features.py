@@ -16,7 +16,7 @@ from penstock._words import counted, excerpt
 
 NAMES = "names"
 """The key of the names in a mapping of features."""
-_MANY = 1 << 14  # names that are read at once
+_MANY = 1 << 10  # names that are read at once: each takes a row of its own, of some KiB
 
 
 class Features:

@@ -151,7 +151,8 @@ def check_view(view: Any) -> None:
     """
     if not hasattr(view, "_source"):
         raise InvalidArgumentError(
-            f"a {type(view).__name__} is no view: give dataset.windows(window, lookahead=1) or dataset.documents()"
+            f"a {type(view).__name__} is no view: give dataset.windows(window, lookahead=1), "
+            "dataset.documents() or dataset.cells()"
         )
     if len(view) == 0:
         raise InvalidArgumentError(f"{view!r} has no observations")

@@ -175,7 +175,8 @@ class Balanced:
 
     Args:
         labels: Classes [n] of the observations: integers, of which negative ones are never drawn, or strings.
-        weights: Shares of the classes: a mapping from labels, or for integers [largest label + 1]; None: equal ones.
+        weights: Shares of the classes: a mapping from labels (of a dataset's column also from its categories), or for
+            integers [largest label + 1]; None: equal ones.
         size: Draws in an epoch; None: as many as there are observations.
         block: Draws that stay together, see `Blocks`; more than 1 needs a fetch.
         fetch: Draws of a lane that are read together; a multiple of `block`.
@@ -204,7 +205,7 @@ class Balanced:
     ) -> None:
         """Checks what can be checked without the view."""
         self.names, self.labels = _classes(labels)
-        self.shares = None if weights is None else _shares(weights, self.names, self.labels)
+        self.shares = None if weights is None else _shares(_by_code(weights, labels), self.names, self.labels)
         self._draws = _Draws("Balanced", size, block, fetch, lanes)
 
     def _native(self, n: int, seed: int) -> _native.Order:
@@ -344,9 +345,21 @@ def _classes(labels: npt.ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[np.in
     if array.dtype.kind == "O":
         for at, each in enumerate(array):
             if not isinstance(each, str):
-                raise InvalidArgumentError(f"orders.Balanced: label {each!r} of observation {at:,}: strings wanted")
+                raise InvalidArgumentError(
+                    f"orders.Balanced: label {each!r} of observation {at:,}: strings wanted; a code of -1 is never "
+                    "drawn"
+                )
     names, places = np.unique(array, return_inverse=True)
     return names, places.astype(np.int32)
+
+
+def _by_code(weights: Mapping[Any, float] | npt.ArrayLike, labels: Any) -> Mapping[Any, float] | npt.ArrayLike:
+    """Weights by the codes of a dataset's column, where they are by its categories."""
+    categories = getattr(labels, "categories", None)
+    if not isinstance(categories, list) or not isinstance(weights, Mapping):
+        return weights
+    codes = {name: code for code, name in enumerate(categories)}
+    return {codes.get(name, name): share for name, share in weights.items()}
 
 
 def _shares(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -174,3 +175,22 @@ def test_a_memory_map_of_weights_and_its_array_are_one_order(tmp_path, view):
 def test_what_cannot_be_drawn_is_refused_in_words(view, make, words):
     with pytest.raises(penstock.InvalidArgumentError, match=words):
         loader_of(view, make())
+
+
+def test_weights_may_be_by_the_categories_of_a_column(tmp_path: Path) -> None:
+    drugs = np.random.default_rng(0).permutation(["A", "B", None, "A"] * 500).tolist()
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}, columns={"drug": "category"}) as writer:
+        for drug in drugs:
+            writer.append(token=[1], columns={"drug": drug})
+    dataset = penstock.open(tmp_path / "d")
+    column = dataset.columns["drug"]
+    shares = {"A": 0.7, "B": 0.3}
+    order = Balanced(column, weights=shares, size=1000)
+    picks = penstock.Job(dataset.documents(), global_batch_size=100, order=order).picks(0, 1000)["index"]
+    missing, a, b = np.bincount(column[:][picks] + 1, minlength=3)
+    assert missing == 0 and a + b == 1000 and abs(b - 300) < 40
+    by_code = Balanced(column, weights={0: 0.7, 1: 0.3}, size=1000)
+    same = penstock.Job(dataset.documents(), global_batch_size=100, order=by_code).picks(0, 1000)["index"]
+    assert (picks == same).all()
+    with pytest.raises(penstock.InvalidArgumentError, match="a weight for 'C', which no label is"):
+        Balanced(column, weights={**shares, "C": 1})

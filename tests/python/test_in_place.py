@@ -320,6 +320,13 @@ def test_arrays_that_do_not_lie_in_the_file_as_they_are(tmp_path: Path, change: 
         penstock.open(path)
 
 
+def test_genes_of_one_name_are_refused(tmp_path: Path) -> None:
+    made = make()
+    made.var_names = ["g"] * GENES
+    with pytest.raises(penstock.InvalidArgumentError, match="genes 0 and 1 are both named g"):
+        penstock.open(write(made, tmp_path / "a.h5ad"))
+
+
 def test_few_cells_and_none(tmp_path: Path) -> None:
     nothing = make(cells=4)
     nothing.X = sparse.csr_matrix((4, GENES), dtype="f4")

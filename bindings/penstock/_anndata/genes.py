@@ -78,11 +78,16 @@ def join_genes(opened: Opened, join: str) -> Genes:
 
 def _names(frame: Frame) -> list[str]:
     names = frame.names()
-    _refuse_twice(frame, names)
+    refuse_twice(frame, names)
     return names
 
 
-def _refuse_twice(frame: Frame, names: list[str]) -> None:
+def refuse_twice(frame: Frame, names: list[str]) -> None:
+    """Refuses names that two genes have.
+
+    Raises:
+        InvalidArgumentError: two do.
+    """
     if len(set(names)) == len(names):
         return
     seen: dict[str, int] = {}

@@ -55,6 +55,12 @@ class Stamps:
                     f"{'was' if shards == 1 else 'were'} made, or has changed since: go on with that input, or start "
                     "anew with --overwrite and without --resume"
                 )
+        if len(then) > len(self._inputs):
+            raise InvalidArgumentError(
+                f"{self._file.parent}: {counted(shards, 'finished shard')} of {counted(len(then), 'input')}, "
+                f"{len(self._inputs):,} of them given now: give all, or start anew with --overwrite and without "
+                "--resume"
+            )
         return True
 
     def write(self) -> None:

@@ -22,6 +22,7 @@ from penstock._features import Features
 from .arrays import reading
 from .categories import MOST_STRINGS
 from .columns import type_of
+from .genes import refuse_twice
 from .stores import Element, Frame, Store, needed
 
 _INSTEAD = "`penstock import` it, or load it with penstock.CollectionLoader"
@@ -125,7 +126,9 @@ def open_h5ad(paths: Sequence[str]) -> tuple[_native.Dataset, FilesInPlace]:
     features: _VarFeatures | None = None
     for path, look in zip(paths, looks, strict=True):
         with _opened(path) as store:
-            genes = Frame(path, store.root, "var").names()
+            var = Frame(path, store.root, "var")
+            genes = var.names()
+            refuse_twice(var, genes)
             fingerprint = hashlib.blake2b(json.dumps(genes).encode(), digest_size=16).hexdigest()
             arrays = _arrays(store, len(genes))
             natives.append(_open_native(path, look.stamp, arrays, value, store.obs, columns, fingerprint))

@@ -63,7 +63,7 @@ def _measure(data: tuple[str, ...], given: dict[str, Any], quiet: bool) -> dict[
 
     begin = time.perf_counter()
     dataset = open_data(data, given["dtype"], given["format"])
-    given["documents"] = given["documents"] or dataset.kind == "h5ad"
+    given["documents"] = given["documents"] or dataset.features is not None
     view = dataset.documents() if given["documents"] else dataset.windows(given["window"])
     opened = time.perf_counter()
     options = {name: given[name] for name in ("batch_size", "order", "reader", "threads", "prefetch", "seed")}

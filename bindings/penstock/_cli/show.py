@@ -36,7 +36,7 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """
     paths, numbers = _split(data)
     dataset = open_data(paths, given["dtype"], given["format"])
-    documents = given["documents"] or dataset.mode == "opaque" or dataset.kind == "h5ad"
+    documents = given["documents"] or dataset.mode == "opaque" or dataset.features is not None
     noun = "document" if documents else "window"
     indices = (*given["indices"], *numbers)
     decoder = _Decoder(given["tokenizer"], dataset)

@@ -19,7 +19,7 @@ import numpy as np
 
 from penstock._collections.fetching import FailedError, Fetcher, Hooks
 from penstock._collections.planning import Fetch
-from penstock._collections.reading import Parts, items_of
+from penstock._collections.reading import Parts, detached, items_of
 from penstock._collections.threads import PATIENCE_S, Reading, ThreadReader
 from penstock._errors import InvalidArgumentError
 from penstock._workers import how_it_ended, surroundings_of_workers
@@ -269,6 +269,7 @@ def _serve(pipe: Connection, reader: ThreadReader, reading: Reading, place: tupl
     """Sends a batch or an error; whether the next batch of the fetch is wanted."""
     try:
         batch = reader.batch(reading, place[2])
+        batch = detached(batch)
     except Exception as error:
         if not reading.dropped:
             _send(pipe, place, "error", _described(error, "reading"))

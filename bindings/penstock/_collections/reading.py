@@ -68,6 +68,13 @@ def take(fetched: Any, places: Indices) -> Any:
     return fetched[places]
 
 
+def detached(batch: Any) -> Any:
+    """A batch that pickles by itself: a view of AnnData brings all that it is a view of, which may hold the file."""
+    if (parts := _mapped(batch, detached)) is not None:
+        return parts
+    return batch.copy() if getattr(batch, "is_view", False) else batch
+
+
 def count_of(thing: Any) -> int | None:
     """How many observations it holds: its shape[0], or its len(); of parts, which must agree, that of each.
 

@@ -32,5 +32,19 @@ TEST(KeptBlocks, WhatIsKeptIsFound) {
   EXPECT_EQ(room[15], std::byte{7});
 }
 
+TEST(KeptBlocks, ARangeOfAFileIsKeptByItself) {
+  KeptBlocks kept(10'000, 15'000);  // of blocks 2 and 3
+  const std::vector<std::byte> bytes(8192, std::byte{7});
+  std::array<std::byte, 16> room{};
+  EXPECT_EQ(kept.find(12'280, 16, room.data()), nullptr);
+  kept.keep(8192, bytes);
+  ASSERT_NE(kept.find(12'280, 16, room.data()), nullptr);
+  EXPECT_EQ(room[15], std::byte{7});
+  std::array<std::byte, KeptBlocks::kBlock> block{};
+  EXPECT_TRUE(kept.copy_block(12'288, 15'000, block.data()));
+  EXPECT_EQ(block[2711], std::byte{7});
+  EXPECT_EQ(block[2712], std::byte{0});
+}
+
 }  // namespace
 }  // namespace penstock::layout
