@@ -56,7 +56,9 @@ def make_anndata(path: str) -> None:
     anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
     sparse = pytest.importorskip("scipy.sparse")
     obs = pandas.DataFrame({"number": np.arange(ROWS)}, index=[f"cell {number}" for number in range(ROWS)])
-    anndata.AnnData(sparse.csr_matrix(ROW.astype("f4")), obs=obs).write_h5ad(path)
+    made = anndata.AnnData(sparse.csr_matrix(ROW.astype("f4")), obs=obs)
+    made.layers["again"] = made.X.copy()  # of which anndata keeps views even in memory
+    made.write_h5ad(path)
 
 
 def make_h5py(path: str) -> None:
@@ -72,6 +74,7 @@ def make_huggingface(path: str) -> None:
 def rows_of_anndata(batch: Any) -> np.ndarray:
     found = batch.X.toarray().astype("i4")
     assert (batch.obs["number"].to_numpy() == found[:, 0] - 1).all()
+    assert (batch.layers["again"].toarray() == found).all()
     return found
 
 

@@ -49,6 +49,8 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
         penstock.import_anndata([one, two], tmp_path / "d", progress=stop)
     with pytest.raises(penstock.InvalidArgumentError, match="4 finished shards"):
         penstock.import_anndata([one, two], tmp_path / "d")
+    with pytest.raises(penstock.InvalidArgumentError, match="4 finished shards of 2 inputs, 1 of them given now"):
+        penstock.import_anndata(one, tmp_path / "d", resume=True)
     done = penstock.import_anndata([one, two], tmp_path / "d", resume=True)
     assert (done.shards, done.kept_shards, done.cells) == (6, 4, 2 * CELLS)
     penstock.import_anndata([one, two], tmp_path / "e")

@@ -231,3 +231,10 @@ def test_info_and_show_know_columns(path: Path) -> None:
     window = json.loads(run("show", path, "0", "--window", "4", "--json"))["rows"][0]["spans"]
     assert [span["columns"]["plate"] for span in window] == [None, "p1"]
     assert 'plate="p1"' in run("show", path, "0", "--window", "4")
+
+
+def test_half_floats_are_asked_for_as_floats(path: Path) -> None:
+    penstock.annotate(path, {"half": np.arange(200, dtype="f2"), "halves": np.zeros((200, 3), "f2")})
+    found = query(penstock.open(path), "select count(*) as n, max(half) as most from documents where half > 150")
+    assert found.to_pylist() == [{"n": 49, "most": 199.0}]
+    assert penstock.open(path).columns.to_arrow(["halves"]).num_rows == 200
