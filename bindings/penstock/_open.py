@@ -63,7 +63,7 @@ def open(
     if format is not None and format not in FORMATS:
         raise InvalidArgumentError(f"format {format!r}: must be one of {', '.join(map(repr, FORMATS))}")
     one_of("checks", checks, _CHECKS)
-    paths = [expanded for each in (path, *more) for expanded in _expand(local_path(each))]
+    paths = [expanded for each in (path, *more) for expanded in expand(local_path(each))]
     kinds = {format or _kind_of(each) for each in paths}
     if len(kinds) > 1:
         raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
@@ -111,7 +111,12 @@ def _open_kind(kind: str, paths: Sequence[str], descr: str, checks: str) -> Data
     return _opened(kind, list(paths), descr, checks, reopen)
 
 
-def _expand(path: str) -> list[str]:
+def expand(path: str) -> list[str]:
+    """What a glob matches, sorted; the path itself where it is none, or is there.
+
+    Raises:
+        NotFoundError: nothing matches.
+    """
     if not _GLOB & set(path) or os.path.lexists(path):
         return [path]
     found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - patterns may be absolute

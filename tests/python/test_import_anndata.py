@@ -247,6 +247,16 @@ def test_joins_are_those_of_anndata(tmp_path: Path, join: str, kind: str) -> Non
     assert not (tmp_path / "e" / "dataset.json").exists()
 
 
+def test_a_glob_is_its_files_in_order(tmp_path: Path) -> None:
+    for number in (2, 1):
+        write(make(seed=number), tmp_path / f"p{number}.h5ad")
+    done = penstock.import_anndata(tmp_path / "p[12].h5ad", tmp_path / "d")
+    assert done.cells == 2 * CELLS
+    assert penstock.open(tmp_path / "d").documents()[0].metadata == {"name": "cell 1-0"}
+    with pytest.raises(penstock.NotFoundError, match="no file matches"):
+        penstock.import_anndata(tmp_path / "q*.h5ad", tmp_path / "e")
+
+
 def test_round_trip(tmp_path: Path) -> None:
     made = make()
     penstock.import_anndata(write(made, tmp_path / "a.h5ad"), tmp_path / "d", obsm=["X_pca", "image"])

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from penstock._errors import InvalidArgumentError
+from penstock._open import expand
 from penstock._paths import PathLike, local_path
 from penstock._text.errors import UsageError
 
@@ -38,7 +39,7 @@ def import_anndata(
     penstock[cells].
 
     Args:
-        inputs: a file or folder, or several: their cells end to end.
+        inputs: a file or folder, a glob of them, or several: their cells end to end.
         out: the dataset's folder.
         x: where the counts are: "X", "raw" or "layers/NAME".
         layers: names of layers that become fields beside `count`.
@@ -80,7 +81,7 @@ def import_anndata(
             raise InvalidArgumentError(f"{name}={value!r:.80}: a list of names is wanted")
     if workers < 1:
         raise InvalidArgumentError(f"workers={workers}: must be at least 1")
-    paths = [local_path(each) for each in given]
+    paths = [path for each in given for path in expand(local_path(each))]
     told = Told(progress, preparing)
     run = Run([Input(path, format_of(path, format)) for path in paths], matrix_names(x, layers), workers, told)
     options = {

@@ -34,7 +34,7 @@ _MAGIC: tuple[tuple[int, bytes, Kind], ...] = (
     (0, b"ORC", Kind("an ORC file", _EXPORT)),
     (0, b"Obj\x01", Kind("an Avro file", _EXPORT)),
     (0, b"SQLite format 3\x00", Kind("a SQLite database", _EXPORT)),
-    (0, b"\x89HDF\r\n\x1a\n", Kind("an HDF5 file", _EXPORT)),
+    (0, b"\x89HDF\r\n\x1a\n", Kind("an HDF5 file", f"{_EXPORT}; cells of an .h5ad file: `penstock import`")),
     (0, b"%PDF-", Kind("a PDF", "extract its text first")),
     (0, b"\x89PNG\r\n", Kind("a picture", "give text")),
     (0, b"\xff\xd8\xff", Kind("a picture", "give text")),
