@@ -37,8 +37,10 @@ TEST(Loader, SlowRowsOfABatchAreReadByAllThreadsAtOnce) {
   setup.threads = 4;
   setup.prefetch = 1;
   Loader loader(options_of(setup));
-  static_cast<void>(loader.poll());                             // the first batch, if a thread was that fast
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the next batch is ready, all threads sleep
+  // The next batch is ready then, all threads sleep, and no pace is known: where the first poll() found a batch
+  // already, a consumer that takes one each 200 ms would want one thread.
+  const bool was_fast = loader.poll() != nullptr;
+  std::this_thread::sleep_for(std::chrono::milliseconds(was_fast ? 1'100 : 200));
   setup.behaviour->gather = 4;
   ASSERT_TRUE(loader.poll());  // plans one more; the consumer then works and wakes nobody
   const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(5);
