@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -19,6 +20,10 @@ import pytest
 
 def open_numbers() -> np.ndarray:
     return np.arange(1000) * 10
+
+
+def open_million() -> np.ndarray:
+    return np.arange(1_000_000)
 
 
 def fail_at_500(batch: np.ndarray) -> np.ndarray:
@@ -190,7 +195,11 @@ def test_what_does_not_pickle_is_refused_before_anything_starts(tmp_path):
             make(file["x"])
     np.save(tmp_path / "x.npy", np.arange(10))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    for collection in (mapped, penstock.Collections(x=mapped)):
+    np.memmap(tmp_path / "data", "f4", "w+", shape=(10,))[:] = 1
+    sparse = pytest.importorskip("scipy.sparse").csr_matrix(
+        (np.memmap(tmp_path / "data", "f4", "r"), np.arange(10), np.arange(11)), shape=(10, 10)
+    )
+    for collection in (mapped, penstock.Collections(x=mapped), sparse):
         with pytest.raises(penstock.InvalidArgumentError, match="a copy of its file: pass a function that opens it"):
             make(collection)
     with pytest.raises(penstock.InvalidArgumentError, match=r"the function .* does not pickle"):
@@ -205,6 +214,15 @@ def test_what_does_not_pickle_is_refused_before_anything_starts(tmp_path):
     assert workers() == []
 
 
+class Owner:
+    """Whose loader has a hook that is its method."""
+
+    loader: penstock.CollectionLoader
+
+    def seen(self, batch: Any) -> Any:
+        return batch
+
+
 def test_a_loader_that_is_forgotten_ends_its_processes_and_thread():
     import threading
 
@@ -213,8 +231,13 @@ def test_a_loader_that_is_forgotten_ends_its_processes_and_thread():
         next(loader)
     assert len(workers()) == 2 and any(each.name == "penstock-reader" for each in threading.enumerate())
     del loader, loaders
+    owner = Owner()
+    owner.loader = make(processes=0, threads=1, batch_transform=owner.seen)
+    next(owner.loader)
+    del owner
     wait_for(lambda: not workers())
-    wait_for(lambda: not any(each.name == "penstock-reader" for each in threading.enumerate()))
+    # A cycle, which the thread holds while it reads.
+    wait_for(lambda: gc.collect() >= 0 and not any(each.name == "penstock-reader" for each in threading.enumerate()))
 
 
 def test_tensors_come_by_value(tmp_path):
@@ -230,7 +253,7 @@ PRELUDE = """
 import os, sys, threading, time
 import numpy as np
 import penstock
-from test_collection_processes import open_numbers, make, slow_read, stuck_read
+from test_collection_processes import open_million, open_numbers, make, slow_read, stuck_read
 """
 
 
@@ -377,6 +400,50 @@ except KeyboardInterrupt:
     finally:
         process.kill()
         process.communicate()
+
+
+def test_ctrl_c_while_a_message_is_sent_leaves_no_half_of_it():
+    script = """
+import signal
+loader = penstock.CollectionLoader(  # a fetch's message of 800 kB: no pipe holds it
+    open_million, 100_000, order="sequential", fetch_factor=1, processes=1, epochs=None
+)
+next(loader)
+stopped = loader._reader._workers[0].process.pid
+for _ in range(3):
+    os.kill(stopped, signal.SIGSTOP)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    loader.seek(300_000)
+    try:
+        next(loader)
+    except KeyboardInterrupt:
+        timer.join()
+    else:
+        print("not interrupted")
+    assert loader.position == 300_000
+    assert next(loader)[0] == 300_000
+    stopped = loader._reader._workers[0].process.pid
+print("went on")
+"""
+    done = subprocess.run(command(script), env=surroundings(), capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "went on\n", "")
+
+
+def test_a_forked_child_reads_what_the_parent_is_reading():
+    script = """
+store = open_numbers()
+loader = penstock.CollectionLoader(store, 10, fetch_callback=slow_read, fetch_factor=1)
+next(loader)
+time.sleep(0.1)  # the next fetch is being read
+pid = os.fork()
+if pid == 0:
+    next(penstock.CollectionLoader(store, 10, threads=0))
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+"""
+    done = subprocess.run(command(script), env=surroundings(), capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("how", ["busy", "waiting", "forked"])

@@ -87,11 +87,14 @@ WARM = [
 COLLECTIONS = [
     (64, "CollectionLoader (16, 256)", "scDataset (16, 256)", 0.95),
     (4096, "CollectionLoader (16, 4)", "scDataset (16, 4)", 0.95),
-    (
-        64,
-        "CollectionLoader (16, 16) beside a step, threads=1",
-        "CollectionLoader (16, 16) beside a step, threads=0",
-        1.4,
+    *(
+        (
+            rows,
+            "CollectionLoader (16, 16) beside a step, threads=1",
+            "CollectionLoader (16, 16) beside a step, threads=0",
+            1.4,
+        )
+        for rows in (64, 4096)
     ),
 ]
 COLD = [

@@ -66,8 +66,6 @@ class Collections(Parts):
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
             return list(self._parts.values())[key]
         wanted = self._numbers(key)
-        if len(wanted) == 0:
-            return self.with_parts({name: take(part, wanted) for name, part in self.items()})
         # Stores want each once, ascending; what is in memory then takes any order.
         indices, places = np.unique(wanted, return_inverse=True)
         with Turns(self):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock._collections.identity import length_of
-from penstock._collections.reading import Indices, count_of, read, take
+from penstock._collections.reading import CountError, Indices, check_count, read, take
 from penstock._collections.turns import Turns
 from penstock._errors import InvalidArgumentError
 from penstock._words import counted
@@ -62,18 +62,18 @@ class Fetcher:
             return self._fetch(indices)
 
     def _fetch(self, indices: Indices) -> Any:
-        self._check_length()
         hooks, wanted = self._hooks, len(indices)
+        self._check_length()
         if hooks.fetch_callback is not None:
             fetched = _called("fetch_callback(collection, indices)", hooks.fetch_callback, self._collection, indices)
         else:
             what = f"indexing the {type(self._collection).__name__}"
             fetched = _called(what, read, self._collection, indices)
-            _check_count(what, fetched, wanted)
         if hooks.fetch_transform is not None:
             fetched = _called("fetch_transform(fetched)", hooks.fetch_transform, fetched)
-        if hooks.batch_callback is None:  # else that alone knows what it is given
-            _check_count("a fetch", fetched, wanted)
+        is_counted = hooks.fetch_callback is None and hooks.fetch_transform is None
+        if hooks.batch_callback is None and not is_counted:  # else that alone knows what it is given
+            _tried("counting what was fetched", check_count, "a fetch", fetched, wanted)
         return fetched
 
     def batch(self, fetched: Any, places: Indices) -> Any:
@@ -93,7 +93,13 @@ class Fetcher:
         return batch
 
     def _check_length(self) -> None:
-        count = length_of(self._collection, self._hooks.fetch_callback is not None)
+        name = type(self._collection).__name__
+        try:
+            count = length_of(self._collection, self._hooks.fetch_callback is not None)
+        except InvalidArgumentError:
+            raise
+        except Exception as error:
+            raise FailedError(f"the length of the {name} raised {type(error).__name__}: {error}") from error
         if count != self._count:
             raise InvalidArgumentError(
                 f"the collection has {counted(count, 'observation')} now, and had {self._count:,} when the loader was "
@@ -102,22 +108,16 @@ class Fetcher:
 
 
 def _called(what: str, function: Hook, *arguments: Any) -> Any:
-    try:
-        result = function(*arguments)
-    except Exception as error:
-        raise FailedError(f"{what} raised {type(error).__name__}: {error}") from error
+    result = _tried(what, function, *arguments)
     if result is None:
         raise InvalidArgumentError(f"{what} returned None: must return what the next step takes")
     return result
 
 
-def _check_count(what: str, fetched: Any, wanted: int) -> None:
-    count = count_of(fetched)
-    if count == wanted:
-        return
-    name = type(fetched).__name__
-    if count is None:
-        raise InvalidArgumentError(
-            f"{what} gave a {name} without a length (its parts must agree): give batch_callback(fetched, places)"
-        )
-    raise InvalidArgumentError(f"{what} gave a {name} of {counted(count, 'observation')}, {wanted:,} were asked for")
+def _tried(what: str, function: Hook, *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except CountError:
+        raise
+    except Exception as error:
+        raise FailedError(f"{what} raised {type(error).__name__}: {error}") from error

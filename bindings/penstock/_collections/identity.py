@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock._collections.reading import Parts, count_of, items_of, library_of
+from penstock._dataset import Dataset, View
 from penstock._errors import InvalidArgumentError
 
 _NAMES = 4096  # of cells, at either end
@@ -31,11 +32,17 @@ def length_of(collection: Any, has_callback: bool) -> int:
         InvalidArgumentError: it is none.
     """
     name = type(collection).__name__
-    if hasattr(collection, "_source"):
+    if isinstance(collection, View):
         raise InvalidArgumentError(f"a {name} is a view of penstock's own: give it to penstock.Loader")
+    if isinstance(collection, Dataset):
+        raise InvalidArgumentError(
+            "a penstock dataset is no collection: give its documents() or windows(…) to penstock.Loader"
+        )
     if isinstance(collection, str | bytes | Path):
         raise InvalidArgumentError(f"{collection!r:.80} is no collection: open it, or pass a function that opens it")
     is_parts = isinstance(collection, Parts | Mapping | tuple)
+    if not has_callback:
+        _check_anndata(collection)
     if not (has_callback or is_parts or hasattr(collection, "__getitem__")):
         raise InvalidArgumentError(
             f"{name} objects are not indexed by integers: a collection is, as a NumPy array, AnnData, "
@@ -50,6 +57,17 @@ def length_of(collection: Any, has_callback: bool) -> int:
     if count == 0:
         raise InvalidArgumentError(f"this {name} has no observations")
     return count
+
+
+def _check_anndata(collection: Any) -> None:
+    if isinstance(collection, Parts | Mapping | tuple):
+        for _, part in items_of(collection):
+            _check_anndata(part)
+    elif library_of(collection) == "anndata" and collection.is_view and collection.isbacked:
+        raise InvalidArgumentError(
+            "this AnnData is a view of a backed one, which anndata indexes no further: give the AnnData itself, or the "
+            "numbers of the cells and a fetch_callback"
+        )
 
 
 def fingerprint_of(collection: Any, count: int, given: str | None) -> str:
@@ -70,7 +88,7 @@ def _described(collection: Any) -> dict[str, Any]:
         cells, genes = collection.obs_names, collection.var_names
         return {"cells": _digest([*cells[:_NAMES], *cells[-_NAMES:]]), "genes": _digest(genes)}
     if library == "datasets" and hasattr(collection, "features"):
-        return {"features": repr(collection.features)}
+        return {"features": collection.features.arrow_schema.to_string(show_schema_metadata=False)}
     shape, dtype = getattr(collection, "shape", None), getattr(collection, "dtype", None)
     return {"dtype": str(dtype), "shape": [int(size) for size in shape[1:]]} if shape is not None else {}
 

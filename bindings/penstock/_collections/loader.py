@@ -25,7 +25,7 @@ from penstock._job import BatchSize, batch_sizes, job_of
 from penstock._loader import Resume, checked_state
 from penstock._ranks import Mesh
 from penstock._ranks import resolve as resolve_rank
-from penstock.orders import Order
+from penstock.orders import Order, Sequential
 from penstock.orders import resolve as resolve_order
 
 if TYPE_CHECKING:
@@ -176,12 +176,14 @@ class CollectionLoader:
         self._per_epoch = bool(per_epoch)
         self._on_mismatch = on_mismatch
         share = (self.rank, self.world_size)
-        self._planner = Planner(self._job, native_order, share, factor, self._per_epoch)
+        fetches = not _is_read_straight(order)
+        self._planner = Planner(self._job, native_order, share, factor, self._per_epoch, fetches)
         self._reader: ThreadReader | ProcessReader
         if processes > 0:
             from penstock._collections.processes import ProcessReader, Recipe  # 12 ms with multiprocessing
 
-            recipe = Recipe(collection, opens, count, hooks).pickled()
+            recipe = Recipe(collection, opens, count, hooks)
+            recipe.pickled()  # refuses what does not pickle
             self._reader = ProcessReader(recipe, processes, threads)
         else:
             self._reader = ThreadReader(Fetcher(opened, count, hooks), threads)
@@ -195,7 +197,7 @@ class CollectionLoader:
         self._closed = False
         self._busy = threading.Lock()
         self._owner = os.getpid()
-        self._finalizer = weakref.finalize(self, _stop, self._reader, self._owner)
+        self._finalizer = weakref.finalize(self, _end, self._reader.end, self._owner)
         self._begin()
 
     # --- iteration
@@ -217,27 +219,17 @@ class CollectionLoader:
                 length changed; a forked child; closed.
         """
         with self._alone():
+            before = self._position, self._info
             try:
                 if self._is_over():
                     raise StopIteration
-                fetch, started = self._ahead[0]
-                planned = fetch.batches[self._number]
-                batch = self._batch(started, planned)
+                return self._next()
             except StopIteration:
                 raise
-            except BaseException:  # also Ctrl-C: what is half done is forgotten
+            except BaseException:  # also Ctrl-C: what is half done is forgotten, and this batch comes again
+                self._position, self._info = before
                 self._forget()
                 raise
-            self._position = planned.end
-            self._info = BatchInfo(planned.position, planned.indices, planned.epochs, planned.valid)
-            self._number += 1
-            if self._number == len(fetch.batches):
-                self._ahead.popleft()
-                self._number = 0
-                del fetch, started
-                if self._depth > 1:
-                    self._read_ahead()
-            return batch
 
     def __len__(self) -> int:
         """Batches of the whole run, or of the present epoch with per_epoch; not what remains.
@@ -314,6 +306,8 @@ class CollectionLoader:
         if os.getpid() != self._owner:
             return
         with self._alone(closed=True):
+            if self._closed:
+                return
             self._closed = True
             self._ahead.clear()
             self._reader.close()
@@ -350,6 +344,21 @@ class CollectionLoader:
         if self._for_end is not None:  # nothing but skips or a dropped tail was left
             self._position = self._for_end
         return True
+
+    def _next(self) -> Any:
+        fetch, started = self._ahead[0]
+        planned = fetch.batches[self._number]
+        batch = self._batch(started, planned)
+        self._position = planned.end
+        self._info = BatchInfo(planned.position, planned.indices, planned.epochs, planned.valid)
+        self._number += 1
+        if self._number == len(fetch.batches):
+            self._ahead.popleft()
+            self._number = 0
+            del fetch, started
+            if self._depth > 1:
+                self._read_ahead()
+        return batch
 
     def _batch(self, started: Any, planned: PlannedBatch) -> Any:
         try:
@@ -416,6 +425,11 @@ def _check_block(order: str | Order, factor: int | None, batch_size: int) -> Non
         )
 
 
-def _stop(reader: ThreadReader | ProcessReader, owner: int) -> None:
+def _is_read_straight(order: str | Order) -> bool:
+    """Whether it gives the observations as they stand: how many are read at once is then no part of the order."""
+    return order == "sequential" or (isinstance(order, Sequential) and order.fetch is None)
+
+
+def _end(end: Callable[[], None], owner: int) -> None:
     if os.getpid() == owner:
-        reader.stop()
+        end()

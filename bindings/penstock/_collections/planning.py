@@ -56,7 +56,13 @@ class Planner:
     """
 
     def __init__(
-        self, job: _native.Job, order: _native.Order, share: tuple[int, int], factor: int | None, per_epoch: bool
+        self,
+        job: _native.Job,
+        order: _native.Order,
+        share: tuple[int, int],
+        factor: int | None,
+        per_epoch: bool,
+        fetches: bool = True,
     ) -> None:
         """Plans nothing yet.
 
@@ -66,13 +72,14 @@ class Planner:
             share: rank and world size.
             factor: batches of a fetch; None: the order's fetch, else 16.
             per_epoch: whether no fetch goes on after an epoch's end.
+            fetches: whether fetches of the order, where it has any, are those of the job.
         """
         self._job = job
         self._order = order
         self._share = share
         self._factor = factor
         self._per_epoch = per_epoch
-        self._has_fetches = order.fetch_end(0) > 1
+        self._has_fetches = fetches and order.fetch_end(0) > 1
 
     def fetch(self, position: int) -> Fetch | None:
         """The fetch of the batch that begins at `position`, from that one on; None at the end of the run."""

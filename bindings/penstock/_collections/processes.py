@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing.process
 import os
 import pickle
 import queue
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,7 +22,7 @@ import numpy as np
 
 from penstock._collections.fetching import FailedError, Fetcher, Hooks
 from penstock._collections.planning import Fetch
-from penstock._collections.reading import Parts, detached, items_of
+from penstock._collections.reading import detached
 from penstock._collections.threads import PATIENCE_S, Reading, ThreadReader
 from penstock._errors import InvalidArgumentError
 from penstock._workers import how_it_ended, surroundings_of_workers
@@ -58,15 +61,36 @@ class Recipe:
         """
         name = f"the function {self.collection!r:.80}" if self.opens else f"this {type(self.collection).__name__}"
         advice = "it must be a function of a module" if self.opens else "pass a function that opens it"
-        if _has_memmap(self.collection):
-            raise InvalidArgumentError(f"processes: {name} would be pickled as a copy of its file: {advice}")
         try:
-            return pickle.dumps(self, protocol=pickle.HIGHEST_PROTOCOL)
+            with io.BytesIO() as file:
+                _Pickler(file).dump(self)
+                return file.getvalue()
+        except _MapError as error:
+            raise InvalidArgumentError(f"processes: {name} would be pickled as a copy of its file: {advice}") from error
         except Exception:
             for each, hook in vars(self.hooks).items():
                 _check_pickles(each, hook, "it must be a function of a module")
             _check_pickles(name, self.collection, advice)
             raise
+
+
+class _MapError(Exception):
+    """A memory map, or an array of one, is to be pickled."""
+
+
+class _Pickler(pickle.Pickler):
+    """Refuses memory maps, wherever they are met: inside of a sparse matrix, say."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+
+    def reducer_override(self, thing: Any) -> Any:
+        base = thing
+        while isinstance(base, np.ndarray):
+            if isinstance(base, np.memmap):
+                raise _MapError
+            base = base.base
+        return NotImplemented
 
 
 class RemoteError(Exception):
@@ -88,11 +112,11 @@ class ProcessReader:
     the pipe closes or its parent is gone.
     """
 
-    def __init__(self, recipe: bytes, count: int, threads: int) -> None:
+    def __init__(self, recipe: Recipe, count: int, threads: int) -> None:
         """Starts nothing.
 
         Args:
-            recipe: `Recipe.pickled()`.
+            recipe: what each opens.
             count: processes.
             threads: of each that read ahead: 0 or 1.
         """
@@ -101,17 +125,22 @@ class ProcessReader:
         self._threads = threads
         self._context = get_context("spawn")
         self._workers: list[_Handle] = []
+        self.end = partial(_end, self._workers)  # keeps neither collection nor hooks
         self._generation = 0  # messages of those before are of fetches that were dropped
         self._started = 0
 
     def start(self, fetch: Fetch) -> tuple[int, Fetch]:
         """Has a fetch read; returns what `batch` wants."""
         number = self._started
+        try:
+            if not self._workers:
+                self._spawn()
+            with suppress(OSError):  # it is dead: said at its batch
+                self._workers[number % self._count].send(("fetch", self._generation, number, fetch))
+        except BaseException:  # half a message may have been sent
+            self.close()
+            raise
         self._started += 1
-        while len(self._workers) <= min(number, self._count - 1):
-            self._workers.append(self._spawn())
-        with suppress(OSError):  # it is dead: said at its batch
-            self._workers[number % self._count].send(("fetch", self._generation, number, fetch))
         return number, fetch
 
     def batch(self, started: tuple[int, Fetch], number: int) -> Any:
@@ -149,38 +178,39 @@ class ProcessReader:
         """Forgets what was started."""
         self._generation += 1
         self._started = 0
-        for worker in self._workers:
-            with suppress(OSError):
-                worker.send(("drop", self._generation, 0, None))
-
-    def stop(self) -> None:
-        """Ends the processes, at once."""
-        self.close()
+        try:
+            for worker in self._workers:
+                with suppress(OSError):
+                    worker.send(("drop", self._generation, 0, None))
+        except BaseException:  # half a message may have been sent
+            self.close()
+            raise
 
     def close(self) -> None:
         """Ends the processes, at once. They start again when there is a fetch."""
-        workers, self._workers = self._workers, []
-        for worker in workers:
-            worker.process.kill()
-            worker.pipe.close()
-        for worker in workers:
-            worker.process.join(PATIENCE_S)
+        self.end()
 
-    def _spawn(self) -> _Handle:
-        ours, theirs = self._context.Pipe()
-        process = self._context.Process(
-            target=run_worker, args=(theirs, os.getpid(), self._threads), name="penstock-collection", daemon=True
-        )
-        with surroundings_of_workers():
-            process.start()
-        # Else the exit of a forked child, which this process may come to have, joins what is not its own and fails.
-        getattr(multiprocessing.process, "_children", set()).discard(process)
-        theirs.close()
-        handle = _Handle(process, ours)
-        with suppress(OSError):
-            ours.send_bytes(self._recipe)
-            handle.send(("drop", self._generation, 0, None))
-        return handle
+    def _spawn(self) -> None:
+        """Starts all of them, which takes as long as one; then sends each what it opens."""
+        with surroundings_of_workers():  # also blocks Ctrl-C
+            for _ in range(self._count):
+                ours, theirs = self._context.Pipe()
+                process = self._context.Process(
+                    target=run_worker,
+                    args=(theirs, os.getpid(), self._threads),
+                    name="penstock-collection",
+                    daemon=True,
+                )
+                process.start()
+                # Else the exit of a forked child of this process joins what is not its own, and fails.
+                getattr(multiprocessing.process, "_children", set()).discard(process)
+                theirs.close()
+                self._workers.append(_Handle(process, ours))
+        recipe = self._recipe.pickled()
+        for worker in self._workers:
+            with suppress(OSError):
+                worker.pipe.send_bytes(recipe)
+                worker.send(("drop", self._generation, 0, None))
 
 
 class _Handle:
@@ -215,8 +245,19 @@ class _Handle:
         raise lost from (error or EOFError("its pipe closed"))
 
 
+def _end(workers: list[_Handle]) -> None:
+    ended = list(workers)
+    workers.clear()
+    for worker in ended:
+        worker.process.kill()
+        worker.pipe.close()
+    for worker in ended:
+        worker.process.join(PATIENCE_S)
+
+
 def run_worker(pipe: Connection, parent: int, threads: int) -> None:
-    """What a worker process does until its pipe closes."""
+    """What a worker process does until its pipe closes or its parent is gone."""
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     work: queue.SimpleQueue[tuple[int, int, Reading]] = queue.SimpleQueue()
     try:
         given = pipe.recv_bytes()
@@ -229,7 +270,7 @@ def run_worker(pipe: Connection, parent: int, threads: int) -> None:
         return
     _send(pipe, (0, 0, 0), "ready", None)
     current = _Generation()
-    threading.Thread(target=_receive, args=(pipe, parent, reader, work, current), daemon=True).start()
+    threading.Thread(target=_receive, args=(pipe, reader, work, current), daemon=True).start()
     while True:
         generation, number, reading = work.get()
         for each in range(len(reading.fetch.batches)):
@@ -242,27 +283,33 @@ class _Generation:
     number = 0
 
 
+def _watch(parent: int) -> None:
+    # A forked child of the parent keeps the pipe open, also in the middle of a message.
+    while os.getppid() == parent:
+        time.sleep(_PARENT_S)
+    os._exit(0)
+
+
 def _receive(
     pipe: Connection,
-    parent: int,
     reader: ThreadReader,
     work: queue.SimpleQueue[tuple[int, int, Reading]],
     current: _Generation,
 ) -> None:
     # A thread of its own, so that the parent's send never waits for a fetch or a batch.
-    with suppress(EOFError, OSError):
+    try:
         while True:
-            while not pipe.poll(_PARENT_S):
-                if os.getppid() != parent:
-                    os._exit(0)
             kind, generation, number, fetch = pickle.loads(pipe.recv_bytes())
             if kind == "drop":
                 current.number = generation
                 reader.drop()
             else:
                 work.put((generation, number, reader.start(fetch)))
-    # The parent is gone, or has closed the loader.
-    os._exit(0)
+    except (EOFError, OSError):  # the parent is gone, or has closed the loader
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
 
 
 def _serve(pipe: Connection, reader: ThreadReader, reading: Reading, place: tuple[int, int, int]) -> bool:
@@ -327,9 +374,3 @@ class _Discard:
     """A file that keeps nothing."""
 
     write: Callable[..., int] = staticmethod(lambda data: len(data))
-
-
-def _has_memmap(collection: Any) -> bool:
-    if isinstance(collection, Parts | dict | tuple):
-        return any(_has_memmap(part) for _, part in items_of(collection))
-    return isinstance(collection, np.memmap)

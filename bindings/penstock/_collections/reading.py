@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from penstock._errors import InvalidArgumentError
+from penstock._words import counted
+
 Indices = npt.NDArray[np.int64]
 
 # Libraries whose objects take a slice wherever they take an array, and read it faster.
 _TAKE_SLICES = ("anndata", "datasets", "h5py", "zarr")
+
+
+class CountError(InvalidArgumentError):
+    """A collection gave another number of observations than was asked for."""
 
 
 class Parts:
@@ -37,17 +44,45 @@ def read(collection: Any, indices: Indices) -> Any:
     Args:
         collection: anything that integers index; of a mapping, a tuple or `penstock.Collections` each part is read.
         indices: int64 [n], ascending, each once.
+
+    Raises:
+        CountError: it, or a part of it, gave another number of them.
     """
     if (parts := _mapped(collection, lambda part: read(part, indices))) is not None:
         return parts
     if isinstance(collection, list):
         return [collection[index] for index in indices.tolist()]
+    found = _indexed(collection, indices)
+    check_count(f"indexing the {type(collection).__name__}", found, len(indices))
+    return found
+
+
+def _indexed(collection: Any, indices: Indices) -> Any:
     if hasattr(collection, "iloc"):
         return collection.iloc[indices]
+    if library_of(collection) == "pyarrow":
+        return collection.take(indices)
     found = collection[_key(collection, indices)]
     # A backed AnnData gives a view that has read nothing: reading it belongs here, not to the consumer.
     to_memory = getattr(found, "to_memory", None)
     return to_memory() if callable(to_memory) else found
+
+
+def check_count(what: str, found: Any, wanted: int) -> None:
+    """Refuses what holds another number of observations than `wanted`.
+
+    Raises:
+        CountError: it does, or does not say how many it holds; the message begins with `what`.
+    """
+    count = count_of(found)
+    if count == wanted:
+        return
+    name = type(found).__name__
+    if count is None:
+        raise CountError(
+            f"{what} gave a {name} without a length (its parts must agree): give batch_callback(fetched, places)"
+        )
+    raise CountError(f"{what} gave a {name} of {counted(count, 'observation')}, {wanted:,} were asked for")
 
 
 def take(fetched: Any, places: Indices) -> Any:
@@ -72,7 +107,7 @@ def detached(batch: Any) -> Any:
     """A batch that pickles by itself: a view of AnnData brings all that it is a view of, which may hold the file."""
     if (parts := _mapped(batch, detached)) is not None:
         return parts
-    return batch.copy() if getattr(batch, "is_view", False) else batch
+    return batch.copy() if library_of(batch) == "anndata" and batch.is_view else batch
 
 
 def count_of(thing: Any) -> int | None:
@@ -128,6 +163,6 @@ def _mapped(thing: Any, function: Any) -> Any:
 
 
 def _key(collection: Any, indices: Indices) -> Indices | slice:
-    begin, count = int(indices[0]), len(indices)
-    is_run = int(indices[-1]) - begin == count - 1
+    begin, count = int(indices[0]) if len(indices) > 0 else 0, len(indices)
+    is_run = count == 0 or int(indices[-1]) - begin == count - 1
     return slice(begin, begin + count) if is_run and library_of(collection) in _TAKE_SLICES else indices

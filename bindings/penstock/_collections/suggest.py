@@ -13,6 +13,7 @@ from penstock._arguments import index
 from penstock._collections.fetching import Fetcher, Hooks
 from penstock._collections.identity import is_opener, length_of
 from penstock._collections.reading import bytes_of
+from penstock._dataset import View
 from penstock._errors import InvalidArgumentError
 from penstock._loader import Loader
 from penstock._resources import default_max_bytes
@@ -49,7 +50,7 @@ class Suggestion:
         block: for `orders.Blocks`.
         fetch_factor: for `CollectionLoader`.
         batch_size: of which that holds.
-        order: `orders.Blocks(block, fetch_factor * batch_size)`.
+        order: `orders.Blocks(block, fetch_factor * batch_size)`, for one rank.
         table: all that was measured.
     """
 
@@ -60,7 +61,7 @@ class Suggestion:
 
     @property
     def order(self) -> Blocks:
-        """The order of this block and fetch."""
+        """The order of this block and fetch, for one rank; W of them want `lanes=W`."""
         return Blocks(self.block, self.fetch_factor * self.batch_size)
 
     def __repr__(self) -> str:
@@ -102,7 +103,8 @@ def suggest(
             process's memory.
         fetch_callback: as for `CollectionLoader`.
         fetch_transform: as for `CollectionLoader`; what it returns is what takes the memory.
-        seconds: about how long to measure, all together. What there is no time for is not in the table.
+        seconds: about how long to measure, all together. What there is no time for is not in the table, as far as what
+            was measured before says so, nor is what by that would not fit.
         seed: of the blocks that are read.
 
     Returns:
@@ -122,7 +124,7 @@ def suggest(
     limit = default_max_bytes() if memory is None else index("memory", memory, 1)
     hooks = Hooks(fetch_callback=fetch_callback, fetch_transform=fetch_transform)
     read: Callable[[int, int, float], tuple[int, float, int]]
-    if hasattr(collection, "_source"):
+    if isinstance(collection, View):
         if fetch_callback is not None or fetch_transform is not None:
             raise InvalidArgumentError("a view of penstock's own has no fetch_callback and no fetch_transform")
         count, read = len(collection), _View(collection, size, seed).read
@@ -139,9 +141,8 @@ def suggest(
     end = time.perf_counter() + seconds
     for number, (block, factor) in enumerate(pairs):
         left = end - time.perf_counter()
-        expected = table[-1].bytes * factor // table[-1].fetch_factor if table else 0
-        if table and (left <= 0 or expected > 4 * limit):
-            break
+        if table and not _is_worth(table, block, factor, size, left, limit):
+            continue
         observations, spent, held = read(block, factor, left / (len(pairs) - number))
         held *= _FETCHES
         table.append(Measured(block, factor, observations / max(spent, 1e-9), held, held <= limit))
@@ -152,6 +153,13 @@ def suggest(
         )
     best = max(fitting, key=lambda row: row.observations_per_s)
     return Suggestion(best.block, best.fetch_factor, size, table)
+
+
+def _is_worth(table: list[Measured], block: int, factor: int, size: int, left: float, limit: int) -> bool:
+    """Whether a fetch, by what was measured of smaller ones, ends in time and fits into the memory with another one."""
+    nearest = max((row for row in table if row.block <= block), key=lambda row: (row.block, row.fetch_factor))
+    per_batch = max(row.bytes / row.fetch_factor for row in table[-len(_STEPS) :])
+    return factor * size / nearest.observations_per_s <= left and factor * per_batch <= limit
 
 
 class _Collection:

@@ -9,39 +9,59 @@ import weakref
 from collections import deque
 from typing import Any
 
-from penstock._collections.fetching import Fetcher
+from penstock._collections.fetching import FailedError, Fetcher
 from penstock._collections.planning import Fetch
 
 PATIENCE_S = 5.0  # how long who ends readers waits for a read that is under way: it may hang for ever
-_running: weakref.WeakSet[ThreadReader] = weakref.WeakSet()
 
 
 class Reading:
     """A fetch on its way; what was read belongs to it."""
 
-    def __init__(self, fetch: Fetch) -> None:
+    def __init__(self, fetch: Fetch, fetcher: Fetcher) -> None:
         """Not read yet."""
         self.fetch = fetch
-        self.done = threading.Event()
         self.dropped = False
-        self.fetched: Any = None
-        self.error: BaseException | None = None
+        self._fetcher = fetcher
+        self._done = threading.Event()
+        self._fetched: Any = None
+        self._error: BaseException | None = None
 
-    def read(self, fetcher: Fetcher) -> None:
+    def read(self) -> None:
         """Reads it, and keeps an error for who asks for it."""
         try:
-            self.fetched = fetcher.fetch(self.fetch.indices)
+            self._fetched = self._fetcher.fetch(self.fetch.indices)
         except BaseException as error:
-            self.error = error
-        self.done.set()
+            self._error = error
+        self._done.set()
+
+    def read_now(self) -> None:
+        """Reads it, unless it was; raises what it meets."""
+        if not self._done.is_set():
+            self._fetched = self._fetcher.fetch(self.fetch.indices)
+            self._done.set()
+
+    def drop(self) -> None:
+        """Nobody asks for it any more; who waits is let go."""
+        self.dropped = True
+        self._done.set()
+
+    def batch(self, number: int) -> Any:
+        """Batch `number` of it; waits until it was read."""
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        if self.dropped:
+            raise FailedError("the fetch was dropped")
+        return self._fetcher.batch(self._fetched, self.fetch.places[number])
 
 
 class ThreadReader:
     """Reads fetches in the order in which they are started; batches are taken from them by the caller.
 
-    One thread at a time calls it; `drop` and `stop` any thread. The background thread is a daemon, and the
-    interpreter's end waits for a read under way, since libraries such as HDF5 do not survive that otherwise. There is
-    one, since a backed AnnData breaks when two threads index it, and HDF5 has one lock anyway.
+    One thread at a time calls it; `drop` any thread. The background thread is a daemon, and the interpreter's end waits
+    for a read under way, since libraries such as HDF5 do not survive that otherwise. There is one, since a backed
+    AnnData breaks when two threads index it, and HDF5 has one lock anyway.
     """
 
     def __init__(self, fetcher: Fetcher, threads: int) -> None:
@@ -52,22 +72,14 @@ class ThreadReader:
             threads: 1: it reads ahead; 0: `batch` reads.
         """
         self._fetcher = fetcher
-        self._reads_ahead = threads > 0
-        self._thread: threading.Thread | None = None
-        self._waiting: deque[Reading] = deque()
-        self._changed = threading.Condition()
-        self._stopped = False
-        self.owner = os.getpid()
+        self._queue = _Queue() if threads > 0 else None
+        self.end = self._queue.stop if self._queue is not None else _nothing  # does not wait, and keeps no fetcher
 
     def start(self, fetch: Fetch) -> Reading:
         """Has a fetch read, after those before it."""
-        reading = Reading(fetch)
-        if self._reads_ahead:
-            with self._changed:
-                self._waiting.append(reading)
-                self._changed.notify()
-            if self._thread is None:
-                self._start_thread()
+        reading = Reading(fetch, self._fetcher)
+        if self._queue is not None:
+            self._queue.put(reading)
         return reading
 
     def batch(self, reading: Reading, number: int) -> Any:
@@ -76,42 +88,71 @@ class ThreadReader:
         Raises:
             FailedError, InvalidArgumentError: as `Fetcher`.
         """
-        if not self._reads_ahead and not reading.done.is_set():
-            reading.fetched = self._fetcher.fetch(reading.fetch.indices)
-            reading.done.set()
-        reading.done.wait()
-        if reading.error is not None:
-            raise reading.error
-        return self._fetcher.batch(reading.fetched, reading.fetch.places[number])
+        if self._queue is None:
+            reading.read_now()
+        return reading.batch(number)
 
     def drop(self) -> None:
         """Forgets what was started."""
+        if self._queue is not None:
+            self._queue.drop()
+
+    def close(self) -> None:
+        """Ends the thread, and waits for what it is reading, at most `PATIENCE_S`. Once; nothing is started after it.
+
+        What the fetcher has opened is let go.
+        """
+        del self._fetcher
+        if self._queue is not None:
+            self._queue.close()
+
+
+class _Queue:
+    """What waits to be read, and the thread that reads it.
+
+    It knows a collection and hooks by what waits alone: a hook may refer to what owns the loader, and neither a thread
+    that idles nor who ends it may keep that alive.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[Reading] = deque()
+        self._changed = threading.Condition()
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+        self.owner = os.getpid()
+
+    def put(self, reading: Reading) -> None:
+        with self._changed:
+            self._waiting.append(reading)
+            self._changed.notify()
+        if self._thread is None:
+            self._start()
+
+    def drop(self) -> None:
         with self._changed:
             waiting, self._waiting = self._waiting, deque()
         for reading in waiting:
-            reading.dropped = True
-            reading.done.set()
+            reading.drop()
 
     def stop(self) -> None:
-        """Has the thread end after what it is reading; does not wait."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
         self.drop()
 
     def close(self) -> None:
-        """Ends the thread, and waits for what it is reading, at most `PATIENCE_S`."""
         self.stop()
         if self._thread is not None:
             self._thread.join(PATIENCE_S)
 
-    def _start_thread(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="penstock-reader", daemon=True)
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name="penstock-reader", daemon=True)
         _running.add(self)
         # Last in, first out: before the exit handlers of libraries that were imported by now.
         atexit.unregister(_close_running)
         atexit.register(_close_running)
-        self._thread.start()
+        thread.start()
+        self._thread = thread
 
     def _run(self) -> None:
         while True:
@@ -121,14 +162,21 @@ class ThreadReader:
                 if self._stopped:
                     return
                 reading = self._waiting.popleft()
-            reading.read(self._fetcher)
+            reading.read()
             del reading  # what was read belongs to who asked for it
+
+
+_running: weakref.WeakSet[_Queue] = weakref.WeakSet()
 
 
 def _close_running() -> None:
     # A forked child has none of the threads, and their locks as they were.
-    ours = [reader for reader in _running if reader.owner == os.getpid()]
-    for reader in ours:
-        reader.stop()
-    for reader in ours:
-        reader.close()
+    ours = [queue for queue in _running if queue.owner == os.getpid()]
+    for queue in ours:
+        queue.stop()
+    for queue in ours:
+        queue.close()
+
+
+def _nothing() -> None:
+    pass

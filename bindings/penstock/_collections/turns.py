@@ -6,6 +6,7 @@ do not break.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,15 @@ class _Turn:
 
 _turns: weakref.WeakValueDictionary[int, _Turn] = weakref.WeakValueDictionary()  # by id()
 _adding = threading.Lock()
+
+
+def _begin_anew() -> None:
+    # In a forked child: the threads that held locks are the parent's.
+    global _turns, _adding
+    _turns, _adding = weakref.WeakValueDictionary(), threading.Lock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 class Turns:
