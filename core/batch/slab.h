@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -25,8 +24,14 @@ class Slab {
 
  private:
   struct Free {
-    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+    Free() noexcept : mapped_bytes(0) {}
+    explicit Free(std::uint64_t mapped) noexcept : mapped_bytes(mapped) {}
+    std::uint64_t mapped_bytes;  // 0: it is of the heap
+    void operator()(std::byte* memory) const noexcept;
   };
+  void allocate(std::uint64_t bytes);
+  void remap(std::uint64_t bytes);
+
   std::unique_ptr<std::byte, Free> own_;
   std::uint64_t own_bytes_ = 0;
   std::byte* lent_ = nullptr;
