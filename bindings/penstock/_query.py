@@ -48,7 +48,7 @@ def query(dataset: Dataset, sql: str) -> Any:
     """The answer to a question about the table `documents`: the number of each, `document`, and its columns.
 
     Only columns whose names stand in the question are read (all of them for `*` and where no select list stands), and
-    nothing else of the dataset.
+    nothing else of the dataset. A column that is itself called `document` is not in the table.
 
     Args:
         dataset: an opened dataset with columns.
@@ -67,7 +67,8 @@ def query(dataset: Dataset, sql: str) -> Any:
         raise InvalidArgumentError(
             f"{dataset.path}: it has no columns to be asked about: `penstock annotate` adds some"
         )
-    table = dataset.columns.to_arrow(mentioned(sql, dataset.columns), document=True)
+    names = [name for name in mentioned(sql, dataset.columns) if name.lower() != DOCUMENT]
+    table = dataset.columns.to_arrow(names, document=True)
     connection = duckdb.connect()
     try:
         connection.register(TABLE, table)

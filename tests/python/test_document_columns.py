@@ -404,6 +404,8 @@ def test_annotate_adds_replaces_and_removes(tmp_path: Path) -> None:
     assert penstock.annotate(path, changes, lambda *done: told.append(done)) == fingerprint
     after = penstock.open(path)
     assert told == [(k + 1, len(after.shards)) for k in range(len(after.shards))]
+    with pytest.raises(penstock.NotFoundError, match="is to be opened anew"):
+        before.documents()[0]
     assert list(after.columns) == ["score", "point", "line", "flag", "new", "name"]
     assert after.columns["score"].dtype == np.float64 and after.columns["new"][:].tolist() == new.tolist()
     assert names_of(after.columns["name"], after.columns["name"]) == names

@@ -136,6 +136,11 @@ def test_a_question_that_cannot_be_is_refused(path: Path, tmp_path: Path) -> Non
         writer.append(b"", t=[1])
     with pytest.raises(penstock.InvalidArgumentError, match="no columns"):
         query(penstock.open(tmp_path / "bare"), "select 1")
+    with penstock.Writer(tmp_path / "hidden", {"t": "u1"}, "raw", columns={"document": "i4", "x": "i4"}) as writer:
+        for x in 5, 6:
+            writer.append(b"", t=[1], columns={"document": 9, "x": x})
+    hidden = query(penstock.open(tmp_path / "hidden"), "from documents")
+    assert hidden.to_pylist() == [{"document": 0, "x": 5}, {"document": 1, "x": 6}]
     assert "select it too" in run("query", path, "select plate", "--out", tmp_path / "x.npy", code=2)
 
 
@@ -166,6 +171,8 @@ def test_annotate_takes_arrays_and_tables(path: Path, tmp_path: Path) -> None:
     said = json.loads(run("annotate", path, "--table", tmp_path / "t.csv", "--columns", "l", "--json"))
     columns = penstock.open(path).columns
     assert said == {"path": str(path), "columns": list(columns), "fingerprint": fingerprint}
+    (tmp_path / "index.csv").write_text(",a,b\n" + "".join(f"{n},1,2\n" for n in range(200)))  # as pandas writes it
+    assert "--columns a,b" in run("annotate", path, "--table", tmp_path / "index.csv", code=2)
     assert list(columns) == ["score", "per.cent", "size", "language", "n", "vector", "l"]
     assert columns["size"].shape == (200, 2) and columns["vector"][5].tolist() == [15, 16, 17]
     assert columns["language"].categories == ["en", "de"] and columns["n"].dtype == np.int16

@@ -87,6 +87,9 @@ def _of_table(file: str, chosen: str | None) -> dict[str, Any]:
     except pyarrow.ArrowException as error:
         raise InputError(f"{file}: {error}") from None
     names = chosen.split(",") if chosen is not None else table.column_names
+    if "" in names:
+        others = ",".join(name for name in names if name)
+        raise click.UsageError(f"{file}: a column without a name, as pandas writes its index: --columns {others}")
     for name in names:
         if name not in table.column_names:
             raise click.UsageError(f"{file} has no column {name}; it has {', '.join(table.column_names)}")

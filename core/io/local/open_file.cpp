@@ -119,7 +119,10 @@ OpenFile open_file(const File& file, Access access) {
       raise_system(EINVAL, "its file system does not read past the page cache; use another reader than \"direct\"",
                    file.path());
     }
-    raise_system(errno, "cannot be opened", file.path());
+    const char* const what = errno == ENOENT ? "cannot be opened; a dataset that was annotated, moved or written again "
+                                               "since it was opened is to be opened anew"
+                                             : "cannot be opened";
+    raise_system(errno, what, file.path());
   }
   OpenFile opened;
   try {
