@@ -240,6 +240,27 @@ def test_a_loader_that_is_forgotten_ends_its_processes_and_thread():
     wait_for(lambda: gc.collect() >= 0 and not any(each.name == "penstock-reader" for each in threading.enumerate()))
 
 
+def x_and_obs(batch: Any) -> Any:
+    return {"x": batch.X, "obs": batch.obs}
+
+
+def largest(batch: Any) -> Any:
+    import torch
+
+    return torch.max(torch.as_tensor(batch), dim=0)
+
+
+def test_batches_keep_their_types(tmp_path):
+    torch, stores = pytest.importorskip("torch"), pytest.importorskip("_stores")
+    with make(batch_transform=largest) as loader:
+        assert isinstance(next(loader), torch.return_types.max)
+    store = stores.make("anndata", tmp_path)
+    with make(store.open, batch_transform=x_and_obs, batch_size=3) as loader:
+        batch = next(loader)
+        assert type(batch["x"]).__name__ == "csr_matrix" and type(batch["obs"]).__name__ == "DataFrame"
+        assert batch["obs"]["number"].tolist() == loader.info.indices.tolist()
+
+
 def test_tensors_come_by_value(tmp_path):
     torch = pytest.importorskip("torch")
     with make(batch_transform=torch.as_tensor) as loader:

@@ -6,6 +6,7 @@ import gc
 import pickle
 import tempfile
 import threading
+import time
 import weakref
 from pathlib import Path
 from typing import Any
@@ -529,6 +530,24 @@ def test_collections_that_cannot_be_are_refused():
             both[key]
 
 
+def test_arrays_of_anndata_are_collections(tmp_path):
+    anndata, sparse = pytest.importorskip("anndata"), pytest.importorskip("scipy.sparse")
+    anndata.AnnData(sparse.csr_matrix(np.eye(100, dtype="f4"))).write_h5ad(tmp_path / "x.h5ad")
+    view = anndata.read_h5ad(tmp_path / "x.h5ad")[:]
+    backed = anndata.read_h5ad(tmp_path / "x.h5ad", backed="r")
+    for collection in (view.X, backed.X, {"x": backed.X, "y": np.arange(100)}):
+        loader = make(collection)
+        found = next(loader)
+        x = found["x"] if isinstance(found, dict) else found
+        assert x.toarray().argmax(1).tolist() == loader.info.indices.tolist()
+
+
+def test_a_column_of_hugging_face_is_a_collection():
+    column = pytest.importorskip("datasets").Dataset.from_dict({"x": list(range(100))})["x"]
+    loader = make(column)
+    assert list(next(loader)) == loader.info.indices.tolist()
+
+
 # --- suggest
 
 
@@ -550,8 +569,6 @@ def test_suggest_takes_the_fastest_that_fits():
 
 
 def test_suggest_finds_that_a_store_reads_by_blocks():
-    import time
-
     class Disk(Recorded):
         def __getitem__(self, indices: Any) -> np.ndarray:
             time.sleep(0.0002 * (1 + int((np.diff(indices) != 1).sum())))  # a seek for each run
@@ -559,6 +576,37 @@ def test_suggest_finds_that_a_store_reads_by_blocks():
 
     found = penstock.suggest(Disk(20_000), 16, memory=1 << 18, seconds=3)
     assert found.block >= 16
+
+
+def test_suggest_spends_its_time_on_what_is_fast():
+    class Disk(Recorded):
+        def __getitem__(self, indices: Any) -> np.ndarray:
+            time.sleep(0.002 * (1 + int((np.diff(indices) != 1).sum())))
+            return indices
+
+    begin = time.monotonic()
+    found = penstock.suggest(Disk(20_000), 16, seconds=2)
+    assert found.block == 256 and time.monotonic() - begin < 6
+
+
+def test_suggest_tells_bytes_of_a_fetch_from_those_of_its_batches():
+    class Named(np.ndarray):
+        @property
+        def nbytes(self) -> int:  # a megabyte of names beside the values
+            return 1_000_000 + super().nbytes
+
+    store = np.zeros((4096, 8), "f4")
+    options: Any = {"fetch_transform": lambda x: x.view(Named), "memory": 2_500_000, "seconds": 0.5}
+    assert {row.fetch_factor for row in penstock.suggest(store, 16, **options).table} == {1, 4, 16, 64, 256}
+
+
+def test_suggest_says_what_is_wrong():
+    for seconds in (float("nan"), float("inf"), "x"):
+        with pytest.raises(penstock.InvalidArgumentError, match="must be a finite number"):
+            penstock.suggest(STORE, 4, seconds=seconds)
+    with pytest.raises(penstock.Error, match="raised ZeroDivisionError") as raised:
+        penstock.suggest(STORE, 4, fetch_transform=lambda x: 1 / 0)
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
 def test_suggest_measures_a_view():

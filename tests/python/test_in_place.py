@@ -248,6 +248,24 @@ def test_windows_and_others_are_refused(path: Path, tmp_path: Path) -> None:
         penstock.open(tmp_path / "gone.h5ad", format="h5ad")
 
 
+def test_integers_that_no_type_of_several_files_holds_are_left_out(tmp_path: Path) -> None:
+    for number, dtype in enumerate(("i8", "u8", "f8")):
+        made = make(number)
+        made.obs["small"] = np.arange(CELLS).astype(dtype)
+        made.obs["wide"] = (np.arange(CELLS) + 2**60).astype(dtype)
+        write(made, tmp_path / f"{number}.h5ad")
+    columns = penstock.open(str(tmp_path / "*.h5ad")).columns
+    assert "wide" not in columns and columns["small"][:].tolist() == 3 * list(range(CELLS))
+
+
+def test_a_file_is_read_wherever_the_process_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(make(), tmp_path / "1.h5ad")
+    monkeypatch.chdir(tmp_path)
+    dataset = penstock.open("1.h5ad")
+    monkeypatch.chdir("/")
+    assert len(dataset.cells("csr").read([0, 1]).indices) == 2
+
+
 def test_types_of_several_files_are_joined(tmp_path: Path) -> None:
     parts = [make(seed=1, dtype="u2"), make(seed=2, dtype="f4")]
     parts[0].obs["some"] = parts[0].obs["some"].fillna(7)

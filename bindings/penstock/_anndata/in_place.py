@@ -27,6 +27,7 @@ from .stores import Element, Frame, Store, needed
 
 _INSTEAD = "`penstock import` it, or load it with penstock.CollectionLoader"
 _COMPACT, _CONTIGUOUS, _CHUNKED = range(3)  # h5py.h5d's layouts
+_MOST_EXACT = 1 << 53  # of integers that f8 holds
 _MOST_NAME = 255  # bytes of a column's name
 
 
@@ -119,9 +120,17 @@ def open_h5ad(paths: Sequence[str]) -> tuple[_native.Dataset, FilesInPlace]:
             those of the first file.
         CorruptionError: arrays of lengths that do not go together; a file that changed meanwhile.
     """
+    paths = [str(Path(path).absolute()) for path in paths]  # wherever the process goes
     looks = [_look(path) for path in paths]
     value = _given(np.result_type(*(look.value for look in looks)))
     columns = _common([look.columns for look in looks])
+    for path, look in zip(paths, looks, strict=True):
+        rounded = [name for name, kind in columns.items() if kind == "<f8" and look.columns[name][1:] in ("i8", "u8")]
+        if rounded:
+            with _opened(path) as store:
+                for name in rounded:
+                    if not _is_exact(store.obs, name):
+                        del columns[name]
     natives, stamps = [], []
     features: _VarFeatures | None = None
     for path, look in zip(paths, looks, strict=True):
@@ -132,10 +141,9 @@ def open_h5ad(paths: Sequence[str]) -> tuple[_native.Dataset, FilesInPlace]:
             fingerprint = hashlib.blake2b(json.dumps(genes).encode(), digest_size=16).hexdigest()
             arrays = _arrays(store, len(genes))
             natives.append(_open_native(path, look.stamp, arrays, value, store.obs, columns, fingerprint))
-        absolute = str(Path(path).absolute())
-        _check(absolute, look.stamp)
-        stamps.append((absolute, look.stamp))
-        features = features or _VarFeatures(absolute, look.stamp, genes)
+        _check(path, look.stamp)
+        stamps.append((path, look.stamp))
+        features = features or _VarFeatures(path, look.stamp, genes)
     assert features is not None
     return _native.concatenate(natives), FilesInPlace(features, stamps)
 
@@ -189,6 +197,12 @@ def _common(columns: Sequence[dict[str, str]]) -> dict[str, str]:
         elif not kinds & {"category", ""}:
             found[name] = np.result_type(*(np.dtype(kind) for kind in kinds)).newbyteorder("<").str
     return found
+
+
+def _is_exact(frame: Frame, name: str) -> bool:
+    """Whether f8 holds all integers of a column."""
+    values = frame.element(name).numbers(0, len(frame))
+    return not len(values) or (int(values.max()) <= _MOST_EXACT and int(values.min()) >= -_MOST_EXACT)
 
 
 def _open_native(

@@ -63,7 +63,7 @@ def _check_anndata(collection: Any) -> None:
     if isinstance(collection, Parts | Mapping | tuple):
         for _, part in items_of(collection):
             _check_anndata(part)
-    elif library_of(collection) == "anndata" and collection.is_view and collection.isbacked:
+    elif getattr(collection, "is_view", None) is True and getattr(collection, "isbacked", None) is True:
         raise InvalidArgumentError(
             "this AnnData is a view of a backed one, which anndata indexes no further: give the AnnData itself, or the "
             "numbers of the cells and a fetch_callback"
@@ -87,7 +87,7 @@ def _described(collection: Any) -> dict[str, Any]:
     if library == "anndata" and hasattr(collection, "obs_names"):
         cells, genes = collection.obs_names, collection.var_names
         return {"cells": _digest([*cells[:_NAMES], *cells[-_NAMES:]]), "genes": _digest(genes)}
-    if library == "datasets" and hasattr(collection, "features"):
+    if library == "datasets" and hasattr(getattr(collection, "features", None), "arrow_schema"):
         return {"features": collection.features.arrow_schema.to_string(show_schema_metadata=False)}
     shape, dtype = getattr(collection, "shape", None), getattr(collection, "dtype", None)
     return {"dtype": str(dtype), "shape": [int(size) for size in shape[1:]]} if shape is not None else {}

@@ -238,7 +238,7 @@ class _Handle:
         self.process.join(10)
         hint = (
             ""
-            if self.is_ready
+            if self.is_ready or (self.process.exitcode or 0) < 0
             else ', before it was ready; a script that uses processes= needs if __name__ == "__main__"'
         )
         lost = Lost(f"worker process {self.process.pid} {how_it_ended(self.process)}{hint}")

@@ -104,10 +104,20 @@ def take(fetched: Any, places: Indices) -> Any:
 
 
 def detached(batch: Any) -> Any:
-    """A batch that pickles by itself: a view of AnnData brings all that it is a view of, which may hold the file."""
-    if (parts := _mapped(batch, detached)) is not None:
-        return parts
-    return batch.copy() if library_of(batch) == "anndata" and batch.is_view else batch
+    """A batch that pickles by itself, or with parts that do; itself where it does already.
+
+    Views of AnnData, and of its X and obs, bring all that they are views of, which may hold the file.
+    """
+    if isinstance(batch, Parts | Mapping | tuple):
+        before = [part for _, part in items_of(batch)]
+        after = [detached(part) for part in before]
+        if all(new is old for new, old in zip(after, before, strict=True)):
+            return batch
+        return _mapped(batch, detached)
+    if library_of(batch) != "anndata":
+        return batch
+    is_view = getattr(batch, "is_view", None)  # of AnnData itself; its arrays' views are types of their own
+    return batch.copy() if is_view or is_view is None else batch
 
 
 def count_of(thing: Any) -> int | None:
@@ -144,10 +154,13 @@ def bytes_of(thing: Any) -> int:
     if isinstance(thing, list):
         few = thing[:: max(1, len(thing) // 64)]
         return len(thing) * sum(map(bytes_of, few)) // max(1, len(few))
-    if hasattr(thing, "indptr"):
-        return sum(int(part.nbytes) for part in (thing.data, thing.indices, thing.indptr))
-    size = getattr(thing, "nbytes", None)
-    return size if isinstance(size, int) else int(thing.__sizeof__())
+    if library_of(thing) == "scipy":
+        arrays = (getattr(thing, name, None) for name in ("data", "indices", "indptr", "row", "col", "offsets"))
+        return sum(int(each.nbytes) for each in arrays if each is not None)
+    try:
+        return int(thing.nbytes)
+    except (AttributeError, RuntimeError, TypeError):  # none, or a sparse tensor
+        return int(thing.__sizeof__())
 
 
 def _mapped(thing: Any, function: Any) -> Any:

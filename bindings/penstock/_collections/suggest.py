@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from penstock._arguments import index
-from penstock._collections.fetching import Fetcher, Hooks
+from penstock._collections.fetching import FailedError, Fetcher, Hooks
 from penstock._collections.identity import is_opener, length_of
 from penstock._collections.reading import bytes_of
 from penstock._dataset import View
-from penstock._errors import InvalidArgumentError
+from penstock._errors import Error, InvalidArgumentError
 from penstock._loader import Loader
 from penstock._resources import default_max_bytes
 from penstock.orders import Blocks
@@ -112,6 +113,7 @@ def suggest(
 
     Raises:
         InvalidArgumentError: no collection; not even one batch fits.
+        Error: the collection or a hook raised: the cause.
 
     Example:
         >>> import numpy as np, penstock
@@ -121,6 +123,8 @@ def suggest(
         >>> loader = penstock.CollectionLoader(np.zeros(4096), 16, order=found.order, fetch_factor=found.fetch_factor)
     """
     size = index("batch_size", batch_size, 1, 1 << 40)
+    if not (isinstance(seconds, int | float) and math.isfinite(seconds)):
+        raise InvalidArgumentError(f"seconds={seconds!r:.80}: must be a finite number")
     limit = default_max_bytes() if memory is None else index("memory", memory, 1)
     hooks = Hooks(fetch_callback=fetch_callback, fetch_transform=fetch_transform)
     read: Callable[[int, int, float], tuple[int, float, int]]
@@ -135,17 +139,10 @@ def suggest(
     if count < size:
         raise InvalidArgumentError(f"{count:,} observations, fewer than a batch of {size:,}")
 
-    table: list[Measured] = []
-    pairs = [(block, factor) for factor in _STEPS if factor * size <= count for block in _STEPS if block <= factor]
-    read(1, 1, 0.0)  # opens files, imports, fills caches of the library
-    end = time.perf_counter() + seconds
-    for number, (block, factor) in enumerate(pairs):
-        left = end - time.perf_counter()
-        if table and not _is_worth(table, block, factor, size, left, limit):
-            continue
-        observations, spent, held = read(block, factor, left / (len(pairs) - number))
-        held *= _FETCHES
-        table.append(Measured(block, factor, observations / max(spent, 1e-9), held, held <= limit))
+    try:
+        table = _measured(read, size, count, limit, seconds)
+    except FailedError as error:
+        raise Error(str(error)) from error.__cause__
     fitting = [row for row in table if row.fits]
     if not fitting:
         raise InvalidArgumentError(
@@ -155,11 +152,44 @@ def suggest(
     return Suggestion(best.block, best.fetch_factor, size, table)
 
 
-def _is_worth(table: list[Measured], block: int, factor: int, size: int, left: float, limit: int) -> bool:
-    """Whether a fetch, by what was measured of smaller ones, ends in time and fits into the memory with another one."""
+def _measured(
+    read: Callable[[int, int, float], tuple[int, float, int]], size: int, count: int, limit: int, seconds: float
+) -> list[Measured]:
+    """A row for each block and fetch factor that there is time and memory for, the larger blocks of a factor first."""
+    table: list[Measured] = []
+    pairs = [
+        (block, factor) for factor in _STEPS if factor * size <= count for block in reversed(_STEPS) if block <= factor
+    ]
+    read(1, 1, 0.0)  # opens files, imports, fills caches of the library
+    end = time.perf_counter() + seconds
+    for number, (block, factor) in enumerate(pairs):
+        left = end - time.perf_counter()
+        if table and not (_ends(table, block, factor * size, left) and _bytes(table, factor) <= limit):
+            continue
+        observations, spent, held = read(block, factor, left / (len(pairs) - number))
+        held *= _FETCHES
+        table.append(Measured(block, factor, observations / max(spent, 1e-9), held, held <= limit))
+    return sorted(table, key=lambda row: (row.fetch_factor, row.block))
+
+
+def _ends(table: list[Measured], block: int, observations: int, left: float) -> bool:
+    """Whether a fetch ends in the time that is left, by what was measured of blocks that are no larger.
+
+    One of smaller blocks than were measured before ends in a part of it: there is more to come.
+    """
     nearest = max((row for row in table if row.block <= block), key=lambda row: (row.block, row.fetch_factor))
-    per_batch = max(row.bytes / row.fetch_factor for row in table[-len(_STEPS) :])
-    return factor * size / nearest.observations_per_s <= left and factor * per_batch <= limit
+    is_new = block > max(row.block for row in table)
+    return observations / nearest.observations_per_s <= (left if is_new else left / 4)
+
+
+def _bytes(table: list[Measured], factor: int) -> float:
+    """What two fetches would take: a part for each fetch, such as names of genes, and one for each batch of it."""
+    most = {
+        row.fetch_factor: max(each.bytes for each in table if each.fetch_factor == row.fetch_factor) for row in table
+    }
+    small, large = min(most), max(most)
+    each = (most[large] - most[small]) / (large - small) if large > small else 0
+    return most[large] + each * (factor - large)
 
 
 class _Collection:
@@ -174,14 +204,15 @@ class _Collection:
     def read(self, block: int, factor: int, seconds: float) -> tuple[int, float, int]:
         """(observations, seconds, bytes of a fetch) of fetches for about `seconds`, at least of one."""
         observations, spent, held = 0, 0.0, 0
+        end = time.perf_counter() + seconds
         for indices in self._fetches(block, factor):
             begin = time.perf_counter()
             fetched = self._fetcher.fetch(indices)
             spent += time.perf_counter() - begin
             observations += len(indices)
-            held = max(held, bytes_of(fetched))
+            held = held or bytes_of(fetched)
             del fetched
-            if spent >= seconds:
+            if time.perf_counter() >= end:
                 break
         return observations, spent, held
 
