@@ -34,6 +34,23 @@ void Uniform::pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> ou
   }
 }
 
+void Uniform::pick_at(std::span<const std::uint64_t> positions, std::span<Pick> out) const {
+  std::array<std::uint64_t, kKernelBlock> indices;
+  for (std::size_t done = 0; done < positions.size();) {
+    const EpochRun run = epoch_run(size_, positions[done], 1, 1);
+    const std::uint64_t begin = positions[done] - run.offset;
+    const Permutation permutation(size_, seed_, run.epoch);
+    std::size_t count = 0;
+    while (count < indices.size() && done + count < positions.size() && positions[done + count] - begin < size_) {
+      indices[count] = positions[done + count] - begin;
+      ++count;
+    }
+    const std::span<std::uint64_t> chunk(indices.data(), count);
+    permutation(chunk, chunk);
+    for (std::size_t i = 0; i < count; ++i, ++done) out[done] = {chunk[i], positions[done], 0, run.epoch};
+  }
+}
+
 std::string Uniform::identity(std::uint64_t) const {
   return fmt::format(R"({{"algorithm":{},"name":"uniform","seed":{},"size":{}}})", kAlgorithm, seed_, size_);
 }
