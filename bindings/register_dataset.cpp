@@ -242,7 +242,14 @@ void register_source(py::module_& module) {
       .def(py::init([](std::string fingerprint, std::uint64_t shards, std::uint64_t records, std::string view) {
              return SourceIdentity{std::move(fingerprint), shards, records, std::move(view), ""};
            }),
-           py::kw_only(), py::arg("fingerprint"), py::arg("shards"), py::arg("records"), py::arg("view"));
+           py::kw_only(), py::arg("fingerprint"), py::arg("shards"), py::arg("records"), py::arg("view"))
+      .def(
+          "named",
+          [](SourceIdentity identity, std::string name) {
+            identity.name = std::move(name);
+            return identity;
+          },
+          py::arg("name"), "The same, called `name` by stages.");
   py::class_<Source, View>(module, "Source", "A view of a dataset: what one index selects.")
       .def_property_readonly("size", [](const Source& source) { return source.info().size; })
       .def_property_readonly("identity", [](const Source& source) { return source.info().identity; })

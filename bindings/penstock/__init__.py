@@ -37,6 +37,7 @@ from penstock._errors import (
 from penstock._features import Features
 from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
+from penstock._mixture import Mixture, MixtureRun, MixtureStage, Stage, Tokens
 from penstock._native import Permutation
 from penstock._open import open
 from penstock._shuffle import shuffle
@@ -59,12 +60,17 @@ __all__ = [
     "IoError",
     "Job",
     "Loader",
+    "Mixture",
+    "MixtureRun",
+    "MixtureStage",
     "NotFoundError",
     "Permutation",
     "Resume",
     "Span",
+    "Stage",
     "StateMismatchError",
     "Suggestion",
+    "Tokens",
     "View",
     "Writer",
     "annotate",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._arguments import MOST, index, one_of, ranges
 from penstock._errors import InvalidArgumentError
+from penstock._mixture import Mixture, SourceOrder
 from penstock.orders import Order, resolve
 
 BatchSize = int | Sequence[tuple[int, int]]
@@ -57,7 +58,7 @@ class Job:
         *,
         global_batch_size: BatchSize,
         seed: int = 0,
-        order: str | Order = "uniform",
+        order: SourceOrder = "uniform",
         epochs: int | None = None,
         per_epoch: bool = False,
         tail: str = "pad",
@@ -66,10 +67,10 @@ class Job:
         """Makes a job; no file is opened.
 
         Args:
-            view: `dataset.windows(…)` or `dataset.documents()`.
+            view: `dataset.windows(…)`, `dataset.documents()` or a `Mixture`.
             global_batch_size: observations of all ranks' batches together, or a schedule [(position, size), …].
             seed: 64 bits.
-            order: "uniform", "sequential" or one of `penstock.orders`.
+            order: "uniform", "sequential" or one of `penstock.orders`; of a mixture's sources also {name: order}.
             epochs: how many, at least 1; None is endless.
             per_epoch: whether the tail rule applies at each epoch's end.
             tail: what becomes of a last batch that is not full: "pad" or "drop".
@@ -79,7 +80,7 @@ class Job:
             InvalidArgumentError: an argument that cannot be.
         """
         check_view(view)
-        self._endless = epochs is None and not per_epoch
+        self._endless = is_endless(view, epochs, per_epoch)
         self._native = native_job(view, batch_sizes(global_batch_size, 1), seed, order, epochs, per_epoch, tail, skip)
 
     def plan(self, position: int, rank: int, world_size: int) -> Plan | None:
@@ -149,21 +150,30 @@ def check_view(view: Any) -> None:
         InvalidArgumentError: it is none, or has no observations.
         CorruptionError: a file that is read in place changed since it was opened.
     """
+    if isinstance(view, Mixture):
+        for each in view.sources.values():
+            each.dataset.check_in_place()
+        return
     if not hasattr(view, "_source"):
         raise InvalidArgumentError(
             f"a {type(view).__name__} is no view: give dataset.windows(window, lookahead=1), "
-            "dataset.documents() or dataset.cells()"
+            "dataset.documents(), dataset.cells(), or a penstock.Mixture of views"
         )
     if len(view) == 0:
         raise InvalidArgumentError(f"{view!r} has no observations")
     view.dataset.check_in_place()
 
 
+def is_endless(view: Any, epochs: int | None, per_epoch: bool) -> bool:
+    """Whether a job of these arguments never ends."""
+    return view.run_end is None if isinstance(view, Mixture) else epochs is None and not per_epoch
+
+
 def native_job(
     view: Any,
     schedule: list[tuple[int, int]],
     seed: int,
-    order: str | Order,
+    order: SourceOrder,
     epochs: int | None,
     per_epoch: bool,
     tail: str,
@@ -174,12 +184,23 @@ def native_job(
     Raises:
         InvalidArgumentError: an argument that cannot be.
     """
+    if isinstance(view, Mixture):
+        if epochs is not None or per_epoch:
+            given = "per_epoch=True" if epochs is None else f"epochs={epochs!r}"
+            raise InvalidArgumentError(
+                f"{given}: a mixture's sources have epochs of their own; say how long it runs by Mixture(end=…), and "
+                "how often a source comes by Mixture(epochs={name: …})"
+            )
+        ends = None if view.run_end is None else 1
+        return job_of(view._identities(), view._order(order, seed), schedule, ends, False, tail, skip)
+    if isinstance(order, Mapping):
+        raise InvalidArgumentError(f"order={order!r:.80}: orders by name are of a mixture's sources: give one")
     native_order = resolve(order, len(view), index("seed", seed))
     return job_of(view._source.identity, native_order, schedule, epochs, per_epoch, tail, skip)
 
 
 def job_of(
-    source: _native.SourceIdentity,
+    sources: _native.SourceIdentity | list[_native.SourceIdentity],
     order: _native.Order,
     schedule: list[tuple[int, int]],
     epochs: int | None,
@@ -187,14 +208,14 @@ def job_of(
     tail: str,
     skip: Iterable[tuple[int, int]],
 ) -> _native.Job:
-    """The native job of an order of one source.
+    """The native job of an order of one source, or of several by their numbers.
 
     Raises:
         InvalidArgumentError: an argument that cannot be.
     """
     one_of("tail", tail, ("pad", "drop"))
     return _native.Job(
-        sources=[source],
+        sources=sources if isinstance(sources, list) else [sources],
         order=order,
         epochs=None if epochs is None else index("epochs", epochs, 1),
         per_epoch=bool(per_epoch),
