@@ -11,10 +11,10 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._arguments import MOST, index, one_of, ranges
 from penstock._errors import InvalidArgumentError
-from penstock._mixture import Mixture, SourceOrder
-from penstock.orders import Order, resolve
+from penstock._mixture import Mixture, SourceOrder, Tokens
+from penstock.orders import resolve
 
-BatchSize = int | Sequence[tuple[int, int]]
+BatchSize = int | Tokens | Sequence[tuple[int, int | Tokens]]
 
 
 class Plan(NamedTuple):
@@ -68,7 +68,8 @@ class Job:
 
         Args:
             view: `dataset.windows(…)`, `dataset.documents()` or a `Mixture`.
-            global_batch_size: observations of all ranks' batches together, or a schedule [(position, size), …].
+            global_batch_size: observations of all ranks' batches together, or `Tokens`; or a schedule [(position,
+                size), …].
             seed: 64 bits.
             order: "uniform", "sequential" or one of `penstock.orders`; of a mixture's sources also {name: order}.
             epochs: how many, at least 1; None is endless.
@@ -81,7 +82,9 @@ class Job:
         """
         check_view(view)
         self._endless = is_endless(view, epochs, per_epoch)
-        self._native = native_job(view, batch_sizes(global_batch_size, 1), seed, order, epochs, per_epoch, tail, skip)
+        self._native = native_job(
+            view, batch_sizes(global_batch_size, 1, window_changes(view)), seed, order, epochs, per_epoch, tail, skip
+        )
 
     def plan(self, position: int, rank: int, world_size: int) -> Plan | None:
         """A rank's part of the batch that begins at `position`; None at the end of the run.
@@ -225,12 +228,19 @@ def job_of(
     )
 
 
-def batch_sizes(size: Any, unit: int) -> list[tuple[int, int]]:
+def window_changes(view: Any) -> list[tuple[int, int]]:
+    """[(position, window), …] of what is loaded: more than one of a mixture whose stages have several windows."""
+    return view._window_changes() if isinstance(view, Mixture) else [(0, view.window)]
+
+
+def batch_sizes(size: Any, unit: int, windows: Sequence[tuple[int, int]] = (), ranks: int = 1) -> list[tuple[int, int]]:
     """A batch size, or a schedule of them, as [(position, global batch size), …].
 
     Args:
-        size: an integer or [(position, size), …].
+        size: an integer, `Tokens` or [(position, size), …].
         unit: what one of `size` is of a global batch: the number of ranks for a size of one rank.
+        windows: [(position, window), …] of the view, by which tokens become observations.
+        ranks: their number, for tokens that must be whole windows of each.
 
     Raises:
         InvalidArgumentError: neither an integer nor a schedule.
@@ -242,8 +252,35 @@ def batch_sizes(size: Any, unit: int) -> list[tuple[int, int]]:
             raise InvalidArgumentError(
                 f"batch size {size!r:.80}: must be an integer, or a schedule [(position, size), …]"
             ) from None
-        return [(index("position", at), global_size(n, unit)) for at, n in pairs]
-    return [(0, global_size(size, unit))]
+        pairs = [(index("position", at), n) for at, n in pairs]
+    else:
+        pairs = [(0, size)]
+    found: list[tuple[int, int]] = []
+    for number, (begin, each) in enumerate(pairs):
+        if not isinstance(each, Tokens):
+            found.append((begin, global_size(each, unit)))
+            continue
+        end = pairs[number + 1][0] if number + 1 < len(pairs) else MOST
+        changes = [(at, window) for at, window in windows if at < end]
+        later = [begin, *(at for at, _ in changes if at > begin)]
+        for at in later:
+            window = [window for change, window in changes if change <= at][-1:]
+            found.append((at, _rows_of(each, window[0] if window else 0, unit, ranks)))
+    return found
+
+
+def _rows_of(tokens: Tokens, window: int, unit: int, ranks: int) -> int:
+    """Observations of a global batch of so many tokens."""
+    if window == 0:
+        raise InvalidArgumentError(f"batch size {tokens}: documents have no window, so tokens are no number of them")
+    each = window * (ranks if unit == 1 else 1)
+    if tokens.count == 0 or tokens.count % each:
+        whole = "whole windows" if each == window else f"whole windows on each of {ranks} ranks"
+        near = max(1, round(tokens.count / each)) * each
+        raise InvalidArgumentError(
+            f"batch size {tokens}: these are no {whole} of {window:,}: the nearest is Tokens({near})"
+        )
+    return global_size(tokens.count // window, unit)
 
 
 def global_size(size: Any, unit: int) -> int:

@@ -13,14 +13,13 @@ from penstock import _native
 from penstock._arguments import index, one_of
 from penstock._batch import Batch
 from penstock._errors import InvalidArgumentError
-from penstock._job import BatchSize, batch_sizes, check_view, global_size, is_endless, native_job
+from penstock._job import BatchSize, batch_sizes, check_view, global_size, is_endless, native_job, window_changes
 from penstock._layout import DtypeChoice
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_layout import plan_layouts
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of
-from penstock.columns import Column
 from penstock.columns import Column
 
 _READERS = ("auto", "pread", "uring", "direct", "mmap")
@@ -105,8 +104,9 @@ class Loader:
 
         Args:
             view: what to load: `dataset.windows(…)`, `dataset.documents()` or a `Mixture` of such views.
-            batch_size: observations of this rank's batches; or a schedule [(position, size), …] that begins at 0.
-            global_batch_size: observations of all ranks' batches together; exactly one of the two is given.
+            batch_size: observations of this rank's batches, or `Tokens`, which keep a batch's tokens where a mixture's
+                windows change; or a schedule [(position, size), …] that begins at 0.
+            global_batch_size: the same of all ranks' batches together; exactly one of the two is given.
             seed: 64 bits; decides the order, with the epoch.
             order: "uniform", "sequential" or one of `penstock.orders`; of a mixture's sources also {name: order}.
             rank: number of this rank, or "env" for RANK and WORLD_SIZE of the environment.
@@ -163,7 +163,8 @@ class Loader:
         self._endless = is_endless(view, epochs, per_epoch)
         layouts = plan_layouts(view, torch, dtype, columns, max_documents, index("seed", seed))
         self._layout = layouts[0]
-        sizes = batch_sizes(batch_size if batch_size is not None else global_batch_size, self._unit)
+        size = batch_size if batch_size is not None else global_batch_size
+        sizes = batch_sizes(size, self._unit, window_changes(view), self.world_size)
         job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
         self._native = _native.Loader(
             job=job,

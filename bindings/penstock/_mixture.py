@@ -98,7 +98,7 @@ class MixtureRun(NamedTuple):
         position: int64.
         tokens: int64, given before it; of documents zeros.
         observations: by source, int64: given before it.
-        share: by source, float64: its part of the observations since the point before; at the first one, of the weights.
+        share: by source, float64: its part of the observations since the point before; at the first, of the weights.
         epochs: by source, float64: passes over its view.
     """
 
@@ -229,7 +229,7 @@ class Mixture:
 
     @property
     def stages(self) -> list[MixtureStage]:
-        """The stages as they came out: those that were given, and one for each time that sources have given their caps."""
+        """The stages as they came out: those that were given, and one wherever sources have given their caps."""
         has_tokens = self.first.window > 0
         return [
             MixtureStage(
@@ -331,7 +331,7 @@ def in_windows(view: View, window: int) -> View:
     if isinstance(numbers, range) and numbers.step == 1:
         return whole._part(range(numbers.start * parts, numbers.stop * parts))
     each = np.asarray(numbers, np.uint64)[:, None] * np.uint64(parts) + np.arange(parts, dtype=np.uint64)
-    return whole._part(each.ravel())
+    return whole._part(np.ascontiguousarray(each.ravel(), np.uint64))
 
 
 def _again(sources: Any, stages: Any, caps: Any, epochs: Any, end: Any, group: Any) -> Mixture:
@@ -398,8 +398,8 @@ def _check_fields(first_name: str, first: View, name: str, view: View) -> None:
     other = {} if view.dtype is None else {leaf.name: leaf for leaf in leaves(view.dtype)}
     if one.keys() != other.keys():
         raise InvalidArgumentError(
-            f"sources: {first_name!r} has the fields {quoted(list(one))}, {name!r} {quoted(list(other))}: they must have "
-            "the same names"
+            f"sources: {first_name!r} has the fields {quoted(list(one))}, {name!r} {quoted(list(other))}: they must "
+            "have the same names"
         )
     for field, leaf in one.items():
         found = other[field]
@@ -413,6 +413,6 @@ def _check_fields(first_name: str, first: View, name: str, view: View) -> None:
         mine, theirs = first.dataset.columns[column], view.dataset.columns[column]
         if mine.dtype != theirs.dtype or mine.categories != theirs.categories:
             raise InvalidArgumentError(
-                f"sources: the column {column!r} is of another type, or has other categories, in {first_name!r} than in "
-                f"{name!r}"
+                f"sources: the column {column!r} is of another type, or has other categories, in {first_name!r} than "
+                f"in {name!r}"
             )

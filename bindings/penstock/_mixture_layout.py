@@ -27,7 +27,9 @@ def plan_layouts(
     if not isinstance(view, Mixture):
         return [plan_layout(view, torch, dtype, True, resolve_columns(columns, max_documents, view), seed)]
     views = list(view.sources.values())
-    stored = [None if each.dtype is None else stored_dtype(each.dtype, each._source.stored_record_bytes) for each in views]
+    stored = [
+        None if each.dtype is None else stored_dtype(each.dtype, each._source.stored_record_bytes) for each in views
+    ]
     differ = any(each != stored[0] for each in stored)
     if differ and torch is None:
         dtype = _common_types(view, dtype)

@@ -122,9 +122,7 @@ class Spans(Sequence[Span]):
 
     __slots__ = ("_arrays", "_decoders", "_has_entries", "_list")
 
-    def __init__(
-        self, spans: _native.SpanList, decoders: Sequence[Decode | None], has_entries: bool = True
-    ) -> None:
+    def __init__(self, spans: _native.SpanList, decoders: Sequence[Decode | None], has_entries: bool = True) -> None:
         """Wraps a native list; `decoders` by source; `has_entries`: whether the entries were read."""
         self._list, self._decoders, self._has_entries = spans, decoders, has_entries
         self._arrays: tuple[npt.NDArray[Any], ...] | None = None

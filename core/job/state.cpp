@@ -291,8 +291,9 @@ void compare_stages(const json& saved, const json& now, std::uint64_t position, 
     const json* b = i < now.size() ? &now[i] : nullptr;
     if (a != nullptr && b != nullptr && *a == *b) continue;
     const std::uint64_t begin = begin_of(a != nullptr ? *a : *b).value_or(position);
-    out.push_back(fmt::format("stage {}: saved {}, now {}; {} had been given since it began", i, stage_text(a),
-                              stage_text(b), counted(position - std::min(begin, position), "observation")));
+    const std::uint64_t end = i + 1 < saved.size() ? begin_of(saved[i + 1]).value_or(position) : position;
+    out.push_back(fmt::format("stage {}: saved {}, now {}; {} had been given from there on", i, stage_text(a),
+                              stage_text(b), counted(end - std::min(begin, end), "observation")));
     return;
   }
 }
