@@ -37,7 +37,8 @@ from penstock._errors import (
 from penstock._features import Features
 from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
-from penstock._mixture import Mixture, MixtureRun, MixtureStage, Stage, Tokens
+from penstock._mixture import Mixture
+from penstock._mixture_stages import MixtureRun, MixtureStage, Stage, Tokens
 from penstock._native import Permutation
 from penstock._open import open
 from penstock._shuffle import shuffle

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._arguments import MOST, index, one_of, ranges
 from penstock._errors import InvalidArgumentError
-from penstock._mixture import Mixture, SourceOrder, Tokens
+from penstock._mixture import Mixture, SourceOrder
+from penstock._mixture_stages import Tokens
 from penstock.orders import resolve
 
 BatchSize = int | Tokens | Sequence[tuple[int, int | Tokens]]

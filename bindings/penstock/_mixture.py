@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,99 +13,14 @@ from penstock._arguments import MOST, index
 from penstock._dataset import View
 from penstock._errors import InvalidArgumentError
 from penstock._layout import leaves
+from penstock._mixture_file import read_mixture
+from penstock._mixture_stages import MixtureRun, MixtureStage, Place, Stage, Tokens, place
+from penstock._paths import PathLike
 from penstock._words import quoted
 from penstock.orders import Order, resolve
 
-if TYPE_CHECKING:
-    from penstock._paths import PathLike
-
 SourceOrder = str | Order | Mapping[str, str | Order]
 """An order, or one for each source by name; those that are not named have the default, "uniform"."""
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """A number of tokens where a number of observations is meant: records of windows, without their lookahead.
-
-    Example:
-        >>> penstock.Tokens(2_000_000_000).count
-        2000000000
-    """
-
-    count: int
-
-    def __post_init__(self) -> None:
-        """Checks the number."""
-        object.__setattr__(self, "count", index("Tokens", self.count))
-
-
-Place = int | Tokens
-
-
-class Stage:
-    """A stretch of a mixture's run: how much of each source there is, and how long windows are.
-
-    Attributes:
-        weights: {name: integer of at least 0}; a source that is not there has 0. None: all sources have equal ones.
-        window: of its observations: a divisor of the view's window; None: the view's.
-        at: where it begins: a position or `Tokens` of the run; None for the first stage, which begins at 0.
-
-    Example:
-        >>> penstock.Stage({"web": 3, "code": 1}, at=penstock.Tokens(10**9))
-        Stage({'web': 3, 'code': 1}, at=Tokens(count=1000000000))
-    """
-
-    def __init__(
-        self, weights: Mapping[str, int] | None = None, *, window: int | None = None, at: Place | None = None
-    ) -> None:
-        """Keeps what it is; the mixture checks it against its sources."""
-        if weights is not None and not isinstance(weights, Mapping):
-            raise InvalidArgumentError(f"Stage: weights {weights!r:.80}: {{name: integer}} is wanted, or None")
-        self.weights = None if weights is None else dict(weights)
-        self.window = None if window is None else index("Stage: window", window, 1)
-        self.at = None if at is None else _place("Stage: at", at)
-
-    def __repr__(self) -> str:
-        """As it was made."""
-        given = [] if self.weights is None else [repr(self.weights)]
-        given += [f"{name}={getattr(self, name)!r}" for name in ("window", "at") if getattr(self, name) is not None]
-        return f"Stage({', '.join(given)})"
-
-
-class MixtureStage(NamedTuple):
-    """A stage as it came out.
-
-    Attributes:
-        begin: its first position; of a stage that begins inside a group of shorter windows, the group's.
-        begin_tokens: tokens that the run has given before it; None of documents.
-        window: of its observations; None of documents.
-        weights: of the sources that have a part in it, divided by what divides them all.
-        implied: whether it is there because sources have given their caps.
-    """
-
-    begin: int
-    begin_tokens: int | None
-    window: int | None
-    weights: dict[str, int]
-    implied: bool
-
-
-class MixtureRun(NamedTuple):
-    """A run at some positions, as `Mixture.plan` gives it; arrays are [points].
-
-    Attributes:
-        position: int64.
-        tokens: int64, given before it; of documents zeros.
-        observations: by source, int64: given before it.
-        share: by source, float64: its part of the observations since the point before; at the first, of the weights.
-        epochs: by source, float64: passes over its view.
-    """
-
-    position: npt.NDArray[np.int64]
-    tokens: npt.NDArray[np.int64]
-    observations: dict[str, npt.NDArray[np.int64]]
-    share: dict[str, npt.NDArray[np.float64]]
-    epochs: dict[str, npt.NDArray[np.float64]]
 
 
 class Mixture:
@@ -172,7 +86,7 @@ class Mixture:
             caps=self._caps(caps, epochs),
             window=self.first.window,
             group=index("group", group, 1),
-            end=None if end is None else _pair(_place("end", end)),
+            end=None if end is None else _pair(place("end", end)),
         )
 
     def _native_stage(self, stage: Stage) -> tuple[tuple[int, bool], int, list[int]]:
@@ -298,8 +212,8 @@ class Mixture:
                     found[row] += (np.array(self._plan.count(min(position, end)), np.float64) - before) / parts
         return found
 
-    def _position(self, name: str, place: Place) -> int:
-        return self._plan.position_of(*_pair(_place(name, place)))
+    def _position(self, name: str, where: Place) -> int:
+        return self._plan.position_of(*_pair(place(name, where)))
 
     @staticmethod
     def from_file(path: PathLike) -> Mixture:
@@ -309,9 +223,11 @@ class Mixture:
             InvalidArgumentError: what cannot be, with the file's name.
             NotFoundError: no such file, or no such dataset.
         """
-        from penstock._mixture_file import read_mixture
-
-        return read_mixture(path)
+        text, arguments = read_mixture(path)
+        try:
+            return Mixture(**arguments)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{text}: {error}") from error
 
     def __reduce__(self) -> Any:
         """Pickles as its views and arguments."""
@@ -338,12 +254,8 @@ def _again(sources: Any, stages: Any, caps: Any, epochs: Any, end: Any, group: A
     return Mixture(sources, stages, caps=caps, epochs=epochs, end=end, group=group)
 
 
-def _place(name: str, given: Any) -> Place:
-    return given if isinstance(given, Tokens) else index(name, given)
-
-
-def _pair(place: Place) -> tuple[int, bool]:
-    return (place.count, True) if isinstance(place, Tokens) else (place, False)
+def _pair(where: Place) -> tuple[int, bool]:
+    return (where.count, True) if isinstance(where, Tokens) else (where, False)
 
 
 def _as_list(stages: Any) -> list[Stage]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock._dataset import View
 from penstock._errors import InvalidArgumentError, NotFoundError
-from penstock._mixture import Mixture, Place, Stage, Tokens
+from penstock._mixture_stages import Place, Stage, Tokens
 from penstock._open import open as open_dataset
 from penstock._paths import PathLike, local_path
 from penstock._words import quoted
@@ -21,8 +21,13 @@ _STAGE = ("weights", "window", "at", "at_tokens")
 _TOP = ("sources", "stages", "caps", "epochs", "end", "end_tokens", "group")
 
 
-def read_mixture(path: PathLike) -> Mixture:
-    """The mixture of a file; paths in it are relative to its folder."""
+def read_mixture(path: PathLike) -> tuple[str, dict[str, Any]]:
+    """The file's name, and the arguments of `Mixture` that it holds; paths in it are relative to its folder.
+
+    Raises:
+        InvalidArgumentError: what cannot be, with the file's name.
+        NotFoundError: no such file, or no such dataset.
+    """
     text = local_path(path)
     try:
         content = json.loads(Path(text).read_text(encoding="utf-8"))
@@ -31,26 +36,26 @@ def read_mixture(path: PathLike) -> Mixture:
     except ValueError as error:
         raise InvalidArgumentError(f"{text}: no JSON: {error}") from None
     try:
-        return _mixture(content, Path(text).parent)
+        return text, _arguments(content, Path(text).parent)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{text}: {error}") from error
 
 
-def _mixture(content: Any, folder: Path) -> Mixture:
+def _arguments(content: Any, folder: Path) -> dict[str, Any]:
     top = _object("the file", content, _TOP)
     given = _object("sources", top.get("sources", {}), None)
     stages = top.get("stages", [{}])
     if not isinstance(stages, list):
         raise InvalidArgumentError(f"stages: {stages!r:.80}: a list is wanted")
     extra = {"group": top["group"]} if "group" in top else {}
-    return Mixture(
-        {name: _view(name, each, folder) for name, each in given.items()},
-        [_stage(number, each) for number, each in enumerate(stages)],
-        caps=top.get("caps"),
-        epochs=top.get("epochs"),
-        end=_place("end", top),
+    return {
+        "sources": {name: _view(name, each, folder) for name, each in given.items()},
+        "stages": [_stage(number, each) for number, each in enumerate(stages)],
+        "caps": top.get("caps"),
+        "epochs": top.get("epochs"),
+        "end": _place("end", top),
         **extra,
-    )
+    }
 
 
 def _view(name: str, given: Any, folder: Path) -> View:

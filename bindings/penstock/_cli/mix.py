@@ -10,7 +10,8 @@ from penstock._cli.data import named_by_user
 from penstock._cli.output import emit_json, emit_table, json_option
 
 if TYPE_CHECKING:
-    from penstock._mixture import Mixture, MixtureRun
+    from penstock._mixture import Mixture
+    from penstock._mixture_stages import MixtureRun
 
 
 @click.command("mix", short_help="What a mixture comes to, before it runs.")
