@@ -4,6 +4,7 @@
 #include "core/job/cursor.h"
 #include "shuffle/permutation.h"
 
+#include <boost/container/small_vector.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -16,6 +17,10 @@ namespace {
 
 // Keeps the sources' seeds apart from all other keys of a seed. Part of algorithm 1.
 constexpr std::uint64_t kMixtureSource = 0x6d6978736f757263;
+
+// Up to kKernelBlock, and no more are touched than there are.
+template <typename T>
+using Few = boost::container::small_vector<T, kKernelBlock>;
 
 }  // namespace
 
@@ -45,8 +50,8 @@ void Mixture::pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> ou
 
 // Slots first, then each source's order for all of its own at once: at most kKernelBlock.
 void Mixture::pick_slots(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const {
-  std::array<MixtureSlot, kKernelBlock> slots;
-  plan_->find(first, stride, std::span(slots).first(out.size()));
+  Few<MixtureSlot> slots(out.size());
+  plan_->find(first, stride, {slots.data(), slots.size()});
   std::array<std::uint16_t, kKernelBlock> by_source;  // numbers of slots, sources together
   for (std::size_t i = 0; i < out.size(); ++i) by_source[i] = static_cast<std::uint16_t>(i);
   const auto last = by_source.begin() + static_cast<std::ptrdiff_t>(out.size());
@@ -54,14 +59,14 @@ void Mixture::pick_slots(std::uint64_t first, std::uint64_t stride, std::span<Pi
     return std::pair(slots[a].source, a) < std::pair(slots[b].source, b);
   });
   std::array<std::uint64_t, kKernelBlock> ordinals;
-  std::array<Pick, kKernelBlock> picks;
+  Few<Pick> picks(out.size());
   for (auto at = by_source.begin(); at != last;) {
     const std::uint32_t source = slots[*at].source;
     std::size_t count = 0;
     for (auto each = at; each != last && slots[*each].source == source; ++each) {
       ordinals[count++] = slots[*each].ordinal;
     }
-    orders_[source]->pick_at(std::span(ordinals).first(count), std::span(picks).first(count));
+    orders_[source]->pick_at(std::span(ordinals).first(count), std::span(picks.data(), count));
     for (std::size_t i = 0; i < count; ++i, ++at) {
       const std::uint64_t position = first + *at * stride;
       Pick& pick = out[*at];

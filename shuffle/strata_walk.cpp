@@ -25,16 +25,37 @@ StrataWalk::StrataWalk(const Strata& strata)
       edges_(strata.members_.size(), boost::container::default_init),
       next_(strata.members_.size(), boost::container::default_init) {}
 
+StrataWalk::Edge StrataWalk::edge(std::size_t member, std::uint64_t x) const {
+  const Wide product = Wide{strata_.members_[member].weight} * x;
+  const auto whole = static_cast<std::uint64_t>(product / strata_.total_);
+  return {whole, static_cast<std::uint64_t>(product - Wide{whole} * strata_.total_)};
+}
+
 // Returns how many slots lie before time X / W, and makes next_ those that follow, in no order.
 std::uint64_t StrataWalk::set_edges(std::uint64_t x) {
   const std::uint64_t total = strata_.total_;
+  const bool goes_on = has_edges_ && x > at_;
+  if (goes_on && x - at_ != distance_) {
+    distance_ = x - at_;
+    steps_.resize(edges_.size());
+    for (std::size_t s = 0; s < steps_.size(); ++s) steps_[s] = edge(s, distance_);
+  }
+  at_ = x;
+  has_edges_ = true;
   std::uint64_t before = 0;
   for (std::size_t s = 0; s < edges_.size(); ++s) {
     const Strata::Member& member = strata_.members_[s];
-    const Wide product = Wide{member.weight} * x;
-    const auto whole = static_cast<std::uint64_t>(product / total);
-    const auto rest = static_cast<std::uint64_t>(product - Wide{whole} * total);
-    edges_[s] = {whole, rest};
+    auto& [whole, rest] = edges_[s];
+    if (goes_on) {
+      whole += steps_[s].whole;
+      rest += steps_[s].rest;
+      if (rest >= total) {
+        rest -= total;
+        ++whole;
+      }
+    } else {
+      edges_[s] = edge(s, x);
+    }
     const bool is_past = Wide{Strata::jitter(member, whole)} * total < Wide{rest} << 32;
     next_[s].member = static_cast<std::uint32_t>(s);
     next_[s].number = whole + (is_past ? 1 : 0);

@@ -47,6 +47,7 @@ class StrataWalk {
   };
 
   [[nodiscard]] std::uint64_t set_edges(std::uint64_t x);
+  [[nodiscard]] Edge edge(std::size_t member, std::uint64_t x) const;
   void set_time(Next& next) const;
   [[nodiscard]] bool is_before(const Next& a, const Next& b) const;
   void sink(std::size_t at);
@@ -56,8 +57,12 @@ class StrataWalk {
   const std::uint64_t lead_;  // how far X is before the position, if that is enough
   std::uint64_t position_ = 0;
   std::uint64_t sought_ = 0;  // the position that the edges are near
+  bool has_edges_ = false;
+  std::uint64_t at_ = 0;        // X of the edges …
+  std::uint64_t distance_ = 0;  // … and how far that was from the one before it: positions are often equally far apart
   boost::container::small_vector<Edge, 24> edges_;
-  boost::container::small_vector<Next, 24> next_;  // a heap: its front is the earliest
+  boost::container::small_vector<Edge, 24> steps_;  // the same of `distance_`; none before there was one
+  boost::container::small_vector<Next, 24> next_;   // a heap: its front is the earliest
 };
 
 }  // namespace penstock::shuffle

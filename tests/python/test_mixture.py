@@ -384,3 +384,31 @@ def test_penstock_mix_says_what_it_comes_to(tmp_path: Path, datasets, capsys):
     assert main(["mix", path]) == 2 and "--dry-run" in capsys.readouterr().err
     endless = str(describe_file(tmp_path, datasets, end=None))
     assert main(["mix", endless, "--dry-run"]) == 2 and "--until" in capsys.readouterr().err
+
+
+def test_first_records_of_every_kind_of_view(tmp_path: Path):
+    golden = Path(__file__).parents[1] / "golden"
+    opened = {
+        "compact": penstock.open(golden / "dataset-v1" / "compact"),
+        "ids": penstock.open(golden / "dataset-v1" / "ids"),
+        "megatron": penstock.open(golden / "megatron" / "u2_text_document.bin"),
+        "columns": penstock.open(golden / "dataset-v2" / "compact"),
+        "checked": penstock.open(golden / "dataset-v2" / "compact", checks="all"),
+    }
+    for name, dataset in opened.items():
+        windows = dataset.windows(3)
+        assert windows.read([0, 2, 1]).first_records.tolist() == [0, 6, 3], name
+        assert windows[1:].read([0]).first_records.tolist() == [3]
+        if name == "ids":
+            continue
+        columns = [*dataset.columns][:1]
+        documents = dataset.documents(columns=columns, metadata="spans")
+        lengths = np.diff(documents.read(range(len(documents))).offsets)
+        begins = np.concatenate([[0], np.cumsum(lengths)[:-1]]).tolist()
+        assert documents.read(range(len(documents))).first_records.tolist() == begins, name
+        part = documents.select(np.arange(len(documents))[::-1])
+        assert part.read([0]).first_records.tolist() == begins[-1:]
+        assert part.read([0]).sources.tolist() == [0]
+    with penstock.Writer(tmp_path / "opaque", fields=None, metadata="json") as writer:
+        writer.append(metadata={"n": 1})
+    assert penstock.open(tmp_path / "opaque").documents().read([0]).first_records.tolist() == [-1]
