@@ -14,7 +14,7 @@ constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 24;
 // Few positions lie further from W x than two standard deviations of S jitters; those that do are sought again. Any
 // whole number is right.
 std::uint64_t lead_of(std::size_t members) {
-  return 1 + static_cast<std::uint64_t>(std::sqrt(static_cast<double>(members)));
+  return 1 + static_cast<std::uint64_t>(0.8 * std::sqrt(static_cast<double>(members)));
 }
 
 }  // namespace

@@ -9,6 +9,11 @@
 #include <array>
 
 namespace penstock::shuffle {
+namespace {
+
+constexpr std::size_t kFew = 4;  // indices that the batched kernel does not make faster
+
+}  // namespace
 
 Uniform::Uniform(std::uint64_t size, std::uint64_t seed) : size_(size), seed_(seed) {
   check_order_size("uniform", size);
@@ -46,7 +51,11 @@ void Uniform::pick_at(std::span<const std::uint64_t> positions, std::span<Pick> 
       ++count;
     }
     const std::span<std::uint64_t> chunk(indices.data(), count);
-    permutation(chunk, chunk);
+    if (count < kFew) {
+      for (std::uint64_t& each : chunk) each = permutation(each);
+    } else {
+      permutation(chunk, chunk);
+    }
     for (std::size_t i = 0; i < count; ++i, ++done) out[done] = {chunk[i], positions[done], 0, run.epoch};
   }
 }
