@@ -242,7 +242,15 @@ class Mixture:
 def in_windows(view: View, window: int) -> View:
     """The same records in windows of another length that divides the view's."""
     parts = view.window // window
-    whole = View(view.dataset, "windows", window, view.lookahead, view.metadata, columns=view.columns)
+    whole = View(
+        view.dataset,
+        "windows",
+        window,
+        view.lookahead,
+        view.metadata,
+        columns=view.columns,
+        phase_window=view.phase_window,
+    )
     numbers = view._numbers
     if isinstance(numbers, range) and numbers.step == 1:
         return whole._part(range(numbers.start * parts, numbers.stop * parts))
@@ -295,7 +303,7 @@ def _checked_sources(sources: Any) -> dict[str, View]:
     found = dict(sources)
     first_name, first = next(iter(found.items()))
     for name, view in found.items():
-        for what in ("kind", "window", "lookahead", "metadata", "columns", "cells"):
+        for what in ("kind", "window", "lookahead", "metadata", "columns", "cells", "phase_window"):
             one, other = getattr(first, what), getattr(view, what)
             if (one != other) if what != "cells" else (repr(one) != repr(other)):
                 raise InvalidArgumentError(

@@ -16,7 +16,7 @@ from penstock._paths import PathLike, local_path
 from penstock._words import quoted
 
 _HINTS = ("dtype", "format", "checks")
-_SOURCE = ("path", "window", "lookahead", "metadata", "columns", *_HINTS)
+_SOURCE = ("path", "window", "lookahead", "metadata", "columns", "phase", *_HINTS)
 _STAGE = ("weights", "window", "at", "at_tokens")
 _TOP = ("sources", "stages", "caps", "epochs", "end", "end_tokens", "group")
 
@@ -71,7 +71,7 @@ def _view(name: str, given: Any, folder: Path) -> View:
         rest = {key: source[key] for key in ("metadata", "columns") if key in source}
         if "window" not in source:
             return dataset.documents(**rest)
-        return dataset.windows(source["window"], source.get("lookahead", 0), **rest)
+        return dataset.windows(source["window"], source.get("lookahead", 0), phase=source.get("phase"), **rest)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"sources[{name!r}]: {error}") from error
 

@@ -863,9 +863,10 @@ def make_windows(
     window: typing.SupportsInt | typing.SupportsIndex,
     lookahead: typing.SupportsInt | typing.SupportsIndex,
     columns: collections.abc.Sequence[str],
+    phase_window: typing.SupportsInt | typing.SupportsIndex = 0,
 ) -> Source:
     """
-    The view of windows.
+    The view of windows; with a phase_window each epoch begins at another record.
     """
 
 def open_as(format: str, paths: collections.abc.Sequence[str], descr_json: str, checks: str) -> Dataset:

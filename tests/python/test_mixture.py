@@ -412,3 +412,60 @@ def test_first_records_of_every_kind_of_view(tmp_path: Path):
     with penstock.Writer(tmp_path / "opaque", fields=None, metadata="json") as writer:
         writer.append(metadata={"n": 1})
     assert penstock.open(tmp_path / "opaque").documents().read([0]).first_records.tolist() == [-1]
+
+
+def test_windows_of_a_random_phase_begin_elsewhere_in_each_epoch(datasets):
+    web = datasets["web"]
+    stream = web.windows(1).read(range(web.records))["token"].ravel()
+    for window, lookahead in ((64, 1), (7, 0), (web.records // 2, 0)):
+        view = web.windows(window, lookahead, phase="random")
+        assert len(view) == (web.records - lookahead) // window - 1
+        assert pickle.loads(pickle.dumps(view)).read([0]).first_records == view.read([0]).first_records
+        for order in ("uniform", "sequential", penstock.orders.Blocks(2, 8)):
+            begins = []
+            run = penstock.Loader(view, 4, seed=1, order=order, epochs=5, framework="numpy", rank=0, world_size=1)
+            for batch in run:
+                for row in np.flatnonzero(batch.valid):
+                    first = int(batch.first_records[row])
+                    assert np.array_equal(batch["token"][row], stream[first : first + window + lookahead])
+                    begins.append((int(batch.epochs[row]), int(batch.indices[row]), first))
+            phases = {epoch: first - index * window for epoch, index, first in begins}
+            assert all(first == phases[epoch] + index * window for epoch, index, first in begins)
+            assert all(0 <= phase <= web.records - lookahead - len(view) * window for phase in phases.values())
+            assert len(set(phases.values())) > 1
+    spans = web.windows(64, phase="random")
+    run = penstock.Loader(spans, 4, seed=1, epochs=2, framework="numpy", rank=0, world_size=1)
+    plain = {(span.metadata["number"]): span for span in web.windows(web.records).read([0]).spans}
+    for batch in run:
+        for span in batch.spans:
+            begin = int(batch.first_records[span.row]) + span.start
+            assert begin == plain[span.metadata["number"]].start + span.offset
+    part = spans[3:9].read([0, 2])
+    assert part.first_records.tolist() == spans.read([3, 5]).first_records.tolist()
+    for bad, words in (("rnd", "phase='rnd'"),):
+        with pytest.raises(penstock.InvalidArgumentError, match=words):
+            web.windows(64, phase=bad)
+    with pytest.raises(penstock.InvalidArgumentError, match="leaves a window out"):
+        web.windows(web.records // 2 + 1, phase="random")
+    state = penstock.Loader(spans, 4, framework="numpy", rank=0, world_size=1).state_dict()
+    with pytest.raises(penstock.StateMismatchError, match="phase: saved random, now none"):
+        penstock.Loader(web.windows(64), 4, framework="numpy", rank=0, world_size=1).load_state_dict(state)
+
+
+def test_phases_and_shorter_windows_cut_the_same_units(datasets):
+    views = {name: each.windows(64, lookahead=1, phase="random") for name, each in datasets.items()}
+    stages = [Stage({"web": 1}), Stage({"web": 1}, window=16, at=400), Stage(at=700)]
+    mixture = Mixture(views, stages, end=2000, group=16)
+    records: dict[tuple[int, int], list[np.ndarray]] = {}
+    changes = [stage.begin for stage in mixture.stages]
+    streams = [each.windows(1).read(range(each.records))["token"].ravel() for each in datasets.values()]
+    for batch in loader(mixture, columns=["position_ids"]):
+        window = 16 if changes[1] <= batch.position < changes[2] else 64
+        for row, (source, epoch, _) in enumerate(rows(batch)):
+            first = int(batch.first_records[row])
+            assert np.array_equal(batch.inputs[row], streams[source][first : first + window])
+            records.setdefault((source, epoch), []).append(first + np.arange(window))
+    for parts in records.values():
+        found = np.concatenate(parts)
+        assert len(np.unique(found)) == len(found)  # no record twice in an epoch, whatever windows it came in
+    assert len({epoch for source, epoch in records if source == 0}) > 3
