@@ -83,6 +83,7 @@ class Job:
         """
         check_view(view)
         self._endless = is_endless(view, epochs, per_epoch)
+        self._sources = len(view.names) if isinstance(view, Mixture) else 1
         self._native = native_job(
             view, batch_sizes(global_batch_size, 1, window_changes(view)), seed, order, epochs, per_epoch, tail, skip
         )
@@ -102,7 +103,7 @@ class Job:
         if found is None:
             return None
         begin, end, picks, valid = found
-        return Plan(begin, end, picks, np.arange(len(picks)) < valid)
+        return Plan(begin, end, self._numbered(picks), np.arange(len(picks)) < valid)
 
     def picks(self, first: int, count: int) -> npt.NDArray[Any]:
         """What stands at the positions [first, first + count), skipped ones too.
@@ -114,7 +115,13 @@ class Job:
         Raises:
             InvalidArgumentError: positions beyond 2^63.
         """
-        return self._native.picks(index("first", first), index("count", count))
+        return self._numbered(self._native.picks(index("first", first), index("count", count)))
+
+    def _numbered(self, picks: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Sources of a mixture have a native number for each window."""
+        source = picks["source"]
+        np.remainder(source, self._sources, out=source, where=source >= 0)
+        return picks
 
     def state_dict(self, position: int) -> dict[str, Any]:
         """The state of a loader of this job at `position`: what its `load_state_dict` takes.

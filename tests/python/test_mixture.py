@@ -321,6 +321,8 @@ def test_shorter_windows_come_in_stages_and_batches_of_tokens_keep_their_tokens(
             records = np.concatenate(parts)
             assert len(np.unique(records)) == len(records)
     whole = [row for batch in loader(mixture, global_batch_size=12) for row in rows(batch)]
+    picks = penstock.Job(mixture, global_batch_size=12, seed=3).picks(0, 1200)
+    assert whole == [(int(each["source"]), int(each["epoch"]), int(each["index"])) for each in picks]
     for at in (0, 5, 360, change - 1, change, change + 7, 900):
         again = loader(mixture, global_batch_size=6)
         again.load_state_dict(penstock.Job(mixture, global_batch_size=6, seed=3).state_dict(at))
