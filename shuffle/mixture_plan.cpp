@@ -30,6 +30,7 @@ Key key_of(const std::string& name) {
 
 std::string names_of(const MixtureSpec& spec, const std::vector<std::uint32_t>& sources) {
   std::vector<std::string> names;
+  names.reserve(sources.size());
   for (const std::uint32_t source : sources) names.push_back(spec.names[source]);
   return fmt::format("{}", fmt::join(names, ", "));
 }

@@ -43,7 +43,7 @@ std::vector<Slot> turned_slots(const Strata& strata, std::size_t count) {
       const std::uint64_t width = weight >= total - least ? std::uint64_t{1} << 32 : (weight << 32) / (total - least);
       for (std::uint64_t k = 0; k < repeats * weight; ++k) {
         const std::uint64_t hash = members[s].key.at(number * repeats * weight + k) >> 32;
-        word.push_back({(k << 32) + ((std::uint64_t{1} << 32) - width) / 2 + (hash * width >> 32), s});
+        word.emplace_back((k << 32) + ((std::uint64_t{1} << 32) - width) / 2 + (hash * width >> 32), s);
       }
     }
     std::sort(word.begin(), word.end(), [&](const auto& a, const auto& b) {
