@@ -18,6 +18,7 @@ class Tokens:
     """A number of tokens where a number of observations is meant: records of windows, without their lookahead.
 
     Example:
+        >>> import penstock
         >>> penstock.Tokens(2_000_000_000).count
         2000000000
     """
@@ -41,6 +42,7 @@ class Stage:
         at: where it begins: a position or `Tokens` of the run; None for the first stage, which begins at 0.
 
     Example:
+        >>> import penstock
         >>> penstock.Stage({"web": 3, "code": 1}, at=penstock.Tokens(10**9))
         Stage({'web': 3, 'code': 1}, at=Tokens(count=1000000000))
     """
