@@ -22,6 +22,7 @@ import learning
 import loaders_on_a_node
 import memory
 import mixing
+import mixture
 import opening
 import permutation
 import ready_batch
@@ -57,6 +58,7 @@ MEASUREMENTS = {
     "checks": checks.measure,
     "node": loaders_on_a_node.measure,
     "mixing": mixing.measure,
+    "mixture": mixture.measure,
     "learning": learning.measure,
     "cells": cells.measure,
 }

@@ -23,6 +23,7 @@ inline StoreChoice read_local_through(const std::shared_ptr<LocalStore>& local, 
 void register_errors();
 void register_permutation(pybind11::module_& module);
 void register_orders(pybind11::module_& module);
+void register_mixture(pybind11::module_& module);
 void register_dataset(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_job(pybind11::module_& module);
 void register_cells(pybind11::module_& module);

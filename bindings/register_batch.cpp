@@ -98,22 +98,31 @@ py::tuple place(const Batch& batch, std::size_t i, std::size_t part) {
   return py::make_tuple(at, py::tuple(py::cast(shape)));
 }
 
-py::array_t<std::int64_t> indices(const Batch& batch) {
+// A value of each row; -1 where padded.
+template <typename Value>
+py::array_t<std::int64_t> by_row(const Batch& batch, const Value& value) {
   py::array_t<std::int64_t> out(static_cast<py::ssize_t>(batch.plan.rows));
-  auto at = out.mutable_unchecked<1>();
-  for (std::uint64_t i = 0; i < batch.plan.rows; ++i) {
-    at(static_cast<py::ssize_t>(i)) = i < batch.plan.valid ? static_cast<std::int64_t>(batch.picks[i].index) : -1;
-  }
+  std::int64_t* const at = out.mutable_data();
+  for (std::uint64_t i = 0; i < batch.plan.rows; ++i) at[i] = i < batch.plan.valid ? value(i) : -1;
   return out;
 }
 
+py::array_t<std::int64_t> indices(const Batch& batch) {
+  return by_row(batch, [&](std::uint64_t i) { return static_cast<std::int64_t>(batch.picks[i].index); });
+}
+
 py::array_t<std::int64_t> epochs(const Batch& batch) {
-  py::array_t<std::int64_t> out(static_cast<py::ssize_t>(batch.plan.rows));
-  auto at = out.mutable_unchecked<1>();
-  for (std::uint64_t i = 0; i < batch.plan.rows; ++i) {
-    at(static_cast<py::ssize_t>(i)) = i < batch.plan.valid ? static_cast<std::int64_t>(batch.picks[i].epoch) : -1;
-  }
-  return out;
+  return by_row(batch, [&](std::uint64_t i) { return static_cast<std::int64_t>(batch.picks[i].epoch); });
+}
+
+py::array_t<std::int64_t> sources(const Batch& batch) {
+  return by_row(batch, [&](std::uint64_t i) { return static_cast<std::int64_t>(batch.picks[i].source); });
+}
+
+py::array_t<std::int64_t> first_records(const Batch& batch) {
+  return by_row(batch, [&](std::uint64_t i) {
+    return batch.row_format(i).source->first_record(batch.rows[i], batch.picks[i].index);
+  });
 }
 
 py::array_t<std::int64_t> starts(const Batch& batch) {
@@ -151,11 +160,12 @@ class SpanList {
     return {firsts_[at], firsts_[at + 1]};
   }
 
-  // (row, start, stop, begins, ends, offset or None, shard, entry)
+  // (row, start, stop, begins, ends, offset or None, shard, entry, source)
   [[nodiscard]] py::tuple get(std::size_t i) const {
     const auto [row, span] = find(i);
     const py::object offset = span->offset < 0 ? py::object(py::none()) : py::object(py::int_(span->offset));
-    return py::make_tuple(row, span->start, span->stop, span->begins, span->ends, offset, span->shard, span->entry);
+    return py::make_tuple(row, span->start, span->stop, span->begins, span->ends, offset, span->shard, span->entry,
+                          batch_->picks[row].source);
   }
 
   // (rows, starts, stops, begins, ends, offsets, ids, source)
@@ -270,7 +280,7 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       .def("of_row", &SpanList::of_row, py::arg("row"), "(first, stop): the numbers of the row's spans.")
       .def("arrays", &SpanList::arrays,
            "(rows, starts, stops, begins, ends, offsets, ids, source) as penstock.Batch.spans gives them.")
-      .def("get", &SpanList::get, py::arg("i"), "(row, start, stop, begins, ends, offset, shard, entry)")
+      .def("get", &SpanList::get, py::arg("i"), "(row, start, stop, begins, ends, offset, shard, entry, source)")
       .def("raw", &SpanList::raw, py::arg("i"), "The entry's bytes, copied.")
       .def("view", &SpanList::view, py::arg("i"), "The entry's bytes as a read-only uint8 array, not copied.");
   py::class_<Batch, BatchPtr>(module, "Batch", "A ready batch; see penstock.Batch.")
@@ -297,6 +307,9 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
            "(byte of the batch's memory where array `part` of column i begins, its shape).")
       .def("indices", &indices, "int64 [rows]: observations; -1 where padded.")
       .def("epochs", &epochs, "int64 [rows]; -1 where padded.")
+      .def("sources", &sources, "int64 [rows]: number of each row's source; -1 where padded.")
+      .def("first_records", &first_records,
+           "int64 [rows]: where each row begins in the stream of its dataset; -1 where padded, or there is none.")
       .def("starts", &starts, "int64 [rows + 1]: first record of each row; empty if rows are fixed.")
       .def("spans", [](const BatchPtr& batch) { return SpanList(batch); })
       .def("values", &values, py::arg("i"), py::arg("dtype"),

@@ -10,6 +10,7 @@
 #include "layout/field_arrays.h"
 #include "layout/formats.h"
 #include "layout/read_column.h"
+#include "layout/windows.h"
 #include "layout/with_columns.h"
 
 #include <pybind11/numpy.h>
@@ -242,7 +243,14 @@ void register_source(py::module_& module) {
       .def(py::init([](std::string fingerprint, std::uint64_t shards, std::uint64_t records, std::string view) {
              return SourceIdentity{std::move(fingerprint), shards, records, std::move(view), ""};
            }),
-           py::kw_only(), py::arg("fingerprint"), py::arg("shards"), py::arg("records"), py::arg("view"));
+           py::kw_only(), py::arg("fingerprint"), py::arg("shards"), py::arg("records"), py::arg("view"))
+      .def(
+          "named",
+          [](SourceIdentity identity, std::string name) {
+            identity.name = std::move(name);
+            return identity;
+          },
+          py::arg("name"), "The same, called `name` by stages.");
   py::class_<Source, View>(module, "Source", "A view of a dataset: what one index selects.")
       .def_property_readonly("size", [](const Source& source) { return source.info().size; })
       .def_property_readonly("identity", [](const Source& source) { return source.info().identity; })
@@ -253,10 +261,14 @@ void register_source(py::module_& module) {
       .def_property_readonly("row_length", [](const Source& source) { return source.info().shape.length; });
   module.def(
       "make_windows",
-      [](const Opened& dataset, std::uint64_t window, std::uint64_t lookahead, const Names& columns) {
-        return viewed(layout::make_windows(dataset, window, lookahead, columns));
+      [](const Opened& dataset, std::uint64_t window, std::uint64_t lookahead, const Names& columns,
+         std::uint64_t phase_window) {
+        return viewed(phase_window == 0
+                          ? layout::make_windows(dataset, window, lookahead, columns)
+                          : layout::make_windows_with_phase(dataset, window, lookahead, columns, phase_window));
       },
-      py::arg("dataset"), py::arg("window"), py::arg("lookahead"), py::arg("columns"), "The view of windows.");
+      py::arg("dataset"), py::arg("window"), py::arg("lookahead"), py::arg("columns"), py::arg("phase_window") = 0,
+      "The view of windows; with a phase_window each epoch begins at another record.");
   module.def(
       "make_documents",
       [](const Opened& dataset, const Names& columns) { return viewed(layout::make_documents(dataset, columns)); },

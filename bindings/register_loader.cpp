@@ -156,23 +156,27 @@ Reader parse_reader(const std::string& text) {
         text);
 }
 
-// A constructor's function that knows the process's store of local files.
+// A constructor's function that knows the process's store of local files. Sources have the same fields and values;
+// sequences and what is made are by source.
 struct MakeLoader {
   std::shared_ptr<LocalStore> local;
 
-  std::unique_ptr<PythonLoader> operator()(std::shared_ptr<Job> job, std::shared_ptr<Source> source,
-                                           const std::vector<FieldTuple>& fields,
-                                           const std::vector<SequenceTuple>& sequences, const MakerList& made,
-                                           const std::vector<std::string>& values, unsigned parts, std::uint64_t rank,
-                                           std::uint64_t world_size, const std::string& reader, unsigned threads,
-                                           unsigned cores, unsigned prefetch, std::uint64_t max_bytes,
-                                           const py::object& allocate) const {
+  std::unique_ptr<PythonLoader> operator()(
+      std::shared_ptr<Job> job, const std::vector<std::shared_ptr<Source>>& sources,
+      const std::vector<FieldTuple>& fields, const std::vector<std::vector<SequenceTuple>>& sequences,
+      const std::vector<MakerList>& made, const std::vector<std::string>& values, unsigned parts, std::uint64_t rank,
+      std::uint64_t world_size, const std::string& reader, unsigned threads, unsigned cores, unsigned prefetch,
+      std::uint64_t max_bytes, const py::object& allocate) const {
     LoaderOptions options;
     options.job = std::move(job);
     options.share = {rank, world_size};
-    auto formats = std::make_shared<BatchFormats>();
-    formats->emplace_back(std::move(source), column_specs(fields, sequences, made, values), static_cast<Parts>(parts));
-    options.formats = std::move(formats);
+    BatchFormats formats;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      formats.emplace_back(sources[i], column_specs(fields, sequences.at(i), made.at(i), values),
+                           static_cast<Parts>(parts));
+    }
+    if (formats.size() > 1) formats = join(std::move(formats));
+    options.formats = std::make_shared<const BatchFormats>(std::move(formats));
     std::shared_ptr<ByteStore> reading = local->reading_by(parse_reader(reader));
     options.through = read_local_through(local, reading);
     options.threads = threads;
@@ -194,7 +198,7 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
   module.def("usable_cores", py::overload_cast<std::uint64_t>(&usable_cores), py::arg("processes"),
              "Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.");
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
-      .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("source"), py::arg("fields"),
+      .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("sources"), py::arg("fields"),
            py::arg("sequences"), py::arg("made"), py::arg("values"), py::arg("parts"), py::arg("rank"),
            py::arg("world_size"), py::arg("reader"), py::arg("threads"), py::arg("cores"), py::arg("prefetch"),
            py::arg("max_bytes"), py::arg("allocate"))

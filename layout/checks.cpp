@@ -49,6 +49,9 @@ class Checked final : public Source {
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
   void spans(const Row& row, SpanTable& out) const override { source_->spans(row, out); }
   [[nodiscard]] std::uint64_t base_index(std::uint64_t index) const override { return source_->base_index(index); }
+  [[nodiscard]] std::int64_t first_record(const Row& row, std::uint64_t index) const override {
+    return source_->first_record(row, index);
+  }
   [[nodiscard]] Place place_of(std::uint64_t index) const override { return source_->place_of(index); }
 
  private:

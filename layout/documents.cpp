@@ -83,6 +83,12 @@ void Documents::spans(const Row& row, SpanTable& out) const {
                  document.raw, raw_bytes});
 }
 
+std::int64_t Documents::first_record(const Row& row, std::uint64_t /*index*/) const {
+  if (info_.stored_record_bytes == 0) return -1;  // opaque
+  const Document& document = *static_cast<const Document*>(row.state);
+  return static_cast<std::int64_t>(dataset_->record_starts[document.shard] + document.first_record);
+}
+
 Source::Place Documents::place_of(std::uint64_t index) const {
   const Document document = document_at(dataset_->span_starts, index);
   return {dataset_->shards[document.shard].stream.path(), document.number};

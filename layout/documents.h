@@ -53,6 +53,7 @@ class Documents final : public Source {
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
   void spans(const Row& row, SpanTable& out) const override;
+  [[nodiscard]] std::int64_t first_record(const Row& row, std::uint64_t index) const override;
   [[nodiscard]] Place place_of(std::uint64_t index) const override;
 
  private:

@@ -37,6 +37,7 @@ class ArrayDocuments final : public Source {
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
   void spans(const Row& row, SpanTable& out) const override;
+  [[nodiscard]] std::int64_t first_record(const Row& row, std::uint64_t index) const override;
   [[nodiscard]] Place place_of(std::uint64_t index) const override;
 
  private:
@@ -62,6 +63,12 @@ ArrayDocuments::ArrayDocuments(DatasetPtr dataset)
 Found ArrayDocuments::find(std::uint64_t index) const {
   const std::uint64_t shard = Dataset::shard_of(dataset_->span_starts, index);
   return {shard, index - dataset_->span_starts[shard]};
+}
+
+std::int64_t ArrayDocuments::first_record(const Row& row, std::uint64_t /*index*/) const {
+  const Found& found = *static_cast<const Found*>(row.state);
+  const std::uint64_t first = dataset_->shards[found.shard].arrays->starts[found.number];
+  return static_cast<std::int64_t>(dataset_->record_starts[found.shard] + first);
 }
 
 bool ArrayDocuments::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {

@@ -1,17 +1,19 @@
 #include "layout/windows.h"
 
 #include "core/base/checked.h"
+#include "core/base/digest.h"
 #include "layout/checks.h"
 #include "layout/with_columns.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/container/small_vector.hpp>
 #include <memory>
 
 namespace penstock::layout {
 
-Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead)
-    : dataset_(std::move(dataset)), window_(window) {
+Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahead, std::uint64_t phase_window)
+    : dataset_(std::move(dataset)), window_(window), phase_window_(phase_window) {
   const std::string& path = dataset_->path;
   const std::uint64_t records = dataset_->record_count();
   if (dataset_->stored_record_bytes == 0) {
@@ -36,13 +38,39 @@ Windows::Windows(DatasetPtr dataset, std::uint64_t window, std::uint64_t lookahe
   info_.shape = {false, length_, around, around};
   if (finder_ != nullptr) info_.keeps = finder_->keeps();
   info_.identity.view = fmt::format(R"({{"kind":"windows","lookahead":{},"window":{}}})", lookahead, window);
+  if (phase_window == 0) return;
+  const std::uint64_t units = (records - lookahead) / phase_window;
+  if (phase_window % window != 0 || units < 2) {
+    raise(ErrorKind::InvalidArgument,
+          "{}: phase=\"random\" leaves a window out: {} records are not two windows of {} + lookahead {}", path,
+          with_commas(records), with_commas(phase_window), with_commas(lookahead));
+  }
+  info_.size = (units - 1) * (phase_window / window);
+  phases_ = records - lookahead - (units - 1) * phase_window + 1;
+  info_.identity.view =
+      fmt::format(R"({{"kind":"windows","lookahead":{},"phase":"random","window":{}}})", lookahead, window);
 }
 
-// Calls use(Piece) for each shard that has records of observation `index`, in order.
+// Part of the view "random": never changed.
+std::uint64_t Windows::phase_of(std::uint32_t epoch) const {
+  if (phases_ == 0) return 0;
+  std::array<std::byte, 16> bytes{};
+  for (unsigned i = 0; i < 8; ++i) {
+    bytes[i] = static_cast<std::byte>(phase_window_ >> (8 * i));
+    bytes[8 + i] = static_cast<std::byte>(std::uint64_t{epoch} >> (8 * i));
+  }
+  std::uint64_t hash = 0;
+  const DigestBytes digest = digest_of(bytes);
+  for (const std::byte each : std::span(digest).first(8)) hash = hash << 8 | std::to_integer<std::uint64_t>(each);
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>(Wide{hash} * phases_ >> 64);
+}
+
+// Calls use(Piece) for each shard that has records of the row, in order.
 template <typename Use>
-void Windows::cut(std::uint64_t index, const Use& use) const {
+void Windows::cut(const Row& row, const Use& use) const {
   const std::vector<std::uint64_t>& starts = dataset_->record_starts;
-  const std::uint64_t begin = index * window_;
+  const std::uint64_t begin = phase_of(row.epoch) + row.index * window_;
   const std::uint64_t end = begin + length_;
   for (std::uint64_t shard = Dataset::shard_of(starts, begin); shard + 1 < starts.size() && starts[shard] < end;
        ++shard) {
@@ -55,7 +83,7 @@ void Windows::cut(std::uint64_t index, const Use& use) const {
 // In the row's arena, for rounds to come.
 std::span<Piece> Windows::keep_pieces(Row& row) const {
   boost::container::small_vector<Piece, 8> cut_now;
-  cut(row.index, [&](const Piece& piece) { cut_now.push_back(piece); });
+  cut(row, [&](const Piece& piece) { cut_now.push_back(piece); });
   auto* pieces = reinterpret_cast<Piece*>(row.arena.allocate(cut_now.size() * sizeof(Piece)));
   std::uninitialized_copy(cut_now.begin(), cut_now.end(), pieces);
   return {pieces, cut_now.size()};
@@ -79,7 +107,7 @@ bool Windows::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   if (round == 0 && finds) return plan_spans(row, wanted, out);
   if (finds) return finder_->plan(row, *static_cast<CutRow*>(row.state), round, wanted, out);
   if (!has(wanted, Parts::Records)) return false;
-  cut(row.index, [&](const Piece& piece) { plan_records(*dataset_, piece, row.records, out); });
+  cut(row, [&](const Piece& piece) { plan_records(*dataset_, piece, row.records, out); });
   return false;
 }
 
@@ -102,6 +130,13 @@ void Windows::spans(const Row& row, SpanTable& out) const {
 std::shared_ptr<const Source> make_windows(const DatasetPtr& dataset, std::uint64_t window, std::uint64_t lookahead,
                                            const std::vector<std::string>& columns) {
   auto windows = std::make_shared<Windows>(dataset, window, lookahead);
+  return checked(dataset, with_columns(dataset, std::move(windows), columns));
+}
+
+std::shared_ptr<const Source> make_windows_with_phase(const DatasetPtr& dataset, std::uint64_t window,
+                                                      std::uint64_t lookahead, const std::vector<std::string>& columns,
+                                                      std::uint64_t phase_window) {
+  auto windows = std::make_shared<Windows>(dataset, window, lookahead, phase_window);
   return checked(dataset, with_columns(dataset, std::move(windows), columns));
 }
 

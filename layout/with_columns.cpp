@@ -40,6 +40,9 @@ class WithColumns final : public Source {
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
   void spans(const Row& row, SpanTable& out) const override;
   [[nodiscard]] std::uint64_t base_index(std::uint64_t index) const override { return base_->base_index(index); }
+  [[nodiscard]] std::int64_t first_record(const Row& row, std::uint64_t index) const override {
+    return base_->first_record(row, index);
+  }
   [[nodiscard]] Place place_of(std::uint64_t index) const override { return base_->place_of(index); }
 
  private:

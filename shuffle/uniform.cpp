@@ -9,6 +9,11 @@
 #include <array>
 
 namespace penstock::shuffle {
+namespace {
+
+constexpr std::size_t kFew = 4;  // indices that the batched kernel does not make faster
+
+}  // namespace
 
 Uniform::Uniform(std::uint64_t size, std::uint64_t seed) : size_(size), seed_(seed) {
   check_order_size("uniform", size);
@@ -31,6 +36,27 @@ void Uniform::pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> ou
       }
     }
     done += run.count;
+  }
+}
+
+void Uniform::pick_at(std::span<const std::uint64_t> positions, std::span<Pick> out) const {
+  std::array<std::uint64_t, kKernelBlock> indices;
+  for (std::size_t done = 0; done < positions.size();) {
+    const EpochRun run = epoch_run(size_, positions[done], 1, 1);
+    const std::uint64_t begin = positions[done] - run.offset;
+    const Permutation permutation(size_, seed_, run.epoch);
+    std::size_t count = 0;
+    while (count < indices.size() && done + count < positions.size() && positions[done + count] - begin < size_) {
+      indices[count] = positions[done + count] - begin;
+      ++count;
+    }
+    const std::span<std::uint64_t> chunk(indices.data(), count);
+    if (count < kFew) {
+      for (std::uint64_t& each : chunk) each = permutation(each);
+    } else {
+      permutation(chunk, chunk);
+    }
+    for (std::size_t i = 0; i < count; ++i, ++done) out[done] = {chunk[i], positions[done], 0, run.epoch};
   }
 }
 

@@ -17,6 +17,7 @@ class Uniform final : public Order {
   Uniform(std::uint64_t size, std::uint64_t seed);
 
   void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const override;
+  void pick_at(std::span<const std::uint64_t> positions, std::span<Pick> out) const override;
   [[nodiscard]] std::uint64_t epoch_size() const override { return size_; }
   [[nodiscard]] std::uint64_t end(std::uint64_t) const override { return kNever; }
   [[nodiscard]] std::uint64_t fetch_end(std::uint64_t position) const override { return position + 1; }

@@ -37,6 +37,8 @@ from penstock._errors import (
 from penstock._features import Features
 from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
+from penstock._mixture import Mixture
+from penstock._mixture_stages import MixtureRun, MixtureStage, Stage, Tokens
 from penstock._native import Permutation
 from penstock._open import open
 from penstock._shuffle import shuffle
@@ -59,12 +61,17 @@ __all__ = [
     "IoError",
     "Job",
     "Loader",
+    "Mixture",
+    "MixtureRun",
+    "MixtureStage",
     "NotFoundError",
     "Permutation",
     "Resume",
     "Span",
+    "Stage",
     "StateMismatchError",
     "Suggestion",
+    "Tokens",
     "View",
     "Writer",
     "annotate",

@@ -80,6 +80,10 @@ class Batch(Mapping[str, Any]):
         many bytes (tokens of u4 as int32) is, too, where it is all of its record, rows lie end to end and there is no
         lookahead.
         """
+        if self._layout.records_differ:
+            raise InvalidArgumentError(
+                "this batch has no records: its sources have records of different types; ask for fields by name"
+            )
         if self._layout.record_dtype is None:
             raise InvalidArgumentError("opaque documents have no records: they are in spans")
         dtype = self._layout.record_dtype
@@ -142,6 +146,16 @@ class Batch(Mapping[str, Any]):
         return self._cached("epochs", lambda _: self._given(self._native.epochs()))
 
     @property
+    def sources(self) -> Any:
+        """int64 [rows]: number of each row's source in `mixture.names`; 0 where there is one, -1 where padded."""
+        return self._cached("sources", lambda _: self._given(self._sources()))
+
+    @property
+    def first_records(self) -> Any:
+        """int64 [rows]: where each row begins in its dataset's stream; -1 where padded, and of opaque documents."""
+        return self._cached("first_records", lambda _: self._given(self._native.first_records()))
+
+    @property
     def valid(self) -> Any:
         """bool [rows]: false where padded."""
         return self._cached("valid", lambda _: self._given(np.arange(self._native.rows) < self._native.valid))
@@ -169,7 +183,7 @@ class Batch(Mapping[str, Any]):
                     "this batch has no spans: its view was made with metadata=False; metadata=True reads spans and "
                     'their entries, metadata="spans" spans alone'
                 )
-            self._spans = Spans(self._native.spans(), self._layout.decode, self._layout.metadata is True)
+            self._spans = Spans(self._native.spans(), self._layout.decoders, self._layout.metadata is True)
         return self._spans
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:
@@ -226,10 +240,15 @@ class Batch(Mapping[str, Any]):
 
     def _tensor_names(self) -> list[str]:
         layout = self._layout
-        names = ["indices", "epochs", "valid", *layout.types, *layout.column_of]
+        names = ["indices", "epochs", "sources", "first_records", "valid", *layout.types, *layout.column_of]
         if layout.ragged:
             names.append("offsets")
         return [name for name in dict.fromkeys(names) if name != "max_seqlen"]
+
+    def _sources(self) -> npt.NDArray[np.int64]:
+        found = self._native.sources()
+        count = len(self._layout.decoders)
+        return found if count == 1 else np.where(found < 0, -1, found % count)
 
     def _offsets(self, name: str) -> Any:
         place = self._layout.column_of.get(name)

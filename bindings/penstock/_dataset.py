@@ -111,7 +111,13 @@ class Dataset:
         return [Shard(*each) for each in self._native.shards()]
 
     def windows(
-        self, window: int, lookahead: int = 0, *, columns: Sequence[str] = (), metadata: Metadata = True
+        self,
+        window: int,
+        lookahead: int = 0,
+        *,
+        columns: Sequence[str] = (),
+        metadata: Metadata = True,
+        phase: str | None = None,
     ) -> View:
         """The view of windows of `window` records that follow one another.
 
@@ -122,16 +128,23 @@ class Dataset:
             metadata: what is read beside the records: True for spans and their entries, "spans" for spans without
                 entries (`span.raw` and `span.metadata` then raise), False for nothing (`batch.spans` then raises; with
                 columns, as "spans").
+            phase: None: windows begin at record 0. "random": each epoch's begin at another record, so that windows of
+                later epochs are cut elsewhere; a hash of the epoch says where. `view[i]` and `view.read` are of epoch
+                0.
 
         Returns:
-            A sequence of (records - lookahead) // window observations of window + lookahead records.
+            A sequence of (records - lookahead) // window observations of window + lookahead records; with a random
+            phase one fewer, of which an epoch leaves out less than two windows' records, other ones each time.
 
         Raises:
             InvalidArgumentError: no records, a window of 0 or longer than the stream, a `metadata` that cannot be, no
                 such column.
         """
         window, lookahead = _positive("window", window), _positive("lookahead", lookahead, 0)
-        return View(self, "windows", window, lookahead, metadata, columns=_names(columns))
+        if phase not in (None, "random"):
+            raise InvalidArgumentError(f"phase={phase!r}: must be None or 'random'")
+        phase_window = 0 if phase is None else window
+        return View(self, "windows", window, lookahead, metadata, columns=_names(columns), phase_window=phase_window)
 
     def documents(self, *, columns: Sequence[str] = (), metadata: Metadata = True) -> View:
         """The view whose observation i is document i: its records, of any length, and its metadata.
@@ -244,6 +257,7 @@ class View(Sequence[Observation]):
         metadata: what is read beside the records: True, "spans" or False. No part of a job: its state goes on with
             another one.
         columns: names of the dataset's columns that go with each document; no part of a job either.
+        phase_window: how far phases reach, where each epoch begins at another record; else 0.
         cells: what documents that are cells become; None: records. No part of a job either.
     """
 
@@ -257,6 +271,7 @@ class View(Sequence[Observation]):
         numbers: range | npt.NDArray[np.uint64] | None = None,
         columns: tuple[str, ...] = (),
         cells: Cells | None = None,
+        phase_window: int = 0,
     ) -> None:
         """Made by `Dataset.windows`, `documents`, `cells` and sub-views, whose `numbers` are the whole view's."""
         self.dataset = dataset
@@ -266,12 +281,13 @@ class View(Sequence[Observation]):
         self.metadata: Metadata = check_metadata(metadata)
         self.columns = columns
         self.cells = cells
+        self.phase_window = phase_window
         native = dataset._native
         dataset.check_in_place()
         if kind == "windows":
             if columns and self.metadata is False:
                 self.metadata = "spans"  # which the values are of
-            self._whole = _native.make_windows(native, window, lookahead, list(columns))
+            self._whole = _native.make_windows(native, window, lookahead, list(columns), phase_window)
         else:
             self._whole = _native.make_documents(native, list(columns))
         self._take(range(self._whole.size) if numbers is None else numbers)
@@ -427,11 +443,13 @@ class View(Sequence[Observation]):
     def __reduce__(self) -> Any:
         """Pickles as its dataset and what it is."""
         what = (self.dataset, self.kind, self.window, self.lookahead, self.metadata, self._numbers)
-        return View, (*what, self.columns, self.cells)
+        return View, (*what, self.columns, self.cells, self.phase_window)
 
     def __repr__(self) -> str:
         """What it is a view of."""
         how = [f"{self.window}, lookahead={self.lookahead}"] if self.kind == "windows" else []
+        if self.phase_window:
+            how.append('phase="random"')
         if self.cells is not None:
             how.append(self.cells.words())
         if self.columns:

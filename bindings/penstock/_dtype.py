@@ -18,6 +18,8 @@ RESERVED_NAMES = frozenset(
         "indices",
         "position",
         "epochs",
+        "sources",
+        "first_records",
         "valid",
         "spans",
         "inputs",

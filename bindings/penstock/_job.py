@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +11,11 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._arguments import MOST, index, one_of, ranges
 from penstock._errors import InvalidArgumentError
-from penstock.orders import Order, resolve
+from penstock._mixture import Mixture, SourceOrder
+from penstock._mixture_stages import Tokens
+from penstock.orders import resolve
 
-BatchSize = int | Sequence[tuple[int, int]]
+BatchSize = int | Tokens | Sequence[tuple[int, int | Tokens]]
 
 
 class Plan(NamedTuple):
@@ -57,7 +59,7 @@ class Job:
         *,
         global_batch_size: BatchSize,
         seed: int = 0,
-        order: str | Order = "uniform",
+        order: SourceOrder = "uniform",
         epochs: int | None = None,
         per_epoch: bool = False,
         tail: str = "pad",
@@ -66,10 +68,11 @@ class Job:
         """Makes a job; no file is opened.
 
         Args:
-            view: `dataset.windows(…)` or `dataset.documents()`.
-            global_batch_size: observations of all ranks' batches together, or a schedule [(position, size), …].
+            view: `dataset.windows(…)`, `dataset.documents()` or a `Mixture`.
+            global_batch_size: observations of all ranks' batches together, or `Tokens`; or a schedule [(position,
+                size), …].
             seed: 64 bits.
-            order: "uniform", "sequential" or one of `penstock.orders`.
+            order: "uniform", "sequential" or one of `penstock.orders`; of a mixture's sources also {name: order}.
             epochs: how many, at least 1; None is endless.
             per_epoch: whether the tail rule applies at each epoch's end.
             tail: what becomes of a last batch that is not full: "pad" or "drop".
@@ -79,8 +82,11 @@ class Job:
             InvalidArgumentError: an argument that cannot be.
         """
         check_view(view)
-        self._endless = epochs is None and not per_epoch
-        self._native = native_job(view, batch_sizes(global_batch_size, 1), seed, order, epochs, per_epoch, tail, skip)
+        self._endless = is_endless(view, epochs, per_epoch)
+        self._sources = len(view.names) if isinstance(view, Mixture) else 1
+        self._native = native_job(
+            view, batch_sizes(global_batch_size, 1, window_changes(view)), seed, order, epochs, per_epoch, tail, skip
+        )
 
     def plan(self, position: int, rank: int, world_size: int) -> Plan | None:
         """A rank's part of the batch that begins at `position`; None at the end of the run.
@@ -97,7 +103,7 @@ class Job:
         if found is None:
             return None
         begin, end, picks, valid = found
-        return Plan(begin, end, picks, np.arange(len(picks)) < valid)
+        return Plan(begin, end, self._numbered(picks), np.arange(len(picks)) < valid)
 
     def picks(self, first: int, count: int) -> npt.NDArray[Any]:
         """What stands at the positions [first, first + count), skipped ones too.
@@ -109,7 +115,13 @@ class Job:
         Raises:
             InvalidArgumentError: positions beyond 2^63.
         """
-        return self._native.picks(index("first", first), index("count", count))
+        return self._numbered(self._native.picks(index("first", first), index("count", count)))
+
+    def _numbered(self, picks: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Sources of a mixture have a native number for each window."""
+        source = picks["source"]
+        np.remainder(source, self._sources, out=source, where=source >= 0)
+        return picks
 
     def state_dict(self, position: int) -> dict[str, Any]:
         """The state of a loader of this job at `position`: what its `load_state_dict` takes.
@@ -149,21 +161,30 @@ def check_view(view: Any) -> None:
         InvalidArgumentError: it is none, or has no observations.
         CorruptionError: a file that is read in place changed since it was opened.
     """
+    if isinstance(view, Mixture):
+        for each in view.sources.values():
+            each.dataset.check_in_place()
+        return
     if not hasattr(view, "_source"):
         raise InvalidArgumentError(
             f"a {type(view).__name__} is no view: give dataset.windows(window, lookahead=1), "
-            "dataset.documents() or dataset.cells()"
+            "dataset.documents(), dataset.cells(), or a penstock.Mixture of views"
         )
     if len(view) == 0:
         raise InvalidArgumentError(f"{view!r} has no observations")
     view.dataset.check_in_place()
 
 
+def is_endless(view: Any, epochs: int | None, per_epoch: bool) -> bool:
+    """Whether a job of these arguments never ends."""
+    return view.run_end is None if isinstance(view, Mixture) else epochs is None and not per_epoch
+
+
 def native_job(
     view: Any,
     schedule: list[tuple[int, int]],
     seed: int,
-    order: str | Order,
+    order: SourceOrder,
     epochs: int | None,
     per_epoch: bool,
     tail: str,
@@ -174,12 +195,23 @@ def native_job(
     Raises:
         InvalidArgumentError: an argument that cannot be.
     """
+    if isinstance(view, Mixture):
+        if epochs is not None or per_epoch:
+            given = "per_epoch=True" if epochs is None else f"epochs={epochs!r}"
+            raise InvalidArgumentError(
+                f"{given}: a mixture's sources have epochs of their own; say how long it runs by Mixture(end=…), and "
+                "how often a source comes by Mixture(epochs={name: …})"
+            )
+        ends = None if view.run_end is None else 1
+        return job_of(view._identities(), view._order(order, seed), schedule, ends, False, tail, skip)
+    if isinstance(order, Mapping):
+        raise InvalidArgumentError(f"order={order!r:.80}: orders by name are of a mixture's sources: give one")
     native_order = resolve(order, len(view), index("seed", seed))
     return job_of(view._source.identity, native_order, schedule, epochs, per_epoch, tail, skip)
 
 
 def job_of(
-    source: _native.SourceIdentity,
+    sources: _native.SourceIdentity | list[_native.SourceIdentity],
     order: _native.Order,
     schedule: list[tuple[int, int]],
     epochs: int | None,
@@ -187,14 +219,14 @@ def job_of(
     tail: str,
     skip: Iterable[tuple[int, int]],
 ) -> _native.Job:
-    """The native job of an order of one source.
+    """The native job of an order of one source, or of several by their numbers.
 
     Raises:
         InvalidArgumentError: an argument that cannot be.
     """
     one_of("tail", tail, ("pad", "drop"))
     return _native.Job(
-        sources=[source],
+        sources=sources if isinstance(sources, list) else [sources],
         order=order,
         epochs=None if epochs is None else index("epochs", epochs, 1),
         per_epoch=bool(per_epoch),
@@ -204,12 +236,19 @@ def job_of(
     )
 
 
-def batch_sizes(size: Any, unit: int) -> list[tuple[int, int]]:
+def window_changes(view: Any) -> list[tuple[int, int]]:
+    """[(position, window), …] of what is loaded: more than one of a mixture whose stages have several windows."""
+    return view._window_changes() if isinstance(view, Mixture) else [(0, view.window)]
+
+
+def batch_sizes(size: Any, unit: int, windows: Sequence[tuple[int, int]] = (), ranks: int = 1) -> list[tuple[int, int]]:
     """A batch size, or a schedule of them, as [(position, global batch size), …].
 
     Args:
-        size: an integer or [(position, size), …].
+        size: an integer, `Tokens` or [(position, size), …].
         unit: what one of `size` is of a global batch: the number of ranks for a size of one rank.
+        windows: [(position, window), …] of the view, by which tokens become observations.
+        ranks: their number, for tokens that must be whole windows of each.
 
     Raises:
         InvalidArgumentError: neither an integer nor a schedule.
@@ -221,8 +260,35 @@ def batch_sizes(size: Any, unit: int) -> list[tuple[int, int]]:
             raise InvalidArgumentError(
                 f"batch size {size!r:.80}: must be an integer, or a schedule [(position, size), …]"
             ) from None
-        return [(index("position", at), global_size(n, unit)) for at, n in pairs]
-    return [(0, global_size(size, unit))]
+        pairs = [(index("position", at), n) for at, n in pairs]
+    else:
+        pairs = [(0, size)]
+    found: list[tuple[int, int]] = []
+    for number, (begin, each) in enumerate(pairs):
+        if not isinstance(each, Tokens):
+            found.append((begin, global_size(each, unit)))
+            continue
+        end = pairs[number + 1][0] if number + 1 < len(pairs) else MOST
+        changes = [(at, window) for at, window in windows if at < end]
+        later = [begin, *(at for at, _ in changes if at > begin)]
+        for at in later:
+            window = [window for change, window in changes if change <= at][-1:]
+            found.append((at, _rows_of(each, window[0] if window else 0, unit, ranks)))
+    return found
+
+
+def _rows_of(tokens: Tokens, window: int, unit: int, ranks: int) -> int:
+    """Observations of a global batch of so many tokens."""
+    if window == 0:
+        raise InvalidArgumentError(f"batch size {tokens}: documents have no window, so tokens are no number of them")
+    each = window * (ranks if unit == 1 else 1)
+    if tokens.count == 0 or tokens.count % each:
+        whole = "whole windows" if each == window else f"whole windows on each of {ranks} ranks"
+        near = max(1, round(tokens.count / each)) * each
+        raise InvalidArgumentError(
+            f"batch size {tokens}: these are no {whole} of {window:,}: the nearest is Tokens({near})"
+        )
+    return global_size(tokens.count // window, unit)
 
 
 def global_size(size: Any, unit: int) -> int:

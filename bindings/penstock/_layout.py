@@ -109,7 +109,8 @@ class BatchLayout:
     lookahead: int
     ragged: bool
     torch: Any  # the module, or None for NumPy
-    decode: Decode | None
+    decoders: tuple[Decode | None, ...]  # of the entries, by source
+    records_differ: bool  # the sources' records are of different types
     metadata: Metadata  # what was read of it
 
     def label_column(self, name: str) -> FieldSpec:
@@ -131,6 +132,8 @@ def plan_layout(
     eager: bool,
     sequences: tuple[SequenceSpec, ...] = (),
     seed: int = 0,
+    *,
+    records_differ: bool = False,
 ) -> BatchLayout:
     """Decides the arrays of a view's batches.
 
@@ -141,6 +144,7 @@ def plan_layout(
         eager: whether the native threads make the columns; else they are made when asked for.
         sequences: computed columns that the native threads make.
         seed: of the loader, for what is drawn.
+        records_differ: whether batches have rows of other views, too, whose records are of other types.
 
     Raises:
         InvalidArgumentError: an unknown field in `dtype`, a field with a reserved name, a type that does not fit.
@@ -185,13 +189,14 @@ def plan_layout(
         lookahead=view.lookahead,
         ragged=source.ragged,
         torch=torch,
-        decode=view._decode,
+        decoders=(view._decode,),
+        records_differ=records_differ,
         metadata=view.metadata,
     )
     if view.cells is not None:
         of_cells = _of_cells(layout, view.cells, seed)
         return _with_values(of_cells) if eager else of_cells
-    return _with_columns(layout, chosen, source.fields_apart) if eager else layout
+    return _with_columns(layout, chosen, source.fields_apart or records_differ) if eager else layout
 
 
 def _sequence_columns(sequences: tuple[SequenceSpec, ...], before: int) -> dict[str, ColumnPlace]:

@@ -13,14 +13,14 @@ from penstock import _native
 from penstock._arguments import index, one_of
 from penstock._batch import Batch
 from penstock._errors import InvalidArgumentError
-from penstock._job import BatchSize, batch_sizes, check_view, global_size, native_job
-from penstock._layout import DtypeChoice, plan_layout
+from penstock._job import BatchSize, batch_sizes, check_view, global_size, is_endless, native_job, window_changes
+from penstock._layout import DtypeChoice
+from penstock._mixture import Mixture, SourceOrder
+from penstock._mixture_layout import plan_layouts
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of
 from penstock.columns import Column
-from penstock.columns import resolve as resolve_columns
-from penstock.orders import Order
 
 _READERS = ("auto", "pread", "uring", "direct", "mmap")
 _FRAMEWORKS = ("auto", "torch", "numpy")
@@ -80,7 +80,7 @@ class Loader:
         *,
         global_batch_size: BatchSize | None = None,
         seed: int = 0,
-        order: str | Order = "uniform",
+        order: SourceOrder = "uniform",
         rank: int | str | None = None,
         world_size: int | None = None,
         mesh: Mesh | None = None,
@@ -103,15 +103,16 @@ class Loader:
         """Makes a loader; no file is opened and no thread started before the first batch is asked for.
 
         Args:
-            view: what to load: `dataset.windows(…)` or `dataset.documents()`.
-            batch_size: observations of this rank's batches; or a schedule [(position, size), …] that begins at 0.
-            global_batch_size: observations of all ranks' batches together; exactly one of the two is given.
+            view: what to load: `dataset.windows(…)`, `dataset.documents()` or a `Mixture` of such views.
+            batch_size: observations of this rank's batches, or `Tokens`, which keep a batch's tokens where a mixture's
+                windows change; or a schedule [(position, size), …] that begins at 0.
+            global_batch_size: the same of all ranks' batches together; exactly one of the two is given.
             seed: 64 bits; decides the order, with the epoch.
-            order: "uniform", "sequential" or one of `penstock.orders`.
+            order: "uniform", "sequential" or one of `penstock.orders`; of a mixture's sources also {name: order}.
             rank: number of this rank, or "env" for RANK and WORLD_SIZE of the environment.
             world_size: number of ranks.
             mesh: a device mesh of the data-parallel dimensions alone, as `mesh["dp"]`, instead of rank and world_size.
-            epochs: how many, at least 1; None is endless.
+            epochs: how many, at least 1; None is endless. A mixture says itself where it ends.
             per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
             tail: what becomes of a last batch that is not full: "pad" or "drop". With "pad" a rank may get padding
                 alone, see `tail_rows`: mask losses by `batch.valid` and divide by the count of what is left.
@@ -159,20 +160,20 @@ class Loader:
         self._view = view
         self._transform = transform
         self._on_mismatch = on_mismatch
-        self._endless = epochs is None and not per_epoch
-        self._layout = plan_layout(
-            view, torch, dtype, True, resolve_columns(columns, max_documents, view), index("seed", seed)
-        )
-        sizes = batch_sizes(batch_size if batch_size is not None else global_batch_size, self._unit)
+        self._endless = is_endless(view, epochs, per_epoch)
+        layouts = plan_layouts(view, torch, dtype, columns, max_documents, index("seed", seed))
+        self._layout = layouts[0]
+        size = batch_size if batch_size is not None else global_batch_size
+        sizes = batch_sizes(size, self._unit, window_changes(view), self.world_size)
         job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
         self._native = _native.Loader(
             job=job,
-            source=view._source,
+            sources=view._native_sources() if isinstance(view, Mixture) else [view._source],
             fields=list(self._layout.fields),
-            sequences=list(self._layout.sequences),
-            made=list(self._layout.makers),
+            sequences=[list(each.sequences) for each in layouts],
+            made=[list(each.makers) for each in layouts],
             values=list(self._layout.values),
-            parts=parts_of(view),
+            parts=parts_of(view.first if isinstance(view, Mixture) else view),
             rank=self.rank,
             world_size=self.world_size,
             reader=reader,
@@ -343,7 +344,7 @@ def eval_loader(view: Any, batch_size: BatchSize | None = None, **options: Any) 
     Args:
         view: what to load.
         batch_size: as for `Loader`.
-        **options: as for `Loader`; `epochs` is 1 unless it is given.
+        **options: as for `Loader`; `epochs` is 1 unless it is given. A mixture needs an end.
 
     Example:
         >>> import numpy as np, penstock, tempfile, os
@@ -354,7 +355,8 @@ def eval_loader(view: Any, batch_size: BatchSize | None = None, **options: Any) 
         >>> [batch.indices.tolist() for batch in loader] == [batch.indices.tolist() for batch in loader]
         True
     """
-    return EvalLoader(view, batch_size, **{"epochs": 1, **options})
+    once = {} if isinstance(view, Mixture) else {"epochs": 1}
+    return EvalLoader(view, batch_size, **{**once, **options})
 
 
 def checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:

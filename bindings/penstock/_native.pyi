@@ -22,6 +22,8 @@ __all__: list[str] = [
     "FinishedShard",
     "Job",
     "Loader",
+    "MixtureOrder",
+    "MixturePlan",
     "Order",
     "Permutation",
     "Report",
@@ -207,6 +209,53 @@ class BalancedOrder(Order):
         lanes: typing.Any,
     ) -> None: ...
 
+class MixturePlan:
+    """
+    What stages make of sources.
+    """
+    def __init__(
+        self,
+        *,
+        names: collections.abc.Sequence[str],
+        stages: collections.abc.Sequence[
+            tuple[
+                tuple[typing.SupportsInt | typing.SupportsIndex, bool],
+                typing.SupportsInt | typing.SupportsIndex,
+                collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+            ]
+        ],
+        caps: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex | None],
+        window: typing.SupportsInt | typing.SupportsIndex,
+        group: typing.SupportsInt | typing.SupportsIndex,
+        end: tuple[typing.SupportsInt | typing.SupportsIndex, bool] | None,
+    ) -> None: ...
+    def count(self, position: typing.SupportsInt | typing.SupportsIndex) -> list[int]:
+        """
+        Observations of each source before `position`.
+        """
+    def position_of(self, value: typing.SupportsInt | typing.SupportsIndex, in_tokens: bool) -> int:
+        """
+        The position at which the run has given at least so much.
+        """
+    def stage_at(self, position: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    def stages(self) -> list: ...
+    def tokens_before(self, position: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    @property
+    def end(self) -> int | None:
+        """
+        Where the run ends; None: nowhere.
+        """
+    @property
+    def windows(self) -> list[int]:
+        """
+        That stages have, the view's first.
+        """
+
+class MixtureOrder(Order):
+    @staticmethod
+    def source_seed(seed: typing.SupportsInt | typing.SupportsIndex, name: str) -> int: ...
+    def __init__(self, plan: MixturePlan, orders: collections.abc.Sequence[Order], seed: typing.Any) -> None: ...
+
 class Dataset:
     """
     An opened dataset; see penstock.Dataset.
@@ -277,6 +326,10 @@ class SourceIdentity:
         records: typing.SupportsInt | typing.SupportsIndex,
         view: str,
     ) -> None: ...
+    def named(self, name: str) -> SourceIdentity:
+        """
+        The same, called `name` by stages.
+        """
 
 class Source:
     """
@@ -393,7 +446,7 @@ class SpanList:
         """
     def get(self, i: typing.SupportsInt | typing.SupportsIndex) -> tuple:
         """
-        (row, start, stop, begins, ends, offset, shard, entry)
+        (row, start, stop, begins, ends, offset, shard, entry, source)
         """
     def of_row(self, row: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int]:
         """
@@ -439,6 +492,10 @@ class Batch:
         """
         Array over one leaf of the records as read, of its dtype; not copied. None if there are no records.
         """
+    def first_records(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        int64 [rows]: where each row begins in the stream of its dataset; -1 where padded, or there is none.
+        """
     def indices(self) -> numpy.typing.NDArray[numpy.int64]:
         """
         int64 [rows]: observations; -1 where padded.
@@ -452,6 +509,10 @@ class Batch:
     def records(self, dtype: numpy.dtype[typing.Any]) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
         Array over the records as read, of the stored records' dtype; not copied.
+        """
+    def sources(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        int64 [rows]: number of each row's source; -1 where padded.
         """
     def spans(self) -> SpanList: ...
     def starts(self) -> numpy.typing.NDArray[numpy.int64]:
@@ -488,7 +549,7 @@ class Loader:
         self,
         *,
         job: Job,
-        source: Source,
+        sources: collections.abc.Sequence[Source],
         fields: collections.abc.Sequence[
             tuple[
                 str,
@@ -500,15 +561,17 @@ class Loader:
             ]
         ],
         sequences: collections.abc.Sequence[
-            tuple[
-                str,
-                typing.SupportsInt | typing.SupportsIndex,
-                str,
-                typing.SupportsInt | typing.SupportsIndex | None,
-                typing.SupportsInt | typing.SupportsIndex | None,
+            collections.abc.Sequence[
+                tuple[
+                    str,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    str,
+                    typing.SupportsInt | typing.SupportsIndex | None,
+                    typing.SupportsInt | typing.SupportsIndex | None,
+                ]
             ]
         ],
-        made: collections.abc.Sequence[ColumnMaker],
+        made: collections.abc.Sequence[collections.abc.Sequence[ColumnMaker]],
         values: collections.abc.Sequence[str],
         parts: typing.SupportsInt | typing.SupportsIndex,
         rank: typing.SupportsInt | typing.SupportsIndex,
@@ -800,9 +863,10 @@ def make_windows(
     window: typing.SupportsInt | typing.SupportsIndex,
     lookahead: typing.SupportsInt | typing.SupportsIndex,
     columns: collections.abc.Sequence[str],
+    phase_window: typing.SupportsInt | typing.SupportsIndex = 0,
 ) -> Source:
     """
-    The view of windows.
+    The view of windows; with a phase_window each epoch begins at another record.
     """
 
 def open_as(format: str, paths: collections.abc.Sequence[str], descr_json: str, checks: str) -> Dataset:

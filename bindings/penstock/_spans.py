@@ -60,13 +60,14 @@ class Span:
         ends: whether the document ends in this row.
         offset: of the record at `start` within its document; None in the ids layout.
         id: the entry: (shard, entry).
+        source: number of the loader's source that the row is from, as in `batch.sources`; 0 where there is one.
     """
 
-    __slots__ = ("_at", "_spans", "begins", "ends", "id", "offset", "row", "start", "stop")
+    __slots__ = ("_at", "_spans", "begins", "ends", "id", "offset", "row", "source", "start", "stop")
 
     def __init__(self, spans: Spans, at: int) -> None:
         """Span number `at` of a batch's."""
-        row, start, stop, begins, ends, offset, shard, entry = spans._list.get(at)
+        row, start, stop, begins, ends, offset, shard, entry, source = spans._list.get(at)
         self._spans, self._at = spans, at
         self.row: int = row
         self.start: int = start
@@ -75,6 +76,7 @@ class Span:
         self.ends: bool = ends
         self.offset: int | None = offset
         self.id = SpanId(shard, entry)
+        self.source: int = source % len(spans._decoders)
 
     @property
     def raw(self) -> bytes:
@@ -93,7 +95,7 @@ class Span:
             InvalidArgumentError: entries were not read: the view was made with metadata="spans".
             CorruptionError: the codec cannot decode the entry.
         """
-        entries, decode = self._spans._entries(), self._spans._decode
+        entries, decode = self._spans._entries(), self._spans._decoders[self.source]
         return None if decode is None else decode(entries.view(self._at).data, self.id.shard, self.id.entry)
 
     def __repr__(self) -> str:
@@ -118,11 +120,11 @@ class Spans(Sequence[Span]):
         source: int64 [n], number of the loader's source that the row is from; 0 where there is one.
     """
 
-    __slots__ = ("_arrays", "_decode", "_has_entries", "_list")
+    __slots__ = ("_arrays", "_decoders", "_has_entries", "_list")
 
-    def __init__(self, spans: _native.SpanList, decode: Decode | None, has_entries: bool = True) -> None:
-        """Wraps a native list; `has_entries`: whether the entries were read."""
-        self._list, self._decode, self._has_entries = spans, decode, has_entries
+    def __init__(self, spans: _native.SpanList, decoders: Sequence[Decode | None], has_entries: bool = True) -> None:
+        """Wraps a native list; `decoders` by source; `has_entries`: whether the entries were read."""
+        self._list, self._decoders, self._has_entries = spans, decoders, has_entries
         self._arrays: tuple[npt.NDArray[Any], ...] | None = None
 
     @property
@@ -163,7 +165,7 @@ class Spans(Sequence[Span]):
     @property
     def source(self) -> npt.NDArray[np.int64]:
         """int64 [n]: number of the loader's source that the row is from; 0 where there is one."""
-        return self._array(7)
+        return self._array(7) % len(self._decoders)
 
     def __len__(self) -> int:
         """How many there are in all rows."""

@@ -287,6 +287,7 @@ void Batch::prepare_rows() {
 
 void Batch::prepare_row(std::uint64_t i) {
   rows[i].restart(picks[i].index, format->shape.length);
+  rows[i].epoch = picks[i].epoch;
 }
 
 void Batch::measure() {

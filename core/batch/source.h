@@ -153,6 +153,10 @@ class Source {
   /// Which observation of the whole view observation `index` is, where this is a part of a view.
   [[nodiscard]] virtual std::uint64_t base_index(std::uint64_t index) const { return index; }
 
+  /// The first record, in the dataset's stream, of a row that was read, whose observation in this source is `index`; -1
+  /// where there is none.
+  [[nodiscard]] virtual std::int64_t first_record(const Row& /*row*/, std::uint64_t /*index*/) const { return -1; }
+
   /// Where an observation's records lie.
   struct Place {
     std::string file;

@@ -34,6 +34,9 @@ class SubView final : public Source {
   [[nodiscard]] std::uint64_t base_index(std::uint64_t index) const override {
     return base_->base_index(number_in_base(index));
   }
+  [[nodiscard]] std::int64_t first_record(const Row& row, std::uint64_t index) const override {
+    return base_->first_record(row, number_in_base(index));
+  }
   [[nodiscard]] Place place_of(std::uint64_t index) const override { return base_->place_of(number_in_base(index)); }
 
  private:

@@ -86,6 +86,7 @@ void Stretch::close(std::uint64_t end, const BatchFormats& formats) {
     for (std::size_t i = first; i < last; ++i) {
       Row& row = part->rows[i - first];
       row.restart(members_[i].pick.index, format.shape.length);
+      row.epoch = members_[i].pick.epoch;
       row.records = nullptr;
       rows_[members_[i].slot] = &row;
     }

@@ -81,7 +81,7 @@ Job Job::with_batch_size(std::uint64_t position, std::uint64_t size) const {
 }
 
 std::string Job::describe(std::uint64_t position) const {
-  return fmt::format("epoch {}, position {}, step {}{}", with_commas(epoch(position)), with_commas(position),
+  return fmt::format("{}, position {}, step {}{}", order_->place(position), with_commas(position),
                      with_commas(cursor_.steps_before(position)),
                      position >= cursor_.run_end() ? ": the run is over" : "");
 }

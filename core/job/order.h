@@ -31,7 +31,10 @@ class Order {
   /// out[i] = what stands at position first + i * stride.
   virtual void pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const = 0;
 
-  /// Observations in one epoch (N); never 0.
+  /// out[i] = what stands at position positions[i]; positions rise. One by one unless an order knows better.
+  virtual void pick_at(std::span<const std::uint64_t> positions, std::span<Pick> out) const;
+
+  /// Observations in one epoch (N); never 0. Of an order without epochs, its length, at most 2^63.
   [[nodiscard]] virtual std::uint64_t epoch_size() const = 0;
 
   /// First position after `position` that no batch may cross: the end of its stage (where a window or a mixture may
@@ -39,12 +42,16 @@ class Order {
   [[nodiscard]] virtual std::uint64_t end(std::uint64_t position) const = 0;
 
   /// How far to plan ahead: the first position after `position` where no fetch that was met at or before `position`
-  /// goes on. position + 1 where each fetch is one row.
+  /// goes on, or an earlier one, where fetches end so far apart that some are better read in parts. position + 1 where
+  /// each fetch is one row.
   [[nodiscard]] virtual std::uint64_t fetch_end(std::uint64_t position) const = 0;
 
   /// Canonical JSON of all that decides the positions before `position`, seed and algorithm included. Two orders with
   /// the same identity(p) agree on every position below p. (Stages that begin at or after `position` are not in it.)
   [[nodiscard]] virtual std::string identity(std::uint64_t position) const = 0;
+
+  /// For messages, where `position` is: "epoch 3".
+  [[nodiscard]] virtual std::string place(std::uint64_t position) const;
 };
 
 }  // namespace penstock

@@ -12,7 +12,8 @@
 
 // A job of format 1:
 //   {"format":1,
-//    "order":{"name":…,"seed":…,…}          Order::identity; with "stages":[{"begin":…,…},…] where it has stages
+//    "order":{"name":…,"seed":…,…}          Order::identity; with "stages":[{"begin":…,…},…] where it has stages, and
+//                                           "orders":{source:…} of the sources that these name
 //    "skip":[[begin,end],…],
 //    "sources":[{"dataset":{"fingerprint":…,"records":…,"shards":…},"view":{"kind":…,…}},…]}
 
@@ -172,10 +173,30 @@ json stages_before(const json& stages, std::uint64_t position) {
   return kept;
 }
 
-/// The order with only those of its stages that begin before `position`.
+/// The names of sources that stages have, or none where one does not say.
+std::optional<std::set<std::string>> named_sources(const json& stages) {
+  std::set<std::string> named;
+  for (const json& stage : stages) {
+    const json* list = stage.is_object() ? find(stage, "sources") : nullptr;
+    if (list == nullptr || !list->is_array()) return std::nullopt;
+    for (const json& key : *list) named.insert(key.dump());
+  }
+  return named;
+}
+
+/// The order with only those of its stages that begin before `position`, and the orders of their sources.
 json order_before(json order, std::uint64_t position) {
   const auto stages = order.find("stages");
-  if (stages != order.end() && stages->is_array()) *stages = stages_before(*stages, position);
+  if (stages == order.end() || !stages->is_array()) return order;
+  *stages = stages_before(*stages, position);
+  const auto orders = order.find("orders");
+  const auto named = named_sources(*stages);
+  if (orders == order.end() || !orders->is_object() || !named) return order;
+  json kept = json::object();
+  for (const auto& [name, each] : orders->items()) {
+    if (named->contains(json(name).dump())) kept[name] = each;
+  }
+  *orders = std::move(kept);
   return order;
 }
 
@@ -201,21 +222,103 @@ std::map<std::string, const json*> used_sources(const json& order, const json& s
   for (std::size_t i = 0; i < keys.size(); ++i) used.emplace(keys[i], &sources[i]);
   const json* stages = find(order, "stages");
   if (stages == nullptr || !stages->is_array()) return used;
-  std::set<std::string> named;
-  for (const json& stage : *stages) {
-    const json* list = stage.is_object() ? find(stage, "sources") : nullptr;
-    if (list == nullptr || !list->is_array()) return used;
-    for (const json& key : *list) named.insert(key.dump());
-  }
-  std::erase_if(used, [&](const auto& source) { return !named.contains(source.first); });
+  const auto named = named_sources(*stages);
+  if (named) std::erase_if(used, [&](const auto& source) { return !named->contains(source.first); });
   return used;
 }
 
+// ---- stages
+
+struct StageWeight {
+  std::string source;
+  std::uint64_t weight;
+};
+
+/// What an untrusted stage says of weights; empty if it says none.
+std::vector<StageWeight> weights_of(const json& stage) {
+  std::vector<StageWeight> weights;
+  const json* sources = stage.is_object() ? find(stage, "sources") : nullptr;
+  const json* numbers = stage.is_object() ? find(stage, "weights") : nullptr;
+  if (sources == nullptr || numbers == nullptr || !sources->is_array() || !numbers->is_array()) return weights;
+  for (std::size_t i = 0; i < std::min(sources->size(), numbers->size()); ++i) {
+    const json& number = (*numbers)[i];
+    weights.push_back({(*sources)[i].dump(), number.is_number_unsigned() ? number.get<std::uint64_t>() : 0});
+  }
+  return weights;
+}
+
+std::optional<std::uint64_t> begin_of(const json& stage) {
+  const json* begin = stage.is_object() ? find(stage, "begin") : nullptr;
+  if (begin == nullptr || !begin->is_number_unsigned()) return std::nullopt;
+  return begin->get<std::uint64_t>();
+}
+
+/// About how many observations of a source the saved job had given: each stage keeps to its weights.
+std::string given_text(const json& order, const std::string& key, std::uint64_t position) {
+  const json* stages = find(order, "stages");
+  if (stages == nullptr || !stages->is_array()) return "";
+  long double given = 0;
+  for (std::size_t i = 0; i < stages->size(); ++i) {
+    const std::uint64_t end = i + 1 < stages->size() ? begin_of((*stages)[i + 1]).value_or(position) : position;
+    long double sum = 0;
+    long double own = 0;
+    for (const auto& [source, weight] : weights_of((*stages)[i])) {
+      sum += static_cast<long double>(weight);
+      own += source == key ? static_cast<long double>(weight) : 0;
+    }
+    const std::uint64_t begin = begin_of((*stages)[i]).value_or(end);
+    if (sum > 0 && begin < end) given += static_cast<long double>(end - begin) * own / sum;
+  }
+  const auto count = static_cast<std::uint64_t>(given + 0.5L);
+  return fmt::format("; about {} of it had been given", counted(count, "observation"));
+}
+
+std::string stage_text(const json* stage) {
+  if (stage == nullptr) return "no such stage";
+  std::string text;
+  for (const auto& [source, weight] : weights_of(*stage)) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", source_text(source), with_commas(weight));
+  }
+  if (text.empty()) return value_text(stage, false);
+  if (const json* window = find(*stage, "window")) text += " in windows of " + value_text(window, true);
+  return fmt::format("{} from position {}", text, with_commas(begin_of(*stage).value_or(0)));
+}
+
+/// The first stage that differs: those after it are its consequences.
+void compare_stages(const json& saved, const json& now, std::uint64_t position, Differences& out) {
+  for (std::size_t i = 0; i < std::max(saved.size(), now.size()); ++i) {
+    const json* a = i < saved.size() ? &saved[i] : nullptr;
+    const json* b = i < now.size() ? &now[i] : nullptr;
+    if (a != nullptr && b != nullptr && *a == *b) continue;
+    const std::uint64_t begin = begin_of(a != nullptr ? *a : *b).value_or(position);
+    const std::uint64_t end = i + 1 < saved.size() ? begin_of(saved[i + 1]).value_or(position) : position;
+    out.push_back(fmt::format("stage {}: saved {}, now {}; {} had been given from there on", i, stage_text(a),
+                              stage_text(b), counted(end - std::min(begin, end), "observation")));
+    return;
+  }
+}
+
+/// Orders of the sources; where the seed differs, theirs are only its consequences.
+void compare_source_orders(const json& saved, const json& now, bool same_seed, bool size_explained, Differences& out) {
+  for (const auto& [name, before] : saved.items()) {
+    const json* after = find(now, name);
+    if (after == nullptr || !before.is_object() || !after->is_object()) continue;  // stages have told of it
+    for (const std::string& key : all_keys(before, *after)) {
+      const json* a = find(before, key);
+      const json* b = find(*after, key);
+      if ((a != nullptr && b != nullptr && *a == *b) || (key == "seed" && !same_seed)) continue;
+      if (key == "size" && size_explained) continue;
+      add_difference(out, fmt::format("source {}: order's {}", key_text(name), key_text(key)), a, b);
+    }
+  }
+}
+
 /// `saved` and `now`: jobs whose orders have the stages that count.
-void compare_sources(const json& saved, const json& now, Differences& out) {
+void compare_sources(const json& saved, const json& now, std::uint64_t position, Differences& out) {
   const auto before = used_sources(saved["order"], saved["sources"]);
   const auto after = used_sources(now["order"], now["sources"]);
-  if (before.size() != after.size()) {
+  const bool are_named = find(saved["order"], "orders") != nullptr && find(now["order"], "orders") != nullptr;
+  if (before.size() != after.size() && !are_named) {
     const json saved_count = before.size();
     const json now_count = after.size();
     add_difference(out, "number of sources", &saved_count, &now_count);
@@ -224,7 +327,12 @@ void compare_sources(const json& saved, const json& now, Differences& out) {
   for (const auto& [key, source] : before) {
     const auto same = after.find(key);
     if (same == after.end()) {
-      out.push_back(fmt::format("source {}: saved, but not of the job now", source_text(key)));
+      out.push_back(fmt::format("source {}: saved, but not of the job now{}", source_text(key),
+                                are_named ? given_text(saved["order"], key, position) : ""));
+    } else if (are_named) {
+      Differences differences;
+      compare_source(*source, *same->second, fmt::format("source {}: ", source_text(key)), differences);
+      for (const std::string& each : differences) out.push_back(each + given_text(saved["order"], key, position));
     } else {
       compare_source(*source, *same->second, before.size() == 1 ? "" : fmt::format("source {}: ", source_text(key)),
                      out);
@@ -233,7 +341,7 @@ void compare_sources(const json& saved, const json& now, Differences& out) {
 }
 
 /// `size_explained`: another dataset or window has been told, of which another size is only the consequence.
-void compare_order(const json& saved, const json& now, bool size_explained, Differences& out) {
+void compare_order(const json& saved, const json& now, bool size_explained, std::uint64_t position, Differences& out) {
   const json* saved_name = find(saved, "name");
   const json* now_name = find(now, "name");
   const bool same_name = value_text(saved_name, false) == value_text(now_name, false);
@@ -245,6 +353,13 @@ void compare_order(const json& saved, const json& now, bool size_explained, Diff
     if (key == "seed") {
       // An order without a seed has been named above.
       if (same_name || (a != nullptr && b != nullptr)) add_difference(out, "seed", a, b, false);
+    } else if (same_name && a != nullptr && b != nullptr && key == "orders" && a->is_object() && b->is_object()) {
+      const json* saved_seed = find(saved, "seed");
+      const json* now_seed = find(now, "seed");
+      const bool same_seed = saved_seed != nullptr && now_seed != nullptr && *saved_seed == *now_seed;
+      compare_source_orders(*a, *b, same_seed, size_explained, out);
+    } else if (same_name && a != nullptr && b != nullptr && key == "stages" && a->is_array() && b->is_array()) {
+      compare_stages(*a, *b, position, out);
     } else if (same_name && !(key == "size" && size_explained)) {
       add_difference(out, "order's " + key_text(key), a, b);
     }
@@ -311,8 +426,8 @@ std::optional<std::string> job_difference(std::string_view saved, std::string_vi
   ParsedJob now = parse_job(current);
   for (ParsedJob* job : {&before, &now}) job->root["order"] = order_before(std::move(job->root["order"]), position);
   Differences differences;
-  compare_sources(before.root, now.root, differences);
-  compare_order(before.root["order"], now.root["order"], !differences.empty(), differences);
+  compare_sources(before.root, now.root, position, differences);
+  compare_order(before.root["order"], now.root["order"], !differences.empty(), position, differences);
   compare_skips(before.skip, now.skip, position, differences);
   compare_others(before.root, now.root, differences);
   if (differences.empty()) return std::nullopt;

@@ -38,6 +38,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "checks": ({"checks"}, {("checks", "ratio")}),
     "node": ({"node"}, set()),
     "mixing": ({"mixing"}, set()),
+    "mixture": ({"mixture"}, {("mixture", "ratio"), ("mixture", "ns"), ("mixture", "ms")}),
     "learning": ({"learning"}, {("learning", "right")}),
     "cells": ({"cells"}, {("cells", "ratio")}),
 }

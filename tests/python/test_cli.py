@@ -830,7 +830,7 @@ def test_json_of_bench(corpus: Corpus) -> None:
 def test_every_command_has_its_test_of_json() -> None:
     from penstock._cli.main import cli
 
-    of_others = {"annotate", "query", "export", "import"}  # test_query.py, test_import_anndata.py
+    of_others = {"annotate", "query", "export", "import", "mix"}  # test_query, test_import_anndata, test_mixture
     here = set(cli.list_commands(None)) - of_others
     assert sorted(here) == ["bench", "combine", "convert", "info", "show", "shuffle", "verify", "write"]
 

@@ -116,6 +116,10 @@ def make_inputs(folder: Path) -> None:
     (folder / "wide.jsonl").write_text('{"ids": [1, 2, 3]}\n{"ids": [7, 128256]}\n')
     (folder / "latin1.jsonl").write_bytes('{"text": "café"}\n'.encode("latin-1"))
     np.arange(10_000, dtype="<u2").tofile(folder / "tokens.bin")
+    of_tokens = {"path": "tokens.bin", "dtype": "u2", "window": 64}
+    stages = [{"weights": {"web": 3, "code": 1}}, {"at_tokens": 32_000}]
+    mixture = {"sources": {"web": of_tokens, "code": of_tokens}, "stages": stages, "epochs": {"code": 2}, "end": 1000}
+    (folder / "mix.json").write_text(json.dumps(mixture))
     labels = [f"{'de' if n % 3 == 0 else 'en'},{n / 4}" for n in range(400)]
     (folder / "labels.csv").write_text("\n".join(["language,score", *labels, ""]))
     np.save(folder / "lengths.npy", np.arange(400) * 7 % 13 + 1)

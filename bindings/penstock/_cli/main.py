@@ -30,6 +30,7 @@ _COMMANDS = {
     "annotate": "Add typed columns to a dataset's documents.",
     "query": "Ask about documents' columns in SQL.",
     "shuffle": "Put a dataset's windows or documents into a shuffled order.",
+    "mix": "What a mixture comes to, before it runs.",
     "bench": "Measure what the loader reads here.",
 }
 

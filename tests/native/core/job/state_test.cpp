@@ -199,6 +199,40 @@ TEST(Job, NamedSourcesAreComparedByTheirNamesWhateverTheirNumbers) {
             "source code: window: saved 16, now 32");
 }
 
+TEST(Job, StagesAndSourcesOfAMixtureAreToldApart) {
+  const auto named = [](SourceIdentity source, const char* name) {
+    source.name = name;
+    return source;
+  };
+  const auto order = [](const std::string& stages, const std::string& orders = R"("a":{"seed":1,"size":9})",
+                        const std::string& seed = "7") {
+    return R"({"name":"mixture","orders":{)" + orders + R"(},"seed":)" + seed + R"(,"stages":[)" + stages + "]}";
+  };
+  const std::string first = R"({"begin":0,"sources":["a","b"],"weights":[3,1]})";
+  const std::vector<SourceIdentity> sources{named(kA, "a"), named(kB, "b")};
+  const std::string saved = job_of(order(first + R"(,{"begin":80,"sources":["a"],"weights":[1]})"), sources);
+  EXPECT_EQ(job_difference(saved, job_of(order(first), sources), 80), std::nullopt);
+  EXPECT_EQ(job_difference(saved, job_of(order(first), sources), 90),
+            "stage 1: saved a 1 from position 80, now no such stage; 10 observations had been given from there on");
+  EXPECT_EQ(
+      job_difference(saved, job_of(order(R"({"begin":0,"sources":["a","b"],"weights":[2,1]})"), sources), 90),
+      "stage 0: saved a 3, b 1 from position 0, now a 2, b 1 from position 0; 80 observations had been given from "
+      "there on");
+  EXPECT_EQ(job_difference(saved, job_of(order(first), {named(kA, "a"), named(kC, "b")}), 40),
+            "source b: window: saved 16, now 32; about 10 observations of it had been given");
+  const std::string alone = R"({"begin":0,"sources":["a"],"weights":[1]})";
+  EXPECT_EQ(job_difference(saved, job_of(order(alone), {named(kA, "a")}), 40)
+                .value_or("")
+                .find("source b: saved, but not of the job now; about 10 observations of it had been given; stage 0: "),
+            0U);
+  EXPECT_EQ(job_difference(saved, job_of(order(first, R"("a":{"seed":2,"size":9})", "8"), sources), 40),
+            "seed: saved 7, now 8");
+  EXPECT_EQ(job_difference(saved, job_of(order(first, R"("a":{"block":4,"seed":1,"size":9})"), sources), 40),
+            "source a: order's block: saved none, now 4");
+  EXPECT_NE(job_difference(saved, job_of(order(R"({"begin":0,"sources":7,"weights":"x"})"), sources), 40),
+            std::nullopt);
+}
+
 TEST(Job, WhatALaterVersionAddsIsADifferenceRatherThanIgnored) {
   nlohmann::json later = nlohmann::json::parse(job({}));
   later["packing"] = 2;

@@ -1,0 +1,115 @@
+"""A mixture of 20 datasets beside one: windows a second, what a position costs to look up, and what a resume does."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+import penstock
+from penstock import _native
+from results import Result, alternate, ratios, warm
+from throughput import windows_per_second
+from workloads import TOKEN_BYTES, WINDOW, Corpora
+
+SOURCES = 20
+#: Weights as people give them, and as counts of tokens, whose sum no word holds.
+WEIGHTS = {
+    "small weights": [each % 7 + 1 for each in range(SOURCES)],
+    "counts of tokens": [10**9 * (each % 7 + 1) + 7919 * each for each in range(SOURCES)],
+}
+AT_ONCE = 4096
+MOST_AT_ONCE, MOST_ALONE = 40.0, 100.0  # ns for each source and one
+
+
+def measure(corpora: Corpora) -> list[Result]:
+    return [*throughput(corpora), *look_ups(corpora), *resumes(corpora)]
+
+
+def parts_of(corpora: Corpora) -> dict[str, penstock.View]:
+    """Twenty files that together are as large as the one."""
+    path = corpora.tokens()
+    folder = corpora.folder / f"{path.stem}-in-{SOURCES}"
+    folder.mkdir(exist_ok=True)
+    tokens = np.memmap(path, np.uint32, "r")
+    views = {}
+    for number, part in enumerate(np.array_split(tokens, SOURCES)):
+        file = folder / f"{number}.bin"
+        if not file.exists():
+            part.tofile(file)
+        views[f"part {number}"] = penstock.open(file, dtype="u4").windows(WINDOW)
+    return views
+
+
+def throughput(corpora: Corpora) -> list[Result]:
+    path = corpora.tokens()
+    parts = parts_of(corpora)
+    warm([path, *path.parent.glob(f"{path.stem}-in-{SOURCES}/*.bin")])
+    results = []
+    one = penstock.open(path, dtype="u4").windows(WINDOW)
+    for framework in ("numpy", "torch"):
+        for name, weights in WEIGHTS.items():
+            mixture: Any = penstock.Mixture(parts, [penstock.Stage(dict(zip(parts, weights, strict=True)))])
+            runs = [partial(windows_per_second, view, framework, 2, corpora.size.seconds) for view in (mixture, one)]
+            found = alternate(corpora.size.repeats, runs)
+            what = f"{SOURCES} datasets, {name}, {framework}, 2 threads"
+            size = WINDOW * TOKEN_BYTES
+            results += [
+                Result("mixture", what, "windows/s", found[0], "warm", size),
+                Result("mixture", f"{what} / one dataset", "ratio", ratios(*found), "warm", size, at_least=0.9),
+            ]
+    return results
+
+
+def look_ups(corpora: Corpora) -> list[Result]:
+    """Of the thread, by the size of the mixture, for each source and one; the sources' permutations are in it."""
+    results = []
+    for sources in (1, 2, 20, 200):
+        for name, some in WEIGHTS.items():
+            names = [f"part {number}" for number in range(sources)]
+            weights = (some * (sources // SOURCES + 1))[:sources]
+            plan = _native.MixturePlan(
+                names=names, stages=[((0, False), 0, weights)], caps=[None] * sources, window=WINDOW, group=1, end=None
+            )
+            order = _native.MixtureOrder(plan, [_native.UniformOrder(10**7 + each, each) for each in range(sources)], 0)
+            for what, stride, most in (("one rank", 1, MOST_AT_ONCE), ("of 1,024 ranks", 1024, MOST_AT_ONCE)):
+                run = partial(nanoseconds, order, stride, AT_ONCE, 8, sources)
+                (values,) = alternate(corpora.size.repeats, [run])
+                line = f"a look-up / (sources + 1), batched, {what}, {sources} sources, {name}"
+                results.append(Result("mixture", line, "ns", values, "in memory", at_most=most))
+            (values,) = alternate(corpora.size.repeats, [partial(nanoseconds, order, 1, 1, 2000, sources)])
+            line = f"a look-up / (sources + 1), one at a time, {sources} sources, {name}"
+            results.append(Result("mixture", line, "ns", values, "in memory", at_most=MOST_ALONE))
+    return results
+
+
+def nanoseconds(order: Any, stride: int, count: int, calls: int, sources: int) -> float:
+    """Of a call for no position, which is Python's part, none are counted."""
+    order.pick(12_345, stride, count)
+
+    def timed(count: int) -> float:
+        begin = time.thread_time_ns()
+        for call in range(calls):
+            order.pick(12_345 + 7919 * call, stride, count)
+        return time.thread_time_ns() - begin
+
+    return (timed(count) - timed(0)) / (calls * count) / (sources + 1)
+
+
+def resumes(corpora: Corpora) -> list[Result]:
+    parts = parts_of(corpora)
+    stages = [penstock.Stage(at=number * 1000) for number in range(20)]
+    loaders = [
+        penstock.Loader(penstock.Mixture(parts, stages[:count]), 8, seed=0, rank=0, world_size=1) for count in (20, 19)
+    ]
+    state = {**loaders[0].state_dict(), "position": 18_500}  # the last stage is to come: the jobs are compared
+
+    def once() -> float:
+        begin = time.perf_counter()
+        loaders[1].load_state_dict(state)
+        return (time.perf_counter() - begin) * 1e3
+
+    (values,) = alternate(max(corpora.size.repeats, 20), [once])
+    what = f"a state of {SOURCES} sources in 20 stages, in a job of 19"
+    return [Result("mixture", what, "ms", values, "in memory", at_most=1.0)]

@@ -1,0 +1,98 @@
+"""`penstock mix`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock._cli.data import named_by_user
+from penstock._cli.output import emit_json, emit_table, json_option
+
+if TYPE_CHECKING:
+    from penstock._mixture import Mixture
+    from penstock._mixture_stages import MixtureRun
+
+
+@click.command("mix", short_help="What a mixture comes to, before it runs.")
+@click.argument("file")
+@click.option("--dry-run", is_flag=True, help="Say what it comes to; needed, since there is nothing else to do yet.")
+@click.option("--until", type=click.IntRange(1), metavar="N", help="Position up to which it is told.")
+@click.option("--points", type=click.IntRange(2, 100_000), default=100, show_default=True, help="Of plot and JSON.")
+@click.option("--plot", metavar="F.png", help="Draw shares and epochs; needs matplotlib.")
+@json_option
+def command(file: str, dry_run: bool, until: int | None, points: int, plot: str | None, as_json: bool) -> None:
+    """Says what stages a mixture has, and what each source has given at the end.
+
+    FILE is JSON: {"sources": {name: {"path": …, "window": …, "lookahead": …}}, "stages": [{"weights": {name: integer},
+    "at" or "at_tokens": …}], and "caps", "epochs", "end" or "end_tokens"}. Nothing of the data is read.
+    """
+    import penstock
+
+    if not dry_run:
+        raise click.UsageError("a mixture is loaded by penstock.Loader; give --dry-run to see what it comes to")
+    with named_by_user():
+        mixture = penstock.Mixture.from_file(file)
+    if until is None and mixture.run_end is None:
+        raise click.UsageError("this mixture has no end: say --until N")
+    run = mixture.plan(until, points)
+    if plot is not None:
+        _draw(run, mixture, plot)
+    if as_json:
+        emit_json(_described(mixture, run))
+        return
+    emit_table(_rows(mixture, run))
+
+
+def _described(mixture: Mixture, run: MixtureRun) -> dict[str, Any]:
+    by_source = ("observations", "share", "epochs")
+    return {
+        "names": mixture.names,
+        "end": mixture.run_end,
+        "stages": [stage._asdict() for stage in mixture.stages],
+        "position": run.position.tolist(),
+        "tokens": run.tokens.tolist(),
+        **{what: {name: each.tolist() for name, each in getattr(run, what).items()} for what in by_source},
+    }
+
+
+def _rows(mixture: Mixture, run: MixtureRun) -> list[tuple[str, str]]:
+    last = int(run.position[-1])
+    rows = []
+    for number, stage in enumerate(mixture.stages):
+        if stage.begin >= last:
+            break
+        where = f"from {stage.begin:,}"
+        if stage.begin_tokens is not None:
+            where += f" ({stage.begin_tokens:,} tokens)"
+        total = sum(stage.weights.values())
+        shares = ", ".join(f"{name} {weight / total:.1%}" for name, weight in stage.weights.items())
+        window = f", windows of {stage.window:,}" if stage.window is not None else ""
+        why = ", since a source has given its cap" if stage.implied else ""
+        rows.append((f"stage {number}", f"{where}{window}{why}: {shares}"))
+    rows.append(("until", f"{last:,} observations, {int(run.tokens[-1]):,} tokens"))
+    for name in mixture.names:
+        given = int(run.observations[name][-1])
+        rows.append((name, f"{given:,} observations, {given / max(last, 1):.1%}, {run.epochs[name][-1]:.2f} epochs"))
+    return rows
+
+
+def _draw(run: MixtureRun, mixture: Mixture, path: str) -> None:
+    try:
+        import matplotlib
+    except ImportError:
+        raise ModuleNotFoundError("--plot needs matplotlib: pip install matplotlib") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (shares, epochs) = pyplot.subplots(2, 1, sharex=True, figsize=(8, 6), layout="constrained")
+    shares.stackplot(run.position, *run.share.values(), labels=mixture.names, step="pre")
+    shares.set_ylabel("share")
+    shares.set_ylim(0, 1)
+    shares.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    for name in mixture.names:
+        epochs.plot(run.position, run.epochs[name])
+    epochs.set_ylabel("epochs")
+    epochs.set_xlabel("position")
+    figure.savefig(path)
+    pyplot.close(figure)

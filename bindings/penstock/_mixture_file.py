@@ -1,0 +1,96 @@
+"""Mixtures in a JSON file: the same words as `Mixture`, with paths instead of views."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock._dataset import View
+from penstock._errors import InvalidArgumentError, NotFoundError
+from penstock._mixture_stages import Place, Stage, Tokens
+from penstock._open import open as open_dataset
+from penstock._paths import PathLike, local_path
+from penstock._words import quoted
+
+_HINTS = ("dtype", "format", "checks")
+_SOURCE = ("path", "window", "lookahead", "metadata", "columns", "phase", *_HINTS)
+_STAGE = ("weights", "window", "at", "at_tokens")
+_TOP = ("sources", "stages", "caps", "epochs", "end", "end_tokens", "group")
+
+
+def read_mixture(path: PathLike) -> tuple[str, dict[str, Any]]:
+    """The file's name, and the arguments of `Mixture` that it holds; paths in it are relative to its folder.
+
+    Raises:
+        InvalidArgumentError: what cannot be, with the file's name.
+        NotFoundError: no such file, or no such dataset.
+    """
+    text = local_path(path)
+    try:
+        content = json.loads(Path(text).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise NotFoundError(errno.ENOENT, f"{text}: no such file", text) from None
+    except ValueError as error:
+        raise InvalidArgumentError(f"{text}: no JSON: {error}") from None
+    try:
+        return text, _arguments(content, Path(text).parent)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{text}: {error}") from error
+
+
+def _arguments(content: Any, folder: Path) -> dict[str, Any]:
+    top = _object("the file", content, _TOP)
+    given = _object("sources", top.get("sources", {}), None)
+    stages = top.get("stages", [{}])
+    if not isinstance(stages, list):
+        raise InvalidArgumentError(f"stages: {stages!r:.80}: a list is wanted")
+    extra = {"group": top["group"]} if "group" in top else {}
+    return {
+        "sources": {name: _view(name, each, folder) for name, each in given.items()},
+        "stages": [_stage(number, each) for number, each in enumerate(stages)],
+        "caps": top.get("caps"),
+        "epochs": top.get("epochs"),
+        "end": _place("end", top),
+        **extra,
+    }
+
+
+def _view(name: str, given: Any, folder: Path) -> View:
+    source = _object(f"sources[{name!r}]", given, _SOURCE)
+    if "path" not in source:
+        raise InvalidArgumentError(f"sources[{name!r}]: it has no path")
+    paths = source["path"] if isinstance(source["path"], list) else [source["path"]]
+    try:
+        dataset = open_dataset(
+            *(folder / Path(local_path(each)) for each in paths),
+            **{key: source[key] for key in _HINTS if key in source},
+        )
+        rest = {key: source[key] for key in ("metadata", "columns") if key in source}
+        if "window" not in source:
+            return dataset.documents(**rest)
+        return dataset.windows(source["window"], source.get("lookahead", 0), phase=source.get("phase"), **rest)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"sources[{name!r}]: {error}") from error
+
+
+def _stage(number: int, given: Any) -> Stage:
+    stage = _object(f"stages[{number}]", given, _STAGE)
+    return Stage(stage.get("weights"), window=stage.get("window"), at=_place("at", stage))
+
+
+def _place(name: str, given: Mapping[str, Any]) -> Place | None:
+    if name in given and f"{name}_tokens" in given:
+        raise InvalidArgumentError(f"{name} and {name}_tokens: give one of them")
+    return Tokens(given[f"{name}_tokens"]) if f"{name}_tokens" in given else given.get(name)
+
+
+def _object(what: str, given: Any, known: tuple[str, ...] | None) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise InvalidArgumentError(f"{what}: {given!r:.80}: an object is wanted")
+    for key in given if known is not None else ():
+        if key not in known:  # type: ignore[operator]
+            raise InvalidArgumentError(f"{what}: there is no {key!r}; there are {quoted(list(known or ()))}")
+    return given

@@ -1,0 +1,68 @@
+"""How the batches of a view, or of a mixture of views, become arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from penstock._dtype import numpy_type
+from penstock._errors import InvalidArgumentError
+from penstock._layout import BatchLayout, DtypeChoice, leaves, plan_layout, stored_dtype
+from penstock._mixture import Mixture
+from penstock.columns import Column
+from penstock.columns import resolve as resolve_columns
+
+
+def plan_layouts(
+    view: Any, torch: Any, dtype: DtypeChoice, columns: Iterable[str | Column], max_documents: int | None, seed: int
+) -> list[BatchLayout]:
+    """The layout of a loader's batches for each native source; they differ in what only a source can tell.
+
+    Raises:
+        InvalidArgumentError: as `plan_layout` and `columns.resolve`; sources that make no one array.
+    """
+    if not isinstance(view, Mixture):
+        return [plan_layout(view, torch, dtype, True, resolve_columns(columns, max_documents, view), seed)]
+    views = list(view.sources.values())
+    stored = [
+        None if each.dtype is None else stored_dtype(each.dtype, each._source.stored_record_bytes) for each in views
+    ]
+    differ = any(each != stored[0] for each in stored)
+    if differ and torch is None:
+        dtype = _common_types(view, dtype)
+    wanted = [columns] * len(views) if isinstance(columns, str) else [list(columns)] * len(views)
+    layouts = [
+        plan_layout(each, torch, dtype, True, resolve_columns(names, max_documents, each), seed, records_differ=differ)
+        for each, names in zip(views, wanted, strict=True)
+    ]
+    decoders = tuple(decoder for each in layouts for decoder in each.decoders)
+    layouts[0] = replace(layouts[0], decoders=decoders)
+    return layouts * len(view._plan.windows)
+
+
+def _common_types(mixture: Mixture, dtype: DtypeChoice) -> dict[str, Any]:
+    """A type for each field that holds all sources' values; or what was chosen."""
+    by_name: dict[str, list[np.dtype[Any]]] = {}
+    for view in mixture.sources.values():
+        for leaf in leaves(view.dtype) if view.dtype is not None else ():
+            by_name.setdefault(leaf.name, []).append(leaf.base)
+    chosen: dict[str, Any] = {}
+    for name, types in by_name.items():
+        if types[0].kind in "SV":
+            continue
+        common = np.result_type(*types)
+        if common.kind == "f" and types[0].kind in "iu":
+            raise InvalidArgumentError(
+                f"the field {name!r} is {' and '.join(sorted({str(each) for each in types}))}: no integer type holds "
+                f"both; say which by dtype={{{name!r}: …}}"
+            )
+        chosen[name] = common
+    if dtype is None:
+        return chosen
+    if isinstance(dtype, dict):
+        return {**chosen, **dtype}
+    given = numpy_type(dtype)  # of integer fields
+    return {name: given if each.kind in "iu" else each for name, each in chosen.items()}

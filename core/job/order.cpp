@@ -1,0 +1,22 @@
+#include "core/job/order.h"
+
+#include "core/base/error.h"
+
+namespace penstock {
+
+void Order::pick_at(std::span<const std::uint64_t> positions, std::span<Pick> out) const {
+  // Positions that are equally far apart are one pick.
+  for (std::size_t i = 0; i < positions.size();) {
+    const std::uint64_t stride = i + 1 < positions.size() ? positions[i + 1] - positions[i] : 1;
+    std::size_t count = 1;
+    while (i + count < positions.size() && positions[i + count] - positions[i + count - 1] == stride) ++count;
+    pick(positions[i], stride, out.subspan(i, count));
+    i += count;
+  }
+}
+
+std::string Order::place(std::uint64_t position) const {
+  return fmt::format("epoch {}", with_commas(position / epoch_size()));
+}
+
+}  // namespace penstock

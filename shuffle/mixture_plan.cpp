@@ -1,0 +1,394 @@
+#include "shuffle/mixture_plan.h"
+
+#include "core/base/error.h"
+#include "core/job/cursor.h"
+#include "shuffle/permutation.h"
+#include "shuffle/strata_walk.h"
+
+#include <fmt/ranges.h>
+#include <boost/container/small_vector.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace penstock::shuffle {
+namespace {
+
+// What keys are for. Part of algorithm 1: never renumbered.
+enum Purpose : std::uint64_t { kMixture = 0x6d697874757265, kJitter = 1, kParts };
+
+Key key_of(const std::string& name) {
+  Key key = Key().absorb(kMixture).absorb(kJitter).absorb(name.size());
+  for (const char c : name) key = key.absorb(static_cast<unsigned char>(c));
+  return key;
+}
+
+[[noreturn]] void refuse(const std::string& why) {
+  raise(ErrorKind::InvalidArgument, "{}", why);
+}
+
+std::string names_of(const MixtureSpec& spec, const std::vector<std::uint32_t>& sources) {
+  std::vector<std::string> names;
+  names.reserve(sources.size());
+  for (const std::uint32_t source : sources) names.push_back(spec.names[source]);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// The sources of a stage, by name: that order breaks ties, and does not change when sources are added.
+std::vector<std::uint32_t> sources_by_name(const MixtureSpec& spec, const std::vector<std::uint64_t>& weights) {
+  std::vector<std::uint32_t> sources;
+  for (std::uint32_t s = 0; s < weights.size(); ++s) {
+    if (weights[s] > 0) sources.push_back(s);
+  }
+  std::sort(sources.begin(), sources.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return spec.names[a] < spec.names[b]; });
+  return sources;
+}
+
+void check_weights(const std::vector<std::uint64_t>& weights, std::size_t number) {
+  std::uint64_t common = 0;
+  for (const std::uint64_t weight : weights) common = std::gcd(common, weight);
+  if (common == 0) refuse(fmt::format("stage {}: all weights are 0: give at least one source more", number));
+  Wide sum = 0;
+  for (const std::uint64_t weight : weights) sum += weight / common;
+  if (sum >= Strata::kMostWeight) {
+    refuse(fmt::format("stage {}: the weights' sum is beyond 2^62: divide them all by one number", number));
+  }
+}
+
+}  // namespace
+
+MixturePlan::MixturePlan(MixtureSpec spec) : spec_(std::move(spec)), windows_{spec_.window} {
+  if (spec_.names.empty()) refuse("a mixture of no sources");
+  if (spec_.stages.empty()) refuse("a mixture without stages: give at least one");
+  if (spec_.group == 0) refuse("group=0: wanted at least 1");
+  for (const std::string& name : spec_.names) keys_.push_back(key_of(name));
+  for (std::size_t i = 0; i < spec_.stages.size(); ++i) add_course(spec_.stages[i], i);
+  std::vector<std::uint64_t> given(spec_.names.size());
+  for (std::size_t i = 0; i < courses_.size(); ++i) add_stages(i, given);
+  if (last_unit_ != Order::kNever) {
+    const Course& last = courses_.back();
+    const Wide position = last.begin + Wide{last_unit_ - last.unit} * last.parts;
+    if (position <= kMostPosition) last_position_ = static_cast<std::uint64_t>(position);
+  }
+  end_ = last_position_;
+  if (!spec_.end) return;
+  const std::uint64_t end = position_of(*spec_.end);
+  if (end <= courses_.back().begin) {
+    refuse(fmt::format("end: the run ends at position {}, but stage {} begins at {}: raise the end or leave it out",
+                       with_commas(end), courses_.size() - 1, with_commas(courses_.back().begin)));
+  }
+  end_ = std::min(end_, end);
+}
+
+// ---- how it is made
+
+void MixturePlan::add_course(const MixtureStageSpec& stage, std::size_t number) {
+  check_weights(stage.weights, number);
+  Course course;
+  course.window = stage.window == 0 ? spec_.window : stage.window;
+  if (course.window != spec_.window) {
+    if (spec_.window == 0) refuse(fmt::format("stage {}: window={}: documents have no window", number, stage.window));
+    if (spec_.window % course.window != 0) {
+      refuse(fmt::format("stage {}: window={}: it must divide the view's window, {}", number, course.window,
+                         spec_.window));
+    }
+    course.parts = spec_.window / course.window;
+  }
+  if (course.parts > UINT32_MAX || Wide{spec_.group} * course.parts > kMaxSize) {
+    refuse(fmt::format("stage {}: groups of {} units in {} parts: more than 2^52; use a smaller group", number,
+                       with_commas(spec_.group), with_commas(course.parts)));
+  }
+  if (number == 0) {
+    if (stage.at.value != 0) {
+      refuse(fmt::format("stage 0: it begins at {} {}: the first stage begins at 0", with_commas(stage.at.value),
+                         stage.at.in_tokens ? "tokens" : "observations"));
+    }
+  } else {
+    const Course& before = courses_.back();
+    course.begin = rounded(before, stage.at);
+    if (course.begin <= before.begin) {
+      refuse(
+          fmt::format("stage {}: it begins at {} {}, stage {} at position {}: each stage begins after the one before",
+                      number, with_commas(stage.at.value), stage.at.in_tokens ? "tokens" : "observations", number - 1,
+                      with_commas(before.begin)));
+    }
+    course.begin_tokens = before.begin_tokens + (course.begin - before.begin) * before.window;
+    course.unit = before.unit + (course.begin - before.begin) / before.parts;
+  }
+  const auto known = std::find(windows_.begin(), windows_.end(), course.window);
+  course.window_number = static_cast<std::uint32_t>(known - windows_.begin());
+  if (known == windows_.end()) windows_.push_back(course.window);
+  courses_.push_back(course);
+}
+
+// The first position at or after `place` where a stage that follows `course` may begin: that of a whole group.
+std::uint64_t MixturePlan::rounded(const Course& course, const MixturePlace& place) const {
+  std::uint64_t past = place.value - std::min(place.value, place.in_tokens ? course.begin_tokens : course.begin);
+  if (place.in_tokens) {
+    if (course.window == 0) refuse("Tokens: documents have no window, so tokens are no positions: give a position");
+    past = past / course.window + (past % course.window != 0 ? 1 : 0);
+  }
+  if (course.parts > 1) {
+    const std::uint64_t group = spec_.group * course.parts;
+    past = (past / group + (past % group != 0 ? 1 : 0)) * group;
+  }
+  if (past > kMostPosition - course.begin) {
+    refuse(fmt::format("{} {}: positions end at 2^63", with_commas(place.value),
+                       place.in_tokens ? "tokens" : "observations"));
+  }
+  return course.begin + past;
+}
+
+Strata MixturePlan::strata_of(const MixtureStage& stage) const {
+  std::vector<Strata::Member> members;
+  for (std::size_t i = 0; i < stage.sources.size(); ++i) {
+    members.push_back({stage.weights[i], keys_[stage.sources[i]].absorb(stage.unit)});
+  }
+  return Strata(std::move(members));
+}
+
+// The stages that come out of course `number`: one, and another for each time that sources have given their caps.
+void MixturePlan::add_stages(std::size_t number, std::vector<std::uint64_t>& given) {
+  const Course& course = courses_[number];
+  const bool is_last = number + 1 == courses_.size();
+  const std::uint64_t course_end = is_last ? Order::kNever : courses_[number + 1].unit;
+  std::vector<std::uint64_t> weights = spec_.stages[number].weights;
+  std::uint64_t unit = course.unit;
+  for (bool implied = false;; implied = true) {
+    const std::vector<std::uint32_t> wanted = sources_by_name(spec_, weights);
+    for (std::size_t s = 0; s < weights.size(); ++s) {
+      if (given[s] >= spec_.caps[s]) weights[s] = 0;
+    }
+    MixtureStage stage;
+    stage.sources = sources_by_name(spec_, weights);
+    if (stage.sources.empty()) {
+      const bool before = unit == course.unit;
+      if (is_last && !before) {
+        last_unit_ = unit;
+        return;
+      }
+      refuse(before
+                 ? fmt::format("stage {}: its sources ({}) have given their caps before it begins: raise the caps, or "
+                               "leave the stage out",
+                               number, names_of(spec_, wanted))
+                 : fmt::format("stage {}: its sources have given their caps by position {}, and stage {} begins at {}: "
+                               "raise the caps, add a source, or begin stage {} earlier",
+                               number, with_commas(course.begin + (unit - course.unit) * course.parts), number + 1,
+                               with_commas(courses_[number + 1].begin), number + 1));
+    }
+    for (const std::uint32_t source : stage.sources) stage.weights.push_back(weights[source]);
+    const std::uint64_t past = unit - course.unit;
+    stage.begin = course.begin + (course.parts > 1 ? past / spec_.group * spec_.group * course.parts : past);
+    stage.begin_tokens = course.begin_tokens + (stage.begin - course.begin) * course.window;
+    stage.window = course.window;
+    stage.unit = unit;
+    stage.given = given;
+    stage.implied = implied;
+    Strata strata = strata_of(stage);
+    for (std::size_t i = 0; i < stage.weights.size(); ++i) stage.weights[i] = strata.members()[i].weight;
+    const std::optional<std::uint64_t> cap = first_cap(strata, stage);
+    const bool is_cut = cap && *cap < course_end - unit;
+    if (!is_cut && course_end == Order::kNever) unit = Order::kNever;
+    const std::uint64_t length = is_cut ? *cap : course_end - stage.unit;
+    if (unit != Order::kNever) {
+      std::vector<std::uint64_t> more(stage.sources.size());
+      strata.count(length, more);
+      for (std::size_t i = 0; i < more.size(); ++i) given[stage.sources[i]] += more[i];
+      unit = stage.unit + length;
+    }
+    stages_.push_back(std::move(stage));
+    strata_.push_back(std::move(strata));
+    if (!is_cut) return;
+  }
+}
+
+// How many units of the stage there are until the first of its sources has given its cap.
+std::optional<std::uint64_t> MixturePlan::first_cap(const Strata& strata, const MixtureStage& stage) const {
+  // The last slot of member i, k, lies in [k / w, (k + 1) / w): only those that begin before the first end can be
+  // first.
+  std::optional<std::size_t> first;
+  const auto left = [&](std::size_t i) { return spec_.caps[stage.sources[i]] - stage.given[stage.sources[i]]; };
+  const auto is_capped = [&](std::size_t i) { return spec_.caps[stage.sources[i]] != Order::kNever; };
+  for (std::size_t i = 0; i < stage.sources.size(); ++i) {
+    if (!is_capped(i)) continue;
+    if (!first || Wide{left(i)} * stage.weights[*first] < Wide{left(*first)} * stage.weights[i]) first = i;
+  }
+  if (!first) return std::nullopt;
+  std::uint64_t cap = Order::kNever;
+  for (std::size_t i = 0; i < stage.sources.size(); ++i) {
+    if (!is_capped(i) || Wide{left(i) - 1} * stage.weights[*first] > Wide{left(*first)} * stage.weights[i]) continue;
+    // Beyond 2^63 there are no positions, and none of these sums fits.
+    if (Wide{left(i)} * strata.total() / stage.weights[i] >= kMostPosition) continue;
+    cap = std::min(cap, strata.position_of({left(i) - 1, static_cast<std::uint32_t>(i)}) + 1);
+  }
+  if (cap == Order::kNever) return std::nullopt;
+  return cap;
+}
+
+// ---- what it answers
+
+const MixturePlan::Course& MixturePlan::course_at(std::uint64_t position) const {
+  const auto after = std::upper_bound(courses_.begin(), courses_.end(), position,
+                                      [](std::uint64_t p, const Course& course) { return p < course.begin; });
+  return *std::prev(after);
+}
+
+std::size_t MixturePlan::stage_of_unit(std::uint64_t unit) const {
+  const auto after = std::upper_bound(stages_.begin(), stages_.end(), unit,
+                                      [](std::uint64_t u, const MixtureStage& stage) { return u < stage.unit; });
+  return static_cast<std::size_t>(after - stages_.begin()) - 1;
+}
+
+std::size_t MixturePlan::stage_at(std::uint64_t position) const {
+  const auto after = std::upper_bound(stages_.begin(), stages_.end(), position,
+                                      [](std::uint64_t p, const MixtureStage& stage) { return p < stage.begin; });
+  return static_cast<std::size_t>(after - stages_.begin()) - 1;
+}
+
+std::uint64_t MixturePlan::window_end(std::uint64_t position) const {
+  const Course* course = &course_at(position);
+  const std::uint64_t window = course->window;
+  for (; course != courses_.data() + courses_.size(); ++course) {
+    if (course->window != window) return course->begin;
+  }
+  return Order::kNever;
+}
+
+std::uint64_t MixturePlan::position_of(const MixturePlace& place) const {
+  if (!place.in_tokens) {
+    if (place.value > kMostPosition) refuse(fmt::format("position {}: at most 2^63", with_commas(place.value)));
+    return place.value;
+  }
+  const auto after = std::upper_bound(courses_.begin(), courses_.end(), place.value,
+                                      [](std::uint64_t t, const Course& course) { return t < course.begin_tokens; });
+  Course course = *std::prev(after);
+  course.parts = 1;  // any position may be meant
+  return rounded(course, place);
+}
+
+std::uint64_t MixturePlan::tokens_before(std::uint64_t position) const {
+  const Course& course = course_at(position);
+  return course.begin_tokens + (position - course.begin) * course.window;
+}
+
+// Units of a group: fewer in the run's last one, where no source is left.
+std::uint64_t MixturePlan::group_units(const Course& course, std::uint64_t group) const {
+  const std::uint64_t begin = course.unit + group * spec_.group;
+  return begin >= last_unit_ ? 0 : std::min(spec_.group, last_unit_ - begin);
+}
+
+MixturePlan::Part MixturePlan::part_at(const Course& course, std::uint64_t position) const {
+  const std::uint64_t past = position - course.begin;
+  if (course.parts == 1) return {course.unit + past, 0};
+  const std::uint64_t group = past / (spec_.group * course.parts);
+  const std::uint64_t place = past % (spec_.group * course.parts);
+  const std::uint64_t parts = group_units(course, group) * course.parts;
+  if (place >= parts) raise_over(position);
+  const Permutation order(parts, Key().absorb(kMixture).absorb(kParts).absorb(course.unit).state(), group);
+  const std::uint64_t at = order(place);
+  return {course.unit + group * spec_.group + at / course.parts, static_cast<std::uint32_t>(at % course.parts)};
+}
+
+void MixturePlan::raise_over(std::uint64_t position) const {
+  raise(ErrorKind::InvalidArgument, "position {}: the mixture's sources have given their caps by position {}",
+        with_commas(position), with_commas(last_position_));
+}
+
+void MixturePlan::find(std::uint64_t first, std::uint64_t stride, std::span<MixtureSlot> out) const {
+  if (out.empty()) return;
+  if (stride == 0) refuse("positions with stride 0: wanted at least 1");
+  for (std::size_t done = 0; done < out.size();) {
+    const std::uint64_t position = first + done * stride;
+    const Course& course = course_at(position);
+    const Course* const next = &course + 1;
+    const std::uint64_t end = next == courses_.data() + courses_.size() ? Order::kNever : next->begin;
+    const auto count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(out.size() - done, (end - 1 - position) / stride + 1));
+    const std::span<MixtureSlot> slots = out.subspan(done, count);
+    if (course.parts == 1) {
+      if (last_position_ - position <= (count - 1) * stride || position >= last_position_) {
+        raise_over(position + (count - 1) * stride);
+      }
+      find_units(course.unit + (position - course.begin), stride, slots);
+    } else {
+      for (std::size_t i = 0; i < count; ++i) {
+        const Part part = part_at(course, position + i * stride);
+        find_units(part.unit, 1, slots.subspan(i, 1));
+        slots[i].part = part.part;
+      }
+    }
+    done += count;
+  }
+}
+
+void MixturePlan::find_units(std::uint64_t first, std::uint64_t stride, std::span<MixtureSlot> out) const {
+  boost::container::small_vector<Slot, kKernelBlock> slots;
+  for (std::size_t done = 0; done < out.size();) {
+    const std::uint64_t unit = first + done * stride;
+    const std::size_t number = stage_of_unit(unit);
+    const MixtureStage& stage = stages_[number];
+    const std::uint64_t end = number + 1 < stages_.size() ? stages_[number + 1].unit : Order::kNever;
+    const auto count =
+        static_cast<std::size_t>(std::min<std::uint64_t>(out.size() - done, (end - 1 - unit) / stride + 1));
+    slots.resize(count);
+    strata_[number].find(unit - stage.unit, stride, {slots.data(), slots.size()});
+    for (const Slot& slot : slots) {
+      const std::uint32_t source = stage.sources[slot.member];
+      out[done++] = {stage.given[source] + slot.number, source, 0};
+    }
+  }
+}
+
+void MixturePlan::count_units(std::uint64_t unit, std::span<std::uint64_t> out) const {
+  const std::size_t number = stage_of_unit(unit);
+  const MixtureStage& stage = stages_[number];
+  std::vector<std::uint64_t> more(stage.sources.size());
+  strata_[number].count(unit - stage.unit, more);
+  std::copy(stage.given.begin(), stage.given.end(), out.begin());
+  for (std::size_t i = 0; i < more.size(); ++i) out[stage.sources[i]] += more[i];
+}
+
+void MixturePlan::count(std::uint64_t position, std::span<std::uint64_t> out) const {
+  if (position > last_position_) raise_over(position);
+  std::fill(out.begin(), out.end(), 0);
+  std::vector<std::uint64_t> before(out.size());
+  std::vector<std::uint64_t> after(out.size());
+  for (std::size_t i = 0; i < courses_.size() && courses_[i].begin < position; ++i) {
+    const Course& course = courses_[i];
+    const std::uint64_t end = i + 1 < courses_.size() ? std::min(position, courses_[i + 1].begin) : position;
+    const std::uint64_t past = end - course.begin;
+    const std::uint64_t group = spec_.group * course.parts;
+    const std::uint64_t begun = course.parts == 1 || end == last_position_ ? 0 : past % group;  // of a group
+    count_units(course.unit, before);
+    count_units(course.unit + (past - begun) / course.parts, after);
+    for (std::size_t s = 0; s < out.size(); ++s) out[s] += (after[s] - before[s]) * course.parts;
+    std::vector<MixtureSlot> slots(begun);
+    find(end - begun, 1, slots);
+    for (const MixtureSlot& slot : slots) ++out[slot.source];
+  }
+}
+
+std::uint64_t MixturePlan::position_near(std::uint64_t position, std::uint32_t source, std::uint64_t ordinal) const {
+  const Course& course = course_at(position);
+  const std::size_t number = stage_of_unit(part_at(course, position).unit);
+  const MixtureStage& stage = stages_[number];
+  const std::uint64_t stage_end = number + 1 < stages_.size() ? stages_[number + 1].unit : last_unit_;
+  const auto at = [&](std::uint64_t unit) {
+    const std::uint64_t past = unit - course.unit;
+    return course.begin + (course.parts == 1 ? past : past / spec_.group * spec_.group * course.parts);
+  };
+  const auto member = std::find(stage.sources.begin(), stage.sources.end(), source);
+  std::uint64_t unit = stage_end;
+  if (member != stage.sources.end()) {
+    const auto i = static_cast<std::size_t>(member - stage.sources.begin());
+    const std::uint64_t slot = ordinal - stage.given[source];
+    if (Wide{slot} * strata_[number].total() / stage.weights[i] < kMostPosition - stage.unit) {
+      unit = std::min(unit, stage.unit + strata_[number].position_of({slot, static_cast<std::uint32_t>(i)}));
+    }
+  }
+  return unit == Order::kNever ? unit : at(unit);
+}
+
+}  // namespace penstock::shuffle

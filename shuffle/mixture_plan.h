@@ -1,0 +1,138 @@
+// MixturePlan: which source gives what at each position of a mixture: stages of weights, caps, and the run's end.
+//
+// What is weighted, capped and numbered is a *unit*: an observation of the sources' view, L records. A stage whose
+// window is w gives each unit in L / w parts, which are spread over a group of units: a permutation of the group's
+// parts says which stands where. Position q of such a stage, with m = L / w and groups of g units, is
+//     h, r = divmod(q, g m);  j = permutation[stage, h](r);  unit slot h g + j div m, part j mod m
+// and with m = 1 unit slot q. Unit slots go to sources by Strata, cut where a stage begins or a source has given its
+// cap. Nothing here depends on the loader's seed, so what a mixture gives of each source can be told before it runs.
+// Immutable: any thread.
+#pragma once
+
+#include "core/job/order.h"
+#include "shuffle/strata.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock::shuffle {
+
+/// Where something begins: a position, or what the run has given by then in tokens (records without lookahead).
+struct MixturePlace {
+  std::uint64_t value = 0;
+  bool in_tokens = false;
+};
+
+struct MixtureStageSpec {
+  MixturePlace at;
+  std::uint64_t window = 0;            // of its observations; 0: the view's
+  std::vector<std::uint64_t> weights;  // by source
+};
+
+struct MixtureSpec {
+  std::vector<std::string> names;   // of the sources, by number
+  std::vector<std::uint64_t> caps;  // most units that each gives in the run; Order::kNever: no cap
+  std::vector<MixtureStageSpec> stages;
+  std::uint64_t window = 0;  // L; 0: documents
+  std::uint64_t group = 1;   // units
+  std::optional<MixturePlace> end;
+};
+
+/// A stage as it came out: one that was asked for, or one that an ended source made.
+struct MixtureStage {
+  std::uint64_t begin = 0;         // position; where it begins inside a group, the group's first one
+  std::uint64_t begin_tokens = 0;  // that the run has given before it; 0 for documents
+  std::uint64_t window = 0;
+  std::uint64_t unit = 0;              // slot of its first unit
+  std::vector<std::uint32_t> sources;  // that have a part in it, by name …
+  std::vector<std::uint64_t> weights;  // … and theirs, divided by what divides them all
+  std::vector<std::uint64_t> given;    // units before it, by source number
+  bool implied = false;
+};
+
+/// What stands at a position: part `part` of unit `ordinal`, counted over the run, of `source`.
+struct MixtureSlot {
+  std::uint64_t ordinal = 0;
+  std::uint32_t source = 0;
+  std::uint32_t part = 0;
+
+  bool operator==(const MixtureSlot&) const = default;
+};
+
+class MixturePlan {
+ public:
+  /// Throws InvalidArgument, which names stage or source, for what cannot be.
+  explicit MixturePlan(MixtureSpec spec);
+
+  /// out[i] = what stands at first + i * stride. Throws InvalidArgument for positions where no source is left.
+  void find(std::uint64_t first, std::uint64_t stride, std::span<MixtureSlot> out) const;
+  /// out[s] = observations of source s before `position`. O(S), and one look at each position of a group that is begun.
+  void count(std::uint64_t position, std::span<std::uint64_t> out) const;
+  /// The position of a unit of a source in the stage that has `position` (its first part's group, where it has parts);
+  /// that stage's end where it has no such unit.
+  [[nodiscard]] std::uint64_t position_near(std::uint64_t position, std::uint32_t source, std::uint64_t ordinal) const;
+
+  /// Where the run ends: the spec's end or where no source is left; kNever for an endless one.
+  [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
+  /// First position after `position` where the window changes, or kNever.
+  [[nodiscard]] std::uint64_t window_end(std::uint64_t position) const;
+  /// Number in stages() of the stage that has `position`.
+  [[nodiscard]] std::size_t stage_at(std::uint64_t position) const;
+  /// Parts of a unit at `position`.
+  [[nodiscard]] std::uint64_t parts_at(std::uint64_t position) const { return course_at(position).parts; }
+  /// The position at which the run has given at least so many tokens.
+  [[nodiscard]] std::uint64_t position_of(const MixturePlace& place) const;
+  /// Tokens that the run has given before `position`.
+  [[nodiscard]] std::uint64_t tokens_before(std::uint64_t position) const;
+
+  [[nodiscard]] const MixtureSpec& spec() const noexcept { return spec_; }
+  [[nodiscard]] const std::vector<MixtureStage>& stages() const noexcept { return stages_; }
+  /// Windows that stages have, the view's first.
+  [[nodiscard]] const std::vector<std::uint64_t>& windows() const noexcept { return windows_; }
+  /// Number in windows() of the window at `position`.
+  [[nodiscard]] std::uint32_t window_number(std::uint64_t position) const { return course_at(position).window_number; }
+
+ private:
+  /// A stage that was asked for: how its positions are units.
+  struct Course {
+    std::uint64_t begin = 0;
+    std::uint64_t begin_tokens = 0;
+    std::uint64_t unit = 0;
+    std::uint64_t window = 0;
+    std::uint64_t parts = 1;
+    std::uint32_t window_number = 0;
+  };
+  /// The unit at a position, and which part of it.
+  struct Part {
+    std::uint64_t unit = 0;
+    std::uint32_t part = 0;
+  };
+
+  void add_course(const MixtureStageSpec& stage, std::size_t number);
+  void add_stages(std::size_t number, std::vector<std::uint64_t>& given);
+  [[nodiscard]] std::optional<std::uint64_t> first_cap(const Strata& strata, const MixtureStage& stage) const;
+  [[nodiscard]] Strata strata_of(const MixtureStage& stage) const;
+  [[nodiscard]] std::uint64_t rounded(const Course& course, const MixturePlace& place) const;
+  [[nodiscard]] std::uint64_t group_units(const Course& course, std::uint64_t group) const;
+  [[nodiscard]] Part part_at(const Course& course, std::uint64_t position) const;
+  [[nodiscard]] const Course& course_at(std::uint64_t position) const;
+  [[nodiscard]] std::size_t stage_of_unit(std::uint64_t unit) const;
+  void find_units(std::uint64_t first, std::uint64_t stride, std::span<MixtureSlot> out) const;
+  void count_units(std::uint64_t unit, std::span<std::uint64_t> out) const;
+  [[noreturn]] void raise_over(std::uint64_t position) const;
+
+  MixtureSpec spec_;
+  std::vector<Key> keys_;  // by source
+  std::vector<std::uint64_t> windows_;
+  std::vector<Course> courses_;
+  std::vector<MixtureStage> stages_;
+  std::vector<Strata> strata_;                   // of stages_
+  std::uint64_t last_unit_ = Order::kNever;      // where no source is left
+  std::uint64_t last_position_ = Order::kNever;  // the same
+  std::uint64_t end_ = Order::kNever;
+};
+
+}  // namespace penstock::shuffle
