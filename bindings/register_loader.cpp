@@ -161,17 +161,17 @@ struct MakeLoader {
   std::shared_ptr<LocalStore> local;
 
   std::unique_ptr<PythonLoader> operator()(std::shared_ptr<Job> job, std::shared_ptr<Source> source,
-                                           const std::vector<FieldTuple>& fields,
-                                           const std::vector<SequenceTuple>& sequences, const MakerList& made,
-                                           const std::vector<std::string>& values, unsigned parts, std::uint64_t rank,
-                                           std::uint64_t world_size, const std::string& reader, unsigned threads,
-                                           unsigned cores, unsigned prefetch, std::uint64_t max_bytes,
+                                           const std::vector<FieldTuple>& fields, const ComputedList& computed,
+                                           const MakerList& made, const std::vector<std::string>& values,
+                                           unsigned parts, std::uint64_t rank, std::uint64_t world_size,
+                                           const std::string& reader, unsigned threads, unsigned cores,
+                                           unsigned prefetch, std::uint64_t max_bytes,
                                            const py::object& allocate) const {
     LoaderOptions options;
     options.job = std::move(job);
     options.share = {rank, world_size};
     auto formats = std::make_shared<BatchFormats>();
-    formats->emplace_back(std::move(source), column_specs(fields, sequences, made, values), static_cast<Parts>(parts));
+    formats->emplace_back(std::move(source), column_specs(fields, computed, made, values), static_cast<Parts>(parts));
     options.formats = std::move(formats);
     std::shared_ptr<ByteStore> reading = local->reading_by(parse_reader(reader));
     options.through = read_local_through(local, reading);
@@ -195,7 +195,7 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
              "Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.");
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
       .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("source"), py::arg("fields"),
-           py::arg("sequences"), py::arg("made"), py::arg("values"), py::arg("parts"), py::arg("rank"),
+           py::arg("computed"), py::arg("made"), py::arg("values"), py::arg("parts"), py::arg("rank"),
            py::arg("world_size"), py::arg("reader"), py::arg("threads"), py::arg("cores"), py::arg("prefetch"),
            py::arg("max_bytes"), py::arg("allocate"))
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")

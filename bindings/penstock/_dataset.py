@@ -18,6 +18,7 @@ from penstock._cells import resolve as resolve_cells
 from penstock._columns import Columns
 from penstock._errors import CorruptionError, Error, InvalidArgumentError
 from penstock._features import Features
+from penstock._layout import Bounds, document_bounds
 from penstock._observation import Observation
 from penstock._spans import Decode, Metadata, check_metadata
 from penstock._words import counted, excerpt
@@ -111,7 +112,14 @@ class Dataset:
         return [Shard(*each) for each in self._native.shards()]
 
     def windows(
-        self, window: int, lookahead: int = 0, *, columns: Sequence[str] = (), metadata: Metadata = True
+        self,
+        window: int,
+        lookahead: int = 0,
+        *,
+        columns: Sequence[str] = (),
+        metadata: Metadata = True,
+        end_of_document: int | None = None,
+        begin_of_document: int | None = None,
     ) -> View:
         """The view of windows of `window` records that follow one another.
 
@@ -122,16 +130,20 @@ class Dataset:
             metadata: what is read beside the records: True for spans and their entries, "spans" for spans without
                 entries (`span.raw` and `span.metadata` then raise), False for nothing (`batch.spans` then raises; with
                 columns, as "spans").
+            end_of_document: the token after which a document ends, where there are no spans that say it (and in their
+                place where there are): for what a loader computes of documents (`penstock.columns`).
+            begin_of_document: the token with which a document begins, likewise.
 
         Returns:
             A sequence of (records - lookahead) // window observations of window + lookahead records.
 
         Raises:
             InvalidArgumentError: no records, a window of 0 or longer than the stream, a `metadata` that cannot be, no
-                such column.
+                such column; both ends of documents, or one that no token can be.
         """
         window, lookahead = _positive("window", window), _positive("lookahead", lookahead, 0)
-        return View(self, "windows", window, lookahead, metadata, columns=_names(columns))
+        bounds = document_bounds(self.dtype, end_of_document, begin_of_document)
+        return View(self, "windows", window, lookahead, metadata, columns=_names(columns), bounds=bounds)
 
     def documents(self, *, columns: Sequence[str] = (), metadata: Metadata = True) -> View:
         """The view whose observation i is document i: its records, of any length, and its metadata.
@@ -245,6 +257,7 @@ class View(Sequence[Observation]):
             another one.
         columns: names of the dataset's columns that go with each document; no part of a job either.
         cells: what documents that are cells become; None: records. No part of a job either.
+        bounds: the token that bounds documents; None: what the dataset says. No part of a job either.
     """
 
     def __init__(
@@ -257,6 +270,7 @@ class View(Sequence[Observation]):
         numbers: range | npt.NDArray[np.uint64] | None = None,
         columns: tuple[str, ...] = (),
         cells: Cells | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
         """Made by `Dataset.windows`, `documents`, `cells` and sub-views, whose `numbers` are the whole view's."""
         self.dataset = dataset
@@ -266,6 +280,7 @@ class View(Sequence[Observation]):
         self.metadata: Metadata = check_metadata(metadata)
         self.columns = columns
         self.cells = cells
+        self.bounds = bounds
         native = dataset._native
         dataset.check_in_place()
         if kind == "windows":
@@ -427,13 +442,15 @@ class View(Sequence[Observation]):
     def __reduce__(self) -> Any:
         """Pickles as its dataset and what it is."""
         what = (self.dataset, self.kind, self.window, self.lookahead, self.metadata, self._numbers)
-        return View, (*what, self.columns, self.cells)
+        return View, (*what, self.columns, self.cells, self.bounds)
 
     def __repr__(self) -> str:
         """What it is a view of."""
         how = [f"{self.window}, lookahead={self.lookahead}"] if self.kind == "windows" else []
         if self.cells is not None:
             how.append(self.cells.words())
+        if self.bounds is not None:
+            how.append(f"{self.bounds.by}={self.bounds.value}")
         if self.columns:
             how.append(f"columns={list(self.columns)!r}")
         if self.metadata is not (self.cells is None):

@@ -137,10 +137,10 @@ class Loader:
                 "keep_position", which goes on after as many observations, or with windows of another size after as many
                 records (rounded down), and refuses where documents are to become windows.
             framework: "torch", "numpy", or "auto": torch where it is installed.
-            columns: arrays that the threads compute: "cu_seqlens", "position_ids", "document_ids", or one of
-                `penstock.columns`.
-            max_documents: of a batch, so that `cu_seqlens` always has max_documents + 1 values; None: as many as the
-                batch has, and one.
+            columns: arrays that the threads compute of documents: "cu_seqlens", "position_ids", "document_ids", or
+                objects of `penstock.columns`.
+            max_documents: of a batch, so that `cu_seqlens` always has max_documents + 1 values, and `max_seqlen` is the
+                window; None: as many as the batch has, and one.
 
         Raises:
             InvalidArgumentError: an argument that cannot be; a process that is one of several and did not say which.
@@ -160,16 +160,15 @@ class Loader:
         self._transform = transform
         self._on_mismatch = on_mismatch
         self._endless = epochs is None and not per_epoch
-        self._layout = plan_layout(
-            view, torch, dtype, True, resolve_columns(columns, max_documents, view), index("seed", seed)
-        )
+        computed, self._span_functions = resolve_columns(columns, max_documents, view)
+        self._layout = plan_layout(view, torch, dtype, True, computed, index("seed", seed))
         sizes = batch_sizes(batch_size if batch_size is not None else global_batch_size, self._unit)
         job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
         self._native = _native.Loader(
             job=job,
             source=view._source,
             fields=list(self._layout.fields),
-            sequences=list(self._layout.sequences),
+            computed=self._layout.computed.specs,
             made=list(self._layout.makers),
             values=list(self._layout.values),
             parts=parts_of(view),
@@ -198,16 +197,20 @@ class Loader:
         Raises:
             StopIteration: the run is over, or with per_epoch the epoch; `rewind()` begins again.
             CorruptionError, IoError: a read for this batch failed. The loader can be asked again.
-            InvalidArgumentError: the caller holds so many batches that no memory is left; a forked child; closed.
+            InvalidArgumentError: a function of `columns` failed, or gave what it must not, for a document of this
+                batch, which then comes again; the caller holds so many batches that no memory is left; a forked child;
+                closed.
         """
         native = self._native.next()
         if native is None:
             raise StopIteration
         batch = Batch(native, self._layout, self._job)
-        if self._transform is None:
+        if self._transform is None and self._span_functions is None:
             return batch
         try:
-            return self._transform(batch)
+            if self._span_functions is not None:
+                self._span_functions.fill(batch)
+            return batch if self._transform is None else self._transform(batch)
         except BaseException:
             self._native.seek(batch.position)  # it was not delivered: it comes again
             raise
