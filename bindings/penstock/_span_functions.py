@@ -46,28 +46,45 @@ class SpanFunctions(NamedTuple):
         entries = native.number_entries()
         spans = [batch.spans[int(at)] for at in entries.first_spans()]
         for mask in self.masks:
-            found = [self._called(batch, span, "LossMask(spans=…)", mask, _ranges) for span in spans]
-            firsts = np.cumsum([0, *map(len, found)], dtype=np.uint64)
-            ranges = np.concatenate(found) if found else _NO_RANGES
+            what = "LossMask(spans=…)"
+            given = self._called(batch, spans, what, mask)
+            ranges = _all_ranges(given)
+            if ranges is None:
+                given = self._each(batch, spans, what, given, _ranges)
+                ranges = np.concatenate([_NO_RANGES, *given])
+            firsts = np.cumsum([0, *map(len, given)], dtype=np.uint64)
             native.keep_targets(layout.column_of["loss_mask"].number, entries, firsts, ranges)
         for value in self.values:
             what = f"PerSpan({excerpt(value.name)!r})"
-            checked = partial(one_value, dtype=value.dtype)
-            given = [self._called(batch, span, what, value.function, checked) for span in spans]
-            array = np.array(given, value.dtype)
+            given = self._called(batch, spans, what, value.function)
+            array = _all_values(given, value.dtype)
+            if array is None:
+                array = np.array(
+                    self._each(batch, spans, what, given, partial(one_value, dtype=value.dtype)), value.dtype
+                )
             native.spread_values(layout.per_span_of[value.name].number, entries, array.view(np.uint8))
 
-    def _called(self, batch: Batch, span: Span, what: str, function: Function, checked: Callable[[Any], Any]) -> Any:
-        metadata = span.metadata  # decoded anew: what one function does with it is not seen by the next
-        try:
-            given = function(metadata)
-        except Exception as error:
-            why = f"{type(error).__name__}: {excerpt(error)}"
-            raise InvalidArgumentError(f"{what}: {self._place(batch, span)}: {why}") from error
-        try:
-            return checked(given)
-        except ValueError as error:
-            raise InvalidArgumentError(f"{what}: {self._place(batch, span)}: {error}") from None
+    def _called(self, batch: Batch, spans: list[Span], what: str, function: Function) -> list[Any]:
+        given = []
+        for span in spans:
+            metadata = span.metadata  # decoded anew: what one function does with it is not seen by the next
+            try:
+                given.append(function(metadata))
+            except Exception as error:
+                why = f"{type(error).__name__}: {excerpt(error)}"
+                raise InvalidArgumentError(f"{what}: {self._place(batch, span)}: {why}") from error
+        return given
+
+    def _each(
+        self, batch: Batch, spans: list[Span], what: str, given: list[Any], checked: Callable[[Any], Any]
+    ) -> list[Any]:
+        found = []
+        for span, each in zip(spans, given, strict=True):
+            try:
+                found.append(checked(each))
+            except ValueError as error:
+                raise InvalidArgumentError(f"{what}: {self._place(batch, span)}: {error}") from None
+        return found
 
     def _place(self, batch: Batch, span: Span) -> str:
         source = 0 if len(self.paths) == 1 else int(batch.spans.source[span._at])
@@ -75,6 +92,30 @@ class SpanFunctions(NamedTuple):
 
 
 _NO_RANGES = np.zeros((0, 2), np.uint64)
+
+
+def _all_values(given: list[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    """The values of all entries at once; None where one of them is none, or has to be looked at alone."""
+    try:
+        array = fit(given, dtype, "value")
+    except (InvalidArgumentError, ValueError):
+        return None
+    return array if array.shape == (len(given),) else None
+
+
+def _all_ranges(given: list[Any]) -> npt.NDArray[np.uint64] | None:
+    """The ranges of all entries at once; None where one of them is none, or has to be looked at alone."""
+    if not all(isinstance(each, (list, tuple)) for each in given):
+        return None
+    pairs = [pair for each in given for pair in each]
+    if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
+        return None
+    flat = [bound for pair in pairs for bound in pair]
+    if not all(type(bound) is int for bound in flat):
+        return None
+    if any(begin < 0 or end < begin for begin, end in pairs) or max(flat, default=0) >= 1 << 63:
+        return None
+    return np.array(flat, np.uint64).reshape(-1, 2)
 
 
 def one_value(given: Any, dtype: np.dtype[Any]) -> Any:

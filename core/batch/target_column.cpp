@@ -14,11 +14,22 @@ namespace {
 
 constexpr std::int64_t kIgnoredLabel = -100;
 
+// Targets that count come in runs, which memchr passes over. The rest is bits instead of a choice: a loop that the
+// compiler makes wide for every T.
 template <typename T>
 void ignore_as(std::byte* labels, const std::byte* mask, std::uint64_t count) {
+  constexpr std::uint64_t kBlock = 256;
   auto* const values = reinterpret_cast<T*>(labels);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    values[i] = mask[i] == std::byte{0} ? static_cast<T>(kIgnoredLabel) : values[i];
+  std::uint64_t at = 0;
+  while (at < count) {
+    const void* const found = std::memchr(mask + at, 0, count - at);
+    if (found == nullptr) return;
+    at = static_cast<std::uint64_t>(static_cast<const std::byte*>(found) - mask);
+    const std::uint64_t end = std::min(count, at + kBlock);
+    for (; at < end; ++at) {
+      const T kept = static_cast<T>(-static_cast<T>(mask[at]));  // all bits, or none
+      values[at] = static_cast<T>((values[at] & kept) | (static_cast<T>(kIgnoredLabel) & ~kept));
+    }
   }
 }
 
@@ -78,6 +89,7 @@ TargetColumn::TargetColumn(const TargetSpec& spec, const SourceInfo& source)
     labels_.emplace(*spec.labels, source, false);
     label_bytes_ = spec.labels->type.bytes;
   }
+  assert(mask_ || spec.fields.empty());
   for (const std::string& field : spec.fields) fields_.push_back(mask_field(field, source));
   if (!spec.cross_document) documents_.emplace(spec.bounds, beyond_targets(shorten_), source);
 }
@@ -102,17 +114,17 @@ ArrayShape TargetColumn::shape(const BatchShape& batch) const {
 void TargetColumn::fill_row(const Row& row, const BatchShape& batch, std::byte* out) const {
   const std::uint64_t count = row.length - shorten_;
   const std::uint64_t begin = ragged_ ? row.begin : row.number * count;
-  if (labels_) labels_->fill_row(row, batch, out);
-  if (!mask_) {
-    if (!documents_) return;
-    documents_->for_each(row, [&](std::uint64_t at, std::uint64_t) {
-      if (at > 0) ignore_label(out + (begin + at - 1) * label_bytes_, label_bytes_);
-    });
-    return;
-  }
-  std::byte* const mask = out + mask_at(batch) + begin;
-  fill_mask(row, mask, count);
-  if (labels_) ignore_labels(out + begin * label_bytes_, label_bytes_, mask, count);
+  std::byte* const mask = mask_ ? out + mask_at(batch) + begin : nullptr;
+  std::byte* const labels = labels_ ? out + begin * label_bytes_ : nullptr;
+  if (labels != nullptr) labels_->fill_row(row, batch, out);
+  if (mask != nullptr) fill_mask(row, mask, count);
+  if (labels != nullptr && !fields_.empty()) ignore_labels(labels, label_bytes_, mask, count);
+  if (!documents_) return;
+  documents_->for_each(row, [&](std::uint64_t at, std::uint64_t) {  // few are the first of a document
+    if (at == 0) return;
+    if (mask != nullptr) mask[at - 1] = std::byte{0};
+    if (labels != nullptr) ignore_label(labels + (at - 1) * label_bytes_, label_bytes_);
+  });
 }
 
 void TargetColumn::fill_mask(const Row& row, std::byte* mask, std::uint64_t count) const {
@@ -124,10 +136,6 @@ void TargetColumn::fill_mask(const Row& row, std::byte* mask, std::uint64_t coun
       keep_nonzero<decltype(zero)>(mask, field.first(row) + field.stride_bytes, field.stride_bytes, targets);
     });
   }
-  if (!documents_) return;
-  documents_->for_each(row, [&](std::uint64_t at, std::uint64_t) {
-    if (at > 0) mask[at - 1] = std::byte{0};
-  });
 }
 
 void TargetColumn::fill_padding(const BatchShape& batch, std::byte* out) const {

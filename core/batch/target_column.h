@@ -19,7 +19,7 @@
 
 namespace penstock {
 
-/// Makes -100 of the labels (signed integers of `item_bytes`) where `mask` is 0.
+/// Makes -100 of the labels (signed integers of `item_bytes`) where `mask`, of zeros and ones, is 0.
 void ignore_labels(std::byte* labels, std::uint32_t item_bytes, const std::byte* mask, std::uint64_t count);
 
 class TargetColumn final : public Column {
