@@ -183,6 +183,24 @@ struct MakeLoader {
   }
 };
 
+// The names of penstock.Metrics; read_seconds as (sum, counts).
+py::dict metrics_dict(const Metrics& metrics) {
+  const auto seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
+  py::dict found;
+  found["batches"] = metrics.batches;
+  found["observations"] = metrics.observations;
+  found["bytes_read"] = metrics.bytes_read;
+  found["reads"] = metrics.reads;
+  found["merged_reads"] = metrics.merged_reads;
+  found["read_seconds"] = py::make_tuple(seconds(metrics.read_time), metrics.read_times);
+  found["queue_depth"] = metrics.queue_depth;
+  found["stalls"] = metrics.stalls;
+  found["stall_seconds"] = seconds(metrics.stall_time);
+  found["retries"] = metrics.retries;
+  found["memory_bytes"] = metrics.memory_bytes;
+  return found;
+}
+
 py::tuple state_tuple(const State& state) {
   return py::make_tuple(state.version, state.position, state.job);
 }
@@ -214,6 +232,9 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def("seek", [](PythonLoader& loader, std::uint64_t position) { loader.idle().seek(position); })
       .def("set_global_batch_size",
            [](PythonLoader& loader, std::uint64_t size) { loader.idle().set_global_batch_size(size); })
+      .def(
+          "metrics", [](const PythonLoader& loader) { return metrics_dict(loader.get().metrics()); },
+          "What was counted since the loader was made, by the names of penstock.Metrics; by any thread.")
       .def("close", &PythonLoader::close)
       .def("close_at_exit", &PythonLoader::close_at_exit, "close(), whatever other threads are at.")
       .def("describe", [](const PythonLoader& loader) { return loader.get().job().describe(loader.get().position()); })

@@ -37,6 +37,7 @@ from penstock._errors import (
 from penstock._features import Features
 from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
+from penstock._metrics import Metrics
 from penstock._native import Permutation
 from penstock._open import open
 from penstock._shuffle import shuffle
@@ -59,6 +60,7 @@ __all__ = [
     "IoError",
     "Job",
     "Loader",
+    "Metrics",
     "NotFoundError",
     "Permutation",
     "Resume",

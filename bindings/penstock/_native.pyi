@@ -585,6 +585,10 @@ class Loader:
         """
         (epoch, position, step, message) of where it goes on.
         """
+    def metrics(self) -> dict:
+        """
+        What was counted since the loader was made, by the names of penstock.Metrics; by any thread.
+        """
     def next(self) -> Batch:
         """
         The next batch; None at the end of this `for`.
