@@ -30,9 +30,9 @@ struct EngineOptions {
   Share share;
   StoreChoice through;  // which stores the sources' files are read through
   unsigned threads = 1;
-  unsigned cores = 1;  // that this loader may use
+  unsigned cores = 1;                            // that this loader may use
   std::shared_ptr<Counters> counters = nullptr;  // of the loader; null: nobody looks
-  bool lends = false;  // ragged batches wait in NeedsMemory until lend() is called for them
+  bool lends = false;                            // ragged batches wait in NeedsMemory until lend() is called for them
 };
 
 class Engine {
