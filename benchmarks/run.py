@@ -16,6 +16,7 @@ import cells
 import checks
 import cold
 import cold_blocks
+import document_columns
 import importing
 import layouts
 import learning
@@ -45,6 +46,7 @@ MEASUREMENTS = {
     "shards": shards.measure,
     "ready": ready_batch.measure,
     "throughput": throughput.measure,
+    "columns": document_columns.measure,
     "cold": cold.measure,
     "blocks": cold_blocks.measure,
     "stalls": stalls.measure,

@@ -128,6 +128,11 @@ class Corpora:
         compact = self.documents()
         return self._made(f"{compact.name}-ids", partial(_convert, compact))
 
+    def documents_with_loss(self) -> Path:
+        """As many documents of records {token u4, loss u1}, of which half the records count."""
+        write = partial(self._write_documents, with_loss=True)
+        return self._made(f"documents-{self.size.metadata_tokens}-{ENTRY_BYTES}-loss", write)
+
     def cells(self) -> Path:
         """Cells of records {gene u2, count u2}: few genes in most cells, most counts 1; an entry of 24 bytes each."""
         return self._made(f"cells-{self.size.cells}", self._write_cells)
@@ -162,14 +167,18 @@ class Corpora:
                 count = min(1 << 22, tokens - begin)
                 file.write(random.integers(0, 1 << 17, count, dtype=np.uint32).tobytes())
 
-    def _write_documents(self, path: Path) -> None:
+    def _write_documents(self, path: Path, with_loss: bool = False) -> None:
         random = np.random.default_rng(2)
         left = self.size.metadata_tokens
-        with penstock.Writer(str(path), fields={"token": "u4"}, metadata="raw") as writer:
+        fields = {"token": "u4", "loss": "u1"} if with_loss else {"token": "u4"}
+        with penstock.Writer(str(path), fields=fields, metadata="raw") as writer:
             while left > 0:
                 count = min(left, 1 + int(random.exponential(DOCUMENT_TOKENS)))
                 entry = left.to_bytes(8, "little") * (ENTRY_BYTES // 8)  # no two are equal
-                writer.append(token=random.integers(0, 1 << 17, count, dtype=np.uint32), metadata=entry)
+                values = {"token": random.integers(0, 1 << 17, count, dtype=np.uint32)}
+                if with_loss:
+                    values["loss"] = random.integers(0, 2, count, dtype=np.uint8)
+                writer.append(**values, metadata=entry)
                 left -= count
 
     def _write_cells(self, path: Path) -> None:

@@ -8,15 +8,25 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <variant>
 #include <vector>
 
 namespace penstock::bindings {
 
 /// (name, field, type, skip, shorten, labels)
 using FieldTuple = std::tuple<std::string, std::string, std::string, std::uint64_t, std::uint64_t, bool>;
-/// ("cu_seqlens" | "max_seqlen" | "position_ids" | "document_ids", shorten, field, end_of_document, max_documents)
-using SequenceTuple =
-    std::tuple<std::string, std::uint64_t, std::string, std::optional<std::int64_t>, std::optional<std::uint64_t>>;
+/// ("spans" | "end_of_document" | "begin_of_document", field, value)
+using BoundsTuple = std::tuple<std::string, std::string, std::int64_t>;
+/// ("cu_seqlens" | "max_seqlen" | "position_ids" | "document_ids", shorten, bounds, max_documents)
+using SequenceTuple = std::tuple<std::string, std::uint64_t, BoundsTuple, std::optional<std::uint64_t>>;
+/// (labels, mask, shorten, fields, cross_document, bounds)
+using TargetTuple =
+    std::tuple<std::optional<FieldTuple>, bool, std::uint64_t, std::vector<std::string>, bool, BoundsTuple>;
+/// (name, type, fill, shorten)
+using PerSpanTuple = std::tuple<std::string, std::string, std::uint64_t, std::uint64_t>;
+/// What is computed of documents.
+using ComputedTuple = std::variant<SequenceTuple, TargetTuple, PerSpanTuple>;
+using ComputedList = std::vector<ComputedTuple>;
 
 /// Throws InvalidArgument for a type that is none.
 FieldSpec field_spec(const FieldTuple& field);
@@ -24,8 +34,8 @@ FieldSpec field_spec(const FieldTuple& field);
 /// What pybind11 holds of a maker: it has no shared_ptr to const.
 using MakerList = std::vector<std::shared_ptr<ColumnMaker>>;
 
-/// The fields, then the sequences, then what the makers make, then the values of documents.
-std::vector<ColumnSpec> column_specs(const std::vector<FieldTuple>& fields, const std::vector<SequenceTuple>& sequences,
+/// The fields, then what is computed of documents, then what the makers make, then the values of documents.
+std::vector<ColumnSpec> column_specs(const std::vector<FieldTuple>& fields, const ComputedList& computed,
                                      const MakerList& makers, const std::vector<std::string>& values);
 
 }  // namespace penstock::bindings

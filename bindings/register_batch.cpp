@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/batch/batch.h"
 #include "core/batch/leaf_column.h"
+#include "core/batch/span_values.h"
 #include "core/batch/value_column.h"
 #include "core/engine/read_rows.h"
 
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -228,6 +230,35 @@ class SpanList {
   std::vector<std::size_t> firsts_;  // number of the first span of each valid row, then of all spans
 };
 
+using Uint64Array = py::array_t<std::uint64_t, py::array::c_style>;
+
+py::array_t<std::int64_t> first_spans(const EntryNumbers& entries) {
+  return filled<std::int64_t>({static_cast<py::ssize_t>(entries.first_span.size())}, [&](std::int64_t* to) {
+    std::copy(entries.first_span.begin(), entries.first_span.end(), to);
+  });
+}
+
+// `firsts` [entries + 1], `ranges` [n, 2].
+void keep(Batch& batch, std::size_t column, const EntryNumbers& entries, const Uint64Array& firsts,
+          const Uint64Array& ranges) {
+  if (ranges.ndim() != 2 || ranges.shape(1) != 2) raise(ErrorKind::InvalidArgument, "ranges are no pairs");
+  const auto* const pairs = reinterpret_cast<const DocumentRange*>(ranges.data());
+  const std::span<const std::uint64_t> bounds(firsts.data(), static_cast<std::size_t>(firsts.size()));
+  const auto count = static_cast<std::size_t>(ranges.shape(0));
+  if (!std::is_sorted(bounds.begin(), bounds.end()) || (!bounds.empty() && bounds.back() > count)) {
+    raise(ErrorKind::InvalidArgument, "ranges of entries beyond {} ranges", count);
+  }
+  const Unlocked released;
+  keep_targets(batch, column, entries, bounds, {pairs, count});
+}
+
+void spread(Batch& batch, std::size_t column, const EntryNumbers& entries,
+            const py::array_t<std::uint8_t, py::array::c_style>& values) {
+  const auto bytes = std::as_bytes(std::span(values.data(), static_cast<std::size_t>(values.size())));
+  const Unlocked released;
+  spread_values(batch, column, entries, bytes);
+}
+
 // A field of all rows, cast densely after the fact. `dtype` is that of `type`.
 py::array cast(const BatchPtr& batch, const FieldTuple& field, const py::dtype& dtype) {
   const LateArray late(*batch, field_spec(field));
@@ -283,6 +314,8 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       .def("get", &SpanList::get, py::arg("i"), "(row, start, stop, begins, ends, offset, shard, entry, source)")
       .def("raw", &SpanList::raw, py::arg("i"), "The entry's bytes, copied.")
       .def("view", &SpanList::view, py::arg("i"), "The entry's bytes as a read-only uint8 array, not copied.");
+  py::class_<EntryNumbers>(module, "EntryNumbers", "Which entry each span of a batch has: an entry has one number.")
+      .def("first_spans", &first_spans, "int64 [entries]: the first span of each entry.");
   py::class_<Batch, BatchPtr>(module, "Batch", "A ready batch; see penstock.Batch.")
       .def_property_readonly("rows", [](const Batch& batch) { return batch.plan.rows; })
       .def_property_readonly("valid", [](const Batch& batch) { return batch.plan.valid; })
@@ -314,6 +347,12 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       .def("spans", [](const BatchPtr& batch) { return SpanList(batch); })
       .def("values", &values, py::arg("i"), py::arg("dtype"),
            "Column i of the documents of all rows: [rows, dims…], of windows [spans, dims…].")
+      .def("number_entries", &number_entries)
+      .def("keep_targets", &keep, py::arg("column"), py::arg("entries"), py::arg("firsts"), py::arg("ranges"),
+           "Only targets in the ranges (uint64 [n, 2]) of their document count from now on; entry e's are those from\n"
+           "firsts[e] to firsts[e + 1].")
+      .def("spread_values", &spread, py::arg("column"), py::arg("entries"), py::arg("values"),
+           "Fills the column with a value of each entry, given by their bytes.")
       .def("cast", &cast, py::arg("field"), py::arg("dtype"),
            "(name, field, type, skip, shorten, labels) of all rows, cast densely.");
   module.def(

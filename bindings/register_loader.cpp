@@ -163,7 +163,7 @@ struct MakeLoader {
 
   std::unique_ptr<PythonLoader> operator()(
       std::shared_ptr<Job> job, const std::vector<std::shared_ptr<Source>>& sources,
-      const std::vector<FieldTuple>& fields, const std::vector<std::vector<SequenceTuple>>& sequences,
+      const std::vector<FieldTuple>& fields, const std::vector<ComputedList>& computed,
       const std::vector<MakerList>& made, const std::vector<std::string>& values, unsigned parts, std::uint64_t rank,
       std::uint64_t world_size, const std::string& reader, unsigned threads, unsigned cores, unsigned prefetch,
       std::uint64_t max_bytes, const py::object& allocate) const {
@@ -172,7 +172,7 @@ struct MakeLoader {
     options.share = {rank, world_size};
     BatchFormats formats;
     for (std::size_t i = 0; i < sources.size(); ++i) {
-      formats.emplace_back(sources[i], column_specs(fields, sequences.at(i), made.at(i), values),
+      formats.emplace_back(sources[i], column_specs(fields, computed.at(i), made.at(i), values),
                            static_cast<Parts>(parts));
     }
     if (formats.size() > 1) formats = join(std::move(formats));
@@ -187,6 +187,24 @@ struct MakeLoader {
   }
 };
 
+// The names of penstock.Metrics; read_seconds as (sum, counts).
+py::dict metrics_dict(const Metrics& metrics) {
+  const auto seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
+  py::dict found;
+  found["batches"] = metrics.batches;
+  found["observations"] = metrics.observations;
+  found["bytes_read"] = metrics.bytes_read;
+  found["reads"] = metrics.reads;
+  found["merged_reads"] = metrics.merged_reads;
+  found["read_seconds"] = py::make_tuple(seconds(metrics.read_time), metrics.read_times);
+  found["queue_depth"] = metrics.queue_depth;
+  found["stalls"] = metrics.stalls;
+  found["stall_seconds"] = seconds(metrics.stall_time);
+  found["retries"] = metrics.retries;
+  found["memory_bytes"] = metrics.memory_bytes;
+  return found;
+}
+
 py::tuple state_tuple(const State& state) {
   return py::make_tuple(state.version, state.position, state.job);
 }
@@ -199,7 +217,7 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
              "Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.");
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
       .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("sources"), py::arg("fields"),
-           py::arg("sequences"), py::arg("made"), py::arg("values"), py::arg("parts"), py::arg("rank"),
+           py::arg("computed"), py::arg("made"), py::arg("values"), py::arg("parts"), py::arg("rank"),
            py::arg("world_size"), py::arg("reader"), py::arg("threads"), py::arg("cores"), py::arg("prefetch"),
            py::arg("max_bytes"), py::arg("allocate"))
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
@@ -218,6 +236,9 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def("seek", [](PythonLoader& loader, std::uint64_t position) { loader.idle().seek(position); })
       .def("set_global_batch_size",
            [](PythonLoader& loader, std::uint64_t size) { loader.idle().set_global_batch_size(size); })
+      .def(
+          "metrics", [](const PythonLoader& loader) { return metrics_dict(loader.get().metrics()); },
+          "What was counted since the loader was made, by the names of penstock.Metrics; by any thread.")
       .def("close", &PythonLoader::close)
       .def("close_at_exit", &PythonLoader::close_at_exit, "close(), whatever other threads are at.")
       .def("describe", [](const PythonLoader& loader) { return loader.get().job().describe(loader.get().position()); })

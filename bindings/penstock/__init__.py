@@ -37,6 +37,7 @@ from penstock._errors import (
 from penstock._features import Features
 from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
+from penstock._metrics import Metrics
 from penstock._mixture import Mixture
 from penstock._mixture_stages import MixtureRun, MixtureStage, Stage, Tokens
 from penstock._native import Permutation
@@ -61,6 +62,7 @@ __all__ = [
     "IoError",
     "Job",
     "Loader",
+    "Metrics",
     "Mixture",
     "MixtureRun",
     "MixtureStage",

@@ -69,7 +69,11 @@ class Batch(Mapping[str, Any]):
 
     @property
     def labels(self) -> Any:
-        """What follows each of `inputs`: [rows, window]; -100 in rows that are not valid."""
+        """What follows each of `inputs`: [rows, window]; -100 in rows that are not valid, and where no loss is wanted.
+
+        That is where `loss_mask` is false, and with `penstock.columns.Labels(cross_document=False)` where the target
+        is of another document.
+        """
         return self._cached("labels", self._labels)
 
     @property
@@ -106,7 +110,7 @@ class Batch(Mapping[str, Any]):
 
     @property
     def max_seqlen(self) -> int:
-        """Records of the longest sequence of `cu_seqlens`."""
+        """Records of the longest sequence of `cu_seqlens`; of windows with `max_documents`, those of the window."""
         return self._cached("max_seqlen", lambda name: int(self._sequences(name)))  # type: ignore[no-any-return]
 
     @property
@@ -116,8 +120,19 @@ class Batch(Mapping[str, Any]):
 
     @property
     def document_ids(self) -> Any:
-        """int32 [rows, window], or [records] of documents: the number of its sequence in the batch; -1 in padding."""
+        """int32 [rows, window], or [records] of documents: the number of each record's sequence; -1 in padding.
+
+        Counted in the row, from 0; an array of documents, which has no rows, counts through.
+        """
         return self._cached("document_ids", self._sequences)
+
+    @property
+    def loss_mask(self) -> Any:
+        """bool [rows, window], or [records] of documents: whether the record's target counts; false in padding.
+
+        The target is the next record; see `penstock.columns.LossMask`.
+        """
+        return self._cached("loss_mask", self._loss_mask)
 
     @property
     def csr(self) -> Any:
@@ -291,14 +306,24 @@ class Batch(Mapping[str, Any]):
             place = layout.value_of.get(name)
             values = self._given(self._native.values(at, dtype.base)) if place is None else self._column(place)
             found[name] = self._moved(values)
-        computed = [each.name for each in layout.sequences if each.name != "max_seqlen"]
-        return {**found, **{name: getattr(self, name) for name in computed}}
+        for name in layout.computed.names:
+            place = layout.per_span_of.get(name)
+            found[name] = getattr(self, name) if place is None else self._moved(self._column(place))
+        return found
 
     def _sequences(self, name: str) -> Any:
         place = self._layout.column_of.get(name)
         if place is None:
             wanted = "cu_seqlens" if name == "max_seqlen" else name
             raise InvalidArgumentError(f'this batch has no {name}: ask for it by Loader(…, columns=["{wanted}"])')
+        return self._column(place)
+
+    def _loss_mask(self, name: str) -> Any:
+        place = self._layout.column_of.get(name)
+        if place is None:
+            raise InvalidArgumentError(
+                "this batch has no loss_mask: ask for it by Loader(…, columns=[penstock.columns.LossMask(…)])"
+            )
         return self._column(place)
 
     def _column(self, place: ColumnPlace) -> Any:

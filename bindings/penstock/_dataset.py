@@ -18,6 +18,7 @@ from penstock._cells import resolve as resolve_cells
 from penstock._columns import Columns
 from penstock._errors import CorruptionError, Error, InvalidArgumentError
 from penstock._features import Features
+from penstock._layout import Bounds, document_bounds
 from penstock._observation import Observation
 from penstock._spans import Decode, Metadata, check_metadata
 from penstock._words import counted, excerpt
@@ -118,6 +119,8 @@ class Dataset:
         columns: Sequence[str] = (),
         metadata: Metadata = True,
         phase: str | None = None,
+        end_of_document: int | None = None,
+        begin_of_document: int | None = None,
     ) -> View:
         """The view of windows of `window` records that follow one another.
 
@@ -131,6 +134,9 @@ class Dataset:
             phase: None: windows begin at record 0. "random": each epoch's begin at another record, so that windows of
                 later epochs are cut elsewhere; a hash of the epoch says where. `view[i]` and `view.read` are of epoch
                 0.
+            end_of_document: the token after which a document ends, where there are no spans that say it (and in their
+                place where there are): for what a loader computes of documents (`penstock.columns`).
+            begin_of_document: the token with which a document begins, likewise.
 
         Returns:
             A sequence of (records - lookahead) // window observations of window + lookahead records; with a random
@@ -138,13 +144,22 @@ class Dataset:
 
         Raises:
             InvalidArgumentError: no records, a window of 0 or longer than the stream, a `metadata` that cannot be, no
-                such column.
+                such column; both ends of documents, or one that no token can be.
         """
         window, lookahead = _positive("window", window), _positive("lookahead", lookahead, 0)
         if phase not in (None, "random"):
             raise InvalidArgumentError(f"phase={phase!r}: must be None or 'random'")
-        phase_window = 0 if phase is None else window
-        return View(self, "windows", window, lookahead, metadata, columns=_names(columns), phase_window=phase_window)
+        bounds = document_bounds(self.dtype, end_of_document, begin_of_document)
+        return View(
+            self,
+            "windows",
+            window,
+            lookahead,
+            metadata,
+            columns=_names(columns),
+            phase_window=0 if phase is None else window,
+            bounds=bounds,
+        )
 
     def documents(self, *, columns: Sequence[str] = (), metadata: Metadata = True) -> View:
         """The view whose observation i is document i: its records, of any length, and its metadata.
@@ -259,6 +274,7 @@ class View(Sequence[Observation]):
         columns: names of the dataset's columns that go with each document; no part of a job either.
         phase_window: how far phases reach, where each epoch begins at another record; else 0.
         cells: what documents that are cells become; None: records. No part of a job either.
+        bounds: the token that bounds documents; None: what the dataset says. No part of a job either.
     """
 
     def __init__(
@@ -272,6 +288,7 @@ class View(Sequence[Observation]):
         columns: tuple[str, ...] = (),
         cells: Cells | None = None,
         phase_window: int = 0,
+        bounds: Bounds | None = None,
     ) -> None:
         """Made by `Dataset.windows`, `documents`, `cells` and sub-views, whose `numbers` are the whole view's."""
         self.dataset = dataset
@@ -282,6 +299,7 @@ class View(Sequence[Observation]):
         self.columns = columns
         self.cells = cells
         self.phase_window = phase_window
+        self.bounds = bounds
         native = dataset._native
         dataset.check_in_place()
         if kind == "windows":
@@ -443,7 +461,7 @@ class View(Sequence[Observation]):
     def __reduce__(self) -> Any:
         """Pickles as its dataset and what it is."""
         what = (self.dataset, self.kind, self.window, self.lookahead, self.metadata, self._numbers)
-        return View, (*what, self.columns, self.cells, self.phase_window)
+        return View, (*what, self.columns, self.cells, self.phase_window, self.bounds)
 
     def __repr__(self) -> str:
         """What it is a view of."""
@@ -452,6 +470,8 @@ class View(Sequence[Observation]):
             how.append('phase="random"')
         if self.cells is not None:
             how.append(self.cells.words())
+        if self.bounds is not None:
+            how.append(f"{self.bounds.by}={self.bounds.value}")
         if self.columns:
             how.append(f"columns={list(self.columns)!r}")
         if self.metadata is not (self.cells is None):

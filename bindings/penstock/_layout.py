@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from penstock import _native
+from penstock._arguments import index
 from penstock._cells import Cells
 from penstock._columns import types_of
 from penstock._dtype import RESERVED_NAMES, numpy_type
@@ -38,14 +39,65 @@ class FieldSpec(NamedTuple):
     labels: bool = False
 
 
+class Bounds(NamedTuple):
+    """Where the documents of a row begin; see DocumentBounds in core/batch/column_spec.h."""
+
+    by: str = "spans"  # or "end_of_document" or "begin_of_document": the `value` of `field`
+    field: str = ""
+    value: int = 0
+
+
 class SequenceSpec(NamedTuple):
     """An array of the sequences in a batch; see SequenceSpec in core/batch/column_spec.h."""
 
     name: str
     shorten: int
-    field: str
-    end_of_document: int | None
+    bounds: Bounds
     max_documents: int | None
+
+
+class TargetSpec(NamedTuple):
+    """Which targets count; see TargetSpec in core/batch/column_spec.h."""
+
+    labels: FieldSpec | None
+    mask: bool
+    shorten: int
+    fields: tuple[str, ...]
+    cross_document: bool
+    bounds: Bounds
+
+
+class PerSpanSpec(NamedTuple):
+    """A value of each span; see PerSpanSpec in core/batch/column_spec.h."""
+
+    name: str
+    type: str
+    fill: int
+    shorten: int
+
+
+class ComputedSpecs(NamedTuple):
+    """What a loader's `columns=` come to for one view."""
+
+    sequences: tuple[SequenceSpec, ...] = ()
+    targets: TargetSpec | None = None  # its labels are those of the layout
+    per_span: tuple[PerSpanSpec, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Of the arrays in `batch.columns`."""
+        names = [each.name for each in self.sequences if each.name != "max_seqlen"]
+        if self.targets is not None and self.targets.mask:
+            names.append("loss_mask")
+        return names + [each.name for each in self.per_span]
+
+    @property
+    def specs(self) -> list[SequenceSpec | TargetSpec | PerSpanSpec]:
+        """All of them, as the native side numbers them."""
+        return [*self.sequences, *([] if self.targets is None else [self.targets]), *self.per_span]
+
+
+_NOTHING_COMPUTED = ComputedSpecs()
 
 
 def leaves(dtype: np.dtype[Any], prefix: str = "", dims: tuple[int, ...] = ()) -> Iterator[Leaf]:
@@ -95,12 +147,13 @@ class BatchLayout:
     leaf_of: dict[str, Leaf]  # field -> its leaf
     types: dict[str, np.dtype[Any]]  # of each field, as it is given out
     fields: tuple[FieldSpec, ...]  # columns that the native threads make: these …
-    sequences: tuple[SequenceSpec, ...]  # … then these …
+    computed: ComputedSpecs  # … then these …
     makers: tuple[_native.ColumnMaker, ...]  # … then what these make …
     values: tuple[str, ...]  # … then these columns of documents
     value_types: dict[str, np.dtype[Any]]  # columns of documents that a batch has, with the shape of a value
     value_of: dict[str, ColumnPlace]  # by the name of a column of documents
     column_of: dict[str, ColumnPlace]  # by the name of an array
+    per_span_of: dict[str, ColumnPlace]  # by the name of a value of spans
     flat: frozenset[str]  # fields that are [records, …], not [rows, …]
     cells: Cells | None  # what cells become; None: rows are windows or documents
     label_field: str | None  # that inputs and labels are of
@@ -130,7 +183,7 @@ def plan_layout(
     torch: Any,
     dtype: DtypeChoice,
     eager: bool,
-    sequences: tuple[SequenceSpec, ...] = (),
+    computed: ComputedSpecs = _NOTHING_COMPUTED,
     seed: int = 0,
     *,
     records_differ: bool = False,
@@ -142,7 +195,7 @@ def plan_layout(
         torch: the module torch, for tensors; None for NumPy.
         dtype: types of integer fields: a mapping from names, or one for all of them.
         eager: whether the native threads make the columns; else they are made when asked for.
-        sequences: computed columns that the native threads make.
+        computed: columns that the native threads compute of documents.
         seed: of the loader, for what is drawn.
         records_differ: whether batches have rows of other views, too, whose records are of other types.
 
@@ -151,7 +204,7 @@ def plan_layout(
     """
     source = view._source
     types_there = {name: dtype for name, dtype, _ in types_of(view.dataset._native)}
-    for name in (each.name for each in sequences):
+    for name in computed.names:
         if name in view.columns:
             raise InvalidArgumentError(
                 f"columns=: {name} is a column of the dataset, too, that this view was made with: ask for one of them"
@@ -175,12 +228,13 @@ def plan_layout(
         leaf_of={leaf.name: leaf for leaf in found},
         types=types,
         fields=(),
-        sequences=sequences,
+        computed=computed,
         makers=(),
         values=(),
         value_types={name: types_there[name] for name in view.columns},
         value_of={},
-        column_of=_sequence_columns(sequences, 0),
+        column_of={},
+        per_span_of={},
         flat=frozenset(types) if source.ragged else frozenset(),
         cells=view.cells,
         label_field=label_field,
@@ -194,18 +248,30 @@ def plan_layout(
         metadata=view.metadata,
     )
     if view.cells is not None:
-        of_cells = _of_cells(layout, view.cells, seed)
+        of_cells = _of_cells(_with_computed(layout), view.cells, seed)
         return _with_values(of_cells) if eager else of_cells
     return _with_columns(layout, chosen, source.fields_apart or records_differ) if eager else layout
 
 
-def _sequence_columns(sequences: tuple[SequenceSpec, ...], before: int) -> dict[str, ColumnPlace]:
-    return {each.name: ColumnPlace(before + at, 0, np.dtype(np.int32)) for at, each in enumerate(sequences)}
+def _with_computed(layout: BatchLayout) -> BatchLayout:
+    """Says where the arrays of `computed` lie, behind those of `fields`."""
+    sequences, targets, per_span = layout.computed
+    at = len(layout.fields)
+    column_of = {each.name: ColumnPlace(at + i, 0, np.dtype(np.int32)) for i, each in enumerate(sequences)}
+    at += len(sequences)
+    if targets is not None:
+        if targets.labels is not None:
+            column_of["labels"] = ColumnPlace(at, 0, layout.label_type)
+        if targets.mask:
+            column_of["loss_mask"] = ColumnPlace(at, 0 if targets.labels is None else 1, np.dtype(np.bool_))
+        at += 1
+    per_span_of = {each.name: ColumnPlace(at + i, 0, np.dtype(each.type)) for i, each in enumerate(per_span)}
+    return replace(layout, column_of={**layout.column_of, **column_of}, per_span_of=per_span_of)
 
 
 def _of_cells(layout: BatchLayout, cells: Cells, seed: int) -> BatchLayout:
     """The arrays of the form in place of the records' fields."""
-    number = len(layout.sequences)
+    number = len(layout.computed.specs)
     made = {each.name: ColumnPlace(number, part, each.type) for part, each in enumerate(cells.arrays)}
     return replace(
         layout,
@@ -220,8 +286,16 @@ def _of_cells(layout: BatchLayout, cells: Cells, seed: int) -> BatchLayout:
 def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_apart: bool) -> BatchLayout:
     fields: list[FieldSpec] = []
     has_labels = layout.lookahead > 0 and layout.label_field is not None
+    targets = layout.computed.targets
     if has_labels:
-        fields += [layout.label_column("inputs"), layout.label_column("labels")]
+        fields.append(layout.label_column("inputs"))
+        labels = layout.label_column("labels")
+        if targets is None:
+            fields.append(labels)
+        else:
+            layout = replace(layout, computed=layout.computed._replace(targets=targets._replace(labels=labels)))
+    elif targets is not None and not targets.mask:
+        raise InvalidArgumentError(f"columns=: there are no labels: {layout.why_no_labels}")
     for leaf in layout.leaf_of.values():
         # inputs and labels are what is used of their field: the field itself is cast only if somebody asks.
         if has_labels and leaf.name == layout.label_field:
@@ -230,14 +304,13 @@ def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_
         if is_cast or fields_apart:
             fields.append(FieldSpec(leaf.name, leaf.name, layout.types[leaf.name].str))
     column_of = {each.name: ColumnPlace(at, 0, np.dtype(each.type)) for at, each in enumerate(fields)}
-    column_of |= _sequence_columns(layout.sequences, len(fields))
-    return _with_values(replace(layout, fields=tuple(fields), column_of=column_of))
+    return _with_values(_with_computed(replace(layout, fields=tuple(fields), column_of=column_of)))
 
 
 def _with_values(layout: BatchLayout) -> BatchLayout:
     # Of windows there is a value for each span, and nobody knows how many there will be before all rows are read.
     values = tuple(layout.value_types) if layout.ragged else ()
-    before = len(layout.fields) + len(layout.sequences) + len(layout.makers)
+    before = len(layout.fields) + len(layout.computed.specs) + len(layout.makers)
     places = {name: ColumnPlace(before + at, 0, layout.value_types[name].base) for at, name in enumerate(values)}
     return replace(layout, values=values, value_of=places)
 
@@ -249,6 +322,28 @@ def _default_type(leaf: Leaf, torch: Any) -> np.dtype[Any]:
 def token_leaf(dtype: np.dtype[Any]) -> tuple[str | None, str]:
     """The field that holds the tokens: `token`, else the only integer field; or None, and why."""
     return _token_field(tuple(leaves(dtype)))
+
+
+def document_bounds(dtype: np.dtype[Any] | None, end: int | None, begin: int | None) -> Bounds | None:
+    """The token that bounds documents of records of `dtype`; None where none is given.
+
+    Raises:
+        InvalidArgumentError: both ends, no field of tokens, a value that it cannot hold.
+    """
+    if end is None and begin is None:
+        return None
+    if end is not None and begin is not None:
+        raise InvalidArgumentError(
+            f"end_of_document={end!r:.80} and begin_of_document={begin!r:.80}: give one of them, each document has it"
+        )
+    name, given = ("end_of_document", end) if end is not None else ("begin_of_document", begin)
+    if dtype is None:
+        raise InvalidArgumentError(f"{name}={given!r:.80}: opaque documents have no records")
+    field, why = token_leaf(dtype)
+    if field is None:
+        raise InvalidArgumentError(f"{name} of which field? {why}")
+    base = next(leaf.base for leaf in leaves(dtype) if leaf.name == field)
+    return Bounds(name, field, index(name, given, 0, min(int(np.iinfo(base).max), (1 << 63) - 1)))
 
 
 def _token_field(found: tuple[Leaf, ...]) -> tuple[str | None, str]:

@@ -17,6 +17,7 @@ from penstock._job import BatchSize, batch_sizes, check_view, global_size, is_en
 from penstock._layout import DtypeChoice
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_layout import plan_layouts
+from penstock._metrics import Metrics, metrics_of
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of
@@ -138,10 +139,10 @@ class Loader:
                 "keep_position", which goes on after as many observations, or with windows of another size after as many
                 records (rounded down), and refuses where documents are to become windows.
             framework: "torch", "numpy", or "auto": torch where it is installed.
-            columns: arrays that the threads compute: "cu_seqlens", "position_ids", "document_ids", or one of
-                `penstock.columns`.
-            max_documents: of a batch, so that `cu_seqlens` always has max_documents + 1 values; None: as many as the
-                batch has, and one.
+            columns: arrays that the threads compute of documents: "cu_seqlens", "position_ids", "document_ids", or
+                objects of `penstock.columns`.
+            max_documents: of a batch, so that `cu_seqlens` always has max_documents + 1 values, and `max_seqlen` is the
+                window; None: as many as the batch has, and one.
 
         Raises:
             InvalidArgumentError: an argument that cannot be; a process that is one of several and did not say which.
@@ -161,7 +162,7 @@ class Loader:
         self._transform = transform
         self._on_mismatch = on_mismatch
         self._endless = is_endless(view, epochs, per_epoch)
-        layouts = plan_layouts(view, torch, dtype, columns, max_documents, index("seed", seed))
+        layouts, self._span_functions = plan_layouts(view, torch, dtype, columns, max_documents, index("seed", seed))
         self._layout = layouts[0]
         size = batch_size if batch_size is not None else global_batch_size
         sizes = batch_sizes(size, self._unit, window_changes(view), self.world_size)
@@ -170,7 +171,7 @@ class Loader:
             job=job,
             sources=view._native_sources() if isinstance(view, Mixture) else [view._source],
             fields=list(self._layout.fields),
-            sequences=[list(each.sequences) for each in layouts],
+            computed=[each.computed.specs for each in layouts],
             made=[list(each.makers) for each in layouts],
             values=list(self._layout.values),
             parts=parts_of(view.first if isinstance(view, Mixture) else view),
@@ -184,6 +185,7 @@ class Loader:
             allocate=_pinned_allocator(torch) if pin_memory else None,
         )
         self._job = (job.version, job.json)
+        self._is_profiled: Callable[[], bool] = _never if torch is None else torch.autograd._profiler_enabled
         _running.add(self)
 
     # --- iteration
@@ -199,16 +201,20 @@ class Loader:
         Raises:
             StopIteration: the run is over, or with per_epoch the epoch; `rewind()` begins again.
             CorruptionError, IoError: a read for this batch failed. The loader can be asked again.
-            InvalidArgumentError: the caller holds so many batches that no memory is left; a forked child; closed.
+            InvalidArgumentError: a function of `columns` failed, or gave what it must not, for a document of this
+                batch, which then comes again; the caller holds so many batches that no memory is left; a forked child;
+                closed.
         """
-        native = self._native.next()
+        native = self._native.next() if not self._is_profiled() else self._profiled_next()
         if native is None:
             raise StopIteration
         batch = Batch(native, self._layout, self._job)
-        if self._transform is None:
+        if self._transform is None and self._span_functions is None:
             return batch
         try:
-            return self._transform(batch)
+            if self._span_functions is not None:
+                self._span_functions.fill(batch)
+            return batch if self._transform is None else self._transform(batch)
         except BaseException:
             self._native.seek(batch.position)  # it was not delivered: it comes again
             raise
@@ -238,6 +244,30 @@ class Loader:
     def __bool__(self) -> bool:
         """Always true, whatever len() is."""
         return True
+
+    def _profiled_next(self) -> Any:
+        with self._layout.torch.profiler.record_function("penstock.next"):
+            return self._native.next()
+
+    def metrics(self) -> Metrics:
+        """What this loader has done since it was made, counted by its threads; any thread may ask, at any time.
+
+        While torch.profiler records, each `next` is a range "penstock.next" of its trace.
+
+        Raises:
+            InvalidArgumentError: a forked child, which has none of the threads.
+
+        Example:
+            >>> import numpy as np, os, penstock, tempfile
+            >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
+            >>> np.arange(1000, dtype=np.uint16).tofile(path)
+            >>> view = penstock.open(path, dtype="u2").windows(10)
+            >>> loader = penstock.Loader(view, batch_size=4, epochs=1)
+            >>> metrics = [loader.metrics() for batch in loader][-1]
+            >>> metrics.batches, metrics.observations, metrics.bytes_read
+            (25, 100, 2000)
+        """
+        return metrics_of(self._native.metrics())
 
     # --- the state
 
@@ -374,6 +404,10 @@ def checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:
     except UnicodeEncodeError as error:
         raise InvalidArgumentError(f"the state's job is no text: {error}") from None
     return index("version", state["version"]), index("position", state["position"]), state["job"]
+
+
+def _never() -> bool:
+    return False
 
 
 def _import_torch(framework: str, pin_memory: bool) -> Any:

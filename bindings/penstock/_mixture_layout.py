@@ -12,20 +12,24 @@ from penstock._dtype import numpy_type
 from penstock._errors import InvalidArgumentError
 from penstock._layout import BatchLayout, DtypeChoice, leaves, plan_layout, stored_dtype
 from penstock._mixture import Mixture
+from penstock._span_functions import SpanFunctions
 from penstock.columns import Column
 from penstock.columns import resolve as resolve_columns
 
 
 def plan_layouts(
     view: Any, torch: Any, dtype: DtypeChoice, columns: Iterable[str | Column], max_documents: int | None, seed: int
-) -> list[BatchLayout]:
-    """The layout of a loader's batches for each native source; they differ in what only a source can tell.
+) -> tuple[list[BatchLayout], SpanFunctions | None]:
+    """The layout of a loader's batches for each native source, and what `next` calls for its columns.
+
+    Layouts differ in what only a source can tell.
 
     Raises:
         InvalidArgumentError: as `plan_layout` and `columns.resolve`; sources that make no one array.
     """
     if not isinstance(view, Mixture):
-        return [plan_layout(view, torch, dtype, True, resolve_columns(columns, max_documents, view), seed)]
+        computed, functions = resolve_columns(columns, max_documents, view)
+        return [plan_layout(view, torch, dtype, True, computed, seed)], functions
     views = list(view.sources.values())
     stored = [
         None if each.dtype is None else stored_dtype(each.dtype, each._source.stored_record_bytes) for each in views
@@ -34,13 +38,17 @@ def plan_layouts(
     if differ and torch is None:
         dtype = _common_types(view, dtype)
     wanted = [columns] * len(views) if isinstance(columns, str) else [list(columns)] * len(views)
+    resolved = [resolve_columns(names, max_documents, each) for each, names in zip(views, wanted, strict=True)]
     layouts = [
-        plan_layout(each, torch, dtype, True, resolve_columns(names, max_documents, each), seed, records_differ=differ)
-        for each, names in zip(views, wanted, strict=True)
+        plan_layout(each, torch, dtype, True, computed, seed, records_differ=differ)
+        for each, (computed, _) in zip(views, resolved, strict=True)
     ]
     decoders = tuple(decoder for each in layouts for decoder in each.decoders)
     layouts[0] = replace(layouts[0], decoders=decoders)
-    return layouts * len(view._plan.windows)
+    functions = resolved[0][1]
+    if functions is not None:
+        functions = functions._replace(paths=tuple(str(each.dataset.path) for each in views))
+    return layouts * len(view._plan.windows), functions
 
 
 def _common_types(mixture: Mixture, dtype: DtypeChoice) -> dict[str, Any]:

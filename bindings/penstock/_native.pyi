@@ -19,6 +19,7 @@ __all__: list[str] = [
     "ColumnMaker",
     "Dataset",
     "DatasetWriter",
+    "EntryNumbers",
     "FinishedShard",
     "Job",
     "Loader",
@@ -461,6 +462,15 @@ class SpanList:
         The entry's bytes as a read-only uint8 array, not copied.
         """
 
+class EntryNumbers:
+    """
+    Which entry each span of a batch has: an entry has one number.
+    """
+    def first_spans(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        int64 [entries]: the first span of each entry.
+        """
+
 class Batch:
     """
     A ready batch; see penstock.Batch.
@@ -500,6 +510,18 @@ class Batch:
         """
         int64 [rows]: observations; -1 where padded.
         """
+    def keep_targets(
+        self,
+        column: typing.SupportsInt | typing.SupportsIndex,
+        entries: EntryNumbers,
+        firsts: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+        ranges: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+    ) -> None:
+        """
+        Only targets in the ranges (uint64 [n, 2]) of their document count from now on; entry e's are those from
+        firsts[e] to firsts[e + 1].
+        """
+    def number_entries(self) -> EntryNumbers: ...
     def place(
         self, i: typing.SupportsInt | typing.SupportsIndex, part: typing.SupportsInt | typing.SupportsIndex
     ) -> tuple:
@@ -515,6 +537,15 @@ class Batch:
         int64 [rows]: number of each row's source; -1 where padded.
         """
     def spans(self) -> SpanList: ...
+    def spread_values(
+        self,
+        column: typing.SupportsInt | typing.SupportsIndex,
+        entries: EntryNumbers,
+        values: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8],
+    ) -> None:
+        """
+        Fills the column with a value of each entry, given by their bytes.
+        """
     def starts(self) -> numpy.typing.NDArray[numpy.int64]:
         """
         int64 [rows + 1]: first record of each row; empty if rows are fixed.
@@ -569,7 +600,30 @@ class Loader:
                     typing.SupportsInt | typing.SupportsIndex | None,
                     typing.SupportsInt | typing.SupportsIndex | None,
                 ]
+        computed: collections.abc.Sequence[
+            tuple[
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
+                typing.SupportsInt | typing.SupportsIndex | None,
             ]
+            | tuple[
+                tuple[
+                    str,
+                    str,
+                    str,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    bool,
+                ]
+                | None,
+                bool,
+                typing.SupportsInt | typing.SupportsIndex,
+                collections.abc.Sequence[str],
+                bool,
+                tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
+            ]
+            | tuple[str, str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
         ],
         made: collections.abc.Sequence[collections.abc.Sequence[ColumnMaker]],
         values: collections.abc.Sequence[str],
@@ -600,6 +654,10 @@ class Loader:
     ) -> tuple:
         """
         (epoch, position, step, message) of where it goes on.
+        """
+    def metrics(self) -> dict:
+        """
+        What was counted since the loader was made, by the names of penstock.Metrics; by any thread.
         """
     def next(self) -> Batch:
         """

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace penstock {
 
@@ -29,26 +30,56 @@ struct FieldSpec {
   bool labels = false;  // padding is -100, which torch's cross_entropy ignores, instead of 0
 };
 
-/// The sequences that a batch's flattened records consist of. A sequence begins where a row does, and where a span does
-/// or, with `end_of_document`, after each record whose `field` has that value.
+/// Where the documents of a row begin, besides its first record.
+struct DocumentBounds {
+  enum class By {
+    Spans,       // where a span does
+    EndValue,    // after each record whose `field` has `value`
+    BeginValue,  // at each record whose `field` has `value`
+  };
+  By by = By::Spans;
+  std::string field = {};
+  std::int64_t value = 0;
+};
+
+/// The sequences that a batch's flattened records consist of. A sequence begins where a row and where a document does.
 struct SequenceSpec {
   enum class Kind {
     Bounds,     // cu_seqlens: where sequences begin, and the last one's end
     Longest,    // max_seqlen: records of the longest
     Positions,  // position_ids: of each record, its place in its sequence
-    Documents,  // document_ids: of each record, the number of its sequence in the batch; -1 in padding
+    Documents,  // document_ids: of each record, the number of its sequence in the row; -1 in padding
   };
   Kind kind = Kind::Bounds;
   std::uint64_t shorten = 0;  // records at the end of each row that do not count: the lookahead
-  std::string field;          // of end_of_document
-  std::optional<std::int64_t> end_of_document;
-  std::optional<std::uint64_t> max_documents;  // Bounds: the array has one value more, whatever the batch holds
+  DocumentBounds bounds = {};
+  // Bounds: the array has one value more, whatever the batch holds. Longest: of fixed rows, it is the row.
+  std::optional<std::uint64_t> max_documents = {};
+};
+
+/// Which targets count, and labels that are -100 at those that do not. The target of a record is the next one of its
+/// row, or of its lookahead; the last record of a row without lookahead has none.
+struct TargetSpec {
+  std::optional<FieldSpec> labels = {};  // which are those of its field …
+  bool mask = false;                     // … and loss_mask, a bool for each record: whether its target counts
+  std::uint64_t shorten = 0;             // the lookahead
+  std::vector<std::string> fields = {};  // a target counts only where none of them is 0 …
+  bool cross_document = true;            // … and, if false, only in the document of its record
+  DocumentBounds bounds = {};            // of those documents
+};
+
+/// A value of each span, spread over its records once the batch is ready (core/batch/span_values.h).
+struct PerSpanSpec {
+  std::string name;
+  ScalarType type;
+  std::uint64_t fill = 0;  // where there is no span: the bytes of a value, the rest 0
+  std::uint64_t shorten = 0;
 };
 
 /// What only its maker knows.
 using MadeSpec = std::shared_ptr<const ColumnMaker>;
 
-using ColumnSpec = std::variant<FieldSpec, SequenceSpec, ValueSpec, MadeSpec>;
+using ColumnSpec = std::variant<FieldSpec, SequenceSpec, TargetSpec, PerSpanSpec, ValueSpec, MadeSpec>;
 
 /// The column that `spec` is of rows of this source. A field's column may be the records themselves (ArrayShape's
 /// in_place) if `end_to_end`: rows lie without gaps. Throws InvalidArgument: no such field, a type that it cannot

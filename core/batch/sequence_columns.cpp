@@ -21,7 +21,7 @@ std::int32_t* ints(std::byte* out) {
 class SequenceColumn : public Column {
  public:
   SequenceColumn(const SequenceSpec& spec, const SourceInfo& source)
-      : sequences_(spec, source), ragged_(source.shape.ragged), shorten_(spec.shorten) {}
+      : sequences_(spec.bounds, spec.shorten, source), ragged_(source.shape.ragged), shorten_(spec.shorten) {}
 
  protected:
   // Of the flattened batch. Throws InvalidArgument where int32 cannot count them.
@@ -115,10 +115,12 @@ class BoundsColumn : public SequenceColumn {
   const std::optional<std::uint64_t> max_documents_;
 };
 
-// Row i writes its longest to place i; finish() takes the longest of them.
+// Row i writes its longest to place i; finish() takes the longest of them. With max_documents a fixed row is what
+// counts, so that it is one number in all batches.
 class LongestColumn : public SequenceColumn {
  public:
-  using SequenceColumn::SequenceColumn;
+  LongestColumn(const SequenceSpec& spec, const SourceInfo& source)
+      : SequenceColumn(spec, source), is_row_(spec.max_documents && !source.shape.ragged) {}
 
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override {
     static_cast<void>(records(batch));  // checks that int32 counts them
@@ -126,7 +128,12 @@ class LongestColumn : public SequenceColumn {
   }
   void fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const override {
     std::uint64_t longest = 0;
-    sequences_.for_each(row, [&](std::uint64_t begin, std::uint64_t end) { longest = std::max(longest, end - begin); });
+    if (is_row_) {
+      longest = row.length - shorten_;
+    } else {
+      sequences_.for_each(row,
+                          [&](std::uint64_t begin, std::uint64_t end) { longest = std::max(longest, end - begin); });
+    }
     ints(out)[row.number] = static_cast<std::int32_t>(longest);
   }
   void fill_padding(const BatchShape& batch, std::byte* out) const override {
@@ -138,6 +145,9 @@ class LongestColumn : public SequenceColumn {
     const std::int32_t* const longest = std::max_element(out, out + batch.shape.rows);
     *out = batch.shape.rows == 0 ? 0 : *longest;
   }
+
+ private:
+  const bool is_row_;
 };
 
 class PositionsColumn : public SequenceColumn {
@@ -156,7 +166,8 @@ class PositionsColumn : public SequenceColumn {
   }
 };
 
-// A row counts its own sequences from 0; finish() adds those of the rows before it.
+// A row counts its own sequences from 0. An array of ragged rows has no axis of rows: there finish() adds the sequences
+// of the rows before.
 class DocumentsColumn : public SequenceColumn {
  public:
   using SequenceColumn::SequenceColumn;
@@ -172,6 +183,7 @@ class DocumentsColumn : public SequenceColumn {
     std::fill(ints(out) + begin_of(batch, batch.valid), ints(out) + begin_of(batch, batch.rows), -1);
   }
   void finish(BatchView& batch) const override {
+    if (!ragged_) return;
     std::int32_t before = 0;
     for (std::uint64_t i = 0; i < batch.shape.valid; ++i) {
       std::int32_t* const first = ints(batch.out) + begin_of(batch.shape, i);
@@ -184,29 +196,26 @@ class DocumentsColumn : public SequenceColumn {
 
 }  // namespace
 
-Sequences::Sequences(const SequenceSpec& spec, const SourceInfo& source)
-    : shorten_(spec.shorten), by_value_(spec.end_of_document.has_value()) {
+Sequences::Sequences(const DocumentBounds& bounds, std::uint64_t shorten, const SourceInfo& source)
+    : shorten_(shorten), by_(bounds.by), value_(bounds.value) {
   if (source.schema.leaves().empty()) {
     raise(ErrorKind::InvalidArgument, "sequences of documents without records: there is nothing to count");
   }
   if (source.shape.ragged ? shorten_ > 0 : shorten_ >= source.shape.length) {
     raise(ErrorKind::InvalidArgument, "sequences drop {} records of a row of {}", shorten_, source.shape.length);
   }
-  if (!by_value_) return;
-  const Leaf& leaf = find_leaf(source, spec.field);
-  end_of_document_ = *spec.end_of_document;
-  item_bytes_ = leaf.item_bytes;
+  if (by_ == DocumentBounds::By::Spans) return;
+  const char* const name = by_ == DocumentBounds::By::EndValue ? "end_of_document" : "begin_of_document";
+  const Leaf& leaf = find_leaf(source, bounds.field);
   if (!leaf.is_integer() || !leaf.dims.empty()) {
-    raise(ErrorKind::InvalidArgument, "end_of_document: field {} holds no single integer a record", leaf.name);
+    raise(ErrorKind::InvalidArgument, "{}: field {} holds no single integer a record", name, leaf.name);
   }
   const unsigned bits = 8 * leaf.item_bytes - (leaf.kind == 'i' ? 1 : 0);
-  if (end_of_document_ < 0 || (bits < 63 && end_of_document_ >> bits != 0)) {
-    raise(ErrorKind::InvalidArgument, "end_of_document={}: no value of field {}, {}", end_of_document_, leaf.name,
+  if (value_ < 0 || (bits < 63 && value_ >> bits != 0)) {
+    raise(ErrorKind::InvalidArgument, "{}={}: no value of field {}, {}", name, value_, leaf.name,
           ScalarType{leaf.kind, leaf.item_bytes}.name());
   }
-  apart_ = source.fields_apart;
-  offset_bytes_ = leaf.offset_bytes;
-  stride_bytes_ = apart_ ? leaf.item_bytes : source.stored_record_bytes;
+  place_ = FieldPlace(leaf, source);
 }
 
 std::shared_ptr<const Column> make_sequence_column(const SequenceSpec& spec, const SourceInfo& source) {

@@ -1,10 +1,11 @@
-// Sequences: where the documents of a row begin, found by its spans or by an end-of-document id among its values.
+// Sequences: where the documents of a row begin, found by its spans or by an id among its values.
 //
 // Immutable; any thread. A row's first record always begins one, a row without records is an empty one.
 #pragma once
 
 #include "core/base/error.h"
 #include "core/batch/column_spec.h"
+#include "core/batch/field_place.h"
 #include "core/batch/leaf_column.h"
 
 #include <array>
@@ -16,8 +17,9 @@ namespace penstock {
 
 class Sequences {
  public:
-  /// Throws InvalidArgument: as find_leaf; a field of no integers, of sub-arrays, or that cannot hold end_of_document.
-  Sequences(const SequenceSpec& spec, const SourceInfo& source);
+  /// Of rows without their `shorten` last records. Throws InvalidArgument: as find_leaf; a field of no integers, of
+  /// sub-arrays, or that cannot hold the value.
+  Sequences(const DocumentBounds& bounds, std::uint64_t shorten, const SourceInfo& source);
 
   /// Calls visit(begin, end) for each sequence of the row, in records of the row.
   template <typename Visit>
@@ -29,33 +31,29 @@ class Sequences {
       visit(begin, at);
       begin = at;
     };
-    if (!by_value_) {
+    if (by_ == DocumentBounds::By::Spans) {
       for (const Span& span : row.spans) cut(span.start);
     } else {
-      const std::byte* first = row.records + (apart_ ? offset_bytes_ * row.length : offset_bytes_);
-      switch (item_bytes_) {
-        case 1: after_each<std::uint8_t>(first, count, cut); break;
-        case 2: after_each<std::uint16_t>(first, count, cut); break;
-        case 4: after_each<std::uint32_t>(first, count, cut); break;
-        default: after_each<std::uint64_t>(first, count, cut); break;
-      }
+      const std::byte* const first = place_.first(row);
+      with_unsigned(place_.item_bytes, [&](auto zero) { at_each<decltype(zero)>(first, count, cut); });
     }
     visit(begin, count);
   }
 
  private:
-  // Few values end a document: blocks without one are passed over by a loop that the compiler makes wide.
+  // Few values bound a document: blocks without one are passed over by a loop that the compiler makes wide.
   template <typename T, typename Cut>
-  void after_each(const std::byte* first, std::uint64_t count, const Cut& cut) const {
+  void at_each(const std::byte* first, std::uint64_t count, const Cut& cut) const {
     constexpr std::uint64_t kBlock = 64;
-    const auto wanted = static_cast<T>(end_of_document_);
+    const auto wanted = static_cast<T>(value_);
+    const std::uint64_t more = by_ == DocumentBounds::By::EndValue ? 1 : 0;
     const auto load = [&](std::uint64_t i) {
       T value;
-      std::memcpy(&value, first + i * stride_bytes_, sizeof value);
+      std::memcpy(&value, first + i * place_.stride_bytes, sizeof value);
       return value;
     };
     std::uint64_t at = 0;
-    if (stride_bytes_ == sizeof(T)) {
+    if (place_.stride_bytes == sizeof(T)) {
       for (; at + kBlock <= count; at += kBlock) {
         std::array<T, kBlock> block;
         std::memcpy(block.data(), first + at * sizeof(T), sizeof block);
@@ -63,22 +61,19 @@ class Sequences {
         for (const T value : block) any |= static_cast<T>(value == wanted);
         if (any == 0) continue;
         for (std::uint64_t i = 0; i < kBlock; ++i) {
-          if (block[i] == wanted) cut(at + i + 1);
+          if (block[i] == wanted) cut(at + i + more);
         }
       }
     }
     for (; at < count; ++at) {
-      if (load(at) == wanted) cut(at + 1);
+      if (load(at) == wanted) cut(at + more);
     }
   }
 
   std::uint64_t shorten_;
-  bool by_value_;
-  std::int64_t end_of_document_ = 0;
-  std::uint32_t item_bytes_ = 0;
-  std::uint64_t offset_bytes_ = 0;  // of the value in a record; where fields are apart, of its array for each record
-  std::uint64_t stride_bytes_ = 0;
-  bool apart_ = false;
+  DocumentBounds::By by_;
+  std::int64_t value_;
+  FieldPlace place_;  // of the values
 };
 
 }  // namespace penstock

@@ -74,16 +74,18 @@ void Dispatch::push(std::shared_ptr<Batch> batch) {
   queue_.push(std::move(batch));
 }
 
-void Dispatch::top_up(std::size_t planned, bool taken) {
+std::size_t Dispatch::top_up(std::size_t planned, bool taken) {
   const auto now = Clock::now();
   bool notify = false;
+  std::size_t ready = 0;
   {
     const std::lock_guard lock(mutex_);
     if (taken) wakeups_.batch_taken(now);
-    const std::size_t ready = planned - std::min(planned, queue_.unfinished());
+    ready = planned - std::min(planned, queue_.unfinished());
     if (ready <= wakeups_.low_water(planned)) notify = wake_one(now);
   }
   if (notify) sleepers_.notify();
+  return ready;
 }
 
 void Dispatch::consumer_waits() {

@@ -60,8 +60,8 @@ class Dispatch {
   /// A Planned batch, after all others.
   void push(std::shared_ptr<Batch> batch);
   /// `planned` batches are planned; `taken`: the consumer took one since the last call. Wakes a thread if few are
-  /// ready.
-  void top_up(std::size_t planned, bool taken);
+  /// ready. How many are.
+  std::size_t top_up(std::size_t planned, bool taken);
   /// It begins to wait: all threads are wanted …
   void consumer_waits();
   /// … it may read rows itself …

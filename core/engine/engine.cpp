@@ -20,12 +20,13 @@ constexpr unsigned kMostRest = 1024;
 
 Engine::Engine(const EngineOptions& options, std::shared_ptr<const Job> job, const std::shared_ptr<BatchPool>& pool,
                std::shared_ptr<MemoryBound> bound)
-    : dispatch_(options.threads, options.cores),
+    : counters_(options.counters ? options.counters : std::make_shared<Counters>(options.threads)),
+      dispatch_(options.threads, options.cores),
       assembly_(dispatch_, FetchPlanner(options.formats, options.share, pool, std::move(bound)), job, pool,
                 options.lends),
       job_(std::move(job)),
       helper_([this](const RowReader::Ended& ended) { helped_row_done(ended); }, options.through,
-              ChannelMode::NonBlocking) {
+              ChannelMode::NonBlocking, &counters_->reads[options.threads]) {
   try {
     for (unsigned i = 0; i < options.threads; ++i) start_thread(options.through);
   } catch (const std::system_error& error) {
@@ -48,7 +49,7 @@ void Engine::start_thread(const StoreChoice& through) {
         ++worker.rows_ended;
         assembly_.row_done(ended.batch, ended.row, ended.error);
       },
-      through, ChannelMode::MayWait);
+      through, ChannelMode::MayWait, &counters_->reads[threads_.size() - 1]);
   dispatch_.add(worker);
   made.thread = std::thread([this, &worker] { work(worker); });
 }
@@ -97,7 +98,7 @@ void Engine::enqueue(std::shared_ptr<Batch> batch) {
 void Engine::top_up(std::size_t planned) {
   if (!taken_ && !enqueued_) return;
   enqueued_ = false;
-  dispatch_.top_up(planned, std::exchange(taken_, false));
+  counters_->queue_depth.set(dispatch_.top_up(planned, std::exchange(taken_, false)));
 }
 
 Batch::Phase Engine::wait(const Batch& batch, std::chrono::nanoseconds patience) {

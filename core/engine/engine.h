@@ -12,6 +12,7 @@
 #include "core/engine/assembly.h"
 #include "core/engine/dispatch.h"
 #include "core/engine/memory_bound.h"
+#include "core/engine/metrics.h"
 #include "core/engine/row_reader.h"
 #include "core/job/job.h"
 
@@ -29,8 +30,9 @@ struct EngineOptions {
   Share share;
   StoreChoice through;  // which stores the sources' files are read through
   unsigned threads = 1;
-  unsigned cores = 1;  // that this loader may use
-  bool lends = false;  // ragged batches wait in NeedsMemory until lend() is called for them
+  unsigned cores = 1;                            // that this loader may use
+  std::shared_ptr<Counters> counters = nullptr;  // of the loader; null: nobody looks
+  bool lends = false;                            // ragged batches wait in NeedsMemory until lend() is called for them
 };
 
 class Engine {
@@ -76,6 +78,7 @@ class Engine {
   bool help();
   void helped_row_done(const RowReader::Ended& ended);
 
+  const std::shared_ptr<Counters> counters_;
   Dispatch dispatch_;
   Assembly assembly_;
   std::vector<std::unique_ptr<Thread>> threads_;

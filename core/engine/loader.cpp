@@ -27,13 +27,17 @@ bool Loader::is_forked() const noexcept {
   return fork_count() != forks_;
 }
 
-void Loader::check_process() const {
+void Loader::check_owner() const {
   if (is_forked()) {
     raise(ErrorKind::InvalidArgument,
           "this loader was made in process {} and has no threads in its forked child {}: make a loader there, or start "
           "the child with spawn",
           owner_, getpid());
   }
+}
+
+void Loader::check_process() const {
+  check_owner();
   if (closed_) raise(ErrorKind::InvalidArgument, "this loader is closed: make another one");
 }
 
@@ -87,6 +91,9 @@ void Loader::rethrow(Batch& failed) {
 std::shared_ptr<Batch> Loader::deliver() {
   std::shared_ptr<Batch> batch = prefetch_->take();
   position_ = batch->plan.end;
+  stalled_ = false;
+  prefetch_->counters().batches.add(1);
+  prefetch_->counters().observations.add(batch->plan.valid);
   try {
     prefetch_->plan();               // the engine goes on while the caller works with this batch
   } catch (const std::bad_alloc&) {  // the next poll() plans that batch again
@@ -98,11 +105,22 @@ std::shared_ptr<Batch> Loader::deliver() {
 }
 
 void Loader::wait(std::chrono::nanoseconds patience) {
+  const auto began = std::chrono::steady_clock::now();
   prefetch_->wait(patience);
+  const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - began;
+  Counters& counters = prefetch_->counters();
+  if (!std::exchange(stalled_, true)) counters.stalls.add(1);
+  counters.stall_ns.add(static_cast<std::uint64_t>(waited.count()));
+}
+
+Metrics Loader::metrics() const {
+  check_owner();
+  return prefetch_->metrics();
 }
 
 void Loader::restart() {
   late_error_ = nullptr;
+  stalled_ = false;
   prefetch_->restart(job_, position_);
 }
 

@@ -56,11 +56,14 @@ class Loader {
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   [[nodiscard]] const Job& job() const noexcept { return *job_; }
   [[nodiscard]] BatchPool::Usage usage() const { return prefetch_->usage(); }
+  /// Since it was made. Any thread; not in a forked child, where it throws InvalidArgument.
+  [[nodiscard]] Metrics metrics() const;
   [[nodiscard]] std::uint64_t limit_bytes() const noexcept { return prefetch_->limit_bytes(); }
   [[nodiscard]] unsigned threads() const noexcept { return prefetch_->options().threads; }
 
  private:
   [[nodiscard]] bool is_forked() const noexcept;
+  void check_owner() const;
   void check_process() const;
   [[noreturn]] static void rethrow(Batch& failed);
   std::shared_ptr<Batch> deliver();
@@ -74,6 +77,7 @@ class Loader {
   std::uint64_t position_ = 0;     // of the next batch to deliver
   std::uint64_t for_end_ = 0;      // where the present `for` ends
   bool ended_ = false;
+  bool stalled_ = false;  // the caller waited for the next batch
   bool closed_ = false;
   const pid_t owner_;
   const std::uint64_t forks_;

@@ -53,7 +53,20 @@ Prefetch::Prefetch(LoaderOptions options)
       job_(options_.job),
       kept_bytes_(kept_at_most(*options_.formats, options_.max_bytes)),
       bound_(std::make_shared<MemoryBound>(options_.max_bytes, kept_bytes_, options_.prefetch + 2)),
-      pool_(BatchPool::make(options_.prefetch + 2)) {}
+      pool_(BatchPool::make(options_.prefetch + 2)),
+      counters_(std::make_shared<Counters>(options_.threads)) {}
+
+Metrics Prefetch::metrics() const {
+  Metrics sums;
+  for (const ReadCounters& each : counters_->reads) each.add_to(sums);
+  sums.batches = counters_->batches.get();
+  sums.observations = counters_->observations.get();
+  sums.queue_depth = counters_->queue_depth.get();
+  sums.stalls = counters_->stalls.get();
+  sums.stall_time = std::chrono::nanoseconds(counters_->stall_ns.get());
+  sums.memory_bytes = pool_->usage().bytes + bound_->fetched();
+  return sums;
+}
 
 void Prefetch::restart(std::shared_ptr<const Job> job, std::uint64_t position) {
   for (const auto& batch : planned_) batch->cancelled = true;
@@ -77,6 +90,7 @@ void Prefetch::plan() {
                                                      .through = options_.through,
                                                      .threads = options_.threads,
                                                      .cores = options_.cores,
+                                                     .counters = counters_,
                                                      .lends = static_cast<bool>(options_.lend)},
                                        job_, pool_, bound_);
   }

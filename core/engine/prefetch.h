@@ -9,6 +9,7 @@
 #include "core/batch/batch_pool.h"
 #include "core/engine/engine.h"
 #include "core/engine/memory_bound.h"
+#include "core/engine/metrics.h"
 #include "core/job/job.h"
 
 #include <chrono>
@@ -61,6 +62,10 @@ class Prefetch {
   [[noreturn]] void raise_out_of_memory() const;
 
   [[nodiscard]] BatchPool::Usage usage() const { return pool_->usage(); }
+  /// Where the loader counts. Any thread.
+  [[nodiscard]] Counters& counters() const noexcept { return *counters_; }
+  /// Any thread.
+  [[nodiscard]] Metrics metrics() const;
   [[nodiscard]] std::uint64_t limit_bytes() const noexcept { return bound_->limit(bound_->largest_batch()); }
   [[nodiscard]] const LoaderOptions& options() const noexcept { return options_; }
 
@@ -73,6 +78,7 @@ class Prefetch {
   const std::uint64_t kept_bytes_;  // that sources may come to keep
   const std::shared_ptr<MemoryBound> bound_;
   const std::shared_ptr<BatchPool> pool_;
+  const std::shared_ptr<Counters> counters_;
   std::deque<std::shared_ptr<Batch>> planned_;  // in order
   std::uint64_t planned_to_ = 0;
   bool is_short_ = false;           // of memory for a batch that is not the next: asked for again when one is taken

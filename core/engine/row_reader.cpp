@@ -11,8 +11,8 @@ namespace {
 constexpr std::size_t kCollect = 64;  // completions taken from a channel at once
 }
 
-RowReader::RowReader(Done done, StoreChoice choice, ChannelMode mode)
-    : done_(std::move(done)), lanes_(std::move(choice), mode) {}
+RowReader::RowReader(Done done, StoreChoice choice, ChannelMode mode, ReadCounters* counters)
+    : done_(std::move(done)), lanes_(std::move(choice), mode), counters_(counters) {}
 
 RowReader::~RowReader() {
   done_ = [](const Ended&) {};
@@ -146,6 +146,10 @@ void RowReader::submit(Lanes::Lane& lane) {
     }
   } else {
     lane.under_way += reads.size();
+    if (counters_ != nullptr) {
+      const auto now = std::chrono::steady_clock::now();
+      for (Read* read : reads) read->submitted = now;
+    }
     try {
       lane.channel->submit(reads);
     } catch (...) {
@@ -165,6 +169,10 @@ std::size_t RowReader::collect(Lanes::Lane& lane, std::chrono::nanoseconds patie
   std::array<Read*, kCollect> done;
   const std::size_t count = lane.channel->wait(done, patience);
   lane.under_way -= count;
+  if (counters_ != nullptr && count > 0) {
+    const auto now = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < count; ++i) counters_->ended(*done[i], now - done[i]->submitted);
+  }
   for (std::size_t i = 0; i < count; ++i) complete(lane, *done[i]);
   return count;
 }

@@ -8,6 +8,7 @@
 
 #include "core/batch/batch.h"
 #include "core/engine/lanes.h"
+#include "core/engine/metrics.h"
 #include "core/engine/row_group.h"
 
 #include <chrono>
@@ -34,7 +35,8 @@ class RowReader {
   /// Called on this thread. A Whole or AfterMeasure row that has no error has its spans and columns then.
   using Done = std::function<void(const Ended&)>;
 
-  RowReader(Done done, StoreChoice choice, ChannelMode mode);
+  /// Its reads are counted in `counters`, if there are any.
+  RowReader(Done done, StoreChoice choice, ChannelMode mode, ReadCounters* counters = nullptr);
   /// Waits for reads under way: they write into batches.
   ~RowReader();
   RowReader(const RowReader&) = delete;
@@ -85,6 +87,7 @@ class RowReader {
 
   Done done_;
   Lanes lanes_;
+  ReadCounters* const counters_;
   std::vector<std::unique_ptr<RowFlight>> idle_;  // flights to use again; one under way is owned by its reads
   std::size_t row_flights_ = 0;                   // that exist, idle or not
   std::size_t flights_under_way_ = 0;

@@ -6,6 +6,7 @@
 #include "core/io/file.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -20,7 +21,7 @@ enum class Outcome : std::uint8_t {
 };
 
 /// `size` bytes of `file` from `offset` into `destination`. The planner sets the first four, the engine the next
-/// three, the channel the rest.
+/// four, the channel the rest.
 struct Read {
   const File* file = nullptr;
   std::uint64_t offset = 0;
@@ -29,8 +30,10 @@ struct Read {
   void* owner = nullptr;                         // what the read is for
   const std::atomic<bool>* cancelled = nullptr;  // true: the bytes are no longer wanted and need not be read
   bool joined = false;                           // planned as one request with the read before it, which it continues
+  std::chrono::steady_clock::time_point submitted = {};  // where somebody counts
   Outcome outcome = Outcome::Done;
-  std::exception_ptr error;  // of a read that failed
+  std::uint32_t retries = 0;  // how often it was cut short or interrupted, or failed, and was tried again
+  std::exception_ptr error;   // of a read that failed
 
   void fail(std::exception_ptr why) noexcept {
     outcome = Outcome::Failed;

@@ -25,6 +25,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "shards": ({"shards"}, {("shards", "ms"), ("shards", "MiB"), ("shards", "ratio")}),
     "ready": ({"ready batch"}, {("ready batch", "µs")}),
     "throughput": ({"throughput"}, {("throughput", "ratio")}),
+    "columns": ({"document columns"}, {("document columns", "ratio")}),
     "cold": ({"cold"}, {("cold", "ratio")} if shutil.which("fio") else set()),
     "blocks": ({"blocks"}, {("blocks", "ratio")}),
     "stalls": ({"stalls"}, set()),
@@ -92,7 +93,7 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(loa
     assert str(tmp_path) not in table
     charts = {path.name for path in (tmp_path / "charts").iterdir()}
     assert charts <= {f"benchmark-{measurement}.png"}
-    assert charts or measurement in ("permutation", "import", "opening", "ready", "node", "stalls", "cells")
+    assert charts or measurement in ("permutation", "import", "opening", "ready", "node", "stalls", "cells", "columns")
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 
 

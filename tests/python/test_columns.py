@@ -18,8 +18,9 @@ def sequences(rows: list[Any], window: int | None) -> dict[str, Any]:
     """What a batch must offer; a row is the list of its sequences' lengths, None one of padding."""
     bounds, positions, documents, longest = [0], [], [], 0
     for lengths in rows:
+        before = len(bounds) - 1 if window is not None else 0  # documents have no axis of rows
         for length in [window] if lengths is None else lengths:
-            number = -1 if lengths is None else len(bounds) - 1
+            number = -1 if lengths is None else len(bounds) - 1 - before
             positions.append(np.arange(length))
             documents.append(np.full(length, number))
             bounds.append(bounds[-1] + length)
@@ -163,6 +164,13 @@ def test_max_documents_pads_with_the_last_value(tmp_path):
         for batch, bounds in zip(loader(view, max_documents=allowed), plain, strict=True):
             padded = np.pad(bounds, (0, allowed + 1 - len(bounds)), mode="edge")
             np.testing.assert_array_equal(array(batch.cu_seqlens), padded)
+            assert batch.max_seqlen == 6  # the window, so that it is one number in all batches
+
+
+def test_max_seqlen_of_documents_is_the_longest_with_max_documents_too(tmp_path):
+    view = compact(tmp_path, LENGTHS)[0].documents()
+    for batch, plain in zip(loader(view, max_documents=7), loader(view), strict=True):
+        assert batch.max_seqlen == plain.max_seqlen == int(np.diff(array(batch.cu_seqlens)).max())
 
 
 def test_more_documents_than_max_documents_is_an_error_of_that_batch(tmp_path):
@@ -267,7 +275,11 @@ def test_what_was_not_asked_for_is_refused_in_words(tmp_path):
     [
         ({"columns": ["cu_seqlens", "cu_seqlens"]}, "cu_seqlens is there twice"),
         ({"columns": ["cu_seqlens", penstock.columns.CuSeqlens()]}, "cu_seqlens is there twice"),
-        ({"columns": ["loss_mask"]}, "no column 'loss_mask'; there are cu_seqlens, position_ids, document_ids"),
+        (
+            {"columns": ["max_seqlen"]},
+            "no column 'max_seqlen'; there are cu_seqlens, position_ids, document_ids, loss_mask",
+        ),
+        ({"columns": ["loss_mask"]}, r"loss_mask says too little: give penstock.columns.LossMask\(…\)"),
         ({"columns": "cu_seqlens"}, "must be a list"),
         ({"columns": [3]}, "3 is neither a name nor one of penstock.columns"),
         ({"columns": ["position_ids"], "max_documents": 3}, "max_documents= is of cu_seqlens"),
@@ -286,7 +298,7 @@ def test_arguments_that_cannot_be(tmp_path, options, words):
 
 def test_a_stream_that_does_not_say_where_documents_end(tmp_path):
     view = token_stream(tmp_path, 50)[0].windows(5)
-    with pytest.raises(penstock.InvalidArgumentError, match=r"no spans.*PositionIds\(end_of_document=…\)"):
+    with pytest.raises(penstock.InvalidArgumentError, match=r"PositionIds.*no spans.*windows\(…, end_of_document=…\)"):
         loader(view, columns=["position_ids"])
     with pytest.raises(penstock.InvalidArgumentError, match="columns"):
         penstock.Writer(tmp_path / "reserved", fields={"columns": "u2"}, metadata=None)

@@ -58,13 +58,14 @@ bool is_inside(std::span<Read* const> run) {
   return end <= run.front()->file->bytes && run.front()->offset <= end;
 }
 
-void read_fully(int fd, const Read& read) {
+void read_fully(int fd, Read& read) {
   check_range(read);
   std::uint64_t done = 0;
   while (done < read.size) {
     const ssize_t got = ::pread(fd, read.destination + done, read.size - done, static_cast<off_t>(read.offset + done));
     if (got > 0) {
       done += static_cast<std::uint64_t>(got);
+      if (done < read.size) ++read.retries;
     } else if (got == 0) {
       refuse_end(fd, read);
     } else if (errno != EINTR) {
@@ -72,6 +73,8 @@ void read_fully(int fd, const Read& read) {
       raise_system(error,
                    fmt::format("a read of {} bytes at offset {}", with_commas(read.size), with_commas(read.offset)),
                    read.file->path());
+    } else {
+      ++read.retries;
     }
   }
 }

@@ -39,7 +39,7 @@ void check_range(const Read& read);
 
 /// All of one read by pread, again after EINTR and short reads. Throws Corruption where the range or the file ends
 /// early, IoError of the system.
-void read_fully(int fd, const Read& read);
+void read_fully(int fd, Read& read);
 
 /// The same for each read of a run; an error belongs to the read that it hit and is kept there.
 void read_each(int fd, std::span<Read* const> run) noexcept;

@@ -13,7 +13,8 @@
 namespace penstock::testing {
 
 /// Rows of `length` records, or of the `lengths` that are given, one after the other in `bytes`, which holds packed
-/// records of `fields`. Documents begin at these records of the whole stream (spans), and at its first.
+/// records of `fields`. Documents begin at these records of the whole stream (spans; ascending, twice where one is
+/// empty), and at its first.
 struct FieldRows {
   std::string fields;
   std::vector<std::byte> bytes = {};
@@ -70,11 +71,21 @@ class FieldSource : public Source {
     if (row.state == nullptr) return;  // they were not wanted
     const std::uint64_t first = first_of(row.index);
     std::uint64_t begin = first;
+    std::uint64_t document = 0;  // number of the entry, and where it begins
+    std::uint64_t document_begin = 0;
     const auto add = [&](std::uint64_t end) {
-      if (end > begin) out.push_back({.start = begin - first, .stop = end - first});
-      begin = std::max(begin, end);
+      if (end <= begin) return;
+      out.push_back({.start = begin - first,
+                     .stop = end - first,
+                     .offset = static_cast<std::int64_t>(begin - document_begin),
+                     .entry = document});
+      begin = end;
     };
-    for (const std::uint64_t document : rows_.documents) add(std::min(document, first + row.length));
+    for (const std::uint64_t next : rows_.documents) {
+      add(std::min(next, first + row.length));
+      document_begin = next;
+      ++document;
+    }
     add(first + row.length);
   }
 

@@ -10,7 +10,8 @@
 namespace penstock::testing {
 namespace {
 
-constexpr std::uint32_t kEnd = 3;  // the value after which a document ends
+constexpr std::uint32_t kEnd = 3;    // the value after which a document ends …
+constexpr std::uint32_t kBegin = 4;  // … and the one with which one begins
 using Ints = std::vector<std::int32_t>;
 
 struct Sequences {
@@ -21,12 +22,18 @@ struct Sequences {
   bool operator==(const Sequences&) const = default;
 };
 
-std::vector<ColumnSpec> specs_of(std::uint64_t lookahead, bool by_value, std::optional<std::uint64_t> most = {}) {
+using By = DocumentBounds::By;
+
+DocumentBounds bounds_of(By by) {
+  return {by, "token", by == By::BeginValue ? kBegin : kEnd};
+}
+
+std::vector<ColumnSpec> specs_of(std::uint64_t lookahead, By by, std::optional<std::uint64_t> most = {}) {
   using Kind = SequenceSpec::Kind;
   std::vector<ColumnSpec> specs;
   for (const Kind kind : {Kind::Bounds, Kind::Longest, Kind::Positions, Kind::Documents}) {
-    const auto end = by_value ? std::optional<std::int64_t>(kEnd) : std::nullopt;
-    specs.emplace_back(SequenceSpec{kind, lookahead, "token", end, kind == Kind::Bounds ? most : std::nullopt});
+    const bool is_bounded = kind == Kind::Bounds || kind == Kind::Longest;
+    specs.emplace_back(SequenceSpec{kind, lookahead, bounds_of(by), is_bounded ? most : std::nullopt});
   }
   return specs;
 }
@@ -44,18 +51,21 @@ Sequences found_in(const Batch& batch) {
   return {ints_of(batch, 0), ints_of(batch, 2), ints_of(batch, 3), ints_of(batch, 1).at(0)};
 }
 
-/// Random tokens and documents; the same documents by spans and by value.
+/// Random tokens and documents; the same documents by spans and by the value of either end.
 struct Stream {
   std::vector<std::uint32_t> tokens;
   std::vector<std::uint64_t> documents;
 
   explicit Stream(std::uint64_t count, unsigned rarity = 5) {
     std::mt19937 random(7);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const bool ends = random() % rarity == 0;
-      tokens.push_back(ends ? kEnd : 10 + static_cast<std::uint32_t>(random() % 50));
-      if (ends) documents.push_back(i + 1);
+    while (tokens.size() < count) {
+      // Of two tokens at least, as the values of both ends want it.
+      tokens.push_back(kBegin);
+      while (random() % rarity != 0) tokens.push_back(10 + static_cast<std::uint32_t>(random() % 50));
+      tokens.push_back(kEnd);
+      documents.push_back(tokens.size());
     }
+    tokens.resize(count);
   }
 
   template <typename T>
@@ -85,7 +95,7 @@ Sequences model(const Batch& batch, const Stream& stream, std::uint64_t lookahea
     const std::uint64_t count =
         padding ? batch.format->shape.length - lookahead : source.count_of(batch.picks[i].index) - lookahead;
     std::int32_t position = 0;
-    ++document;
+    document = batch.format->shape.ragged ? document + 1 : 0;
     for (std::uint64_t k = 0; k < count; ++k) {
       if (!padding && k > 0 && stream.tokens[first + k - 1] == kEnd) {
         end(position);
@@ -111,7 +121,7 @@ LoaderOptions options_for(const Case& setup, const FieldRows& rows, const std::v
 
 TEST(SequenceColumns, AreWhatTheModelSays) {
   const Stream stream(400);
-  for (const bool by_value : {false, true}) {
+  for (const By by : {By::Spans, By::EndValue, By::BeginValue}) {
     for (const std::uint64_t lookahead : {0, 1, 3}) {
       for (const bool ragged : {false, true}) {
         if (ragged && lookahead > 0) continue;
@@ -123,7 +133,7 @@ TEST(SequenceColumns, AreWhatTheModelSays) {
           rows.lookahead = lookahead;
           rows.length = ragged ? 0 : 13 + lookahead;
           for (std::uint64_t i = 0; i < 30; ++i) rows.lengths.push_back(i * 5 % 13);
-          Loader loader(options_for(setup, rows, specs_of(lookahead, by_value)));
+          Loader loader(options_for(setup, rows, specs_of(lookahead, by)));
           std::uint64_t padded = 0;
           while (auto batch = next(loader)) {
             EXPECT_EQ(found_in(*batch), model(*batch, stream, lookahead)) << batch->plan.position;
@@ -140,10 +150,12 @@ TEST(SequenceColumns, EveryWidthAndStrideOfTheTokenIsSearched) {
   const Stream stream(3000, 100);
   const auto expect = [&](FieldRows rows) {
     rows.length = 300;
-    auto formats = std::make_shared<BatchFormats>();
-    formats->emplace_back(std::make_shared<FieldSource>(rows), specs_of(0, true));
-    const auto batch = read_rows(formats, std::vector<std::uint64_t>{3, 1, 2, 9});
-    EXPECT_EQ(found_in(*batch), model(*batch, stream, 0)) << rows.fields;
+    for (const By by : {By::EndValue, By::BeginValue}) {
+      auto formats = std::make_shared<BatchFormats>();
+      formats->emplace_back(std::make_shared<FieldSource>(rows), specs_of(0, by));
+      const auto batch = read_rows(formats, std::vector<std::uint64_t>{3, 1, 2, 9});
+      EXPECT_EQ(found_in(*batch), model(*batch, stream, 0)) << rows.fields;
+    }
   };
   for (const std::uint64_t hidden : {0, 3}) {
     expect(stream.rows<std::uint8_t>(R"([["token","|u1"]])", hidden));
@@ -165,24 +177,25 @@ TEST(SequenceColumns, MaxDocumentsPadsWithTheLastValueAndBoundsTheCount) {
   std::uint64_t most = 0;
   std::vector<Sequences> all;
   {
-    Loader loader(options_for(setup, rows, specs_of(0, false)));
+    Loader loader(options_for(setup, rows, specs_of(0, By::Spans)));
     while (auto batch = next(loader)) {
       all.push_back(found_in(*batch));
       most = std::max<std::uint64_t>(most, all.back().bounds.size() - 1);
     }
   }
   for (const std::uint64_t allowed : {most, most + 1, std::uint64_t{1000}}) {
-    Loader loader(options_for(setup, rows, specs_of(0, false, allowed)));
+    Loader loader(options_for(setup, rows, specs_of(0, By::Spans, allowed)));
     for (Sequences& expected : all) {
       Sequences padded = expected;
       padded.bounds.resize(allowed + 1, expected.bounds.back());
+      padded.longest = 6;  // the window, so that it is one number in all batches
       EXPECT_EQ(found_in(*next(loader)), padded);
     }
   }
   const std::string words = ", max_documents is " + std::to_string(most - 1);
   for (const unsigned threads : {1, 4}) {
     setup.threads = threads;
-    Loader loader(options_for(setup, rows, specs_of(0, false, most - 1)));
+    Loader loader(options_for(setup, rows, specs_of(0, By::Spans, most - 1)));
     std::uint64_t failed = 0;
     for (std::size_t step = 0; step < all.size(); ++step) {
       if (all[step].bounds.size() - 1 < most) {
@@ -211,10 +224,10 @@ TEST(SequenceColumns, SpansAreReadForThemWhatElseIsWanted) {
   const Stream stream(120);
   FieldRows rows = stream.rows<std::uint32_t>(R"([["token","<u4"]])");
   rows.length = 6;
-  Loader loader(options_for({}, rows, specs_of(0, false), Parts::Records));
+  Loader loader(options_for({}, rows, specs_of(0, By::Spans), Parts::Records));
   const auto batch = next(loader);
   EXPECT_EQ(found_in(*batch), model(*batch, stream, 0));
-  Loader without(options_for({}, rows, specs_of(0, true), Parts::Records));
+  Loader without(options_for({}, rows, specs_of(0, By::EndValue), Parts::Records));
   const auto plain = next(without);
   EXPECT_EQ(found_in(*plain), found_in(*batch));
   EXPECT_TRUE(plain->rows[0].spans.empty());
@@ -229,7 +242,7 @@ TEST(SequenceColumns, ThreadsChangeNothingAndRestoreAtEveryStepRepeatsTheRest) {
     setup.batch = 40;
     setup.threads = threads;
     setup.prefetch = prefetch;
-    Loader loader(options_for(setup, rows, specs_of(0, true)));
+    Loader loader(options_for(setup, rows, specs_of(0, By::EndValue)));
     loader.seek(from);
     std::vector<Sequences> all;
     while (auto batch = next(loader)) all.push_back(found_in(*batch));
@@ -247,7 +260,7 @@ TEST(SequenceColumns, ThreadsChangeNothingAndRestoreAtEveryStepRepeatsTheRest) {
 
 TEST(SequenceColumns, ABatchOfNothingButEmptyDocumentsHasEmptySequences) {
   FieldRows rows{.fields = R"([["token","<u4"]])", .lengths = {0, 0, 0}};
-  Loader loader(options_for({}, rows, specs_of(0, false)));
+  Loader loader(options_for({}, rows, specs_of(0, By::Spans)));
   const auto batch = next(loader);
   const Sequences found = found_in(*batch);
   EXPECT_EQ(found.bounds, Ints(1 + batch->plan.valid, 0));
@@ -270,14 +283,16 @@ TEST(SequenceColumns, WhatCannotBeIsRefusedInWords) {
   using Kind = SequenceSpec::Kind;
   FieldRows rows{.fields = R"([["token","<u2"],["weight","<f4"]])", .length = 4};
   rows.bytes.resize(6 * 8);
-  EXPECT_EQ(words(rows, {Kind::Bounds, 0, "token", 70'000, {}}),
+  EXPECT_EQ(words(rows, {Kind::Bounds, 0, {By::EndValue, "token", 70'000}}),
             "end_of_document=70000: no value of field token, uint16");
-  EXPECT_EQ(words(rows, {Kind::Bounds, 0, "weight", 1, {}}),
+  EXPECT_EQ(words(rows, {Kind::Bounds, 0, {By::EndValue, "weight", 1}}),
             "end_of_document: field weight holds no single integer a record");
-  EXPECT_EQ(words(rows, {Kind::Bounds, 0, "tokens", 1, {}}), "the records have no field tokens");
-  EXPECT_EQ(words(rows, {Kind::Positions, 4, "", {}, {}}), "sequences drop 4 records of a row of 4");
+  EXPECT_EQ(words(rows, {Kind::Bounds, 0, {By::BeginValue, "tokens", 1}}), "the records have no field tokens");
+  EXPECT_EQ(words(rows, {Kind::Bounds, 0, {By::BeginValue, "token", -1}}),
+            "begin_of_document=-1: no value of field token, uint16");
+  EXPECT_EQ(words(rows, {Kind::Positions, 4}), "sequences drop 4 records of a row of 4");
   for (const Kind kind : {Kind::Bounds, Kind::Longest, Kind::Positions, Kind::Documents}) {
-    EXPECT_EQ(words(rows, {kind, 1, "", {}, {}}),
+    EXPECT_EQ(words(rows, {kind, 1}),
               "a batch of 6,442,450,944 records: cu_seqlens, position_ids and document_ids are int32 and count at most "
               "2,147,483,647");
   }

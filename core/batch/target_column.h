@@ -1,0 +1,48 @@
+// TargetColumn: which targets of a training step count: loss_mask, and labels that are -100 where they do not.
+//
+//   labels     [rows, length]: if the spec has them; the first array then
+//   loss_mask  bool [rows, length], or [records] if ragged: whether the target of each record counts; in padding none
+//
+// What only functions of metadata say is taken from both once the batch is ready (core/batch/span_values.h).
+#pragma once
+
+#include "core/batch/column.h"
+#include "core/batch/column_spec.h"
+#include "core/batch/field_place.h"
+#include "core/batch/leaf_column.h"
+#include "core/batch/sequences.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace penstock {
+
+/// Makes -100 of the labels (signed integers of `item_bytes`) where `mask`, of zeros and ones, is 0.
+void ignore_labels(std::byte* labels, std::uint32_t item_bytes, const std::byte* mask, std::uint64_t count);
+
+class TargetColumn final : public Column {
+ public:
+  /// Throws InvalidArgument: as LeafColumn and Sequences do, a mask's field that is neither bool nor integer, a row
+  /// without records.
+  TargetColumn(const TargetSpec& spec, const SourceInfo& source);
+
+  [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override;
+  void fill_row(const Row& row, const BatchShape& batch, std::byte* out) const override;
+  void fill_padding(const BatchShape& batch, std::byte* out) const override;
+
+ private:
+  [[nodiscard]] std::uint64_t mask_at(const BatchShape& batch) const;
+  void fill_mask(const Row& row, std::byte* mask, std::uint64_t count) const;
+
+  std::optional<LeafColumn> labels_;
+  std::uint32_t label_bytes_ = 0;
+  bool mask_;
+  bool ragged_;
+  std::uint64_t shorten_;
+  std::vector<FieldPlace> fields_;
+  std::optional<Sequences> documents_;  // where targets of other documents do not count
+};
+
+}  // namespace penstock

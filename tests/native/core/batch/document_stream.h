@@ -1,0 +1,93 @@
+// Random documents, empty ones too, whose records say whether they count: for what is computed of documents.
+#pragma once
+
+#include "tests/native/core/engine/field_source.h"
+#include "tests/native/core/engine/loader_fixture.h"
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace penstock::testing {
+
+struct DocumentStream {
+  static constexpr std::uint32_t kEnd = 3;    // the token that ends a document …
+  static constexpr std::uint32_t kBegin = 4;  // … and the one that begins it
+
+  std::vector<std::uint32_t> tokens;
+  std::vector<std::uint8_t> counts;
+  std::vector<std::uint64_t> number;  // of each record's document: its entry …
+  std::vector<std::uint64_t> offset;  // … and the record's place in it
+  std::vector<std::uint64_t> begins;  // of all documents but the first
+
+  explicit DocumentStream(std::uint64_t records, unsigned seed = 1) {
+    std::mt19937 random(seed);
+    for (std::uint64_t document = 0; tokens.size() < records; ++document) {
+      if (document > 0) begins.push_back(tokens.size());
+      // Empty, or with both tokens that bound it.
+      const std::uint64_t length = random() % 4 == 0 ? 0 : 2 + random() % 9;
+      for (std::uint64_t i = 0; i < length; ++i) {
+        tokens.push_back(i == 0 ? kBegin : i + 1 == length ? kEnd : 10 + static_cast<std::uint32_t>(random() % 90));
+        counts.push_back(random() % 3 == 0 ? 0 : 1 + static_cast<std::uint8_t>(random() % 200));
+        number.push_back(document);
+        offset.push_back(i);
+      }
+    }
+  }
+
+  /// Records {token, loss}, `loss` of type T.
+  template <typename T = std::uint8_t>
+  [[nodiscard]] FieldRows rows(const std::string& loss = "|u1") const {
+    FieldRows made{.fields = R"([["token","<u4"],["loss",")" + loss + R"("]])", .documents = begins};
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      put_values(made.bytes, tokens[i], static_cast<T>(T{counts[i]} << 8 * (sizeof(T) - 1)));  // the highest byte
+    }
+    return made;
+  }
+
+  /// Whether record `at` begins a document.
+  [[nodiscard]] bool begins_at(std::uint64_t at) const { return at == 0 || number[at] != number[at - 1]; }
+};
+
+template <typename T>
+std::vector<T> values_at(const Batch& batch, std::uint64_t at, const Dims& dims) {
+  std::uint64_t count = 1;
+  for (const std::uint64_t dim : dims) count *= dim;
+  std::vector<T> values(count);
+  if (count > 0) std::memcpy(values.data(), batch.slab.data() + at, count * sizeof(T));
+  return values;
+}
+
+/// The first array of a column.
+template <typename T>
+std::vector<T> values_of(const Batch& batch, std::size_t column) {
+  const PlacedArray& array = batch.arrays.at(column);
+  return values_at<T>(batch, array.at, array.shape.dims);
+}
+
+/// The one beside it.
+template <typename T>
+std::vector<T> further_values_of(const Batch& batch, std::size_t column) {
+  const PlacedArray& array = batch.arrays.at(column);
+  const FurtherArray& further = array.shape.further.at(0);
+  return values_at<T>(batch, array.at + further.at, further.dims);
+}
+
+/// Calls visit(place in the arrays, record of the stream or -1 in padding, records of the row from there on).
+template <typename Visit>
+void each_record(const Batch& batch, std::uint64_t shorten, const Visit& visit) {
+  const auto& source = static_cast<const FieldSource&>(*batch.format->source);
+  std::uint64_t place = 0;
+  for (std::uint64_t i = 0; i < batch.plan.rows; ++i) {
+    const bool is_padding = i >= batch.plan.valid;
+    const std::uint64_t length = batch.row_length(i);
+    for (std::uint64_t k = 0; k + shorten < length; ++k) {
+      const auto first = is_padding ? 0 : source.first_of(batch.picks[i].index);
+      visit(place++, is_padding ? -1 : static_cast<std::int64_t>(first + k), length - k);
+    }
+  }
+}
+
+}  // namespace penstock::testing
