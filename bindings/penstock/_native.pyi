@@ -591,39 +591,32 @@ class Loader:
                 bool,
             ]
         ],
-        sequences: collections.abc.Sequence[
+        computed: collections.abc.Sequence[
             collections.abc.Sequence[
                 tuple[
                     str,
                     typing.SupportsInt | typing.SupportsIndex,
-                    str,
-                    typing.SupportsInt | typing.SupportsIndex | None,
+                    tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
                     typing.SupportsInt | typing.SupportsIndex | None,
                 ]
-        computed: collections.abc.Sequence[
-            tuple[
-                str,
-                typing.SupportsInt | typing.SupportsIndex,
-                tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
-                typing.SupportsInt | typing.SupportsIndex | None,
-            ]
-            | tuple[
-                tuple[
-                    str,
-                    str,
-                    str,
-                    typing.SupportsInt | typing.SupportsIndex,
-                    typing.SupportsInt | typing.SupportsIndex,
+                | tuple[
+                    tuple[
+                        str,
+                        str,
+                        str,
+                        typing.SupportsInt | typing.SupportsIndex,
+                        typing.SupportsInt | typing.SupportsIndex,
+                        bool,
+                    ]
+                    | None,
                     bool,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    collections.abc.Sequence[str],
+                    bool,
+                    tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
                 ]
-                | None,
-                bool,
-                typing.SupportsInt | typing.SupportsIndex,
-                collections.abc.Sequence[str],
-                bool,
-                tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
+                | tuple[str, str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
             ]
-            | tuple[str, str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
         ],
         made: collections.abc.Sequence[collections.abc.Sequence[ColumnMaker]],
         values: collections.abc.Sequence[str],
