@@ -156,10 +156,12 @@ class PositionsColumn : public SequenceColumn {
   }
 };
 
-// A row counts its own sequences from 0; finish() adds those of the rows before it.
+// A row counts its own sequences from 0; finish() adds those of the rows before it. Packed rows are left at that, since
+// each has padding, which is -1.
 class DocumentsColumn : public SequenceColumn {
  public:
-  using SequenceColumn::SequenceColumn;
+  DocumentsColumn(const SequenceSpec& spec, const SourceInfo& source)
+      : SequenceColumn(spec, source), packed_(source.packed_multiple > 0 && !spec.end_of_document) {}
 
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override { return shape_of_records(batch); }
   void fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const override {
@@ -167,11 +169,19 @@ class DocumentsColumn : public SequenceColumn {
     std::int32_t number = 0;
     sequences_.for_each(
         row, [&](std::uint64_t begin, std::uint64_t end) { std::fill(first + begin, first + end, number++); });
+    if (!packed_) return;
+    std::uint64_t end = 0;
+    for (const Span& span : row.spans) {
+      std::fill(first + end, first + span.start, -1);
+      end = span.stop;
+    }
+    std::fill(first + end, first + row.length, -1);
   }
   void fill_padding(const BatchShape& batch, std::byte* out) const override {
     std::fill(ints(out) + begin_of(batch, batch.valid), ints(out) + begin_of(batch, batch.rows), -1);
   }
   void finish(BatchView& batch) const override {
+    if (packed_) return;
     std::int32_t before = 0;
     for (std::uint64_t i = 0; i < batch.shape.valid; ++i) {
       std::int32_t* const first = ints(batch.out) + begin_of(batch.shape, i);
@@ -180,6 +190,9 @@ class DocumentsColumn : public SequenceColumn {
       before = first == last ? before + 1 : last[-1] + 1;
     }
   }
+
+ private:
+  const bool packed_;
 };
 
 }  // namespace
@@ -192,6 +205,7 @@ Sequences::Sequences(const SequenceSpec& spec, const SourceInfo& source)
   if (source.shape.ragged ? shorten_ > 0 : shorten_ >= source.shape.length) {
     raise(ErrorKind::InvalidArgument, "sequences drop {} records of a row of {}", shorten_, source.shape.length);
   }
+  packed_multiple_ = source.packed_multiple;
   if (!by_value_) return;
   const Leaf& leaf = find_leaf(source, spec.field);
   end_of_document_ = *spec.end_of_document;

@@ -1,8 +1,11 @@
 // Sequences: where the documents of a row begin, found by its spans or by an end-of-document id among its values.
 //
-// Immutable; any thread. A row's first record always begins one, a row without records is an empty one.
+// Immutable; any thread. A row's first record always begins one, a row without records is an empty one. In packed rows
+// the padding after a piece, up to its multiple, belongs to the piece; that at the end of the row is a sequence of its
+// own.
 #pragma once
 
+#include "core/base/align.h"
 #include "core/base/error.h"
 #include "core/batch/column_spec.h"
 #include "core/batch/leaf_column.h"
@@ -31,6 +34,7 @@ class Sequences {
     };
     if (!by_value_) {
       for (const Span& span : row.spans) cut(span.start);
+      if (packed_multiple_ > 0 && !row.spans.empty()) cut(align_up(row.spans.back().stop, packed_multiple_));
     } else {
       const std::byte* first = row.records + (apart_ ? offset_bytes_ * row.length : offset_bytes_);
       switch (item_bytes_) {
@@ -79,6 +83,7 @@ class Sequences {
   std::uint64_t offset_bytes_ = 0;  // of the value in a record; where fields are apart, of its array for each record
   std::uint64_t stride_bytes_ = 0;
   bool apart_ = false;
+  std::uint64_t packed_multiple_ = 0;  // SourceInfo's
 };
 
 }  // namespace penstock
