@@ -64,12 +64,18 @@ class Batch(Mapping[str, Any]):
 
     @property
     def inputs(self) -> Any:
-        """The first `window` records of each row, of the field `token` or the only integer field: [rows, window]."""
+        """The first `window` records of each row, of the field `token` or the only integer field: [rows, window].
+
+        Of packed rows all of them; of padded documents [rows, T].
+        """
         return self._cached("inputs", self._labels)
 
     @property
     def labels(self) -> Any:
-        """What follows each of `inputs`: [rows, window]; -100 in rows that are not valid."""
+        """What follows each of `inputs`: [rows, window]; -100 in rows that are not valid.
+
+        Of packed rows and padded documents also where a document ends, and in padding.
+        """
         return self._cached("labels", self._labels)
 
     @property
@@ -114,6 +120,19 @@ class Batch(Mapping[str, Any]):
     def document_ids(self) -> Any:
         """int32 [rows, window], or [records] of documents: the number of its sequence in the batch; -1 in padding."""
         return self._cached("document_ids", self._sequences)
+
+    @property
+    def attention_mask(self) -> Any:
+        """int64 [rows, T] of padded documents: 1 where there is a record, 0 where there is padding.
+
+        Of ranked and binned cells, what `batch["attention_mask"]` is.
+        """
+        return self._cached("attention_mask", self._padded)
+
+    @property
+    def lengths(self) -> Any:
+        """int64 [rows] of padded documents: their records; 0 in rows that are padding."""
+        return self._cached("lengths", self._padded)
 
     @property
     def csr(self) -> Any:
@@ -280,6 +299,12 @@ class Batch(Mapping[str, Any]):
         if place is None:
             wanted = "cu_seqlens" if name == "max_seqlen" else name
             raise InvalidArgumentError(f'this batch has no {name}: ask for it by Loader(…, columns=["{wanted}"])')
+        return self._column(place)
+
+    def _padded(self, name: str) -> Any:
+        place = self._layout.column_of.get(name)
+        if place is None:
+            raise InvalidArgumentError(f"this batch has no {name}: it is of dataset.documents().padded()")
         return self._column(place)
 
     def _column(self, place: ColumnPlace) -> Any:

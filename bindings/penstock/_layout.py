@@ -13,6 +13,8 @@ from penstock._cells import Cells
 from penstock._columns import types_of
 from penstock._dtype import RESERVED_NAMES, numpy_type
 from penstock._errors import InvalidArgumentError
+from penstock._packed import Packed
+from penstock._padded import ARRAYS, Padded
 from penstock._spans import Decode, Metadata
 from penstock._words import excerpt, quoted
 
@@ -103,6 +105,7 @@ class BatchLayout:
     column_of: dict[str, ColumnPlace]  # by the name of an array
     flat: frozenset[str]  # fields that are [records, …], not [rows, …]
     cells: Cells | None  # what cells become; None: rows are windows or documents
+    packed: bool  # rows are packed: labels are made of their spans
     label_field: str | None  # that inputs and labels are of
     label_type: np.dtype[Any]  # theirs: always signed, since labels are -100 where a row is padded
     why_no_labels: str
@@ -118,6 +121,8 @@ class BatchLayout:
         Raises:
             InvalidArgumentError: there is no lookahead, or no single integer field to take.
         """
+        if self.packed and self.label_field is not None:
+            return FieldSpec("inputs", self.label_field, self.label_type.str)
         if self.lookahead == 0 or self.label_field is None:
             raise InvalidArgumentError(f"this batch has no {name}: {self.why_no_labels}")
         skip = 0 if name == "inputs" else 1
@@ -163,7 +168,9 @@ def plan_layout(
             raise InvalidArgumentError(
                 f"field {excerpt(leaf.name)!r} is called like an attribute of a batch: rename it"
             )
-    label_field, why = _label_field(found, view.lookahead, source.ragged)
+    rows = getattr(view, "rows", None)
+    packed = isinstance(rows, Packed)
+    label_field, why = _label_field(found, view.lookahead, source.ragged) if rows is None else _token_field(found)
     chosen = _chosen_types(found, dtype)
     types = {leaf.name: chosen.get(leaf.name) or _default_type(leaf, torch) for leaf in found}
     layout = BatchLayout(
@@ -179,6 +186,7 @@ def plan_layout(
         column_of=_sequence_columns(sequences, 0),
         flat=frozenset(types) if source.ragged else frozenset(),
         cells=view.cells,
+        packed=packed,
         label_field=label_field,
         label_type=_label_type(label_field, chosen),
         why_no_labels=why,
@@ -191,6 +199,11 @@ def plan_layout(
     if view.cells is not None:
         of_cells = _of_cells(layout, view.cells, seed)
         return _with_values(of_cells) if eager else of_cells
+    if isinstance(rows, Padded):
+        padded = _of_padded(layout, rows)
+        return _with_values(padded) if eager else padded
+    if packed:
+        layout = _with_packed_labels(layout, 0)
     return _with_columns(layout, chosen, source.fields_apart) if eager else layout
 
 
@@ -212,11 +225,46 @@ def _of_cells(layout: BatchLayout, cells: Cells, seed: int) -> BatchLayout:
     )
 
 
+def _of_padded(layout: BatchLayout, padded: Padded) -> BatchLayout:
+    """Rectangles in place of the records' fields, and what goes with them."""
+    if layout.sequences:
+        raise InvalidArgumentError(
+            f"columns=: {layout.sequences[0].name} is of documents end to end: padded rows have attention_mask and "
+            "lengths"
+        )
+    types = {name: dtype for name, dtype in layout.types.items() if dtype.kind not in "SV"}
+    names = [*types, *([] if layout.label_field is None else ["inputs", "labels"]), *ARRAYS]
+    made_types = [*types.values()]
+    if layout.label_field is not None:
+        made_types += [layout.label_type] * 2
+    made_types += [np.dtype(np.int64)] * len(ARRAYS)
+    made = {name: ColumnPlace(0, part, made_types[part]) for part, name in enumerate(names)}
+    return replace(
+        layout,
+        leaf_of={},
+        types=types,
+        makers=(padded.maker(types, layout.label_field, layout.label_type),),
+        column_of=made,
+        flat=frozenset(),
+    )
+
+
+def _with_packed_labels(layout: BatchLayout, number: int) -> BatchLayout:
+    """Labels as column `number`, where there are any."""
+    if layout.label_field is None:
+        return layout
+    maker = _native.make_packed_labels(layout.label_field, layout.label_type.str)
+    labels = {"labels": ColumnPlace(number, 0, layout.label_type)}
+    return replace(layout, makers=(maker,), column_of={**layout.column_of, **labels})
+
+
 def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_apart: bool) -> BatchLayout:
     fields: list[FieldSpec] = []
-    has_labels = layout.lookahead > 0 and layout.label_field is not None
+    has_labels = (layout.packed or layout.lookahead > 0) and layout.label_field is not None
     if has_labels:
-        fields += [layout.label_column("inputs"), layout.label_column("labels")]
+        fields.append(layout.label_column("inputs"))
+        if not layout.packed:
+            fields.append(layout.label_column("labels"))
     for leaf in layout.leaf_of.values():
         # inputs and labels are what is used of their field: the field itself is cast only if somebody asks.
         if has_labels and leaf.name == layout.label_field:
@@ -226,7 +274,10 @@ def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_
             fields.append(FieldSpec(leaf.name, leaf.name, layout.types[leaf.name].str))
     column_of = {each.name: ColumnPlace(at, 0, np.dtype(each.type)) for at, each in enumerate(fields)}
     column_of |= _sequence_columns(layout.sequences, len(fields))
-    return _with_values(replace(layout, fields=tuple(fields), column_of=column_of))
+    made = replace(layout, fields=tuple(fields), column_of=column_of)
+    if layout.packed:
+        made = _with_packed_labels(made, len(fields) + len(layout.sequences))
+    return _with_values(made)
 
 
 def _with_values(layout: BatchLayout) -> BatchLayout:
