@@ -17,6 +17,22 @@ namespace {
 constexpr std::uint64_t kBuckets = 0x6275636b65747321;
 constexpr std::uint64_t kMostPool = std::uint64_t{1} << 24;
 
+class Held {
+ public:
+  explicit Held(std::atomic_flag& flag) noexcept : flag_(flag) {
+    while (flag_.test_and_set(std::memory_order_acquire)) flag_.wait(true, std::memory_order_relaxed);
+  }
+  ~Held() {
+    flag_.clear(std::memory_order_release);
+    flag_.notify_one();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+ private:
+  std::atomic_flag& flag_;
+};
+
 }  // namespace
 
 Bucketed::Bucketed(std::vector<std::uint32_t> lengths, std::uint64_t seed, std::uint64_t pool, std::uint64_t bucket)
@@ -61,13 +77,13 @@ Bucketed::PoolPtr Bucketed::make(std::uint32_t epoch, std::uint64_t number) cons
 
 Bucketed::PoolPtr Bucketed::pool_of(std::uint32_t epoch, std::uint64_t number) const {
   {
-    const std::scoped_lock lock(mutex_);
+    const Held held(busy_);
     for (const PoolPtr& pool : kept_) {
       if (pool && pool->epoch == epoch && pool->number == number) return pool;
     }
   }
   PoolPtr made = make(epoch, number);
-  const std::scoped_lock lock(mutex_);
+  const Held held(busy_);
   kept_[next_] = made;
   next_ = (next_ + 1) % kept_.size();
   return made;

@@ -9,9 +9,9 @@
 #include "core/job/order.h"
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,7 +46,8 @@ class Bucketed final : public Order {
   std::uint64_t pool_;
   std::uint64_t bucket_;
   std::string digest_;
-  mutable std::mutex mutex_;
+  // Guards what follows, for as long as it takes to copy a pointer: this folder has no mutexes.
+  mutable std::atomic_flag busy_;
   mutable std::array<PoolPtr, 4> kept_;
   mutable std::size_t next_ = 0;  // of kept_, to be replaced
 };

@@ -563,16 +563,12 @@ class View(Sequence[Observation]):
         """
         if self.kind != "documents" or self.cells is not None:
             raise InvalidArgumentError(f"{self!r}: padded() is of views of documents: dataset.documents().padded()")
-        if self.dtype is None or self._source.fields_apart:
+        if self.dtype is None or not self.dtype.names or self._source.fields_apart:
             raise InvalidArgumentError(f"{self!r}: padded() is of documents whose records lie end to end")
         names = [leaf.name for leaf in leaves(self.dtype) if leaf.base.kind not in "SV"]
         rows = resolve_padded(to, multiple_of, side, value, long, names, token_leaf(self.dtype)[0])
-        what = (self.dataset, self.kind, 0, 0, self.metadata, self._steps, self.columns, None, rows)
-        view = View(*what)
-        for name, each in rows.values:
-            if name in names:
-                plan_layout(view, torch=None, dtype=None, eager=False)  # says if a value cannot be
-                break
+        view = View(self.dataset, self.kind, 0, 0, self.metadata, self._steps, self.columns, None, rows)
+        plan_layout(view, torch=None, dtype=None, eager=False)  # says which padding cannot be
         if rows.to is None or rows.long != "drop":
             return view
         return view.select(self.lengths() <= rows.to)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock import _native
@@ -90,7 +90,7 @@ def resolve(
         group=index("group", group, 1, _MOST_GROUP),
         long=long,
         multiple_of=index("multiple_of", multiple_of, 1),
-        table=None if table is None else os.path.abspath(local_path("table", table)),  # noqa: PTH100 - a URL stays one
+        table=None if table is None else str(Path(local_path(table)).absolute()),
     )
     packed.rule()
     return packed
@@ -110,8 +110,8 @@ def make_table(dataset: _native.Dataset, packed: Packed) -> _native.PackTable:
         return table
     if dataset.spans > _native.MOST_PACKED_AT_OPENING:
         raise InvalidArgumentError(
-            f"{dataset.path}: {dataset.spans:,} documents: at most {_native.MOST_PACKED_AT_OPENING:,} are packed when a "
-            f"view is made; run `penstock pack {dataset.path} --window {packed.window} --out FILE` once and give "
+            f"{dataset.path}: {dataset.spans:,} documents: at most {_native.MOST_PACKED_AT_OPENING:,} are packed when "
+            f"a view is made; run `penstock pack {dataset.path} --window {packed.window} --out FILE` once and give "
             "table=FILE"
         )
     packer = _native.DatasetPacker(dataset, rule)

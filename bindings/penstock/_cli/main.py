@@ -30,6 +30,7 @@ _COMMANDS = {
     "annotate": "Add typed columns to a dataset's documents.",
     "query": "Ask about documents' columns in SQL.",
     "shuffle": "Put a dataset's windows or documents into a shuffled order.",
+    "pack": "Pack documents into rows of one length; writes the table that says which.",
     "bench": "Measure what the loader reads here.",
 }
 
