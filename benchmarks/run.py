@@ -23,6 +23,7 @@ import loaders_on_a_node
 import memory
 import mixing
 import opening
+import packing
 import permutation
 import ready_batch
 import shards
@@ -59,6 +60,7 @@ MEASUREMENTS = {
     "mixing": mixing.measure,
     "learning": learning.measure,
     "cells": cells.measure,
+    "packing": packing.measure,
 }
 
 

@@ -66,8 +66,7 @@ void register_tables(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def_readonly("group", &PackingRule::group)
       .def_property_readonly("long_documents",
                              [](const PackingRule& rule) { return layout::long_name(rule.long_documents); })
-      .def_readonly("multiple_of", &PackingRule::multiple_of)
-      .def("__eq__", [](const PackingRule& a, const PackingRule& b) { return a == b; });
+      .def_readonly("multiple_of", &PackingRule::multiple_of);
   py::class_<PackHeader>(module, "PackHeader", "What a pack table says of itself; see layout/pack_table.h.")
       .def_readonly("rule", &PackHeader::rule)
       .def_readonly("fingerprint", &PackHeader::fingerprint)

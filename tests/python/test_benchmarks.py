@@ -40,6 +40,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "mixing": ({"mixing"}, set()),
     "learning": ({"learning"}, {("learning", "right")}),
     "cells": ({"cells"}, {("cells", "ratio")}),
+    "packing": ({"packing"}, {("packing", "µs"), ("packing", "%"), ("packing", "ratio")}),
 }
 
 
