@@ -11,7 +11,7 @@ import numpy as np
 import penstock
 from layouts import files_of
 from results import Result, alternate, ratios, warm
-from workloads import BATCH, WINDOW, Corpora
+from workloads import BATCH, DOCUMENT_TOKENS, WINDOW, Corpora, Size
 
 MEAN = WINDOW // 8  # records of a document
 DEVIATION = 1.0  # of the logarithm of lengths
@@ -23,30 +23,40 @@ LOOPS: dict[str, dict[str, Any]] = {
 
 
 def measure(corpora: Corpora) -> list[Result]:
-    path = made(corpora.folder, corpora.size.metadata_tokens)
-    dataset, size = penstock.open(path), corpora.size
-    warm(files_of(path))
+    size = corpora.size
+    short = penstock.open(made(corpora.folder, size.metadata_tokens))
     line = partial(Result, "packing", cache="warm")
     results = []
     for fit in ("best", "first"):
-        seconds, packing = zip(*(packed(dataset, fit) for _ in range(size.repeats)), strict=True)
-        each = tuple(1e6 * value / dataset.spans for value in seconds)
+        seconds, packing = zip(*(packed(short, fit) for _ in range(size.repeats)), strict=True)
+        each = tuple(1e6 * value / short.spans for value in seconds)
         results.append(line(f"{fit} fit, a document, its length read from the index", "µs", each, at_most=MICROSECONDS))
         waste = (100 * packing[0].waste,)
         what = f"{fit} fit, documents of {MEAN} records on average, rows of {WINDOW:,}: waste"
         results.append(line(what, "%", waste, at_most=WASTE))
-    for what, options in LOOPS.items():
-        views = {
-            "windows": dataset.windows(WINDOW, lookahead=1, metadata=False),
-            "packed rows": dataset.packed(WINDOW, metadata=False),
-            "packed rows, spans": dataset.packed(WINDOW, metadata="spans"),
-        }
-        loads = [partial(rows_per_second, view, size.seconds, **options) for view in views.values()]
-        found = dict(zip(views, alternate(size.repeats, loads), strict=True))
-        results += [line(f"{name}, {what}", "rows/s", values, bytes=4 * WINDOW) for name, values in found.items()]
-        for name in ("packed rows", "packed rows, spans"):
-            values = ratios(found[name], found["windows"])
-            results.append(line(f"{name} / windows, {what}", "ratio", values, at_least=RATIO))
+    usual = penstock.open(corpora.documents())
+    for dataset, mean, least in ((usual, DOCUMENT_TOKENS, RATIO), (short, MEAN, None)):
+        warm(files_of(Path(dataset.path)))
+        for what, options in LOOPS.items():
+            results += compare(line, dataset, f"documents of {mean} records, {what}", size, least, **options)
+    return results
+
+
+def compare(
+    line: Any, dataset: penstock.Dataset, what: str, size: Size, least: float | None, **options: Any
+) -> list[Result]:
+    """Windows and packed rows, the latter without spans and with, in turn."""
+    views = {
+        "windows": dataset.windows(WINDOW, lookahead=1, metadata=False),
+        "packed rows": dataset.packed(WINDOW, metadata=False),
+        "packed rows with spans": dataset.packed(WINDOW, metadata="spans"),
+    }
+    loads = [partial(rows_per_second, view, size.seconds, **options) for view in views.values()]
+    found = dict(zip(views, alternate(size.repeats, loads), strict=True))
+    results = [line(f"{what}: {name}", "rows/s", values, bytes=4 * WINDOW) for name, values in found.items()]
+    for name in ("packed rows", "packed rows with spans"):
+        values = ratios(found[name], found["windows"])
+        results.append(line(f"{what}: {name} / windows", "ratio", values, at_least=least))
     return results
 
 
