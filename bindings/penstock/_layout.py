@@ -11,10 +11,10 @@ import numpy as np
 from penstock import _native
 from penstock._cells import Cells
 from penstock._columns import types_of
-from penstock._dtype import RESERVED_NAMES, numpy_type
+from penstock._dtype import PADDED_NAMES, RESERVED_NAMES, numpy_type
 from penstock._errors import InvalidArgumentError
 from penstock._packed import Packed
-from penstock._padded import ARRAYS, Padded
+from penstock._padded import Padded
 from penstock._spans import Decode, Metadata
 from penstock._words import excerpt, quoted
 
@@ -233,11 +233,11 @@ def _of_padded(layout: BatchLayout, padded: Padded) -> BatchLayout:
             "lengths"
         )
     types = {name: dtype for name, dtype in layout.types.items() if dtype.kind not in "SV"}
-    names = [*types, *([] if layout.label_field is None else ["inputs", "labels"]), *ARRAYS]
+    names = [*types, *([] if layout.label_field is None else ["inputs", "labels"]), *PADDED_NAMES]
     made_types = [*types.values()]
     if layout.label_field is not None:
         made_types += [layout.label_type] * 2
-    made_types += [np.dtype(np.int64)] * len(ARRAYS)
+    made_types += [np.dtype(np.int64)] * len(PADDED_NAMES)
     made = {name: ColumnPlace(0, part, made_types[part]) for part, name in enumerate(names)}
     return replace(
         layout,

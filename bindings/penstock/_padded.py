@@ -10,12 +10,12 @@ import numpy as np
 
 from penstock import _native
 from penstock._arguments import index, one_of
+from penstock._dtype import PADDED_NAMES
 from penstock._errors import InvalidArgumentError
 from penstock._words import quoted
 
 _IGNORED_LABEL = -100
 _LONG = ("truncate", "drop", "refuse")
-ARRAYS = ("attention_mask", "lengths")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def resolve(
         length = index("to", to, 1, 1 << 31)
         if length % multiple:
             raise InvalidArgumentError(f"to={length}: must be a multiple of multiple_of={multiple}")
-    for name in ARRAYS:
+    for name in PADDED_NAMES:
         if name in fields:
             raise InvalidArgumentError(
                 f"a field is called {name!r}, as an array that a padded batch has beside the fields: rename it"

@@ -245,6 +245,19 @@ def test_a_state_belongs_to_one_packing(tmp_path):
             loader.load_state_dict(state)
 
 
+def test_a_position_is_kept_among_rows_of_one_length_alone(tmp_path):
+    dataset, _ = compact(tmp_path, LENGTHS)
+    with penstock.Loader(dataset.packed(9), 2) as loader:
+        next(loader)
+        state = loader.state_dict()
+    with penstock.Loader(dataset.packed(9, fit="first"), 2, on_mismatch="keep_position") as loader:
+        assert loader.load_state_dict(state).position == 2
+    for other in (dataset.packed(10), dataset.windows(9)):
+        with penstock.Loader(other, 2, on_mismatch="keep_position") as loader:
+            with pytest.raises(penstock.StateMismatchError, match="packed rows of 9"):
+                loader.load_state_dict(state)
+
+
 def test_what_cannot_be_packed_is_refused(tmp_path):
     dataset, _ = compact(tmp_path, LENGTHS)
 
