@@ -253,8 +253,10 @@ class Bucketed:
         >>> lengths = np.arange(100) % 10
         >>> order = penstock.orders.resolve(penstock.orders.Bucketed(lengths, pool=50, bucket=5), n=100, seed=0)
         >>> drawn = order.pick(0, 1, 100)[0]
-        >>> sorted(drawn.tolist()) == list(range(100)), [len(set(lengths[part])) for part in drawn.reshape(20, 5)][:4]
-        (True, [2, 2, 1, 2])
+        >>> sorted(drawn.tolist()) == list(range(100))
+        True
+        >>> max(len(set(lengths[part])) for part in drawn.reshape(20, 5)) <= 2  # one length, or two neighbours
+        True
     """
 
     def __init__(self, lengths: npt.ArrayLike, pool: int = 4096, bucket: int = 64) -> None:

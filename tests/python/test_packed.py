@@ -253,9 +253,9 @@ def test_a_position_is_kept_among_rows_of_one_length_alone(tmp_path):
     with penstock.Loader(dataset.packed(9, fit="first"), 2, on_mismatch="keep_position") as loader:
         assert loader.load_state_dict(state).position == 2
     for other in (dataset.packed(10), dataset.windows(9)):
-        with penstock.Loader(other, 2, on_mismatch="keep_position") as loader:
-            with pytest.raises(penstock.StateMismatchError, match="packed rows of 9"):
-                loader.load_state_dict(state)
+        loader = penstock.Loader(other, 2, on_mismatch="keep_position")
+        with loader, pytest.raises(penstock.StateMismatchError, match="packed rows of 9"):
+            loader.load_state_dict(state)
 
 
 def test_what_cannot_be_packed_is_refused(tmp_path):
