@@ -25,6 +25,7 @@ import memory
 import mixing
 import mixture
 import opening
+import packing
 import permutation
 import ready_batch
 import shards
@@ -63,6 +64,7 @@ MEASUREMENTS = {
     "mixture": mixture.measure,
     "learning": learning.measure,
     "cells": cells.measure,
+    "packing": packing.measure,
 }
 
 

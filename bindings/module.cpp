@@ -11,6 +11,7 @@ PYBIND11_MODULE(_native, module) {
   penstock::bindings::register_dataset(module, local);
   penstock::bindings::register_job(module);
   penstock::bindings::register_cells(module);
+  penstock::bindings::register_packing(module, local);
   penstock::bindings::register_loader(module, local);
   penstock::bindings::register_writer(module);
   module.def("begin_exit", &penstock::bindings::begin_exit, "The interpreter ends: other threads stay in native code.");

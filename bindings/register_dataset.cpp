@@ -258,7 +258,22 @@ void register_source(py::module_& module) {
                              [](const Source& source) { return source.info().stored_record_bytes; })
       .def_property_readonly("fields_apart", [](const Source& source) { return source.info().fields_apart; })
       .def_property_readonly("ragged", [](const Source& source) { return source.info().shape.ragged; })
-      .def_property_readonly("row_length", [](const Source& source) { return source.info().shape.length; });
+      .def_property_readonly("row_length", [](const Source& source) { return source.info().shape.length; })
+      .def(
+          "base_indices",
+          [](const Source& source, const py::array_t<std::int64_t, py::array::c_style>& indices) {
+            py::array_t<std::int64_t> out(std::vector<py::ssize_t>(indices.shape(), indices.shape() + indices.ndim()));
+            const std::int64_t* const from = indices.data();
+            std::int64_t* const to = out.mutable_data();
+            const auto count = static_cast<std::uint64_t>(indices.size());
+            const Unlocked released;
+            for (std::uint64_t i = 0; i < count; ++i) {
+              const bool is_one = from[i] >= 0;
+              to[i] = is_one ? static_cast<std::int64_t>(source.base_index(static_cast<std::uint64_t>(from[i]))) : -1;
+            }
+            return out;
+          },
+          py::arg("indices"), "int64 of the same shape: numbers in the whole view; -1 of -1. All are below the size.");
   module.def(
       "make_windows",
       [](const Opened& dataset, std::uint64_t window, std::uint64_t lookahead, const Names& columns,
@@ -271,8 +286,11 @@ void register_source(py::module_& module) {
       "The view of windows; with a phase_window each epoch begins at another record.");
   module.def(
       "make_documents",
-      [](const Opened& dataset, const Names& columns) { return viewed(layout::make_documents(dataset, columns)); },
-      py::arg("dataset"), py::arg("columns"), "The view of documents.");
+      [](const Opened& dataset, const Names& columns, std::optional<std::uint64_t> most_records, bool refuse) {
+        return viewed(layout::make_documents(dataset, columns, {most_records.value_or(UINT64_MAX), refuse}));
+      },
+      py::arg("dataset"), py::arg("columns"), py::arg("most_records") = py::none(), py::arg("refuse") = false,
+      "The view of documents; of longer ones than most_records their first records, or an error.");
   module.def(
       "make_values",
       [](const Opened& dataset, const Names& columns) { return viewed(layout::make_values(dataset, columns)); },
@@ -294,12 +312,29 @@ void register_source(py::module_& module) {
       py::arg("source"), py::arg("selected"), "The observations of a view that `selected` names, in this order.");
 }
 
+void register_split(py::module_& module) {
+  module.def(
+      "make_split",
+      [](const View& source, std::uint64_t one_in, std::uint64_t seed, bool held_out) {
+        return viewed(std::make_shared<const SubView>(source, Split{one_in, seed, held_out}));
+      },
+      py::arg("source"), py::arg("one_in"), py::arg("seed"), py::arg("held_out"),
+      "One of each run of `one_in` observations, or the others.");
+  module.def(
+      "select_shards",
+      [](const Opened& dataset, const std::vector<std::uint64_t>& shards) {
+        return opened(layout::select_shards(dataset, shards));
+      },
+      RunsUnlocked(), py::arg("dataset"), py::arg("shards"), "Some shards of a dataset, in this order, as a dataset.");
+}
+
 }  // namespace
 
 void register_dataset(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   register_opened(module, local);
   register_field_arrays(module, local);
   register_source(module);
+  register_split(module);
 }
 
 }  // namespace penstock::bindings

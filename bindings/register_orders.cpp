@@ -6,6 +6,7 @@
 #include "core/job/order.h"
 #include "shuffle/balanced.h"
 #include "shuffle/blocks.h"
+#include "shuffle/bucketed.h"
 #include "shuffle/sequential.h"
 #include "shuffle/uniform.h"
 #include "shuffle/weighted.h"
@@ -78,6 +79,18 @@ std::shared_ptr<shuffle::Balanced> make_balanced(const py::array_t<std::int32_t,
                                              lane_count);
 }
 
+std::shared_ptr<shuffle::Bucketed> make_bucketed(const py::array_t<std::uint32_t, py::array::c_style>& lengths,
+                                                 const py::object& seed, const py::object& pool,
+                                                 const py::object& bucket) {
+  const std::uint64_t number = to_u64(seed, "seed");
+  const std::uint64_t pool_size = to_u64(pool, "pool");
+  const std::uint64_t bucket_size = to_u64(bucket, "bucket");
+  const std::span<const std::uint32_t> values = values_of(lengths);
+  const Unlocked released;
+  return std::make_shared<shuffle::Bucketed>(std::vector<std::uint32_t>(values.begin(), values.end()), number,
+                                             pool_size, bucket_size);
+}
+
 }  // namespace
 
 void register_orders(py::module_& module) {
@@ -119,6 +132,8 @@ void register_orders(py::module_& module) {
   py::class_<shuffle::Balanced, Order, std::shared_ptr<shuffle::Balanced>>(module, "BalancedOrder")
       .def(py::init(&make_balanced), py::arg("labels"), py::arg("classes"), py::arg("seed"), py::arg("size"),
            py::arg("fetch"), py::arg("lanes"));
+  py::class_<shuffle::Bucketed, Order, std::shared_ptr<shuffle::Bucketed>>(module, "BucketedOrder")
+      .def(py::init(&make_bucketed), py::arg("lengths"), py::arg("seed"), py::arg("pool"), py::arg("bucket"));
 }
 
 }  // namespace penstock::bindings

@@ -86,8 +86,11 @@ bool Checked::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
 
 // The side file if the read is to be checked, else null. Sets `shard` to the number of the shard that it is of.
 SideFile* Checked::side_of(const Read& read, std::uint64_t& shard) const {
-  const auto distance =
-      reinterpret_cast<const std::byte*>(read.file) - reinterpret_cast<const std::byte*>(dataset_->shards.data());
+  const auto* const first = reinterpret_cast<const std::byte*>(dataset_->shards.data());
+  const auto* const file = reinterpret_cast<const std::byte*>(read.file);
+  const std::less<> before;  // the file of a pack table is none of them
+  if (before(file, first) || !before(file, first + dataset_->shards.size() * sizeof(Shard))) return nullptr;
+  const auto distance = file - first;
   shard = static_cast<std::uint64_t>(distance) / sizeof(Shard);
   const Shard& own = dataset_->shards[shard];
   if (own.checks == Checks::None) return nullptr;

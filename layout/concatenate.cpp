@@ -4,7 +4,9 @@
 #include "layout/digest.h"
 #include "layout/format.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace penstock::layout {
 namespace {
@@ -80,6 +82,36 @@ DatasetPtr concatenate(const std::vector<DatasetPtr>& datasets) {
   const bool ours = result->kind == kFormatName;
   result->fingerprint = ours ? combined_fingerprint(*result) : foreign_fingerprint(datasets);
   result->path = fmt::format("{} … {}", datasets.front()->path, datasets.back()->path);
+  result->finish();
+  return result;
+}
+
+DatasetPtr select_shards(const DatasetPtr& dataset, const std::vector<std::uint64_t>& numbers) {
+  const std::uint64_t count = dataset->shards.size();
+  if (numbers.empty()) raise(ErrorKind::InvalidArgument, "{}: no shards are selected", dataset->path);
+  std::vector<bool> seen(count);
+  auto result = std::make_shared<Dataset>(*dataset);
+  result->shards.clear();
+  std::string names;
+  for (const std::uint64_t number : numbers) {
+    if (number >= count) {
+      raise(ErrorKind::InvalidArgument, "{}: there is no shard {}: they are from 0 to {}", dataset->path, number,
+            count - 1);
+    }
+    if (seen[number]) raise(ErrorKind::InvalidArgument, "{}: shard {} is selected twice", dataset->path, number);
+    seen[number] = true;
+    result->shards.push_back(dataset->shards[number]);
+    names += fmt::format("{}\n", number);
+  }
+  if (numbers.size() == count && std::is_sorted(numbers.begin(), numbers.end())) return dataset;
+  if (result->kind == kFormatName) {
+    result->fingerprint = combined_fingerprint(*result);
+  } else {
+    Digest digest;
+    digest.update("penstock selection of shards\n" + dataset->fingerprint + "\n" + names);
+    result->fingerprint = digest.hex();
+  }
+  result->path = fmt::format("{} ({} of {} shards)", dataset->path, numbers.size(), count);
   result->finish();
   return result;
 }

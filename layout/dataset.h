@@ -127,15 +127,26 @@ DatasetPtr open_megatron(const std::vector<Location>& prefixes);
 /// combining them on disk gives. Throws InvalidArgument if mode, schema, codec or kind of spans differ.
 DatasetPtr concatenate(const std::vector<DatasetPtr>& datasets);
 
+/// Shards `numbers` of a dataset, in this order, as a dataset: of ours with the fingerprint that combining them on disk
+/// gives. Throws InvalidArgument: none, one that is not there, one that comes twice.
+DatasetPtr select_shards(const DatasetPtr& dataset, const std::vector<std::uint64_t>& numbers);
+
 /// The view of windows of `window` records that follow one another, each read with `lookahead` records after it:
 /// (records - lookahead) div window observations. `columns` are those whose values go with each span. Throws
 /// InvalidArgument (window 0, no stream, longer than the stream; no such column).
 std::shared_ptr<const Source> make_windows(const DatasetPtr& dataset, std::uint64_t window, std::uint64_t lookahead,
                                            const std::vector<std::string>& columns = {});
 
+/// What documents of more records become, where a view wants them short.
+struct DocumentLimit {
+  std::uint64_t most_records = UINT64_MAX;
+  bool refuse = false;  // longer ones are the error of their batch; else their first records are read
+};
+
 /// The view whose observation i is span i: its records, its entry (opaque: its entry alone) and its values of
 /// `columns`. Throws InvalidArgument for a token stream and for the ids layout (which says how to convert), for a
 /// dataset without documents, and for a column that it has not.
-std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset, const std::vector<std::string>& columns = {});
+std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset, const std::vector<std::string>& columns = {},
+                                             const DocumentLimit& limit = {});
 
 }  // namespace penstock::layout

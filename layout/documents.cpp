@@ -12,7 +12,16 @@
 namespace penstock::layout {
 namespace {
 
-std::unique_ptr<const DocumentFinder> make_finder(const Dataset& dataset) {
+Document document_at(const std::vector<std::uint64_t>& span_starts, std::uint64_t index) {
+  Document document;
+  document.shard = Dataset::shard_of(span_starts, index);
+  document.number = index - span_starts[document.shard];
+  return document;
+}
+
+}  // namespace
+
+std::unique_ptr<const DocumentFinder> make_document_finder(const Dataset& dataset) {
   switch (dataset.spans) {
     case SpanKind::Compact: return make_compact_document_finder(dataset);
     case SpanKind::Opaque: return make_opaque_document_finder(dataset);
@@ -33,18 +42,9 @@ void check_has_documents(const Dataset& dataset) {
   if (dataset.span_count() == 0) raise(ErrorKind::InvalidArgument, "{}: it has no documents", dataset.path);
 }
 
-Document document_at(const std::vector<std::uint64_t>& span_starts, std::uint64_t index) {
-  Document document;
-  document.shard = Dataset::shard_of(span_starts, index);
-  document.number = index - span_starts[document.shard];
-  return document;
-}
-
-}  // namespace
-
-Documents::Documents(DatasetPtr dataset) : dataset_(std::move(dataset)) {
+Documents::Documents(DatasetPtr dataset, const DocumentLimit& limit) : dataset_(std::move(dataset)), limit_(limit) {
   check_has_documents(*dataset_);
-  finder_ = make_finder(*dataset_);
+  finder_ = make_document_finder(*dataset_);
   info_ = info_of(*dataset_, dataset_->span_count());
   info_.shape.ragged = true;
   info_.keeps = finder_->keeps();
@@ -58,16 +58,19 @@ bool Documents::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   if (!row.measured) {
     if (finder_->find(row, shard, round, wanted, document, out)) return true;
     const std::uint64_t record_bytes = info_.stored_record_bytes;
+    row.length = std::min(document.records, limit_.most_records);
+    if (limit_.refuse && row.length < document.records) {
+      raise(ErrorKind::InvalidArgument, "{}: document {} has {} records, at most {} are wanted", dataset_->path,
+            with_commas(row.index), with_commas(document.records), with_commas(limit_.most_records));
+    }
     check_records_fit(row, shard.stream, shard.stream_offset + document.first_record * record_bytes,
-                      document.records * record_bytes);
-    row.length = document.records;
+                      row.length * record_bytes);
     row.measured = true;
     return true;
   }
   if (has(wanted, Parts::Records)) {
     const std::uint64_t bytes = info_.stored_record_bytes;
-    plan_read(shard.stream, shard.stream_offset + document.first_record * bytes, document.records * bytes, row.records,
-              out);
+    plan_read(shard.stream, shard.stream_offset + document.first_record * bytes, row.length * bytes, row.records, out);
   }
   if (has(wanted, Parts::Entries)) {
     document.raw = plan_read(row, shard.data, document.entry_begin, document.entry_bytes, out);
@@ -75,12 +78,12 @@ bool Documents::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   return false;
 }
 
-// One span: all of the document.
+// One span: all that was read of the document.
 void Documents::spans(const Row& row, SpanTable& out) const {
   const Document& document = *static_cast<const Document*>(row.state);
   const std::uint64_t raw_bytes = document.raw == nullptr ? 0 : document.entry_bytes;
-  out.push_back({0, row.length, true, true, 0, static_cast<std::uint32_t>(document.shard), document.number,
-                 document.raw, raw_bytes});
+  out.push_back({0, row.length, true, row.length == document.records, 0, static_cast<std::uint32_t>(document.shard),
+                 document.number, document.raw, raw_bytes});
 }
 
 std::int64_t Documents::first_record(const Row& row, std::uint64_t /*index*/) const {
@@ -94,9 +97,10 @@ Source::Place Documents::place_of(std::uint64_t index) const {
   return {dataset_->shards[document.shard].stream.path(), document.number};
 }
 
-std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset, const std::vector<std::string>& columns) {
+std::shared_ptr<const Source> make_documents(const DatasetPtr& dataset, const std::vector<std::string>& columns,
+                                             const DocumentLimit& limit) {
   if (dataset->spans == SpanKind::Arrays) return with_columns(dataset, make_array_documents(dataset), columns);
-  return checked(dataset, with_columns(dataset, std::make_shared<Documents>(dataset), columns));
+  return checked(dataset, with_columns(dataset, std::make_shared<Documents>(dataset, limit), columns));
 }
 
 }  // namespace penstock::layout

@@ -45,10 +45,17 @@ std::unique_ptr<const DocumentFinder> make_compact_document_finder(const Dataset
 std::unique_ptr<const DocumentFinder> make_opaque_document_finder(const Dataset& dataset);
 std::unique_ptr<const DocumentFinder> make_megatron_document_finder();
 
+/// Throws InvalidArgument, in words that say why, unless the dataset has documents: not in the ids layout, nor in a
+/// token stream.
+void check_has_documents(const Dataset& dataset);
+
+/// The finder of a dataset that has documents and is no file of field arrays.
+std::unique_ptr<const DocumentFinder> make_document_finder(const Dataset& dataset);
+
 class Documents final : public Source {
  public:
   /// Throws InvalidArgument and Corruption (see make_documents).
-  explicit Documents(DatasetPtr dataset);
+  explicit Documents(DatasetPtr dataset, const DocumentLimit& limit = {});
 
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
@@ -58,6 +65,7 @@ class Documents final : public Source {
 
  private:
   DatasetPtr dataset_;
+  const DocumentLimit limit_;
   std::unique_ptr<const DocumentFinder> finder_;
   SourceInfo info_;
 };

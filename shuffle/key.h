@@ -5,18 +5,13 @@
 // Thread rule: values and pure functions, any thread.
 #pragma once
 
+#include "core/base/mix64.h"
+
 #include <cstdint>
 
 namespace penstock::shuffle {
 
 inline constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15U;
-
-/// SplitMix64's output function: a bijection of 64 bits in which every input bit reaches every output bit.
-constexpr std::uint64_t mix64(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31);
-}
 
 /// Absorbs values into 64 bits, in order; then counts out a stream of keys.
 class Key {

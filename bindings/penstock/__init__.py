@@ -17,7 +17,7 @@ Example:
     [0, 1]
 """
 
-from penstock import cells, codecs, columns, orders
+from penstock import cells, chat, codecs, columns, orders
 from penstock._anndata.importing import import_anndata
 from penstock._anndata.run import Imported
 from penstock._annotate import annotate
@@ -78,6 +78,7 @@ __all__ = [
     "Writer",
     "annotate",
     "cells",
+    "chat",
     "codecs",
     "columns",
     "combine",

@@ -64,7 +64,10 @@ class Batch(Mapping[str, Any]):
 
     @property
     def inputs(self) -> Any:
-        """The first `window` records of each row, of the field `token` or the only integer field: [rows, window]."""
+        """The first `window` records of each row, of the field `token` or the only integer field: [rows, window].
+
+        Of packed rows all of them; of padded documents [rows, T].
+        """
         return self._cached("inputs", self._labels)
 
     @property
@@ -72,7 +75,7 @@ class Batch(Mapping[str, Any]):
         """What follows each of `inputs`: [rows, window]; -100 in rows that are not valid, and where no loss is wanted.
 
         That is where `loss_mask` is false, and with `penstock.columns.Labels(cross_document=False)` where the target
-        is of another document.
+        is of another document. Of packed rows and padded documents also where a document ends, and in padding.
         """
         return self._cached("labels", self._labels)
 
@@ -133,6 +136,19 @@ class Batch(Mapping[str, Any]):
         The target is the next record; see `penstock.columns.LossMask`.
         """
         return self._cached("loss_mask", self._loss_mask)
+
+    @property
+    def attention_mask(self) -> Any:
+        """int64 [rows, T] of padded documents: 1 where there is a record, 0 where there is padding.
+
+        Of ranked and binned cells, what `batch["attention_mask"]` is.
+        """
+        return self._cached("attention_mask", self._padded)
+
+    @property
+    def lengths(self) -> Any:
+        """int64 [rows] of padded documents: their records; 0 in rows that are padding."""
+        return self._cached("lengths", self._padded)
 
     @property
     def csr(self) -> Any:
@@ -324,6 +340,12 @@ class Batch(Mapping[str, Any]):
             raise InvalidArgumentError(
                 "this batch has no loss_mask: ask for it by Loader(…, columns=[penstock.columns.LossMask(…)])"
             )
+        return self._column(place)
+
+    def _padded(self, name: str) -> Any:
+        place = self._layout.column_of.get(name)
+        if place is None:
+            raise InvalidArgumentError(f"this batch has no {name}: it is of dataset.documents().padded()")
         return self._column(place)
 
     def _column(self, place: ColumnPlace) -> Any:

@@ -12,14 +12,23 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _dtype, _native, codecs
+from penstock._arguments import index as index_of
 from penstock._batch import Batch, read_view
 from penstock._cells import Cells
 from penstock._cells import resolve as resolve_cells
 from penstock._columns import Columns
 from penstock._errors import CorruptionError, Error, InvalidArgumentError
 from penstock._features import Features
-from penstock._layout import Bounds, document_bounds
+from penstock._layout import Bounds, document_bounds, leaves, plan_layout, token_leaf
 from penstock._observation import Observation
+from penstock._packed import Packed, Packing, make_table, packing_of
+from penstock._packed import resolve as resolve_packed
+from penstock._padded import Padded
+from penstock._padded import resolve as resolve_padded
+from penstock._part import Split, Steps, add_selection, add_slice
+from penstock._part import native as native_part
+from penstock._part import words as part_words
+from penstock._paths import PathLike
 from penstock._spans import Decode, Metadata, check_metadata
 from penstock._words import counted, excerpt
 from penstock.cells import Form
@@ -173,6 +182,86 @@ class Dataset:
         """
         return View(self, "documents", 0, 0, metadata, columns=_names(columns))
 
+    def packed(
+        self,
+        window: int,
+        *,
+        fit: str = "best",
+        group: int = 65_536,
+        long: str = "split",
+        multiple_of: int = 1,
+        table: PathLike | None = None,
+        columns: Sequence[str] = (),
+        metadata: Metadata = True,
+    ) -> View:
+        """The view of rows of `window` records that are filled with whole documents.
+
+        Within each group of documents that follow one another in a shard, documents go into rows by decreasing length,
+        equal ones in their order. So rows are a function of the dataset and these arguments alone, and those of old
+        shards stay when shards are appended. Documents without records are in no row.
+
+        Args:
+            window: records of a row.
+            fit: "best": a document goes into the row with the least room that holds it; "first": into the first row
+                that does.
+            group: documents of one shard that are packed together.
+            long: what becomes of a document longer than a row: "split" into pieces of a row and the rest; "truncate",
+                its first `window` records; "drop", left out; "refuse", an error.
+            multiple_of: each document takes a multiple of so many records, the rest of which is padding.
+            table: a file that `penstock pack` made of this dataset with these arguments; needed for more than
+                10,000,000 documents.
+            columns: names of the dataset's columns: `batch.columns[name]` has a value for each span.
+            metadata: as of `windows`.
+
+        Returns:
+            A view whose rows are [window]; `batch.spans` has the pieces, records outside of them are padding, 0.
+            `inputs` and `labels` are [rows, window]: labels are those within a piece, -100 at its end and in padding.
+            `view.waste` is the part that is padding, `view.packing` says more.
+
+        Raises:
+            InvalidArgumentError: an argument that cannot be; a dataset without documents of records; a document too
+                long for long="refuse"; too many documents to pack now; a table of another dataset or other arguments.
+
+        Example:
+            >>> import os, tempfile, penstock
+            >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
+            >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
+            ...     for length in (3, 7, 6, 4):
+            ...         writer.append(token=range(1, length + 1), metadata=None)
+            >>> view = penstock.open(path).packed(10)
+            >>> len(view), view.waste, view[0]["token"].tolist()
+            (2, 0.0, [1, 2, 3, 4, 5, 6, 7, 1, 2, 3])
+            >>> view.read([1]).labels.tolist()
+            [[2, 3, 4, 5, 6, -100, 2, 3, 4, -100]]
+        """
+        rows = resolve_packed(window, fit, group, long, multiple_of, table)
+        return View(self, "packed", rows.window, 0, metadata, columns=_names(columns), rows=rows)
+
+    def select(self, shards: Sequence[int]) -> Dataset:
+        """Some of the shards, in this order, as a dataset; nothing is read.
+
+        Args:
+            shards: their numbers, as `dataset.shards` has them; negative ones count from the end.
+
+        Returns:
+            A dataset with the fingerprint that these shards have when they are combined.
+
+        Raises:
+            InvalidArgumentError: none, one that is not there, or one that comes twice.
+        """
+        count = len(self._native.shards())
+        numbers = []
+        try:
+            wanted = [operator.index(each) for each in shards]
+        except TypeError:
+            raise InvalidArgumentError(f"shards={shards!r:.80}: must be a list of numbers") from None
+        for number in wanted:
+            if not -count <= number < count:
+                raise InvalidArgumentError(f"there is no shard {number}: they are from 0 to {count - 1:,}")
+            numbers.append(number % count)
+        native = _native.select_shards(self._native, numbers)
+        return Dataset(native, (_select, (self, numbers)), self._in_place)
+
     def cells(
         self,
         form: str | Form = "csr",
@@ -266,8 +355,8 @@ class View(Sequence[Observation]):
 
     Attributes:
         dataset: what it is a view of.
-        kind: "windows" or "documents".
-        window: records of a window; 0 of documents.
+        kind: "windows", "documents" or "packed".
+        window: records of a window or of a packed row; 0 of documents.
         lookahead: records read after each window.
         metadata: what is read beside the records: True, "spans" or False. No part of a job: its state goes on with
             another one.
@@ -275,6 +364,7 @@ class View(Sequence[Observation]):
         phase_window: how far phases reach, where each epoch begins at another record; else 0.
         cells: what documents that are cells become; None: records. No part of a job either.
         bounds: the token that bounds documents; None: what the dataset says. No part of a job either.
+        rows: how documents are packed or padded; None: they are not.
     """
 
     def __init__(
@@ -284,13 +374,14 @@ class View(Sequence[Observation]):
         window: int,
         lookahead: int,
         metadata: Metadata = True,
-        numbers: range | npt.NDArray[np.uint64] | None = None,
+        steps: Steps = (),
         columns: tuple[str, ...] = (),
         cells: Cells | None = None,
         phase_window: int = 0,
         bounds: Bounds | None = None,
+        rows: Packed | Padded | None = None,
     ) -> None:
-        """Made by `Dataset.windows`, `documents`, `cells` and sub-views, whose `numbers` are the whole view's."""
+        """Made by `Dataset.windows` and its like, and by parts of views, which take `steps` from the whole view."""
         self.dataset = dataset
         self.kind = kind
         self.window = window
@@ -300,33 +391,34 @@ class View(Sequence[Observation]):
         self.cells = cells
         self.phase_window = phase_window
         self.bounds = bounds
+        self.rows = rows
         native = dataset._native
         dataset.check_in_place()
+        if kind != "documents" and columns and self.metadata is False:
+            self.metadata = "spans"  # which the values are of
+        self._packing: Packing | None = None
         if kind == "windows":
-            if columns and self.metadata is False:
-                self.metadata = "spans"  # which the values are of
             self._whole = _native.make_windows(native, window, lookahead, list(columns), phase_window)
+        elif isinstance(rows, Packed):
+            table = make_table(native, rows)
+            self._packing = packing_of(table.header)
+            self._whole = _native.make_packed(native, table, list(columns))
+        elif isinstance(rows, Padded) and rows.to is not None:
+            self._whole = _native.make_documents(native, list(columns), rows.to, rows.long != "truncate")
         else:
             self._whole = _native.make_documents(native, list(columns))
-        self._take(range(self._whole.size) if numbers is None else numbers)
+        self._take(steps)
 
-    def _take(self, numbers: range | npt.NDArray[np.uint64]) -> None:
-        # What a view keeps of its files is the whole's, so all sub-views share it.
-        if isinstance(numbers, range) and len(numbers) <= 1:  # whatever its step: it is the same view
-            numbers = range(numbers[0], numbers[0] + 1) if numbers else range(0)
-        self._numbers = numbers
-        if not isinstance(numbers, range):
-            self._source = _native.make_selection(self._whole, numbers)
-        elif numbers == range(self._whole.size):
-            self._source = self._whole
-        else:
-            self._source = _native.make_slice(self._whole, numbers[0] if numbers else 0, numbers.step, len(numbers))
+    def _take(self, steps: Steps) -> None:
+        # What a view keeps of its files is the whole's, so all parts share it.
+        self._steps = steps
+        self._source = native_part(self._whole, steps)
 
-    def _part(self, numbers: range | npt.NDArray[np.uint64]) -> View:
+    def _part(self, steps: Steps) -> View:
         self.dataset.check_in_place()
         part = object.__new__(type(self))
         part.__dict__.update(self.__dict__)
-        part._take(numbers)
+        part._take(steps)
         return part
 
     @property
@@ -373,7 +465,7 @@ class View(Sequence[Observation]):
             IndexError: there is none of this number.
         """
         if isinstance(index, slice):
-            return self._part(self._numbers[index])
+            return self._part(add_slice(self._steps, index, len(self)))
         try:
             at = operator.index(index)
         except TypeError:
@@ -426,7 +518,126 @@ class View(Sequence[Observation]):
             array = np.flatnonzero(array)
         else:
             array = _indices(array, "a selection", "integers [n] wanted, or a mask")
-        return self._part(np.ascontiguousarray(self.base_indices(array), np.uint64))
+        if array.size and array.max() >= len(self):
+            raise InvalidArgumentError(
+                f"observation {array.max()}: indices of this view are from 0 to {len(self) - 1:,}"
+            )
+        return self._part(add_selection(self._steps, array))
+
+    def split(self, one_in: int, seed: int = 0) -> tuple[View, View]:
+        """A view to train on and one that is held out: one of each run of `one_in` observations, the same for ever.
+
+        Which one of a run it is depends on (seed, number of the run) alone, so what is held out stays held out when
+        shards are appended. Both are views, in the order of this one; nothing is read or kept for them.
+
+        Args:
+            one_in: at least 2.
+            seed: 64 bits.
+
+        Returns:
+            (train, held out).
+
+        Raises:
+            InvalidArgumentError: an argument that cannot be.
+
+        Example:
+            >>> import numpy as np, penstock, tempfile, os
+            >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
+            >>> np.arange(1000, dtype=np.uint16).tofile(path)
+            >>> train, held_out = penstock.open(path, dtype="u2").windows(10).split(20)
+            >>> len(train), len(held_out), set(train.base_indices(range(95))) & set(held_out.base_indices(range(5)))
+            (95, 5, set())
+        """
+        one_in, seed = index_of("one_in", one_in, 2), index_of("seed", seed)
+        return (
+            self._part((*self._steps, Split(one_in, seed, False))),
+            self._part((*self._steps, Split(one_in, seed, True))),
+        )
+
+    def padded(
+        self,
+        to: int | str = "longest",
+        *,
+        multiple_of: int = 1,
+        side: str = "right",
+        value: Any = 0,
+        long: str = "truncate",
+    ) -> View:
+        """The same documents, whose batches are rectangles: each field [rows, T, trailing axes…].
+
+        Args:
+            to: T: "longest", the records of the batch's longest document, or a number.
+            multiple_of: what T is rounded up to; `to` must be a multiple of it.
+            side: "right" or "left", where padding is.
+            value: what padding is, of the field `token` or the only integer field; or a mapping from fields; else 0.
+            long: what becomes of documents of more than `to` records: "truncate", the first ones are read; "drop", they
+                are left out, for which the lengths of all documents are read now; "refuse", the error of their batch.
+
+        Returns:
+            A view whose batches have beside the fields `attention_mask` (int64 [rows, T], 1 where there is a record),
+            `lengths` (int64 [rows]), `inputs` and `labels` [rows, T]: what follows each record, -100 at a document's
+            end and in padding. Spans count records from a document's first one, on whichever side padding is. A
+            loader's state is that of `documents()`, of the documents that are left.
+
+        Raises:
+            InvalidArgumentError: no view of documents; an argument that cannot be.
+
+        Example:
+            >>> import os, tempfile, penstock
+            >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
+            >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
+            ...     for length in (1, 3):
+            ...         writer.append(token=range(1, length + 1), metadata=None)
+            >>> batch = penstock.open(path).documents().padded(side="left", value=9).read([0, 1])
+            >>> batch["token"].tolist(), batch.attention_mask.tolist(), batch.lengths.tolist()
+            ([[9, 9, 1], [1, 2, 3]], [[0, 0, 1], [1, 1, 1]], [1, 3])
+            >>> batch.labels.tolist()
+            [[-100, -100, -100], [2, 3, -100]]
+        """
+        if self.kind != "documents" or self.cells is not None:
+            raise InvalidArgumentError(f"{self!r}: padded() is of views of documents: dataset.documents().padded()")
+        if self.dtype is None or not self.dtype.names or self._source.fields_apart:
+            raise InvalidArgumentError(f"{self!r}: padded() is of documents whose records lie end to end")
+        names = [leaf.name for leaf in leaves(self.dtype) if leaf.base.kind not in "SV"]
+        rows = resolve_padded(to, multiple_of, side, value, long, names, token_leaf(self.dtype)[0])
+        view = View(self.dataset, self.kind, 0, 0, self.metadata, self._steps, self.columns, rows=rows)
+        plan_layout(view, torch=None, dtype=None, eager=False)  # says which padding cannot be
+        if rows.to is None or rows.long != "drop":
+            return view
+        return view.select(self.lengths() <= rows.to)
+
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Records of each document, read from the index at once: for `penstock.orders.Bucketed`, for weights.
+
+        Returns:
+            int64 [len(self)].
+
+        Raises:
+            InvalidArgumentError: no view of documents with records.
+        """
+        if self.kind != "documents":
+            raise InvalidArgumentError(f"{self!r}: lengths() is of views of documents")
+        native = self.dataset._native
+        count = native.spans
+        step = 1 << 22  # Ctrl-C is looked for in between
+        parts = [_native.document_lengths(native, first, min(step, count - first)) for first in range(0, count, step)]
+        found = np.concatenate(parts).astype(np.int64)
+        if self._steps:
+            found = found[self.base_indices(np.arange(len(self)))]
+        limit = self.rows.to if isinstance(self.rows, Padded) else None
+        return found if limit is None else np.minimum(found, limit)
+
+    @property
+    def packing(self) -> Packing:
+        """Of packed rows: how many documents are in how many rows, what is left out, and the waste."""
+        if self._packing is None:
+            raise AttributeError(f"{self!r}: packing and waste are of dataset.packed(window)")
+        return self._packing
+
+    @property
+    def waste(self) -> float:
+        """Of packed rows: the part of the whole view that is padding, 0 to 1."""
+        return self.packing.waste
 
     @overload
     def base_indices(self, indices: int) -> int: ...
@@ -447,27 +658,25 @@ class View(Sequence[Observation]):
         array = np.asarray(indices)
         if array.size and array.dtype.kind not in "iu":
             raise InvalidArgumentError(f"indices of type {array.dtype}: integers wanted")
-        given = array.astype(np.int64)
+        given = np.ascontiguousarray(array, np.int64).reshape(array.shape)
         if array.size and (array.max() >= len(self) or array.min() < -1):
             wrong = array.max() if array.max() >= len(self) else array.min()
             raise InvalidArgumentError(f"observation {wrong}: indices of this view are from 0 to {len(self) - 1:,}")
-        numbers = self._numbers
-        if isinstance(numbers, range):
-            found = np.where(given < 0, -1, numbers.start + given * numbers.step)
-        else:
-            found = np.where(given < 0, -1, numbers.astype(np.int64, copy=False)[given] if numbers.size else -1)
+        found = self._source.base_indices(given)
         return int(found) if found.ndim == 0 else found
 
     def __reduce__(self) -> Any:
         """Pickles as its dataset and what it is."""
-        what = (self.dataset, self.kind, self.window, self.lookahead, self.metadata, self._numbers)
-        return View, (*what, self.columns, self.cells, self.phase_window, self.bounds)
+        what = (self.dataset, self.kind, self.window, self.lookahead, self.metadata, self._steps)
+        return View, (*what, self.columns, self.cells, self.phase_window, self.bounds, self.rows)
 
     def __repr__(self) -> str:
         """What it is a view of."""
         how = [f"{self.window}, lookahead={self.lookahead}"] if self.kind == "windows" else []
         if self.phase_window:
             how.append('phase="random"')
+        if isinstance(self.rows, Packed):
+            how += self.rows.words()
         if self.cells is not None:
             how.append(self.cells.words())
         if self.bounds is not None:
@@ -477,13 +686,13 @@ class View(Sequence[Observation]):
         if self.metadata is not (self.cells is None):
             how.append(f"metadata={self.metadata!r}")
         view = f"{self.dataset!r}.{'cells' if self.cells is not None else self.kind}({', '.join(how)})"
-        if self._source is self._whole:
-            return view
-        numbers = self._numbers
-        if not isinstance(numbers, range):
-            return f"{view}.select({counted(len(numbers), 'observation')})"
-        stop = "" if numbers.stop < 0 else numbers.stop  # of a negative step
-        return f"{view}[{numbers.start}:{stop}{'' if numbers.step == 1 else f':{numbers.step}'}]"
+        if isinstance(self.rows, Padded):
+            view += f".padded({self.rows.words()})"
+        return view + part_words(self._steps, self._whole.size)
+
+
+def _select(dataset: Dataset, numbers: Sequence[int]) -> Dataset:
+    return dataset.select(numbers)
 
 
 def _names(columns: Sequence[str]) -> tuple[str, ...]:

@@ -45,6 +45,9 @@ RESERVED_NAMES = frozenset(
 )
 """What a field may not be called: a batch or the writer has something of this name."""
 
+PADDED_NAMES = ("attention_mask", "lengths")
+"""Attributes that a batch of padded documents alone has: older datasets may have fields of these names."""
+
 # What NumPy raises for what is no type: SyntaxError for texts with commas, the last three for the too large or deep.
 _NO_DTYPE = (TypeError, ValueError, SyntaxError, OverflowError, RecursionError, MemoryError)
 

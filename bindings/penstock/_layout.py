@@ -12,8 +12,10 @@ from penstock import _native
 from penstock._arguments import index
 from penstock._cells import Cells
 from penstock._columns import types_of
-from penstock._dtype import RESERVED_NAMES, numpy_type
+from penstock._dtype import PADDED_NAMES, RESERVED_NAMES, numpy_type
 from penstock._errors import InvalidArgumentError
+from penstock._packed import Packed
+from penstock._padded import Padded
 from penstock._spans import Decode, Metadata
 from penstock._words import excerpt, quoted
 
@@ -156,6 +158,7 @@ class BatchLayout:
     per_span_of: dict[str, ColumnPlace]  # by the name of a value of spans
     flat: frozenset[str]  # fields that are [records, …], not [rows, …]
     cells: Cells | None  # what cells become; None: rows are windows or documents
+    packed: bool  # rows are packed: labels are made of their spans
     label_field: str | None  # that inputs and labels are of
     label_type: np.dtype[Any]  # theirs: always signed, since labels are -100 where a row is padded
     why_no_labels: str
@@ -172,6 +175,8 @@ class BatchLayout:
         Raises:
             InvalidArgumentError: there is no lookahead, or no single integer field to take.
         """
+        if self.packed and self.label_field is not None:
+            return FieldSpec("inputs", self.label_field, self.label_type.str)
         if self.lookahead == 0 or self.label_field is None:
             raise InvalidArgumentError(f"this batch has no {name}: {self.why_no_labels}")
         skip = 0 if name == "inputs" else 1
@@ -220,7 +225,9 @@ def plan_layout(
             raise InvalidArgumentError(
                 f"field {excerpt(leaf.name)!r} is called like an attribute of a batch: rename it"
             )
-    label_field, why = _label_field(found, view.lookahead, source.ragged)
+    rows = getattr(view, "rows", None)
+    packed = isinstance(rows, Packed)
+    label_field, why = _label_field(found, view.lookahead, source.ragged) if rows is None else _token_field(found)
     chosen = _chosen_types(found, dtype)
     types = {leaf.name: chosen.get(leaf.name) or _default_type(leaf, torch) for leaf in found}
     layout = BatchLayout(
@@ -237,6 +244,7 @@ def plan_layout(
         per_span_of={},
         flat=frozenset(types) if source.ragged else frozenset(),
         cells=view.cells,
+        packed=packed,
         label_field=label_field,
         label_type=_label_type(label_field, chosen),
         why_no_labels=why,
@@ -250,6 +258,11 @@ def plan_layout(
     if view.cells is not None:
         of_cells = _of_cells(_with_computed(layout), view.cells, seed)
         return _with_values(of_cells) if eager else of_cells
+    if isinstance(rows, Padded):
+        padded = _of_padded(layout, rows)
+        return _with_values(padded) if eager else padded
+    if packed:
+        layout = _with_packed_labels(layout, 0)
     return _with_columns(layout, chosen, source.fields_apart or records_differ) if eager else layout
 
 
@@ -283,17 +296,55 @@ def _of_cells(layout: BatchLayout, cells: Cells, seed: int) -> BatchLayout:
     )
 
 
+def _of_padded(layout: BatchLayout, padded: Padded) -> BatchLayout:
+    """Rectangles in place of the records' fields, and what goes with them."""
+    if layout.computed.specs:
+        raise InvalidArgumentError(
+            "columns=: what is computed is of documents end to end: padded rows have attention_mask and lengths"
+        )
+    types = {name: dtype for name, dtype in layout.types.items() if dtype.kind not in "SV"}
+    names = [*types, *([] if layout.label_field is None else ["inputs", "labels"]), *PADDED_NAMES]
+    made_types = [*types.values()]
+    if layout.label_field is not None:
+        made_types += [layout.label_type] * 2
+    made_types += [np.dtype(np.int64)] * len(PADDED_NAMES)
+    made = {name: ColumnPlace(0, part, made_types[part]) for part, name in enumerate(names)}
+    return replace(
+        layout,
+        leaf_of={},
+        types=types,
+        makers=(padded.maker(types, layout.label_field, layout.label_type),),
+        column_of=made,
+        flat=frozenset(),
+    )
+
+
+def _with_packed_labels(layout: BatchLayout, number: int) -> BatchLayout:
+    """Labels as column `number`, where there are any."""
+    if layout.label_field is None:
+        return layout
+    maker = _native.make_packed_labels(layout.label_field, layout.label_type.str)
+    labels = {"labels": ColumnPlace(number, 0, layout.label_type)}
+    return replace(layout, makers=(maker,), column_of={**layout.column_of, **labels})
+
+
 def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_apart: bool) -> BatchLayout:
     fields: list[FieldSpec] = []
-    has_labels = layout.lookahead > 0 and layout.label_field is not None
+    has_labels = (layout.packed or layout.lookahead > 0) and layout.label_field is not None
     targets = layout.computed.targets
+    if layout.packed and targets is not None:
+        raise InvalidArgumentError(
+            "columns=: LossMask and Labels are of windows and documents: labels of packed rows never cross documents, "
+            "and a loss mask is a field of the batch"
+        )
     if has_labels:
         fields.append(layout.label_column("inputs"))
-        labels = layout.label_column("labels")
-        if targets is None:
-            fields.append(labels)
-        else:
-            layout = replace(layout, computed=layout.computed._replace(targets=targets._replace(labels=labels)))
+        if not layout.packed:
+            labels = layout.label_column("labels")
+            if targets is None:
+                fields.append(labels)
+            else:
+                layout = replace(layout, computed=layout.computed._replace(targets=targets._replace(labels=labels)))
     elif targets is not None and not targets.mask:
         raise InvalidArgumentError(f"columns=: there are no labels: {layout.why_no_labels}")
     for leaf in layout.leaf_of.values():
@@ -304,7 +355,10 @@ def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_
         if is_cast or fields_apart:
             fields.append(FieldSpec(leaf.name, leaf.name, layout.types[leaf.name].str))
     column_of = {each.name: ColumnPlace(at, 0, np.dtype(each.type)) for at, each in enumerate(fields)}
-    return _with_values(_with_computed(replace(layout, fields=tuple(fields), column_of=column_of)))
+    made = _with_computed(replace(layout, fields=tuple(fields), column_of=column_of))
+    if layout.packed:
+        made = _with_packed_labels(made, len(fields) + len(layout.computed.specs))
+    return _with_values(made)
 
 
 def _with_values(layout: BatchLayout) -> BatchLayout:

@@ -15,9 +15,9 @@ from penstock._batch import Batch
 from penstock._errors import InvalidArgumentError
 from penstock._job import BatchSize, batch_sizes, check_view, global_size, is_endless, native_job, window_changes
 from penstock._layout import DtypeChoice
+from penstock._metrics import Metrics, metrics_of
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_layout import plan_layouts
-from penstock._metrics import Metrics, metrics_of
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of

@@ -15,6 +15,7 @@ from penstock._errors import InvalidArgumentError
 from penstock._layout import leaves
 from penstock._mixture_file import read_mixture
 from penstock._mixture_stages import MixtureRun, MixtureStage, Place, Stage, Tokens, place
+from penstock._part import Split
 from penstock._paths import PathLike
 from penstock._words import quoted
 from penstock.orders import Order, resolve
@@ -251,11 +252,18 @@ def in_windows(view: View, window: int) -> View:
         columns=view.columns,
         phase_window=view.phase_window,
     )
-    numbers = view._numbers
+    if not view._steps:
+        return whole[: view._whole.size * parts]
+    numbers = view._steps[0]
+    if len(view._steps) > 1 or isinstance(numbers, Split):
+        raise InvalidArgumentError(
+            f"a stage's window={window}: this source was split, and its windows of {view.window} cannot be cut into "
+            f"shorter ones: split dataset.windows({window}) for a mixture of its own"
+        )
     if isinstance(numbers, range) and numbers.step == 1:
-        return whole._part(range(numbers.start * parts, numbers.stop * parts))
+        return whole[numbers.start * parts : numbers.stop * parts]
     each = np.asarray(numbers, np.uint64)[:, None] * np.uint64(parts) + np.arange(parts, dtype=np.uint64)
-    return whole._part(np.ascontiguousarray(each.ravel(), np.uint64))
+    return whole.select(np.ascontiguousarray(each.ravel(), np.uint64))
 
 
 def _again(sources: Any, stages: Any, caps: Any, epochs: Any, end: Any, group: Any) -> Mixture:

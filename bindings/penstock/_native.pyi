@@ -12,12 +12,15 @@ import numpy.typing
 import typing_extensions
 
 __all__: list[str] = [
+    "MOST_PACKED_AT_OPENING",
     "BalancedOrder",
     "Batch",
     "BlocksOrder",
+    "BucketedOrder",
     "CellSpec",
     "ColumnMaker",
     "Dataset",
+    "DatasetPacker",
     "DatasetWriter",
     "EntryNumbers",
     "FinishedShard",
@@ -26,6 +29,10 @@ __all__: list[str] = [
     "MixtureOrder",
     "MixturePlan",
     "Order",
+    "PackHeader",
+    "PackTable",
+    "PackTableWriter",
+    "PackingRule",
     "Permutation",
     "Report",
     "Run",
@@ -45,15 +52,20 @@ __all__: list[str] = [
     "commit",
     "concatenate",
     "convert",
+    "document_lengths",
     "finished_shards",
     "format_names",
     "make_binned",
     "make_csr",
     "make_dense",
     "make_documents",
+    "make_packed",
+    "make_packed_labels",
+    "make_padded",
     "make_ranked",
     "make_selection",
     "make_slice",
+    "make_split",
     "make_values",
     "make_windows",
     "open_as",
@@ -61,6 +73,7 @@ __all__: list[str] = [
     "read_rows",
     "recognise_format",
     "remove_shards",
+    "select_shards",
     "shuffle",
     "unique_run",
     "unnamed",
@@ -257,6 +270,15 @@ class MixtureOrder(Order):
     def source_seed(seed: typing.SupportsInt | typing.SupportsIndex, name: str) -> int: ...
     def __init__(self, plan: MixturePlan, orders: collections.abc.Sequence[Order], seed: typing.Any) -> None: ...
 
+class BucketedOrder(Order):
+    def __init__(
+        self,
+        lengths: typing.Annotated[numpy.typing.ArrayLike, numpy.uint32],
+        seed: typing.Any,
+        pool: typing.Any,
+        bucket: typing.Any,
+    ) -> None: ...
+
 class Dataset:
     """
     An opened dataset; see penstock.Dataset.
@@ -336,6 +358,12 @@ class Source:
     """
     A view of a dataset: what one index selects.
     """
+    def base_indices(
+        self, indices: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]
+    ) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        int64 of the same shape: numbers in the whole view; -1 of -1. All are below the size.
+        """
     @property
     def fields_apart(self) -> bool: ...
     @property
@@ -435,6 +463,91 @@ class SentenceSpec:
         eos: typing.SupportsInt | typing.SupportsIndex | None,
         pad: typing.SupportsInt | typing.SupportsIndex,
     ) -> None: ...
+
+class PackingRule:
+    """
+    How documents go into rows; see layout/packing.h.
+    """
+    def __init__(
+        self,
+        *,
+        window: typing.SupportsInt | typing.SupportsIndex,
+        fit: str,
+        group: typing.SupportsInt | typing.SupportsIndex,
+        long_documents: str,
+        multiple_of: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    @property
+    def fit(self) -> str: ...
+    @property
+    def group(self) -> int: ...
+    @property
+    def long_documents(self) -> str: ...
+    @property
+    def multiple_of(self) -> int: ...
+    @property
+    def window(self) -> int: ...
+
+class PackHeader:
+    """
+    What a pack table says of itself; see layout/pack_table.h.
+    """
+    @property
+    def cut(self) -> int: ...
+    @property
+    def documents(self) -> int: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def left_out(self) -> int: ...
+    @property
+    def pieces(self) -> int: ...
+    @property
+    def records(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def rule(self) -> PackingRule: ...
+
+class PackTable:
+    """
+    Which pieces each packed row has.
+    """
+    def __init__(self, path: str, dataset: Dataset) -> None: ...
+    @property
+    def header(self) -> PackHeader: ...
+
+class DatasetPacker:
+    """
+    Packs a dataset's documents in memory, some at a time.
+    """
+    def __init__(self, dataset: Dataset, rule: PackingRule) -> None: ...
+    def step(self, documents: typing.SupportsInt | typing.SupportsIndex) -> bool:
+        """
+        Packs some more; False: all are packed.
+        """
+    def table(self) -> PackTable:
+        """
+        Once, after the last step.
+        """
+    @property
+    def done(self) -> int: ...
+
+class PackTableWriter:
+    """
+    Packs a dataset's documents into a file, some at a time.
+    """
+    def __init__(self, dataset: Dataset, rule: PackingRule, path: str) -> None: ...
+    def commit(self) -> PackHeader:
+        """
+        Finishes the file; what it says of itself.
+        """
+    def step(self, documents: typing.SupportsInt | typing.SupportsIndex) -> bool:
+        """
+        Packs some more; False: all are packed.
+        """
+    @property
+    def done(self) -> int: ...
 
 class SpanList:
     """
@@ -849,6 +962,13 @@ def concatenate(datasets: collections.abc.Sequence[Dataset]) -> Dataset:
     """
 
 def convert(path: str, out: str, layout: str) -> str: ...
+def document_lengths(
+    dataset: Dataset, first: typing.SupportsInt | typing.SupportsIndex, count: typing.SupportsInt | typing.SupportsIndex
+) -> numpy.typing.NDArray[numpy.uint64]:
+    """
+    uint64 [count]: records of documents from `first` on.
+    """
+
 def finished_shards(path: str, overwrite: bool) -> list[FinishedShard]: ...
 def format_names() -> list[str]:
     """
@@ -877,9 +997,36 @@ def make_dense(cells: CellSpec, double_value: bool) -> ColumnMaker:
     Array: x.
     """
 
-def make_documents(dataset: Dataset, columns: collections.abc.Sequence[str]) -> Source:
+def make_documents(
+    dataset: Dataset,
+    columns: collections.abc.Sequence[str],
+    most_records: typing.SupportsInt | typing.SupportsIndex | None = None,
+    refuse: bool = False,
+) -> Source:
     """
-    The view of documents.
+    The view of documents; of longer ones than most_records their first records, or an error.
+    """
+
+def make_packed(dataset: Dataset, table: PackTable, columns: collections.abc.Sequence[str]) -> Source:
+    """
+    The view of packed rows.
+    """
+
+def make_packed_labels(field: str, type: str) -> ColumnMaker:
+    """
+    Array: labels.
+    """
+
+def make_padded(
+    *,
+    length: typing.SupportsInt | typing.SupportsIndex,
+    multiple_of: typing.SupportsInt | typing.SupportsIndex,
+    left: bool,
+    fields: collections.abc.Sequence[tuple[str, str, bytes]],
+    labels: tuple[str, str, bytes] | None,
+) -> ColumnMaker:
+    """
+    Arrays: each field, labels if any, attention_mask, lengths.
     """
 
 def make_ranked(
@@ -902,6 +1049,16 @@ def make_slice(
 ) -> Source:
     """
     Observations first, first + step, … of a view, `count` of them.
+    """
+
+def make_split(
+    source: Source,
+    one_in: typing.SupportsInt | typing.SupportsIndex,
+    seed: typing.SupportsInt | typing.SupportsIndex,
+    held_out: bool,
+) -> Source:
+    """
+    One of each run of `one_in` observations, or the others.
     """
 
 def make_values(dataset: Dataset, columns: collections.abc.Sequence[str]) -> Source:
@@ -973,6 +1130,13 @@ def remove_shards(
     overwrite: bool,
     run: str | None,
 ) -> None: ...
+def select_shards(
+    dataset: Dataset, shards: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
+) -> Dataset:
+    """
+    Some shards of a dataset, in this order, as a dataset.
+    """
+
 def shuffle(
     path: str,
     out: str,
@@ -1001,3 +1165,5 @@ def usable_cores(processes: typing.SupportsInt | typing.SupportsIndex) -> int:
     """
 
 def verify(path: str, progress: typing.Any = None) -> Report: ...
+
+MOST_PACKED_AT_OPENING: int = 10000000

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._errors import InvalidArgumentError
 
-__all__ = ["Balanced", "Blocks", "Order", "Sequential", "Uniform", "Weighted", "resolve"]
+__all__ = ["Balanced", "Blocks", "Bucketed", "Order", "Sequential", "Uniform", "Weighted", "resolve"]
 
 
 @dataclass(frozen=True)
@@ -233,6 +233,62 @@ class Balanced:
         return f"Balanced(<{len(self.labels):,} labels of {len(self.names):,} classes>, {self._draws})"
 
 
+class Bucketed:
+    """The uniform order, in which observations of like length stand together, so that batches need little padding.
+
+    The uniform order is cut into pools of `pool`; each is sorted by length, cut into buckets of `bucket`, and the
+    buckets are permuted (a last one that is not full stays last). Each observation comes once an epoch. Buckets are no
+    batches: the order is the same for every batch size and number of ranks. 4 bytes an observation are kept.
+
+    Args:
+        lengths: Of the view's observations: integers [n] from 0 to 2**32 - 1, as `view.lengths()` gives them.
+        pool: Observations that are sorted together, 1 to 2**24: larger ones waste less and mix less.
+        bucket: Observations of like length that stay together, 1 to `pool`.
+
+    Raises:
+        InvalidArgumentError: Lengths or numbers that cannot be.
+
+    Example:
+        >>> import numpy as np, penstock.orders
+        >>> lengths = np.arange(100) % 10
+        >>> order = penstock.orders.resolve(penstock.orders.Bucketed(lengths, pool=50, bucket=5), n=100, seed=0)
+        >>> drawn = order.pick(0, 1, 100)[0]
+        >>> sorted(drawn.tolist()) == list(range(100))
+        True
+        >>> max(len(set(lengths[part])) for part in drawn.reshape(20, 5)) <= 2  # one length, or two neighbours
+        True
+    """
+
+    def __init__(self, lengths: npt.ArrayLike, pool: int = 4096, bucket: int = 64) -> None:
+        """Checks what can be checked without the view."""
+        array = np.asanyarray(lengths)
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise InvalidArgumentError(
+                f"orders.Bucketed: lengths of shape {list(array.shape)} and type {array.dtype}: integers [n] wanted"
+            )
+        if array.size and not 0 <= int(array.min()) <= int(array.max()) < 1 << 32:
+            raise InvalidArgumentError(
+                f"orders.Bucketed: lengths from {array.min()} to {array.max()}: wanted from 0 to 2**32 - 1"
+            )
+        self.lengths = np.ascontiguousarray(array, np.uint32)
+        self.pool = _at_least_one("Bucketed", "pool", pool)
+        self.bucket = _at_least_one("Bucketed", "bucket", bucket)
+        if self.pool > 1 << 24:
+            raise InvalidArgumentError(f"orders.Bucketed: pool {self.pool:,}: wanted at most 2**24")
+        if self.bucket > self.pool:
+            raise InvalidArgumentError(
+                f"orders.Bucketed: bucket {self.bucket:,}: wanted at most the pool, {self.pool:,}"
+            )
+
+    def _native(self, n: int, seed: int) -> _native.Order:
+        _check_length("Bucketed", "lengths", self.lengths, n)
+        return _native.BucketedOrder(self.lengths, seed, self.pool, self.bucket)
+
+    def __repr__(self) -> str:
+        """How it sorts."""
+        return f"Bucketed(<{len(self.lengths):,} lengths>, pool={self.pool}, bucket={self.bucket})"
+
+
 @dataclass(frozen=True)
 class _Draws:
     """How many draws an epoch has, and how they are mixed."""
@@ -262,7 +318,7 @@ class _Draws:
         return f"size={self.size}, block={self.block}, fetch={self.fetch}, lanes={self.lanes}"
 
 
-Order = Uniform | Sequential | Blocks | Weighted | Balanced
+Order = Uniform | Sequential | Blocks | Bucketed | Weighted | Balanced
 
 _BY_NAME: dict[str, Order] = {"uniform": Uniform(), "sequential": Sequential()}
 

@@ -167,10 +167,11 @@ class PositionsColumn : public SequenceColumn {
 };
 
 // A row counts its own sequences from 0. An array of ragged rows has no axis of rows: there finish() adds the sequences
-// of the rows before.
+// of the rows before. In packed rows padding is -1.
 class DocumentsColumn : public SequenceColumn {
  public:
-  using SequenceColumn::SequenceColumn;
+  DocumentsColumn(const SequenceSpec& spec, const SourceInfo& source)
+      : SequenceColumn(spec, source), packed_(source.packed_multiple > 0 && spec.bounds.by == DocumentBounds::By::Spans) {}
 
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override { return shape_of_records(batch); }
   void fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const override {
@@ -178,6 +179,13 @@ class DocumentsColumn : public SequenceColumn {
     std::int32_t number = 0;
     sequences_.for_each(
         row, [&](std::uint64_t begin, std::uint64_t end) { std::fill(first + begin, first + end, number++); });
+    if (!packed_) return;
+    std::uint64_t end = 0;
+    for (const Span& span : row.spans) {
+      std::fill(first + end, first + span.start, -1);
+      end = span.stop;
+    }
+    std::fill(first + end, first + row.length, -1);
   }
   void fill_padding(const BatchShape& batch, std::byte* out) const override {
     std::fill(ints(out) + begin_of(batch, batch.valid), ints(out) + begin_of(batch, batch.rows), -1);
@@ -192,6 +200,9 @@ class DocumentsColumn : public SequenceColumn {
       before = first == last ? before + 1 : last[-1] + 1;
     }
   }
+
+ private:
+  const bool packed_;
 };
 
 }  // namespace
@@ -204,6 +215,7 @@ Sequences::Sequences(const DocumentBounds& bounds, std::uint64_t shorten, const 
   if (source.shape.ragged ? shorten_ > 0 : shorten_ >= source.shape.length) {
     raise(ErrorKind::InvalidArgument, "sequences drop {} records of a row of {}", shorten_, source.shape.length);
   }
+  packed_multiple_ = source.packed_multiple;
   if (by_ == DocumentBounds::By::Spans) return;
   const char* const name = by_ == DocumentBounds::By::EndValue ? "end_of_document" : "begin_of_document";
   const Leaf& leaf = find_leaf(source, bounds.field);

@@ -1,8 +1,11 @@
 // Sequences: where the documents of a row begin, found by its spans or by an id among its values.
 //
-// Immutable; any thread. A row's first record always begins one, a row without records is an empty one.
+// Immutable; any thread. A row's first record always begins one, a row without records is an empty one. In packed rows
+// the padding after a piece, up to its multiple, belongs to the piece; that at the end of the row is a sequence of its
+// own.
 #pragma once
 
+#include "core/base/align.h"
 #include "core/base/error.h"
 #include "core/batch/column_spec.h"
 #include "core/batch/field_place.h"
@@ -33,6 +36,7 @@ class Sequences {
     };
     if (by_ == DocumentBounds::By::Spans) {
       for (const Span& span : row.spans) cut(span.start);
+      if (packed_multiple_ > 0 && !row.spans.empty()) cut(align_up(row.spans.back().stop, packed_multiple_));
     } else {
       const std::byte* const first = place_.first(row);
       with_unsigned(place_.item_bytes, [&](auto zero) { at_each<decltype(zero)>(first, count, cut); });
@@ -74,6 +78,7 @@ class Sequences {
   DocumentBounds::By by_;
   std::int64_t value_;
   FieldPlace place_;  // of the values
+  std::uint64_t packed_multiple_ = 0;  // SourceInfo's
 };
 
 }  // namespace penstock

@@ -137,6 +137,9 @@ struct SourceInfo {
   /// leaf with `offset_bytes` o begins at row.records + o * row.length (in sub-arrays of records, where the leaves
   /// before it end). Such rows have no lead and tail, and a batch of them has columns but no `records`.
   bool fields_apart = false;
+  /// Not 0: rows are packed. A row's spans are pieces of documents, each of which takes a multiple of this many
+  /// records; records outside of spans are padding.
+  std::uint64_t packed_multiple = 0;
 };
 
 class Source {

@@ -54,28 +54,50 @@ class Renumbered {
 }  // namespace
 
 SubView::SubView(std::shared_ptr<const Source> base, const SliceRange& range)
-    : SubView(std::move(base), range, std::vector<std::uint64_t>()) {
+    : SubView(std::move(base), range, std::vector<std::uint64_t>(), std::nullopt) {
   check_range(range_, info_.size);
-  say(range_.count,
-      fmt::format(R"("slice":{{"count":{},"first":{},"step":{}}})", range_.count, range_.first, range_.step));
+  say(range_.count, "slice",
+      fmt::format(R"({{"count":{},"first":{},"step":{}}})", range_.count, range_.first, range_.step));
 }
 
 SubView::SubView(std::shared_ptr<const Source> base, std::vector<std::uint64_t> selected)
-    : SubView(std::move(base), SliceRange(), std::move(selected)) {
+    : SubView(std::move(base), SliceRange(), std::move(selected), std::nullopt) {
   check_selected(selected_, info_.size);
   const DigestBytes digest = digest_of(std::as_bytes(std::span(selected_)));
-  say(selected_.size(), fmt::format(R"("selection":{{"count":{},"digest":"{}"}})", selected_.size(), hex_of(digest)));
+  say(selected_.size(), "selection", fmt::format(R"({{"count":{},"digest":"{}"}})", selected_.size(), hex_of(digest)));
 }
 
-SubView::SubView(std::shared_ptr<const Source> base, const SliceRange& range, std::vector<std::uint64_t> selected)
-    : base_(std::move(base)), range_(range), selected_(std::move(selected)), info_(base_->info()) {}
+SubView::SubView(std::shared_ptr<const Source> base, const Split& split)
+    : SubView(std::move(base), SliceRange(), std::vector<std::uint64_t>(), split) {
+  if (split.one_in < 2) {
+    raise(ErrorKind::InvalidArgument, "one_in={}: one of at least 2 observations is held out", split.one_in);
+  }
+  say(split.count(info_.size), "split",
+      fmt::format(R"({{"held_out":{},"one_in":{},"seed":{}}})", split.held_out, split.one_in, split.seed));
+}
 
-// `what`: a member for the view's identity, which is an object with members.
-void SubView::say(std::uint64_t size, std::string_view what) {
+SubView::SubView(std::shared_ptr<const Source> base, const SliceRange& range, std::vector<std::uint64_t> selected,
+                 const std::optional<Split>& split)
+    : base_(std::move(base)),
+      range_(range),
+      selected_(std::move(selected)),
+      split_(split),
+      depth_(depth_of(*base_)),
+      info_(base_->info()) {}
+
+// A member for the view's identity, which is an object with members. A sub-view of sub-views names them in their order:
+// "slice", "split2", "slice3".
+void SubView::say(std::uint64_t size, std::string_view name, std::string_view what) {
   info_.size = size;
+  const std::string number = depth_ == 0 ? "" : std::to_string(depth_ + 1);
   std::string& view = info_.identity.view;
   view.pop_back();
-  view.append(",").append(what).append("}");
+  view += fmt::format(R"(,"{}{}":{}}})", name, number, what);
+}
+
+unsigned SubView::depth_of(const Source& base) noexcept {
+  const auto* const other = dynamic_cast<const SubView*>(&base);
+  return other == nullptr ? 0 : other->depth_ + 1;
 }
 
 bool SubView::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {

@@ -1,12 +1,14 @@
-// SubView: some observations of another source, numbered anew: a slice of it, or those of a table.
+// SubView: some observations of another source, numbered anew: a slice of it, those of a table, or a part of a split.
 //
 // The source reads; a sub-view only translates numbers, in constant time. Any thread.
 #pragma once
 
 #include "core/batch/source.h"
+#include "core/batch/split.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,8 @@ class SubView final : public Source {
   /// Observation i is observation selected[i] of the other source. Throws InvalidArgument for one beyond the source,
   /// and for one that comes twice: an epoch gives each observation once.
   SubView(std::shared_ptr<const Source> base, std::vector<std::uint64_t> selected);
+  /// A part of the other source's observations. Throws InvalidArgument for one_in below 2.
+  SubView(std::shared_ptr<const Source> base, const Split& split);
 
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
@@ -40,16 +44,21 @@ class SubView final : public Source {
   [[nodiscard]] Place place_of(std::uint64_t index) const override { return base_->place_of(number_in_base(index)); }
 
  private:
-  SubView(std::shared_ptr<const Source> base, const SliceRange& range, std::vector<std::uint64_t> selected);
-  void say(std::uint64_t size, std::string_view what);
+  SubView(std::shared_ptr<const Source> base, const SliceRange& range, std::vector<std::uint64_t> selected,
+          const std::optional<Split>& split);
+  static unsigned depth_of(const Source& base) noexcept;
+  void say(std::uint64_t size, std::string_view name, std::string_view what);
   [[nodiscard]] std::uint64_t number_in_base(std::uint64_t index) const noexcept {
     if (!selected_.empty()) return selected_[index];
+    if (split_) return split_->at(index);
     return range_.first + index * static_cast<std::uint64_t>(range_.step);  // modulo 2^64, so negative steps too
   }
 
   const std::shared_ptr<const Source> base_;
   const SliceRange range_;
   const std::vector<std::uint64_t> selected_;  // empty: a slice
+  const std::optional<Split> split_;
+  const unsigned depth_;  // sub-views below this one
   SourceInfo info_;
 };
 

@@ -33,7 +33,9 @@ Unit unit_of(std::string_view job) {
       units.insert(fmt::format("windows of {}", with_commas(window)));
     } else {
       const json kind = view.value("kind", json());
-      units.insert(kind == "documents"    ? "documents"
+      const bool has_rows = kind == "packed" && size != view.end() && size->is_number_unsigned();
+      units.insert(has_rows               ? fmt::format("packed rows of {}", with_commas(size->get<std::uint64_t>()))
+                   : kind == "documents"  ? "documents"
                    : kind == "collection" ? "observations of a collection"
                                           : "observations of an unknown kind");
     }

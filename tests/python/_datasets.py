@@ -146,6 +146,9 @@ MODES: dict[str, Callable[[Path], penstock.View]] = {
     "documents": lambda folder: compact(folder, LENGTHS)[0].documents(),
     "boundaries": lambda folder: compact(folder, LENGTHS, codec="boundaries")[0].windows(7),
     "opaque": lambda folder: opaque(folder, 13)[0].documents(),
+    "packed": lambda folder: compact(folder, LENGTHS)[0].packed(9),
+    "padded": lambda folder: compact(folder, LENGTHS)[0].documents().padded(multiple_of=4),
+    "split": lambda folder: compact(folder, LENGTHS)[0].windows(4).split(3)[0],
 }
 
 
@@ -156,6 +159,11 @@ def orders() -> dict[str, Any]:
         "blocks": penstock.orders.Blocks(2, 4),
         "lanes": penstock.orders.Blocks(2, 4, lanes=4),
     }
+
+
+def bucketed(view: penstock.View) -> penstock.orders.Bucketed:
+    """An order of the view by made-up lengths."""
+    return penstock.orders.Bucketed(np.arange(len(view)) * 7 % 5, pool=6, bucket=2)
 
 
 def array(value: Any) -> np.ndarray:
@@ -177,7 +185,7 @@ def snapshot(batch: Any) -> dict[str, Any]:
     found: dict[str, Any] = {name: array(batch[name]) for name in batch}
     found |= {name: array(getattr(batch, name)) for name in ("indices", "epochs", "valid")}
     found |= {"position": batch.position, "spans": span_tuples(batch.spans)}
-    for name in ("inputs", "labels", "offsets"):
+    for name in ("inputs", "labels", "offsets", "attention_mask", "lengths"):
         try:
             found[name] = array(getattr(batch, name))
         except (penstock.InvalidArgumentError, AttributeError):

@@ -42,6 +42,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "mixture": ({"mixture"}, {("mixture", "ratio"), ("mixture", "ns"), ("mixture", "ms")}),
     "learning": ({"learning"}, {("learning", "right")}),
     "cells": ({"cells"}, {("cells", "ratio")}),
+    "packing": ({"packing"}, {("packing", "µs"), ("packing", "%"), ("packing", "ratio")}),
 }
 
 

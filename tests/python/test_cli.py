@@ -814,6 +814,16 @@ def test_json_of_what_makes_a_dataset_of_others(corpus: Corpus, tmp_path: Path, 
     assert failed["exit_code"] == 2 and "holds a dataset already" in failed["error"]
 
 
+def test_json_of_pack(corpus: Corpus, tmp_path: Path) -> None:
+    out = tmp_path / "table"
+    found = json_alone("pack", corpus.dataset, "--window", "512", "--out", out)
+    packing = penstock.open(corpus.dataset).packed(512).packing
+    assert {name: found[name] for name in packing._fields} == packing._asdict()
+    assert (found["path"], found["window"], found["fit"]) == (str(out), 512, "best")
+    failed = json_alone("pack", corpus.dataset, "--window", "512", "--out", out, code=2)
+    assert failed["exit_code"] == 2 and "there already" in failed["error"]
+
+
 def test_json_of_bench(corpus: Corpus) -> None:
     options = ["--batch-size", "4", "--seconds", "0.1", "--threads", "1"]
     found = json_alone("bench", corpus.dataset, "--window", "128", *options)
@@ -832,7 +842,7 @@ def test_every_command_has_its_test_of_json() -> None:
 
     of_others = {"annotate", "query", "export", "import", "mix"}  # test_query, test_import_anndata, test_mixture
     here = set(cli.list_commands(None)) - of_others
-    assert sorted(here) == ["bench", "combine", "convert", "info", "show", "shuffle", "verify", "write"]
+    assert sorted(here) == ["bench", "combine", "convert", "info", "pack", "show", "shuffle", "verify", "write"]
 
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(corpus: Corpus, tmp_path: Path) -> None:

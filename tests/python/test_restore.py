@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _datasets import MODES, assert_all_same, orders, raw_tokens, snapshot
+from _datasets import MODES, assert_all_same, bucketed, orders, raw_tokens, snapshot
 
-ORDERS = ("uniform", "sequential", "blocks", "lanes")
+ORDERS = ("uniform", "sequential", "blocks", "lanes", "bucketed")
 
 
-def loader_of(view: penstock.View, order: str, **options: Any) -> penstock.Loader:
-    return penstock.Loader(
-        view, **{"batch_size": 3, "seed": 11, "epochs": 2, "threads": 2, "order": orders()[order], **options}
-    )
+def loader_of(view: penstock.View, order: Any, **options: Any) -> penstock.Loader:
+    given = orders()[order] if isinstance(order, str) else order
+    return penstock.Loader(view, **{"batch_size": 3, "seed": 11, "epochs": 2, "threads": 2, "order": given, **options})
 
 
 @pytest.mark.parametrize("framework", ["numpy", "torch"])
@@ -26,6 +25,8 @@ def loader_of(view: penstock.View, order: str, **options: Any) -> penstock.Loade
 def test_restore_at_every_step_repeats_the_rest(tmp_path, mode, order, framework):
     view = MODES[mode](tmp_path)
     states, batches = [], []
+    if order == "bucketed":
+        order = bucketed(view)
     with loader_of(view, order, framework=framework) as loader:
         states.append(loader.state_dict())
         for batch in loader:

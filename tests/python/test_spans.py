@@ -17,9 +17,9 @@ WITH_ENTRIES = [mode for mode in MODES if mode not in ("raw", "stream")]
 def views(folder: Path, mode: str) -> dict[Any, penstock.View]:
     """The same view with each `metadata`."""
     view = MODES[mode](folder)
-    make = view.dataset.documents if view.kind == "documents" else view.dataset.windows
-    sizes = {} if view.kind == "documents" else {"window": view.window, "lookahead": view.lookahead}
-    return {metadata: make(**sizes, metadata=metadata) for metadata in (True, "spans", False)}
+    parts = (view.dataset, view.kind, view.window, view.lookahead)
+    others = (view._steps, view.columns, view.cells, view.rows)
+    return {metadata: penstock.View(*parts, metadata, *others) for metadata in (True, "spans", False)}
 
 
 def make(view: penstock.View, **options: Any) -> penstock.Loader:

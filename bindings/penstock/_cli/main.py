@@ -31,6 +31,7 @@ _COMMANDS = {
     "query": "Ask about documents' columns in SQL.",
     "shuffle": "Put a dataset's windows or documents into a shuffled order.",
     "mix": "What a mixture comes to, before it runs.",
+    "pack": "Pack documents into rows of one length; writes the table that says which.",
     "bench": "Measure what the loader reads here.",
 }
 

@@ -43,13 +43,19 @@ def default_workers() -> int:
 @click.option("--text-column", default="text", show_default=True, help="The column that holds the text.")
 @click.option("--ids-column", help="The column that holds token ids already made, instead of text.")
 @click.option(
+    "--messages",
+    metavar="COLUMN",
+    help="The column that holds conversations, lists of {role, content}, instead of text; needs --tokenizer DIR, a "
+    "tokenizer of transformers whose chat template marks what the assistant says. Stores token and loss.",
+)
+@click.option(
     "--text-per",
     type=click.Choice(["file", "line"]),
     default="file",
     show_default=True,
     help="Plain text: what one document is.",
 )
-@click.option("--tokenizer", metavar="FILE", help="A tokenizer.json of Hugging Face's tokenizers.")
+@click.option("--tokenizer", metavar="FILE", help="A tokenizer.json; with --messages its folder.")
 @click.option("--name", help="The tokenizer's name in the manifest; else that of its file.")
 @click.option("--prepend", multiple=True, metavar="TOKEN", help="A token before each document; may be repeated.")
 @click.option("--append", multiple=True, metavar="TOKEN", help="A token after each document; may be repeated.")
@@ -102,18 +108,19 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     """
     from penstock._text.documents import DocumentReader
     from penstock._text.inputs import expand_inputs
-    from penstock._text.pool import Work
-    from penstock._text.tokenizing import DocumentTokenizer
+    from penstock._text.pool import Work, make_tokenizer
 
     _check(given)
     work = Work(_tokenizer_options(given), _columns(given), given["codec"])
-    tokenizer = DocumentTokenizer(work.tokenizer)
+    tokenizer = make_tokenizer(work.tokenizer)
     found = expand_inputs(inputs, given["format"])
     for each in found:
         if each.format == "text" and work.columns.ids is not None:
             raise click.UsageError(
                 f"{each.name}: plain text has no columns: --ids-column is for JSON lines and Parquet"
             )
+        if each.format != "jsonl" and given["messages"] is not None:
+            raise click.UsageError(f"{each.name}: --messages is for JSON lines, not {each.format}")
     reader = DocumentReader(found, work.columns)
     if given["dry_run"]:
         _dry_run(reader, work, tokenizer, given)
@@ -124,6 +131,7 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
 def _check(given: dict[str, Any]) -> None:
     if given["tokenizer"] is None and given["ids_column"] is None:
         raise click.UsageError("text needs --tokenizer FILE; token ids already made need --ids-column")
+    _check_messages(given)
     for option in ("special_tokens_in_text", "post_processor"):
         if given["ids_column"] is not None and given[option]:
             name = option.replace("_", "-")
@@ -137,6 +145,20 @@ def _check(given: dict[str, Any]) -> None:
         raise click.UsageError("--layout ids stores which document a token is of: leave out --metadata none")
 
 
+def _check_messages(given: dict[str, Any]) -> None:
+    if given["messages"] is None:
+        return
+    if given["tokenizer"] is None:
+        raise click.UsageError("--messages needs --tokenizer DIR, a tokenizer of transformers with a chat template")
+    for option in ("ids_column", "prepend", "append", "post_processor", "special_tokens_in_text", "dry_run"):
+        if given[option]:
+            name = option.replace("_", "-")
+            why = (
+                "is not there for conversations" if option == "dry_run" else "is for text: the template says all tokens"
+            )
+            raise click.UsageError(f"--{name} {why}; drop it or --messages")
+
+
 def _tokenizer_options(given: dict[str, Any]) -> Any:
     from penstock._text.tokenizing import TokenizerOptions
 
@@ -148,6 +170,7 @@ def _tokenizer_options(given: dict[str, Any]) -> Any:
         post_processor=given["post_processor"],
         special_tokens_in_text=given["special_tokens_in_text"],
         dtype=given["dtype"],
+        messages=given["messages"] is not None,
     )
 
 
@@ -163,7 +186,7 @@ def _columns(given: dict[str, Any]) -> Any:
         metadata = tuple(name.strip() for name in given["metadata"].split(","))
         if "" in metadata or len(set(metadata)) < len(metadata):
             raise click.UsageError(f'--metadata "{given["metadata"]}": name each column once, as in url,date')
-    return Columns(given["text_column"], given["ids_column"], metadata, given["text_per"])
+    return Columns(given["messages"] or given["text_column"], given["ids_column"], metadata, given["text_per"])
 
 
 def _codec(given: dict[str, Any]) -> str | None:
@@ -181,6 +204,7 @@ def _options_of_task(work: Any, tokenizer: Any, given: dict[str, Any]) -> dict[s
         "codec": _codec(given) or given["codec"],
         "layout": given["layout"],
         "task_bytes": given["shard_size"],
+        **({} if given["messages"] is None else {"messages": True}),
     }
 
 
@@ -200,6 +224,7 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
         overwrite=given["overwrite"],
         run=given["run_id"],
         clean=given["clean"],
+        loss=given["messages"] is not None,
     )
     try:
         with progress(f"writing {given['out']}", quiet, of=" of text") as update:

@@ -53,6 +53,29 @@ def extract_ids(
     return arrays, (None if columns.metadata == () else metadata)
 
 
+def extract_messages(
+    documents: Sequence[RawDocument], columns: Columns
+) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]] | None]:
+    """The conversation and the metadata (None where none is kept) of each document.
+
+    Raises:
+        InputError: As extract_texts, and for what is not a list of objects.
+    """
+    conversations: list[list[dict[str, Any]]] = []
+    metadata: list[dict[str, Any]] = []
+    for document in documents:
+        messages, known = _fields(document, columns.text, "--messages", columns.metadata)
+        if not isinstance(messages, list) or not messages:
+            what = "empty" if messages == [] else _kind(messages)
+            raise InputError(f'{document.place()}: "{columns.text}" is {what}, not a list of messages')
+        wrong = [each for each in messages if not isinstance(each, dict)]
+        if wrong:
+            raise InputError(f'{document.place()}: "{columns.text}" holds {_kind(wrong[0])}, not messages alone')
+        conversations.append(messages)
+        metadata.append(known)
+    return conversations, (None if columns.metadata == () else metadata)
+
+
 def _fields(
     document: RawDocument, column: str, option: str, wanted: tuple[str, ...] | None
 ) -> tuple[Any, dict[str, Any]]:

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 from penstock._workers import WorkerPool
 
+from .chats import ChatTokenizer
 from .documents import Columns, RawDocument
 from .errors import InputError
-from .extract import extract_ids, extract_texts
+from .extract import extract_ids, extract_messages, extract_texts
 from .tokenizing import DocumentTokenizer, Encoded, TokenizerOptions
 
-__all__ = ["Result", "Work", "WorkerPool", "encode_metadata", "process_batch"]
+__all__ = ["Result", "Work", "WorkerPool", "encode_metadata", "make_tokenizer", "process_batch"]
 
 
 class Work(NamedTuple):
@@ -25,12 +26,21 @@ class Work(NamedTuple):
 
     def begin(self) -> Callable[[list[RawDocument]], Result]:
         """Loads the tokenizer."""
-        tokenizer = DocumentTokenizer(self.tokenizer)
+        tokenizer = make_tokenizer(self.tokenizer)
         return lambda documents: process_batch(tokenizer, self, documents)
 
     def place(self, documents: list[RawDocument]) -> str:
         """Of the first document."""
         return documents[0].place()
+
+
+def make_tokenizer(options: TokenizerOptions) -> DocumentTokenizer:
+    """That of texts, ids or conversations.
+
+    Raises:
+        UsageError: As the tokenizers do.
+    """
+    return ChatTokenizer(options) if options.messages else DocumentTokenizer(options)
 
 
 class Result(NamedTuple):
@@ -49,7 +59,11 @@ def process_batch(tokenizer: DocumentTokenizer, work: Work, documents: list[RawD
         InputError: A document that cannot be used.
     """
     begin = time.perf_counter()
-    if work.columns.ids is not None:
+    if isinstance(tokenizer, ChatTokenizer):
+        conversations, metadata = extract_messages(documents, work.columns)
+        middle = time.perf_counter()
+        encoded = tokenizer.encode_messages(conversations, documents)
+    elif work.columns.ids is not None:
         arrays, metadata = extract_ids(documents, work.columns)
         middle = time.perf_counter()
         encoded = tokenizer.encode_ids(arrays, documents)

@@ -235,6 +235,7 @@ class ShardSink(ShardFolder):
         overwrite: bool = False,
         run: str | None = None,
         clean: bool = False,
+        loss: bool = False,
     ) -> None:
         """Holds the folder, as `ShardFolder`.
 
@@ -248,6 +249,7 @@ class ShardSink(ShardFolder):
             overwrite: As of `ShardFolder`.
             run: As of `ShardFolder`.
             clean: As of `ShardFolder`.
+            loss: Whether there is a field `loss` beside `token`, u1.
         """
         self._writer: Writer | None = None
         self._number = -1
@@ -255,7 +257,7 @@ class ShardSink(ShardFolder):
         super().__init__(path, tokenizer=tokenizer, resume=resume, overwrite=overwrite, run=run, clean=clean)
         self._executor = ThreadPoolExecutor(1, "penstock-sync")
         self._options: dict[str, Any] = {
-            "fields": {"token": dtype},
+            "fields": {"token": dtype, "loss": "u1"} if loss else {"token": dtype},
             "metadata": codec,
             "layout": layout,
             "overwrite": self.replaces,
@@ -270,8 +272,9 @@ class ShardSink(ShardFolder):
         """
         if self._writer is None:
             self._writer = self._begin(number)
-        lengths, ids = result.encoded
-        self._writer.append_batch(lengths, token=ids, encoded=result.entries)
+        lengths, ids, loss = result.encoded
+        fields: dict[str, Any] = {"token": ids} if loss is None else {"token": ids, "loss": loss}
+        self._writer.append_batch(lengths, encoded=result.entries, **fields)
 
     def finish(self, task: dict[str, Any]) -> None:
         """Ends the shard; it is synced while the next one begins."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +25,10 @@ _PROBES = ("a", "A b", "0")
 
 @dataclass(frozen=True)
 class TokenizerOptions:
-    """How documents become ids. `file` None: they are ids already, and added tokens are numbers."""
+    """How documents become ids. `file` None: they are ids already, and added tokens are numbers.
+
+    With `messages` they are conversations, and `file` is the folder of a tokenizer of transformers.
+    """
 
     file: str | None = None
     name: str | None = None
@@ -34,13 +37,21 @@ class TokenizerOptions:
     post_processor: bool = False
     special_tokens_in_text: bool = False
     dtype: str = "auto"
+    messages: bool = False
+
+    def _replace_file(self, file: str) -> TokenizerOptions:
+        return replace(self, file=file, name=self.name or Path(file).parent.name)
 
 
 class Encoded(NamedTuple):
-    """Tokens of some documents: `ids` end to end, in the dataset's type; `lengths` u64, one a document."""
+    """Tokens of some documents: `ids` end to end, in the dataset's type; `lengths` u64, one a document.
+
+    `loss`, u1, is 1 where a token of a conversation is trained on; None of all else.
+    """
 
     lengths: npt.NDArray[np.uint64]
     ids: npt.NDArray[Any]
+    loss: npt.NDArray[np.uint8] | None = None
 
 
 class DocumentTokenizer:

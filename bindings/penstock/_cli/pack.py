@@ -1,0 +1,61 @@
+"""`penstock pack`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from penstock._cli.data import data_options, open_data
+from penstock._cli.output import emit_json, emit_table, human_seconds, json_option, progress
+from penstock._words import counted
+
+
+@click.command("pack", short_help="Pack documents into rows of one length; writes the table that says which.")
+@data_options
+@click.option("--window", type=click.IntRange(1), required=True, metavar="W", help="Records of a row.")
+@click.option("--out", required=True, metavar="FILE", help="The table's file; nothing may be there.")
+@click.option("--fit", type=click.Choice(["best", "first"]), default="best", show_default=True)
+@click.option("--group", type=click.IntRange(1), default=65_536, show_default=True, help="Documents packed together.")
+@click.option(
+    "--long",
+    type=click.Choice(["split", "truncate", "drop", "refuse"]),
+    default="split",
+    show_default=True,
+    help="What becomes of a document longer than a row.",
+)
+@click.option(
+    "--multiple-of", type=click.IntRange(1), default=1, show_default=True, help="Records that a document takes."
+)
+@json_option
+def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_json: bool, **given: Any) -> None:
+    """Packs a dataset's documents into rows of W records, once, for dataset.packed(W, table=FILE).
+
+    Only the index of the documents is read. The table has 8 bytes for each document and row; it belongs to this very
+    dataset and these options.
+    """
+    from penstock._packed import packing_of, resolve, write_table
+    from penstock._paths import local_path
+
+    dataset = open_data(data, dtype, format)
+    out = given.pop("out")
+    rule = resolve(**given)
+    begin = time.perf_counter()
+    with progress(f"packing {' '.join(data)}", as_json, unit="documents") as update:
+        header = write_table(dataset._native, rule, local_path(out), lambda done: update(done, dataset.spans))
+    packing = packing_of(header)
+    if as_json:
+        emit_json({"path": out, "fingerprint": header.fingerprint, **given, **packing._asdict()})
+        return
+    left = f", {packing.left_out:,} of them in no row" if packing.left_out else ""
+    lost = f", {counted(packing.records_left_out, 'record')} left out" if packing.records_left_out else ""
+    emit_table(
+        [
+            ("table", out),
+            ("documents", f"{packing.documents:,}{left}"),
+            ("rows", f"{packing.rows:,} of {rule.window:,} records{lost}"),
+            ("waste", f"{packing.waste:.2%}"),
+            ("took", human_seconds(time.perf_counter() - begin)),
+        ]
+    )

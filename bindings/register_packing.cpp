@@ -1,0 +1,160 @@
+// Packed rows and padded ones: tables, made in steps so that Ctrl-C works, views of them, and what their batches have.
+#include "bindings/gil.h"
+#include "bindings/register.h"
+#include "core/base/error.h"
+#include "core/batch/column_maker.h"
+#include "layout/document_lengths.h"
+#include "layout/pack_table.h"
+#include "layout/packed.h"
+#include "layout/packed_labels.h"
+#include "layout/padded.h"
+#include "writer/pack_table_writer.h"
+
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace py = pybind11;
+
+namespace penstock::bindings {
+namespace {
+
+using layout::Dataset;
+using layout::DatasetPacker;
+using layout::PackHeader;
+using layout::PackingRule;
+using layout::PackTable;
+using writer::PackTableWriter;
+using Opened = std::shared_ptr<Dataset>;
+using RunsUnlocked = py::call_guard<Unlocked>;
+
+PackingRule rule_of(std::uint64_t window, const std::string& fit, std::uint64_t group,
+                    const std::string& long_documents, std::uint64_t multiple_of) {
+  PackingRule rule{window, layout::parse_fit(fit), group, layout::parse_long(long_documents), multiple_of};
+  layout::check_packing_rule(rule);
+  return rule;
+}
+
+StoreChoice through(const std::shared_ptr<LocalStore>& local) {
+  return read_local_through(local, local->reading_once(1));
+}
+
+py::array_t<std::uint64_t> lengths(const Opened& dataset, std::uint64_t first, std::uint64_t count,
+                                   const std::shared_ptr<LocalStore>& local) {
+  py::array_t<std::uint64_t> out(static_cast<py::ssize_t>(count));
+  const std::span<std::uint64_t> to(out.mutable_data(), count);
+  const Unlocked released;
+  layout::check_has_lengths(*dataset);
+  layout::read_document_lengths(*dataset, first, to, through(local));
+  return out;
+}
+
+void register_tables(py::module_& module, const std::shared_ptr<LocalStore>& local) {
+  py::class_<PackingRule>(module, "PackingRule", "How documents go into rows; see layout/packing.h.")
+      .def(py::init(&rule_of), py::kw_only(), py::arg("window"), py::arg("fit"), py::arg("group"),
+           py::arg("long_documents"), py::arg("multiple_of"))
+      .def_readonly("window", &PackingRule::window)
+      .def_property_readonly("fit", [](const PackingRule& rule) { return layout::fit_name(rule.fit); })
+      .def_readonly("group", &PackingRule::group)
+      .def_property_readonly("long_documents",
+                             [](const PackingRule& rule) { return layout::long_name(rule.long_documents); })
+      .def_readonly("multiple_of", &PackingRule::multiple_of);
+  py::class_<PackHeader>(module, "PackHeader", "What a pack table says of itself; see layout/pack_table.h.")
+      .def_readonly("rule", &PackHeader::rule)
+      .def_readonly("fingerprint", &PackHeader::fingerprint)
+      .def_readonly("documents", &PackHeader::documents)
+      .def_readonly("rows", &PackHeader::rows)
+      .def_readonly("pieces", &PackHeader::pieces)
+      .def_readonly("records", &PackHeader::records)
+      .def_readonly("left_out", &PackHeader::left_out)
+      .def_readonly("cut", &PackHeader::cut);
+  py::class_<PackTable, std::shared_ptr<PackTable>>(module, "PackTable", "Which pieces each packed row has.")
+      .def(py::init([local](const std::string& path, const Opened& dataset) {
+             const Unlocked released;
+             return std::make_shared<PackTable>(open_store(path, local), *dataset);
+           }),
+           py::arg("path"), py::arg("dataset"))
+      .def_property_readonly("header", &PackTable::header);
+  py::class_<DatasetPacker>(module, "DatasetPacker", "Packs a dataset's documents in memory, some at a time.")
+      .def(py::init([local](const Opened& dataset, const PackingRule& rule) {
+             const Unlocked released;
+             return std::make_unique<DatasetPacker>(dataset, rule, through(local));
+           }),
+           py::arg("dataset"), py::arg("rule"))
+      .def("step", &DatasetPacker::step, RunsUnlocked(), py::arg("documents"),
+           "Packs some more; False: all are packed.")
+      .def_property_readonly("done", &DatasetPacker::done)
+      .def(
+          "table",
+          [](DatasetPacker& packer) {
+            const PackHeader header = packer.header();
+            return std::make_shared<PackTable>(header, std::move(packer.rows()));
+          },
+          "Once, after the last step.");
+  py::class_<PackTableWriter>(module, "PackTableWriter", "Packs a dataset's documents into a file, some at a time.")
+      .def(py::init([local](const Opened& dataset, const PackingRule& rule, std::string path) {
+             const Unlocked released;
+             return std::make_unique<PackTableWriter>(dataset, rule, through(local), std::move(path));
+           }),
+           py::arg("dataset"), py::arg("rule"), py::arg("path"))
+      .def("step", &PackTableWriter::step, RunsUnlocked(), py::arg("documents"),
+           "Packs some more; False: all are packed.")
+      .def_property_readonly("done", &PackTableWriter::done)
+      .def("commit", &PackTableWriter::commit, RunsUnlocked(), "Finishes the file; what it says of itself.");
+}
+
+// (field, type, bytes of the padding's value)
+using PaddedTuple = std::tuple<std::string, std::string, py::bytes>;
+
+layout::PaddedField padded_field(const PaddedTuple& given) {
+  const auto& [field, type, padding] = given;
+  const std::string_view bytes = padding;
+  const auto* const first = reinterpret_cast<const std::byte*>(bytes.data());
+  return {field, ScalarType::parse(type), {first, first + bytes.size()}};
+}
+
+std::shared_ptr<ColumnMaker> padded(std::uint64_t length, std::uint64_t multiple_of, bool left,
+                                    const std::vector<PaddedTuple>& fields, const std::optional<PaddedTuple>& labels) {
+  layout::PaddedSpec spec{length, multiple_of, left, {}, {}};
+  for (const PaddedTuple& field : fields) spec.fields.push_back(padded_field(field));
+  if (labels) spec.labels = padded_field(*labels);
+  return std::const_pointer_cast<ColumnMaker>(layout::make_padded(std::move(spec)));
+}
+
+}  // namespace
+
+void register_packing(py::module_& module, const std::shared_ptr<LocalStore>& local) {
+  register_tables(module, local);
+  module.attr("MOST_PACKED_AT_OPENING") = layout::kMostPackedAtOpening;
+  module.def(
+      "document_lengths",
+      [local](const Opened& dataset, std::uint64_t first, std::uint64_t count) {
+        return lengths(dataset, first, count, local);
+      },
+      py::arg("dataset"), py::arg("first"), py::arg("count"), "uint64 [count]: records of documents from `first` on.");
+  module.def(
+      "make_packed",
+      [](const Opened& dataset, const std::shared_ptr<PackTable>& table, const std::vector<std::string>& columns) {
+        return std::const_pointer_cast<Source>(layout::make_packed(dataset, table, columns));
+      },
+      py::arg("dataset"), py::arg("table"), py::arg("columns"), "The view of packed rows.");
+  module.def(
+      "make_packed_labels",
+      [](std::string field, const std::string& type) {
+        return std::const_pointer_cast<ColumnMaker>(
+            layout::make_packed_labels(std::move(field), ScalarType::parse(type)));
+      },
+      py::arg("field"), py::arg("type"), "Array: labels.");
+  module.def("make_padded", &padded, py::kw_only(), py::arg("length"), py::arg("multiple_of"), py::arg("left"),
+             py::arg("fields"), py::arg("labels"), "Arrays: each field, labels if any, attention_mask, lengths.");
+}
+
+}  // namespace penstock::bindings

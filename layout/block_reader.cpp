@@ -1,0 +1,66 @@
+#include "layout/block_reader.h"
+
+#include "core/base/align.h"
+#include "core/base/crc32c.h"
+#include "core/base/error.h"
+#include "layout/format.h"
+#include "layout/reads.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+namespace penstock::layout {
+namespace {
+
+void wait_for(Channel& channel, Reads& reads) {
+  boost::container::small_vector<Read*, 2> some;
+  for (Read& read : reads) some.push_back(&read);
+  channel.submit(std::span<Read* const>(some.data(), some.size()));
+  for (std::size_t left = some.size(); left > 0;) {
+    std::array<Read*, 2> done{};
+    left -= channel.wait(done, std::chrono::seconds(1));
+  }
+  for (const Read& read : reads) {
+    if (read.outcome == Outcome::Failed) std::rethrow_exception(read.error);
+  }
+}
+
+void check_blocks(const File& file, std::uint64_t begin, std::span<const std::byte> blocks,
+                  const std::vector<std::uint32_t>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto block = blocks.subspan(i * kCrcBlockBytes, std::min(kCrcBlockBytes, blocks.size() - i * kCrcBlockBytes));
+    if (crc32c(block) == values[i]) continue;
+    raise(ErrorKind::Corruption,
+          "{}: bytes {} to {} are not those that were written: a flipped bit, or another file; `penstock verify` looks "
+          "at all of them",
+          file.path(), with_commas(begin + i * kCrcBlockBytes), with_commas(begin + i * kCrcBlockBytes + block.size()));
+  }
+}
+
+}  // namespace
+
+BlockReader::BlockReader(const File& file, File side, const StoreChoice& through)
+    : file_(file),
+      side_(std::move(side)),
+      channel_(choose_store(through, *file.store()).open_channel(ChannelMode::MayWait)) {}
+
+std::span<const std::byte> BlockReader::read(std::uint64_t offset, std::uint64_t size) {
+  check_inside(file_, offset, size);
+  if (size == 0) return {};
+  const std::uint64_t begin = offset / kCrcBlockBytes * kCrcBlockBytes;
+  const std::uint64_t stop = std::min(align_up(offset + size, kCrcBlockBytes), file_.bytes);
+  const bool checks = side_.store() != nullptr;
+  blocks_.resize(stop - begin);
+  checks_.resize(checks ? (blocks_.size() + kCrcBlockBytes - 1) / kCrcBlockBytes : 0);
+  Reads reads;
+  plan_read(file_, begin, blocks_.size(), blocks_.data(), reads);
+  const auto values = std::as_writable_bytes(std::span(checks_));
+  if (checks) plan_read(side_, begin / kCrcBlockBytes * sizeof(std::uint32_t), values.size(), values.data(), reads);
+  wait_for(*channel_, reads);
+  check_blocks(file_, begin, blocks_, checks_);
+  return std::span<const std::byte>(blocks_).subspan(offset - begin, size);
+}
+
+}  // namespace penstock::layout

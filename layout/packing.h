@@ -1,0 +1,128 @@
+// Packing: which documents go together into a row of a fixed length. Lengths in, rows out: no files, no threads.
+//
+// Documents are taken in groups that follow one another. Those of a group go into rows by decreasing length, equal ones
+// in their order: into the row with the least room that holds them (Fit::Best) or into the first one that does
+// (Fit::First), of equal rooms the first row's; where none does, a new row begins. The rows are a function of the
+// lengths and the rule alone. A Packer is one thread's at a time; what it makes is a value.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace penstock::layout {
+
+enum class Fit : std::uint8_t { Best, First };
+
+/// What becomes of a document that is longer than a row.
+enum class LongDocuments : std::uint8_t {
+  Split,     // pieces of a row's length, and the rest
+  Truncate,  // its first records, a row of them
+  Drop,      // it is left out
+  Refuse,    // an error
+};
+
+struct PackingRule {
+  std::uint64_t window = 0;  // records of a row
+  Fit fit = Fit::Best;
+  std::uint64_t group = 65'536;  // documents
+  LongDocuments long_documents = LongDocuments::Split;
+  std::uint64_t multiple_of = 1;  // each piece takes a multiple of so many records
+
+  bool operator==(const PackingRule&) const = default;
+};
+
+/// Longer rows are not packed: the rooms that there are have a table of 4 bytes each.
+inline constexpr std::uint64_t kMostPackedWindow = std::uint64_t{1} << 24;
+
+/// Throws InvalidArgument: a window of 0 or above kMostPackedWindow, no multiple of multiple_of; a group of 0, or of
+/// 2^32 documents; multiple_of 0.
+void check_packing_rule(const PackingRule& rule);
+
+/// "best", "first"; "split", "truncate", "drop", "refuse". The parsers throw InvalidArgument for other words.
+std::string_view fit_name(Fit fit) noexcept;
+std::string_view long_name(LongDocuments what) noexcept;
+Fit parse_fit(std::string_view name);
+LongDocuments parse_long(std::string_view name);
+
+/// A piece of a document: records [part * window, (part + 1) * window) of it, as far as it has them. 8 bytes.
+struct PackedPiece {
+  static constexpr unsigned kDocumentBits = 40;
+  static constexpr std::uint64_t kMostDocuments = std::uint64_t{1} << kDocumentBits;
+  static constexpr std::uint64_t kMostParts = std::uint64_t{1} << (64 - kDocumentBits);
+
+  std::uint64_t bits = 0;
+
+  static PackedPiece of(std::uint64_t document, std::uint64_t part) noexcept {
+    return {part << kDocumentBits | document};
+  }
+  [[nodiscard]] std::uint64_t document() const noexcept { return bits & (kMostDocuments - 1); }
+  [[nodiscard]] std::uint64_t part() const noexcept { return bits >> kDocumentBits; }
+  bool operator==(const PackedPiece&) const = default;
+};
+
+/// Rows end to end: row i has pieces [row_ends[i - 1], row_ends[i]), from 0 on for the first.
+struct PackedRows {
+  std::vector<std::uint64_t> row_ends;
+  std::vector<PackedPiece> pieces;  // of a row in the order in which they lie in it
+  std::uint64_t records = 0;        // of all pieces
+  std::uint64_t left_out = 0;       // documents without a piece: dropped, or without records …
+  std::uint64_t cut = 0;            // … and records of those that were cut
+
+  bool operator==(const PackedRows&) const = default;
+};
+
+class Packer {
+ public:
+  /// Throws as check_packing_rule().
+  explicit Packer(const PackingRule& rule);
+
+  /// Appends the rows of documents first_document, first_document + 1, … that have these lengths: the documents of a
+  /// shard, or whole groups of them. Throws InvalidArgument: a document that is too long for LongDocuments::Refuse, or
+  /// of more than kMostParts pieces; more than kMostDocuments documents.
+  void add(std::uint64_t first_document, std::span<const std::uint64_t> lengths, PackedRows& out);
+
+ private:
+  // The rooms that rows have, for the question which is the least of at least a size. A tree of bits, 64 to a node.
+  class Rooms {
+   public:
+    explicit Rooms(std::uint64_t most);
+    void set(std::uint64_t room) noexcept;
+    void clear(std::uint64_t room) noexcept;
+    /// The least room >= `from`, or kNone.
+    [[nodiscard]] std::uint64_t least(std::uint64_t from) const noexcept;
+    static constexpr std::uint64_t kNone = UINT64_MAX;
+
+   private:
+    std::vector<std::vector<std::uint64_t>> levels_;  // the bits, then for each of their words whether it is not 0, …
+  };
+
+  void pack_group(std::uint64_t first_document, std::span<const std::uint64_t> lengths, PackedRows& out);
+  void cut(std::uint64_t first_document, std::span<const std::uint64_t> lengths, PackedRows& out);
+  void sort();
+  void fit_best();
+  void fit_first();
+  void append(PackedRows& out);
+  [[nodiscard]] std::uint32_t units(std::uint32_t length) const noexcept;
+  [[nodiscard]] std::uint32_t merge(std::uint32_t a, std::uint32_t b) noexcept;
+
+  const PackingRule rule_;
+  const std::uint32_t row_units_;  // of multiple_of records, in a row
+  // Of the present group. Rows with equal room are a heap (skew heap: Sleator and Tarjan, "Self-adjusting heaps", 1986)
+  // by their number.
+  std::vector<PackedPiece> pieces_;
+  std::vector<std::uint32_t> lengths_;
+  std::vector<std::uint32_t> sorted_;  // numbers of pieces, in the order in which they are placed
+  std::vector<std::uint32_t> scratch_;
+  std::vector<std::uint32_t> row_of_;  // by piece
+  std::uint32_t rows_ = 0;
+  Rooms rooms_;
+  std::vector<std::uint32_t> heap_of_room_;  // Fit::Best: its first row
+  std::vector<std::uint32_t> left_;          // by row
+  std::vector<std::uint32_t> right_;
+  std::vector<std::uint32_t> room_of_;     // Fit::Best: by row
+  std::vector<std::uint32_t> most_rooms_;  // Fit::First: a tree of maxima, rows at its leaves
+};
+
+}  // namespace penstock::layout

@@ -1,0 +1,181 @@
+#include "layout/padded.h"
+
+#include "core/base/align.h"
+#include "core/base/checked.h"
+#include "core/batch/leaf_column.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace penstock::layout {
+namespace {
+
+constexpr ErrorKind kKind = ErrorKind::InvalidArgument;
+constexpr ScalarType kInt64{'i', 8};
+
+// `count` values of `value`'s size and bytes.
+void fill(std::byte* out, std::uint64_t count, const std::vector<std::byte>& value) {
+  if (count == 0) return;
+  std::memcpy(out, value.data(), value.size());
+  // Doubles what is there.
+  const std::uint64_t bytes = count * value.size();
+  for (std::uint64_t done = value.size(); done < bytes;) {
+    const std::uint64_t more = std::min(done, bytes - done);
+    std::memcpy(out + done, out, more);
+    done += more;
+  }
+}
+
+void fill_int64(std::byte* out, std::uint64_t count, std::int64_t value) {
+  std::fill_n(reinterpret_cast<std::int64_t*>(out), count, value);
+}
+
+Dims dims_of(std::uint64_t rows, std::uint64_t length, const Leaf& leaf) {
+  Dims dims;
+  dims.push_back(rows);
+  dims.push_back(length);
+  for (const std::uint64_t dim : leaf.dims) dims.push_back(dim);
+  return dims;
+}
+
+struct PaddedLeaf {
+  Leaf leaf;
+  PaddedField field;
+  std::uint64_t values = 1;        // in a record
+  std::uint64_t record_bytes = 0;  // of the array
+};
+
+class PaddedColumn final : public Column {
+ public:
+  PaddedColumn(const PaddedSpec& spec, const SourceInfo& source)
+      : length_(spec.length),
+        multiple_of_(spec.multiple_of),
+        left_(spec.left),
+        has_labels_(spec.labels.has_value()),
+        stride_bytes_(source.stored_record_bytes) {
+    if (!source.shape.ragged) raise(kKind, "padded rows are of documents, not of windows");
+    if (source.fields_apart)
+      raise(kKind, "{}: its fields lie apart: use cells(), or `penstock import` it", source.path);
+    for (const PaddedField& field : spec.fields) add(field, source);
+    if (spec.labels) add(*spec.labels, source);
+  }
+
+  [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override {
+    const std::uint64_t length = row_length(batch);
+    const std::uint64_t records = checked_mul(batch.rows, length, "records of a padded batch", kKind);
+    std::uint64_t at = 0;
+    std::vector<FurtherArray> arrays;
+    const auto append = [&](ScalarType type, Dims dims, std::uint64_t bytes) {
+      arrays.push_back({type, std::move(dims), at});
+      at = checked_add(
+          at, align_up(checked_add(bytes, kCacheLine, "bytes of a padded batch", kKind) - kCacheLine, kCacheLine),
+          "bytes of a padded batch", kKind);
+    };
+    for (const PaddedLeaf& each : leaves_) {
+      append(each.field.type, dims_of(batch.rows, length, each.leaf),
+             checked_mul(records, each.record_bytes, "bytes of a padded batch", kKind));
+    }
+    append(kInt64, {batch.rows, length}, checked_mul(records, 8, "bytes of a padded batch", kKind));
+    append(kInt64, {batch.rows}, checked_mul(batch.rows, 8, "bytes of a padded batch", kKind));
+    ArrayShape shape{.type = arrays[0].type, .dims = arrays[0].dims, .bytes = at};
+    shape.further.assign(arrays.begin() + 1, arrays.end());
+    return shape;
+  }
+
+  void fill_row(const Row& row, const BatchShape& batch, std::byte* out) const override {
+    const std::uint64_t length = row_length(batch);
+    const std::uint64_t first = row.number * length;
+    const std::uint64_t begin = left_ ? length - row.length : 0;
+    const std::uint64_t end = begin + row.length;
+    std::byte* at = out;
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      const PaddedLeaf& each = leaves_[i];
+      std::byte* const to = at + first * each.record_bytes;
+      // Labels are the records from the second on.
+      const std::uint64_t skip = is_labels(i) ? 1 : 0;
+      const std::uint64_t count = row.length - std::min(row.length, skip);
+      fill(to, begin * each.values, each.field.padding);
+      cast_leaf(each.leaf, row.records + skip * stride_bytes_, stride_bytes_, count, each.field.type,
+                to + begin * each.record_bytes);
+      fill(to + (begin + count) * each.record_bytes, (length - begin - count) * each.values, each.field.padding);
+      at = next(at, batch.rows * length * each.record_bytes);
+    }
+    fill_int64(at + 8 * first, begin, 0);
+    fill_int64(at + 8 * (first + begin), row.length, 1);
+    fill_int64(at + 8 * (first + end), length - end, 0);
+    at = next(at, batch.rows * length * 8);
+    fill_int64(at + 8 * row.number, 1, static_cast<std::int64_t>(row.length));
+  }
+
+  void fill_padding(const BatchShape& batch, std::byte* out) const override {
+    const std::uint64_t length = row_length(batch);
+    const std::uint64_t first = batch.valid * length;
+    const std::uint64_t count = (batch.rows - batch.valid) * length;
+    std::byte* at = out;
+    for (const PaddedLeaf& each : leaves_) {
+      fill(at + first * each.record_bytes, count * each.values, each.field.padding);
+      at = next(at, batch.rows * length * each.record_bytes);
+    }
+    fill_int64(at + 8 * first, count, 0);
+    at = next(at, batch.rows * length * 8);
+    fill_int64(at + 8 * batch.valid, batch.rows - batch.valid, 0);
+  }
+
+ private:
+  void add(const PaddedField& field, const SourceInfo& source) {
+    PaddedLeaf each{find_leaf(source, field.field), field};
+    check_cast(each.leaf, field.type);
+    each.values = each.leaf.count();
+    each.record_bytes = each.values * field.type.bytes;
+    leaves_.push_back(std::move(each));
+  }
+
+  [[nodiscard]] bool is_labels(std::size_t i) const noexcept { return has_labels_ && i + 1 == leaves_.size(); }
+
+  [[nodiscard]] std::uint64_t row_length(const BatchShape& batch) const {
+    if (length_ > 0) return length_;
+    std::uint64_t longest = 1;
+    for (std::uint64_t i = 0; i < batch.valid && i + 1 < batch.starts.size(); ++i) {
+      longest = std::max(longest, batch.starts[i + 1] - batch.starts[i]);
+    }
+    return checked_mul((longest - 1) / multiple_of_ + 1, multiple_of_, "records of a padded row", kKind);
+  }
+
+  static std::byte* next(std::byte* at, std::uint64_t bytes) noexcept { return at + align_up(bytes, kCacheLine); }
+
+  const std::uint64_t length_;
+  const std::uint64_t multiple_of_;
+  const bool left_;
+  const bool has_labels_;
+  const std::uint64_t stride_bytes_;
+  std::vector<PaddedLeaf> leaves_;
+};
+
+class PaddedMaker final : public ColumnMaker {
+ public:
+  explicit PaddedMaker(PaddedSpec spec) : spec_(std::move(spec)) {
+    const auto check = [](const PaddedField& field) {
+      if (field.padding.size() == field.type.bytes) return;
+      raise(kKind, "padding of {} bytes for values of {}", field.padding.size(), field.type.bytes);
+    };
+    for (const PaddedField& field : spec_.fields) check(field);
+    if (spec_.labels) check(*spec_.labels);
+    if (spec_.multiple_of == 0) raise(kKind, "multiple_of=0: must be at least 1");
+  }
+  [[nodiscard]] std::shared_ptr<const Column> make(const SourceInfo& source) const override {
+    return std::make_shared<PaddedColumn>(spec_, source);
+  }
+  [[nodiscard]] Parts parts() const noexcept override { return Parts::Records; }
+
+ private:
+  const PaddedSpec spec_;
+};
+
+}  // namespace
+
+std::shared_ptr<const ColumnMaker> make_padded(PaddedSpec spec) {
+  return std::make_shared<PaddedMaker>(std::move(spec));
+}
+
+}  // namespace penstock::layout

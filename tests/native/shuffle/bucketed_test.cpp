@@ -1,0 +1,100 @@
+// Bucketed equals its definition at every position, for sizes, pools and buckets that divide nothing.
+#include "shuffle/bucketed.h"
+
+#include "core/base/error.h"
+#include "shuffle/uniform.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <thread>
+
+namespace penstock::shuffle {
+namespace {
+
+std::vector<std::uint64_t> picked(const Order& order, std::uint64_t first, std::uint64_t stride, std::size_t count) {
+  std::vector<Pick> picks(count);
+  order.pick(first, stride, picks);
+  std::vector<std::uint64_t> indices;
+  for (const Pick& pick : picks) indices.push_back(pick.index);
+  return indices;
+}
+
+std::vector<std::uint32_t> some_lengths(std::uint64_t size) {
+  std::mt19937_64 random(size);
+  std::vector<std::uint32_t> lengths(size);
+  for (auto& length : lengths) length = static_cast<std::uint32_t>(random() % 50);
+  return lengths;
+}
+
+TEST(BucketedTest, BucketsOfAPoolAreThoseOfItsSortedUniformOrder) {
+  for (const std::uint64_t size : {1U, 2U, 63U, 100U, 1'000U}) {
+    const std::vector<std::uint32_t> lengths = some_lengths(size);
+    const Uniform uniform(size, 5);
+    for (const auto& [pool, bucket] :
+         std::vector<std::pair<std::uint64_t, std::uint64_t>>{{1, 1}, {7, 3}, {64, 64}, {100, 9}, {5'000, 10}}) {
+      const Bucketed order(lengths, 5, pool, bucket);
+      for (std::uint64_t begin = 0; begin < 3 * size;) {
+        const std::uint64_t count = std::min(pool - begin % size % pool, size - begin % size);
+        std::vector<std::uint64_t> wanted = picked(uniform, begin, 1, count);
+        std::stable_sort(wanted.begin(), wanted.end(),
+                         [&](std::uint64_t a, std::uint64_t b) { return lengths[a] < lengths[b]; });
+        const std::vector<std::uint64_t> seen = picked(order, begin, 1, count);
+        std::multiset<std::vector<std::uint64_t>> buckets;
+        std::multiset<std::vector<std::uint64_t>> found;
+        for (std::uint64_t at = 0; at + bucket <= count; at += bucket) {
+          const auto from = static_cast<std::ptrdiff_t>(at);
+          const auto to = static_cast<std::ptrdiff_t>(at + bucket);
+          buckets.emplace(wanted.begin() + from, wanted.begin() + to);
+          found.emplace(seen.begin() + from, seen.begin() + to);
+        }
+        ASSERT_EQ(buckets, found) << size << " " << pool << " " << bucket << " at " << begin;
+        const auto rest = static_cast<std::ptrdiff_t>(count / bucket * bucket);
+        ASSERT_TRUE(std::equal(wanted.begin() + rest, wanted.end(), seen.begin() + rest));
+        begin += count;
+      }
+    }
+  }
+}
+
+TEST(BucketedTest, BucketsAreInAnOrderOfTheirOwnInEveryPoolAndEpoch) {
+  const std::vector<std::uint32_t> lengths = some_lengths(8'192);
+  const Bucketed order(lengths, 1, 4'096, 64);
+  std::set<std::vector<std::uint32_t>> orders;
+  for (std::uint64_t pool = 0; pool < 6; ++pool) {
+    std::vector<std::uint32_t> shortest;
+    for (const std::uint64_t index : picked(order, pool * 4'096, 64, 64)) shortest.push_back(lengths[index]);
+    EXPECT_FALSE(std::is_sorted(shortest.begin(), shortest.end()));
+    orders.insert(shortest);
+  }
+  EXPECT_EQ(orders.size(), 6U);
+}
+
+TEST(BucketedTest, AnyStrideAndAnyThreadSeeTheSame) {
+  const Bucketed order(some_lengths(1'001), 3, 100, 7);
+  const std::vector<std::uint64_t> all = picked(order, 0, 1, 3'000);
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const std::vector<std::uint64_t> some = picked(order, t, 4, 700);
+      for (std::size_t i = 0; i < some.size(); ++i) EXPECT_EQ(some[i], all[t + 4 * i]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(BucketedTest, WhatCannotBeIsRefusedAndLengthsAreInTheIdentity) {
+  EXPECT_THROW(Bucketed({}, 0, 4, 2), Error);
+  EXPECT_THROW(Bucketed({1}, 0, 0, 1), Error);
+  EXPECT_THROW(Bucketed({1}, 0, 4, 0), Error);
+  EXPECT_THROW(Bucketed({1}, 0, 4, 5), Error);
+  const Bucketed one({1, 2, 3}, 7, 4, 2);
+  EXPECT_EQ(one.identity(0), one.identity(100));
+  EXPECT_NE(one.identity(0), Bucketed({1, 2, 4}, 7, 4, 2).identity(0));
+  EXPECT_EQ(one.identity(0).substr(0, 45), R"({"algorithm":1,"bucket":2,"lengths":")" + one.identity(0).substr(37, 8));
+}
+
+}  // namespace
+}  // namespace penstock::shuffle

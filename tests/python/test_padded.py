@@ -1,0 +1,140 @@
+"""Padded documents: rectangles with a mask, on either side, of the longest or a given length."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from _datasets import LENGTHS, array, compact, ids, opaque
+
+ALL = [length for shard in LENGTHS for length in shard]
+
+
+def model_of(tmp_path: Any) -> tuple[penstock.Dataset, list[np.ndarray]]:
+    dataset, model = compact(tmp_path, LENGTHS)
+    begins = np.concatenate([[0], np.cumsum(ALL)])
+    return dataset, [model.records[begins[i] : begins[i + 1]] for i in range(len(ALL))]
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("to", ["longest", 6, 24])
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+def test_rows_are_documents_and_the_mask_says_where(tmp_path, side, to, framework):
+    dataset, documents = model_of(tmp_path)
+    view = dataset.documents().padded(to, multiple_of=3, side=side, value={"token": 9, "weight": -1.5})
+    with penstock.Loader(view, 5, seed=2, epochs=2, framework=framework, threads=2) as loader:
+        for batch in loader:
+            indices = array(batch.indices)
+            kept = [documents[i][: to if to != "longest" else None] if i >= 0 else documents[1] for i in indices]
+            longest = max(1, *map(len, kept))
+            length = -(-longest // 3) * 3 if to == "longest" else to
+            assert array(batch.lengths).tolist() == [len(each) for each in kept]
+            for name in ("token", "weight"):
+                wanted = np.full((5, length), 9 if name == "token" else -1.5)
+                for row, each in enumerate(kept):
+                    at = length - len(each) if side == "left" else 0
+                    wanted[row, at : at + len(each)] = each[name]
+                np.testing.assert_array_equal(array(batch[name]), wanted.astype(documents[0][name].dtype))
+            labels, mask = np.full((5, length), -100), np.zeros((5, length))
+            for row, each in enumerate(kept):
+                at = length - len(each) if side == "left" else 0
+                mask[row, at : at + len(each)] = 1
+                labels[row, at : at + max(0, len(each) - 1)] = each["token"][1:]
+            np.testing.assert_array_equal(array(batch.labels), labels)
+            np.testing.assert_array_equal(array(batch.attention_mask), mask)
+            np.testing.assert_array_equal(array(batch.inputs), array(batch["token"]))
+            assert array(batch.labels).dtype == array(batch.attention_mask).dtype == np.int64
+            assert [span.stop - span.start for span in batch.spans] == [
+                len(each) for each, index in zip(kept, indices, strict=True) if index >= 0
+            ]
+
+
+def test_only_the_records_that_are_wanted_are_read(tmp_path):
+    tokens = np.arange(1 << 20, dtype="u4")
+    with penstock.Writer(tmp_path / "d", {"token": "u4"}, "json") as writer:
+        writer.append(token=tokens, metadata=None)
+        writer.append(token=[1, 2], metadata=None)
+    view = penstock.open(tmp_path / "d").documents().padded(8)
+    with penstock.Loader(view, 2, order="sequential", framework="numpy", epochs=1) as loader:
+        batch = next(loader)
+    assert batch["token"].tolist() == [list(range(8)), [1, 2, 0, 0, 0, 0, 0, 0]]
+    assert len(batch.records) == 10 and [span.ends for span in batch.spans] == [False, True]
+
+
+def test_long_documents_are_dropped_or_refused(tmp_path):
+    dataset, _ = model_of(tmp_path)
+    view = dataset.documents()
+    dropped = view.padded(9, long="drop")
+    kept = [i for i, length in enumerate(ALL) if length <= 9]
+    assert dropped.base_indices(np.arange(len(dropped))).tolist() == kept
+    assert dropped.lengths().tolist() == [ALL[i] for i in kept]
+    refused = view.padded(9, long="refuse")
+    assert refused.read([0])["token"].shape == (1, 9)
+    with pytest.raises(penstock.InvalidArgumentError, match="document 2 has 11 records"):
+        refused.read([2])
+    with pytest.raises(penstock.InvalidArgumentError, match="packed"):
+        view.padded(9, long="split")
+    assert view.padded(9).lengths().tolist() == [min(length, 9) for length in ALL]
+
+
+def test_a_state_is_that_of_the_documents(tmp_path):
+    dataset, _ = model_of(tmp_path)
+    plain, padded = dataset.documents()[2:], dataset.documents()[2:].padded(12)
+    with penstock.Loader(plain, 3, seed=1) as loader:
+        next(loader)
+        state = loader.state_dict()
+        wanted = array(next(loader).indices)
+    again = pickle.loads(pickle.dumps(padded))
+    assert repr(again) == repr(padded) and "padded(12)" in repr(padded)
+    with penstock.Loader(again, 3, seed=1) as loader:
+        loader.load_state_dict(state)
+        np.testing.assert_array_equal(array(next(loader).indices), wanted)
+
+
+def test_columns_and_one_observation(tmp_path):
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}, "json", columns={"score": "f4"}) as writer:
+        for length in (2, 4):
+            writer.append({}, columns={"score": length / 2}, token=np.arange(1, length + 1))
+    view = penstock.open(tmp_path / "d").documents(columns=["score"]).padded(3, side="left")
+    batch = view.read([0, 1])
+    assert batch.columns["score"].tolist() == [1, 2]
+    assert view[0]["token"].tolist() == [0, 1, 2] and view[0].labels.tolist() == [-100, 2, -100]
+    with penstock.Loader(view, 2, framework="torch") as loader:
+        moved = next(loader).to("cpu")
+        assert moved.attention_mask.shape == moved.labels.shape == (2, 3) and moved.lengths.shape == (2,)
+
+
+def test_what_cannot_be_padded_is_refused(tmp_path):
+    dataset, _ = model_of(tmp_path)
+    view = dataset.documents()
+
+    def refused(pattern: str, *arguments: Any, **options: Any) -> None:
+        with pytest.raises(penstock.InvalidArgumentError, match=pattern):
+            view.padded(*arguments, **options)
+
+    refused("to='most'", "most")
+    refused("to=0", 0)
+    refused("to=10: must be a multiple of multiple_of=4", 10, multiple_of=4)
+    refused("multiple_of=0", multiple_of=0)
+    refused("side='top'", side="top")
+    refused("long='keep'", long="keep")
+    refused("value=70000.*token", value=70_000)
+    refused("the field 'none'", value={"none": 1})
+    with pytest.raises(penstock.InvalidArgumentError, match="documents"):
+        dataset.windows(3).padded()
+    (tmp_path / "others").mkdir()
+    with pytest.raises(penstock.InvalidArgumentError, match="records"):
+        opaque(tmp_path / "others", 3)[0].documents().padded()
+    with pytest.raises(penstock.InvalidArgumentError, match="documents"):
+        ids(tmp_path / "others", ((0, 1),))[0].windows(1).lengths()
+    with pytest.raises(penstock.InvalidArgumentError, match="cu_seqlens"):
+        penstock.Loader(view.padded(), 2, columns=["cu_seqlens"])
+    with pytest.raises(penstock.InvalidArgumentError, match=r"padded\(\)"):
+        view.read([0]).attention_mask  # noqa: B018
+    with penstock.Writer(tmp_path / "named", {"token": "u2", "lengths": "u2"}, "json") as writer:
+        writer.append(token=[1], lengths=[1], metadata=None)
+    with pytest.raises(penstock.InvalidArgumentError, match="'lengths'"):
+        penstock.open(tmp_path / "named").documents().padded()
