@@ -300,7 +300,8 @@ def _of_padded(layout: BatchLayout, padded: Padded) -> BatchLayout:
     """Rectangles in place of the records' fields, and what goes with them."""
     if layout.computed.specs:
         raise InvalidArgumentError(
-            "columns=: what is computed is of documents end to end: padded rows have attention_mask and lengths"
+            "columns=: cu_seqlens and all that is computed are of documents end to end: padded rows have "
+            "attention_mask and lengths"
         )
     types = {name: dtype for name, dtype in layout.types.items() if dtype.kind not in "SV"}
     names = [*types, *([] if layout.label_field is None else ["inputs", "labels"]), *PADDED_NAMES]

@@ -223,6 +223,15 @@ class BalancedOrder(Order):
         lanes: typing.Any,
     ) -> None: ...
 
+class BucketedOrder(Order):
+    def __init__(
+        self,
+        lengths: typing.Annotated[numpy.typing.ArrayLike, numpy.uint32],
+        seed: typing.Any,
+        pool: typing.Any,
+        bucket: typing.Any,
+    ) -> None: ...
+
 class MixturePlan:
     """
     What stages make of sources.
@@ -269,15 +278,6 @@ class MixtureOrder(Order):
     @staticmethod
     def source_seed(seed: typing.SupportsInt | typing.SupportsIndex, name: str) -> int: ...
     def __init__(self, plan: MixturePlan, orders: collections.abc.Sequence[Order], seed: typing.Any) -> None: ...
-
-class BucketedOrder(Order):
-    def __init__(
-        self,
-        lengths: typing.Annotated[numpy.typing.ArrayLike, numpy.uint32],
-        seed: typing.Any,
-        pool: typing.Any,
-        bucket: typing.Any,
-    ) -> None: ...
 
 class Dataset:
     """

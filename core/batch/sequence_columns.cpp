@@ -171,7 +171,8 @@ class PositionsColumn : public SequenceColumn {
 class DocumentsColumn : public SequenceColumn {
  public:
   DocumentsColumn(const SequenceSpec& spec, const SourceInfo& source)
-      : SequenceColumn(spec, source), packed_(source.packed_multiple > 0 && spec.bounds.by == DocumentBounds::By::Spans) {}
+      : SequenceColumn(spec, source),
+        packed_(source.packed_multiple > 0 && spec.bounds.by == DocumentBounds::By::Spans) {}
 
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override { return shape_of_records(batch); }
   void fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const override {

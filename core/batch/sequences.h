@@ -77,7 +77,7 @@ class Sequences {
   std::uint64_t shorten_;
   DocumentBounds::By by_;
   std::int64_t value_;
-  FieldPlace place_;  // of the values
+  FieldPlace place_;                   // of the values
   std::uint64_t packed_multiple_ = 0;  // SourceInfo's
 };
 

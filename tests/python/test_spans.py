@@ -18,7 +18,7 @@ def views(folder: Path, mode: str) -> dict[Any, penstock.View]:
     """The same view with each `metadata`."""
     view = MODES[mode](folder)
     parts = (view.dataset, view.kind, view.window, view.lookahead)
-    others = (view._steps, view.columns, view.cells, view.rows)
+    others = (view._steps, view.columns, view.cells, view.phase_window, view.bounds, view.rows)
     return {metadata: penstock.View(*parts, metadata, *others) for metadata in (True, "spans", False)}
 
 
