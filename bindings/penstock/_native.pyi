@@ -12,6 +12,7 @@ import numpy.typing
 import typing_extensions
 
 __all__: list[str] = [
+    "MOST_PACKED_AT_OPENING",
     "BalancedOrder",
     "Batch",
     "BlocksOrder",
@@ -25,7 +26,6 @@ __all__: list[str] = [
     "FinishedShard",
     "Job",
     "Loader",
-    "MOST_PACKED_AT_OPENING",
     "MixtureOrder",
     "MixturePlan",
     "Order",
