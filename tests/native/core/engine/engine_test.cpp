@@ -266,6 +266,8 @@ TEST(Engine, RowsThatAreNotAtHandAreReadByThreads) {
     setup.batch = 20;
     setup.threads = 1;
     setup.behaviour->miss_every = miss_every;
+    setup.behaviour->late = true;  // the thread is slow, so the consumer has something to try
+    setup.behaviour->delay = std::chrono::microseconds(50);
     Driven run(setup);
     while (true) {
       const auto batch = run.enqueue();
