@@ -538,7 +538,7 @@ class View(Sequence[Observation]):
             (train, held out).
 
         Raises:
-            InvalidArgumentError: an argument that cannot be.
+            InvalidArgumentError: an argument that cannot be; windows of a random phase.
 
         Example:
             >>> import numpy as np, penstock, tempfile, os
@@ -549,6 +549,11 @@ class View(Sequence[Observation]):
             (95, 5, set())
         """
         one_in, seed = index_of("one_in", one_in, 2), index_of("seed", seed)
+        if self.phase_window > 0:
+            raise InvalidArgumentError(
+                'split: windows of phase="random" begin elsewhere in each epoch, so none would stay held out: split '
+                "dataset.documents(), choose shards by dataset.select, or leave phase= out"
+            )
         return (
             self._part((*self._steps, Split(one_in, seed, False))),
             self._part((*self._steps, Split(one_in, seed, True))),

@@ -15,6 +15,7 @@ from penstock._errors import InvalidArgumentError
 from penstock._layout import leaves
 from penstock._mixture_file import read_mixture
 from penstock._mixture_stages import MixtureRun, MixtureStage, Place, Stage, Tokens, place
+from penstock._padded import Padded
 from penstock._part import Split
 from penstock._paths import PathLike
 from penstock._words import quoted
@@ -80,11 +81,16 @@ class Mixture:
         self.names = list(self.sources)
         self.first = next(iter(self.sources.values()))
         given = [_checked_stage(stage, number, self.names) for number, stage in enumerate(_as_list(stages))]
+        self._is_cut = any(stage.window not in (None, self.first.window) for stage in given)
+        if self._is_cut:
+            for name, view in self.sources.items():
+                _check_cut(name, view)
+        most = self._caps(caps, epochs)
         self._arguments = (self.sources, given, dict(caps or {}), dict(epochs or {}), end, group)
         self._plan = _native.MixturePlan(
             names=self.names,
             stages=[self._native_stage(stage) for stage in given],
-            caps=self._caps(caps, epochs),
+            caps=most,
             window=self.first.window,
             group=index("group", group, 1),
             end=None if end is None else _pair(place("end", end)),
@@ -115,6 +121,10 @@ class Mixture:
             for name, each in order.items():
                 _check_name("order", name, self.names)
                 chosen[name] = each
+        if self._is_cut and any(each != "uniform" for each in chosen.values()):
+            raise InvalidArgumentError(
+                f"order={order!r:.200}: a mixture with stages of shorter windows takes the uniform order alone"
+            )
         number = index("seed", seed)
         orders = [
             resolve(chosen[name], len(view), _native.MixtureOrder.source_seed(number, name))
@@ -255,11 +265,7 @@ def in_windows(view: View, window: int) -> View:
     if not view._steps:
         return whole[: view._whole.size * parts]
     numbers = view._steps[0]
-    if len(view._steps) > 1 or isinstance(numbers, Split):
-        raise InvalidArgumentError(
-            f"a stage's window={window}: this source was split, and its windows of {view.window} cannot be cut into "
-            f"shorter ones: split dataset.windows({window}) for a mixture of its own"
-        )
+    assert not isinstance(numbers, Split)  # _check_cut
     if isinstance(numbers, range) and numbers.step == 1:
         return whole[numbers.start * parts : numbers.stop * parts]
     each = np.asarray(numbers, np.uint64)[:, None] * np.uint64(parts) + np.arange(parts, dtype=np.uint64)
@@ -317,8 +323,27 @@ def _checked_sources(sources: Any) -> dict[str, View]:
                 raise InvalidArgumentError(
                     f"sources: {what} of {first_name!r} is {one!r}, of {name!r} {other!r}: they must be alike"
                 )
+        if first.rows != view.rows and (isinstance(first.rows, Padded) or isinstance(view.rows, Padded)):
+            raise InvalidArgumentError(
+                f"sources: {first_name!r} and {name!r} are padded otherwise, or one of them is not: give both the same "
+                "documents().padded(…)"
+            )
         _check_fields(first_name, first, name, view)
     return found
+
+
+def _check_cut(name: str, view: View) -> None:
+    """Refuses a source whose windows cannot be cut into shorter ones."""
+    if view.kind == "packed":
+        raise InvalidArgumentError(
+            f"sources[{name!r}]: packed rows are packed for one window, and a stage has another: give "
+            "dataset.packed of that window in a mixture of its own"
+        )
+    if len(view._steps) > 1 or any(isinstance(step, Split) for step in view._steps):
+        raise InvalidArgumentError(
+            f"sources[{name!r}]: it was split, and a stage has shorter windows, which its windows of {view.window} "
+            "cannot be cut into: split dataset.windows of that length for a mixture of its own"
+        )
 
 
 def _check_fields(first_name: str, first: View, name: str, view: View) -> None:

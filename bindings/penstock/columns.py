@@ -31,6 +31,7 @@ from penstock._arguments import index
 from penstock._dtype import numpy_type
 from penstock._errors import InvalidArgumentError
 from penstock._layout import Bounds, ComputedSpecs, PerSpanSpec, SequenceSpec, TargetSpec, leaves, token_leaf
+from penstock._packed import Packed
 from penstock._span_functions import SpanFunctions, ValueFunction, one_value
 from penstock._words import excerpt, quoted
 
@@ -247,6 +248,12 @@ def _sequence_specs(
 def _bounds(wanted: list[Any], view: Any) -> Bounds:
     """Where documents begin: by the token that the columns or the view give, else by spans, else by the tokenizer."""
     given = {each.end_of_document for each in wanted if getattr(each, "end_of_document", None) is not None}
+    if isinstance(view.rows, Packed):
+        if given:
+            raise InvalidArgumentError(
+                f"columns=: end_of_document={given.pop()}: packed rows know their documents: leave it out"
+            )
+        return Bounds()
     if view.bounds is not None:
         given.discard(view.bounds.value if view.bounds.by == "end_of_document" else None)
         if given:

@@ -269,6 +269,15 @@ def test_what_cannot_be_is_refused_in_words(views, datasets):
         "documents have no window": lambda: Mixture(
             {name: each.documents() for name, each in datasets.items()}, [Stage(), Stage(at=Tokens(5))]
         ),
+        "takes the uniform order alone": lambda: loader(
+            Mixture(two, [Stage(window=32)], end=100), order=penstock.orders.Blocks(4, 64)
+        ),
+        "packed for one window": lambda: Mixture({"web": datasets["web"].packed(64)}, [Stage(window=32)]),
+        "it was split": lambda: Mixture({"web": web.split(10)[0]}, [Stage(window=32)]),
+        "are padded otherwise": lambda: Mixture(
+            {"web": datasets["web"].documents().padded(), "code": datasets["code"].documents()}, [Stage()]
+        ),
+        "caps=5: {name: integer}": lambda: Mixture(two, [Stage()], caps=5),
     }
     for words, make in cases.items():
         with pytest.raises(penstock.InvalidArgumentError, match=words):

@@ -153,6 +153,8 @@ def test_document_columns_know_pieces_and_padding(tmp_path):
     assert batch.position_ids[0].tolist() == [0, 1, 2, 3, 4, 5, 0, 1]
     assert batch.position_ids[1].tolist() == [0, 1, 2, 3, 4, 5, 0, 1]
     assert (batch.labels[3] == -100).all() and not batch["token"][3].any()
+    with pytest.raises(penstock.InvalidArgumentError, match="packed rows know their documents"):
+        penstock.Loader(view, 2, columns=[penstock.columns.CuSeqlens(end_of_document=5)])
 
 
 def test_attention_sees_no_other_document(tmp_path):

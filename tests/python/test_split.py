@@ -99,6 +99,12 @@ def test_shards_are_a_dataset_with_the_fingerprint_of_combining_them(tmp_path):
     assert files.select([1]).records == 50 and len({files.select(each).fingerprint for each in ([0], [1], [1, 0])}) == 3
 
 
+def test_windows_that_begin_elsewhere_each_epoch_are_not_split(tmp_path):
+    view = raw_tokens(tmp_path / "tokens.bin", 3000)[0].windows(10, phase="random")
+    with pytest.raises(penstock.InvalidArgumentError, match="none would stay held out"):
+        view.split(10)
+
+
 def test_a_split_that_cannot_be_is_refused(tmp_path):
     view = raw_tokens(tmp_path / "tokens.bin", 100)[0].windows(10)
     for one_in in (0, 1, -3, 2.5, "2"):
