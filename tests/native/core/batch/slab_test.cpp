@@ -43,7 +43,7 @@ TEST(Slab, LargeMemoryGrowsWithItsPagesInIt) {
   slab.ensure(kBytes + 65'536);
   const std::int64_t before = page_faults();
   std::memset(slab.data(), 8, slab.bytes());
-  EXPECT_LE(page_faults() - before, 20) << "of 272 pages, 16 are new";
+  EXPECT_LE(page_faults() - before, 100) << "of 272 pages 16 are new; sanitizers add their shadow's";
 }
 
 TEST(Slab, LentMemoryStandsInForItsOwn) {
