@@ -3,7 +3,10 @@
 import json
 import sysconfig
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+
+from settings import SOURCES
 
 ENOUGH_BYTES = 20_000_000
 HELD_OUT = 150  # one document in so many is for evaluation
@@ -46,13 +49,18 @@ def documents(limit_bytes: int) -> Iterator[dict[str, str | int]]:
             yield {"text": text, "path": name, "kind": kind_of(name), "size": size}
 
 
+def source_of(document: dict[str, str | int]) -> str:
+    return "modules" if document["kind"] == "module" else "packages"
+
+
 def write_corpus(folder: Path, limit_bytes: int) -> tuple[int, int]:
-    """Writes train.jsonl and valid.jsonl; returns how many documents and bytes of text there are."""
+    """Writes packages.jsonl, modules.jsonl and valid.jsonl; returns how many documents and bytes of text there are."""
     count = total = 0
-    with (folder / "train.jsonl").open("w") as train, (folder / "valid.jsonl").open("w") as valid:
+    with ExitStack() as stack:
+        out = {name: stack.enter_context((folder / f"{name}.jsonl").open("w")) for name in (*SOURCES, "valid")}
         for document in documents(limit_bytes):
-            out = valid if count % HELD_OUT == HELD_OUT // 2 else train
-            out.write(json.dumps(document) + "\n")
+            held_out = count % HELD_OUT == HELD_OUT // 2
+            out["valid" if held_out else source_of(document)].write(json.dumps(document) + "\n")
             count += 1
             total += int(document["size"])
     return count, total
@@ -62,7 +70,7 @@ def train_tokenizer(folder: Path, vocabulary: int, sample_bytes: int = 6_000_000
     """A byte-level BPE, trained on every k-th document so that it takes seconds."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    lines = (folder / "train.jsonl").read_text().splitlines()
+    lines = [line for name in SOURCES for line in (folder / f"{name}.jsonl").read_text().splitlines()]
     every = max(1, sum(map(len, lines)) // sample_bytes)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

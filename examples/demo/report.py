@@ -16,6 +16,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Row:
+    source: int
     index: int
     ids: tuple[int, ...]
     loss: float
@@ -43,11 +44,11 @@ def read_run(folder: Path) -> Run:
             run.evaluation = record.get("evaluation", run.evaluation)
             if "step" not in record:
                 continue
-            columns = (record["positions"], record["indices"], record["ids"], record["losses"])
-            for position, index, ids, loss in zip(*columns, strict=True):
+            columns = (record[name] for name in ("positions", "sources", "indices", "ids", "losses"))
+            for position, source, index, ids, loss in zip(*columns, strict=True):
                 if position in run.rows:
                     raise ValueError(f"{folder.name}: position {position} was given twice")
-                run.rows[position] = Row(index, tuple(ids), loss)
+                run.rows[position] = Row(source, index, tuple(ids), loss)
     return run
 
 
@@ -65,7 +66,10 @@ def compare(run: Run, reference: Run) -> Comparison:
     """Each row of `run` against the reference's at the same position; a hole in the positions counts as wrong."""
     first, stop = min(run.rows), max(run.rows) + 1
     both = [(row, reference.rows.get(position)) for position, row in run.rows.items()]
-    wrong = sum(other is None or (row.index, row.ids) != (other.index, other.ids) for row, other in both)
+    wrong = sum(
+        other is None or (row.source, row.index, row.ids) != (other.source, other.index, other.ids)
+        for row, other in both
+    )
     differences = [abs(row.loss - other.loss) for row, other in both if other is not None]
     return Comparison(
         first,
@@ -161,6 +165,15 @@ def plot(s: Settings, runs: dict[str, Run], path: Path) -> None:
         for axes in (top, bottom):
             axes.axvline(min(losses[name]) - 0.5, color=looks[name][0], ls=":", lw=1)
         top.annotate(mark, (min(losses[name]), 0.03), xycoords=("data", "axes fraction"), color=looks[name][0])
+    for axes in (top, bottom):
+        axes.axvspan(s.second_stage_at + 0.5, s.steps, color="0.5", alpha=0.1, lw=0)
+    top.annotate(
+        "second stage of the mixture",
+        (s.second_stage_at + 0.5, 0.6),
+        (4, 0),
+        ("data", "axes fraction"),
+        "offset points",
+    )
     top.set_ylabel("training loss")
     top.legend(frameon=False)
     bottom.set_yscale("log")

@@ -1,4 +1,4 @@
-"""The main job: text -> tokenizer -> dataset -> training that is killed and resumed -> proof that it is exact.
+"""The main job: text -> tokenizer -> datasets -> training on a mixture, killed and resumed -> proof that it is exact.
 
 python examples/demo/run.py --out demo-output [--quick]
 """
@@ -20,7 +20,7 @@ import penstock
 import report
 from rich.console import Console
 from rich.table import Table
-from settings import SHARES, Settings, settings
+from settings import ROWS_PER_STEP, SHARES, SOURCES, Settings, settings
 
 HERE = Path(__file__).resolve().parent
 console = Console(width=None if sys.stdout.isatty() else 120)
@@ -35,9 +35,13 @@ def stage(title: str) -> Iterator[None]:
 
 
 def penstock_write(s: Settings, name: str, shard_size: str) -> None:
-    command = ["penstock", "write", str(s.folder / f"{name}.jsonl"), "--out", str(s.folder / name)]
+    command = ["write", str(s.folder / f"{name}.jsonl"), "--out", str(s.folder / name)]
     command += ["--tokenizer", s.tokenizer, "--append", "<|endoftext|>", "--text-column", "text"]
-    command += ["--metadata", "path,kind,size", "--shard-size", shard_size, "--workers", "2"]
+    run_penstock(s, *command, "--metadata", "path,kind,size", "--shard-size", shard_size, "--workers", "2")
+
+
+def run_penstock(s: Settings, *arguments: str) -> None:
+    command = ["penstock", *arguments]
     console.print("$ " + " ".join(command).replace(str(s.folder), s.folder.name), highlight=False)
     # The command of this environment, activated or not.
     subprocess.run(command, executable=Path(sys.executable).parent / "penstock", check=True)
@@ -48,16 +52,16 @@ def show_batch(s: Settings) -> None:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(s.tokenizer)
-    view = penstock.open(s.train_data).windows(s.window, lookahead=1)
-    table = Table("row", "document", "kind", "from token", "text", show_lines=True)
-    with penstock.Loader(view, batch_size=3, seed=1, rank="env") as loader:
+    mixture = penstock.Mixture.from_file(s.mixture)
+    table = Table("row", "source", "document", "from token", "text", show_lines=True)
+    with penstock.Loader(mixture, batch_size=3, seed=1, rank="env") as loader:
         batch = next(iter(loader))
         for span in batch.spans:
             ids = batch.inputs[span.row, span.start : span.stop].tolist()
             text = tokenizer.decode(ids, skip_special_tokens=False)
             row = f"{span.row}: window {int(batch.indices[span.row]):,}"
             start = str(span.offset) if not span.begins else "its beginning"
-            table.add_row(row, span.metadata["path"], span.metadata["kind"], start, text[:160].strip())
+            table.add_row(row, mixture.names[span.source], span.metadata["path"], start, text[:160].strip())
     console.print(table)
 
 
@@ -106,16 +110,18 @@ def newest_checkpoint(s: Settings, run: str) -> Path:
     return max(path.parent for path in whole)
 
 
-def refuse_other_data(s: Settings) -> str:
-    """A state of one dataset given to a loader of another: the message that a person then reads."""
-    train_view = penstock.open(s.train_data).windows(s.window, lookahead=1)
-    valid_view = penstock.open(s.valid_data).windows(s.window, lookahead=1)
-    state = penstock.Loader(train_view, batch_size=3, seed=1, rank="env").state_dict()
+def refuse_other_weights(s: Settings) -> str:
+    """The state at the end, given to a mixture with another second stage: the message that one then reads."""
+    state = penstock.Job(penstock.Mixture.from_file(s.mixture), global_batch_size=ROWS_PER_STEP, seed=1)
+    s.save_mixture({"packages": 2, "modules": 1})
+    other = penstock.Mixture.from_file(s.mixture)
+    s.save_mixture()
     try:
-        penstock.Loader(valid_view, batch_size=3, seed=1, rank="env").load_state_dict(state)
+        loader = penstock.Loader(other, batch_size=ROWS_PER_STEP, seed=1)
+        loader.load_state_dict(state.state_dict(s.steps * ROWS_PER_STEP))
     except penstock.StateMismatchError as error:
         return str(error)
-    raise SystemExit("a state of another dataset was accepted")
+    raise SystemExit("a state of another mixture was accepted")
 
 
 def prepare(s: Settings) -> None:
@@ -124,9 +130,12 @@ def prepare(s: Settings) -> None:
         console.print(f"{count:,} documents, {total / 1e6:.1f} MB")
     with stage(f"tokenizer: BPE, {s.vocabulary:,} tokens"):
         corpus.train_tokenizer(s.folder, s.vocabulary)
-    with stage("dataset"):
-        penstock_write(s, "train", "4M")
-        penstock_write(s, "valid", "4M")
+    with stage("datasets"):
+        for name in (*SOURCES, "valid"):
+            penstock_write(s, name, "4M")
+    with stage("mixture: both alike, then three of the packages to one"):
+        s.save_mixture()
+        run_penstock(s, "mix", s.mixture, "--dry-run", "--until", str(s.steps * ROWS_PER_STEP))
     with stage("one batch as text"):
         show_batch(s)
 
@@ -150,8 +159,8 @@ def main() -> int:
     train(s, "resumed-on-4", 4, min(at + 2 * s.save_every, s.steps), last)
     train(s, "resumed-on-2", 2, s.switch_at, last)
     train(s, "resumed-on-3", 3, s.steps, newest_checkpoint(s, "resumed-on-2"))
-    with stage("a state of another dataset"):
-        console.print(refuse_other_data(s), style="yellow", highlight=False)
+    with stage("other weights of a stage that was trained on"):
+        console.print(refuse_other_weights(s), style="yellow", highlight=False)
 
     with stage("compared with the run that was never killed"):
         good = report.compare_and_show(s, console)

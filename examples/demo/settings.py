@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+SOURCES = ("packages", "modules")  # what the mixture is made of; a dataset each
 ROWS_PER_STEP = 12  # of one optimizer step, over all processes: the same on any number of them
 
 
@@ -33,6 +34,7 @@ class Settings:
     layers: int
     steps: int
     save_every: int
+    second_stage_at: int  # the step after which the mixture's second stage begins
     kill_at: int  # SIGKILL once this step is done; its last checkpoint is older
     switch_at: int  # where the run on 2 processes ends and that on 3 begins
 
@@ -41,8 +43,8 @@ class Settings:
         return Path(self.out)
 
     @property
-    def train_data(self) -> str:
-        return str(self.folder / "train")
+    def mixture(self) -> str:
+        return str(self.folder / "mix.json")
 
     @property
     def valid_data(self) -> str:
@@ -51,6 +53,13 @@ class Settings:
     @property
     def tokenizer(self) -> str:
         return str(self.folder / "tokenizer.json")
+
+    def save_mixture(self, weights: dict[str, int] | None = None) -> None:
+        """Writes mix.json: both sources alike, then as `weights` say, without which three of the packages to one."""
+        sources = {name: {"path": name, "window": self.window, "lookahead": 1} for name in SOURCES}
+        then = {"weights": weights or {"packages": 3, "modules": 1}, "at": self.second_stage_at * ROWS_PER_STEP}
+        stages = [{"weights": dict.fromkeys(SOURCES, 1)}, then]
+        Path(self.mixture).write_text(json.dumps({"sources": sources, "stages": stages}, indent=2))
 
     def save(self) -> Path:
         path = self.folder / "settings.json"
@@ -65,5 +74,9 @@ class Settings:
 def settings(out: Path, quick: bool) -> Settings:
     """The demo as the README shows it, or one of seconds for a test."""
     if quick:
-        return Settings(str(out), 2_000_000, 1024, 64, 32, 2, steps=24, save_every=4, kill_at=10, switch_at=16)
-    return Settings(str(out), 1 << 40, 4096, 128, 128, 4, steps=100, save_every=10, kill_at=35, switch_at=70)
+        return Settings(
+            str(out), 2_000_000, 1024, 64, 32, 2, 24, save_every=4, second_stage_at=13, kill_at=10, switch_at=16
+        )
+    return Settings(
+        str(out), 1 << 40, 4096, 128, 128, 4, 100, save_every=10, second_stage_at=55, kill_at=35, switch_at=70
+    )

@@ -1,6 +1,7 @@
 """Trains the small GPT; `torchrun` starts one of these a process. Nothing here knows that it may be killed.
 
 All that resuming takes: the loader goes into the checkpoint beside model and optimizer, and the step is its position.
+The loader gives a mixture in two stages, and tells documents apart: attention and labels stay inside them.
 """
 
 import argparse
@@ -18,6 +19,9 @@ from model import GPT
 from settings import ROWS_PER_STEP, SHARES, Settings
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.distributed.checkpoint.stateful import Stateful
+
+# Where documents begin, for the model's mask; a document's last token has nothing to predict.
+COLUMNS = ["document_ids", "position_ids", penstock.columns.Labels(cross_document=False)]
 
 
 class Training(Stateful):
@@ -53,6 +57,7 @@ class Log:
             # The i-th row of the global batch goes to rank i mod R, so row j of this rank is its (j * R + rank)-th.
             positions=[batch.position + row * ranks + rank for row in range(len(losses))],
             indices=batch.indices.tolist(),
+            sources=batch.sources.tolist(),
             ids=torch.cat([batch.inputs, batch.labels[:, -1:]], dim=1).tolist(),
             losses=losses.tolist(),
         )
@@ -73,16 +78,22 @@ def average_gradients(model: torch.nn.Module) -> None:
         gradient.copy_(mean.view_as(gradient))
 
 
+def losses_of(model: torch.nn.Module, batch: penstock.Batch) -> torch.Tensor:
+    """Mean loss of each row, [B]."""
+    losses: torch.Tensor = model(batch.inputs, batch.labels, batch.position_ids, batch.document_ids)
+    return losses
+
+
 def evaluate(model: torch.nn.Module, settings: Settings) -> list[float]:
     """The loss over the held-out documents, twice by the same loader: an evaluation starts over at every `for`."""
     view = penstock.open(settings.valid_data).windows(settings.window, lookahead=1)
     result = []
-    with torch.no_grad(), penstock.eval_loader(view, batch_size=8, rank="env") as loader:
+    with torch.no_grad(), penstock.eval_loader(view, batch_size=8, rank="env", columns=COLUMNS) as loader:
         for _ in range(2):
             total = torch.zeros(2, dtype=torch.float64)
             for batch in loader:
                 valid = torch.as_tensor(batch.valid)
-                total += torch.stack([(model(batch.inputs, batch.labels) * valid).sum(), valid.sum()])
+                total += torch.stack([(losses_of(model, batch) * valid).sum(), valid.sum()])
             dist.all_reduce(total)
             result.append((total[0] / total[1]).item())
     return result
@@ -95,8 +106,8 @@ def train(settings: Settings, log: Log, checkpoints: Path, resume_from: str | No
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95))
     shares = SHARES[dist.get_world_size()]
 
-    view = penstock.open(settings.train_data).windows(settings.window, lookahead=1)
-    loader = penstock.Loader(view, batch_size=shares.batch_size, seed=1, rank="env")
+    mixture = penstock.Mixture.from_file(settings.mixture)
+    loader = penstock.Loader(mixture, batch_size=shares.batch_size, seed=1, rank="env", columns=COLUMNS)
     state = {"training": Training(model, optimizer), "loader": loader}
     if resume_from:
         dcp.load(state, checkpoint_id=resume_from)
@@ -108,7 +119,7 @@ def train(settings: Settings, log: Log, checkpoints: Path, resume_from: str | No
             group["lr"] = learning_rate(step, settings.steps)
         for _ in range(shares.accumulation):
             batch = next(batches)
-            losses = model(batch.inputs, batch.labels)
+            losses = losses_of(model, batch)
             (losses.mean() / shares.accumulation).backward()
             log.batch(step, batch, losses.detach())
         average_gradients(model)

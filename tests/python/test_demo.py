@@ -27,7 +27,7 @@ def report(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def row(report: Any, position: int, ids: tuple[int, ...] = (1, 2, 3), loss: float = 1.0) -> Any:
-    return report.Row(index=position * 7, ids=ids, loss=loss)
+    return report.Row(source=position % 2, index=position * 7, ids=ids, loss=loss)
 
 
 def test_one_changed_token_is_found(report: Any) -> None:
@@ -46,9 +46,9 @@ def test_one_loss_bit_and_one_row_too_many_are_found(report: Any) -> None:
 
 
 def test_a_position_given_to_two_processes_is_found(report: Any, tmp_path: Path) -> None:
-    line = json.dumps({"step": 1, "positions": [4], "indices": [9], "ids": [[1, 2]], "losses": [0.5]})
+    line = json.dumps({"step": 1, "positions": [4], "sources": [1], "indices": [9], "ids": [[1, 2]], "losses": [0.5]})
     (tmp_path / "rank-0.jsonl").write_text(line + "\n")
-    assert report.read_run(tmp_path).rows == {4: report.Row(9, (1, 2), 0.5)}
+    assert report.read_run(tmp_path).rows == {4: report.Row(1, 9, (1, 2), 0.5)}
     (tmp_path / "rank-1.jsonl").write_text(line + "\n" + line[:20])
     with pytest.raises(ValueError, match="position 4 was given twice"):
         report.read_run(tmp_path)
@@ -60,7 +60,7 @@ def test_killed_and_resumed_on_other_numbers_of_processes_is_the_same_training(t
     pytest.importorskip("tokenizers")
     pytest.importorskip("matplotlib")
     command = [sys.executable, str(DEMO / "run.py"), "--out", str(tmp_path / "out"), "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert "every token and every loss as if nothing had happened" in done.stdout
     assert (tmp_path / "out" / "demo.png").stat().st_size > 10_000
