@@ -55,6 +55,7 @@ def test_a_position_given_to_two_processes_is_found(report: Any, tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_killed_and_resumed_on_other_numbers_of_processes_is_the_same_training(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("tokenizers")
