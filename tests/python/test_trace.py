@@ -130,6 +130,16 @@ def test_a_state_tells_view_order_seed_and_skips(tmp_path, corpus, capsys, case,
     ]
 
 
+def test_after_a_state_the_next_eight_are_shown_if_nobody_says_how_many(tmp_path, corpus, capsys):
+    loader = penstock.Loader(corpus.windows(10), 3, framework="numpy")
+    next(loader)
+    (tmp_path / "state.json").write_text(json.dumps(loader.state_dict()))
+    found = traced(capsys, corpus.path, "--state", tmp_path / "state.json")
+    assert found["step"] is None and [row["position"] for row in found["rows"]] == list(range(3, 11))
+    assert main(["trace", corpus.path, "--state", str(tmp_path / "state.json")]) == 0
+    assert capsys.readouterr().out.startswith(f"positions 3 to 11 of {corpus.path}: 8 rows")
+
+
 def test_a_mixture_by_its_file(tmp_path, corpus, tokenizer_file, capsys):
     write(tmp_path / "code", tokenizer_file, 30, 60)
     sources = {name: {"path": name, "window": 16, "lookahead": 1} for name in ("corpus", "code")}
@@ -175,6 +185,7 @@ def test_a_stream_without_spans_has_text_and_shards(tmp_path, capsys):
 def test_what_cannot_be_traced_is_said(tmp_path, corpus, capsys):
     path = corpus.path
     assert "exactly one of --step and --state" in refused(capsys, path, "-b", 4)
+    assert "--step counts batches: give --global-batch-size G" in refused(capsys, path, "--step", 0, "-w", 4)
     assert "give --window W, or --documents" in refused(capsys, path, "-b", 4, "--step", 0)
     assert "--rank 2: ranks are below --world-size, 2" in refused(
         capsys, path, "-b", 4, "--step", 0, "-w", 4, "--rank", 2, "--world-size", 2

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _WIDTH = 140  # where the output is no terminal
 _LONGEST = 160  # characters of a text or of metadata, unless all of it is wanted
 _POSITIONS = (1 << 63) - 1
+_ROWS = 8  # of the batch after a state, where nobody says how many
 
 
 class ScheduleType(click.ParamType[Any]):
@@ -58,8 +59,8 @@ class RangeType(click.ParamType[tuple[int, int]]):
 @click.option("--step", type=click.IntRange(0, _POSITIONS), metavar="N", help="Batch number N of the run, from 0; or")
 @click.option("--state", metavar="FILE", help="the batch that comes next after a saved state: JSON, or torch.save's.")
 @click.option(
-    "--global-batch-size", "-b", type=ScheduleType(), required=True, metavar="G",
-    help="Of all ranks together; or a schedule, as 0:256,100000:512.",
+    "--global-batch-size", "-b", type=ScheduleType(), metavar="G",
+    help="Of all ranks together, or a schedule, as 0:256,100000:512; with --state else 8.",
 )  # fmt: skip
 @click.option("--window", "-w", type=click.IntRange(1), help="Records of a window, with --step.")
 @click.option("--lookahead", type=click.IntRange(0), default=1, show_default=True, help="Records after it.")
@@ -85,6 +86,8 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """
     if (given["step"] is None) == (given["state"] is None):
         raise click.UsageError("give exactly one of --step and --state")
+    if given["step"] is not None and given["global_batch_size"] is None:
+        raise click.UsageError("--step counts batches: give --global-batch-size G")
     if given["rank"] is not None and given["rank"] >= given["world_size"]:
         raise click.UsageError(f"--rank {given['rank']}: ranks are below --world-size, {given['world_size']}")
     traced = _trace(data, given)
@@ -107,7 +110,9 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
     else:
         order = given["order"]
         run = Run(_view(dataset, given) if view is None else view, given["seed"], order, list(given["skip"]))
-    options: dict[str, Any] = {"global_batch_size": given["global_batch_size"], "seed": run.seed, "order": run.order}
+    size = given["global_batch_size"]
+    options: dict[str, Any] = {"global_batch_size": _ROWS if size is None else size}
+    options |= {"seed": run.seed, "order": run.order}
     options |= {"skip": run.skip, "tail": given["tail"], "epochs": given["epochs"], "per_epoch": given["per_epoch"]}
     rank, ranks = (0, 1) if given["rank"] is None else (given["rank"], given["world_size"])
     loader = penstock.Loader(run.view, rank=rank, world_size=ranks, framework="numpy", prefetch=1, **options)
@@ -121,7 +126,7 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
         shown = [row for row in rows if given["rank"] is None or row.rank == given["rank"]]
         teller = _Teller(run.view, batch, given["tokenizer"])
         return {
-            "step": job._native.steps_before(batch.position),
+            "step": None if size is None else job._native.steps_before(batch.position),
             "position": batch.position,
             "next_position": batch.state_dict()["position"],
             "rows": [teller.row(number, row) for number, row in enumerate(shown)],
@@ -209,7 +214,8 @@ def _draw(path: str, traced: dict[str, Any], full: bool) -> None:
     from rich.table import Table
 
     rows = traced["rows"]
-    title = f"step {traced['step']:,}, positions {traced['position']:,} to {traced['next_position']:,} of {path}"
+    step = "" if traced["step"] is None else f"step {traced['step']:,}, "
+    title = f"{step}positions {traced['position']:,} to {traced['next_position']:,} of {path}"
     echo(f"{title}: {counted(len(rows), 'row')}")
     has_sources = any(row["source"] is not None for row in rows)
     table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False)
