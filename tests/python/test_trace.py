@@ -106,7 +106,8 @@ def views_and_orders(dataset: penstock.Dataset) -> dict[str, tuple[Any, Any]]:
 
 @pytest.mark.parametrize("case", ["windows", "phase", "documents", "fetches", "bucketed", "packed",
                                   "slice of a split", "split of a slice"])  # fmt: skip
-@pytest.mark.parametrize("kind", ["json", "torch"])
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+@pytest.mark.parametrize("kind", ["json", "torch", "dcp"])
 def test_a_state_tells_view_order_seed_and_skips(tmp_path, corpus, capsys, case, kind):
     view, order = views_and_orders(corpus)[case]
     loader = penstock.Loader(view, 6, seed=11, order=order, skip=[(2, 4)], rank=0, world_size=1, framework="numpy")
@@ -115,6 +116,11 @@ def test_a_state_tells_view_order_seed_and_skips(tmp_path, corpus, capsys, case,
     file = tmp_path / "state"
     if kind == "json":
         file.write_text(json.dumps(loader.state_dict()))
+    elif kind == "dcp":
+        torch = pytest.importorskip("torch")
+        pytest.importorskip("torch.distributed.checkpoint")
+        content = {"model": {"weight": torch.ones(3)}, "train": {"loader": loader.state_dict()}}
+        torch.distributed.checkpoint.save(content, checkpoint_id=file)
     else:
         torch = pytest.importorskip("torch")
         torch.save({"model": {"weight": torch.ones(3)}, "loader": [loader.state_dict()]}, file)
@@ -196,6 +202,7 @@ def test_what_cannot_be_traced_is_said(tmp_path, corpus, capsys):
     assert "no range" in refused(capsys, path, "-b", 4, "--step", 0, "-w", 4, "--skip", "3")
     state = tmp_path / "state.json"
     assert "there is no such file" in refused(capsys, path, "-b", 4, "--state", state)
+    assert "no checkpoint of torch.distributed" in refused(capsys, path, "-b", 4, "--state", tmp_path)
     state.write_text("{}")
     assert "no state of a loader" in refused(capsys, path, "-b", 4, "--state", state)
     state.write_bytes(b"\x80nothing")

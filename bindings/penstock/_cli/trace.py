@@ -57,7 +57,7 @@ class RangeType(click.ParamType[tuple[int, int]]):
 @click.command("trace", short_help="Which documents a training step saw, as text.")
 @data_options
 @click.option("--step", type=click.IntRange(0, _POSITIONS), metavar="N", help="Batch number N of the run, from 0; or")
-@click.option("--state", metavar="FILE", help="the batch that comes next after a saved state: JSON, or torch.save's.")
+@click.option("--state", metavar="FILE", help="the batch after a saved state: JSON, torch.save's, DCP's.")
 @click.option(
     "--global-batch-size", "-b", type=ScheduleType(), metavar="G",
     help="Of all ranks together, or a schedule, as 0:256,100000:512; with --state else 8.",

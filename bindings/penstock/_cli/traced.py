@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
+from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,15 +27,19 @@ def read_state(file: str) -> dict[str, Any]:
     """The loader's state that a file holds, alone or anywhere in a checkpoint.
 
     Raises:
-        UsageError: no such file; neither JSON nor torch.save's; no state in it, or several that differ.
+        UsageError: no such file; neither JSON nor torch's; no state in it, or several that differ.
     """
     path = Path(file)
-    if not path.is_file():
+    if not path.exists():
         raise UsageError(f"--state {file}: there is no such file")
-    try:
-        content = json.loads(path.read_bytes())
-    except ValueError:
-        content = _load_torch(file)
+    content: Any
+    if path.is_dir():
+        content = _load_checkpoint(file)
+    else:
+        try:
+            content = json.loads(path.read_bytes())
+        except ValueError:
+            content = _load_torch(file)
     found: list[dict[str, Any]] = []
     _find_states(content, found)
     if len(found) != 1:
@@ -50,6 +56,35 @@ def _load_torch(file: str) -> Any:
     except Exception as error:  # whatever a file that is none makes it raise
         line = str(error).strip().splitlines()[:1]
         raise UsageError(f"--state {file}: neither JSON nor what torch.save wrote: {''.join(line):.200}") from None
+
+
+def _load_checkpoint(folder: str) -> Any:
+    """The states in a checkpoint of torch.distributed.checkpoint, and nothing else of it."""
+    try:
+        from torch.distributed.checkpoint.filesystem import FileSystemReader
+        from torch.distributed.checkpoint.state_dict_loader import load
+
+        reader = FileSystemReader(folder)
+        states: dict[tuple[Any, ...], set[Any]] = defaultdict(set)
+        for path in reader.read_metadata().planner_data.values():  # from names to where they stood in what was saved
+            states[tuple(path[:-1])].add(path[-1])
+        found = []
+        for path, keys in states.items():
+            if keys >= _KEYS:
+                state: dict[str, Any] = {"version": 0, "position": 0, "job": ""}
+                wanted: Any = state
+                for key in reversed(path):
+                    wanted = {key: wanted}
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # that this process is alone
+                    load(wanted, storage_reader=reader)
+                for key in path:
+                    wanted = wanted[key]
+                found.append(wanted)
+        return found
+    except Exception as error:  # whatever a folder that is none makes it raise
+        line = str(error).strip().splitlines()[:1]
+        raise UsageError(f"--state {folder}: no checkpoint of torch.distributed: {''.join(line):.200}") from None
 
 
 def _find_states(value: Any, found: list[dict[str, Any]]) -> None:
