@@ -16,6 +16,7 @@ import cells
 import checks
 import cold
 import cold_blocks
+import counting
 import document_columns
 import importing
 import layouts
@@ -48,6 +49,7 @@ MEASUREMENTS = {
     "ready": ready_batch.measure,
     "throughput": throughput.measure,
     "columns": document_columns.measure,
+    "metrics": counting.measure,
     "cold": cold.measure,
     "blocks": cold_blocks.measure,
     "stalls": stalls.measure,

@@ -303,6 +303,24 @@ BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint
                    most_bytes);
 }
 
+using Int64Array = py::array_t<std::int64_t, py::array::c_style>;
+
+// Where observation indices[i] of source number numbers[i] lies in epoch epochs[i].
+BatchPtr locate(const std::vector<std::shared_ptr<Source>>& sources, const Int64Array& numbers,
+                const Int64Array& indices, const Int64Array& epochs, unsigned parts, std::uint64_t most_bytes,
+                const std::shared_ptr<LocalStore>& local) {
+  const auto count = static_cast<std::size_t>(indices.size());
+  std::vector<Pick> picks(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    picks[i] = {static_cast<std::uint64_t>(indices.data()[i]), 0, static_cast<std::uint32_t>(numbers.data()[i]),
+                static_cast<std::uint32_t>(epochs.data()[i])};
+  }
+  const Unlocked released;
+  const std::vector<std::shared_ptr<const Source>> asked(sources.begin(), sources.end());
+  return locate_rows(asked, std::move(picks), static_cast<Parts>(parts),
+                     read_local_through(local, local->reading_once(count)), most_bytes);
+}
+
 }  // namespace
 
 void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& local) {
@@ -363,6 +381,15 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       py::arg("source"), py::arg("indices"), py::arg("made"), py::arg("parts"), py::arg("most_bytes"),
       "Reads `parts` of observations (uint64 indices) at once, on this thread, without the GIL, in at most so many "
       "bytes.");
+  module.def(
+      "locate_rows",
+      [local](const std::vector<std::shared_ptr<Source>>& sources, const Int64Array& numbers, const Int64Array& indices,
+              const Int64Array& epochs, unsigned parts,
+              std::uint64_t most_bytes) { return locate(sources, numbers, indices, epochs, parts, most_bytes, local); },
+      py::arg("sources"), py::arg("numbers"), py::arg("indices"), py::arg("epochs"), py::arg("parts"),
+      py::arg("most_bytes"),
+      "Where observations lie, each of its source (by number in `sources`) in its epoch: a batch without records. All\n"
+      "arrays are int64 of one length, rows of one shape.");
 }
 
 }  // namespace penstock::bindings

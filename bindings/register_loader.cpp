@@ -245,6 +245,9 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def("length",
            [](const PythonLoader& loader) { return loader.get().job().cursor().length(loader.get().position()); })
       .def("tail_rows", [](const PythonLoader& loader) { return loader.get().tail_rows(); })
+      .def_property_readonly(
+          "job", [](const PythonLoader& loader) { return std::make_shared<Job>(loader.get().job()); },
+          "The job as it is now, with the batch sizes that were set.")
       .def_property_readonly("position", [](const PythonLoader& loader) { return loader.get().position(); })
       .def_property_readonly("reader",
                              [](const PythonLoader& loader) {

@@ -37,6 +37,7 @@ from penstock._errors import (
 from penstock._features import Features
 from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
+from penstock._locate import LocatedRow, LocatedSpan
 from penstock._metrics import Metrics
 from penstock._mixture import Mixture
 from penstock._mixture_stages import MixtureRun, MixtureStage, Stage, Tokens
@@ -62,6 +63,8 @@ __all__ = [
     "IoError",
     "Job",
     "Loader",
+    "LocatedRow",
+    "LocatedSpan",
     "Metrics",
     "Mixture",
     "MixtureRun",

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from penstock import _native
+from penstock._agreement import check_agreement
 from penstock._arguments import index, one_of
 from penstock._batch import Batch
 from penstock._errors import InvalidArgumentError
 from penstock._job import BatchSize, batch_sizes, check_view, global_size, is_endless, native_job, window_changes
 from penstock._layout import DtypeChoice
+from penstock._locate import LocatedRow, Sources, batch_position, locate
 from penstock._metrics import Metrics, metrics_of
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_layout import plan_layouts
@@ -167,9 +169,10 @@ class Loader:
         size = batch_size if batch_size is not None else global_batch_size
         sizes = batch_sizes(size, self._unit, window_changes(view), self.world_size)
         job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
+        self._sources = Sources(view)
         self._native = _native.Loader(
             job=job,
-            sources=view._native_sources() if isinstance(view, Mixture) else [view._source],
+            sources=self._sources.native,
             fields=list(self._layout.fields),
             computed=[each.computed.specs for each in layouts],
             made=[list(each.makers) for each in layouts],
@@ -268,6 +271,56 @@ class Loader:
             (25, 100, 2000)
         """
         return metrics_of(self._native.metrics())
+
+    def locate(self, step: int | None = None, *, position: int | None = None) -> list[LocatedRow]:
+        """Which documents the global batch of any step consists of: past, future, of all ranks.
+
+        Only what tells where documents lie is read: the index, the table of packed rows, and in the ids layout the ids,
+        which are in the records. The loader stays where it is.
+
+        Args:
+            step: number of the batch in the run, from 0, by this loader's batch sizes; `Resume.step` is one. Or
+            position: what a state holds: the batch that comes next there.
+
+        Returns:
+            The rows of all ranks' batches, in the order of their positions; padding is not among them.
+
+        Raises:
+            InvalidArgumentError: no such step or position.
+            CorruptionError, IoError: an index that cannot be read.
+
+        Example:
+            >>> import os, tempfile, penstock
+            >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
+            >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
+            ...     for number in range(4):
+            ...         writer.append(token=range(6), metadata={"number": number})
+            >>> view = penstock.open(path).windows(8)
+            >>> loader = penstock.Loader(view, batch_size=1, order="sequential", rank=0, world_size=2)
+            >>> row = loader.locate(0)[1]
+            >>> row.position, row.rank, row.row, row.index, row.first_record
+            (1, 1, 0, 1, 8)
+            >>> [(span.id.entry, span.start, span.stop, span.offset) for span in row.spans]
+            [(1, 0, 4, 2), (2, 4, 8, 0)]
+        """
+        job = self._native.job
+        return locate(job, self._sources, self.world_size, batch_position(job, step, position))
+
+    def check_agreement(self, group: Any = None) -> None:
+        """Compares this loader with those of the other processes: each is to give its share of the same batches.
+
+        All processes of the group must call it; all raise the same error. Compared are the job (datasets, views, order,
+        seed, skips), the position, the batch sizes and the run's end, and that each rank of the job is there once.
+
+        Args:
+            group: a process group of torch.distributed; None: the default one. Where several processes share a rank, as
+                those of tensor parallelism do, give one that has each rank once, as `mesh["dp"].get_group()`.
+
+        Raises:
+            StateMismatchError: processes differ; the message says which ones, in what.
+            InvalidArgumentError: no process group, or one that this process is not in.
+        """
+        check_agreement(self._native.job, self.position, (self.rank, self.world_size), group)
 
     # --- the state
 

@@ -55,6 +55,7 @@ __all__: list[str] = [
     "document_lengths",
     "finished_shards",
     "format_names",
+    "locate_rows",
     "make_binned",
     "make_csr",
     "make_dense",
@@ -398,6 +399,14 @@ class Job:
             tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
         ],
     ) -> None: ...
+    def batch_at(self, position: typing.SupportsInt | typing.SupportsIndex) -> typing.Any:
+        """
+        (position, end, positions [rows], picks [rows]) of all ranks' next batch; None at the end of the run.
+        """
+    def begin_of_step(self, step: typing.SupportsInt | typing.SupportsIndex) -> int:
+        """
+        The position at which batch number `step` begins.
+        """
     def describe(self, position: typing.SupportsInt | typing.SupportsIndex) -> str: ...
     def epoch(self, position: typing.SupportsInt | typing.SupportsIndex) -> int: ...
     def length(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
@@ -412,10 +421,13 @@ class Job:
         (epoch, position, step, message) of where a state goes on.
         """
     def picks(
-        self, first: typing.SupportsInt | typing.SupportsIndex, count: typing.SupportsInt | typing.SupportsIndex
+        self,
+        first: typing.SupportsInt | typing.SupportsIndex,
+        count: typing.SupportsInt | typing.SupportsIndex,
+        sources: collections.abc.Sequence[Source],
     ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
-        What stands at `count` positions from `first` on: structured [count].
+        What stands at `count` positions from `first` on: structured [count]. first_record is -1 in documents.
         """
     def plan(
         self,
@@ -427,6 +439,11 @@ class Job:
         (position, end, picks [rows], valid rows) of a rank's next batch; None at the end of the run.
         """
     def steps_before(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    @property
+    def batching(self) -> tuple:
+        """
+        (schedule, end or None, size of epochs that end batches, tail).
+        """
     @property
     def json(self) -> str: ...
 
@@ -774,6 +791,11 @@ class Loader:
     def state(self) -> tuple: ...
     def tail_rows(self) -> int | None: ...
     @property
+    def job(self) -> Job:
+        """
+        The job as it is now, with the batch sizes that were set.
+        """
+    @property
     def limit_bytes(self) -> int: ...
     @property
     def position(self) -> int: ...
@@ -973,6 +995,19 @@ def finished_shards(path: str, overwrite: bool) -> list[FinishedShard]: ...
 def format_names() -> list[str]:
     """
     What `format=` may be.
+    """
+
+def locate_rows(
+    sources: collections.abc.Sequence[Source],
+    numbers: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
+    indices: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
+    epochs: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
+    parts: typing.SupportsInt | typing.SupportsIndex,
+    most_bytes: typing.SupportsInt | typing.SupportsIndex,
+) -> Batch:
+    """
+    Where observations lie, each of its source (by number in `sources`) in its epoch: a batch without records. All
+    arrays are int64 of one length, rows of one shape.
     """
 
 def make_binned(

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
+from penstock._agreement import check_agreement
 from penstock._arguments import index, one_of
 from penstock._collections.fetching import FailedError, Fetcher, Hooks
 from penstock._collections.identity import fingerprint_of, is_opener, length_of
@@ -23,6 +24,7 @@ from penstock._collections.threads import ThreadReader
 from penstock._errors import Error, InvalidArgumentError
 from penstock._job import BatchSize, batch_sizes, job_of
 from penstock._loader import Resume, checked_state
+from penstock._locate import LocatedRow, batch_position, located, planned
 from penstock._ranks import Mesh
 from penstock._ranks import resolve as resolve_rank
 from penstock.orders import Order, Sequential
@@ -259,6 +261,31 @@ class CollectionLoader:
         if self._info is None:
             raise InvalidArgumentError("there is no info before a batch was given out")
         return self._info
+
+    def locate(self, step: int | None = None, *, position: int | None = None) -> list[LocatedRow]:
+        """Which observations the global batch of any step consists of; nothing is read. See `Loader.locate`.
+
+        Returns:
+            The rows of all ranks' batches in the order of their positions, without spans, their `first_record` -1.
+
+        Raises:
+            InvalidArgumentError: no such step or position.
+        """
+        positions, picks = planned(self._job, batch_position(self._job, step, position))
+        nothing = [-1] * len(positions)
+        return located(positions, picks, nothing, [[] for _ in positions], self.world_size)
+
+    def check_agreement(self, group: Any = None) -> None:
+        """Compares this loader with those of the other processes; see `Loader.check_agreement`.
+
+        Args:
+            group: a process group of torch.distributed that has each rank once; None: the default one.
+
+        Raises:
+            StateMismatchError: processes differ; the message says which ones, in what.
+            InvalidArgumentError: no process group, or one that this process is not in.
+        """
+        check_agreement(self._job, self._position, (self.rank, self.world_size), group)
 
     # --- the state
 
