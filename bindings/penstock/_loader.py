@@ -429,6 +429,9 @@ def eval_loader(view: Any, batch_size: BatchSize | None = None, **options: Any) 
         batch_size: as for `Loader`.
         **options: as for `Loader`; `epochs` is 1 unless it is given. A mixture needs an end.
 
+    Raises:
+        InvalidArgumentError: a mixture without end; else as `Loader`.
+
     Example:
         >>> import numpy as np, penstock, tempfile, os
         >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
@@ -438,6 +441,10 @@ def eval_loader(view: Any, batch_size: BatchSize | None = None, **options: Any) 
         >>> [batch.indices.tolist() for batch in loader] == [batch.indices.tolist() for batch in loader]
         True
     """
+    if isinstance(view, Mixture) and view.run_end is None:
+        raise InvalidArgumentError(
+            f"eval_loader: {view!r} has no end: give Mixture(…, end=…), or epochs= of each source"
+        )
     once = {} if isinstance(view, Mixture) else {"epochs": 1}
     return EvalLoader(view, batch_size, **{**once, **options})
 
