@@ -293,12 +293,12 @@ py::array values(const Batch& batch, std::size_t c, const py::dtype& dtype) {
 }
 
 BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
-              const MakerList& made, unsigned parts, std::uint64_t most_bytes,
+              const MakerList& made, unsigned parts, std::uint64_t most_bytes, const ComputedList& computed,
               const std::shared_ptr<LocalStore>& local) {
   const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
   const Unlocked released;
   auto formats = std::make_shared<BatchFormats>();
-  formats->emplace_back(source, column_specs({}, {}, made, {}), static_cast<Parts>(parts));
+  formats->emplace_back(source, column_specs({}, computed, made, {}), static_cast<Parts>(parts));
   return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())),
                    most_bytes);
 }
@@ -376,9 +376,10 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
   module.def(
       "read_rows",
       [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
-              const MakerList& made, unsigned parts,
-              std::uint64_t most_bytes) { return read(source, indices, made, parts, most_bytes, local); },
+              const MakerList& made, unsigned parts, std::uint64_t most_bytes,
+              const ComputedList& computed) { return read(source, indices, made, parts, most_bytes, computed, local); },
       py::arg("source"), py::arg("indices"), py::arg("made"), py::arg("parts"), py::arg("most_bytes"),
+      py::arg("computed") = ComputedList(),
       "Reads `parts` of observations (uint64 indices) at once, on this thread, without the GIL, in at most so many "
       "bytes.");
   module.def(

@@ -387,5 +387,5 @@ def read_view(source: _native.Source, indices: npt.ArrayLike, view: Any) -> Batc
     """
     layout = plan_layout(view, torch=None, dtype=None, eager=False)
     wanted = np.ascontiguousarray(indices, dtype=np.uint64)
-    made = list(layout.makers)
-    return Batch(_native.read_rows(source, wanted, made, parts_of(view), memory_bytes()), layout)
+    computed, made = layout.computed.specs, list(layout.makers)
+    return Batch(_native.read_rows(source, wanted, made, parts_of(view), memory_bytes(), computed), layout)

@@ -61,7 +61,6 @@ __all__: list[str] = [
     "make_dense",
     "make_documents",
     "make_packed",
-    "make_packed_labels",
     "make_padded",
     "make_ranked",
     "make_selection",
@@ -744,8 +743,17 @@ class Loader:
                     collections.abc.Sequence[str],
                     bool,
                     tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
+                    tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool]
+                    | None,
                 ]
-                | tuple[str, str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+                | tuple[
+                    str,
+                    str,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool]
+                    | None,
+                ]
             ]
         ],
         made: collections.abc.Sequence[collections.abc.Sequence[ColumnMaker]],
@@ -1047,21 +1055,15 @@ def make_packed(dataset: Dataset, table: PackTable, columns: collections.abc.Seq
     The view of packed rows.
     """
 
-def make_packed_labels(field: str, type: str) -> ColumnMaker:
-    """
-    Array: labels.
-    """
-
 def make_padded(
     *,
     length: typing.SupportsInt | typing.SupportsIndex,
     multiple_of: typing.SupportsInt | typing.SupportsIndex,
     left: bool,
     fields: collections.abc.Sequence[tuple[str, str, bytes]],
-    labels: tuple[str, str, bytes] | None,
 ) -> ColumnMaker:
     """
-    Arrays: each field, labels if any, attention_mask, lengths.
+    Arrays: each field, attention_mask, lengths.
     """
 
 def make_ranked(
@@ -1149,6 +1151,38 @@ def read_rows(
     made: collections.abc.Sequence[ColumnMaker],
     parts: typing.SupportsInt | typing.SupportsIndex,
     most_bytes: typing.SupportsInt | typing.SupportsIndex,
+    computed: collections.abc.Sequence[
+        tuple[
+            str,
+            typing.SupportsInt | typing.SupportsIndex,
+            tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
+            typing.SupportsInt | typing.SupportsIndex | None,
+        ]
+        | tuple[
+            tuple[
+                str,
+                str,
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                bool,
+            ]
+            | None,
+            bool,
+            typing.SupportsInt | typing.SupportsIndex,
+            collections.abc.Sequence[str],
+            bool,
+            tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool] | None,
+        ]
+        | tuple[
+            str,
+            str,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool] | None,
+        ]
+    ] = [],
 ) -> Batch:
     """
     Reads `parts` of observations (uint64 indices) at once, on this thread, without the GIL, in at most so many bytes.

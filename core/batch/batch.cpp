@@ -178,7 +178,7 @@ void raise_too_long(const SourceInfo& of, std::span<const Row> rows, std::uint64
 }
 
 BatchShape Batch::shape() const noexcept {
-  return {plan.rows, plan.valid, format->shape.ragged, format->shape.length, record_count(), starts};
+  return {plan.rows, plan.valid, format->shape.ragged, format->shape.length, record_count(), starts, longest};
 }
 
 std::uint64_t Batch::record_count() const noexcept {
@@ -269,6 +269,7 @@ std::uint64_t Batch::held_bytes() const noexcept {
 void Batch::prepare_rows() {
   starts.clear();
   byte_starts.clear();
+  longest = 0;
   if (rows.size() < plan.rows) rows.resize(plan.rows);
   bind_arenas(std::span(rows).first(plan.rows), most_bytes, bound);
   const BatchFormat* held = format;
@@ -295,6 +296,7 @@ void Batch::measure() {
   byte_starts.assign(plan.rows + 1, 0);
   for (std::uint64_t i = 0; i < plan.rows; ++i) {
     const std::uint64_t length = i < plan.valid ? rows[i].length : 0;
+    longest = std::max(longest, length);
     const std::uint64_t record_bytes = i < plan.valid ? row_format(i).stored_record_bytes : 0;
     constexpr ErrorKind kKind = ErrorKind::InvalidArgument;
     starts[i + 1] = checked_add(starts[i], length, "records of a batch of documents", kKind);

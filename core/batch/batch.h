@@ -85,7 +85,8 @@ struct Batch {
   std::vector<Row*> fetched;
   std::vector<std::shared_ptr<Stretch>> fetches;
   std::vector<std::uint64_t> starts;       // ragged: row i is records [starts[i], starts[i + 1]); else empty
-  std::vector<std::uint64_t> byte_starts;  // … and these bytes of the slab, from records_at on
+  std::vector<std::uint64_t> byte_starts;  // … and these bytes of the slab, from records_at on …
+  std::uint64_t longest = 0;               // … and the longest row has so many records
 
   Slab slab;
   std::uint64_t records_at = 0;     // byte in the slab where record 0 of the first row lies
