@@ -51,6 +51,7 @@ const Spec& spec_of(const Batch& batch, std::size_t number) {
 
 // Where row i begins in the arrays.
 std::uint64_t begin_of(const Batch& batch, std::uint64_t i, std::uint64_t shorten) {
+  if (batch.format->slice) return i * batch.format->slice->records();
   return batch.format->shape.ragged ? batch.starts[i] : i * (batch.format->shape.length - shorten);
 }
 
@@ -83,8 +84,11 @@ void spread_values(Batch& batch, std::size_t number, const EntryNumbers& entries
   std::byte* const out = batch.slab.data() + batch.arrays.at(number).at;
   with_unsigned(spec.type.bytes, [&]<typename T>(T) {
     each_row(batch, entries, [&](std::uint64_t i, const Row& row, std::span<const std::uint32_t> of_span) {
-      T* const to = reinterpret_cast<T*>(out) + begin_of(batch, i, spec.shorten);
+      const RowSlice* const slice = batch.format->slice.get();
+      T* const row_out = reinterpret_cast<T*>(out) + begin_of(batch, i, spec.shorten);
       const std::uint64_t count = row.length - spec.shorten;
+      std::vector<T> whole(slice == nullptr ? 0 : count);
+      T* const to = slice == nullptr ? row_out : whole.data();
       std::uint64_t done = 0;
       for (std::size_t s = 0; s < of_span.size(); ++s) {
         const std::uint64_t start = std::min(row.spans[s].start, count);
@@ -94,6 +98,10 @@ void spread_values(Batch& batch, std::size_t number, const EntryNumbers& entries
         done = std::max(done, stop);
       }
       std::fill(to + done, to + count, static_cast<T>(spec.fill));
+      if (slice == nullptr) return;
+      slice->for_each(row.spans, [&, at = row_out](std::uint64_t begin, std::uint64_t end) mutable {
+        at = std::copy(to + begin, to + end, at);
+      });
     });
   });
 }
@@ -122,10 +130,18 @@ void keep_targets(Batch& batch, std::size_t number, const EntryNumbers& entries,
         std::memset(kept.data() + span.start + (from - offset), 1, to - from);
       }
     }
-    const std::uint64_t count = row.length - spec.shorten;
+    const RowSlice* const slice = batch.format->slice.get();
+    const std::uint64_t count = slice == nullptr ? row.length - spec.shorten : slice->records();
     const std::uint64_t begin = begin_of(batch, i, spec.shorten);
     std::byte* const mask = batch.slab.data() + placed.at + mask_at + begin;
-    for (std::uint64_t k = 0; k < count; ++k) mask[k] &= kept[k + 1];
+    auto keep = [&, at = mask](std::uint64_t from, std::uint64_t to) mutable {
+      for (std::uint64_t k = from; k < to; ++k) *at++ &= kept[k + 1];
+    };
+    if (slice == nullptr) {
+      keep(0, count);
+    } else {
+      slice->for_each(row.spans, keep);
+    }
     if (labels != nullptr) {
       ignore_labels(labels + begin * spec.labels->type.bytes, spec.labels->type.bytes, mask, count);
     }
