@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import ablation
+import balance
 import cells
 import checks
 import cold
@@ -67,6 +68,7 @@ MEASUREMENTS = {
     "learning": learning.measure,
     "cells": cells.measure,
     "packing": packing.measure,
+    "balance": balance.measure,
 }
 
 

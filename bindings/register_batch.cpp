@@ -127,6 +127,12 @@ py::array_t<std::int64_t> first_records(const Batch& batch) {
   });
 }
 
+py::array_t<std::int64_t> positions(const Batch& batch) {
+  return by_row(batch, [&](std::uint64_t i) {
+    return batch.positions.empty() ? -1 : static_cast<std::int64_t>(batch.positions[i]);
+  });
+}
+
 py::array_t<std::int64_t> starts(const Batch& batch) {
   py::array_t<std::int64_t> out(static_cast<py::ssize_t>(batch.starts.size()));
   auto at = out.mutable_unchecked<1>();
@@ -361,6 +367,8 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       .def("sources", &sources, "int64 [rows]: number of each row's source; -1 where padded.")
       .def("first_records", &first_records,
            "int64 [rows]: where each row begins in the stream of its dataset; -1 where padded, or there is none.")
+      .def("positions", &positions,
+           "int64 [rows]: where each row stands in the job; -1 where padded, or read by itself.")
       .def("starts", &starts, "int64 [rows + 1]: first record of each row; empty if rows are fixed.")
       .def("spans", [](const BatchPtr& batch) { return SpanList(batch); })
       .def("values", &values, py::arg("i"), py::arg("dtype"),

@@ -2,6 +2,7 @@
 
 #include "core/base/align.h"
 #include "core/base/error.h"
+#include "core/batch/row_slice.h"
 #include "layout/checks.h"
 #include "layout/reads.h"
 #include "layout/with_columns.h"
@@ -114,9 +115,27 @@ void Packed::place(Row& row, State& state) const {
   }
 }
 
+// What the row's slice wants of each piece; the rest is 0.
+void Packed::plan_slice(Row& row, const State& state, Reads& out) const {
+  const std::uint64_t record_bytes = info_.stored_record_bytes;
+  std::memset(row.records, 0, rule_.window * record_bytes);
+  for (const Piece& piece : std::span<const Piece>(state.pieces, state.count)) {
+    const Shard& shard = dataset_->shards[piece.document.shard];
+    const std::uint64_t first = piece.document.first_record + piece.offset;
+    row.slice->for_each_read(piece.start, piece.start + piece.length, [&](std::uint64_t from, std::uint64_t to) {
+      plan_read(shard.stream, shard.stream_offset + (first + (from - piece.start)) * record_bytes,
+                (to - from) * record_bytes, row.records + from * record_bytes, out);
+    });
+  }
+}
+
 void Packed::plan_parts(Row& row, State& state, Parts wanted, Reads& out) const {
   const std::uint64_t record_bytes = info_.stored_record_bytes;
   std::uint64_t end = 0;
+  if (row.slice != nullptr && has(wanted, Parts::Records)) {
+    plan_slice(row, state, out);
+    wanted = has(wanted, Parts::Entries) ? Parts::Entries : Parts::None;
+  }
   for (Piece& piece : std::span(state.pieces, state.count)) {
     Document& document = piece.document;
     const Shard& shard = dataset_->shards[document.shard];

@@ -43,6 +43,7 @@ from penstock._mixture import Mixture
 from penstock._mixture_stages import MixtureRun, MixtureStage, Stage, Tokens
 from penstock._native import Permutation
 from penstock._open import open
+from penstock._parallel import Balance, ContextParallel
 from penstock._shuffle import shuffle
 from penstock._spans import Span
 from penstock._writer import Writer, combine, commit, convert, finished_shards, remove_shards, verify
@@ -50,10 +51,12 @@ from penstock._writer import Writer, combine, commit, convert, finished_shards, 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Balance",
     "Batch",
     "BatchInfo",
     "CollectionLoader",
     "Collections",
+    "ContextParallel",
     "CorruptionError",
     "Dataset",
     "Error",

@@ -178,6 +178,7 @@ class BatchLayout:
     torch: Any  # the module, or None for NumPy
     decoders: tuple[Decode | None, ...]  # of the entries, by source
     records_differ: bool  # the sources' records are of different types
+    sliced: bool  # rows are the part of a context-parallel rank
     metadata: Metadata  # what was read of it
 
     def label_column(self, name: str) -> FieldSpec:
@@ -203,6 +204,7 @@ def plan_layout(
     seed: int = 0,
     *,
     records_differ: bool = False,
+    sliced: bool = False,
 ) -> BatchLayout:
     """Decides the arrays of a view's batches.
 
@@ -214,6 +216,7 @@ def plan_layout(
         computed: columns that the native threads compute of documents.
         seed: of the loader, for what is drawn.
         records_differ: whether batches have rows of other views, too, whose records are of other types.
+        sliced: whether rows are the part of a context-parallel rank.
 
     Raises:
         InvalidArgumentError: an unknown field in `dtype`, a field with a reserved name, a type that does not fit.
@@ -264,6 +267,7 @@ def plan_layout(
         torch=torch,
         decoders=(view._decode,),
         records_differ=records_differ,
+        sliced=sliced,
         metadata=view.metadata,
     )
     if view.cells is not None:
@@ -361,11 +365,12 @@ def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_
             fields.append(layout.label_column("labels"))
     for leaf in layout.leaf_of.values():
         # inputs and labels are what is used of their field: the field itself is cast only if somebody asks.
-        if has_labels and leaf.name == layout.label_field:
+        if has_labels and leaf.name == layout.label_field and not layout.sliced:
             continue
-        is_cast = leaf.base.kind not in "SV" and (layout.torch is not None or leaf.name in chosen)
-        if is_cast or fields_apart:
-            fields.append(FieldSpec(leaf.name, leaf.name, layout.types[leaf.name].str))
+        is_cast = leaf.base.kind not in "SV" and (layout.torch is not None or leaf.name in chosen or layout.sliced)
+        if is_cast or (fields_apart and not layout.sliced):
+            shorten = layout.lookahead if layout.sliced else 0  # a part is of the window
+            fields.append(FieldSpec(leaf.name, leaf.name, layout.types[leaf.name].str, 0, shorten))
     column_of = {each.name: ColumnPlace(at, 0, np.dtype(each.type)) for at, each in enumerate(fields)}
     return _with_values(_with_computed(replace(layout, fields=tuple(fields), column_of=column_of)))
 

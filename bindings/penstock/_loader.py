@@ -20,6 +20,7 @@ from penstock._locate import LocatedRow, Sources, batch_position, locate
 from penstock._metrics import Metrics, metrics_of
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_layout import plan_layouts
+from penstock._parallel import Balance, ContextParallel, check_sliced, resolve_balance, resolve_slice
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of
@@ -102,6 +103,8 @@ class Loader:
         framework: str = "auto",
         columns: Iterable[str | Column] = (),
         max_documents: int | None = None,
+        context_parallel: ContextParallel | None = None,
+        balance: Balance | None = None,
     ) -> None:
         """Makes a loader; no file is opened and no thread started before the first batch is asked for.
 
@@ -114,7 +117,8 @@ class Loader:
             order: "uniform", "sequential" or one of `penstock.orders`; of a mixture's sources also {name: order}.
             rank: number of this rank, or "env" for RANK and WORLD_SIZE of the environment.
             world_size: number of ranks.
-            mesh: a device mesh of the data-parallel dimensions alone, as `mesh["dp"]`, instead of rank and world_size.
+            mesh: a device mesh, whole or a part of it, instead of rank and world_size: its data-parallel dimensions are
+                folded, ranks along `cp` share rows (see `context_parallel`), those along `tp` and `pp` get the same.
             epochs: how many, at least 1; None is endless. A mixture says itself where it ends.
             per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
             tail: what becomes of a last batch that is not full: "pad" or "drop". With "pad" a rank may get padding
@@ -145,6 +149,8 @@ class Loader:
                 objects of `penstock.columns`.
             max_documents: of a batch, so that `cu_seqlens` always has max_documents + 1 values, and `max_seqlen` is the
                 window; None: as many as the batch has, and one.
+            context_parallel: which part of each row this process gets, where several share the rows of one rank.
+            balance: which rows a rank gets, by what they cost; None: every `world_size`-th.
 
         Raises:
             InvalidArgumentError: an argument that cannot be; a process that is one of several and did not say which.
@@ -152,7 +158,8 @@ class Loader:
         check_view(view)
         if transform is not None and not callable(transform):
             raise InvalidArgumentError(f"transform={transform!r}: must be a function of a batch")
-        self.rank, self.world_size = resolve(rank, world_size, mesh)
+        self.rank, self.world_size, of_mesh = resolve(rank, world_size, mesh)
+        part = resolve_slice(context_parallel, of_mesh, view)
         one_of("reader", reader, _READERS)
         one_of("framework", framework, _FRAMEWORKS)
         one_of("on_mismatch", on_mismatch, ("refuse", "restart", "keep_position"))
@@ -164,8 +171,12 @@ class Loader:
         self._transform = transform
         self._on_mismatch = on_mismatch
         self._endless = is_endless(view, epochs, per_epoch)
-        layouts, self._span_functions = plan_layouts(view, torch, dtype, columns, max_documents, index("seed", seed))
+        layouts, self._span_functions = plan_layouts(
+            view, torch, dtype, columns, max_documents, index("seed", seed), part is not None
+        )
         self._layout = layouts[0]
+        if part is not None:
+            check_sliced(self._layout.computed)
         size = batch_size if batch_size is not None else global_batch_size
         sizes = batch_sizes(size, self._unit, window_changes(view), self.world_size)
         job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
@@ -186,6 +197,8 @@ class Loader:
             prefetch=index("prefetch", prefetch, 1, _MOST_PREFETCH),
             max_bytes=default_max_bytes() if max_bytes is None else index("max_bytes", max_bytes),
             allocate=_pinned_allocator(torch) if pin_memory else None,
+            slice=part,
+            balance=resolve_balance(balance, view),
         )
         self._job = (job.version, job.json)
         self._is_profiled: Callable[[], bool] = _never if torch is None else torch.autograd._profiler_enabled

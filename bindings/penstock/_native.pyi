@@ -657,6 +657,10 @@ class Batch:
         """
         (byte of the batch's memory where array `part` of column i begins, its shape).
         """
+    def positions(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        int64 [rows]: where each row stands in the job; -1 where padded, or read by itself.
+        """
     def records(self, dtype: numpy.dtype[typing.Any]) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
         Array over the records as read, of the stored records' dtype; not copied.
@@ -767,6 +771,24 @@ class Loader:
         prefetch: typing.SupportsInt | typing.SupportsIndex,
         max_bytes: typing.SupportsInt | typing.SupportsIndex,
         allocate: typing.Any,
+        slice: tuple[
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            str,
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+        | None = None,
+        balance: tuple[
+            collections.abc.Sequence[
+                tuple[
+                    str,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.Annotated[numpy.typing.ArrayLike, numpy.uint64] | None,
+                ]
+            ],
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+        | None = None,
     ) -> None: ...
     def begin(self) -> None: ...
     def close(self) -> None: ...

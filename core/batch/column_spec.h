@@ -90,6 +90,9 @@ using ColumnSpec = std::variant<FieldSpec, SequenceSpec, TargetSpec, PerSpanSpec
 /// become, more records skipped than a row has.
 std::shared_ptr<const Column> make_column(const ColumnSpec& spec, const SourceInfo& source, bool end_to_end);
 
+/// Whether the column has a value for each record of a row, or several, so that a part of a row has a part of it.
+bool is_of_records(const ColumnSpec& spec) noexcept;
+
 /// What of a row the column needs besides the records that a batch has in any case.
 Parts parts_of(const ColumnSpec& spec) noexcept;
 

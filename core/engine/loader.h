@@ -62,6 +62,7 @@ class Loader {
   [[nodiscard]] unsigned threads() const noexcept { return prefetch_->options().threads; }
 
  private:
+  void check_share(const Job& job) const;
   [[nodiscard]] bool is_forked() const noexcept;
   void check_owner() const;
   void check_process() const;
@@ -72,6 +73,7 @@ class Loader {
 
   std::shared_ptr<const Job> job_;  // another one after set_global_batch_size()
   const Share share_;
+  const std::uint64_t micro_batches_;  // that each rank's rows are parts of
   std::unique_ptr<Prefetch> prefetch_;
   std::exception_ptr late_error_;  // of who lends memory, for a batch to come; the next poll() throws it
   std::uint64_t position_ = 0;     // of the next batch to deliver

@@ -44,6 +44,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "learning": ({"learning"}, {("learning", "right")}),
     "cells": ({"cells"}, {("cells", "ratio")}),
     "packing": ({"packing"}, {("packing", "µs"), ("packing", "%"), ("packing", "ratio")}),
+    "balance": ({"balance"}, {("balance", "ratio")}),
 }
 
 

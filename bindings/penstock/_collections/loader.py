@@ -119,7 +119,8 @@ class CollectionLoader:
             seed: 64 bits; decides the order, with the epoch.
             rank: number of this rank, or "env" for RANK and WORLD_SIZE of the environment.
             world_size: number of ranks.
-            mesh: a device mesh of the data-parallel dimensions alone, instead of rank and world_size.
+            mesh: a device mesh instead of rank and world_size: its data-parallel dimensions are folded, ranks along tp
+                and pp get the same.
             epochs: how many, at least 1; None is endless.
             per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
             tail: what becomes of a last batch that is not full: "pad" or "drop". Padded rows hold the last observation
@@ -148,7 +149,12 @@ class CollectionLoader:
                 are asked for; blocks of the order larger than a fetch.
         """
         hooks = Hooks(fetch_callback, fetch_transform, batch_callback, batch_transform)
-        self.rank, self.world_size = resolve_rank(rank, world_size, mesh)
+        self.rank, self.world_size, context = resolve_rank(rank, world_size, mesh)
+        if context is not None and context[1] > 1:
+            raise InvalidArgumentError(
+                "mesh with the dimension cp: rows of a collection have no window that ranks could share: give the part "
+                "of the mesh without cp, or rank= and world_size="
+            )
         one_of("on_mismatch", on_mismatch, ("refuse", "restart", "keep_position"))
         if (batch_size is None) == (global_batch_size is None):
             raise InvalidArgumentError("give exactly one of batch_size (per rank) and global_batch_size")
