@@ -16,20 +16,20 @@ from workloads import Corpora
 
 WINDOW = 32_768
 MEDIAN, DEVIATION = 7.0, 1.6  # of the logarithm of documents' lengths
-SHAPES = {"8 x 4": (8, 4), "64 x 8": (64, 8), "512 x 4": (512, 4)}  # ranks x rows of each
+SHAPES = {"8 x 4": (8, 4, 16), "64 x 8": (64, 8, 6), "512 x 4": (512, 4, 2)}  # ranks x rows of each, steps
+LEAST_TOKENS = 1 << 25  # a thousand rows
 AT_MOST = 1.1  # of 64 x 8
 PROCESSES, ROWS, STEPS, HEADS, WIDTH = 4, 4, 6, 2, 16
 
 
 def measure(corpora: Corpora) -> list[Result]:
-    dataset = penstock.open(made(corpora.folder, corpora.size.metadata_tokens))
+    dataset = penstock.open(made(corpora.folder, max(corpora.size.metadata_tokens, LEAST_TOKENS)))
     view = dataset.packed(WINDOW, metadata="spans")
     line = partial(Result, "balance", cache="warm")
     results = []
-    for shape, (ranks, rows) in SHAPES.items():
+    for shape, (ranks, rows, steps) in SHAPES.items():
         if ranks * rows > len(view):
             continue
-        steps = min(corpora.size.repeats * 4, 16)
         found = waits(view, ranks, rows, steps)
         for name, values in found.items():
             limit = AT_MOST if (shape, name) == ("64 x 8", "balanced") else None
