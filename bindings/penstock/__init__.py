@@ -17,7 +17,7 @@ Example:
     [0, 1]
 """
 
-from penstock import cells, chat, codecs, columns, orders
+from penstock import adapters, cells, chat, codecs, columns, orders
 from penstock._anndata.importing import import_anndata
 from penstock._anndata.run import Imported
 from penstock._annotate import annotate
@@ -82,6 +82,7 @@ __all__ = [
     "Tokens",
     "View",
     "Writer",
+    "adapters",
     "annotate",
     "cells",
     "chat",

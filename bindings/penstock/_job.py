@@ -11,7 +11,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._arguments import MOST, index, one_of, ranges
 from penstock._errors import InvalidArgumentError
-from penstock._locate import LocatedRow, Sources, batch_position, locate
+from penstock._locate import LocatedRow, Sources, batch_position, by_turns, locate
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_stages import Tokens
 from penstock.orders import resolve
@@ -126,6 +126,8 @@ class Job:
     def locate(self, step: int | None = None, *, position: int | None = None, world_size: int = 1) -> list[LocatedRow]:
         """Which documents the global batch of a step consists of; only indices are read, see `Loader.locate`.
 
+        A job knows no `Balance`: ranks and rows are those by turns.
+
         Args:
             step: number of the batch in the run, from 0; or
             position: what a state holds: the batch that comes next there.
@@ -140,7 +142,7 @@ class Job:
         ranks = index("world_size", world_size, 1)
         begin = batch_position(self._native, step, position)
         self._native.plan(begin, 0, ranks)  # refuses a number of ranks that divides no batch
-        return locate(self._native, self._sources, ranks, begin)
+        return locate(self._native, self._sources, begin, lambda count: by_turns(count, ranks))
 
     def state_dict(self, position: int) -> dict[str, Any]:
         """The state of a loader of this job at `position`: what its `load_state_dict` takes.

@@ -317,7 +317,8 @@ class Loader:
             [(1, 0, 4, 2), (2, 4, 8, 0)]
         """
         job = self._native.job
-        return locate(job, self._sources, self.world_size, batch_position(job, step, position))
+        begin = batch_position(job, step, position)
+        return locate(job, self._sources, begin, lambda _: self._native.row_places(begin))
 
     def check_agreement(self, group: Any = None) -> None:
         """Compares this loader with those of the other processes: each is to give its share of the same batches.

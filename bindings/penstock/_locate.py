@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -122,8 +122,21 @@ def planned(job: _native.Job, position: int) -> tuple[list[int], npt.NDArray[Any
     return positions.tolist(), picks
 
 
-def locate(job: _native.Job, sources: Sources, world_size: int, position: int) -> list[LocatedRow]:
+def by_turns(count: int, world_size: int) -> list[tuple[int, int]]:
+    """(rank, row) of each of `count` observations of a global batch: the i-th is rank i mod R's row i div R."""
+    return [(i % world_size, i // world_size) for i in range(count)]
+
+
+def locate(
+    job: _native.Job, sources: Sources, position: int, places: Callable[[int], list[tuple[int, int]]]
+) -> list[LocatedRow]:
     """The rows of all ranks' batch that begins at `position`, in the order of their positions; no padding.
+
+    Args:
+        job: whose batches they are.
+        sources: of the job.
+        position: where the batch begins.
+        places: from their number to (rank, row) of each.
 
     Raises:
         InvalidArgumentError: the run is over there.
@@ -136,7 +149,7 @@ def locate(job: _native.Job, sources: Sources, world_size: int, position: int) -
         first_records += batch.first_records().tolist()
         spans += _spans(batch)
     sources.number(picks["source"])
-    return located(positions, picks, first_records, spans, world_size)
+    return located(positions, picks, first_records, spans, places(len(positions)))
 
 
 def located(
@@ -144,12 +157,12 @@ def located(
     picks: npt.NDArray[Any],
     first_records: list[int],
     spans: list[list[LocatedSpan]],
-    world_size: int,
+    places: list[tuple[int, int]],
 ) -> list[LocatedRow]:
-    """The rows of a global batch: its i-th observation is rank i mod R's, of which it is row i div R."""
+    """The rows of a global batch; `places` are (rank, row) of each."""
     columns = (picks[name].tolist() for name in ("source", "epoch", "index"))
-    rows = zip(positions, *columns, first_records, spans, strict=True)
-    return [LocatedRow(at, i % world_size, i // world_size, *rest) for i, (at, *rest) in enumerate(rows)]
+    rows = zip(positions, places, *columns, first_records, spans, strict=True)
+    return [LocatedRow(at, *place, *rest) for at, place, *rest in rows]
 
 
 def _spans(batch: _native.Batch) -> list[list[LocatedSpan]]:

@@ -153,6 +153,12 @@ Resume Loader::load(const State& state, OnMismatch on_mismatch) {
   return resume;
 }
 
+std::vector<RowChoice::Place> Loader::row_places(std::uint64_t position) const {
+  const std::optional<BatchPlan> plan = job_->plan(position, share_);
+  if (!plan) return {};
+  return prefetch_->rows().places(*job_, *plan);
+}
+
 std::optional<std::uint64_t> Loader::tail_rows() const {
   const std::optional<BatchPlan> last = job_->cursor().last(position_, share_);
   return last ? std::optional(last->valid) : std::nullopt;

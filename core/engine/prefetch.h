@@ -71,6 +71,8 @@ class Prefetch {
   /// What would be right where it does not: InvalidArgument.
   [[noreturn]] void raise_out_of_memory() const;
 
+  /// Which rows ranks get. Any thread.
+  [[nodiscard]] const RowChoice& rows() const noexcept { return *rows_; }
   [[nodiscard]] BatchPool::Usage usage() const { return pool_->usage(); }
   /// Where the loader counts. Any thread.
   [[nodiscard]] Counters& counters() const noexcept { return *counters_; }

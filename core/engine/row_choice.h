@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace penstock {
@@ -25,11 +26,21 @@ class RowChoice {
   void choose(const Job& job, const BatchPlan& plan, std::vector<std::uint64_t>& positions,
               std::vector<Pick>& picks) const;
 
+  /// The rank that gets each observation of the whole batch that `plan` is a part of, by position, and the row that it
+  /// is there. Throws what reading costs throws.
+  struct Place {
+    std::uint64_t rank = 0;
+    std::uint64_t row = 0;
+  };
+  [[nodiscard]] std::vector<Place> places(const Job& job, const BatchPlan& plan) const;
+
   /// Whether choosing may wait for reads.
   [[nodiscard]] bool may_wait() const noexcept { return costs_ != nullptr; }
   [[nodiscard]] const Share& share() const noexcept { return share_; }
 
  private:
+  [[nodiscard]] std::vector<std::uint64_t> costs_of(std::span<const Pick> picks) const;
+
   const Share share_;
   const std::unique_ptr<const RowCosts> costs_;
   const std::uint64_t micro_batches_ = 1;

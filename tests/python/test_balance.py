@@ -127,6 +127,10 @@ def test_each_row_comes_once_an_epoch_on_any_ranks_and_a_state_goes_on(tmp_path,
                 pairs += zip(batch.positions[rows].tolist(), batch.indices[rows].tolist(), strict=True)
                 per_rank.append(int(rows.sum()))
                 assert loader.state_dict() == after
+                own = [each for each in loader.locate(position=batch.position) if each.rank == loader.rank]
+                told = {each.row: (each.position, each.index) for each in own}
+                here = zip(batch.positions.tolist(), batch.indices.tolist(), strict=True)
+                assert told == {row: pair for row, pair in enumerate(here) if pair[0] >= 0}
         known = [(at, index) for at, index in zip(positions, indices, strict=True) if at >= 0]
         assert sorted(pairs) == known
         assert per_rank == [len(range(rank, len(known), ranks)) for rank in range(ranks)]
