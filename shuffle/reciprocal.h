@@ -38,11 +38,11 @@ class Reciprocal {
     const Wide guess = Wide{inverse_} * static_cast<std::uint64_t>(scaled >> 64) + scaled;
     std::uint64_t quotient = static_cast<std::uint64_t>(guess >> 64) + 1;
     std::uint64_t remainder = static_cast<std::uint64_t>(scaled) - quotient * scaled_;
-    if (remainder > static_cast<std::uint64_t>(guess)) {
-      --quotient;
-      remainder += scaled_;
-    }
-    if (remainder >= scaled_) {
+    // One too many is as likely as not: a branch would often be mispredicted.
+    const std::uint64_t less = remainder > static_cast<std::uint64_t>(guess) ? 1 : 0;
+    quotient -= less;
+    remainder += scaled_ & (0 - less);
+    if (remainder >= scaled_) [[unlikely]] {
       ++quotient;
       remainder -= scaled_;
     }

@@ -11,10 +11,11 @@ namespace {
 // As many steps from where the edges are as relative times surely fit 64 bits.
 constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 24;
 
-// Few positions lie further from W x than two standard deviations of S jitters; those that do are sought again. Any
-// whole number is right.
+// Few positions lie further from W x than two standard deviations of S jitters; those that do are sought again. None
+// lies further than S - 1. Any whole number is right.
 std::uint64_t lead_of(std::size_t members) {
-  return 1 + static_cast<std::uint64_t>(0.8 * std::sqrt(static_cast<double>(members)));
+  const auto usual = 1 + static_cast<std::uint64_t>(0.8 * std::sqrt(static_cast<double>(members)));
+  return std::min<std::uint64_t>(usual, members - 1);
 }
 
 }  // namespace

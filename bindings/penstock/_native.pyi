@@ -262,7 +262,10 @@ class MixturePlan:
         """
     def stage_at(self, position: typing.SupportsInt | typing.SupportsIndex) -> int: ...
     def stages(self) -> list: ...
-    def tokens_before(self, position: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    def tokens_before(self, position: typing.SupportsInt | typing.SupportsIndex) -> int:
+        """
+        Tokens that the run has given before `position`.
+        """
     @property
     def end(self) -> int | None:
         """
