@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <string>
@@ -109,6 +110,30 @@ TEST(PackedTest, EveryRecordIsThereOnceWithItsDocumentAndTheRestIsZero) {
     const auto source = layout::make_packed(model.dataset(), pack(model.dataset(), rule));
     expect_rows(model, *source, rule);
   }
+}
+
+TEST(PackedTest, NeighboursOfAShardAreOneRead) {
+  // Documents of one length go into rows one after the other; the fourth of the second shard begins a row alone.
+  const Model model(SpanKind::Compact, {shard_of({4, 4, 4}), shard_of({4, 4, 4, 4})});
+  const auto source = layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 12}));
+  expect_rows(model, *source, {.window = 12});
+  ASSERT_EQ(source->info().size, 3U);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    Driven driven;
+    drive(*source, i, driven, Parts::Records);
+    const std::uint64_t records = i < 2 ? 12 : 4;
+    EXPECT_EQ(driven.bytes_read("stream.bin"), 2 * records);
+    EXPECT_EQ(std::count_if(driven.reads.begin(), driven.reads.end(),
+                            [](const Read& read) { return read.file->path().ends_with("stream.bin"); }),
+              1);
+  }
+  // A gap, in the file or in the row, ends a read: 4 and 3 lie apart in the shard, and padding lies between the pieces.
+  const Model apart(SpanKind::Compact, {shard_of({4, 1, 3})});
+  const auto gaps = layout::make_packed(apart.dataset(), pack(apart.dataset(), {.window = 8}));
+  expect_rows(apart, *gaps, {.window = 8});
+  const Model odd(SpanKind::Compact, {shard_of({3, 3})});
+  const PackingRule padded{.window = 8, .multiple_of = 4};
+  expect_rows(odd, *layout::make_packed(odd.dataset(), pack(odd.dataset(), padded)), padded);
 }
 
 TEST(PackedTest, StepsOfAnySizeGiveTheSameRowsAndGroupsDoNotCrossShards) {
