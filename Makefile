@@ -70,7 +70,7 @@ bench-cells: build  ## scDataset, annbatch and SLAF beside dataset.cells (about 
 budget: setup-check build  ## instructions of the hot paths against benchmarks/budget.json
 	python benchmarks/budget.py build/release/benchmarks/penstock_budget
 
-adapters: build  ## the adapters inside their frameworks, in an environment of its own (about 15 minutes, 3 GB)
+adapters: build  ## the adapters inside their frameworks, in an environment of its own (about 20 minutes, 3 GB)
 	python tests/adapters/run.py --json build/adapters/results.json --markdown build/adapters/results.md
 
 demo: build  ## train, kill, resume on other numbers of processes, compare every token and loss

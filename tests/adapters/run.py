@@ -237,7 +237,9 @@ def markdown(results: list[Result]) -> str:
             "| --- | --- | --- | --- | --- |"]  # fmt: skip
     for each in results:
         name = ", ".join(f"{package} {number}" for package, number in each.versions.items())
-        ahead = "in workers" if each.ahead is None else f"{each.ahead:,} rows" if each.ahead else "nothing"
+        ahead = "in workers" if "workers," in each.job.what else "nothing"
+        if each.ahead is not None:
+            ahead = f"{each.ahead:,} rows" if each.ahead else "nothing"
         compared = f"{each.trained}, {each.rows:,}"
         rows.append(f"| {name} | {each.job.what} | {compared} | {ahead} | {'no' if each.failures else 'yes'} |")
     return "\n".join(rows) + "\n"
