@@ -819,6 +819,10 @@ class Loader:
         """
         The next batch; None at the end of this `for`.
         """
+    def row_places(self, position: typing.SupportsInt | typing.SupportsIndex) -> list[tuple[int, int]]:
+        """
+        (rank, row) of each observation of the global batch that begins there.
+        """
     def seek(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
     def set_global_batch_size(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
     def state(self) -> tuple: ...
