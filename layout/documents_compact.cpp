@@ -5,6 +5,8 @@
 #include "layout/kept_blocks.h"
 #include "layout/kept_metadata.h"
 
+#include <array>
+
 namespace penstock::layout {
 namespace {
 
@@ -13,31 +15,52 @@ class CompactDocumentFinder final : public DocumentFinder {
   explicit CompactDocumentFinder(const Dataset& dataset) : kept_(dataset.shards, KeptMetadata::Files::Index) {}
 
   [[nodiscard]] std::shared_ptr<Allowance> keeps() const noexcept override { return kept_.allowance(); }
+  void expect(const Document& document) const noexcept override;
   bool find(Row& row, const Shard& shard, unsigned round, Parts wanted, Document& document, Reads& out) const override;
 
  private:
+  static constexpr std::uint64_t kBytes = sizeof(CompactIndexEntry);
+
   KeptMetadata kept_;
 };
 
-bool CompactDocumentFinder::find(Row& row, const Shard& shard, unsigned round, Parts /*wanted*/, Document& document,
-                                 Reads& out) const {
-  constexpr std::uint64_t kBytes = sizeof(CompactIndexEntry);
-  if (round == 0) {
-    auto* const range = row.arena.make<KeptRange>();
-    document.search = range;
-    range->begin(row, shard.index, kept_.shard(document.shard).index.get(), document.number * kBytes, 2 * kBytes, out);
-    if (range->reading) return true;
-  }
-  KeptRange& index = *static_cast<KeptRange*>(document.search);
-  index.end();
-  check_span_starts(shard, index.bytes, document.number, document.number + 1);
-  index.keep();
-  const CompactIndexEntry from = load_span_start(index.bytes, 0);
-  const CompactIndexEntry to = load_span_start(index.bytes, 1);
+void CompactDocumentFinder::expect(const Document& document) const noexcept {
+  const std::unique_ptr<KeptBlocks>& index = kept_.shard(document.shard).index;
+  if (index) index->prefetch(document.number * kBytes);
+}
+
+// Two entries of the index, untrusted.
+void place(const Shard& shard, const std::byte* index, Document& document) {
+  check_span_starts(shard, index, document.number, document.number + 1);
+  const CompactIndexEntry from = load_span_start(index, 0);
+  const CompactIndexEntry to = load_span_start(index, 1);
   document.first_record = from.first_record;
   document.records = to.first_record - from.first_record;
   document.entry_begin = from.byte_offset;
   document.entry_bytes = to.byte_offset - from.byte_offset;
+}
+
+bool CompactDocumentFinder::find(Row& row, const Shard& shard, unsigned round, Parts /*wanted*/, Document& document,
+                                 Reads& out) const {
+  if (round == 0) {
+    const std::uint64_t offset = document.number * kBytes;
+    KeptBlocks* const kept = kept_.shard(document.shard).index.get();
+    check_inside(shard.index, offset, 2 * kBytes);
+    std::array<std::byte, 2 * kBytes> room;
+    const std::byte* const index = kept == nullptr ? nullptr : kept->find(offset, room.size(), room.data());
+    if (index != nullptr) {
+      place(shard, index, document);
+      return false;
+    }
+    auto* const range = row.arena.make<KeptRange>();
+    document.search = range;
+    range->begin(row, shard.index, kept, offset, 2 * kBytes, out);
+    if (range->reading) return true;
+  }
+  KeptRange& index = *static_cast<KeptRange*>(document.search);
+  index.end();
+  place(shard, index.bytes, document);
+  index.keep();
   return false;
 }
 

@@ -39,6 +39,11 @@ const std::byte* KeptBlocks::block(std::uint64_t i) const noexcept {
   return blocks == nullptr ? nullptr : blocks[i - first_].load(std::memory_order_acquire);
 }
 
+void KeptBlocks::prefetch(std::uint64_t offset) const noexcept {
+  const std::byte* bytes = block(offset / kBlock);
+  if (bytes != nullptr) __builtin_prefetch(bytes + offset % kBlock);
+}
+
 // Null where there is no memory, or the file is too large.
 KeptBlocks::Block* KeptBlocks::make_blocks() noexcept {
   if (count_ > kMostBlocks) return nullptr;

@@ -32,6 +32,8 @@ class KeptBlocks {
   /// `size` bytes from `offset` on, inside the file, if all of them are kept: in place, or copied to `room` if no block
   /// has all of them. Else null.
   [[nodiscard]] const std::byte* find(std::uint64_t offset, std::uint64_t size, std::byte* room) const noexcept;
+  /// Has the core fetch what is kept at `offset` into its cache, without waiting.
+  void prefetch(std::uint64_t offset) const noexcept;
   /// Copies the block at `offset`, which ends at `end` if it is the last one; false if it is not kept.
   bool copy_block(std::uint64_t offset, std::uint64_t end, std::byte* to) const noexcept;
   /// Keeps whole blocks from `offset` on; those that there is no memory for are not kept.

@@ -83,6 +83,7 @@ void Packed::begin(Row& row, State& state) const {
   const std::vector<std::uint64_t>& starts = dataset_->span_starts;
   state.count = pieces.size();
   state.pieces = row.arena.make_array<Piece>(pieces.size());
+  std::uint64_t shard = 0;  // groups of documents do not cross shards
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const std::uint64_t number = pieces[i].document();
     if (number >= starts.back()) {
@@ -90,8 +91,10 @@ void Packed::begin(Row& row, State& state) const {
             with_commas(number), with_commas(starts.back()));
     }
     Document& document = state.pieces[i].document;
-    document.shard = Dataset::shard_of(starts, number);
-    document.number = number - starts[document.shard];
+    if (number < starts[shard] || number >= starts[shard + 1]) shard = Dataset::shard_of(starts, number);
+    document.shard = shard;
+    document.number = number - starts[shard];
+    finder_->expect(document);
   }
 }
 
@@ -158,7 +161,7 @@ void Packed::plan_parts(Row& row, State& state, Parts wanted, Reads& out) const 
     for (const Piece& piece : pieces) {
       const Document& document = piece.document;
       const Shard& shard = dataset_->shards[document.shard];
-      std::memset(row.records + end * record_bytes, 0, (piece.start - end) * record_bytes);
+      if (piece.start > end) std::memset(row.records + end * record_bytes, 0, (piece.start - end) * record_bytes);
       plan_piece(shard.stream, shard.stream_offset + (document.first_record + piece.offset) * record_bytes,
                  piece.length * record_bytes, row.records + piece.start * record_bytes, first, out);
       end = piece.start + piece.length;

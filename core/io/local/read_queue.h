@@ -27,6 +27,11 @@ class ReadQueue {
     reads_.erase(reads_.begin(), reads_.begin() + static_cast<std::ptrdiff_t>(head_));
     head_ = 0;
   }
+  /// Whether there is a read after the first `count` that has their owner; for a count of 0, whether there is one.
+  [[nodiscard]] bool continues(std::size_t count) const noexcept {
+    const std::span<Read* const> reads = front();
+    return count < reads.size() && (count == 0 || reads[count]->owner == reads[count - 1]->owner);
+  }
   /// Whether nobody wants any of the reads any more: they end as they are.
   static bool are_cancelled(std::span<Read* const> reads) noexcept {
     return std::all_of(reads.begin(), reads.end(), [](const Read* read) {

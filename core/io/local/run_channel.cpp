@@ -9,9 +9,10 @@ namespace penstock {
 
 std::size_t RunChannel::wait(std::span<Read*> done, std::chrono::nanoseconds /*timeout*/) {
   if (fresh_ > 0) prepare(queue_.front().last(std::exchange(fresh_, 0)));
-  if (ended_ == 0 && !queue_.empty()) {
-    const std::span<Read* const> run = queue_.front().first(run_length(queue_.front()));
-    ended_ = run.size();
+  while (ended_ < done.size() && queue_.continues(ended_)) {
+    const std::span<Read* const> left = queue_.front().subspan(ended_);
+    const std::span<Read* const> run = left.first(run_length(left));
+    ended_ += run.size();
     try {
       if (!ReadQueue::are_cancelled(run)) read_run(run);
     } catch (...) {

@@ -1,8 +1,8 @@
 // RunChannel: a channel that reads in the thread that asks, neighbours at once.
 //
-// wait() reads the next run of neighbours and hands it out, so that its rows are cast while they are in the core's
-// cache; it never blocks for anything else, so there is nothing for wake() to interrupt. Owned by one thread; holds its
-// store's cache.
+// wait() reads the next reads of one owner (a row, or rows that are read together), run of neighbours after run, and
+// hands them out, so that rows are cast while they are in the core's cache. It never blocks for anything else, so there
+// is nothing for wake() to interrupt. Owned by one thread; holds its store's cache.
 #pragma once
 
 #include "core/io/byte_store.h"

@@ -34,11 +34,17 @@ void UringChannel::submit(std::span<Read* const> reads) {
 
 std::size_t UringChannel::wait(std::span<Read*> done, std::chrono::nanoseconds timeout) {
   if (ended_.empty() && ring_.under_way() > 0) collect(std::chrono::nanoseconds(0));
-  while (ended_.empty() && !queue_.empty() && !ring_.full() && begin_next()) {
+  while (goes_on(done.size()) && !ring_.full() && begin_next()) {
   }
   if (queue_.empty()) files_.let_go();
   if (ended_.empty() && ring_.under_way() > 0) collect(timeout);
   return hand_out(done);
+}
+
+// Whether the next read is begun before any that ended is handed out: none has, or the last one has the same owner.
+bool UringChannel::goes_on(std::size_t most) const {
+  if (queue_.empty() || ended_.empty()) return !queue_.empty();
+  return ended_.size() < most && ended_.front().back()->owner == queue_.front().front()->owner;
 }
 
 std::size_t UringChannel::hand_out(std::span<Read*> done) {

@@ -2,8 +2,10 @@
 //
 // What the page cache holds is copied by the thread itself (preadv2 with RWF_NOWAIT), which is faster than a ring and
 // leaves the bytes in the core's cache; what it does not hold goes to the ring. `direct` files (O_DIRECT) have no page
-// cache: all goes to the ring, in whole blocks. A read that the ring refuses or cuts short is done again by pread, so
-// errors are told in the same words by every channel. Owned by one thread; holds its store's cache of descriptors.
+// cache: all goes to the ring, in whole blocks. Reads of one owner that are neighbours in the queue are handed out
+// together where the page cache has them: a row needs all of its reads. A read that the ring refuses or cuts short is
+// done again by pread, so errors are told in the same words by every channel. Owned by one thread; holds its store's
+// cache of descriptors.
 #pragma once
 
 #include "core/io/byte_store.h"
@@ -44,6 +46,7 @@ class UringChannel final : public Channel {
     DirectRead direct;
   };
 
+  [[nodiscard]] bool goes_on(std::size_t most) const;
   bool begin_next();
   bool begin(std::span<Read* const> run);
   [[nodiscard]] bool has_room(const FdPin& pin, std::span<Read* const> run) const;

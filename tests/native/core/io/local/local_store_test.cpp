@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -587,6 +588,33 @@ TEST_F(LocalStoreTest, StoresThatReadInOtherWaysShareDescriptors) {
   read_one(*open_by(store, Reader::Auto, ChannelMode::NonBlocking), again);
   EXPECT_TRUE(again.right(1, byte_at));
   EXPECT_EQ(open_descriptors(), open);
+}
+
+// A row needs all of its reads, and is cast as soon as it has them. A ring does so with what the page cache has.
+TEST_P(EveryReader, ReadsOfOneOwnerAreHandedOutTogetherAndThoseOfTheNextApart) {
+  if (GetParam() == Reader::Direct) GTEST_SKIP() << "it has no page cache";
+  const File file = make_file("a", 64 << 10);
+  LocalStore store;
+  const auto channel = store.reading_by(GetParam())->open_channel(ChannelMode::MayWait);
+  std::deque<Wanted> wanted;
+  for (std::uint64_t i = 0; i < 8; ++i) wanted.emplace_back(file, i * 5000, 100);
+  std::vector<Read*> reads;
+  for (Wanted& each : wanted) {
+    each.read.owner = &wanted[reads.size() < 5 ? 0 : 5];
+    reads.push_back(&each.read);
+  }
+  bool together = false;  // a try or two may find that the kernel would have to wait
+  for (int i = 0; i < 1000 && !together; ++i) {
+    std::vector<std::size_t> counts;
+    std::array<Read*, 64> done;
+    channel->submit(reads);
+    for (std::size_t ended = 0; ended < reads.size(); ended += counts.back()) {
+      counts.push_back(channel->wait(done, std::chrono::seconds(1)));
+    }
+    together = counts == std::vector<std::size_t>{5, 3};
+  }
+  EXPECT_TRUE(together);
+  for (const Wanted& each : wanted) EXPECT_TRUE(each.right(0, byte_at));
 }
 
 TEST_P(EveryReader, WaitWithNothingUnderWayReturnsAtOnce) {
