@@ -19,7 +19,10 @@
 namespace penstock::layout {
 namespace {
 
-// Whole blocks of a file on their way, and what a source wanted of them.
+// Whole blocks of a file on their way, and what a source wanted of them. A file that is compared once is claimed by the
+// row that first reads it. Rows that read it meanwhile are not widened: they end if the file is trusted by then, and
+// else (the first row is slower, failed or was cancelled) compare one block of their own. No row ends before its file
+// is trusted.
 struct Pending {
   Pending* next = nullptr;
   std::uint64_t shard = 0;
@@ -32,12 +35,21 @@ struct Pending {
   std::byte* to = nullptr;  // null: the blocks were read to where they are wanted
   std::uint64_t wanted_offset = 0;
   std::uint64_t wanted_bytes = 0;
+  bool is_deferred = false;  // another row compares blocks of the file: nothing was read for it so far
 };
 
 // In the row's arena, from its first read that is checked on.
 struct RowChecks {
   Pending* pending = nullptr;
-  bool more = true;  // the source has another round
+  bool more = true;      // the source has another round
+  unsigned delayed = 0;  // rounds that the source was not asked for, before it has the next one
+};
+
+// What a read is compared with; none: it is not.
+struct Check {
+  SideFile* side = nullptr;
+  std::uint64_t shard = 0;
+  bool is_once = false;  // the first one of the file is enough
 };
 
 class Checked final : public Source {
@@ -57,8 +69,10 @@ class Checked final : public Source {
  private:
   void take(Pending& pending) const;
   void check_shard(std::uint64_t number) const;
-  SideFile* side_of(const Read& read, std::uint64_t& shard) const;
+  [[nodiscard]] Check check_of(const Read& read) const;
   Pending* widen(Row& row, std::size_t i, Reads& out) const;
+  Pending* finish(Row& row, Pending* pending, Reads& out) const;
+  static void read_values(Row& row, Pending& of, Reads& out);
 
   const DatasetPtr dataset_;
   const std::shared_ptr<const Source> source_;
@@ -68,8 +82,13 @@ class Checked final : public Source {
 bool Checked::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   auto* state = static_cast<RowChecks*>(row.checks);
   if (state != nullptr) {
-    for (Pending* each = std::exchange(state->pending, nullptr); each != nullptr; each = each->next) take(*each);
+    state->pending = finish(row, std::exchange(state->pending, nullptr), out);
+    if (state->pending != nullptr) {
+      ++state->delayed;  // what was read is not trusted so far
+      return true;
+    }
     if (!state->more) return false;
+    round -= state->delayed;
   }
   const std::size_t before = out.size();
   const bool more = source_->plan(row, round, wanted, out);
@@ -80,37 +99,69 @@ bool Checked::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   }
   if (pending == nullptr) return more;
   if (state == nullptr) row.checks = state = row.arena.make<RowChecks>();
-  *state = {pending, more};
+  state->pending = pending;
+  state->more = more;
   return true;
 }
 
-// The side file if the read is to be checked, else null. Sets `shard` to the number of the shard that it is of.
-SideFile* Checked::side_of(const Read& read, std::uint64_t& shard) const {
+// Compares what was read. Returns those that were deferred and are not settled: a block of each is read now.
+Pending* Checked::finish(Row& row, Pending* pending, Reads& out) const {
+  for (Pending* each = pending; each != nullptr; each = each->next) {
+    if (!each->is_deferred) take(*each);
+  }
+  Pending* left = nullptr;
+  for (Pending* next = pending; next != nullptr;) {
+    Pending& each = *std::exchange(next, next->next);
+    if (!each.is_deferred || each.side->is_trusted.load(std::memory_order_acquire)) continue;
+    if (left == nullptr || left->side != each.side) {  // one block of a file is enough
+      each.is_deferred = false;
+      each.begin = each.wanted_offset / kCrcBlockBytes * kCrcBlockBytes;
+      each.bytes = std::min(kCrcBlockBytes, each.file->bytes - each.begin);
+      each.blocks = plan_read(row, *each.file, each.begin, each.bytes, out);
+      read_values(row, each, out);
+    }
+    each.next = std::exchange(left, &each);
+  }
+  return left;
+}
+
+void Checked::read_values(Row& row, Pending& of, Reads& out) {
+  const std::uint64_t first = of.begin / kCrcBlockBytes;
+  const std::uint64_t count = (of.bytes + kCrcBlockBytes - 1) / kCrcBlockBytes;
+  of.values.begin(row, of.side->values, of.side->kept.get(), first * 4, count * 4, out);
+}
+
+Check Checked::check_of(const Read& read) const {
   const auto* const first = reinterpret_cast<const std::byte*>(dataset_->shards.data());
   const auto* const file = reinterpret_cast<const std::byte*>(read.file);
   const std::less<> before;  // the file of a pack table is none of them
-  if (before(file, first) || !before(file, first + dataset_->shards.size() * sizeof(Shard))) return nullptr;
+  if (before(file, first) || !before(file, first + dataset_->shards.size() * sizeof(Shard))) return {};
   const auto distance = file - first;
-  shard = static_cast<std::uint64_t>(distance) / sizeof(Shard);
+  const std::uint64_t shard = static_cast<std::uint64_t>(distance) / sizeof(Shard);
   const Shard& own = dataset_->shards[shard];
-  if (own.checks == Checks::None) return nullptr;
+  if (own.checks == Checks::None) return {};
   ShardSides& sides = sides_.of(shard);
-  if (read.file == &own.index) return &sides.index;
-  if (read.file == &own.directory) return &sides.directory;
+  if (read.file == &own.index) return {&sides.index, shard, false};
+  if (read.file == &own.directory) return {&sides.directory, shard, false};
   SideFile& side = read.file == &own.stream ? sides.stream : read.file == &own.columns ? sides.columns : sides.data;
-  return own.checks == Checks::All || !side.is_trusted.load(std::memory_order_acquire) ? &side : nullptr;
+  if (own.checks == Checks::All) return {&side, shard, false};
+  return side.is_trusted.load(std::memory_order_acquire) ? Check() : Check{&side, shard, true};
 }
 
-// Makes read number i one of whole blocks; null if it needs no check.
+// Makes read number i one of whole blocks, or defers its check; null if it needs none.
 Pending* Checked::widen(Row& row, std::size_t i, Reads& out) const {
-  std::uint64_t shard = 0;
-  SideFile* const side = side_of(out[i], shard);
+  const auto [side, shard, is_once] = check_of(out[i]);
   if (side == nullptr) return nullptr;
   auto* added = row.arena.make<Pending>();
   Read& read = out[i];
   added->shard = shard;
   added->file = read.file;
   added->side = side;
+  if (is_once && side->is_claimed.exchange(true, std::memory_order_acq_rel)) {
+    added->is_deferred = true;
+    added->wanted_offset = read.offset;
+    return added;
+  }
   added->begin = read.offset / kCrcBlockBytes * kCrcBlockBytes;
   added->bytes = std::min(align_up(read.offset + read.size, kCrcBlockBytes), read.file->bytes) - added->begin;
   if (added->begin != read.offset || added->bytes != read.size) {
@@ -122,9 +173,7 @@ Pending* Checked::widen(Row& row, std::size_t i, Reads& out) const {
     read.destination = make_room(row, *added->file, added->begin, added->bytes);
   }
   added->blocks = read.destination;
-  const std::uint64_t first = added->begin / kCrcBlockBytes;
-  const std::uint64_t count = (added->bytes + kCrcBlockBytes - 1) / kCrcBlockBytes;
-  added->values.begin(row, side->values, side->kept.get(), first * 4, count * 4, out);
+  read_values(row, *added, out);
   return added;
 }
 
@@ -139,6 +188,7 @@ void Checked::take(Pending& pending) const {
     const std::uint32_t seen = crc32c(block);
     if (seen == wanted) continue;
     const std::uint64_t at = pending.begin + i * kCrcBlockBytes;
+    pending.side->is_claimed = false;  // the next read of the file compares all of its blocks again
     raise(ErrorKind::Corruption,
           "{}: bytes {} to {} are not those that were written: check value {:08x}, {} says {:08x}. A flipped bit, or "
           "another file; `penstock verify` looks at all of them",
