@@ -108,6 +108,11 @@ std::string describe_unfinished(ByteStore& store, const std::string& path, const
 std::string read_manifest_text(ByteStore& store, const std::string& path, Links links) {
   const std::uint64_t most = links == Links::BelowParent ? kMaxShardManifestBytes : kMaxManifestBytes;
   try {
+    std::string whole;
+    if (store.read_whole(path, most, whole)) {
+      whole.reserve(whole.size() + kManifestTextPadding);
+      return whole;
+    }
     const std::uint64_t bytes = store.size(path, links);
     if (bytes > most) {
       raise(ErrorKind::Corruption, "{}: {} bytes, at most {} can be", path, with_commas(bytes), with_commas(most));

@@ -1,0 +1,257 @@
+#include "core/io/http/http_channel.h"
+
+#include "core/base/error.h"
+#include "core/base/fork_count.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr std::uint64_t kMostBytes = 8 << 20;  // of one request for neighbours
+constexpr milliseconds kLook{50};              // between two looks around while one request is waited for
+constexpr milliseconds kOthers{5};             // until another channel's request may have ended
+
+// How many reads from the front on follow one another in one file.
+std::size_t run_length(std::span<Read* const> reads) {
+  std::uint64_t bytes = reads.front()->size;
+  std::size_t count = 1;
+  for (; count < reads.size(); ++count) {
+    const Read& before = *reads[count - 1];
+    const Read& next = *reads[count];
+    if (next.file != before.file || next.offset != before.offset + before.size) break;
+    if (!next.joined && bytes + next.size > kMostBytes) break;
+    bytes += next.size;
+  }
+  return count;
+}
+
+void check_multi(CURLMcode code) {
+  if (code == CURLM_OUT_OF_MEMORY) throw std::bad_alloc();
+  if (code != CURLM_OK)
+    raise(ErrorKind::IoError, "libcurl fails: code {} of its multi interface", static_cast<int>(code));
+}
+
+// Takes the element at `i` out of an unordered list.
+std::unique_ptr<Transfer> take_at(std::vector<std::unique_ptr<Transfer>>& list, std::size_t i) {
+  std::unique_ptr<Transfer> taken = std::move(list[i]);
+  list[i] = std::move(list.back());
+  list.pop_back();
+  return taken;
+}
+
+}  // namespace
+
+HttpChannel::HttpChannel(std::shared_ptr<HttpShared> shared)
+    : shared_(std::move(shared)), curl_(curl()), multi_(curl_.multi_init()), forks_(fork_count()) {
+  if (multi_ == nullptr) throw std::bad_alloc();
+  const auto most = static_cast<long>(shared_->options.connections);
+  (void)curl_.multi_setopt(multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, most);
+  (void)curl_.multi_setopt(multi_, CURLMOPT_MAXCONNECTS, most);
+}
+
+HttpChannel::~HttpChannel() {
+  if (forks_ != fork_count()) {  // connections are the parent's: left as they are
+    for (auto* list : {&idle_, &active_, &paused_}) {
+      for (auto& each : *list) static_cast<void>(each.release());
+    }
+    return;
+  }
+  for (const auto& each : active_) {
+    (void)curl_.multi_remove_handle(multi_, each->handle());
+    shared_->flights.end();
+  }
+  for (auto* list : {&idle_, &active_, &paused_}) list->clear();
+  (void)curl_.multi_cleanup(multi_);
+}
+
+void HttpChannel::submit(std::span<Read* const> reads) {
+  ended_.reserve(queue_.size() + reads.size() + ended_.size() + active_.size());  // handing out cannot fail
+  queue_.push(reads);
+}
+
+void HttpChannel::wake() {
+  (void)curl_.multi_wakeup(multi_);
+}
+
+std::size_t HttpChannel::hand_out(std::span<Read*> done) {
+  const std::size_t count = std::min(done.size(), ended_.size());
+  std::copy_n(ended_.front().begin(), count, done.begin());
+  ended_.pop(count);
+  return count;
+}
+
+std::size_t HttpChannel::wait(std::span<Read*> done, nanoseconds timeout) {
+  if (!ended_.empty()) return hand_out(done);
+  advance();
+  if (ended_.empty() && timeout.count() > 0 && !(queue_.empty() && active_.empty() && paused_.empty())) {
+    poll(timeout);
+    drop_cancelled();
+    advance();
+  }
+  return hand_out(done);
+}
+
+// One step of everything that is under way.
+void HttpChannel::advance() {
+  begin_some();
+  int running = 0;
+  check_multi(curl_.multi_perform(multi_, &running));
+  int left = 0;
+  bool has_ended = false;
+  while (const CURLMsg* const message = curl_.multi_info_read(multi_, &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    char* self = nullptr;
+    (void)curl_.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &self);
+    settle(*reinterpret_cast<Transfer*>(self), message->data.result);
+    has_ended = true;
+  }
+  if (!has_ended) return;
+  begin_some();  // connections are free
+  check_multi(curl_.multi_perform(multi_, &running));
+}
+
+void HttpChannel::begin_some() {
+  was_refused_ = false;
+  const Clock::time_point now = Clock::now();
+  for (std::size_t i = 0; i < paused_.size() && !was_refused_;) {
+    if (paused_[i]->due() > now) {
+      ++i;
+      continue;
+    }
+    if (!shared_->flights.try_begin()) {
+      was_refused_ = true;
+      break;
+    }
+    active_.push_back(take_at(paused_, i));
+    begin(*active_.back());
+  }
+  while (!queue_.empty() && !was_refused_) {
+    const std::span<Read* const> run = queue_.front().first(run_length(queue_.front()));
+    if (ReadQueue::are_cancelled(run)) {
+      ended_.push(run);
+      queue_.pop(run.size());
+      continue;
+    }
+    if (!shared_->flights.try_begin()) {
+      was_refused_ = true;
+      break;
+    }
+    if (idle_.empty()) {
+      try {
+        idle_.push_back(std::make_unique<Transfer>(curl_, *shared_));
+      } catch (...) {
+        shared_->flights.end();
+        throw;
+      }
+    }
+    Read& first = *run.front();
+    const Read& last = *run.back();
+    Request request;
+    request.path = first.file->path();
+    request.reads.assign(run.begin(), run.end());
+    request.file = first.file;
+    request.begin = first.offset;
+    request.end = last.offset + last.size;
+    request.file_bytes = first.file->bytes;
+    idle_.back()->take(std::move(request));
+    active_.push_back(take_at(idle_, idle_.size() - 1));
+    queue_.pop(run.size());
+    begin(*active_.back());
+  }
+}
+
+// Hands the next attempt of an active transfer, which the limit counts, to libcurl.
+void HttpChannel::begin(Transfer& transfer) {
+  try {
+    const Request& request = transfer.request();
+    if (request.file != nullptr && request.end > request.file->bytes) {
+      raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, and the file has {}", request.path,
+            with_commas(request.begin), with_commas(request.end), with_commas(request.file->bytes));
+    }
+    transfer.begin_attempt(Clock::now());
+    check_multi(curl_.multi_add_handle(multi_, transfer.handle()));
+  } catch (...) {
+    transfer.fail(present_error());
+    shared_->flights.end();
+    finish(transfer);
+  }
+}
+
+// libcurl is done with an attempt.
+void HttpChannel::settle(Transfer& transfer, CURLcode code) {
+  (void)curl_.multi_remove_handle(multi_, transfer.handle());
+  shared_->flights.end();
+  Transfer::Next next = Transfer::Next::Failed;
+  try {
+    next = transfer.end_attempt(code, Clock::now());
+  } catch (...) {
+    transfer.fail(present_error());
+  }
+  if (next == Transfer::Next::Done || next == Transfer::Next::Failed) return finish(transfer);
+  const auto is_this = [&](const auto& each) { return each.get() == &transfer; };
+  const auto at = std::find_if(active_.begin(), active_.end(), is_this) - active_.begin();
+  paused_.push_back(take_at(active_, static_cast<std::size_t>(at)));
+}
+
+// Its reads have ended, one way or the other.
+void HttpChannel::finish(Transfer& transfer) {
+  for (Read* read : transfer.request().reads) {
+    read->retries += transfer.attempts() > 0 ? transfer.attempts() - 1 : 0;
+    if (transfer.error()) read->fail(transfer.error());
+  }
+  ended_.push(transfer.request().reads);
+  const auto is_this = [&](const auto& each) { return each.get() == &transfer; };
+  const auto at = std::find_if(active_.begin(), active_.end(), is_this) - active_.begin();
+  idle_.push_back(take_at(active_, static_cast<std::size_t>(at)));
+}
+
+// What nobody wants any more is left where it is: a stalled server keeps no loader from closing.
+void HttpChannel::drop_cancelled() {
+  const auto drop = [&](std::vector<std::unique_ptr<Transfer>>& list, bool is_active) {
+    for (std::size_t i = list.size(); i-- > 0;) {
+      const std::vector<Read*>& reads = list[i]->request().reads;
+      if (reads.empty() || !ReadQueue::are_cancelled(reads)) continue;
+      if (is_active) {
+        (void)curl_.multi_remove_handle(multi_, list[i]->handle());
+        shared_->flights.end();
+      }
+      ended_.push(reads);
+      idle_.push_back(take_at(list, i));
+    }
+  };
+  drop(active_, true);
+  drop(paused_, false);
+}
+
+void HttpChannel::poll(nanoseconds timeout) {
+  const Clock::time_point now = Clock::now();
+  for (const auto& each : paused_) timeout = std::min(timeout, std::max(each->due() - now, nanoseconds(0)));
+  if (was_refused_) timeout = std::min<nanoseconds>(timeout, kOthers);
+  const auto whole = std::chrono::ceil<milliseconds>(timeout);
+  check_multi(
+      curl_.multi_poll(multi_, nullptr, 0, static_cast<int>(std::min<std::int64_t>(whole.count(), 1000)), nullptr));
+}
+
+Reply HttpChannel::ask(Request request) {
+  auto made = std::make_unique<Transfer>(curl_, *shared_);
+  Transfer& transfer = *made;
+  transfer.take(std::move(request));
+  paused_.push_back(std::move(made));  // due at once
+  while (idle_.empty()) {
+    advance();
+    if (!idle_.empty()) break;
+    poll(kLook);
+    if (shared_->options.while_waiting) shared_->options.while_waiting();
+  }
+  if (transfer.error()) std::rethrow_exception(transfer.error());
+  return transfer.reply();
+}
+
+}  // namespace penstock

@@ -1,0 +1,45 @@
+// HttpStore: files of a server, read by ranges of them over HTTP.
+//
+// Nothing is opened before it is read. What a reply must be, what is tried again and for how long: http/transfer.h. A
+// child after a fork may not read: libcurl's handles are its parent's. Any thread.
+#pragma once
+
+#include "core/io/byte_store.h"
+#include "core/io/http/http_shared.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock {
+
+class HttpStore final : public ByteStore {
+ public:
+  /// Throws InvalidArgument where there is no libcurl.
+  HttpStore(HttpOptions options, std::shared_ptr<Addresses> addresses);
+
+  std::unique_ptr<Channel> open_channel(ChannelMode mode) override;
+  std::uint64_t size(const std::string& path, Links links) override;
+  void read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) override;
+  bool read_whole(const std::string& path, std::uint64_t most, std::string& text) override;
+  std::vector<std::string> list(const std::string& path) override;
+  void forget(std::span<const std::byte> files) noexcept override;
+  [[nodiscard]] std::size_t reads_in_flight() override;
+  [[nodiscard]] std::uint64_t near_bytes() const override;
+  [[nodiscard]] std::uint64_t most_bytes() const override;
+  [[nodiscard]] std::string name() override { return "http"; }
+
+ private:
+  void refuse_child() const;
+
+  const std::shared_ptr<HttpShared> shared_;
+  const std::uint64_t forks_;
+};
+
+/// Addresses that are the paths themselves, with what may not be shown: `userinfo` before the host, `query` at the end.
+std::shared_ptr<Addresses> plain_addresses(std::string userinfo, std::string query, bool has_headers);
+
+}  // namespace penstock
