@@ -75,11 +75,16 @@ layout::Checks parse_checks(const std::string& text) {
   raise(ErrorKind::InvalidArgument, "checks=\"{}\": must be \"index\", \"all\" or \"none\"", text);
 }
 
-// Where each of the paths or URLs is.
-std::vector<Location> find(const std::vector<std::string>& urls, const std::shared_ptr<LocalStore>& local) {
+using Stores = std::vector<std::shared_ptr<ByteStore>>;
+
+// Where each of the paths or URLs is: those without a store are of this machine.
+std::vector<Location> find(const std::vector<std::string>& urls, const Stores& stores,
+                           const std::shared_ptr<LocalStore>& local) {
   std::vector<Location> found;
   found.reserve(urls.size());
-  for (const std::string& url : urls) found.push_back(open_store(url, local));
+  for (std::size_t i = 0; i < urls.size(); ++i) {
+    found.push_back(stores.at(i) ? Location{stores[i], urls[i]} : open_store(urls[i], local));
+  }
   return found;
 }
 
@@ -230,11 +235,11 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
   module.def(
       "open_as",
       [local](const std::string& format, const std::vector<std::string>& paths, const std::string& descr,
-              const std::string& checks) {
-        return opened(layout::open_as(format, find(paths, local), {descr, parse_checks(checks)}));
+              const std::string& checks, const Stores& stores) {
+        return opened(layout::open_as(format, find(paths, stores, local), {descr, parse_checks(checks)}));
       },
-      RunsUnlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), py::arg("checks"),
-      "Opens paths of one format end to end.");
+      RunsUnlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), py::arg("checks"), py::arg("stores"),
+      "Opens paths of one format end to end; of each its store, None for this machine's files.");
   module.def("concatenate", &concatenate, RunsUnlocked(), py::arg("datasets"), "Several datasets as one.");
 }
 

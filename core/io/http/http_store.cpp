@@ -5,6 +5,7 @@
 #include "core/io/http/address.h"
 #include "core/io/http/http_channel.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace penstock {
@@ -16,24 +17,27 @@ constexpr std::uint64_t kMostBytes = 8 << 20;
 
 class PlainAddresses final : public Addresses {
  public:
-  PlainAddresses(std::string userinfo, std::string query, bool has_headers)
-      : userinfo_(std::move(userinfo)), query_(std::move(query)), has_headers_(has_headers) {}
+  PlainAddresses(std::vector<HiddenParts> hidden, bool has_headers)
+      : hidden_(std::move(hidden)), has_headers_(has_headers) {}
 
   std::string of(const std::string& path) override {
+    const auto lies_in = [&](const HiddenParts& each) {
+      return path.starts_with(each.shown) && (path.size() == each.shown.size() || path[each.shown.size()] == '/');
+    };
+    const auto parts = std::find_if(hidden_.begin(), hidden_.end(), lies_in);
     const std::size_t host = path.find("://") + 3;
     std::string address = path.substr(0, host);
-    if (!userinfo_.empty()) address.append(userinfo_).append(1, '@');
+    if (parts != hidden_.end() && !parts->userinfo.empty()) address.append(parts->userinfo).append(1, '@');
     address.append(encoded_path(std::string_view(path).substr(host)));
-    if (!query_.empty()) address.append(1, '?').append(query_);
+    if (parts != hidden_.end() && !parts->query.empty()) address.append(1, '?').append(parts->query);
     return address;
   }
 
   bool renew(const std::string& /*path*/) override { return false; }
-  [[nodiscard]] bool are_secret() const override { return !userinfo_.empty() || !query_.empty(); }
+  [[nodiscard]] bool are_secret() const override { return !hidden_.empty(); }
 
   [[nodiscard]] std::string credentials() const override {
-    if (!userinfo_.empty()) return "with the name and password of the address";
-    if (!query_.empty()) return "with the query of the address";
+    if (!hidden_.empty()) return "with the password or the query of the address";
     return has_headers_ ? "with the headers of Storage" : "without credentials: Storage(headers={…}) gives some";
   }
 
@@ -42,15 +46,14 @@ class PlainAddresses final : public Addresses {
   }
 
  private:
-  const std::string userinfo_;
-  const std::string query_;
+  const std::vector<HiddenParts> hidden_;
   const bool has_headers_;
 };
 
 }  // namespace
 
-std::shared_ptr<Addresses> plain_addresses(std::string userinfo, std::string query, bool has_headers) {
-  return std::make_shared<PlainAddresses>(std::move(userinfo), std::move(query), has_headers);
+std::shared_ptr<Addresses> plain_addresses(std::vector<HiddenParts> hidden, bool has_headers) {
+  return std::make_shared<PlainAddresses>(std::move(hidden), has_headers);
 }
 
 HttpStore::HttpStore(HttpOptions options, std::shared_ptr<Addresses> addresses)

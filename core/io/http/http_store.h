@@ -39,7 +39,14 @@ class HttpStore final : public ByteStore {
   const std::uint64_t forks_;
 };
 
-/// Addresses that are the paths themselves, with what may not be shown: `userinfo` before the host, `query` at the end.
-std::shared_ptr<Addresses> plain_addresses(std::string userinfo, std::string query, bool has_headers);
+/// What an address has that may not be shown.
+struct HiddenParts {
+  std::string shown;     // the rest of it: a file, or the folder of files that are asked for with the same parts
+  std::string userinfo;  // before the host
+  std::string query;     // at the end
+};
+
+/// Addresses that are the paths themselves, with the hidden parts of the first of `hidden` that they lie in.
+std::shared_ptr<Addresses> plain_addresses(std::vector<HiddenParts> hidden, bool has_headers);
 
 }  // namespace penstock

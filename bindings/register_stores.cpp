@@ -1,0 +1,73 @@
+#include "bindings/gil.h"
+#include "bindings/register.h"
+#include "core/base/error.h"
+#include "core/io/http/address.h"
+#include "core/io/http/curl.h"
+#include "core/io/http/http_store.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace py = pybind11;
+
+namespace penstock::bindings {
+namespace {
+
+// Handlers of signals, on the thread that may run them; threads of the engine have none, and do not wait for Python.
+void look_for_signals() {
+  if (PyGILState_GetThisThreadState() == nullptr) return;
+  const py::gil_scoped_acquire held;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+using HiddenTuple = std::tuple<std::string, std::string, std::string>;
+
+std::shared_ptr<HttpStore> make_http_store(std::vector<std::string> headers, std::string ca_file,
+                                           std::size_t connections, double deadline, bool check_etag,
+                                           const std::vector<HiddenTuple>& hidden) {
+  std::vector<HiddenParts> parts;
+  parts.reserve(hidden.size());
+  for (const auto& [shown, userinfo, query] : hidden) parts.push_back({shown, userinfo, query});
+  auto addresses = plain_addresses(std::move(parts), !headers.empty());
+  HttpOptions options;
+  options.headers = std::move(headers);
+  options.ca_file = std::move(ca_file);
+  options.connections = connections;
+  options.deadline = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(deadline));
+  options.check_etag = check_etag;
+  options.while_waiting = look_for_signals;
+  return std::make_shared<HttpStore>(std::move(options), std::move(addresses));
+}
+
+}  // namespace
+
+void register_stores(py::module_& module) {
+  py::class_<ByteStore, std::shared_ptr<ByteStore>>(module, "Store", "Where files lie that are not this machine's.")
+      .def(
+          "size", [](ByteStore& store, const std::string& path) { return store.size(path, Links::Follow); },
+          RunsUnlocked(), py::arg("path"), "Bytes of the file.")
+      .def("list", &ByteStore::list, RunsUnlocked(), py::arg("path"), "Names in the folder, folders with a slash.");
+  py::class_<HttpStore, ByteStore, std::shared_ptr<HttpStore>>(module, "HttpStore", "Files of a server of HTTP.")
+      .def(py::init(&make_http_store), py::kw_only(), py::arg("headers"), py::arg("ca_file"), py::arg("connections"),
+           py::arg("deadline"), py::arg("check_etag"), py::arg("hidden"),
+           "hidden: (address as it is shown, userinfo, query)");
+  module.def(
+      "parse_address",
+      [](const std::string& url) {
+        const Address address = parse_address(url);
+        return py::make_tuple(address.shown, address.userinfo, address.query);
+      },
+      py::arg("url"), "(what may be shown, userinfo, query)");
+  module.def("shown_address", &shown_address, py::arg("url"), "An address without its userinfo and query.");
+  module.def("curl_refusal", &curl_refusal, RunsUnlocked(), "Why nothing is read over HTTP here; empty: it is.");
+}
+
+}  // namespace penstock::bindings
