@@ -44,6 +44,7 @@ from penstock._native import Permutation
 from penstock._open import open
 from penstock._shuffle import shuffle
 from penstock._spans import Span
+from penstock._storage import Storage
 from penstock._writer import Writer, combine, commit, convert, finished_shards, remove_shards, verify
 
 __version__ = "0.1.0"
@@ -72,6 +73,7 @@ __all__ = [
     "Span",
     "Stage",
     "StateMismatchError",
+    "Storage",
     "Suggestion",
     "Tokens",
     "View",

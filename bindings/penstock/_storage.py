@@ -28,8 +28,8 @@ class Storage:
         profile: of the vendor's configuration files.
         anonymous: ask without credentials.
         requester_pays: the asking account is billed.
-        credentials: a function without arguments that returns the store's credentials, asked again before they expire.
-        headers: sent with each request to a server of HTTP. Their values are secrets: they are in no message, and are not
+        credentials: a function without arguments that returns the store's credentials, called again before they end.
+        headers: sent with each request to a server of HTTP. Their values are secrets: in no message, and not
             pickled.
         ca_file: certificates to trust instead of the system's.
         connections: requests under way at most, 1 to 1,024.
