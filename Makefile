@@ -7,7 +7,7 @@ PYTEST_FLAGS ?= -n 2
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget bench bench-peers bench-cells demo faults fuzz format clean
+.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget adapters bench bench-peers bench-cells demo faults fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -69,6 +69,9 @@ bench-cells: build  ## scDataset, annbatch and SLAF beside dataset.cells (about 
 
 budget: setup-check build  ## instructions of the hot paths against benchmarks/budget.json
 	python benchmarks/budget.py build/release/benchmarks/penstock_budget
+
+adapters: build  ## the adapters inside their frameworks, in an environment of its own (about 20 minutes, 3 GB)
+	python tests/adapters/run.py --json build/adapters/results.json --markdown build/adapters/results.md
 
 demo: build  ## train, kill, resume on other numbers of processes, compare every token and loss
 	python examples/demo/run.py --out demo-output

@@ -262,6 +262,19 @@ def writer(lines: Sequence[Line]) -> Any:
     return figure
 
 
+def balance(lines: Sequence[Line]) -> Any:
+    """How much longer than the mean a step is that waits at each micro-batch, by turns and balanced."""
+    chosen = [line for line in lines if line["unit"] == "ratio"]
+    figure, axes = canvas(1, 1, 0.8 + 0.28 * len(chosen))
+    colors = [OURS if "balanced" in line["what"] else OTHER for line in chosen]
+    bars(axes[0][0], chosen, [line["what"].partition(":")[0] for line in chosen], colors)
+    axes[0][0].axvline(1, color=LIMIT, lw=0.8, ls="--")
+    axes[0][0].xaxis.set_major_locator(ticker.MaxNLocator(6))
+    axes[0][0].xaxis.set_major_formatter(lambda value, _: f"{value:.1f}")
+    axes[0][0].set_xlabel("cost of the slowest rank at each micro-batch of a row, summed, over the mean", fontsize=8)
+    return figure
+
+
 CHARTS: dict[str, Callable[[Sequence[Line]], Any]] = {
     "throughput": throughput,
     "cold": cold,
@@ -274,6 +287,7 @@ CHARTS: dict[str, Callable[[Sequence[Line]], Any]] = {
     "memory": memory,
     "layouts": layouts,
     "writer": writer,
+    "balance": balance,
 }
 
 

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import ablation
+import balance
 import cells
 import checks
 import cold
 import cold_blocks
+import counting
 import document_columns
 import importing
 import layouts
@@ -48,6 +50,7 @@ MEASUREMENTS = {
     "ready": ready_batch.measure,
     "throughput": throughput.measure,
     "columns": document_columns.measure,
+    "metrics": counting.measure,
     "cold": cold.measure,
     "blocks": cold_blocks.measure,
     "stalls": stalls.measure,
@@ -65,6 +68,7 @@ MEASUREMENTS = {
     "learning": learning.measure,
     "cells": cells.measure,
     "packing": packing.measure,
+    "balance": balance.measure,
 }
 
 

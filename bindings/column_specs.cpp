@@ -21,22 +21,29 @@ DocumentBounds bounds_of(const BoundsTuple& bounds) {
   raise(ErrorKind::InvalidArgument, "nothing bounds documents by {}", by);
 }
 
+std::optional<Padding> padding_of(const std::optional<PaddingTuple>& padding) {
+  if (!padding) return std::nullopt;
+  const auto& [length, multiple_of, left] = *padding;
+  return Padding{length, multiple_of, left};
+}
+
 ColumnSpec spec_of(const SequenceTuple& sequence) {
   const auto& [name, shorten, bounds, max_documents] = sequence;
   return SequenceSpec{sequence_kind(name), shorten, bounds_of(bounds), max_documents};
 }
 
 ColumnSpec spec_of(const TargetTuple& targets) {
-  const auto& [labels, mask, shorten, fields, cross_document, bounds] = targets;
+  const auto& [labels, mask, shorten, fields, cross_document, bounds, padding] = targets;
   TargetSpec spec{.mask = mask, .shorten = shorten, .fields = fields, .cross_document = cross_document};
   if (labels) spec.labels = field_spec(*labels);
   spec.bounds = bounds_of(bounds);
+  spec.padding = padding_of(padding);
   return spec;
 }
 
 ColumnSpec spec_of(const PerSpanTuple& per_span) {
-  const auto& [name, type, fill, shorten] = per_span;
-  return PerSpanSpec{name, ScalarType::parse(type), fill, shorten};
+  const auto& [name, type, fill, shorten, padding] = per_span;
+  return PerSpanSpec{name, ScalarType::parse(type), fill, shorten, padding_of(padding)};
 }
 
 }  // namespace

@@ -19,11 +19,13 @@ using FieldTuple = std::tuple<std::string, std::string, std::string, std::uint64
 using BoundsTuple = std::tuple<std::string, std::string, std::int64_t>;
 /// ("cu_seqlens" | "max_seqlen" | "position_ids" | "document_ids", shorten, bounds, max_documents)
 using SequenceTuple = std::tuple<std::string, std::uint64_t, BoundsTuple, std::optional<std::uint64_t>>;
-/// (labels, mask, shorten, fields, cross_document, bounds)
-using TargetTuple =
-    std::tuple<std::optional<FieldTuple>, bool, std::uint64_t, std::vector<std::string>, bool, BoundsTuple>;
-/// (name, type, fill, shorten)
-using PerSpanTuple = std::tuple<std::string, std::string, std::uint64_t, std::uint64_t>;
+/// (length, multiple_of, left)
+using PaddingTuple = std::tuple<std::uint64_t, std::uint64_t, bool>;
+/// (labels, mask, shorten, fields, cross_document, bounds, padding)
+using TargetTuple = std::tuple<std::optional<FieldTuple>, bool, std::uint64_t, std::vector<std::string>, bool,
+                               BoundsTuple, std::optional<PaddingTuple>>;
+/// (name, type, fill, shorten, padding)
+using PerSpanTuple = std::tuple<std::string, std::string, std::uint64_t, std::uint64_t, std::optional<PaddingTuple>>;
 /// What is computed of documents.
 using ComputedTuple = std::variant<SequenceTuple, TargetTuple, PerSpanTuple>;
 using ComputedList = std::vector<ComputedTuple>;

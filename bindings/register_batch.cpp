@@ -127,6 +127,12 @@ py::array_t<std::int64_t> first_records(const Batch& batch) {
   });
 }
 
+py::array_t<std::int64_t> positions(const Batch& batch) {
+  return by_row(batch, [&](std::uint64_t i) {
+    return batch.positions.empty() ? -1 : static_cast<std::int64_t>(batch.positions[i]);
+  });
+}
+
 py::array_t<std::int64_t> starts(const Batch& batch) {
   py::array_t<std::int64_t> out(static_cast<py::ssize_t>(batch.starts.size()));
   auto at = out.mutable_unchecked<1>();
@@ -293,14 +299,32 @@ py::array values(const Batch& batch, std::size_t c, const py::dtype& dtype) {
 }
 
 BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
-              const MakerList& made, unsigned parts, std::uint64_t most_bytes,
+              const MakerList& made, unsigned parts, std::uint64_t most_bytes, const ComputedList& computed,
               const std::shared_ptr<LocalStore>& local) {
   const std::span<const std::uint64_t> wanted(indices.data(), static_cast<std::size_t>(indices.size()));
   const Unlocked released;
   auto formats = std::make_shared<BatchFormats>();
-  formats->emplace_back(source, column_specs({}, {}, made, {}), static_cast<Parts>(parts));
+  formats->emplace_back(source, column_specs({}, computed, made, {}), static_cast<Parts>(parts));
   return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())),
                    most_bytes);
+}
+
+using Int64Array = py::array_t<std::int64_t, py::array::c_style>;
+
+// Where observation indices[i] of source number numbers[i] lies in epoch epochs[i].
+BatchPtr locate(const std::vector<std::shared_ptr<Source>>& sources, const Int64Array& numbers,
+                const Int64Array& indices, const Int64Array& epochs, unsigned parts, std::uint64_t most_bytes,
+                const std::shared_ptr<LocalStore>& local) {
+  const auto count = static_cast<std::size_t>(indices.size());
+  std::vector<Pick> picks(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    picks[i] = {static_cast<std::uint64_t>(indices.data()[i]), 0, static_cast<std::uint32_t>(numbers.data()[i]),
+                static_cast<std::uint32_t>(epochs.data()[i])};
+  }
+  const Unlocked released;
+  const std::vector<std::shared_ptr<const Source>> asked(sources.begin(), sources.end());
+  return locate_rows(asked, std::move(picks), static_cast<Parts>(parts),
+                     read_local_through(local, local->reading_once(count)), most_bytes);
 }
 
 }  // namespace
@@ -343,6 +367,8 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       .def("sources", &sources, "int64 [rows]: number of each row's source; -1 where padded.")
       .def("first_records", &first_records,
            "int64 [rows]: where each row begins in the stream of its dataset; -1 where padded, or there is none.")
+      .def("positions", &positions,
+           "int64 [rows]: where each row stands in the job; -1 where padded, or read by itself.")
       .def("starts", &starts, "int64 [rows + 1]: first record of each row; empty if rows are fixed.")
       .def("spans", [](const BatchPtr& batch) { return SpanList(batch); })
       .def("values", &values, py::arg("i"), py::arg("dtype"),
@@ -358,11 +384,21 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
   module.def(
       "read_rows",
       [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
-              const MakerList& made, unsigned parts,
-              std::uint64_t most_bytes) { return read(source, indices, made, parts, most_bytes, local); },
+              const MakerList& made, unsigned parts, std::uint64_t most_bytes,
+              const ComputedList& computed) { return read(source, indices, made, parts, most_bytes, computed, local); },
       py::arg("source"), py::arg("indices"), py::arg("made"), py::arg("parts"), py::arg("most_bytes"),
+      py::arg("computed") = ComputedList(),
       "Reads `parts` of observations (uint64 indices) at once, on this thread, without the GIL, in at most so many "
       "bytes.");
+  module.def(
+      "locate_rows",
+      [local](const std::vector<std::shared_ptr<Source>>& sources, const Int64Array& numbers, const Int64Array& indices,
+              const Int64Array& epochs, unsigned parts,
+              std::uint64_t most_bytes) { return locate(sources, numbers, indices, epochs, parts, most_bytes, local); },
+      py::arg("sources"), py::arg("numbers"), py::arg("indices"), py::arg("epochs"), py::arg("parts"),
+      py::arg("most_bytes"),
+      "Where observations lie, each of its source (by number in `sources`) in its epoch: a batch without records. All\n"
+      "arrays are int64 of one length, rows of one shape.");
 }
 
 }  // namespace penstock::bindings

@@ -2,7 +2,9 @@
 #include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
+#include "core/batch/source.h"
 #include "core/job/job.h"
+#include "core/job/steps.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -28,6 +30,16 @@ struct PickRow {
   std::int64_t epoch;
   std::int64_t index;
 };
+
+// The same, and where its row begins in the stream of its dataset; -1: nowhere, or the index would have to be read.
+struct PlacedPickRow {
+  std::int64_t source;
+  std::int64_t epoch;
+  std::int64_t index;
+  std::int64_t first_record;
+};
+
+using Sources = std::vector<std::shared_ptr<Source>>;  // by the numbers of picks
 
 Tail parse_tail(const std::string& tail) {
   if (tail == "pad") return Tail::Pad;
@@ -87,24 +99,65 @@ py::object plan(const Job& job, std::uint64_t position, std::uint64_t rank, std:
   }
 }
 
-py::array picks(const Job& job, std::uint64_t first, std::uint64_t count) {
+PlacedPickRow placed(const Pick& pick, const Source& source) {
+  Row row;
+  row.epoch = pick.epoch;
+  return {static_cast<std::int64_t>(pick.source), static_cast<std::int64_t>(pick.epoch),
+          static_cast<std::int64_t>(pick.index),
+          source.info().shape.ragged ? -1 : source.first_record(row, pick.index)};
+}
+
+py::array picks(const Job& job, std::uint64_t first, std::uint64_t count, const Sources& sources) {
   std::uint64_t end = 0;
-  if (__builtin_add_overflow(first, count, &end) || count > PTRDIFF_MAX / sizeof(PickRow)) {
+  if (__builtin_add_overflow(first, count, &end) || count > PTRDIFF_MAX / sizeof(PlacedPickRow)) {
     raise(ErrorKind::InvalidArgument, "{} picks from position {}: at most to 2^63", with_commas(count),
           with_commas(first));
   }
   Job::check_position(end);
   try {
     std::vector<Pick> picks(count);
+    py::array_t<PlacedPickRow> out(static_cast<py::ssize_t>(count));
+    PlacedPickRow* at = out.mutable_data();
     {
       const Unlocked released;
       job.order().pick(first, 1, picks);
+      for (const Pick& pick : picks) *at++ = placed(pick, *sources.at(pick.source));
     }
-    return pick_rows(picks, count);
+    return out;
   } catch (const std::bad_alloc&) {
     raise(ErrorKind::InvalidArgument, "no memory for {} picks of {} bytes: ask for fewer at once", with_commas(count),
-          sizeof(Pick) + sizeof(PickRow));
+          sizeof(Pick) + sizeof(PlacedPickRow));
   }
+}
+
+// (position, end, positions [rows], picks [rows]) of all ranks' batch that begins at `position`, without padding; None
+// at the end of the run.
+py::object batch_at(const Job& job, std::uint64_t position) {
+  Job::check_position(position);
+  const std::optional<BatchPlan> plan = job.plan(position, Share{0, 1});
+  if (!plan) {
+    job.cursor().check_over(position);
+    return py::none();
+  }
+  std::vector<Pick> picks(plan->valid);
+  job.pick(*plan, picks);
+  py::array_t<std::int64_t> positions(static_cast<py::ssize_t>(plan->valid));
+  std::int64_t* at = positions.mutable_data();
+  for (const PositionRun& run : plan->runs) {
+    for (std::uint64_t i = 0; i < run.count; ++i) *at++ = static_cast<std::int64_t>(run.first + i * run.stride);
+  }
+  return py::make_tuple(plan->position, plan->end, positions, pick_rows(picks, plan->valid));
+}
+
+// What decides how positions become batches, and is in no state: (schedule, end of the run or None, epoch's size where
+// batches end with epochs or None, tail).
+py::tuple batching(const Job& job) {
+  const CursorOptions& options = job.cursor().options();
+  const auto none_or = [](bool is_there, std::uint64_t value) {
+    return is_there ? py::object(py::int_(value)) : py::object(py::none());
+  };
+  return py::make_tuple(options.schedule, none_or(options.epochs.has_value(), job.cursor().run_end()),
+                        none_or(options.per_epoch, options.epoch_size), options.tail == Tail::Pad ? "pad" : "drop");
 }
 
 }  // namespace
@@ -123,13 +176,20 @@ py::tuple resume_tuple(const Job& job, const Resume& resume) {
 
 void register_job(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(PickRow, source, epoch, index);
+  PYBIND11_NUMPY_DTYPE(PlacedPickRow, source, epoch, index, first_record);
   py::class_<Job, std::shared_ptr<Job>>(module, "Job", "Order, cursor and sources; see penstock.Job.")
       .def(py::init(&make_job), py::kw_only(), py::arg("sources"), py::arg("order"), py::arg("epochs"),
            py::arg("per_epoch"), py::arg("tail"), py::arg("skip"), py::arg("schedule"))
       .def("plan", &plan, py::arg("position"), py::arg("rank"), py::arg("world_size"),
            "(position, end, picks [rows], valid rows) of a rank's next batch; None at the end of the run.")
-      .def("picks", &picks, py::arg("first"), py::arg("count"),
-           "What stands at `count` positions from `first` on: structured [count].")
+      .def("picks", &picks, py::arg("first"), py::arg("count"), py::arg("sources"),
+           "What stands at `count` positions from `first` on: structured [count]. first_record is -1 in documents.")
+      .def("batch_at", &batch_at, py::arg("position"),
+           "(position, end, positions [rows], picks [rows]) of all ranks' next batch; None at the end of the run.")
+      .def(
+          "begin_of_step", [](const Job& job, std::uint64_t step) { return begin_of_step(job.cursor(), step); },
+          py::arg("step"), "The position at which batch number `step` begins.")
+      .def_property_readonly("batching", &batching, "(schedule, end or None, size of epochs that end batches, tail).")
       .def(
           "load",
           [](const Job& job, std::uint64_t version, std::uint64_t position, std::string text,

@@ -156,6 +156,48 @@ Reader parse_reader(const std::string& text) {
         text);
 }
 
+/// (rank, size, layout, lookahead)
+using SliceTuple = std::tuple<std::uint64_t, std::uint64_t, std::string, std::uint64_t>;
+using CostArray = py::array_t<std::uint64_t, py::array::c_style>;
+/// ("attention" | "tokens" | "given", records at the end of a row that do not count, a cost for each observation)
+using CostTuple = std::tuple<std::string, std::uint64_t, std::optional<CostArray>>;
+/// (a rule for each source, micro batches)
+using BalanceTuple = std::tuple<std::vector<CostTuple>, std::uint64_t>;
+
+std::shared_ptr<const RowSlice> slice_of(const SliceTuple& given, const SourceInfo& source) {
+  const auto& [rank, size, layout, lookahead] = given;
+  RowSlice::Spec spec{rank, size, RowSlice::Layout::Zigzag};
+  if (layout == "contiguous") {
+    spec.layout = RowSlice::Layout::Contiguous;
+  } else if (layout == "zigzag-documents") {
+    spec.layout = RowSlice::Layout::ZigzagDocuments;
+  } else if (layout != "zigzag") {
+    raise(ErrorKind::InvalidArgument, "layout=\"{}\": must be \"zigzag\", \"contiguous\" or \"zigzag-documents\"",
+          layout);
+  }
+  return std::make_shared<const RowSlice>(spec, source, lookahead);
+}
+
+BalanceOptions balance_of(const BalanceTuple& given) {
+  BalanceOptions balance;
+  balance.micro_batches = std::get<1>(given);
+  for (const auto& [kind, shorten, costs] : std::get<0>(given)) {
+    CostRule rule{CostRule::Kind::Attention, shorten, nullptr};
+    if (kind == "tokens") {
+      rule.kind = CostRule::Kind::Tokens;
+    } else if (kind == "given") {
+      rule.kind = CostRule::Kind::Given;
+    } else if (kind != "attention") {
+      raise(ErrorKind::InvalidArgument, "cost=\"{}\": must be \"attention\" or \"tokens\"", kind);
+    }
+    if (costs) {
+      rule.given = std::make_shared<const std::vector<std::uint64_t>>(costs->data(), costs->data() + costs->size());
+    }
+    balance.rules.push_back(std::move(rule));
+  }
+  return balance;
+}
+
 // A constructor's function that knows the process's store of local files. Sources have the same fields and values;
 // sequences and what is made are by source.
 struct MakeLoader {
@@ -166,19 +208,21 @@ struct MakeLoader {
       const std::vector<FieldTuple>& fields, const std::vector<ComputedList>& computed,
       const std::vector<MakerList>& made, const std::vector<std::string>& values, unsigned parts, std::uint64_t rank,
       std::uint64_t world_size, const std::string& reader, unsigned threads, unsigned cores, unsigned prefetch,
-      std::uint64_t max_bytes, const py::object& allocate) const {
+      std::uint64_t max_bytes, const py::object& allocate, const std::optional<SliceTuple>& slice,
+      const std::optional<BalanceTuple>& balance) const {
     LoaderOptions options;
     options.job = std::move(job);
     options.share = {rank, world_size};
     BatchFormats formats;
     for (std::size_t i = 0; i < sources.size(); ++i) {
       formats.emplace_back(sources[i], column_specs(fields, computed.at(i), made.at(i), values),
-                           static_cast<Parts>(parts));
+                           static_cast<Parts>(parts), slice ? slice_of(*slice, sources[i]->info()) : nullptr);
     }
     if (formats.size() > 1) formats = join(std::move(formats));
     options.formats = std::make_shared<const BatchFormats>(std::move(formats));
     std::shared_ptr<ByteStore> reading = local->reading_by(parse_reader(reader));
     options.through = read_local_through(local, reading);
+    if (balance) options.balance = balance_of(*balance);
     options.threads = threads;
     options.cores = cores;
     options.prefetch = prefetch;
@@ -219,7 +263,7 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("sources"), py::arg("fields"),
            py::arg("computed"), py::arg("made"), py::arg("values"), py::arg("parts"), py::arg("rank"),
            py::arg("world_size"), py::arg("reader"), py::arg("threads"), py::arg("cores"), py::arg("prefetch"),
-           py::arg("max_bytes"), py::arg("allocate"))
+           py::arg("max_bytes"), py::arg("allocate"), py::arg("slice") = py::none(), py::arg("balance") = py::none())
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
       .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })
       .def("state", [](const PythonLoader& loader) { return state_tuple(loader.get().state()); })
@@ -244,7 +288,24 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def("describe", [](const PythonLoader& loader) { return loader.get().job().describe(loader.get().position()); })
       .def("length",
            [](const PythonLoader& loader) { return loader.get().job().cursor().length(loader.get().position()); })
+      .def(
+          "row_places",
+          [](const PythonLoader& loader, std::uint64_t position) {
+            std::vector<RowChoice::Place> places;
+            {
+              const Unlocked released;
+              places = loader.get().row_places(position);
+            }
+            std::vector<std::pair<std::uint64_t, std::uint64_t>> out;
+            out.reserve(places.size());
+            for (const auto& [rank, row] : places) out.emplace_back(rank, row);
+            return out;
+          },
+          py::arg("position"), "(rank, row) of each observation of the global batch that begins there.")
       .def("tail_rows", [](const PythonLoader& loader) { return loader.get().tail_rows(); })
+      .def_property_readonly(
+          "job", [](const PythonLoader& loader) { return std::make_shared<Job>(loader.get().job()); },
+          "The job as it is now, with the batch sizes that were set.")
       .def_property_readonly("position", [](const PythonLoader& loader) { return loader.get().position(); })
       .def_property_readonly("reader",
                              [](const PythonLoader& loader) {

@@ -48,13 +48,19 @@ std::shared_ptr<MixturePlan> make_plan(std::vector<std::string> names, const std
   return std::make_shared<MixturePlan>(std::move(spec));
 }
 
+/// 128 bits of Python's integers.
+py::object wide_int(shuffle::Wide value) {
+  return py::int_(static_cast<std::uint64_t>(value >> 64)) << py::int_(64) |
+         py::int_(static_cast<std::uint64_t>(value));
+}
+
 // (begin, begin_tokens, window, [(source, weight), …], implied)
 py::tuple stage_tuple(const MixtureStage& stage) {
   py::list weights;
   for (std::size_t i = 0; i < stage.sources.size(); ++i) {
     weights.append(py::make_tuple(stage.sources[i], stage.weights[i]));
   }
-  return py::make_tuple(stage.begin, stage.begin_tokens, stage.window, weights, stage.implied);
+  return py::make_tuple(stage.begin, wide_int(stage.begin_tokens), stage.window, weights, stage.implied);
 }
 
 std::shared_ptr<Mixture> make_mixture(const std::shared_ptr<MixturePlan>& plan,
@@ -90,7 +96,12 @@ void register_mixture(py::module_& module) {
             return plan.position_of({value, in_tokens});
           },
           py::arg("value"), py::arg("in_tokens"), "The position at which the run has given at least so much.")
-      .def("tokens_before", &MixturePlan::tokens_before, py::arg("position"))
+      .def(
+          "tokens_before",
+          [](const MixturePlan& plan, std::uint64_t position) {
+            return py::int_(wide_int(plan.tokens_before(position)));
+          },
+          py::arg("position"), "Tokens that the run has given before `position`.")
       .def_property_readonly("windows", &MixturePlan::windows, "That stages have, the view's first.")
       .def_property_readonly(
           "end",

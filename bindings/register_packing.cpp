@@ -6,7 +6,6 @@
 #include "layout/document_lengths.h"
 #include "layout/pack_table.h"
 #include "layout/packed.h"
-#include "layout/packed_labels.h"
 #include "layout/padded.h"
 #include "writer/pack_table_writer.h"
 
@@ -15,7 +14,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -122,10 +120,9 @@ layout::PaddedField padded_field(const PaddedTuple& given) {
 }
 
 std::shared_ptr<ColumnMaker> padded(std::uint64_t length, std::uint64_t multiple_of, bool left,
-                                    const std::vector<PaddedTuple>& fields, const std::optional<PaddedTuple>& labels) {
-  layout::PaddedSpec spec{length, multiple_of, left, {}, {}};
+                                    const std::vector<PaddedTuple>& fields) {
+  layout::PaddedSpec spec{{length, multiple_of, left}, {}};
   for (const PaddedTuple& field : fields) spec.fields.push_back(padded_field(field));
-  if (labels) spec.labels = padded_field(*labels);
   return std::const_pointer_cast<ColumnMaker>(layout::make_padded(std::move(spec)));
 }
 
@@ -146,15 +143,8 @@ void register_packing(py::module_& module, const std::shared_ptr<LocalStore>& lo
         return std::const_pointer_cast<Source>(layout::make_packed(dataset, table, columns));
       },
       py::arg("dataset"), py::arg("table"), py::arg("columns"), "The view of packed rows.");
-  module.def(
-      "make_packed_labels",
-      [](std::string field, const std::string& type) {
-        return std::const_pointer_cast<ColumnMaker>(
-            layout::make_packed_labels(std::move(field), ScalarType::parse(type)));
-      },
-      py::arg("field"), py::arg("type"), "Array: labels.");
   module.def("make_padded", &padded, py::kw_only(), py::arg("length"), py::arg("multiple_of"), py::arg("left"),
-             py::arg("fields"), py::arg("labels"), "Arrays: each field, labels if any, attention_mask, lengths.");
+             py::arg("fields"), "Arrays: each field, attention_mask, lengths.");
 }
 
 }  // namespace penstock::bindings

@@ -2,6 +2,7 @@
 
 #include "core/base/align.h"
 #include "core/base/error.h"
+#include "core/batch/row_slice.h"
 #include "layout/checks.h"
 #include "layout/reads.h"
 #include "layout/with_columns.h"
@@ -44,6 +45,24 @@ Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table)
       fmt::format(R"({{"fit":"{}","group":{},"kind":"packed","long":"{}","multiple_of":{},"window":{}}})",
                   fit_name(rule_.fit), rule_.group, long_name(rule_.long_documents), rule_.multiple_of, rule_.window);
 }
+
+namespace {
+
+// The read of a piece's records; one with the read before it where that ends where this begins, in file and row.
+void plan_piece(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* to, std::size_t first,
+                Reads& out) {
+  if (out.size() > first) {
+    Read& last = out.back();
+    if (last.file == &file && last.offset + last.size == offset && last.destination + last.size == to) {
+      check_inside(file, offset, size);
+      last.size += size;
+      return;
+    }
+  }
+  plan_read(file, offset, size, to, out);
+}
+
+}  // namespace
 
 bool Packed::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   if (round == 0) row.state = row.arena.make<State>();
@@ -114,24 +133,43 @@ void Packed::place(Row& row, State& state) const {
   }
 }
 
+// What the row's slice wants of each piece; the rest is 0.
+void Packed::plan_slice(Row& row, const State& state, Reads& out) const {
+  const std::uint64_t record_bytes = info_.stored_record_bytes;
+  std::memset(row.records, 0, rule_.window * record_bytes);
+  for (const Piece& piece : std::span<const Piece>(state.pieces, state.count)) {
+    const Shard& shard = dataset_->shards[piece.document.shard];
+    const std::uint64_t first = piece.document.first_record + piece.offset;
+    row.slice->for_each_read(piece.start, piece.start + piece.length, [&](std::uint64_t from, std::uint64_t to) {
+      plan_read(shard.stream, shard.stream_offset + (first + (from - piece.start)) * record_bytes,
+                (to - from) * record_bytes, row.records + from * record_bytes, out);
+    });
+  }
+}
+
 void Packed::plan_parts(Row& row, State& state, Parts wanted, Reads& out) const {
   const std::uint64_t record_bytes = info_.stored_record_bytes;
-  std::uint64_t end = 0;
-  for (Piece& piece : std::span(state.pieces, state.count)) {
-    Document& document = piece.document;
-    const Shard& shard = dataset_->shards[document.shard];
-    if (has(wanted, Parts::Records)) {
+  const std::span pieces(state.pieces, state.count);
+  if (has(wanted, Parts::Records) && row.slice != nullptr) {
+    plan_slice(row, state, out);
+  } else if (has(wanted, Parts::Records)) {
+    const std::size_t first = out.size();
+    std::uint64_t end = 0;
+    for (const Piece& piece : pieces) {
+      const Document& document = piece.document;
+      const Shard& shard = dataset_->shards[document.shard];
       std::memset(row.records + end * record_bytes, 0, (piece.start - end) * record_bytes);
-      plan_read(shard.stream, shard.stream_offset + (document.first_record + piece.offset) * record_bytes,
-                piece.length * record_bytes, row.records + piece.start * record_bytes, out);
+      plan_piece(shard.stream, shard.stream_offset + (document.first_record + piece.offset) * record_bytes,
+                 piece.length * record_bytes, row.records + piece.start * record_bytes, first, out);
       end = piece.start + piece.length;
     }
-    if (has(wanted, Parts::Entries)) {
-      document.raw = plan_read(row, shard.data, document.entry_begin, document.entry_bytes, out);
-    }
-  }
-  if (has(wanted, Parts::Records)) {
     std::memset(row.records + end * record_bytes, 0, (rule_.window - end) * record_bytes);
+  }
+  if (!has(wanted, Parts::Entries)) return;
+  for (Piece& piece : pieces) {
+    Document& document = piece.document;
+    const File& data = dataset_->shards[document.shard].data;
+    document.raw = plan_read(row, data, document.entry_begin, document.entry_bytes, out);
   }
 }
 

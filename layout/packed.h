@@ -34,6 +34,7 @@ class Packed final : public Source {
   bool find(Row& row, State& state, Parts wanted, Reads& out) const;
   void place(Row& row, State& state) const;
   void plan_parts(Row& row, State& state, Parts wanted, Reads& out) const;
+  void plan_slice(Row& row, const State& state, Reads& out) const;
 
   const DatasetPtr dataset_;
   const std::shared_ptr<const PackTable> table_;

@@ -49,21 +49,15 @@ struct PaddedLeaf {
 class PaddedColumn final : public Column {
  public:
   PaddedColumn(const PaddedSpec& spec, const SourceInfo& source)
-      : length_(spec.length),
-        multiple_of_(spec.multiple_of),
-        left_(spec.left),
-        has_labels_(spec.labels.has_value()),
-        stride_bytes_(source.stored_record_bytes) {
-    if (!source.shape.ragged) raise(kKind, "padded rows are of documents, not of windows");
+      : padding_(spec.padding), places_(source, 0, spec.padding), stride_bytes_(source.stored_record_bytes) {
     if (source.fields_apart)
       raise(kKind, "{}: its fields lie apart: use cells(), or `penstock import` it", source.path);
     for (const PaddedField& field : spec.fields) add(field, source);
-    if (spec.labels) add(*spec.labels, source);
   }
 
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override {
-    const std::uint64_t length = row_length(batch);
-    const std::uint64_t records = checked_mul(batch.rows, length, "records of a padded batch", kKind);
+    const std::uint64_t length = padding_.row_length(batch);
+    const std::uint64_t records = places_.count(batch);
     std::uint64_t at = 0;
     std::vector<FurtherArray> arrays;
     const auto append = [&](ScalarType type, Dims dims, std::uint64_t bytes) {
@@ -84,21 +78,14 @@ class PaddedColumn final : public Column {
   }
 
   void fill_row(const Row& row, const BatchShape& batch, std::byte* out) const override {
-    const std::uint64_t length = row_length(batch);
-    const std::uint64_t first = row.number * length;
-    const std::uint64_t begin = left_ ? length - row.length : 0;
+    const auto [first, length, begin] = places_.row(batch, row.number);
     const std::uint64_t end = begin + row.length;
     std::byte* at = out;
-    for (std::size_t i = 0; i < leaves_.size(); ++i) {
-      const PaddedLeaf& each = leaves_[i];
+    for (const PaddedLeaf& each : leaves_) {
       std::byte* const to = at + first * each.record_bytes;
-      // Labels are the records from the second on.
-      const std::uint64_t skip = is_labels(i) ? 1 : 0;
-      const std::uint64_t count = row.length - std::min(row.length, skip);
       fill(to, begin * each.values, each.field.padding);
-      cast_leaf(each.leaf, row.records + skip * stride_bytes_, stride_bytes_, count, each.field.type,
-                to + begin * each.record_bytes);
-      fill(to + (begin + count) * each.record_bytes, (length - begin - count) * each.values, each.field.padding);
+      cast_leaf(each.leaf, row.records, stride_bytes_, row.length, each.field.type, to + begin * each.record_bytes);
+      fill(to + end * each.record_bytes, (length - end) * each.values, each.field.padding);
       at = next(at, batch.rows * length * each.record_bytes);
     }
     fill_int64(at + 8 * first, begin, 0);
@@ -109,7 +96,7 @@ class PaddedColumn final : public Column {
   }
 
   void fill_padding(const BatchShape& batch, std::byte* out) const override {
-    const std::uint64_t length = row_length(batch);
+    const std::uint64_t length = padding_.row_length(batch);
     const std::uint64_t first = batch.valid * length;
     const std::uint64_t count = (batch.rows - batch.valid) * length;
     std::byte* at = out;
@@ -131,23 +118,10 @@ class PaddedColumn final : public Column {
     leaves_.push_back(std::move(each));
   }
 
-  [[nodiscard]] bool is_labels(std::size_t i) const noexcept { return has_labels_ && i + 1 == leaves_.size(); }
-
-  [[nodiscard]] std::uint64_t row_length(const BatchShape& batch) const {
-    if (length_ > 0) return length_;
-    std::uint64_t longest = 1;
-    for (std::uint64_t i = 0; i < batch.valid && i + 1 < batch.starts.size(); ++i) {
-      longest = std::max(longest, batch.starts[i + 1] - batch.starts[i]);
-    }
-    return checked_mul((longest - 1) / multiple_of_ + 1, multiple_of_, "records of a padded row", kKind);
-  }
-
   static std::byte* next(std::byte* at, std::uint64_t bytes) noexcept { return at + align_up(bytes, kCacheLine); }
 
-  const std::uint64_t length_;
-  const std::uint64_t multiple_of_;
-  const bool left_;
-  const bool has_labels_;
+  const Padding padding_;
+  const RecordArray places_;
   const std::uint64_t stride_bytes_;
   std::vector<PaddedLeaf> leaves_;
 };
@@ -160,8 +134,6 @@ class PaddedMaker final : public ColumnMaker {
       raise(kKind, "padding of {} bytes for values of {}", field.padding.size(), field.type.bytes);
     };
     for (const PaddedField& field : spec_.fields) check(field);
-    if (spec_.labels) check(*spec_.labels);
-    if (spec_.multiple_of == 0) raise(kKind, "multiple_of=0: must be at least 1");
   }
   [[nodiscard]] std::shared_ptr<const Column> make(const SourceInfo& source) const override {
     return std::make_shared<PaddedColumn>(spec_, source);

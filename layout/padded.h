@@ -6,11 +6,11 @@
 
 #include "core/batch/cast.h"
 #include "core/batch/column_maker.h"
+#include "core/batch/record_array.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,16 +24,13 @@ struct PaddedField {
 };
 
 struct PaddedSpec {
-  std::uint64_t length = 0;       // of rows; 0: the longest's …
-  std::uint64_t multiple_of = 1;  // … rounded up to a multiple of this
-  bool left = false;              // padding comes before the records
+  Padding padding;
   std::vector<PaddedField> fields;
-  std::optional<PaddedField> labels = {};  // what follows each record; the padding is that of its last one, too
 };
 
-/// Arrays: one for each field, then labels if there are any, attention_mask (int64 [rows, T], 1 or 0), lengths (int64
-/// [rows]). Throws InvalidArgument: a padding of another size than its type. make() throws it for rows that are not
-/// ragged, fields that lie apart or are not there, and types that they cannot become.
+/// Arrays: one for each field, then attention_mask (int64 [rows, T], 1 or 0), lengths (int64 [rows]). Throws
+/// InvalidArgument: a padding of another size than its type. make() throws it for rows that are not ragged, fields that
+/// lie apart or are not there, and types that they cannot become.
 std::shared_ptr<const ColumnMaker> make_padded(PaddedSpec spec);
 
 }  // namespace penstock::layout

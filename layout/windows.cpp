@@ -2,12 +2,14 @@
 
 #include "core/base/checked.h"
 #include "core/base/digest.h"
+#include "core/batch/row_slice.h"
 #include "layout/checks.h"
 #include "layout/with_columns.h"
 
 #include <algorithm>
 #include <array>
 #include <boost/container/small_vector.hpp>
+#include <cstring>
 #include <memory>
 
 namespace penstock::layout {
@@ -102,12 +104,28 @@ std::byte* Windows::add_neighbours(Row& row, Parts wanted, std::span<Piece> piec
   return row.arena.allocate((shape.lead + shape.length + shape.tail) * bytes) + shape.lead * bytes;
 }
 
+// What the row's slice wants of it. The rest is 0: columns are made of whole rows.
+void Windows::plan_slice(const Row& row, std::span<const Piece> pieces, Reads& out) const {
+  std::memset(row.records, 0, length_ * info_.stored_record_bytes);
+  for (const Piece& piece : pieces) {
+    const std::uint64_t end = piece.start + (piece.stop - piece.first);
+    row.slice->for_each_read(piece.start, end, [&](std::uint64_t from, std::uint64_t to) {
+      const std::uint64_t first = piece.first + (from - piece.start);
+      plan_records(*dataset_, Piece{piece.shard, first, first + (to - from), from}, row.records, out);
+    });
+  }
+}
+
 bool Windows::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   const bool finds = finder_ != nullptr && has_spans(wanted);
   if (round == 0 && finds) return plan_spans(row, wanted, out);
   if (finds) return finder_->plan(row, *static_cast<CutRow*>(row.state), round, wanted, out);
   if (!has(wanted, Parts::Records)) return false;
-  cut(row, [&](const Piece& piece) { plan_records(*dataset_, piece, row.records, out); });
+  if (row.slice != nullptr) {
+    plan_slice(row, keep_pieces(row), out);
+  } else {
+    cut(row, [&](const Piece& piece) { plan_records(*dataset_, piece, row.records, out); });
+  }
   return false;
 }
 
@@ -115,7 +133,9 @@ bool Windows::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
 bool Windows::plan_spans(Row& row, Parts wanted, Reads& out) const {
   const std::span<Piece> pieces = keep_pieces(row);
   std::byte* records = looks_at_records_ ? add_neighbours(row, wanted, pieces) : row.records;
-  if (looks_at_records_ || has(wanted, Parts::Records)) {
+  if (row.slice != nullptr && !looks_at_records_ && has(wanted, Parts::Records)) {
+    plan_slice(row, pieces, out);
+  } else if (looks_at_records_ || has(wanted, Parts::Records)) {
     for (const Piece& piece : pieces) plan_records(*dataset_, piece, records, out);
   }
   auto* state = row.arena.make<CutRow>(pieces, records, nullptr);

@@ -32,6 +32,7 @@ class Windows final : public Source {
   [[nodiscard]] std::uint64_t phase_of(std::uint32_t epoch) const;
   template <typename Use>
   void cut(const Row& row, const Use& use) const;
+  void plan_slice(const Row& row, std::span<const Piece> pieces, Reads& out) const;
   std::span<Piece> keep_pieces(Row& row) const;
   std::byte* add_neighbours(Row& row, Parts wanted, std::span<Piece> pieces) const;
   bool plan_spans(Row& row, Parts wanted, Reads& out) const;

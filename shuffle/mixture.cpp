@@ -9,7 +9,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
+#include <numeric>
 #include <utility>
 
 namespace penstock::shuffle {
@@ -44,39 +44,66 @@ std::uint64_t Mixture::source_seed(std::uint64_t seed, const std::string& name) 
 
 void Mixture::pick(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const {
   for (std::size_t done = 0; done < out.size(); done += kKernelBlock) {
-    pick_slots(first + done * stride, stride, out.subspan(done, std::min(kKernelBlock, out.size() - done)));
+    const std::size_t count = std::min(kKernelBlock, out.size() - done);
+    if (count == 1) {
+      pick_one(first + done * stride, out[done]);
+    } else {
+      pick_slots(first + done * stride, stride, out.subspan(done, count));
+    }
   }
+}
+
+void Mixture::pick_one(std::uint64_t position, Pick& out) const {
+  MixtureSlot slot;
+  plan_->find(position, 1, {&slot, 1});
+  Pick unit;
+  orders_[slot.source]->pick_at({&slot.ordinal, 1}, {&unit, 1});
+  out = part_of(unit, slot);
+}
+
+Pick Mixture::part_of(const Pick& unit, const MixtureSlot& slot) const {
+  Pick pick = unit;
+  pick.index = unit.index * slot.parts + slot.part;
+  pick.source = slot.source + slot.window_number * static_cast<std::uint32_t>(orders_.size());
+  return pick;
 }
 
 // Slots first, then each source's order for all of its own at once: at most kKernelBlock.
 void Mixture::pick_slots(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const {
   Few<MixtureSlot> slots(out.size());
   plan_->find(first, stride, {slots.data(), slots.size()});
+  Few<std::uint16_t> begins(orders_.size() + 1);  // of each source's slots in by_source
+  for (const MixtureSlot& slot : slots) ++begins[slot.source + 1];
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
   std::array<std::uint16_t, kKernelBlock> by_source;  // numbers of slots, sources together
-  for (std::size_t i = 0; i < out.size(); ++i) by_source[i] = static_cast<std::uint16_t>(i);
-  const auto last = by_source.begin() + static_cast<std::ptrdiff_t>(out.size());
-  std::sort(by_source.begin(), last, [&](std::uint16_t a, std::uint16_t b) {
-    return std::pair(slots[a].source, a) < std::pair(slots[b].source, b);
-  });
+  for (std::size_t i = 0; i < slots.size(); ++i) by_source[begins[slots[i].source]++] = static_cast<std::uint16_t>(i);
+  for (std::size_t at = 0; at < slots.size();) {
+    const std::uint32_t source = slots[by_source[at]].source;
+    const std::size_t end = begins[source];
+    pick_source(source, {slots.data(), slots.size()}, std::span(by_source).subspan(at, end - at), out);
+    at = end;
+  }
+}
+
+// Orders take ordinals that rise: where units have parts these come in any order, and some more than once.
+void Mixture::pick_source(std::uint32_t source, std::span<const MixtureSlot> slots, std::span<std::uint16_t> numbers,
+                          std::span<Pick> out) const {
+  const auto lies_before = [&](std::uint16_t a, std::uint16_t b) { return slots[a].ordinal < slots[b].ordinal; };
+  if (!std::is_sorted(numbers.begin(), numbers.end(), lies_before)) {
+    std::sort(numbers.begin(), numbers.end(), lies_before);
+  }
   std::array<std::uint64_t, kKernelBlock> ordinals;
-  Few<Pick> picks(out.size());
-  for (auto at = by_source.begin(); at != last;) {
-    const std::uint32_t source = slots[*at].source;
-    std::size_t count = 0;
-    for (auto each = at; each != last && slots[*each].source == source; ++each) {
-      ordinals[count++] = slots[*each].ordinal;
-    }
-    orders_[source]->pick_at(std::span(ordinals).first(count), std::span(picks.data(), count));
-    for (std::size_t i = 0; i < count; ++i, ++at) {
-      const std::uint64_t position = first + *at * stride;
-      Pick& pick = out[*at];
-      pick = picks[i];
-      pick.source = source;
-      const std::uint64_t parts = plan_->parts_at(position);
-      if (parts == 1) continue;
-      pick.index = pick.index * parts + slots[*at].part;
-      pick.source += plan_->window_number(position) * static_cast<std::uint32_t>(orders_.size());
-    }
+  std::size_t count = 0;
+  for (const std::uint16_t number : numbers) {
+    const std::uint64_t ordinal = slots[number].ordinal;
+    if (count == 0 || ordinals[count - 1] != ordinal) ordinals[count++] = ordinal;
+  }
+  Few<Pick> units(count);
+  orders_[source]->pick_at(std::span(ordinals).first(count), {units.data(), count});
+  std::size_t at = 0;
+  for (const std::uint16_t number : numbers) {
+    at += ordinals[at] == slots[number].ordinal ? 0 : 1;
+    out[number] = part_of(units[at], slots[number]);
   }
 }
 
@@ -87,18 +114,20 @@ std::uint64_t Mixture::epoch_size() const {
 std::uint64_t Mixture::fetch_end(std::uint64_t position) const {
   if (!has_fetches_ || position + 1 >= plan_->end()) return position + 1;
   const MixtureStage& stage = plan_->stages()[plan_->stage_at(position)];
-  std::vector<std::uint64_t> given(orders_.size());
-  plan_->count(position + 1, given);
-  std::uint64_t end = position + 1;
-  std::uint64_t rows = 0;
+  std::vector<std::uint64_t> given(orders_.size());  // units, which are what orders count
+  plan_->count_begun(position, given);
+  std::uint64_t end = plan_->group_end(position);
+  Wide units = 0;
   for (const std::uint32_t source : stage.sources) {
     if (given[source] == 0) continue;
     const std::uint64_t next = orders_[source]->fetch_end(given[source] - 1);  // the first of another fetch
     if (next <= given[source]) continue;
-    rows += orders_[source]->fetch_end(next) - next;
-    end = std::max(end, plan_->position_near(position, source, next - 1) + 1);
+    units += orders_[source]->fetch_end(next) - next;
+    end = std::max(end, plan_->unit_end(position, source, next - 1));
   }
-  return std::min({end, position + std::max<std::uint64_t>(rows, 1), plan_->end()});
+  const Wide last = position + std::max<Wide>(units * plan_->parts_at(position), 1) - 1;
+  if (last < end - 1) end = plan_->group_end(static_cast<std::uint64_t>(last));
+  return std::min(end, plan_->end());
 }
 
 // Stages with the sources that have a part in them, by name; of orders those of the sources that were met.
@@ -108,7 +137,7 @@ std::string Mixture::identity(std::uint64_t position) const {
   json orders = json::object();
   json stages = json::array();
   for (const MixtureStage& stage : plan_->stages()) {
-    if (stage.begin >= std::max<std::uint64_t>(position, 1)) break;
+    if (stage.begin >= std::min(std::max<std::uint64_t>(position, 1), plan_->end())) break;
     json entry = {{"begin", stage.begin}, {"sources", json::array()}, {"weights", stage.weights}};
     for (const std::uint32_t source : stage.sources) {
       const std::string& name = spec.names[source];
@@ -121,6 +150,15 @@ std::string Mixture::identity(std::uint64_t position) const {
       entry["group"] = spec.group;
     }
     stages.push_back(std::move(entry));
+  }
+  // What stands where in a short group depends on where it ends; an entry of its own, so that it begins with the group.
+  const std::uint64_t group = plan_->short_group();
+  if (group < std::min(std::max<std::uint64_t>(position, 1), plan_->end())) {
+    stages.push_back({{"begin", group},
+                      {"end", plan_->last_position()},
+                      {"sources", json::array()},
+                      {"weights", json::array()},
+                      {"window", plan_->stages().back().window}});
   }
   const json root = {
       {"algorithm", kAlgorithm}, {"name", "mixture"}, {"orders", orders}, {"seed", seed_}, {"stages", stages}};

@@ -31,13 +31,18 @@ class Mixture final : public Order {
   [[nodiscard]] std::uint64_t epoch_size() const override;
   [[nodiscard]] std::uint64_t end(std::uint64_t position) const override { return plan_->window_end(position); }
   /// Where the fetches of all sources that are open have ended, but no more positions ahead than they have rows
-  /// together: a source of little weight has its fetches read in parts.
+  /// together: a source of little weight has its fetches read in parts. Where units have parts, at the end of a group:
+  /// parts of all its fetches are open.
   [[nodiscard]] std::uint64_t fetch_end(std::uint64_t position) const override;
   [[nodiscard]] std::string identity(std::uint64_t position) const override;
   [[nodiscard]] std::string place(std::uint64_t position) const override;
 
  private:
+  void pick_one(std::uint64_t position, Pick& out) const;
   void pick_slots(std::uint64_t first, std::uint64_t stride, std::span<Pick> out) const;
+  void pick_source(std::uint32_t source, std::span<const MixtureSlot> slots, std::span<std::uint16_t> numbers,
+                   std::span<Pick> out) const;
+  [[nodiscard]] Pick part_of(const Pick& unit, const MixtureSlot& slot) const;
 
   std::shared_ptr<const MixturePlan> plan_;
   std::vector<std::shared_ptr<const Order>> orders_;

@@ -3,12 +3,12 @@
 #include "core/base/error.h"
 #include "core/job/cursor.h"
 #include "shuffle/permutation.h"
-#include "shuffle/strata_walk.h"
 
 #include <fmt/ranges.h>
 #include <boost/container/small_vector.hpp>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -114,7 +114,7 @@ void MixturePlan::add_course(const MixtureStageSpec& stage, std::size_t number) 
                       number, with_commas(stage.at.value), stage.at.in_tokens ? "tokens" : "observations", number - 1,
                       with_commas(before.begin)));
     }
-    course.begin_tokens = before.begin_tokens + (course.begin - before.begin) * before.window;
+    course.begin_tokens = before.begin_tokens + Wide{course.begin - before.begin} * before.window;
     course.unit = before.unit + (course.begin - before.begin) / before.parts;
   }
   const auto known = std::find(windows_.begin(), windows_.end(), course.window);
@@ -125,7 +125,8 @@ void MixturePlan::add_course(const MixtureStageSpec& stage, std::size_t number) 
 
 // The first position at or after `place` where a stage that follows `course` may begin: that of a whole group.
 std::uint64_t MixturePlan::rounded(const Course& course, const MixturePlace& place) const {
-  std::uint64_t past = place.value - std::min(place.value, place.in_tokens ? course.begin_tokens : course.begin);
+  const Wide begin = place.in_tokens ? course.begin_tokens : course.begin;
+  std::uint64_t past = place.value > begin ? static_cast<std::uint64_t>(place.value - begin) : 0;
   if (place.in_tokens) {
     if (course.window == 0) refuse("Tokens: documents have no window, so tokens are no positions: give a position");
     past = past / course.window + (past % course.window != 0 ? 1 : 0);
@@ -179,9 +180,8 @@ void MixturePlan::add_stages(std::size_t number, std::vector<std::uint64_t>& giv
                                with_commas(courses_[number + 1].begin), number + 1));
     }
     for (const std::uint32_t source : stage.sources) stage.weights.push_back(weights[source]);
-    const std::uint64_t past = unit - course.unit;
-    stage.begin = course.begin + (course.parts > 1 ? past / spec_.group * spec_.group * course.parts : past);
-    stage.begin_tokens = course.begin_tokens + (stage.begin - course.begin) * course.window;
+    stage.begin = static_cast<std::uint64_t>(course.group_begin(unit, spec_.group));
+    stage.begin_tokens = course.begin_tokens + Wide{stage.begin - course.begin} * course.window;
     stage.window = course.window;
     stage.unit = unit;
     stage.given = given;
@@ -189,7 +189,9 @@ void MixturePlan::add_stages(std::size_t number, std::vector<std::uint64_t>& giv
     Strata strata = strata_of(stage);
     for (std::size_t i = 0; i < stage.weights.size(); ++i) stage.weights[i] = strata.members()[i].weight;
     const std::optional<std::uint64_t> cap = first_cap(strata, stage);
-    const bool is_cut = cap && *cap < course_end - unit;
+    // A cap that is given beyond all positions cuts nothing.
+    const bool is_cut =
+        cap && *cap < course_end - unit && course.group_begin(unit + *cap, spec_.group) <= kMostPosition;
     if (!is_cut && course_end == Order::kNever) unit = Order::kNever;
     const std::uint64_t length = is_cut ? *cap : course_end - stage.unit;
     if (unit != Order::kNever) {
@@ -262,33 +264,27 @@ std::uint64_t MixturePlan::position_of(const MixturePlace& place) const {
     return place.value;
   }
   const auto after = std::upper_bound(courses_.begin(), courses_.end(), place.value,
-                                      [](std::uint64_t t, const Course& course) { return t < course.begin_tokens; });
+                                      [](std::uint64_t t, const Course& c) { return t < c.begin_tokens; });
   Course course = *std::prev(after);
   course.parts = 1;  // any position may be meant
   return rounded(course, place);
 }
 
-std::uint64_t MixturePlan::tokens_before(std::uint64_t position) const {
+Wide MixturePlan::tokens_before(std::uint64_t position) const {
   const Course& course = course_at(position);
-  return course.begin_tokens + (position - course.begin) * course.window;
+  return course.begin_tokens + Wide{position - course.begin} * course.window;
+}
+
+std::uint64_t MixturePlan::short_group() const {
+  if (last_position_ == Order::kNever || (last_unit_ - courses_.back().unit) % spec_.group == 0) return Order::kNever;
+  const Course& last = courses_.back();
+  return last.parts == 1 ? Order::kNever : static_cast<std::uint64_t>(last.group_begin(last_unit_, spec_.group));
 }
 
 // Units of a group: fewer in the run's last one, where no source is left.
 std::uint64_t MixturePlan::group_units(const Course& course, std::uint64_t group) const {
   const std::uint64_t begin = course.unit + group * spec_.group;
   return begin >= last_unit_ ? 0 : std::min(spec_.group, last_unit_ - begin);
-}
-
-MixturePlan::Part MixturePlan::part_at(const Course& course, std::uint64_t position) const {
-  const std::uint64_t past = position - course.begin;
-  if (course.parts == 1) return {course.unit + past, 0};
-  const std::uint64_t group = past / (spec_.group * course.parts);
-  const std::uint64_t place = past % (spec_.group * course.parts);
-  const std::uint64_t parts = group_units(course, group) * course.parts;
-  if (place >= parts) raise_over(position);
-  const Permutation order(parts, Key().absorb(kMixture).absorb(kParts).absorb(course.unit).state(), group);
-  const std::uint64_t at = order(place);
-  return {course.unit + group * spec_.group + at / course.parts, static_cast<std::uint32_t>(at % course.parts)};
 }
 
 void MixturePlan::raise_over(std::uint64_t position) const {
@@ -313,13 +309,35 @@ void MixturePlan::find(std::uint64_t first, std::uint64_t stride, std::span<Mixt
       }
       find_units(course.unit + (position - course.begin), stride, slots);
     } else {
-      for (std::size_t i = 0; i < count; ++i) {
-        const Part part = part_at(course, position + i * stride);
-        find_units(part.unit, 1, slots.subspan(i, 1));
-        slots[i].part = part.part;
-      }
+      find_parts(course, position, stride, slots);
     }
     done += count;
+  }
+}
+
+// Units of a course that gives them in parts: each group has a permutation.
+void MixturePlan::find_parts(const Course& course, std::uint64_t first, std::uint64_t stride,
+                             std::span<MixtureSlot> out) const {
+  std::array<std::uint64_t, kKernelBlock> places;
+  const std::uint64_t whole = spec_.group * course.parts;
+  for (std::size_t done = 0; done < out.size();) {
+    const std::uint64_t past = first + done * stride - course.begin;
+    const std::uint64_t group = past / whole;
+    const std::uint64_t size = group_units(course, group) * course.parts;
+    const std::uint64_t begin = past % whole;
+    if (begin >= size) raise_over(course.begin + past);
+    const std::uint64_t left = std::min<std::uint64_t>((size - 1 - begin) / stride + 1, places.size());
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size() - done, left));
+    for (std::size_t i = 0; i < count; ++i) places[i] = begin + i * stride;
+    const Permutation order(size, Key().absorb(kMixture).absorb(kParts).absorb(course.unit).state(), group);
+    order(std::span(places).first(count), std::span(places).first(count));
+    for (std::size_t i = 0; i < count; ++i, ++done) {
+      MixtureSlot& slot = out[done];
+      find_units(course.unit + group * spec_.group + places[i] / course.parts, 1, {&slot, 1});
+      slot.part = static_cast<std::uint32_t>(places[i] % course.parts);
+      slot.parts = static_cast<std::uint32_t>(course.parts);
+      slot.window_number = course.window_number;
+    }
   }
 }
 
@@ -336,7 +354,7 @@ void MixturePlan::find_units(std::uint64_t first, std::uint64_t stride, std::spa
     strata_[number].find(unit - stage.unit, stride, {slots.data(), slots.size()});
     for (const Slot& slot : slots) {
       const std::uint32_t source = stage.sources[slot.member];
-      out[done++] = {stage.given[source] + slot.number, source, 0};
+      out[done++] = {stage.given[source] + slot.number, source};
     }
   }
 }
@@ -370,17 +388,29 @@ void MixturePlan::count(std::uint64_t position, std::span<std::uint64_t> out) co
   }
 }
 
-std::uint64_t MixturePlan::position_near(std::uint64_t position, std::uint32_t source, std::uint64_t ordinal) const {
+void MixturePlan::count_begun(std::uint64_t position, std::span<std::uint64_t> out) const {
+  if (position >= last_position_) raise_over(position);
   const Course& course = course_at(position);
-  const std::size_t number = stage_of_unit(part_at(course, position).unit);
+  const std::uint64_t past = position - course.begin;
+  const std::uint64_t unit =
+      course.unit + (course.parts == 1 ? past + 1 : (past / (spec_.group * course.parts) + 1) * spec_.group);
+  count_units(std::min(unit, last_unit_), out);
+}
+
+std::uint64_t MixturePlan::group_end(std::uint64_t position) const {
+  const Course& course = course_at(position);
+  if (course.parts == 1) return position + 1;
+  const std::uint64_t group = spec_.group * course.parts;
+  return std::min(course.begin + ((position - course.begin) / group + 1) * group, last_position_);
+}
+
+std::uint64_t MixturePlan::unit_end(std::uint64_t position, std::uint32_t source, std::uint64_t ordinal) const {
+  const Course& course = course_at(position);
+  const std::size_t number = stage_at(position);
   const MixtureStage& stage = stages_[number];
   const std::uint64_t stage_end = number + 1 < stages_.size() ? stages_[number + 1].unit : last_unit_;
-  const auto at = [&](std::uint64_t unit) {
-    const std::uint64_t past = unit - course.unit;
-    return course.begin + (course.parts == 1 ? past : past / spec_.group * spec_.group * course.parts);
-  };
   const auto member = std::find(stage.sources.begin(), stage.sources.end(), source);
-  std::uint64_t unit = stage_end;
+  std::uint64_t unit = stage_end - 1;
   if (member != stage.sources.end()) {
     const auto i = static_cast<std::size_t>(member - stage.sources.begin());
     const std::uint64_t slot = ordinal - stage.given[source];
@@ -388,7 +418,8 @@ std::uint64_t MixturePlan::position_near(std::uint64_t position, std::uint32_t s
       unit = std::min(unit, stage.unit + strata_[number].position_of({slot, static_cast<std::uint32_t>(i)}));
     }
   }
-  return unit == Order::kNever ? unit : at(unit);
+  const Wide size = course.parts == 1 ? 1 : Wide{spec_.group} * course.parts;
+  return static_cast<std::uint64_t>(std::min<Wide>(course.group_begin(unit, spec_.group) + size, last_position_));
 }
 
 }  // namespace penstock::shuffle

@@ -43,8 +43,8 @@ struct MixtureSpec {
 
 /// A stage as it came out: one that was asked for, or one that an ended source made.
 struct MixtureStage {
-  std::uint64_t begin = 0;         // position; where it begins inside a group, the group's first one
-  std::uint64_t begin_tokens = 0;  // that the run has given before it; 0 for documents
+  std::uint64_t begin = 0;  // position; where it begins inside a group, the group's first one
+  Wide begin_tokens = 0;    // that the run has given before it; 0 for documents
   std::uint64_t window = 0;
   std::uint64_t unit = 0;              // slot of its first unit
   std::vector<std::uint32_t> sources;  // that have a part in it, by name …
@@ -53,11 +53,13 @@ struct MixtureStage {
   bool implied = false;
 };
 
-/// What stands at a position: part `part` of unit `ordinal`, counted over the run, of `source`.
+/// What stands at a position: part `part`, of `parts`, of unit `ordinal`, counted over the run, of `source`.
 struct MixtureSlot {
   std::uint64_t ordinal = 0;
   std::uint32_t source = 0;
   std::uint32_t part = 0;
+  std::uint32_t parts = 1;
+  std::uint32_t window_number = 0;  // in windows()
 
   bool operator==(const MixtureSlot&) const = default;
 };
@@ -71,10 +73,20 @@ class MixturePlan {
   void find(std::uint64_t first, std::uint64_t stride, std::span<MixtureSlot> out) const;
   /// out[s] = observations of source s before `position`. O(S), and one look at each position of a group that is begun.
   void count(std::uint64_t position, std::span<std::uint64_t> out) const;
-  /// The position of a unit of a source in the stage that has `position` (its first part's group, where it has parts);
-  /// that stage's end where it has no such unit.
-  [[nodiscard]] std::uint64_t position_near(std::uint64_t position, std::uint32_t source, std::uint64_t ordinal) const;
+  /// out[s] = units of source s that have begun by the end of the group of `position`; where units have no parts, up to
+  /// that position.
+  void count_begun(std::uint64_t position, std::span<std::uint64_t> out) const;
+  /// The end of the group of `position`; where units have no parts, the next position.
+  [[nodiscard]] std::uint64_t group_end(std::uint64_t position) const;
+  /// The first position after a unit of a source in the stage that has `position`, and after its group; that stage's
+  /// end where it has no such unit.
+  [[nodiscard]] std::uint64_t unit_end(std::uint64_t position, std::uint32_t source, std::uint64_t ordinal) const;
 
+  /// The position of the run's last group, where no source is left to make it a whole one: what stands where in it
+  /// depends on where it ends, last_position(). kNever where there is none.
+  [[nodiscard]] std::uint64_t short_group() const;
+  /// Where no source is left, or kNever.
+  [[nodiscard]] std::uint64_t last_position() const noexcept { return last_position_; }
   /// Where the run ends: the spec's end or where no source is left; kNever for an endless one.
   [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
   /// First position after `position` where the window changes, or kNever.
@@ -86,40 +98,38 @@ class MixturePlan {
   /// The position at which the run has given at least so many tokens.
   [[nodiscard]] std::uint64_t position_of(const MixturePlace& place) const;
   /// Tokens that the run has given before `position`.
-  [[nodiscard]] std::uint64_t tokens_before(std::uint64_t position) const;
+  [[nodiscard]] Wide tokens_before(std::uint64_t position) const;
 
   [[nodiscard]] const MixtureSpec& spec() const noexcept { return spec_; }
   [[nodiscard]] const std::vector<MixtureStage>& stages() const noexcept { return stages_; }
   /// Windows that stages have, the view's first.
   [[nodiscard]] const std::vector<std::uint64_t>& windows() const noexcept { return windows_; }
-  /// Number in windows() of the window at `position`.
-  [[nodiscard]] std::uint32_t window_number(std::uint64_t position) const { return course_at(position).window_number; }
 
  private:
   /// A stage that was asked for: how its positions are units.
   struct Course {
     std::uint64_t begin = 0;
-    std::uint64_t begin_tokens = 0;
+    Wide begin_tokens = 0;
     std::uint64_t unit = 0;
     std::uint64_t window = 0;
     std::uint64_t parts = 1;
     std::uint32_t window_number = 0;
-  };
-  /// The unit at a position, and which part of it.
-  struct Part {
-    std::uint64_t unit = 0;
-    std::uint32_t part = 0;
-  };
 
+    /// The position of the group that has a unit; where units have no parts, of the unit.
+    [[nodiscard]] Wide group_begin(std::uint64_t of_unit, std::uint64_t group) const {
+      const std::uint64_t past = of_unit - unit;
+      return Wide{begin} + (parts > 1 ? Wide{past / group} * Wide{group} * parts : Wide{past});
+    }
+  };
   void add_course(const MixtureStageSpec& stage, std::size_t number);
   void add_stages(std::size_t number, std::vector<std::uint64_t>& given);
   [[nodiscard]] std::optional<std::uint64_t> first_cap(const Strata& strata, const MixtureStage& stage) const;
   [[nodiscard]] Strata strata_of(const MixtureStage& stage) const;
   [[nodiscard]] std::uint64_t rounded(const Course& course, const MixturePlace& place) const;
   [[nodiscard]] std::uint64_t group_units(const Course& course, std::uint64_t group) const;
-  [[nodiscard]] Part part_at(const Course& course, std::uint64_t position) const;
   [[nodiscard]] const Course& course_at(std::uint64_t position) const;
   [[nodiscard]] std::size_t stage_of_unit(std::uint64_t unit) const;
+  void find_parts(const Course& course, std::uint64_t first, std::uint64_t stride, std::span<MixtureSlot> out) const;
   void find_units(std::uint64_t first, std::uint64_t stride, std::span<MixtureSlot> out) const;
   void count_units(std::uint64_t unit, std::span<std::uint64_t> out) const;
   [[noreturn]] void raise_over(std::uint64_t position) const;

@@ -24,7 +24,11 @@ Strata::Strata(std::vector<Member> members) : members_(std::move(members)) {
     total_ += member.weight;
   }
   assert(!members_.empty() && total_ < kMostWeight);
-  if (total_ > kMostWord) return;
+  if (total_ > kMostWord) {
+    by_total_.emplace(total_);
+    for (const Member& member : members_) by_weight_.emplace_back(member.weight);
+    return;
+  }
   repeats_ = total_ <= kShortWord ? 1 : std::max<std::uint64_t>(kLongWord / total_, 1);
   length_ = repeats_ * total_;
   words_ = members_.size() == 1 ? 1 : std::clamp<std::uint64_t>(kLetters / length_, 4, 64);
@@ -90,6 +94,10 @@ Slot Strata::slot_at(std::uint64_t position) const {
 
 void Strata::find(std::uint64_t first, std::uint64_t stride, std::span<Slot> out) const {
   if (out.empty()) return;
+  if (members_.size() == 1) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = {first + i * stride, 0};
+    return;
+  }
   if (words_ > 0) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = slot_at(first + i * stride);
     return;

@@ -19,8 +19,10 @@
 #pragma once
 
 #include "shuffle/key.h"
+#include "shuffle/reciprocal.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -92,12 +94,14 @@ class Strata {
 
   std::vector<Member> members_;
   std::uint64_t total_ = 0;
-  std::uint64_t words_ = 0;            // 0: jittered strata
-  std::uint64_t repeats_ = 0;          // periods of a word, M
-  std::uint64_t length_ = 0;           // of a word: M W
-  std::vector<Letter> letters_;        // of all words
-  std::vector<std::uint32_t> places_;  // of each word's letters, member by member …
-  std::vector<std::uint32_t> firsts_;  // … whose first ones these are, and their number
+  std::vector<Reciprocal> by_weight_;   // of members, and …
+  std::optional<Reciprocal> by_total_;  // … of their sum, for jittered strata
+  std::uint64_t words_ = 0;             // 0: jittered strata
+  std::uint64_t repeats_ = 0;           // periods of a word, M
+  std::uint64_t length_ = 0;            // of a word: M W
+  std::vector<Letter> letters_;         // of all words
+  std::vector<std::uint32_t> places_;   // of each word's letters, member by member …
+  std::vector<std::uint32_t> firsts_;   // … whose first ones these are, and their number
 };
 
 }  // namespace penstock::shuffle

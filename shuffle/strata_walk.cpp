@@ -11,10 +11,11 @@ namespace {
 // As many steps from where the edges are as relative times surely fit 64 bits.
 constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 24;
 
-// Few positions lie further from W x than two standard deviations of S jitters; those that do are sought again. Any
-// whole number is right.
+// Few positions lie further from W x than two standard deviations of S jitters; those that do are sought again. None
+// lies further than S - 1. Any whole number is right.
 std::uint64_t lead_of(std::size_t members) {
-  return 1 + static_cast<std::uint64_t>(0.8 * std::sqrt(static_cast<double>(members)));
+  const auto usual = 1 + static_cast<std::uint64_t>(0.8 * std::sqrt(static_cast<double>(members)));
+  return std::min<std::uint64_t>(usual, members - 1);
 }
 
 }  // namespace
@@ -26,9 +27,8 @@ StrataWalk::StrataWalk(const Strata& strata)
       next_(strata.members_.size(), boost::container::default_init) {}
 
 StrataWalk::Edge StrataWalk::edge(std::size_t member, std::uint64_t x) const {
-  const Wide product = Wide{strata_.members_[member].weight} * x;
-  const auto whole = static_cast<std::uint64_t>(product / strata_.total_);
-  return {whole, static_cast<std::uint64_t>(product - Wide{whole} * strata_.total_)};
+  const auto [whole, rest] = strata_.by_total_->divide(Wide{strata_.members_[member].weight} * x);
+  return {whole, rest};
 }
 
 // Returns how many slots lie before time X / W, and makes next_ those that follow, in no order.
@@ -69,8 +69,10 @@ void StrataWalk::set_time(Next& next) const {
   const Edge& edge = edges_[next.member];
   const Wide strata = (Wide{next.number - edge.whole} << 32) + Strata::jitter(member, next.number);
   const Wide distance = strata * strata_.total_ - (Wide{edge.rest} << 32);
-  next.time = static_cast<std::uint64_t>(distance / member.weight);
-  next.rest = static_cast<std::uint64_t>(distance - Wide{next.time} * member.weight);
+  const Reciprocal& by_weight = strata_.by_weight_[next.member];
+  const auto [time, rest] = by_weight.holds(distance) ? by_weight.divide(distance) : Reciprocal::Result{UINT64_MAX, 0};
+  next.time = time;
+  next.rest = rest;
 }
 
 bool StrataWalk::is_before(const Next& a, const Next& b) const {
@@ -101,11 +103,6 @@ void StrataWalk::step() {
 }
 
 void StrataWalk::seek(std::uint64_t position) {
-  if (next_.size() == 1) {  // one slot in each stratum
-    next_.front() = {0, 0, position, 0};
-    position_ = sought_ = position;
-    return;
-  }
   sought_ = position;
   position_ = set_edges(position - std::min(position, lead_));
   // |W x - the position of x| < S
@@ -117,7 +114,7 @@ void StrataWalk::seek(std::uint64_t position) {
 }
 
 void StrataWalk::advance(std::uint64_t position) {
-  if (next_.size() == 1 || position - position_ > next_.size() || position - sought_ > kMostSteps) {
+  if (position - position_ > next_.size() || position - sought_ > kMostSteps) {
     return seek(position);
   }
   while (position_ < position) step();

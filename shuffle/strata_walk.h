@@ -3,7 +3,8 @@
 //
 // Times are compared relative to x = X / W for an integer X a little before the position: that of slot k is
 // D / (w W 2^32) later, with D = ((k - floor(w x)) 2^32 + u) W - (w X mod W) 2^32, which 128 bits hold. What is
-// compared is floor(D / w), then the remainders, then the members: an exact order.
+// compared is floor(D / w), then the remainders, then the members: an exact order. floor(D / w) is in 2^-32 of a
+// position; one beyond 64 bits, of a slot that no walk from these edges comes to, is cut to the last number.
 #pragma once
 
 #include "shuffle/strata.h"
@@ -15,8 +16,6 @@
 #include <span>
 
 namespace penstock::shuffle {
-
-__extension__ using Wide = unsigned __int128;
 
 class StrataWalk {
  public:

@@ -4,10 +4,13 @@
 #pragma once
 
 #include "core/job/order.h"
+#include "shuffle/permutation.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace penstock::shuffle {
 
@@ -24,8 +27,11 @@ class Uniform final : public Order {
   [[nodiscard]] std::string identity(std::uint64_t position) const override;
 
  private:
+  [[nodiscard]] const Permutation& permutation(std::uint32_t epoch, std::optional<Permutation>& made) const;
+
   std::uint64_t size_;
   std::uint64_t seed_;
+  std::vector<Permutation> kept_;  // of the first epochs
 };
 
 }  // namespace penstock::shuffle

@@ -17,7 +17,7 @@ Example:
     [0, 1]
 """
 
-from penstock import cells, chat, codecs, columns, orders
+from penstock import adapters, cells, chat, codecs, columns, orders
 from penstock._anndata.importing import import_anndata
 from penstock._anndata.run import Imported
 from penstock._annotate import annotate
@@ -37,11 +37,13 @@ from penstock._errors import (
 from penstock._features import Features
 from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
+from penstock._locate import LocatedRow, LocatedSpan
 from penstock._metrics import Metrics
 from penstock._mixture import Mixture
 from penstock._mixture_stages import MixtureRun, MixtureStage, Stage, Tokens
 from penstock._native import Permutation
 from penstock._open import open
+from penstock._parallel import Balance, ContextParallel
 from penstock._shuffle import shuffle
 from penstock._spans import Span
 from penstock._storage import Storage
@@ -50,10 +52,12 @@ from penstock._writer import Writer, combine, commit, convert, finished_shards, 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Balance",
     "Batch",
     "BatchInfo",
     "CollectionLoader",
     "Collections",
+    "ContextParallel",
     "CorruptionError",
     "Dataset",
     "Error",
@@ -63,6 +67,8 @@ __all__ = [
     "IoError",
     "Job",
     "Loader",
+    "LocatedRow",
+    "LocatedSpan",
     "Metrics",
     "Mixture",
     "MixtureRun",
@@ -78,6 +84,7 @@ __all__ = [
     "Tokens",
     "View",
     "Writer",
+    "adapters",
     "annotate",
     "cells",
     "chat",

@@ -87,6 +87,10 @@ class Batch(Mapping[str, Any]):
         many bytes (tokens of u4 as int32) is, too, where it is all of its record, rows lie end to end and there is no
         lookahead.
         """
+        if self._layout.sliced:
+            raise InvalidArgumentError(
+                "this batch has no records: its rows are a context-parallel rank's part; ask for fields by name"
+            )
         if self._layout.records_differ:
             raise InvalidArgumentError(
                 "this batch has no records: its sources have records of different types; ask for fields by name"
@@ -187,6 +191,11 @@ class Batch(Mapping[str, Any]):
         return self._cached("first_records", lambda _: self._given(self._native.first_records()))
 
     @property
+    def positions(self) -> Any:
+        """int64 [rows]: the job's position at which each row stands; -1 where padded, and in what a view read."""
+        return self._cached("positions", lambda _: self._given(self._native.positions()))
+
+    @property
     def valid(self) -> Any:
         """bool [rows]: false where padded."""
         return self._cached("valid", lambda _: self._given(np.arange(self._native.rows) < self._native.valid))
@@ -271,7 +280,16 @@ class Batch(Mapping[str, Any]):
 
     def _tensor_names(self) -> list[str]:
         layout = self._layout
-        names = ["indices", "epochs", "sources", "first_records", "valid", *layout.types, *layout.column_of]
+        names = [
+            "indices",
+            "epochs",
+            "sources",
+            "first_records",
+            "positions",
+            "valid",
+            *layout.types,
+            *layout.column_of,
+        ]
         if layout.ragged:
             names.append("offsets")
         return [name for name in dict.fromkeys(names) if name != "max_seqlen"]
@@ -303,6 +321,10 @@ class Batch(Mapping[str, Any]):
         if place is not None:
             return self._column(place)
         leaf = layout.leaf_of[name]
+        if layout.sliced:
+            raise InvalidArgumentError(
+                f"field {name}: byte strings have no part for a context-parallel rank: leave context_parallel= out"
+            )
         if layout.types[name] == leaf.base and (layout.torch is None or leaf.base.kind in "SV"):
             found = self._native.field(name, leaf.base)
             if found is not None:
@@ -387,5 +409,5 @@ def read_view(source: _native.Source, indices: npt.ArrayLike, view: Any) -> Batc
     """
     layout = plan_layout(view, torch=None, dtype=None, eager=False)
     wanted = np.ascontiguousarray(indices, dtype=np.uint64)
-    made = list(layout.makers)
-    return Batch(_native.read_rows(source, wanted, made, parts_of(view), memory_bytes()), layout)
+    computed, made = layout.computed.specs, list(layout.makers)
+    return Batch(_native.read_rows(source, wanted, made, parts_of(view), memory_bytes(), computed), layout)

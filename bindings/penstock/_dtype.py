@@ -20,6 +20,7 @@ RESERVED_NAMES = frozenset(
         "epochs",
         "sources",
         "first_records",
+        "positions",
         "valid",
         "spans",
         "inputs",

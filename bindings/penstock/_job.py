@@ -11,6 +11,7 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._arguments import MOST, index, one_of, ranges
 from penstock._errors import InvalidArgumentError
+from penstock._locate import LocatedRow, Sources, batch_position, by_turns, locate
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_stages import Tokens
 from penstock.orders import resolve
@@ -24,7 +25,8 @@ class Plan(NamedTuple):
     Attributes:
         position: the job's position before the batch.
         next_position: the position after it.
-        picks: structured [rows], see `Job.picks`; −1 in rows that are padding.
+        picks: structured [rows] with the fields `source`, `epoch` and `index` of `Job.picks`; −1 in rows that are
+            padding.
         valid: bool [rows], false where padded.
     """
 
@@ -35,9 +37,10 @@ class Plan(NamedTuple):
 
 
 class Job:
-    """All that decides what stands at a position: view, order, seed, epochs, tail, skips. It reads nothing.
+    """All that decides what stands at a position: view, order, seed, epochs, tail, skips.
 
-    A `Loader` with the same arguments gives these batches. Immutable; any thread.
+    It reads no records; of documents, `picks` and `locate` look up where they lie. A `Loader` with the same arguments
+    gives these batches. Immutable; any thread.
 
     Example:
         >>> import numpy as np, os, penstock, tempfile
@@ -83,7 +86,7 @@ class Job:
         """
         check_view(view)
         self._endless = is_endless(view, epochs, per_epoch)
-        self._sources = len(view.names) if isinstance(view, Mixture) else 1
+        self._sources = Sources(view)
         self._native = native_job(
             view, batch_sizes(global_batch_size, 1, window_changes(view)), seed, order, epochs, per_epoch, tail, skip
         )
@@ -103,25 +106,43 @@ class Job:
         if found is None:
             return None
         begin, end, picks, valid = found
-        return Plan(begin, end, self._numbered(picks), np.arange(len(picks)) < valid)
+        self._sources.number(picks["source"])
+        return Plan(begin, end, picks, np.arange(len(picks)) < valid)
 
     def picks(self, first: int, count: int) -> npt.NDArray[Any]:
         """What stands at the positions [first, first + count), skipped ones too.
 
         Returns:
-            A structured array [count] with the fields `source` (number of the source), `epoch` (of that source) and
-            `index` (the observation), int64 each. Later versions may add fields.
+            A structured array [count] with the fields `source` (number of the source), `epoch` (of that source),
+            `index` (the observation) and `first_record` (where it begins in its dataset's stream, -1 for packed rows
+            and opaque documents), int64 each. First records of documents are read from their index. Later versions may
+            add fields.
 
         Raises:
             InvalidArgumentError: positions beyond 2^63.
         """
-        return self._numbered(self._native.picks(index("first", first), index("count", count)))
+        return self._sources.picks(self._native, index("first", first), index("count", count))
 
-    def _numbered(self, picks: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Sources of a mixture have a native number for each window."""
-        source = picks["source"]
-        np.remainder(source, self._sources, out=source, where=source >= 0)
-        return picks
+    def locate(self, step: int | None = None, *, position: int | None = None, world_size: int = 1) -> list[LocatedRow]:
+        """Which documents the global batch of a step consists of; only indices are read, see `Loader.locate`.
+
+        A job knows no `Balance`: ranks and rows are those by turns.
+
+        Args:
+            step: number of the batch in the run, from 0; or
+            position: what a state holds: the batch that comes next there.
+            world_size: number of ranks, which the rows' ranks are of; it must divide the global batch size.
+
+        Returns:
+            The rows of all ranks, in the order of their positions.
+
+        Raises:
+            InvalidArgumentError: no such step or position.
+        """
+        ranks = index("world_size", world_size, 1)
+        begin = batch_position(self._native, step, position)
+        self._native.plan(begin, 0, ranks)  # refuses a number of ranks that divides no batch
+        return locate(self._native, self._sources, begin, lambda count: by_turns(count, ranks))
 
     def state_dict(self, position: int) -> dict[str, Any]:
         """The state of a loader of this job at `position`: what its `load_state_dict` takes.

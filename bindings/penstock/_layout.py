@@ -58,6 +58,14 @@ class SequenceSpec(NamedTuple):
     max_documents: int | None
 
 
+class Padding(NamedTuple):
+    """Documents as rectangles; see Padding in core/batch/record_array.h."""
+
+    length: int  # 0: that of the longest one of the batch
+    multiple_of: int
+    left: bool
+
+
 class TargetSpec(NamedTuple):
     """Which targets count; see TargetSpec in core/batch/column_spec.h."""
 
@@ -67,6 +75,7 @@ class TargetSpec(NamedTuple):
     fields: tuple[str, ...]
     cross_document: bool
     bounds: Bounds
+    padding: Padding | None = None
 
 
 class PerSpanSpec(NamedTuple):
@@ -76,6 +85,7 @@ class PerSpanSpec(NamedTuple):
     type: str
     fill: int
     shorten: int
+    padding: Padding | None = None
 
 
 class ComputedSpecs(NamedTuple):
@@ -84,6 +94,7 @@ class ComputedSpecs(NamedTuple):
     sequences: tuple[SequenceSpec, ...] = ()
     targets: TargetSpec | None = None  # its labels are those of the layout
     per_span: tuple[PerSpanSpec, ...] = ()
+    wants_labels: bool = False  # a column says something of labels, and of nothing else
 
     @property
     def names(self) -> list[str]:
@@ -158,7 +169,7 @@ class BatchLayout:
     per_span_of: dict[str, ColumnPlace]  # by the name of a value of spans
     flat: frozenset[str]  # fields that are [records, …], not [rows, …]
     cells: Cells | None  # what cells become; None: rows are windows or documents
-    packed: bool  # rows are packed: labels are made of their spans
+    packed: bool  # rows are packed: they have labels without lookahead
     label_field: str | None  # that inputs and labels are of
     label_type: np.dtype[Any]  # theirs: always signed, since labels are -100 where a row is padded
     why_no_labels: str
@@ -167,6 +178,7 @@ class BatchLayout:
     torch: Any  # the module, or None for NumPy
     decoders: tuple[Decode | None, ...]  # of the entries, by source
     records_differ: bool  # the sources' records are of different types
+    sliced: bool  # rows are the part of a context-parallel rank
     metadata: Metadata  # what was read of it
 
     def label_column(self, name: str) -> FieldSpec:
@@ -176,7 +188,7 @@ class BatchLayout:
             InvalidArgumentError: there is no lookahead, or no single integer field to take.
         """
         if self.packed and self.label_field is not None:
-            return FieldSpec("inputs", self.label_field, self.label_type.str)
+            return FieldSpec(name, self.label_field, self.label_type.str, labels=name == "labels")
         if self.lookahead == 0 or self.label_field is None:
             raise InvalidArgumentError(f"this batch has no {name}: {self.why_no_labels}")
         skip = 0 if name == "inputs" else 1
@@ -192,6 +204,7 @@ def plan_layout(
     seed: int = 0,
     *,
     records_differ: bool = False,
+    sliced: bool = False,
 ) -> BatchLayout:
     """Decides the arrays of a view's batches.
 
@@ -203,6 +216,7 @@ def plan_layout(
         computed: columns that the native threads compute of documents.
         seed: of the loader, for what is drawn.
         records_differ: whether batches have rows of other views, too, whose records are of other types.
+        sliced: whether rows are the part of a context-parallel rank.
 
     Raises:
         InvalidArgumentError: an unknown field in `dtype`, a field with a reserved name, a type that does not fit.
@@ -227,7 +241,7 @@ def plan_layout(
             )
     rows = getattr(view, "rows", None)
     packed = isinstance(rows, Packed)
-    label_field, why = _label_field(found, view.lookahead, source.ragged) if rows is None else _token_field(found)
+    label_field, why = _label_field(found, view.lookahead, source.ragged) if rows is None else _row_field(found)
     chosen = _chosen_types(found, dtype)
     types = {leaf.name: chosen.get(leaf.name) or _default_type(leaf, torch) for leaf in found}
     layout = BatchLayout(
@@ -253,22 +267,27 @@ def plan_layout(
         torch=torch,
         decoders=(view._decode,),
         records_differ=records_differ,
+        sliced=sliced,
         metadata=view.metadata,
     )
     if view.cells is not None:
         of_cells = _of_cells(_with_computed(layout), view.cells, seed)
         return _with_values(of_cells) if eager else of_cells
+    if computed.wants_labels and label_field is None:
+        raise InvalidArgumentError(f"columns=: there are no labels: {why}")
     if isinstance(rows, Padded):
-        padded = _of_padded(layout, rows)
+        padded = _of_padded(layout, rows, chosen)
         return _with_values(padded) if eager else padded
-    if packed:
-        layout = _with_packed_labels(layout, 0)
-    return _with_columns(layout, chosen, source.fields_apart or records_differ) if eager else layout
+    if packed or computed.targets is not None:
+        layout = _with_labels(layout, None)
+    if not eager:
+        return _with_computed(layout)
+    return _with_columns(layout, chosen, source.fields_apart or records_differ)
 
 
 def _with_computed(layout: BatchLayout) -> BatchLayout:
     """Says where the arrays of `computed` lie, behind those of `fields`."""
-    sequences, targets, per_span = layout.computed
+    sequences, targets, per_span, _ = layout.computed
     at = len(layout.fields)
     column_of = {each.name: ColumnPlace(at + i, 0, np.dtype(np.int32)) for i, each in enumerate(sequences)}
     at += len(sequences)
@@ -296,70 +315,64 @@ def _of_cells(layout: BatchLayout, cells: Cells, seed: int) -> BatchLayout:
     )
 
 
-def _of_padded(layout: BatchLayout, padded: Padded) -> BatchLayout:
+def _of_padded(layout: BatchLayout, padded: Padded, chosen: Mapping[str, Any]) -> BatchLayout:
     """Rectangles in place of the records' fields, and what goes with them."""
-    if layout.computed.specs:
+    if layout.computed.sequences:
+        names = ", ".join(each.name for each in layout.computed.sequences if each.name != "max_seqlen")
         raise InvalidArgumentError(
-            "columns=: cu_seqlens and all that is computed are of documents end to end: padded rows have "
-            "attention_mask and lengths"
+            f"columns=: {names}: sequences are of documents end to end: padded rows have attention_mask and lengths"
         )
-    types = {name: dtype for name, dtype in layout.types.items() if dtype.kind not in "SV"}
-    names = [*types, *([] if layout.label_field is None else ["inputs", "labels"]), *PADDED_NAMES]
-    made_types = [*types.values()]
+    padding = Padding(padded.to or 0, padded.multiple_of, padded.side == "left")
+    per_span = tuple(each._replace(padding=padding) for each in layout.computed.per_span)
+    layout = _with_labels(replace(layout, computed=layout.computed._replace(per_span=per_span)), padding)
+    types = padded.types({name: dtype for name, dtype in layout.types.items() if dtype.kind not in "SV"}, chosen)
+    arrays = [(name, name, dtype) for name, dtype in types.items()]
     if layout.label_field is not None:
-        made_types += [layout.label_type] * 2
-    made_types += [np.dtype(np.int64)] * len(PADDED_NAMES)
-    made = {name: ColumnPlace(0, part, made_types[part]) for part, name in enumerate(names)}
+        arrays.append(("inputs", layout.label_field, layout.label_type))
+    number = len(layout.computed.specs)
+    made = {name: ColumnPlace(number, part, dtype) for part, (name, _, dtype) in enumerate(arrays)}
+    for name in PADDED_NAMES:
+        made[name] = ColumnPlace(number, len(made), np.dtype(np.int64))
+    layout = _with_computed(layout)
     return replace(
         layout,
         leaf_of={},
         types=types,
-        makers=(padded.maker(types, layout.label_field, layout.label_type),),
-        column_of=made,
+        makers=(padded.maker([(field, dtype) for _, field, dtype in arrays]),),
+        column_of={**layout.column_of, **made},
         flat=frozenset(),
     )
 
 
-def _with_packed_labels(layout: BatchLayout, number: int) -> BatchLayout:
-    """Labels as column `number`, where there are any."""
-    if layout.label_field is None:
-        return layout
-    maker = _native.make_packed_labels(layout.label_field, layout.label_type.str)
-    labels = {"labels": ColumnPlace(number, 0, layout.label_type)}
-    return replace(layout, makers=(maker,), column_of={**layout.column_of, **labels})
+def _with_labels(layout: BatchLayout, padding: Padding | None) -> BatchLayout:
+    """Labels, if there are any, as what the computed targets are; those of packed and padded rows cross no document."""
+    targets = layout.computed.targets or TargetSpec(None, False, 0, (), True, Bounds())
+    if padding is not None or layout.packed:
+        targets = targets._replace(cross_document=not layout.packed, bounds=Bounds(), padding=padding)
+    if layout.label_field is not None:
+        labels = FieldSpec("labels", layout.label_field, layout.label_type.str, 0, layout.lookahead, True)
+        targets = targets._replace(labels=labels)
+    is_empty = targets.labels is None and not targets.mask
+    return replace(layout, computed=layout.computed._replace(targets=None if is_empty else targets))
 
 
 def _with_columns(layout: BatchLayout, chosen: dict[str, np.dtype[Any]], fields_apart: bool) -> BatchLayout:
     fields: list[FieldSpec] = []
     has_labels = (layout.packed or layout.lookahead > 0) and layout.label_field is not None
-    targets = layout.computed.targets
-    if layout.packed and targets is not None:
-        raise InvalidArgumentError(
-            "columns=: LossMask and Labels are of windows and documents: labels of packed rows never cross documents, "
-            "and a loss mask is a field of the batch"
-        )
     if has_labels:
         fields.append(layout.label_column("inputs"))
-        if not layout.packed:
-            labels = layout.label_column("labels")
-            if targets is None:
-                fields.append(labels)
-            else:
-                layout = replace(layout, computed=layout.computed._replace(targets=targets._replace(labels=labels)))
-    elif targets is not None and not targets.mask:
-        raise InvalidArgumentError(f"columns=: there are no labels: {layout.why_no_labels}")
+        if layout.computed.targets is None:
+            fields.append(layout.label_column("labels"))
     for leaf in layout.leaf_of.values():
         # inputs and labels are what is used of their field: the field itself is cast only if somebody asks.
-        if has_labels and leaf.name == layout.label_field:
+        if has_labels and leaf.name == layout.label_field and not layout.sliced:
             continue
-        is_cast = leaf.base.kind not in "SV" and (layout.torch is not None or leaf.name in chosen)
-        if is_cast or fields_apart:
-            fields.append(FieldSpec(leaf.name, leaf.name, layout.types[leaf.name].str))
+        is_cast = leaf.base.kind not in "SV" and (layout.torch is not None or leaf.name in chosen or layout.sliced)
+        if is_cast or (fields_apart and not layout.sliced):
+            shorten = layout.lookahead if layout.sliced else 0  # a part is of the window
+            fields.append(FieldSpec(leaf.name, leaf.name, layout.types[leaf.name].str, 0, shorten))
     column_of = {each.name: ColumnPlace(at, 0, np.dtype(each.type)) for at, each in enumerate(fields)}
-    made = _with_computed(replace(layout, fields=tuple(fields), column_of=column_of))
-    if layout.packed:
-        made = _with_packed_labels(made, len(fields) + len(layout.computed.specs))
-    return _with_values(made)
+    return _with_values(_with_computed(replace(layout, fields=tuple(fields), column_of=column_of)))
 
 
 def _with_values(layout: BatchLayout) -> BatchLayout:
@@ -399,6 +412,13 @@ def document_bounds(dtype: np.dtype[Any] | None, end: int | None, begin: int | N
         raise InvalidArgumentError(f"{name} of which field? {why}")
     base = next(leaf.base for leaf in leaves(dtype) if leaf.name == field)
     return Bounds(name, field, index(name, given, 0, min(int(np.iinfo(base).max), (1 << 63) - 1)))
+
+
+def _row_field(found: tuple[Leaf, ...]) -> tuple[str | None, str]:
+    """The field whose values are inputs and labels of rows of documents; or None, and why."""
+    name, why = _token_field(found)
+    dims = next((leaf.dims for leaf in found if leaf.name == name), ())
+    return (None, f"the field {name} has values of shape {list(dims)}") if dims else (name, why)
 
 
 def _token_field(found: tuple[Leaf, ...]) -> tuple[str | None, str]:

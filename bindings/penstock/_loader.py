@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from penstock import _native
+from penstock._agreement import check_agreement
 from penstock._arguments import index, one_of
 from penstock._batch import Batch
 from penstock._errors import InvalidArgumentError
 from penstock._job import BatchSize, batch_sizes, check_view, global_size, is_endless, native_job, window_changes
 from penstock._layout import DtypeChoice
+from penstock._locate import LocatedRow, Sources, batch_position, locate
 from penstock._metrics import Metrics, metrics_of
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_layout import plan_layouts
+from penstock._parallel import Balance, ContextParallel, check_sliced, resolve_balance, resolve_slice
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of
@@ -100,6 +103,8 @@ class Loader:
         framework: str = "auto",
         columns: Iterable[str | Column] = (),
         max_documents: int | None = None,
+        context_parallel: ContextParallel | None = None,
+        balance: Balance | None = None,
     ) -> None:
         """Makes a loader; no file is opened and no thread started before the first batch is asked for.
 
@@ -112,7 +117,8 @@ class Loader:
             order: "uniform", "sequential" or one of `penstock.orders`; of a mixture's sources also {name: order}.
             rank: number of this rank, or "env" for RANK and WORLD_SIZE of the environment.
             world_size: number of ranks.
-            mesh: a device mesh of the data-parallel dimensions alone, as `mesh["dp"]`, instead of rank and world_size.
+            mesh: a device mesh, whole or a part of it, instead of rank and world_size: its data-parallel dimensions are
+                folded, ranks along `cp` share rows (see `context_parallel`), those along `tp` and `pp` get the same.
             epochs: how many, at least 1; None is endless. A mixture says itself where it ends.
             per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
             tail: what becomes of a last batch that is not full: "pad" or "drop". With "pad" a rank may get padding
@@ -143,6 +149,8 @@ class Loader:
                 objects of `penstock.columns`.
             max_documents: of a batch, so that `cu_seqlens` always has max_documents + 1 values, and `max_seqlen` is the
                 window; None: as many as the batch has, and one.
+            context_parallel: which part of each row this process gets, where several share the rows of one rank.
+            balance: which rows a rank gets, by what they cost; None: every `world_size`-th.
 
         Raises:
             InvalidArgumentError: an argument that cannot be; a process that is one of several and did not say which.
@@ -150,7 +158,8 @@ class Loader:
         check_view(view)
         if transform is not None and not callable(transform):
             raise InvalidArgumentError(f"transform={transform!r}: must be a function of a batch")
-        self.rank, self.world_size = resolve(rank, world_size, mesh)
+        self.rank, self.world_size, of_mesh = resolve(rank, world_size, mesh)
+        part = resolve_slice(context_parallel, of_mesh, view)
         one_of("reader", reader, _READERS)
         one_of("framework", framework, _FRAMEWORKS)
         one_of("on_mismatch", on_mismatch, ("refuse", "restart", "keep_position"))
@@ -162,14 +171,19 @@ class Loader:
         self._transform = transform
         self._on_mismatch = on_mismatch
         self._endless = is_endless(view, epochs, per_epoch)
-        layouts, self._span_functions = plan_layouts(view, torch, dtype, columns, max_documents, index("seed", seed))
+        layouts, self._span_functions = plan_layouts(
+            view, torch, dtype, columns, max_documents, index("seed", seed), part is not None
+        )
         self._layout = layouts[0]
+        if part is not None:
+            check_sliced(self._layout.computed)
         size = batch_size if batch_size is not None else global_batch_size
         sizes = batch_sizes(size, self._unit, window_changes(view), self.world_size)
         job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
+        self._sources = Sources(view)
         self._native = _native.Loader(
             job=job,
-            sources=view._native_sources() if isinstance(view, Mixture) else [view._source],
+            sources=self._sources.native,
             fields=list(self._layout.fields),
             computed=[each.computed.specs for each in layouts],
             made=[list(each.makers) for each in layouts],
@@ -183,6 +197,8 @@ class Loader:
             prefetch=index("prefetch", prefetch, 1, _MOST_PREFETCH),
             max_bytes=default_max_bytes() if max_bytes is None else index("max_bytes", max_bytes),
             allocate=_pinned_allocator(torch) if pin_memory else None,
+            slice=part,
+            balance=resolve_balance(balance, view),
         )
         self._job = (job.version, job.json)
         self._is_profiled: Callable[[], bool] = _never if torch is None else torch.autograd._profiler_enabled
@@ -268,6 +284,57 @@ class Loader:
             (25, 100, 2000)
         """
         return metrics_of(self._native.metrics())
+
+    def locate(self, step: int | None = None, *, position: int | None = None) -> list[LocatedRow]:
+        """Which documents the global batch of any step consists of: past, future, of all ranks.
+
+        Only what tells where documents lie is read: the index, the table of packed rows, and in the ids layout the ids,
+        which are in the records. The loader stays where it is.
+
+        Args:
+            step: number of the batch in the run, from 0, by this loader's batch sizes; `Resume.step` is one. Or
+            position: what a state holds: the batch that comes next there.
+
+        Returns:
+            The rows of all ranks' batches, in the order of their positions; padding is not among them.
+
+        Raises:
+            InvalidArgumentError: no such step or position.
+            CorruptionError, IoError: an index that cannot be read.
+
+        Example:
+            >>> import os, tempfile, penstock
+            >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
+            >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
+            ...     for number in range(4):
+            ...         writer.append(token=range(6), metadata={"number": number})
+            >>> view = penstock.open(path).windows(8)
+            >>> loader = penstock.Loader(view, batch_size=1, order="sequential", rank=0, world_size=2)
+            >>> row = loader.locate(0)[1]
+            >>> row.position, row.rank, row.row, row.index, row.first_record
+            (1, 1, 0, 1, 8)
+            >>> [(span.id.entry, span.start, span.stop, span.offset) for span in row.spans]
+            [(1, 0, 4, 2), (2, 4, 8, 0)]
+        """
+        job = self._native.job
+        begin = batch_position(job, step, position)
+        return locate(job, self._sources, begin, lambda _: self._native.row_places(begin))
+
+    def check_agreement(self, group: Any = None) -> None:
+        """Compares this loader with those of the other processes: each is to give its share of the same batches.
+
+        All processes of the group must call it; all raise the same error. Compared are the job (datasets, views, order,
+        seed, skips), the position, the batch sizes and the run's end, and that each rank of the job is there once.
+
+        Args:
+            group: a process group of torch.distributed; None: the default one. Where several processes share a rank, as
+                those of tensor parallelism do, give one that has each rank once, as `mesh["dp"].get_group()`.
+
+        Raises:
+            StateMismatchError: processes differ; the message says which ones, in what.
+            InvalidArgumentError: no process group, or one that this process is not in.
+        """
+        check_agreement(self._native.job, self.position, (self.rank, self.world_size), group)
 
     # --- the state
 
@@ -376,6 +443,9 @@ def eval_loader(view: Any, batch_size: BatchSize | None = None, **options: Any) 
         batch_size: as for `Loader`.
         **options: as for `Loader`; `epochs` is 1 unless it is given. A mixture needs an end.
 
+    Raises:
+        InvalidArgumentError: a mixture without end; else as `Loader`.
+
     Example:
         >>> import numpy as np, penstock, tempfile, os
         >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
@@ -385,6 +455,10 @@ def eval_loader(view: Any, batch_size: BatchSize | None = None, **options: Any) 
         >>> [batch.indices.tolist() for batch in loader] == [batch.indices.tolist() for batch in loader]
         True
     """
+    if isinstance(view, Mixture) and view.run_end is None:
+        raise InvalidArgumentError(
+            f"eval_loader: {view!r} has no end: give Mixture(…, end=…), or epochs= of each source"
+        )
     once = {} if isinstance(view, Mixture) else {"epochs": 1}
     return EvalLoader(view, batch_size, **{**once, **options})
 

@@ -81,8 +81,7 @@ class Mixture:
         self.names = list(self.sources)
         self.first = next(iter(self.sources.values()))
         given = [_checked_stage(stage, number, self.names) for number, stage in enumerate(_as_list(stages))]
-        self._is_cut = any(stage.window not in (None, self.first.window) for stage in given)
-        if self._is_cut:
+        if any(stage.window not in (None, self.first.window) for stage in given):
             for name, view in self.sources.items():
                 _check_cut(name, view)
         most = self._caps(caps, epochs)
@@ -109,8 +108,14 @@ class Mixture:
                 _check_name(what, name, self.names)
                 if name in found:
                     raise InvalidArgumentError(f"caps and epochs both have {name!r}: give one of them")
+                size = len(self.sources[name]) if what == "epochs" else 1
                 number = index(f"{what}[{name!r}]", value, 1)
-                found[name] = number * (len(self.sources[name]) if what == "epochs" else 1)
+                if number * size > MOST:
+                    raise InvalidArgumentError(
+                        f"{what}[{name!r}]={number}: so many passes over {size:,} observations are beyond 2^64 - 1: "
+                        "leave it out for no cap"
+                    )
+                found[name] = number * size
         return [found.get(name) for name in self.names]
 
     # --- what loaders ask
@@ -121,10 +126,6 @@ class Mixture:
             for name, each in order.items():
                 _check_name("order", name, self.names)
                 chosen[name] = each
-        if self._is_cut and any(each != "uniform" for each in chosen.values()):
-            raise InvalidArgumentError(
-                f"order={order!r:.200}: a mixture with stages of shorter windows takes the uniform order alone"
-            )
         number = index("seed", seed)
         orders = [
             resolve(chosen[name], len(view), _native.MixtureOrder.source_seed(number, name))
@@ -154,8 +155,9 @@ class Mixture:
 
     @property
     def stages(self) -> list[MixtureStage]:
-        """The stages as they came out: those that were given, and one wherever sources have given their caps."""
+        """The stages as they came out, to the run's end: those given, and one wherever sources gave their caps."""
         has_tokens = self.first.window > 0
+        end = MOST if self.run_end is None else self.run_end
         return [
             MixtureStage(
                 begin,
@@ -165,6 +167,7 @@ class Mixture:
                 implied,
             )
             for begin, tokens, window, weights, implied in self._plan.stages()
+            if begin < end
         ]
 
     @property
@@ -188,21 +191,27 @@ class Mixture:
             points: at least 2.
 
         Raises:
-            InvalidArgumentError: no `until` of a run without end, or one beyond where sources are left.
+            InvalidArgumentError: no `until` of a run without end, or one beyond where sources are left or beyond int64.
         """
         if until is None and self.run_end is None:
             raise InvalidArgumentError("plan: until where? This mixture has no end: give a position or Tokens")
         last = self._position("until", self.run_end if until is None else until)  # type: ignore[arg-type]
         wanted = index("points", points, 2, 1 << 20)
+        tokens_then = self._plan.tokens_before(last)
+        if max(last, tokens_then) >= 1 << 63:
+            raise InvalidArgumentError(
+                f"plan: until position {last:,}, where the run has given {tokens_then:,} tokens: at most 2^63 - 1"
+            )
         position = [last * number // (wanted - 1) for number in range(wanted)]
         table = np.array([self._plan.count(each) for each in position], np.int64)
         passes = self._passes(position) / [len(view) for view in self.sources.values()]
         steps = np.diff(table, axis=0)
-        with np.errstate(invalid="ignore"):
-            share = steps / steps.sum(axis=1, keepdims=True)
         first = self.stages[0].weights
-        weights = np.array([[first.get(name, 0) for name in self.names]], np.float64)
-        share = np.concatenate([weights / weights.sum(), share])
+        parts = np.concatenate([[[first.get(name, 0) for name in self.names]], steps]).astype(np.float64)
+        # Points of one position: the share there is still that of the point before.
+        filled = np.where(parts.any(axis=1), np.arange(len(parts)), 0)
+        parts = parts[np.maximum.accumulate(filled)]
+        share = parts / parts.sum(axis=1, keepdims=True)
 
         def by_name(columns: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
             return {name: columns[:, number].copy() for number, name in enumerate(self.names)}
@@ -306,8 +315,8 @@ def _checked_sources(sources: Any) -> dict[str, View]:
     if not isinstance(sources, Mapping) or not sources:
         raise InvalidArgumentError(f"sources={sources!r:.80}: {{name: view}} is wanted, with at least one")
     for name, view in sources.items():
-        if not isinstance(name, str) or not name:
-            raise InvalidArgumentError(f"sources: {name!r} is no name: a text is wanted")
+        if not isinstance(name, str) or not name or not _is_text(name):
+            raise InvalidArgumentError(f"sources: {name!r} is no name: a text is wanted, without lone surrogates")
         if not isinstance(view, View):
             raise InvalidArgumentError(
                 f"sources[{name!r}]: a {type(view).__name__} is no view: give dataset.windows(…) or dataset.documents()"
@@ -330,6 +339,15 @@ def _checked_sources(sources: Any) -> dict[str, View]:
             )
         _check_fields(first_name, first, name, view)
     return found
+
+
+def _is_text(name: str) -> bool:
+    """Whether UTF-8 holds it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check_cut(name: str, view: View) -> None:

@@ -18,7 +18,13 @@ from penstock.columns import resolve as resolve_columns
 
 
 def plan_layouts(
-    view: Any, torch: Any, dtype: DtypeChoice, columns: Iterable[str | Column], max_documents: int | None, seed: int
+    view: Any,
+    torch: Any,
+    dtype: DtypeChoice,
+    columns: Iterable[str | Column],
+    max_documents: int | None,
+    seed: int,
+    sliced: bool = False,
 ) -> tuple[list[BatchLayout], SpanFunctions | None]:
     """The layout of a loader's batches for each native source, and what `next` calls for its columns.
 
@@ -29,7 +35,7 @@ def plan_layouts(
     """
     if not isinstance(view, Mixture):
         computed, functions = resolve_columns(columns, max_documents, view)
-        return [plan_layout(view, torch, dtype, True, computed, seed)], functions
+        return [plan_layout(view, torch, dtype, True, computed, seed, sliced=sliced)], functions
     views = list(view.sources.values())
     stored = [
         None if each.dtype is None else stored_dtype(each.dtype, each._source.stored_record_bytes) for each in views
@@ -40,7 +46,7 @@ def plan_layouts(
     wanted = [columns] * len(views) if isinstance(columns, str) else [list(columns)] * len(views)
     resolved = [resolve_columns(names, max_documents, each) for each, names in zip(views, wanted, strict=True)]
     layouts = [
-        plan_layout(each, torch, dtype, True, computed, seed, records_differ=differ)
+        plan_layout(each, torch, dtype, True, computed, seed, records_differ=differ, sliced=sliced)
         for each, (computed, _) in zip(views, resolved, strict=True)
     ]
     decoders = tuple(decoder for each in layouts for decoder in each.decoders)

@@ -89,7 +89,8 @@ class MixtureRun(NamedTuple):
         position: int64.
         tokens: int64, given before it; of documents zeros.
         observations: by source, int64: given before it.
-        share: by source, float64: its part of the observations since the point before; at the first, of the weights.
+        share: by source, float64: its part of the observations since the point before; at the first, of the weights. At
+            a point of the same position as the one before, the same again.
         epochs: by source, float64: passes over its view.
     """
 

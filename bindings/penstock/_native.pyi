@@ -55,12 +55,12 @@ __all__: list[str] = [
     "document_lengths",
     "finished_shards",
     "format_names",
+    "locate_rows",
     "make_binned",
     "make_csr",
     "make_dense",
     "make_documents",
     "make_packed",
-    "make_packed_labels",
     "make_padded",
     "make_ranked",
     "make_selection",
@@ -262,7 +262,10 @@ class MixturePlan:
         """
     def stage_at(self, position: typing.SupportsInt | typing.SupportsIndex) -> int: ...
     def stages(self) -> list: ...
-    def tokens_before(self, position: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    def tokens_before(self, position: typing.SupportsInt | typing.SupportsIndex) -> int:
+        """
+        Tokens that the run has given before `position`.
+        """
     @property
     def end(self) -> int | None:
         """
@@ -398,6 +401,14 @@ class Job:
             tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
         ],
     ) -> None: ...
+    def batch_at(self, position: typing.SupportsInt | typing.SupportsIndex) -> typing.Any:
+        """
+        (position, end, positions [rows], picks [rows]) of all ranks' next batch; None at the end of the run.
+        """
+    def begin_of_step(self, step: typing.SupportsInt | typing.SupportsIndex) -> int:
+        """
+        The position at which batch number `step` begins.
+        """
     def describe(self, position: typing.SupportsInt | typing.SupportsIndex) -> str: ...
     def epoch(self, position: typing.SupportsInt | typing.SupportsIndex) -> int: ...
     def length(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
@@ -412,10 +423,13 @@ class Job:
         (epoch, position, step, message) of where a state goes on.
         """
     def picks(
-        self, first: typing.SupportsInt | typing.SupportsIndex, count: typing.SupportsInt | typing.SupportsIndex
+        self,
+        first: typing.SupportsInt | typing.SupportsIndex,
+        count: typing.SupportsInt | typing.SupportsIndex,
+        sources: collections.abc.Sequence[Source],
     ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
-        What stands at `count` positions from `first` on: structured [count].
+        What stands at `count` positions from `first` on: structured [count]. first_record is -1 in documents.
         """
     def plan(
         self,
@@ -427,6 +441,11 @@ class Job:
         (position, end, picks [rows], valid rows) of a rank's next batch; None at the end of the run.
         """
     def steps_before(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    @property
+    def batching(self) -> tuple:
+        """
+        (schedule, end or None, size of epochs that end batches, tail).
+        """
     @property
     def json(self) -> str: ...
 
@@ -641,6 +660,10 @@ class Batch:
         """
         (byte of the batch's memory where array `part` of column i begins, its shape).
         """
+    def positions(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        int64 [rows]: where each row stands in the job; -1 where padded, or read by itself.
+        """
     def records(self, dtype: numpy.dtype[typing.Any]) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
         Array over the records as read, of the stored records' dtype; not copied.
@@ -727,8 +750,17 @@ class Loader:
                     collections.abc.Sequence[str],
                     bool,
                     tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
+                    tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool]
+                    | None,
                 ]
-                | tuple[str, str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+                | tuple[
+                    str,
+                    str,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool]
+                    | None,
+                ]
             ]
         ],
         made: collections.abc.Sequence[collections.abc.Sequence[ColumnMaker]],
@@ -742,6 +774,24 @@ class Loader:
         prefetch: typing.SupportsInt | typing.SupportsIndex,
         max_bytes: typing.SupportsInt | typing.SupportsIndex,
         allocate: typing.Any,
+        slice: tuple[
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            str,
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+        | None = None,
+        balance: tuple[
+            collections.abc.Sequence[
+                tuple[
+                    str,
+                    typing.SupportsInt | typing.SupportsIndex,
+                    typing.Annotated[numpy.typing.ArrayLike, numpy.uint64] | None,
+                ]
+            ],
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
+        | None = None,
     ) -> None: ...
     def begin(self) -> None: ...
     def close(self) -> None: ...
@@ -769,10 +819,19 @@ class Loader:
         """
         The next batch; None at the end of this `for`.
         """
+    def row_places(self, position: typing.SupportsInt | typing.SupportsIndex) -> list[tuple[int, int]]:
+        """
+        (rank, row) of each observation of the global batch that begins there.
+        """
     def seek(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
     def set_global_batch_size(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
     def state(self) -> tuple: ...
     def tail_rows(self) -> int | None: ...
+    @property
+    def job(self) -> Job:
+        """
+        The job as it is now, with the batch sizes that were set.
+        """
     @property
     def limit_bytes(self) -> int: ...
     @property
@@ -975,6 +1034,19 @@ def format_names() -> list[str]:
     What `format=` may be.
     """
 
+def locate_rows(
+    sources: collections.abc.Sequence[Source],
+    numbers: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
+    indices: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
+    epochs: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],
+    parts: typing.SupportsInt | typing.SupportsIndex,
+    most_bytes: typing.SupportsInt | typing.SupportsIndex,
+) -> Batch:
+    """
+    Where observations lie, each of its source (by number in `sources`) in its epoch: a batch without records. All
+    arrays are int64 of one length, rows of one shape.
+    """
+
 def make_binned(
     cells: CellSpec,
     sentences: SentenceSpec,
@@ -1012,21 +1084,15 @@ def make_packed(dataset: Dataset, table: PackTable, columns: collections.abc.Seq
     The view of packed rows.
     """
 
-def make_packed_labels(field: str, type: str) -> ColumnMaker:
-    """
-    Array: labels.
-    """
-
 def make_padded(
     *,
     length: typing.SupportsInt | typing.SupportsIndex,
     multiple_of: typing.SupportsInt | typing.SupportsIndex,
     left: bool,
     fields: collections.abc.Sequence[tuple[str, str, bytes]],
-    labels: tuple[str, str, bytes] | None,
 ) -> ColumnMaker:
     """
-    Arrays: each field, labels if any, attention_mask, lengths.
+    Arrays: each field, attention_mask, lengths.
     """
 
 def make_ranked(
@@ -1114,6 +1180,38 @@ def read_rows(
     made: collections.abc.Sequence[ColumnMaker],
     parts: typing.SupportsInt | typing.SupportsIndex,
     most_bytes: typing.SupportsInt | typing.SupportsIndex,
+    computed: collections.abc.Sequence[
+        tuple[
+            str,
+            typing.SupportsInt | typing.SupportsIndex,
+            tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
+            typing.SupportsInt | typing.SupportsIndex | None,
+        ]
+        | tuple[
+            tuple[
+                str,
+                str,
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                bool,
+            ]
+            | None,
+            bool,
+            typing.SupportsInt | typing.SupportsIndex,
+            collections.abc.Sequence[str],
+            bool,
+            tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool] | None,
+        ]
+        | tuple[
+            str,
+            str,
+            typing.SupportsInt | typing.SupportsIndex,
+            typing.SupportsInt | typing.SupportsIndex,
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool] | None,
+        ]
+    ] = [],
 ) -> Batch:
     """
     Reads `parts` of observations (uint64 indices) at once, on this thread, without the GIL, in at most so many bytes.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import cmath
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,10 @@ from penstock._dtype import PADDED_NAMES
 from penstock._errors import InvalidArgumentError
 from penstock._words import quoted
 
-_IGNORED_LABEL = -100
 _LONG = ("truncate", "drop", "refuse")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Padded:
     """The arguments of `View.padded`, checked; pickles.
 
@@ -33,25 +33,44 @@ class Padded:
     to: int | None
     multiple_of: int
     side: str
-    values: tuple[tuple[str, int | float | bool], ...]
+    values: tuple[tuple[str, Any], ...]
     long: str
 
-    def maker(
-        self, types: Mapping[str, np.dtype[Any]], label_field: str | None, label_type: np.dtype[Any]
-    ) -> _native.ColumnMaker:
-        """What makes the arrays of fields of these types: each, inputs and labels if any, attention_mask, lengths."""
+    def __eq__(self, other: object) -> bool:
+        """Whether the arguments are the same; a NaN is like another."""
+        return isinstance(other, Padded) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        """As `==` has it."""
+        return hash(repr(self))
+
+    def types(self, types: Mapping[str, np.dtype[Any]], chosen: Mapping[str, Any]) -> dict[str, np.dtype[Any]]:
+        """Of the arrays of fields: int64 of an integer field, not `chosen`, that cannot hold its padding."""
+        found = dict(types)
+        for name, value in self.values:
+            dtype = found[name]
+            if dtype.kind in "iu" and name not in chosen and _item(value, dtype) is None:
+                found[name] = np.dtype(np.int64)
+        return found
+
+    def maker(self, arrays: Iterable[tuple[str, np.dtype[Any]]]) -> _native.ColumnMaker:
+        """What makes an array of each (field, type), then attention_mask and lengths.
+
+        Raises:
+            InvalidArgumentError: a type that cannot hold the padding.
+        """
         values = dict(self.values)
-        fields = [(name, dtype.str, _item(name, values.get(name, 0), dtype)) for name, dtype in types.items()]
-        labels = None
-        if label_field is not None:
-            fields.append((label_field, label_type.str, _item(label_field, values.get(label_field, 0), label_type)))
-            labels = (label_field, label_type.str, np.array(_IGNORED_LABEL, label_type).tobytes())
+        fields = []
+        for name, dtype in arrays:
+            value = values.get(name, 0)
+            item = _item(value, dtype)
+            if item is None:
+                raise InvalidArgumentError(
+                    f"value={value!r:.80}: the padding of field {name} must be a value of {dtype}"
+                )
+            fields.append((name, dtype.str, item))
         return _native.make_padded(
-            length=self.to or 0,
-            multiple_of=self.multiple_of,
-            left=self.side == "left",
-            fields=fields,
-            labels=labels,
+            length=self.to or 0, multiple_of=self.multiple_of, left=self.side == "left", fields=fields
         )
 
     def words(self) -> str:
@@ -101,23 +120,39 @@ def _values(value: Any, fields: list[str], token_field: str | None) -> tuple[tup
         for name in value:
             if name not in fields:
                 raise InvalidArgumentError(f"value= names the field {name!r}; the fields are {quoted(fields)}")
-        return tuple((name, each) for name, each in value.items() if each != 0)
-    if value == 0:
+        numbers = {name: _number(each) for name, each in value.items()}
+        return tuple((name, each) for name, each in numbers.items() if each != 0)
+    number = _number(value)
+    if number == 0:
         return ()
     if token_field is None:
         raise InvalidArgumentError(
             f"value={value!r}: the padding of which field? Give a mapping from names; the fields are {quoted(fields)}"
         )
-    return ((token_field, value),)
+    return ((token_field, number),)
 
 
-def _item(name: str, value: Any, dtype: np.dtype[Any]) -> bytes:
-    """A value of the padding, as bytes of the type."""
-    try:
-        made = np.array(value).astype(dtype)
-        fits = bool(made == value)
-    except (TypeError, ValueError, OverflowError):
-        fits = False
-    if not fits:
-        raise InvalidArgumentError(f"value={value!r}: the padding of field {name} must be a value of {dtype}")
-    return made.tobytes()
+def _number(value: Any) -> Any:
+    given = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(given, (bool, int, float, complex)):
+        raise InvalidArgumentError(f"value={value!r:.80}: must be a number, or a mapping from fields to numbers")
+    return given
+
+
+def _item(value: Any, dtype: np.dtype[Any]) -> bytes | None:
+    """A number as bytes of the type; None where that has none like it. Floats are rounded to the type."""
+    made: Any = None
+    if dtype.kind in "iu" and not isinstance(value, complex):
+        limits = np.iinfo(dtype)
+        if limits.min <= value <= limits.max and value == int(value):
+            made = int(value)
+    elif dtype.kind == "b" and value in (0, 1):
+        made = bool(value)
+    elif dtype.kind == "c" or (dtype.kind == "f" and not isinstance(value, complex)):
+        try:
+            with np.errstate(over="ignore"):
+                rounded = np.array(complex(value) if dtype.kind == "c" else float(value)).astype(dtype)
+        except OverflowError:
+            return None
+        made = rounded if bool(np.isfinite(rounded)) == cmath.isfinite(value) else None
+    return None if made is None else np.array(made).astype(dtype).tobytes()

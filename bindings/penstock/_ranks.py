@@ -16,13 +16,17 @@ _LAUNCHERS = {
     "OMPI_COMM_WORLD_SIZE": "OMPI_COMM_WORLD_RANK",
     "PMI_SIZE": "PMI_RANK",
 }
-# How the data-parallel dimensions of a mesh are called: dp_replicate, dp_shard, data, ….
-_DATA_PARALLEL = ("dp", "data", "replicate", "shard", "ddp", "fsdp", "hsdp")
+# How frameworks call the dimensions of a mesh. Data parallelism: dp, dp_replicate, dp_shard, data_parallel, fsdp, …
+_DATA_PARALLEL = ("dp", "data", "batch", "replicate", "shard", "ddp", "fsdp", "hsdp")
+_CONTEXT_PARALLEL = ("cp", "context", "context_parallel")
+# Ranks along these work on the same rows: of tensor and of pipeline parallelism.
+_PEERS = ("tp", "tensor", "tensor_parallel", "mp", "model", "model_parallel", "pp", "pipe", "pipeline",
+          "pipeline_parallel")  # fmt: skip
 _MOST_RANKS = 2**32
 
 
 class Mesh(Protocol):
-    """What is used of torch's DeviceMesh; `mesh["dp_replicate", "dp_shard"]` is one."""
+    """What is used of torch's DeviceMesh; a part of one, as `mesh["dp_replicate", "dp_shard"]`, is one too."""
 
     def get_coordinate(self) -> Any:
         """Coordinates of this process in the mesh, or None if it is not in it."""
@@ -32,25 +36,29 @@ class Mesh(Protocol):
         """Sizes of the mesh's dimensions."""
 
 
-def resolve(rank: int | str | None, world_size: int | None, mesh: Mesh | None) -> tuple[int, int]:
-    """The (rank, world size) that a loader works with.
+def resolve(
+    rank: int | str | None, world_size: int | None, mesh: Mesh | None
+) -> tuple[int, int, tuple[int, int] | None]:
+    """The rank and world size that a loader works with.
 
     Args:
         rank: a number, "env" (RANK and WORLD_SIZE of the environment; alone where they are not set, unless another
             launcher's variables say that there are several) or None.
         world_size: how many ranks there are; needed with a number.
-        mesh: a device mesh of the data-parallel dimensions alone; its coordinates are folded in mesh order.
+        mesh: a device mesh: coordinates of its data-parallel dimensions are folded in mesh order, those along tp and
+            pp do not count.
 
     Returns:
-        The rank and the number of ranks.
+        The rank, the number of ranks, and of a mesh with a dimension cp (rank, size) in it.
 
     Raises:
-        InvalidArgumentError: rank >= world size, a contradiction, or no answer in a process that is one of several.
+        InvalidArgumentError: rank >= world size, a contradiction, an unknown dimension, or no answer in a process that
+            is one of several.
 
     >>> resolve(1, 4, None)
-    (1, 4)
+    (1, 4, None)
     >>> resolve(None, None, None)
-    (0, 1)
+    (0, 1, None)
     """
     if mesh is not None:
         if rank is not None or world_size is not None:
@@ -64,15 +72,15 @@ def resolve(rank: int | str | None, world_size: int | None, mesh: Mesh | None) -
                 raise InvalidArgumentError(f'rank="env": {name} is set and {other} is not; set both, or neither')
         if "RANK" not in os.environ:
             _refuse_alone_in_a_job()
-        return _checked(_from_env("RANK", 0), _from_env("WORLD_SIZE", 1))
+        return (*_checked(_from_env("RANK", 0), _from_env("WORLD_SIZE", 1)), None)
     if isinstance(rank, str):
         raise InvalidArgumentError(f'rank={rank!r}: must be a number or "env"')
     if rank is None and world_size is None:
         _refuse_one_of_several()
-        return 0, 1
+        return 0, 1, None
     if rank is None or world_size is None:
         raise InvalidArgumentError(f"rank={rank} and world_size={world_size}: give both, or neither")
-    return _checked(rank, world_size)
+    return (*_checked(rank, world_size), None)
 
 
 def local_world_size() -> int:
@@ -102,36 +110,54 @@ def _from_env(name: str, default: int) -> int:
         raise InvalidArgumentError(f"environment variable {name}={text!r}: must be a number") from None
 
 
-def _from_mesh(mesh: Mesh) -> tuple[int, int]:
+def _from_mesh(mesh: Mesh) -> tuple[int, int, tuple[int, int] | None]:
     if not hasattr(mesh, "get_coordinate") or not hasattr(mesh, "shape"):
         raise InvalidArgumentError(f"mesh={mesh!r:.80}: must be a device mesh of torch.distributed")
-    _refuse_other_dimensions(mesh)
+    dimensions = _dimensions(mesh)
     coordinate = mesh.get_coordinate()
     if coordinate is None:
         raise InvalidArgumentError("this process is not part of the mesh: it needs no loader")
     rank, world_size = 0, 1
-    for at, size in zip(coordinate, mesh.shape, strict=True):
-        rank = rank * size + int(at)
-        world_size *= size
-    return _checked(rank, world_size)
+    context: tuple[int, int] | None = None
+    for kind, at, size in zip(dimensions, coordinate, mesh.shape, strict=True):
+        if kind == "data":
+            rank = rank * size + int(at)
+            world_size *= size
+        elif kind == "context":
+            context = (int(at), int(size))
+    return (*_checked(rank, world_size), context)
 
 
-def _refuse_other_dimensions(mesh: Mesh) -> None:
-    """Refuses a mesh whose processes do not all want data of their own, as those of one tensor-parallel group."""
-    if len(mesh.shape) < 2:
-        return
+def _dimensions(mesh: Mesh) -> list[str]:
+    """What each of the mesh's dimensions is: "data", "context" or "peers"."""
     names = tuple(getattr(mesh, "mesh_dim_names", None) or ())
     if not names:
+        if len(mesh.shape) < 2:
+            return ["data"] * len(mesh.shape)
         raise InvalidArgumentError(
             f"mesh of shape {tuple(mesh.shape)} without names: name its dimensions (mesh_dim_names=), so that those of "
             "data parallelism can be told, or give rank= and world_size="
         )
-    if all(name.startswith(_DATA_PARALLEL) for name in names):
-        return
-    data = ", ".join(f'"{name}"' for name in names if name.startswith(_DATA_PARALLEL))
+    kinds = [_kind(name, names) for name in names]
+    if kinds.count("context") > 1:
+        raise InvalidArgumentError(
+            f"mesh with the dimensions {', '.join(names)}: two of them are of context parallelism"
+        )
+    return kinds
+
+
+def _kind(name: str, names: tuple[str, ...]) -> str:
+    if name in _CONTEXT_PARALLEL:
+        return "context"
+    if name in _PEERS:
+        return "peers"
+    words = name.split("_")
+    if words[0].startswith(_DATA_PARALLEL) and not set(words[1:]) & {*_CONTEXT_PARALLEL, *_PEERS, "ep", "sp"}:
+        return "data"
     raise InvalidArgumentError(
-        f"mesh with the dimensions {', '.join(names)}: not all are of data parallelism, and ranks that differ in the "
-        f"others must read the same; give mesh[{data or '…'}], or rank= and world_size="
+        f"mesh with the dimensions {', '.join(names)}: {name!r} is none that penstock knows: those of data parallelism "
+        f"begin with {', '.join(_DATA_PARALLEL)}; cp shares rows; tp and pp get the same rows. Give the part of the "
+        'mesh that has only these, as mesh["dp"], or rank= and world_size='
     )
 
 

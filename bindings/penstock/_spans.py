@@ -18,7 +18,7 @@ Decode = Callable[[memoryview, int, int], Any]
 """From an entry's bytes, its shard and its number there to the object."""
 
 # What is read of a row, by the argument metadata= of its view: Parts of core/batch/source.h.
-_RECORDS, _SPANS, _ENTRIES, VALUES = 1, 2, 4, 8
+_RECORDS, SPANS, _ENTRIES, VALUES = 1, 2, 4, 8
 
 
 def check_metadata(metadata: Any) -> Metadata:
@@ -38,8 +38,8 @@ def parts_of(view: Any) -> int:
     """What the native side reads of each row of a view."""
     parts = _RECORDS | (VALUES if view.columns else 0)
     if view.metadata == "spans":
-        return parts | _SPANS
-    return parts | _SPANS | _ENTRIES if view.metadata else parts
+        return parts | SPANS
+    return parts | SPANS | _ENTRIES if view.metadata else parts
 
 
 class SpanId(NamedTuple):

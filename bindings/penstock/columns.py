@@ -97,8 +97,8 @@ class LossMask:
     """`batch.loss_mask`: bool [rows, window] (of documents [records]), whether the loss at each record counts.
 
     It belongs to the *target*, the record that follows: false where that does not count, where there is none (the last
-    record of a row without lookahead) and in padding. `batch.labels` are -100 there. Several masks count together: a
-    target that one of them leaves out is out.
+    record of a row without lookahead, or of a document in a packed or padded row) and in padding. `batch.labels` are
+    -100 there. Several masks count together: a target that one of them leaves out is out.
 
     Attributes:
         field: of the records, bool or integers: a target counts where it is not 0.
@@ -128,7 +128,7 @@ class LossMask:
 
 @dataclass(frozen=True)
 class Labels:
-    """Which of `batch.labels` are left out.
+    """Which of `batch.labels` are left out. Those of packed and padded rows never cross documents.
 
     Attributes:
         cross_document: False: labels whose record is of another document than its input are -100, and `loss_mask` is
@@ -209,10 +209,12 @@ def resolve(
             f"columns=: {_called(next(each for each in wanted if each not in sequences))} is of records, and these are "
             "cells: use dataset.documents()"
         )
+    labels = [each for each in wanted if isinstance(each, Labels)]
     computed = ComputedSpecs(
         tuple(_sequence_specs(sequences, max_documents, view, bounds)),
         _target_spec(masks, bool(crossing), view, bounds),
         tuple(_per_span_spec(each, view) for each in values),
+        wants_labels=bool(labels) and not (crossing and masks),
     )
     return computed, _span_functions(masks, values, view)
 

@@ -3,6 +3,7 @@
 #include "core/base/align.h"
 #include "core/base/checked.h"
 #include "core/batch/leaf_column.h"
+#include "core/batch/sliced_column.h"
 
 #include <fmt/ranges.h>
 
@@ -68,7 +69,9 @@ const char* advice(const Batch& batch) {
 void make_columns(BatchFormat& format, bool end_to_end) {
   format.columns.clear();
   for (const ColumnSpec& spec : format.specs) {
-    format.columns.push_back(make_column(spec, format.source->info(), end_to_end));
+    const bool is_sliced = format.slice && is_of_records(spec);
+    auto column = make_column(spec, format.source->info(), end_to_end && !format.slice);
+    format.columns.push_back(is_sliced ? std::make_shared<SlicedColumn>(std::move(column), format.slice) : column);
   }
 }
 
@@ -116,16 +119,19 @@ void join_group(std::vector<BatchFormat*>& group) {
 
 }  // namespace
 
-BatchFormat::BatchFormat(std::shared_ptr<const Source> source_, std::vector<ColumnSpec> specs_, Parts wanted_)
+BatchFormat::BatchFormat(std::shared_ptr<const Source> source_, std::vector<ColumnSpec> specs_, Parts wanted_,
+                         std::shared_ptr<const RowSlice> slice_)
     : source(std::move(source_)),
       shape(source->info().shape),
       stored_record_bytes(source->info().stored_record_bytes),
       specs(std::move(specs_)),
       wanted(wanted_),
+      slice(std::move(slice_)),
       lead_bytes(shape.ragged ? 0 : shape.lead * stored_record_bytes),
       row_bytes(row_stride_bytes(shape, stored_record_bytes)) {
   make_columns(*this, is_end_to_end(*this));
   for (const ColumnSpec& spec : specs) wanted = wanted | parts_of(spec);
+  if (slice && slice->is_by_documents()) wanted = wanted | Parts::Spans;
 }
 
 bool BatchFormat::has_records_of(const BatchFormat& other) const noexcept {
@@ -178,7 +184,7 @@ void raise_too_long(const SourceInfo& of, std::span<const Row> rows, std::uint64
 }
 
 BatchShape Batch::shape() const noexcept {
-  return {plan.rows, plan.valid, format->shape.ragged, format->shape.length, record_count(), starts};
+  return {plan.rows, plan.valid, format->shape.ragged, format->shape.length, record_count(), starts, longest};
 }
 
 std::uint64_t Batch::record_count() const noexcept {
@@ -269,6 +275,7 @@ std::uint64_t Batch::held_bytes() const noexcept {
 void Batch::prepare_rows() {
   starts.clear();
   byte_starts.clear();
+  longest = 0;
   if (rows.size() < plan.rows) rows.resize(plan.rows);
   bind_arenas(std::span(rows).first(plan.rows), most_bytes, bound);
   const BatchFormat* held = format;
@@ -288,6 +295,7 @@ void Batch::prepare_rows() {
 void Batch::prepare_row(std::uint64_t i) {
   rows[i].restart(picks[i].index, format->shape.length);
   rows[i].epoch = picks[i].epoch;
+  rows[i].slice = row_format(i).slice.get();
 }
 
 void Batch::measure() {
@@ -295,6 +303,7 @@ void Batch::measure() {
   byte_starts.assign(plan.rows + 1, 0);
   for (std::uint64_t i = 0; i < plan.rows; ++i) {
     const std::uint64_t length = i < plan.valid ? rows[i].length : 0;
+    longest = std::max(longest, length);
     const std::uint64_t record_bytes = i < plan.valid ? row_format(i).stored_record_bytes : 0;
     constexpr ErrorKind kKind = ErrorKind::InvalidArgument;
     starts[i + 1] = checked_add(starts[i], length, "records of a batch of documents", kKind);
@@ -346,8 +355,22 @@ void Batch::finish_row(std::uint64_t i) {
   row.epoch = picks[i].epoch;
   row.source = own.source.get();
   if (has_spans(own.wanted)) own.source->spans(row, row.spans);
+  fill_columns(own, row, i);
+}
+
+void Batch::fill_columns(const BatchFormat& own, Row& row, std::uint64_t i) {
   const BatchShape known = shape();
-  for (std::size_t c = 0; c < arrays.size(); ++c) own.columns[c]->fill_row(row, known, slab.data() + arrays[c].at);
+  for (std::size_t c = 0; c < arrays.size(); ++c) {
+    std::byte* const out = slab.data() + arrays[c].at;
+    const auto* const sliced = own.slice ? dynamic_cast<const SlicedColumn*>(own.columns[c].get()) : nullptr;
+    if (sliced == nullptr) {
+      own.columns[c]->fill_row(row, known, out);
+      continue;
+    }
+    row.number = 0;  // it is made whole, as the only row of a batch
+    sliced->fill_slice(row, i, known, out);
+    row.number = i;
+  }
 }
 
 void Batch::finish() {

@@ -7,6 +7,7 @@
 
 #include "core/batch/column.h"
 #include "core/batch/column_spec.h"
+#include "core/batch/row_slice.h"
 #include "core/batch/slab.h"
 #include "core/batch/source.h"
 #include "core/job/cursor.h"
@@ -31,13 +32,15 @@ struct BatchFormat {
   std::vector<ColumnSpec> specs;
   std::vector<std::shared_ptr<const Column>> columns;  // of the specs, in their order
   Parts wanted = Parts::All;                           // what is read of each row
+  std::shared_ptr<const RowSlice> slice;               // the part of each row that columns have; null: all of it
   // Bytes in memory: what lies before record 0 of the first fixed row, and from one fixed row to the next.
   std::uint64_t lead_bytes = 0;
   std::uint64_t row_bytes = 0;
 
   /// Resolves `specs` for the source; what they need is wanted besides `wanted`. Throws InvalidArgument for rows that
   /// no memory holds, and as make_column does.
-  BatchFormat(std::shared_ptr<const Source> source, std::vector<ColumnSpec> specs, Parts wanted = Parts::All);
+  BatchFormat(std::shared_ptr<const Source> source, std::vector<ColumnSpec> specs, Parts wanted = Parts::All,
+              std::shared_ptr<const RowSlice> slice = nullptr);
 
   /// Whether rows of `other` fit into a batch of this format.
   [[nodiscard]] bool holds(const BatchFormat& other) const;
@@ -77,15 +80,18 @@ struct Batch {
   const BatchFormat* format = nullptr;  // of all rows
 
   std::vector<Pick> picks;                // of the plan.valid first rows; the others are padding
+  std::vector<std::uint64_t> positions;   // at which they stand; empty: they were read from a view
   std::vector<Row> rows;                  // plan.rows of them are in use
   std::uint64_t most_bytes = UINT64_MAX;  // that records of ragged rows may take, and as much their arenas
   ArenaBound bound;                       // of those
   // Rows that share fetches (core/engine/fetch.h) are read elsewhere and taken by adopt_row(); `fetches` keeps them.
   bool shares_fetches = false;
+  bool picks_may_wait = false;  // which rows it has is known only after reads (core/engine/row_choice.h)
   std::vector<Row*> fetched;
   std::vector<std::shared_ptr<Stretch>> fetches;
   std::vector<std::uint64_t> starts;       // ragged: row i is records [starts[i], starts[i + 1]); else empty
-  std::vector<std::uint64_t> byte_starts;  // … and these bytes of the slab, from records_at on
+  std::vector<std::uint64_t> byte_starts;  // … and these bytes of the slab, from records_at on …
+  std::uint64_t longest = 0;               // … and the longest row has so many records
 
   Slab slab;
   std::uint64_t records_at = 0;     // byte in the slab where record 0 of the first row lies
@@ -142,6 +148,7 @@ struct Batch {
  private:
   [[nodiscard]] std::uint64_t columns_at() const;
   [[noreturn]] void raise_too_large() const;
+  void fill_columns(const BatchFormat& own, Row& row, std::uint64_t i);
   void clear_padding();
 };
 

@@ -18,6 +18,12 @@ std::shared_ptr<const Column> make_column(const ColumnSpec& spec, const SourceIn
   return make_sequence_column(std::get<SequenceSpec>(spec), source);
 }
 
+bool is_of_records(const ColumnSpec& spec) noexcept {
+  const auto* const sequences = std::get_if<SequenceSpec>(&spec);
+  if (sequences == nullptr) return !std::holds_alternative<ValueSpec>(spec);
+  return sequences->kind == SequenceSpec::Kind::Positions || sequences->kind == SequenceSpec::Kind::Documents;
+}
+
 Parts parts_of(const ColumnSpec& spec) noexcept {
   if (std::holds_alternative<ValueSpec>(spec)) return Parts::Values;
   if (const auto* maker = std::get_if<MadeSpec>(&spec)) return (*maker)->parts();

@@ -6,6 +6,7 @@
 #include "core/batch/cast.h"
 #include "core/batch/column.h"
 #include "core/batch/column_maker.h"
+#include "core/batch/record_array.h"
 #include "core/batch/source.h"
 #include "core/batch/value_column.h"
 
@@ -58,14 +59,16 @@ struct SequenceSpec {
 };
 
 /// Which targets count, and labels that are -100 at those that do not. The target of a record is the next one of its
-/// row, or of its lookahead; the last record of a row without lookahead has none.
+/// row, or of its lookahead; the last record of a row without lookahead has none. In packed rows, whose spec says
+/// cross_document=false, that is so of each piece.
 struct TargetSpec {
-  std::optional<FieldSpec> labels = {};  // which are those of its field …
+  std::optional<FieldSpec> labels = {};  // the targets themselves, as this field's …
   bool mask = false;                     // … and loss_mask, a bool for each record: whether its target counts
   std::uint64_t shorten = 0;             // the lookahead
   std::vector<std::string> fields = {};  // a target counts only where none of them is 0 …
   bool cross_document = true;            // … and, if false, only in the document of its record
   DocumentBounds bounds = {};            // of those documents
+  std::optional<Padding> padding = {};   // of documents: both are [rows, T]
 };
 
 /// A value of each span, spread over its records once the batch is ready (core/batch/span_values.h).
@@ -74,6 +77,7 @@ struct PerSpanSpec {
   ScalarType type;
   std::uint64_t fill = 0;  // where there is no span: the bytes of a value, the rest 0
   std::uint64_t shorten = 0;
+  std::optional<Padding> padding = {};  // of documents: it is [rows, T]
 };
 
 /// What only its maker knows.
@@ -85,6 +89,9 @@ using ColumnSpec = std::variant<FieldSpec, SequenceSpec, TargetSpec, PerSpanSpec
 /// in_place) if `end_to_end`: rows lie without gaps. Throws InvalidArgument: no such field, a type that it cannot
 /// become, more records skipped than a row has.
 std::shared_ptr<const Column> make_column(const ColumnSpec& spec, const SourceInfo& source, bool end_to_end);
+
+/// Whether the column has a value for each record of a row, or several, so that a part of a row has a part of it.
+bool is_of_records(const ColumnSpec& spec) noexcept;
 
 /// What of a row the column needs besides the records that a batch has in any case.
 Parts parts_of(const ColumnSpec& spec) noexcept;

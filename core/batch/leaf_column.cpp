@@ -16,16 +16,6 @@ void fill_as(std::byte* out, std::uint64_t count, std::int64_t value) {
   std::fill_n(reinterpret_cast<T*>(out), count, static_cast<T>(value));
 }
 
-// Labels are signed integers (the constructor saw to it), so -100 always fits.
-void fill_labels(std::byte* out, std::uint64_t count, std::uint32_t item_bytes) {
-  switch (item_bytes) {
-    case 1: return fill_as<std::int8_t>(out, count, kIgnoredLabel);
-    case 2: return fill_as<std::int16_t>(out, count, kIgnoredLabel);
-    case 4: return fill_as<std::int32_t>(out, count, kIgnoredLabel);
-    default: return fill_as<std::int64_t>(out, count, kIgnoredLabel);
-  }
-}
-
 // Bytes of the fields before the leaf, in one record; where fields lie apart, an array each.
 std::uint64_t bytes_before(const SourceInfo& source, const Leaf& leaf) {
   std::uint64_t bytes = 0;
@@ -45,6 +35,15 @@ Leaf alone(Leaf leaf) {
 }
 
 }  // namespace
+
+void fill_ignored_labels(std::byte* out, std::uint64_t count, std::uint32_t item_bytes) {
+  switch (item_bytes) {
+    case 1: return fill_as<std::int8_t>(out, count, kIgnoredLabel);
+    case 2: return fill_as<std::int16_t>(out, count, kIgnoredLabel);
+    case 4: return fill_as<std::int32_t>(out, count, kIgnoredLabel);
+    default: return fill_as<std::int64_t>(out, count, kIgnoredLabel);
+  }
+}
 
 const Leaf& find_leaf(const SourceInfo& source, const std::string& field) {
   const int at = source.schema.find(field);
@@ -88,21 +87,21 @@ ArrayShape LeafColumn::shape(const BatchShape& batch) const {
   return array;
 }
 
-void LeafColumn::cast(const Row& row, std::byte* out) const {
-  const std::uint64_t count = row.length - spec_.shorten;
-  const std::byte* records = row.records + apart_bytes_ * row.length;
-  if (in_place_) return check_values(leaf_, records, count, spec_.type);
-  const std::uint64_t first = ragged_ ? row.begin : row.number * count;
-  cast_leaf(leaf_, records + spec_.skip * stride_bytes_, stride_bytes_, count, spec_.type, out + first * record_bytes_);
-}
-
-void LeafColumn::fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const {
+void LeafColumn::cast(const Row& row, std::uint64_t first, std::uint64_t count, std::byte* out) const {
+  const std::byte* const records = row.records + apart_bytes_ * row.length;
   try {
-    cast(row, out);
+    if (in_place_) return check_values(leaf_, records, count, spec_.type);
+    cast_leaf(leaf_, records + first * stride_bytes_, stride_bytes_, count, spec_.type, out);
   } catch (const Error& error) {
     const char* const where = spec_.shorten > 0 ? ", of inputs and labels (always signed; lookahead=0 makes none)" : "";
     throw Error(error.kind(), fmt::format("observation {}{}: {}", with_commas(row.index), where, error.what()));
   }
+}
+
+void LeafColumn::fill_row(const Row& row, const BatchShape& /*batch*/, std::byte* out) const {
+  const std::uint64_t count = row.length - spec_.shorten;
+  const std::uint64_t begin = ragged_ ? row.begin : row.number * count;
+  cast(row, spec_.skip, count, out + begin * record_bytes_);
 }
 
 void LeafColumn::fill_padding(const BatchShape& batch, std::byte* out) const {
@@ -111,7 +110,7 @@ void LeafColumn::fill_padding(const BatchShape& batch, std::byte* out) const {
   const std::uint64_t bytes = (batch.rows - batch.valid) * row_bytes;
   std::byte* first = out + batch.valid * row_bytes;
   if (spec_.labels) {
-    fill_labels(first, bytes / spec_.type.bytes, spec_.type.bytes);
+    fill_ignored_labels(first, bytes / spec_.type.bytes, spec_.type.bytes);
   } else {
     std::memset(first, 0, bytes);
   }

@@ -13,6 +13,9 @@ namespace penstock {
 /// The leaf of the source's schema called `field`. Throws InvalidArgument naming the field if there is none.
 const Leaf& find_leaf(const SourceInfo& source, const std::string& field);
 
+/// Makes -100 of `count` labels: signed integers of `item_bytes`.
+void fill_ignored_labels(std::byte* out, std::uint64_t count, std::uint32_t item_bytes);
+
 class LeafColumn : public Column {
  public:
   /// See make_column.
@@ -22,9 +25,11 @@ class LeafColumn : public Column {
   void fill_row(const Row& row, const BatchShape& batch, std::byte* out) const override;
   void fill_padding(const BatchShape& batch, std::byte* out) const override;
 
- private:
-  void cast(const Row& row, std::byte* out) const;
+  /// Writes records [first, first + count) of the row to `out`. Throws InvalidArgument, which names the observation,
+  /// for a value that the type does not hold.
+  void cast(const Row& row, std::uint64_t first, std::uint64_t count, std::byte* out) const;
 
+ private:
   FieldSpec spec_;
   Leaf leaf_;
   std::uint64_t stride_bytes_;     // from one record's value to the next …

@@ -9,7 +9,7 @@
 namespace penstock {
 
 PerSpanColumn::PerSpanColumn(PerSpanSpec spec, const SourceInfo& source)
-    : spec_(std::move(spec)), ragged_(source.shape.ragged) {
+    : spec_(std::move(spec)), places_(source, spec_.shorten, spec_.padding) {
   const std::uint32_t bytes = spec_.type.bytes;
   const bool is_width = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
   if (std::string_view("biuf").find(spec_.type.kind) == std::string_view::npos || !is_width) {
@@ -20,26 +20,22 @@ PerSpanColumn::PerSpanColumn(PerSpanSpec spec, const SourceInfo& source)
     raise(ErrorKind::InvalidArgument, "column {}: documents without records have nothing to spread a value over",
           excerpt(spec_.name));
   }
-  if (ragged_ ? spec_.shorten > 0 : spec_.shorten >= source.shape.length) {
+  if (source.shape.ragged ? spec_.shorten > 0 : spec_.shorten >= source.shape.length) {
     raise(ErrorKind::InvalidArgument, "column {}: drops {} records of a row of {}", excerpt(spec_.name), spec_.shorten,
           source.shape.length);
   }
 }
 
 ArrayShape PerSpanColumn::shape(const BatchShape& batch) const {
-  ArrayShape array{.type = spec_.type};
-  if (!ragged_) array.dims.push_back(batch.rows);
-  array.dims.push_back(ragged_ ? batch.records : batch.row_records - spec_.shorten);
-  array.bytes =
-      checked_mul(batch.records_but(spec_.shorten), spec_.type.bytes, "bytes of a column", ErrorKind::InvalidArgument);
-  return array;
+  return {
+      .type = spec_.type,
+      .dims = places_.dims(batch),
+      .bytes = checked_mul(places_.count(batch), spec_.type.bytes, "bytes of a column", ErrorKind::InvalidArgument)};
 }
 
 void PerSpanColumn::fill_padding(const BatchShape& batch, std::byte* out) const {
-  if (ragged_) return;  // padding rows are empty
-  const std::uint64_t row_records = batch.row_records - spec_.shorten;
-  fill_values(out + batch.valid * row_records * spec_.type.bytes, spec_.type.bytes, spec_.fill,
-              (batch.rows - batch.valid) * row_records);
+  const RecordArray::Place rows = places_.padding_rows(batch);
+  fill_values(out + rows.begin * spec_.type.bytes, spec_.type.bytes, spec_.fill, rows.length);
 }
 
 }  // namespace penstock

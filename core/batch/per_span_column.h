@@ -1,9 +1,10 @@
 // PerSpanColumn: the place of an array that is filled once the batch is ready: a value of each span, spread over its
-// records (core/batch/span_values.h); [rows, length], or [records] if ragged. Padding has the fill value.
+// records (core/batch/span_values.h). Its places are those of a RecordArray; padding has the fill value.
 #pragma once
 
 #include "core/batch/column.h"
 #include "core/batch/column_spec.h"
+#include "core/batch/record_array.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@ class PerSpanColumn final : public Column {
 
  private:
   PerSpanSpec spec_;
-  bool ragged_;
+  RecordArray places_;
 };
 
 }  // namespace penstock

@@ -57,23 +57,25 @@ struct RowValues {
   std::uint64_t documents = 0;
 };
 class Source;
+class RowSlice;  // core/batch/row_slice.h
 
 /// One observation on its way into a batch. The engine makes and recycles rows; the source fills `length` (ragged rows
 /// only) and keeps its own state in the arena.
 struct Row {
-  std::uint64_t index = 0;         // the observation
-  std::byte* records = nullptr;    // where record 0 of the row goes (after `lead`, see RowShape); moves before spans()
-  std::uint64_t length = 0;        // records in the row, without lead and tail
-  std::uint64_t number = 0;        // the batch's: which of its rows this is …
-  std::uint64_t begin = 0;         // … and which record of the flattened batch its first one is (see BatchShape) …
-  std::uint32_t epoch = 0;         // … the epoch in which it is met …
-  const Source* source = nullptr;  // … and whose observation it is
-  bool measured = false;           // ragged rows: `length` is known, `records` may be set (the engine clears it)
-  void* state = nullptr;           // the source's, in the arena
-  RowValues* values = nullptr;     // if they were wanted, after the last round; in the arena
-  void* checks = nullptr;          // those of what it reads, in the arena (layout/checks.h)
-  unsigned round = 0;              // the engine's: rounds planned so far
-  std::exception_ptr error;        // the engine's: of a row that is read in a group
+  std::uint64_t index = 0;          // the observation
+  std::byte* records = nullptr;     // where record 0 of the row goes (after `lead`, see RowShape); moves before spans()
+  std::uint64_t length = 0;         // records in the row, without lead and tail
+  std::uint64_t number = 0;         // the batch's: which of its rows this is …
+  std::uint64_t begin = 0;          // … and which record of the flattened batch its first one is (see BatchShape) …
+  std::uint32_t epoch = 0;          // … the epoch in which it is met …
+  const Source* source = nullptr;   // … and whose observation it is
+  const RowSlice* slice = nullptr;  // the part of its records that is wanted, the others may be anything; null: all
+  bool measured = false;            // ragged rows: `length` is known, `records` may be set (the engine clears it)
+  void* state = nullptr;            // the source's, in the arena
+  RowValues* values = nullptr;      // if they were wanted, after the last round; in the arena
+  void* checks = nullptr;           // those of what it reads, in the arena (layout/checks.h)
+  unsigned round = 0;               // the engine's: rounds planned so far
+  std::exception_ptr error;         // the engine's: of a row that is read in a group
   Arena arena;
   SpanTable spans;  // filled by Source::spans
 

@@ -49,9 +49,17 @@ const Spec& spec_of(const Batch& batch, std::size_t number) {
   return *spec;
 }
 
-// Where row i begins in the arrays.
-std::uint64_t begin_of(const Batch& batch, std::uint64_t i, std::uint64_t shorten) {
-  return batch.format->shape.ragged ? batch.starts[i] : i * (batch.format->shape.length - shorten);
+// Of arrays of such a column.
+template <typename Spec>
+RecordArray places_of(const Batch& batch, const Spec& spec) {
+  return {batch.format->source->info(), spec.shorten, spec.padding};
+}
+
+// Of row i, or of its slice, in such arrays.
+RecordArray::Place place_of(const Batch& batch, const RecordArray& places, const BatchShape& shape, std::uint64_t i) {
+  const RowSlice* const slice = batch.format->slice.get();
+  if (slice == nullptr) return places.row(shape, i);
+  return {i * slice->records(), slice->records(), 0};
 }
 
 template <typename T>
@@ -81,19 +89,29 @@ void spread_values(Batch& batch, std::size_t number, const EntryNumbers& entries
   const auto& spec = spec_of<PerSpanSpec>(batch, number);
   check_entries(batch, entries, values.size() / spec.type.bytes);
   std::byte* const out = batch.slab.data() + batch.arrays.at(number).at;
+  const RecordArray places = places_of(batch, spec);
+  const BatchShape shape = batch.shape();
   with_unsigned(spec.type.bytes, [&]<typename T>(T) {
     each_row(batch, entries, [&](std::uint64_t i, const Row& row, std::span<const std::uint32_t> of_span) {
-      T* const to = reinterpret_cast<T*>(out) + begin_of(batch, i, spec.shorten);
+      const RecordArray::Place place = place_of(batch, places, shape, i);
+      const RowSlice* const slice = batch.format->slice.get();
+      T* const row_out = reinterpret_cast<T*>(out) + place.begin;
       const std::uint64_t count = row.length - spec.shorten;
+      std::vector<T> whole(slice == nullptr ? 0 : count);
+      T* const to = slice == nullptr ? row_out : whole.data();
       std::uint64_t done = 0;
       for (std::size_t s = 0; s < of_span.size(); ++s) {
-        const std::uint64_t start = std::min(row.spans[s].start, count);
-        const std::uint64_t stop = std::min(row.spans[s].stop, count);
+        const std::uint64_t start = place.lead + std::min(row.spans[s].start, count);
+        const std::uint64_t stop = place.lead + std::min(row.spans[s].stop, count);
         if (start > done) std::fill(to + done, to + start, static_cast<T>(spec.fill));
         std::fill(to + start, to + stop, load<T>(values.data() + of_span[s] * sizeof(T)));
         done = std::max(done, stop);
       }
-      std::fill(to + done, to + count, static_cast<T>(spec.fill));
+      std::fill(to + done, to + (slice == nullptr ? place.length : count), static_cast<T>(spec.fill));
+      if (slice == nullptr) return;
+      slice->for_each(row.spans, [&, at = row_out](std::uint64_t begin, std::uint64_t end) mutable {
+        at = std::copy(to + begin, to + end, at);
+      });
     });
   });
 }
@@ -105,6 +123,8 @@ void keep_targets(Batch& batch, std::size_t number, const EntryNumbers& entries,
   const PlacedArray& placed = batch.arrays.at(number);
   std::byte* const labels = spec.labels ? batch.slab.data() + placed.at : nullptr;
   const std::uint64_t mask_at = spec.labels ? placed.shape.further.at(0).at : 0;
+  const RecordArray places = places_of(batch, spec);
+  const BatchShape shape = batch.shape();
   std::vector<std::byte> kept;  // of each record of a row and of its lookahead, whether it counts as a target
   each_row(batch, entries, [&](std::uint64_t i, const Row& row, std::span<const std::uint32_t> of_span) {
     kept.assign(row.length + 1, std::byte{0});  // the last record of a row without lookahead has no target
@@ -122,10 +142,19 @@ void keep_targets(Batch& batch, std::size_t number, const EntryNumbers& entries,
         std::memset(kept.data() + span.start + (from - offset), 1, to - from);
       }
     }
-    const std::uint64_t count = row.length - spec.shorten;
-    const std::uint64_t begin = begin_of(batch, i, spec.shorten);
+    const RowSlice* const slice = batch.format->slice.get();
+    const RecordArray::Place place = place_of(batch, places, shape, i);
+    const std::uint64_t count = slice == nullptr ? row.length - spec.shorten : place.length;
+    const std::uint64_t begin = place.begin + place.lead;
     std::byte* const mask = batch.slab.data() + placed.at + mask_at + begin;
-    for (std::uint64_t k = 0; k < count; ++k) mask[k] &= kept[k + 1];
+    auto keep = [&, at = mask](std::uint64_t from, std::uint64_t to) mutable {
+      for (std::uint64_t k = from; k < to; ++k) *at++ &= kept[k + 1];
+    };
+    if (slice == nullptr) {
+      keep(0, count);
+    } else {
+      slice->for_each(row.spans, keep);
+    }
     if (labels != nullptr) {
       ignore_labels(labels + begin * spec.labels->type.bytes, spec.labels->type.bytes, mask, count);
     }

@@ -1,7 +1,9 @@
 // TargetColumn: which targets of a training step count: loss_mask, and labels that are -100 where they do not.
 //
-//   labels     [rows, length]: if the spec has them; the first array then
-//   loss_mask  bool [rows, length], or [records] if ragged: whether the target of each record counts; in padding none
+//   labels     if the spec has them; the first array then
+//   loss_mask  bool: whether the target of each record counts; in padding none
+//
+// Both are [rows, length], or [records] if ragged, or [rows, T] if those are padded (core/batch/record_array.h).
 //
 // What only functions of metadata say is taken from both once the batch is ready (core/batch/span_values.h).
 #pragma once
@@ -10,6 +12,7 @@
 #include "core/batch/column_spec.h"
 #include "core/batch/field_place.h"
 #include "core/batch/leaf_column.h"
+#include "core/batch/record_array.h"
 #include "core/batch/sequences.h"
 
 #include <cstddef>
@@ -25,7 +28,7 @@ void ignore_labels(std::byte* labels, std::uint32_t item_bytes, const std::byte*
 class TargetColumn final : public Column {
  public:
   /// Throws InvalidArgument: as LeafColumn and Sequences do, a mask's field that is neither bool nor integer, a row
-  /// without records.
+  /// without records, targets of packed rows that cross documents.
   TargetColumn(const TargetSpec& spec, const SourceInfo& source);
 
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override;
@@ -34,13 +37,15 @@ class TargetColumn final : public Column {
 
  private:
   [[nodiscard]] std::uint64_t mask_at(const BatchShape& batch) const;
-  void fill_mask(const Row& row, std::byte* mask, std::uint64_t count) const;
+  void fill_labels(const Row& row, std::uint64_t targets, RecordArray::Place place, std::byte* labels) const;
+  void fill_mask(const Row& row, std::uint64_t targets, RecordArray::Place place, std::byte* mask) const;
 
-  std::optional<LeafColumn> labels_;
+  std::optional<LeafColumn> labels_;  // of the records themselves: the target of one is the next
   std::uint32_t label_bytes_ = 0;
   bool mask_;
-  bool ragged_;
+  bool packed_;
   std::uint64_t shorten_;
+  RecordArray places_;
   std::vector<FieldPlace> fields_;
   std::optional<Sequences> documents_;  // where targets of other documents do not count
 };

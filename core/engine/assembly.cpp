@@ -7,9 +7,14 @@
 
 namespace penstock {
 
-Assembly::Assembly(Dispatch& dispatch, FetchPlanner planner, std::shared_ptr<const Job> job,
-                   std::shared_ptr<BatchPool> pool, bool lends)
-    : dispatch_(dispatch), job_(std::move(job)), pool_(std::move(pool)), lends_(lends), planner_(std::move(planner)) {}
+Assembly::Assembly(Dispatch& dispatch, FetchPlanner planner, std::shared_ptr<const RowChoice> rows,
+                   std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool, bool lends)
+    : dispatch_(dispatch),
+      rows_(std::move(rows)),
+      job_(std::move(job)),
+      pool_(std::move(pool)),
+      lends_(lends),
+      planner_(std::move(planner)) {}
 
 void Assembly::run(RowReader& reader, Claim& claim) {
   if (claim.stretch) return read_part(reader, claim);
@@ -54,8 +59,7 @@ void Assembly::pick(Claim& claim) {
 }
 
 void Assembly::prepare(Batch& batch) const {
-  batch.picks.resize(batch.plan.valid);
-  job_->pick(batch.plan, batch.picks);
+  rows_->choose(*job_, batch.plan, batch.positions, batch.picks);
   batch.prepare_rows();
   if (!batch.format->shape.ragged) batch.place();
 }

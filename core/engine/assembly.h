@@ -11,6 +11,7 @@
 #include "core/engine/dispatch.h"
 #include "core/engine/fetch.h"
 #include "core/engine/memory_bound.h"
+#include "core/engine/row_choice.h"
 #include "core/engine/row_reader.h"
 #include "core/job/job.h"
 
@@ -25,8 +26,8 @@ class Assembly {
  public:
   /// `pool` is told what batches hold, `bound` what fetches hold. Where the consumer `lends` memory, ragged batches
   /// wait in NeedsMemory.
-  Assembly(Dispatch& dispatch, FetchPlanner planner, std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool,
-           bool lends);
+  Assembly(Dispatch& dispatch, FetchPlanner planner, std::shared_ptr<const RowChoice> rows,
+           std::shared_ptr<const Job> job, std::shared_ptr<BatchPool> pool, bool lends);
 
   /// Does what was claimed, with the reader of the calling thread, which tells row_done() of the rows.
   void run(RowReader& reader, Claim& claim);
@@ -56,6 +57,7 @@ class Assembly {
   void end_measuring(Batch& batch) const;
 
   Dispatch& dispatch_;
+  const std::shared_ptr<const RowChoice> rows_;
   const std::shared_ptr<const Job> job_;  // only asked what stands where, which no other batch size changes
   const std::shared_ptr<BatchPool> pool_;
   const bool lends_;

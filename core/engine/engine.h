@@ -27,7 +27,7 @@ namespace penstock {
 
 struct EngineOptions {
   std::shared_ptr<const BatchFormats> formats;
-  Share share;
+  std::shared_ptr<const RowChoice> rows;
   StoreChoice through;  // which stores the sources' files are read through
   unsigned threads = 1;
   unsigned cores = 1;                            // that this loader may use

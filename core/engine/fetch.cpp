@@ -3,6 +3,7 @@
 #include "core/base/align.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -87,6 +88,7 @@ void Stretch::close(std::uint64_t end, const BatchFormats& formats) {
       Row& row = part->rows[i - first];
       row.restart(members_[i].pick.index, format.shape.length);
       row.epoch = members_[i].pick.epoch;
+      row.slice = format.slice.get();
       row.records = nullptr;
       rows_[members_[i].slot] = &row;
     }
@@ -104,10 +106,10 @@ Row& Stretch::row(std::uint64_t position) {
   return *rows_[next_slot_++];
 }
 
-FetchPlanner::FetchPlanner(std::shared_ptr<const BatchFormats> formats, Share share, std::shared_ptr<BatchPool> pool,
-                           std::shared_ptr<MemoryBound> bound)
+FetchPlanner::FetchPlanner(std::shared_ptr<const BatchFormats> formats, std::shared_ptr<const RowChoice> rows,
+                           std::shared_ptr<BatchPool> pool, std::shared_ptr<MemoryBound> bound)
     : formats_(std::move(formats)),
-      share_(share),
+      rows_(std::move(rows)),
       pool_(std::move(pool)),
       bound_(std::move(bound)),
       spares_(std::make_shared<SpareParts>(bound_)) {}
@@ -116,7 +118,7 @@ void FetchPlanner::restart(std::shared_ptr<const Job> job, std::uint64_t positio
   stop();
   job_ = std::move(job);
   planned_to_ = position;
-  batch_ = job_->plan(position, share_);
+  batch_ = job_->plan(position, rows_->share());
 }
 
 void FetchPlanner::stop() {
@@ -146,31 +148,33 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
   while (end < batch_->end) end = job_->order().fetch_end(end);  // fetches of one row: a batch of them
   auto stretch = std::make_shared<Stretch>(begin, bound_, spares_);
   std::optional<BatchPlan> batch = batch_;
+  std::vector<std::uint64_t> positions;
   std::vector<Pick> picks;
+  std::vector<std::size_t> rising;  // rows by position
   Pick last;
   bool is_rising = true;
-  for (; batch && batch->position < end; batch = job_->plan(batch->end, share_)) {
+  for (; batch && batch->position < end; batch = job_->plan(batch->end, rows_->share())) {
     if (is_rising && stretch->estimated_bytes() >= kEnoughBytes) {
       end = batch->position;
       break;
     }
-    picks.resize(batch->valid);
-    job_->pick(*batch, picks);
+    rows_->choose(*job_, *batch, positions, picks);
     if (stretch->row_count() > 0 && stretch->estimated_bytes() > budget && (!may_cut || batch->position > needed)) {
       if (!may_cut) return nullptr;
       end = batch->position;
       break;
     }
-    std::size_t number = 0;
-    for (const PositionRun& run : batch->runs) {
-      for (std::uint64_t i = 0; i < run.count; ++i, ++number) {
-        const std::uint64_t position = run.first + i * run.stride;
-        if (position < begin || position >= end) continue;
-        const Pick& pick = picks[number];
-        is_rising &= stretch->row_count() == 0 || (pick.source == last.source && pick.index > last.index);
-        last = pick;
-        stretch->add(position, pick, row_bytes(pick));
-      }
+    rising.resize(positions.size());
+    std::iota(rising.begin(), rising.end(), std::size_t{0});
+    const auto is_earlier = [&](std::size_t a, std::size_t b) { return positions[a] < positions[b]; };
+    if (!std::is_sorted(positions.begin(), positions.end())) std::sort(rising.begin(), rising.end(), is_earlier);
+    for (const std::size_t number : rising) {
+      const std::uint64_t position = positions[number];
+      if (position < begin || position >= end) continue;
+      const Pick& pick = picks[number];
+      is_rising &= stretch->row_count() == 0 || (pick.source == last.source && pick.index > last.index);
+      last = pick;
+      stretch->add(position, pick, row_bytes(pick));
     }
     if (batch->end > end) break;  // the rest of it is of the next stretch
   }
@@ -193,19 +197,16 @@ void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>
   batch.fetched.clear();
   batch.fetches.clear();
   bool begins = false;  // to take rows of a stretch
-  for (const PositionRun& run : batch.plan.runs) {
-    for (std::uint64_t i = 0; i < run.count; ++i) {
-      const std::uint64_t position = run.first + i * run.stride;
-      while (position >= planned_to_ && batch_) {
-        planned.reserve(planned.size() + 1);  // what is planned must be queued
-        const std::uint64_t budget = bound_->left_for_fetches(pool_->usage().bytes);
-        if (auto stretch = plan(budget, true, position)) planned.push_back(std::move(stretch));
-      }
-      const std::shared_ptr<Stretch>& stretch = find(position);
-      batch.fetched.push_back(&stretch->row(position));
-      begins |= stretch->given++ == 0;
-      if (batch.fetches.empty() || batch.fetches.back() != stretch) batch.fetches.push_back(stretch);
+  for (const std::uint64_t position : batch.positions) {
+    while (position >= planned_to_ && batch_) {
+      planned.reserve(planned.size() + 1);  // what is planned must be queued
+      const std::uint64_t budget = bound_->left_for_fetches(pool_->usage().bytes);
+      if (auto stretch = plan(budget, true, position)) planned.push_back(std::move(stretch));
     }
+    const std::shared_ptr<Stretch>& stretch = find(position);
+    batch.fetched.push_back(&stretch->row(position));
+    begins |= stretch->given++ == 0;
+    if (batch.fetches.empty() || batch.fetches.back() != stretch) batch.fetches.push_back(stretch);
   }
   std::erase_if(stretches_, [](const auto& stretch) { return stretch->given == stretch->row_count(); });
   if (!begins || !planned.empty()) return;  // what was planned just now is to be read first

@@ -11,6 +11,7 @@
 #include "core/batch/batch_pool.h"
 #include "core/engine/fetch_part.h"
 #include "core/engine/memory_bound.h"
+#include "core/engine/row_choice.h"
 #include "core/job/job.h"
 
 #include <atomic>
@@ -104,16 +105,16 @@ class StretchQueue {
 /// Plans stretches, one after the other, and tells batches where their rows are. One thread at a time.
 class FetchPlanner {
  public:
-  FetchPlanner(std::shared_ptr<const BatchFormats> formats, Share share, std::shared_ptr<BatchPool> pool,
-               std::shared_ptr<MemoryBound> bound);
+  FetchPlanner(std::shared_ptr<const BatchFormats> formats, std::shared_ptr<const RowChoice> rows,
+               std::shared_ptr<BatchPool> pool, std::shared_ptr<MemoryBound> bound);
 
   /// Plans from `position` of `job` on.
   void restart(std::shared_ptr<const Job> job, std::uint64_t position);
   /// Cancels what was planned, and plans nothing more.
   void stop();
 
-  /// Points batch.fetched to the rows of the batch; appends the stretches that had to be planned for it to `planned`,
-  /// or the one after a stretch of which it is the first to take rows.
+  /// Points batch.fetched to the rows of the batch, whose positions are known; appends the stretches that had to be
+  /// planned for it to `planned`, or the one after a stretch of which it is the first to take rows.
   void give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>& planned);
 
   /// The next stretch before any batch needs it, where memory allows all of it beside what there is; null if not, or if
@@ -129,7 +130,7 @@ class FetchPlanner {
   [[nodiscard]] const std::shared_ptr<Stretch>& find(std::uint64_t position) const;
 
   const std::shared_ptr<const BatchFormats> formats_;
-  const Share share_;
+  const std::shared_ptr<const RowChoice> rows_;
   const std::shared_ptr<BatchPool> pool_;
   const std::shared_ptr<MemoryBound> bound_;
   const std::shared_ptr<SpareParts> spares_;

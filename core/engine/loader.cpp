@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
+#include "core/job/balance.h"
 
 #include <unistd.h>
 
@@ -12,8 +13,12 @@
 namespace penstock {
 
 Loader::Loader(LoaderOptions options)
-    : job_(options.job), share_(options.share), owner_(getpid()), forks_(fork_count()) {
-  job_->cursor().check(share_);
+    : job_(options.job),
+      share_(options.share),
+      micro_batches_(options.balance ? options.balance->micro_batches : 1),
+      owner_(getpid()),
+      forks_(fork_count()) {
+  check_share(*job_);
   prefetch_ = std::make_unique<Prefetch>(std::move(options));
   begin();
 }
@@ -21,6 +26,11 @@ Loader::Loader(LoaderOptions options)
 Loader::~Loader() {
   // A forked child has the engine's memory but none of its threads: nothing can be joined, no mutex be trusted.
   if (is_forked()) static_cast<void>(prefetch_.release());
+}
+
+void Loader::check_share(const Job& job) const {
+  job.cursor().check(share_);
+  check_micro_batches(job.cursor().options(), share_.world_size, micro_batches_);
 }
 
 bool Loader::is_forked() const noexcept {
@@ -143,6 +153,12 @@ Resume Loader::load(const State& state, OnMismatch on_mismatch) {
   return resume;
 }
 
+std::vector<RowChoice::Place> Loader::row_places(std::uint64_t position) const {
+  const std::optional<BatchPlan> plan = job_->plan(position, share_);
+  if (!plan) return {};
+  return prefetch_->rows().places(*job_, *plan);
+}
+
 std::optional<std::uint64_t> Loader::tail_rows() const {
   const std::optional<BatchPlan> last = job_->cursor().last(position_, share_);
   return last ? std::optional(last->valid) : std::nullopt;
@@ -151,7 +167,7 @@ std::optional<std::uint64_t> Loader::tail_rows() const {
 void Loader::set_global_batch_size(std::uint64_t size) {
   check_process();
   auto changed = std::make_shared<const Job>(job_->with_batch_size(position_, size));
-  changed->cursor().check(share_);
+  check_share(*changed);
   job_ = std::move(changed);
   restart();
 }

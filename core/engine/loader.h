@@ -15,6 +15,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace penstock {
 
@@ -53,6 +54,9 @@ class Loader {
   /// Rows of the last batch of the run (or of the present epoch) that are observations; none where there is no batch.
   /// Throws InvalidArgument where Cursor::length does.
   [[nodiscard]] std::optional<std::uint64_t> tail_rows() const;
+  /// The rank and row of each observation of the global batch that begins at `position`; none where there is no batch.
+  /// Throws what reading costs throws.
+  [[nodiscard]] std::vector<RowChoice::Place> row_places(std::uint64_t position) const;
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   [[nodiscard]] const Job& job() const noexcept { return *job_; }
   [[nodiscard]] BatchPool::Usage usage() const { return prefetch_->usage(); }
@@ -62,6 +66,7 @@ class Loader {
   [[nodiscard]] unsigned threads() const noexcept { return prefetch_->options().threads; }
 
  private:
+  void check_share(const Job& job) const;
   [[nodiscard]] bool is_forked() const noexcept;
   void check_owner() const;
   void check_process() const;
@@ -72,6 +77,7 @@ class Loader {
 
   std::shared_ptr<const Job> job_;  // another one after set_global_batch_size()
   const Share share_;
+  const std::uint64_t micro_batches_;  // that each rank's rows are parts of
   std::unique_ptr<Prefetch> prefetch_;
   std::exception_ptr late_error_;  // of who lends memory, for a batch to come; the next poll() throws it
   std::uint64_t position_ = 0;     // of the next batch to deliver

@@ -16,13 +16,13 @@ namespace {
 constexpr std::uint64_t kMostKeptBytes = 256U << 20;
 constexpr std::uint64_t kMostKeptShare = 4;  // and no more than one part in so many
 
-std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes) {
+std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes, bool balances) {
   const std::uint64_t each = std::min(max_bytes / kMostKeptShare, kMostKeptBytes) / formats.size();
   std::uint64_t bytes = 0;
   for (const BatchFormat& format : formats) {
     const SourceInfo& info = format.source->info();
     // Fixed rows without spans are read without a look at those files; documents never are.
-    const bool looks = info.keeps && (has_spans(format.wanted) || format.shape.ragged);
+    const bool looks = info.keeps && (has_spans(format.wanted) || format.shape.ragged || balances);
     const std::uint64_t index = looks ? info.keeps->grant(each) : 0;
     const bool has_values = info.keeps_values && has(format.wanted, Parts::Values);
     bytes += index + (has_values ? info.keeps_values->grant(each - std::min(each, index)) : 0);
@@ -51,10 +51,21 @@ LoaderOptions at_least_one(LoaderOptions options) {
 Prefetch::Prefetch(LoaderOptions options)
     : options_(at_least_one(std::move(options))),
       job_(options_.job),
-      kept_bytes_(kept_at_most(*options_.formats, options_.max_bytes)),
+      kept_bytes_(kept_at_most(*options_.formats, options_.max_bytes, options_.balance.has_value())),
       bound_(std::make_shared<MemoryBound>(options_.max_bytes, kept_bytes_, options_.prefetch + 2)),
       pool_(BatchPool::make(options_.prefetch + 2)),
-      counters_(std::make_shared<Counters>(options_.threads)) {}
+      counters_(std::make_shared<Counters>(options_.balance ? 2 * options_.threads : options_.threads)),
+      rows_(make_choice()) {}
+
+// Costs are asked for by the engine's threads, whose counters come first.
+std::shared_ptr<const RowChoice> Prefetch::make_choice() const {
+  if (!options_.balance) return std::make_shared<const RowChoice>(options_.share);
+  std::vector<ReadCounters*> counters;
+  for (unsigned i = 0; i < options_.threads; ++i) counters.push_back(&counters_->reads[options_.threads + 1 + i]);
+  auto costs = std::make_unique<const RowCosts>(*options_.formats, options_.balance->rules, options_.through,
+                                                bound_->most_by_file(), std::move(counters));
+  return std::make_shared<const RowChoice>(options_.share, std::move(costs), options_.balance->micro_batches);
+}
 
 Metrics Prefetch::metrics() const {
   Metrics sums;
@@ -86,7 +97,7 @@ void Prefetch::stop() {
 void Prefetch::plan() {
   if (!engine_) {
     engine_ = std::make_unique<Engine>(EngineOptions{.formats = options_.formats,
-                                                     .share = options_.share,
+                                                     .rows = rows_,
                                                      .through = options_.through,
                                                      .threads = options_.threads,
                                                      .cores = options_.cores,
@@ -133,6 +144,7 @@ std::shared_ptr<Batch> Prefetch::make_batch(BatchPlan plan) {
   batch->plan = std::move(plan);
   batch->formats = options_.formats;
   batch->format = &(*options_.formats)[first.source];
+  batch->picks_may_wait = rows_->may_wait();
   batch->check_rows();
   batch->most_bytes = bound_->most_by_file();
   if (!batch->format->shape.ragged) {

@@ -10,6 +10,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/memory_bound.h"
 #include "core/engine/metrics.h"
+#include "core/engine/row_choice.h"
 #include "core/job/job.h"
 
 #include <chrono>
@@ -17,12 +18,21 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace penstock {
+
+/// Rows go to ranks by what they cost.
+struct BalanceOptions {
+  std::vector<CostRule> rules;      // by source number
+  std::uint64_t micro_batches = 1;  // equal parts of a rank's rows, alike on all ranks
+};
 
 struct LoaderOptions {
   std::shared_ptr<const Job> job;
   Share share;
+  std::optional<BalanceOptions> balance;        // which rows the share is; none: by turns
   std::shared_ptr<const BatchFormats> formats;  // by the source numbers of the job's picks
   StoreChoice through;                          // which stores the sources' files are read through
   unsigned threads = 1;
@@ -61,6 +71,8 @@ class Prefetch {
   /// What would be right where it does not: InvalidArgument.
   [[noreturn]] void raise_out_of_memory() const;
 
+  /// Which rows ranks get. Any thread.
+  [[nodiscard]] const RowChoice& rows() const noexcept { return *rows_; }
   [[nodiscard]] BatchPool::Usage usage() const { return pool_->usage(); }
   /// Where the loader counts. Any thread.
   [[nodiscard]] Counters& counters() const noexcept { return *counters_; }
@@ -70,6 +82,7 @@ class Prefetch {
   [[nodiscard]] const LoaderOptions& options() const noexcept { return options_; }
 
  private:
+  std::shared_ptr<const RowChoice> make_choice() const;
   bool plan_one();
   std::shared_ptr<Batch> make_batch(BatchPlan plan);
 
@@ -79,6 +92,7 @@ class Prefetch {
   const std::shared_ptr<MemoryBound> bound_;
   const std::shared_ptr<BatchPool> pool_;
   const std::shared_ptr<Counters> counters_;
+  const std::shared_ptr<const RowChoice> rows_;
   std::deque<std::shared_ptr<Batch>> planned_;  // in order
   std::uint64_t planned_to_ = 0;
   bool is_short_ = false;           // of memory for a batch that is not the next: asked for again when one is taken

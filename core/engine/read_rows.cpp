@@ -39,23 +39,20 @@ void ensure_memory(Batch& batch, std::uint64_t bytes) {
         with_commas(batch.plan.rows), with_commas(bytes));
 }
 
-}  // namespace
-
-std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, std::span<const std::uint64_t> indices,
-                                 const StoreChoice& through, std::uint64_t most_bytes) {
+// What stands at `picks`, of sources of `formats`.
+std::shared_ptr<Batch> read_picks(std::shared_ptr<const BatchFormats> formats, std::vector<Pick> picks,
+                                  const StoreChoice& through, std::uint64_t most_bytes) {
   auto batch = std::make_shared<Batch>();
   batch->most_bytes = most_bytes;
   batch->formats = std::move(formats);
-  batch->format = &batch->formats->front();
-  batch->plan.rows = batch->plan.valid = indices.size();
-  const std::uint64_t size = batch->format->source->info().size;
-  batch->picks.reserve(indices.size());
-  for (const std::uint64_t index : indices) {
-    if (index >= size) {
-      raise(ErrorKind::InvalidArgument, "observation {} of a view of {}", with_commas(index), with_commas(size));
-    }
-    batch->picks.push_back({index, 0, 0, 0});
+  batch->format = picks.empty() ? &batch->formats->front() : &batch->formats->at(picks.front().source);
+  batch->plan.rows = batch->plan.valid = picks.size();
+  for (const Pick& pick : picks) {
+    const std::uint64_t size = batch->formats->at(pick.source).source->info().size;
+    if (pick.index < size) continue;
+    raise(ErrorKind::InvalidArgument, "observation {} of a view of {}", with_commas(pick.index), with_commas(size));
   }
+  batch->picks = std::move(picks);
   batch->prepare_rows();
   const bool ragged = batch->format->shape.ragged;
   if (ragged) {
@@ -68,6 +65,26 @@ std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, st
   batch->finish();
   batch->phase = Batch::Phase::Ready;
   return batch;
+}
+
+}  // namespace
+
+std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, std::span<const std::uint64_t> indices,
+                                 const StoreChoice& through, std::uint64_t most_bytes) {
+  std::vector<Pick> picks;
+  picks.reserve(indices.size());
+  for (const std::uint64_t index : indices) picks.push_back({index, 0, 0, 0});
+  return read_picks(std::move(formats), std::move(picks), through, most_bytes);
+}
+
+std::shared_ptr<Batch> locate_rows(std::span<const std::shared_ptr<const Source>> sources, std::vector<Pick> picks,
+                                   Parts wanted, const StoreChoice& through, std::uint64_t most_bytes) {
+  auto formats = std::make_shared<BatchFormats>();
+  for (const auto& source : sources) {
+    BatchFormat& format = formats->emplace_back(source, std::vector<ColumnSpec>(), wanted);
+    format.stored_record_bytes = format.lead_bytes = format.row_bytes = 0;  // rows take no room for records
+  }
+  return read_picks(std::move(formats), std::move(picks), through, most_bytes);
 }
 
 }  // namespace penstock

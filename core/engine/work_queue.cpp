@@ -14,9 +14,10 @@ bool can_claim(const Batch& batch, Claimant by) {
   const bool has_rows = batch.phase == Batch::Phase::Measuring || batch.phase == Batch::Phase::Reading;
   const bool has_unclaimed = has_rows && batch.claimed < batch.plan.valid;
   const bool is_planned = batch.phase == Batch::Phase::Planned;
+  const bool is_ragged = batch.format->shape.ragged;
   if (by == Claimant::Thread) return is_planned || has_unclaimed;
   if (batch.shares_fetches) return has_unclaimed;  // to plan a stretch would take it too long
-  return !batch.format->shape.ragged && (is_planned || has_unclaimed);
+  return !is_ragged && (has_unclaimed || (is_planned && !batch.picks_may_wait));
 }
 
 }  // namespace

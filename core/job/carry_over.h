@@ -1,6 +1,6 @@
 // CarryOver: where a position of one job lies in another, whose observations may be of another size.
 //
-// A position counts observations. Where both jobs have windows, of another size each, records are what is carried over.
+// A position counts observations. Where both jobs have windows, of other sizes, records are what is carried over.
 // Pure functions; any thread.
 #pragma once
 
@@ -18,8 +18,9 @@ struct CarryOver {
   std::string unit;        // the same of the job now
 };
 
-/// floor(position * window saved / window now) where both have windows of one size each; `position` where both count
-/// the same. `saved` and `current` are jobs that job_difference() has read.
+/// The last position before which there are no more records than before the saved one, where both have windows: of one
+/// size, or of the sizes that stages of an order say. `position` where both count the same. `saved` and `current` are
+/// jobs that job_difference() has read.
 CarryOver carry_over(std::string_view saved, std::string_view current, std::uint64_t position);
 
 }  // namespace penstock

@@ -233,10 +233,20 @@ std::optional<BatchPlan> Cursor::plan(std::uint64_t position, const Share& share
   const std::uint64_t available = rank_of(end) - first;
   const std::uint64_t taken = std::min(size, available);
   plan.rows = size / share.world_size;
+  plan.of_all = taken;
   plan.end = select(first + taken - 1) + 1;
   if (plan.end < end && batches_left(plan.end, end) == 0) plan.end = end;
   add_runs(plan, share, taken);
   return result;
+}
+
+BatchPlan Cursor::whole(const BatchPlan& plan) const {
+  BatchPlan all;
+  all.position = plan.position;
+  all.end = plan.end;
+  all.rows = all.of_all = plan.of_all;
+  add_runs(all, {0, 1}, plan.of_all);
+  return all;
 }
 
 /// The rank's positions among the `taken` that the batch takes.

@@ -55,6 +55,7 @@ struct BatchPlan {
   std::uint64_t end = 0;       // the state after it (past a dropped or wholly skipped remainder)
   std::uint64_t rows = 0;      // rows of this rank, padding included: global batch size / world size
   std::uint64_t valid = 0;     // rows that are observations: the sum of the runs' counts
+  std::uint64_t of_all = 0;    // observations of all ranks together
   boost::container::small_vector<PositionRun, 2> runs;
 };
 
@@ -72,6 +73,8 @@ class Cursor {
   /// never none before it: an epoch without a batch is passed over). O(log skips). Of an endless run none that would
   /// need a position from 2^63 on: see check_over().
   [[nodiscard]] std::optional<BatchPlan> plan(std::uint64_t position, const Share& share) const;
+  /// The batch of a plan, of whatever batch size, as one rank alone would have it.
+  [[nodiscard]] BatchPlan whole(const BatchPlan& plan) const;
   /// Where plan() has none: throws InvalidArgument if it is positions that end there, and not the run or its epoch.
   void check_over(std::uint64_t position) const;
   /// The share's part of the last batch of the whole run, or if per_epoch of the epoch that contains `position`; none

@@ -41,10 +41,10 @@ Resume Job::load(const State& state, OnMismatch on_mismatch) const {
   const std::string another = fmt::format("another job ({}): ", difference->text);
   if (on_mismatch == OnMismatch::Restart) return {0, another + "resumes at " + describe(0)};
   const auto& [position, saved_unit, unit] = difference->carried;
-  const std::string carried = saved_unit == unit ? ""
-                              : position         ? fmt::format("as many records as {} {}, rounded down to {}",
-                                                               with_commas(state.position), saved_unit, unit)
-                                                 : fmt::format("a position in {} is none in {}", saved_unit, unit);
+  const std::string carried = saved_unit == unit && position == state.position ? ""
+                              : position ? fmt::format("as many records as {} {}, rounded down to {}",
+                                                       with_commas(state.position), saved_unit, unit)
+                                         : fmt::format("a position in {} is none in {}", saved_unit, unit);
   if (on_mismatch == OnMismatch::KeepPosition && position) {
     check_position(*position);
     return {*position,

@@ -161,7 +161,7 @@ void compare_source(const json& saved, const json& now, const std::string& prefi
   }
 }
 
-/// Stages that begin before `position`; the first one always counts, so that another job is seen at position 0 too.
+/// Stages that begin before `position`, and the first one: at position 0, too, another dataset or order is another job.
 json stages_before(const json& stages, std::uint64_t position) {
   json kept = json::array();
   for (const json& stage : stages) {
@@ -258,6 +258,7 @@ std::string given_text(const json& order, const std::string& key, std::uint64_t 
   const json* stages = find(order, "stages");
   if (stages == nullptr || !stages->is_array()) return "";
   long double given = 0;
+  long double share = 0;
   for (std::size_t i = 0; i < stages->size(); ++i) {
     const std::uint64_t end = i + 1 < stages->size() ? begin_of((*stages)[i + 1]).value_or(position) : position;
     long double sum = 0;
@@ -266,8 +267,9 @@ std::string given_text(const json& order, const std::string& key, std::uint64_t 
       sum += static_cast<long double>(weight);
       own += source == key ? static_cast<long double>(weight) : 0;
     }
+    if (sum > 0) share = own / sum;  // where a stage says no weights, those before it hold
     const std::uint64_t begin = begin_of((*stages)[i]).value_or(end);
-    if (sum > 0 && begin < end) given += static_cast<long double>(end - begin) * own / sum;
+    if (begin < end) given += static_cast<long double>(end - begin) * share;
   }
   const auto count = static_cast<std::uint64_t>(given + 0.5L);
   return fmt::format("; about {} of it had been given", counted(count, "observation"));
@@ -279,9 +281,19 @@ std::string stage_text(const json* stage) {
   for (const auto& [source, weight] : weights_of(*stage)) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", source_text(source), with_commas(weight));
   }
+  const std::string begin = with_commas(begin_of(*stage).value_or(0));
+  if (const json* end = find(*stage, "end"); end != nullptr && text.empty()) {
+    return fmt::format("the run's end at position {}, by which the group from {} is mixed", value_text(end, true),
+                       begin);
+  }
   if (text.empty()) return value_text(stage, false);
   if (const json* window = find(*stage, "window")) text += " in windows of " + value_text(window, true);
-  return fmt::format("{} from position {}", text, with_commas(begin_of(*stage).value_or(0)));
+  text += " from position " + begin;
+  for (const auto& [key, value] : stage->items()) {
+    if (key == "begin" || key == "sources" || key == "weights" || key == "window") continue;
+    text += fmt::format(", {} {}", key_text(key), value_text(&value, true));
+  }
+  return text;
 }
 
 /// The first stage that differs: those after it are its consequences.
@@ -327,6 +339,7 @@ void compare_sources(const json& saved, const json& now, std::uint64_t position,
   for (const auto& [key, source] : before) {
     const auto same = after.find(key);
     if (same == after.end()) {
+      if (are_named && position == 0) continue;  // nothing was given of it
       out.push_back(fmt::format("source {}: saved, but not of the job now{}", source_text(key),
                                 are_named ? given_text(saved["order"], key, position) : ""));
     } else if (are_named) {
@@ -346,6 +359,8 @@ void compare_order(const json& saved, const json& now, bool size_explained, std:
   const json* now_name = find(now, "name");
   const bool same_name = value_text(saved_name, false) == value_text(now_name, false);
   if (!same_name) add_difference(out, "order", saved_name, now_name);
+  // Of a mixture nothing has been given at position 0: its first stage may be another.
+  const bool stages_count = position > 0 || find(saved, "orders") == nullptr || find(now, "orders") == nullptr;
   for (const std::string& key : all_keys(saved, now)) {
     const json* a = find(saved, key);
     const json* b = find(now, key);
@@ -359,7 +374,7 @@ void compare_order(const json& saved, const json& now, bool size_explained, std:
       const bool same_seed = saved_seed != nullptr && now_seed != nullptr && *saved_seed == *now_seed;
       compare_source_orders(*a, *b, same_seed, size_explained, out);
     } else if (same_name && a != nullptr && b != nullptr && key == "stages" && a->is_array() && b->is_array()) {
-      compare_stages(*a, *b, position, out);
+      if (stages_count) compare_stages(*a, *b, position, out);
     } else if (same_name && !(key == "size" && size_explained)) {
       add_difference(out, "order's " + key_text(key), a, b);
     }

@@ -26,6 +26,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "ready": ({"ready batch"}, {("ready batch", "µs")}),
     "throughput": ({"throughput"}, {("throughput", "ratio")}),
     "columns": ({"document columns"}, {("document columns", "ratio")}),
+    "metrics": ({"metrics"}, set()),
     "cold": ({"cold"}, {("cold", "ratio")} if shutil.which("fio") else set()),
     "blocks": ({"blocks"}, {("blocks", "ratio")}),
     "stalls": ({"stalls"}, set()),
@@ -43,6 +44,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "learning": ({"learning"}, {("learning", "right")}),
     "cells": ({"cells"}, {("cells", "ratio")}),
     "packing": ({"packing"}, {("packing", "µs"), ("packing", "%"), ("packing", "ratio")}),
+    "balance": ({"balance"}, {("balance", "ratio")}),
 }
 
 
@@ -69,7 +71,7 @@ def test_every_measurement_is_expected(load):
 
 
 # Those that take long run where nobody waits for the whole suite: `pytest -m bench`.
-CHEAP = ("permutation", "import", "opening", "stalls", "layouts")
+CHEAP = ("permutation", "import", "opening", "stalls", "metrics", "layouts")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,8 @@ CHEAP = ("permutation", "import", "opening", "stalls", "layouts")
 def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(load, measurement, tmp_path):
     if measurement == "training":
         pytest.importorskip("torch")
-    if measurement == "stalls" and not load("stalls").PROGRAM.exists():
+    native = {"stalls": "stalls", "metrics": "counting"}.get(measurement)
+    if native is not None and not load(native).PROGRAM.exists():
         pytest.skip("the native benchmarks are not built")
     lines = quick(tmp_path, "--only", measurement)
     names, targets = EXPECTED[measurement]
@@ -94,7 +97,8 @@ def test_a_measurement_gives_its_lines_with_all_that_is_needed_to_judge_them(loa
     assert str(tmp_path) not in table
     charts = {path.name for path in (tmp_path / "charts").iterdir()}
     assert charts <= {f"benchmark-{measurement}.png"}
-    assert charts or measurement in ("permutation", "import", "opening", "ready", "node", "stalls", "cells", "columns")
+    without = ("permutation", "import", "opening", "ready", "node", "stalls", "metrics", "cells", "columns")
+    assert charts or measurement in without
     what_was_measured_is_plausible(measurement, {line["what"]: line["values"] for line in lines})
 
 

@@ -49,6 +49,37 @@ def test_the_order_depends_on_no_batch_size_and_no_rank(tmp_path):
     assert job.picks(0, 30)["index"].tolist() == found[0]
 
 
+@pytest.mark.parametrize("rows", ["documents", "padded", "packed"])
+def test_restored_at_every_step_on_other_ranks(tmp_path, rows):
+    dataset = compact(tmp_path, LENGTHS)[0]
+    documents = dataset.documents()
+    view = {"documents": documents, "padded": documents.padded(9), "packed": dataset.packed(9)}[rows]
+    lengths = np.arange(len(view)) * 7 % 5 if rows == "packed" else view.lengths()
+    options = {"order": penstock.orders.Bucketed(lengths, pool=5, bucket=2), "seed": 3, "epochs": 2}
+
+    def rest(state, world_size: int) -> dict[int, int]:
+        """Which observation the ranks give at each position."""
+        found = {}
+        for rank in range(world_size):
+            with penstock.Loader(view, 2, rank=rank, world_size=world_size, **options) as loader:
+                loader.load_state_dict(state)
+                for batch in loader:
+                    for row in np.flatnonzero(array(batch.valid)):
+                        position = batch.position + int(row) * world_size + rank
+                        assert position not in found
+                        found[position] = int(array(batch.indices)[row])
+        return found
+
+    with penstock.Loader(view, 3, **options) as whole:
+        states = [whole.state_dict(), *(batch.state_dict() for batch in whole)]
+    all_of = rest(states[0], 1)
+    assert sorted(all_of) == list(range(2 * len(view))) and len(states) > 3
+    for state in states:
+        for world_size in range(1, 6):
+            left = {place: index for place, index in all_of.items() if place >= state["position"]}
+            assert rest(state, world_size) == left
+
+
 def test_other_lengths_are_another_job(tmp_path):
     view = compact(tmp_path, LENGTHS)[0].documents()
     with penstock.Loader(view, 2, order=penstock.orders.Bucketed(view.lengths())) as loader:

@@ -118,6 +118,76 @@ def test_messages_are_written_as_token_and_loss(tmp_path):
     assert trained == sum(int(penstock.chat.render(chat, tokenizer).mask.sum()) for chat in chats)
 
 
+def parquet(path: Path, rows: list[dict[str, Any]]) -> Path:
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(arrow.Table.from_pylist(rows), path, row_group_size=3)
+    return path
+
+
+def test_messages_of_parquet_are_those_of_json_lines(tmp_path):
+    named = MARKED.replace(
+        "<|{{ message.role }}|>", "<|{{ message.role }}|>{% if message.name is defined %}a{% endif %}"
+    )
+    made(tmp_path / "tokenizer", named)
+    some = [{**CHAT[1], "name": "me"}, *CHAT[2:]]  # in Parquet the other messages have a name too, null
+    rows = [{"messages": some if number % 3 else CHAT, "id": number} for number in range(10)]
+    (tmp_path / "chats.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    options = ["--messages", "messages", "--tokenizer", tmp_path / "tokenizer", "--metadata", "id"]
+    found = []
+    for file in (tmp_path / "chats.jsonl", parquet(tmp_path / "chats.parquet", rows)):
+        done = write(file, *options, "--out", tmp_path / f"from-{file.suffix}", "--workers", 2)
+        assert done.returncode == 0, done.stderr
+        found.append(penstock.open(tmp_path / f"from-{file.suffix}"))
+    assert found[0].fingerprint == found[1].fingerprint and len(found[1].documents()) == 10
+
+
+def test_losses_of_chats_see_their_own_document_alone(tmp_path):
+    """Conversations → penstock write → packed rows → masks → a model's loss: a document changes no other one's."""
+    torch = pytest.importorskip("torch")
+    tokenizer = made(tmp_path / "tokenizer")
+    short = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello a b"}]
+    changed = [*CHAT[:2], {"role": "assistant", "content": "water of"}, *CHAT[3:]]  # as many tokens
+    window = 22  # the whole CHAT has one more
+    torch.manual_seed(0)
+    embed, place = torch.nn.Embedding(len(tokenizer), 16), torch.nn.Embedding(window, 16)
+    head = torch.nn.Linear(16, len(tokenizer))
+
+    def losses(name: str, chats: list[Any]) -> dict[int, Any]:
+        """Of each conversation, by record."""
+        file = parquet(tmp_path / f"{name}.parquet", [{"messages": chat, "id": i} for i, chat in enumerate(chats)])
+        options = ["--messages", "messages", "--tokenizer", tmp_path / "tokenizer", "--metadata", "id"]
+        done = write(file, *options, "--out", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        view = penstock.open(tmp_path / name).packed(window, long="truncate")
+        columns = ["document_ids", "position_ids", penstock.columns.LossMask(field="loss")]
+        found = {}
+        for batch in penstock.Loader(view, 2, epochs=1, columns=columns):
+            ids = batch.document_ids
+            sees = torch.tril(ids[:, :, None] == ids[:, None, :])
+            x = embed(batch.inputs) + place(batch.position_ids.long())
+            attended = torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=sees)
+            logits = head(x + attended).transpose(1, 2)
+            loss = torch.nn.functional.cross_entropy(logits, batch.labels, reduction="none")
+            assert torch.equal(loss != 0, batch.loss_mask)
+            loss.sum().backward()
+            for span in batch.spans:
+                found[span.metadata["id"]] = loss[span.row, span.start : span.stop].detach()
+        return found
+
+    chats = [CHAT, short, CHAT[:3], short, CHAT, CHAT[:3]] * 2
+    plain = losses("plain", chats)
+    assert sorted(plain) == list(range(12)) and head.weight.grad.abs().sum() > 0
+    for number, chat in enumerate(chats):
+        ids, mask = penstock.chat.render(chat, tokenizer)
+        assert len(plain[number]) == min(len(ids), window)
+        assert (plain[number] != 0).tolist() == [*mask[1 : len(plain[number])].tolist(), False]
+    after = losses("changed", [changed if number == 4 else chat for number, chat in enumerate(chats)])
+    for number in range(12):
+        assert torch.equal(plain[number], after[number]) == (number != 4)
+
+
 def test_what_cannot_be_written_says_why(tmp_path):
     made(tmp_path / "tokenizer")
     made(tmp_path / "unmarked", UNMARKED)
@@ -143,3 +213,17 @@ def test_what_cannot_be_written_says_why(tmp_path):
     refused("not a list of messages", *tokenizer, text='{"messages": "hello"}')
     refused("holds a number", *tokenizer, text='{"messages": [1]}')
     refused("document 2", *tokenizer, text=good + '\n{"messages": []}')
+
+    def refused_rows(pattern: str, rows: list[dict[str, Any]]) -> None:
+        done = write(parquet(tmp_path / "bad.parquet", rows), *base, *tokenizer)
+        assert done.returncode in (1, 2) and pattern in done.stderr, done.stderr
+
+    refused_rows('no column "messages" for --messages', [{"a": 1}])
+    refused_rows("not lists of structs", [{"messages": "hello"}])
+    refused_rows("not lists of structs", [{"messages": ["hello"]}])
+    refused_rows('row 2: column "messages" is null', [{"messages": CHAT}, {"messages": None}])
+    refused_rows("is empty, not a list of messages", [{"messages": CHAT}, {"messages": []}])
+    refused_rows('row 1: column "messages": no conversation', [{"messages": [{"role": "user", "content": b"x"}]}])
+    (tmp_path / "chats.txt").write_text("hello")
+    done = write(tmp_path / "chats.txt", *base, *tokenizer)
+    assert done.returncode == 2 and "plain text has no columns: --messages" in " ".join(done.stderr.split())

@@ -116,6 +116,9 @@ def make_inputs(folder: Path) -> None:
     (folder / "wide.jsonl").write_text('{"ids": [1, 2, 3]}\n{"ids": [7, 128256]}\n')
     (folder / "latin1.jsonl").write_bytes('{"text": "café"}\n'.encode("latin-1"))
     np.arange(10_000, dtype="<u2").tofile(folder / "tokens.bin")
+    view = penstock.open(folder / "tokens.bin", dtype="u2").windows(64, lookahead=1)
+    state = penstock.Job(view, global_batch_size=4, seed=7).state_dict(12)
+    (folder / "state.json").write_text(json.dumps(state))
     of_tokens = {"path": "tokens.bin", "dtype": "u2", "window": 64}
     stages = [{"weights": {"web": 3, "code": 1}}, {"at_tokens": 32_000}]
     mixture = {"sources": {"web": of_tokens, "code": of_tokens}, "stages": stages, "epochs": {"code": 2}, "end": 1000}

@@ -49,29 +49,43 @@ class Stream:
         self.number, self.offset = np.array(number), np.array(offset)
         self.firsts = np.searchsorted(self.number, np.arange(len(self.metadata) + 1))
 
-    def records(self, view: penstock.View, index: int) -> tuple[np.ndarray, np.ndarray]:
+    def records(self, batch: Any, view: penstock.View, row: int) -> tuple[np.ndarray, np.ndarray]:
         """The records of a row's inputs, and those of their targets; -1 where there is none."""
+        index = int(array(batch.indices)[row])
+        if view.kind == "packed":
+            at, target = np.full((2, view.window), -1)
+            for span in batch.spans.of_row(row):
+                first = self.firsts[span.metadata["number"]] + span.offset
+                at[span.start : span.stop] = np.arange(first, first + span.stop - span.start)
+                target[span.start : span.stop - 1] = at[span.start + 1 : span.stop]
+            return at, target
         if view.kind == "documents":
-            at = np.arange(self.firsts[index], self.firsts[index + 1])
-            return at, np.append(at[1:], -1)[: len(at)]
+            at = np.arange(self.firsts[index], self.firsts[index + 1]) if index >= 0 else np.arange(0)
+            if view.rows is None:
+                return at, np.append(at[1:], -1)[: len(at)]
+            length = array(batch.labels).shape[1]
+            kept, lead = at[:length], max(0, length - len(at)) if view.rows.side == "left" else 0
+            at, target = np.full((2, length), -1)
+            at[lead : lead + len(kept)] = kept
+            target[lead : lead + max(0, len(kept) - 1)] = kept[1:]
+            return at, target
+        if index < 0:
+            return np.full(view.window, -1), np.full(view.window, -1)
         at = np.arange(index * view.window, (index + 1) * view.window)
         return at, at + 1 if view.lookahead else np.append(at[1:], -1)
 
+    def row(self, batch: Any, view: penstock.View, row: int, keeps: Callable[[int], bool]) -> dict[str, np.ndarray]:
+        """loss_mask, labels and quality of a row, where a record is a target only if it `keeps`."""
+        at, target = self.records(batch, view, row)
+        mask = np.array([t >= 0 and keeps(t) for t in target], bool)
+        labels = np.where(mask, self.tokens[target], -100)
+        return {"loss_mask": mask, "labels": labels, "quality": np.where(at >= 0, self.number[at] / 4, FILL)}
+
     def expected(self, batch: Any, view: penstock.View, keeps: Callable[[int], bool]) -> dict[str, Any]:
-        """loss_mask, labels and quality, where a record is a target only if it `keeps`."""
-        rows: dict[str, list[np.ndarray]] = {"loss_mask": [], "labels": [], "quality": []}
-        for index in array(batch.indices):
-            if index < 0:
-                length = 0 if view.kind == "documents" else view.window
-                at, target = np.full(length, -1), np.full(length, -1)
-            else:
-                at, target = self.records(view, index)
-            mask = np.array([t >= 0 and keeps(t) for t in target], bool)
-            rows["loss_mask"].append(mask)
-            rows["labels"].append(np.where(mask, self.tokens[target], -100))
-            rows["quality"].append(np.where(at >= 0, self.number[at] / 4, FILL))
-        join = np.concatenate if view.kind == "documents" else np.stack
-        return {name: join(each) for name, each in rows.items()}
+        """The same of all rows."""
+        rows = [self.row(batch, view, row, keeps) for row in range(len(array(batch.indices)))]
+        join = np.concatenate if view.kind == "documents" and view.rows is None else np.stack
+        return {name: join([each[name] for each in rows]) for name in rows[0]}
 
 
 def ranges_of(document: int) -> list[list[int]]:
@@ -131,7 +145,7 @@ def assert_right(batch: Any, stream: Stream, view: penstock.View, keeps: Callabl
     assert array(batch.loss_mask).dtype == np.bool_
     assert batch.columns["loss_mask"] is batch.loss_mask
     np.testing.assert_array_equal(array(batch.loss_mask), expected["loss_mask"])
-    if view.lookahead:
+    if view.lookahead or view.rows is not None:
         np.testing.assert_array_equal(array(batch.labels), expected["labels"])
     if "quality" in batch.columns:
         assert array(batch.columns["quality"]).dtype == np.float32
@@ -172,6 +186,78 @@ def test_documents(tmp_path, way, framework):
     view = stream.dataset.documents()
     for batch in batches(view, columns=[*columns, quality()], framework=framework):
         assert_right(batch, stream, view, keeps(stream))
+
+
+def rows_of_documents(dataset: penstock.Dataset) -> list[penstock.View]:
+    return [
+        dataset.packed(12), dataset.packed(6, multiple_of=3), dataset.packed(5, long="truncate"),
+        dataset.documents().padded(), dataset.documents().padded(6, side="left"),
+        dataset.documents().padded(multiple_of=4, side="left"), dataset.documents().padded(24, value=-1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+@pytest.mark.parametrize("way", WAYS)
+def test_packed_and_padded_rows(tmp_path, way, framework):
+    stream = Stream(tmp_path)
+    columns, keeps = WAYS[way]
+    padded = 0
+    for view in rows_of_documents(stream.dataset):
+        for options in ({}, {"dtype": {"token": "int32"}, "threads": 3}):
+            for batch in batches(view, batch_size=3, columns=[*columns, quality()], framework=framework, **options):
+                assert_right(batch, stream, view, keeps(stream))
+                inside = array(batch.labels) != -100
+                np.testing.assert_array_equal(inside, array(batch.loss_mask))
+                padded += int((array(batch.indices) < 0).sum())
+    assert padded > 0
+
+
+def test_labels_of_packed_and_padded_rows_cross_no_document_whatever_is_asked(tmp_path):
+    stream = Stream(tmp_path)
+    for view in rows_of_documents(stream.dataset):
+        plain = batches(view)
+        for columns in ([Labels()], [Labels(cross_document=False)], [Labels(), quality()]):
+            for batch, other in zip(batches(view, columns=columns), plain, strict=True):
+                np.testing.assert_array_equal(array(batch.labels), array(other.labels))
+                with pytest.raises(penstock.InvalidArgumentError, match=r"no loss_mask.*LossMask"):
+                    batch.loss_mask  # noqa: B018
+
+
+@pytest.mark.parametrize("number", range(7))
+def test_mixtures_of_packed_and_padded_rows(tmp_path, number):
+    """Every row has its own source's documents, masks, values and sequences."""
+    streams = {}
+    for seed, name in enumerate(("one", "two", "three")):
+        (tmp_path / name).mkdir()
+        streams[name] = Stream(tmp_path / name, LENGTHS if seed != 1 else LENGTHS[::-1], seed=seed)
+    views = {name: rows_of_documents(stream.dataset)[number] for name, stream in streams.items()}
+    stages = [penstock.Stage({"one": 2, "two": 1}), penstock.Stage({"one": 1, "two": 1, "three": 3}, at=10)]
+    mixture = penstock.Mixture(views, stages, end=45)
+    columns, keeps = WAYS["all"]
+    columns = [*columns, quality()]
+    is_packed = views["one"].kind == "packed"
+    if is_packed:
+        columns += ["document_ids", "position_ids", "cu_seqlens"]
+    seen = set()
+    with penstock.Loader(mixture, 4, columns=columns, seed=1, threads=2) as given:
+        for batch in given:
+            for row, source in enumerate(array(batch.sources)):
+                name = mixture.names[source] if source >= 0 else "one"
+                seen.add(name)
+                expected = streams[name].row(batch, views[name], row, keeps(streams[name]))
+                np.testing.assert_array_equal(array(batch.labels)[row], expected["labels"])
+                np.testing.assert_array_equal(array(batch.loss_mask)[row], expected["loss_mask"])
+                np.testing.assert_array_equal(array(batch.columns["quality"])[row], expected["quality"])
+                if not is_packed:
+                    continue
+                ids = np.full(views[name].window, -1)
+                for place, span in enumerate(batch.spans.of_row(row)):
+                    ids[span.start : span.stop] = place
+                    at = array(batch.position_ids)[row, span.start : span.stop]
+                    np.testing.assert_array_equal(at, np.arange(span.stop - span.start))
+                    assert row * views[name].window + span.start in array(batch.cu_seqlens)
+                np.testing.assert_array_equal(array(batch.document_ids)[row], ids)
+    assert seen == set(streams)
 
 
 def test_labels_alone(tmp_path):
@@ -237,9 +323,15 @@ def test_a_token_that_is_given_goes_before_spans(tmp_path):
         np.testing.assert_array_equal(batch.labels[batch.valid], expected)
 
 
-def test_threads_ranks_and_resumes_change_nothing(tmp_path):
+@pytest.mark.parametrize("rows", ["windows", "packed", "padded"])
+def test_threads_ranks_and_resumes_change_nothing(tmp_path, rows):
     stream = Stream(tmp_path, LENGTHS * 3)
-    view = stream.dataset.windows(3, lookahead=1)
+    dataset = stream.dataset
+    view = {
+        "windows": lambda: dataset.windows(3, lookahead=1),
+        "packed": lambda: dataset.packed(8, long="truncate"),
+        "padded": lambda: dataset.documents().padded(9, side="left"),
+    }[rows]()
     columns = [*WAYS["all"][0], quality()]
 
     def seen(given: penstock.Loader) -> list[list[np.ndarray]]:
@@ -425,8 +517,17 @@ def test_arguments_that_cannot_be(tmp_path, columns, words):
 def test_labels_where_there_are_none(tmp_path):
     dataset = Stream(tmp_path).dataset
     for view, words in ((dataset.windows(6), "without lookahead"), (dataset.documents(), "lookahead=1")):
-        with pytest.raises(penstock.InvalidArgumentError, match=f"there are no labels: .*{words}"):
-            loader(view, columns=[Labels(cross_document=False)])
+        for columns in ([Labels(cross_document=False)], [Labels()], [Labels(), LossMask(field="loss")]):
+            with pytest.raises(penstock.InvalidArgumentError, match=f"there are no labels: .*{words}"):
+                loader(view, columns=columns)
+    # What crosses documents counts for the mask alone, too.
+    loader(dataset.windows(6), columns=[Labels(cross_document=False), LossMask(field="loss")]).close()
+    with penstock.Writer(tmp_path / "pairs", {"a": "u2", "b": "u2"}, "json") as writer:
+        writer.append(a=[1], b=[2], metadata=None)
+    pairs = penstock.open(tmp_path / "pairs")
+    for view in (pairs.packed(4), pairs.documents().padded()):
+        with pytest.raises(penstock.InvalidArgumentError, match=r"there are no labels: .*none is called token"):
+            loader(view, columns=[Labels()])
 
 
 def test_functions_of_metadata_that_is_not_read(tmp_path):

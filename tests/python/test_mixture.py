@@ -9,23 +9,13 @@ from pathlib import Path
 import numpy as np
 import penstock
 import pytest
+from _mixtures import WINDOW, all_rows, loader, rows, turns, write_sources
 from penstock import Mixture, Stage, Tokens
-
-TYPES = {"web": "u2", "code": "u4", "books": "u2"}
-LENGTHS = {"web": 300, "code": 90, "books": 33}
-WINDOW = 64
 
 
 @pytest.fixture(scope="module")
 def datasets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, penstock.Dataset]:
-    folder = tmp_path_factory.mktemp("mixture")
-    for number, (name, kind) in enumerate(TYPES.items()):
-        random = np.random.default_rng(number)
-        with penstock.Writer(folder / name, fields={"token": kind}, metadata="json") as writer:
-            for document in range(LENGTHS[name]):
-                length = int(random.integers(20, 90))
-                writer.append(token=random.integers(0, 60_000, length), metadata={"source": name, "number": document})
-    return {name: penstock.open(folder / name) for name in TYPES}
+    return write_sources(tmp_path_factory.mktemp("mixture"))
 
 
 @pytest.fixture(scope="module")
@@ -43,21 +33,6 @@ STAGES = [
 @pytest.fixture(scope="module")
 def mixture(views):
     return Mixture(views, STAGES, caps={"books": 40}, end=450)
-
-
-def loader(mixture, **options):
-    options = {"global_batch_size": 12, "seed": 3, "framework": "numpy", "threads": 2, **options}
-    return penstock.Loader(mixture, **options)
-
-
-def rows(batch):
-    """(source, epoch, index) of the rows that are there."""
-    found = zip(batch.sources.tolist(), batch.epochs.tolist(), batch.indices.tolist(), strict=True)
-    return [row for row, valid in zip(found, batch.valid.tolist(), strict=True) if valid]
-
-
-def all_rows(mixture, **options):
-    return [row for batch in loader(mixture, **options) for row in rows(batch)]
 
 
 def test_each_source_gives_its_share_and_its_epochs_through_all_stages(mixture, views):
@@ -137,12 +112,8 @@ def test_each_source_has_an_order_of_its_own_and_threads_do_not_matter(mixture, 
         alone = penstock.orders.resolve(chosen, len(views[name]), seed)
         assert mine == alone.pick(0, 1, len(mine))[0].tolist()
     halves = [list(loader(mixture, order=order, rank=rank, world_size=2)) for rank in range(2)]
-    merged = [row for pair in zip(*halves, strict=True) for row in _turns([rows(batch) for batch in pair])]
+    merged = [row for pair in zip(*halves, strict=True) for row in turns([rows(batch) for batch in pair])]
     assert merged == given[0]
-
-
-def _turns(by_rank):
-    return [each[row] for row in range(max(map(len, by_rank))) for each in by_rank if row < len(each)]
 
 
 def test_documents_and_views_without_metadata(datasets):
@@ -227,6 +198,46 @@ def test_caps_epochs_and_the_end(views):
     assert [batch.indices.tolist() for batch in penstock.eval_loader(Mixture(views, [Stage()], end=30), 12)]
 
 
+def test_stages_past_the_end_are_not_listed(views):
+    mixture = Mixture(views, [Stage()], caps={"books": 20, "code": 40}, end=70)
+    assert [stage.begin for stage in mixture.stages] == [0, mixture.stages[1].begin] and mixture.stages[1].begin < 70
+    assert [stage["begin"] for stage in json.loads(loader(mixture).state_dict()["job"])["order"]["stages"]] == [
+        stage.begin for stage in mixture.stages
+    ]
+    assert [stage.begin for stage in Mixture(views, [Stage()], caps={"books": 20}, end=40).stages] == [0]
+    later = Mixture(views, [Stage()], caps={"books": 20, "code": 40}, end=200)
+    assert loader(later).load_state_dict({**loader(mixture).state_dict(), "position": 70}).position == 70
+
+
+def test_shares_of_equal_points_are_those_before(views):
+    run = Mixture(views, [Stage({"web": 3, "code": 1})]).plan(4, points=11)
+    assert run.position.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4]
+    shares = np.array(list(run.share.values()))
+    assert np.isfinite(shares).all() and abs(shares.sum(axis=0) - 1).max() < 1e-9
+    assert (shares[:, 1] == shares[:, 0]).all() and (shares[:, 4] == shares[:, 3]).all()
+
+
+def test_tokens_of_far_positions_are_exact(views):
+    far = 1 << 60
+    mixture = Mixture(views, [Stage(), Stage({"web": 1}, at=far)], caps={"books": far})
+    assert mixture.stages[1].begin == far and mixture.stages[1].begin_tokens == far * WINDOW
+    run = mixture.plan((1 << 57) - 1, points=3)
+    assert run.tokens.tolist()[-1] == ((1 << 57) - 1) * WINDOW
+
+
+def test_at_position_0_the_first_stage_may_change(views, datasets):
+    state = loader(Mixture(views, [Stage({"web": 3, "code": 1})])).state_dict()
+    others = [Mixture(views, [Stage({"web": 1, "books": 1})]), Mixture(views, [Stage({"web": 1}, window=32)])]
+    for other in others:
+        assert loader(other).load_state_dict(state).position == 0
+        with pytest.raises(penstock.StateMismatchError, match="stage 0: saved code 1, web 3"):
+            loader(other).load_state_dict({**state, "position": 1})
+    with pytest.raises(penstock.StateMismatchError, match="source web: dataset"):
+        loader(Mixture({"web": datasets["books"].windows(WINDOW, 1)}, [Stage()])).load_state_dict(state)
+    with pytest.raises(penstock.StateMismatchError, match="seed: saved 3, now 4"):
+        loader(others[0], seed=4).load_state_dict(state)
+
+
 def test_a_mixture_pickles(mixture):
     again = pickle.loads(pickle.dumps(mixture))
     assert again.stages == mixture.stages and all_rows(again) == all_rows(mixture)
@@ -269,9 +280,11 @@ def test_what_cannot_be_is_refused_in_words(views, datasets):
         "documents have no window": lambda: Mixture(
             {name: each.documents() for name, each in datasets.items()}, [Stage(), Stage(at=Tokens(5))]
         ),
-        "takes the uniform order alone": lambda: loader(
-            Mixture(two, [Stage(window=32)], end=100), order=penstock.orders.Blocks(4, 64)
-        ),
+        r"epochs\['web'\]=144115188075855872: so many passes": lambda: Mixture(two, [Stage()], epochs={"web": 1 << 57}),
+        r"sources: 'a\\ud800' is no name": lambda: Mixture({"a\ud800": web}, [Stage()]),
+        "plan: until position 9,223,372,036,854,775,808, where": lambda: Mixture(two, [Stage()]).plan(1 << 63),
+        "given 9,223,372,036,854,775,808 tokens: at most": lambda: Mixture(two, [Stage()]).plan(1 << 57),
+        "eval_loader: Mixture.* has no end": lambda: penstock.eval_loader(Mixture(two, [Stage()]), 12),
         "packed for one window": lambda: Mixture({"web": datasets["web"].packed(64)}, [Stage(window=32)]),
         "it was split": lambda: Mixture({"web": web.split(10)[0]}, [Stage(window=32)]),
         "are padded otherwise": lambda: Mixture(
@@ -363,12 +376,39 @@ def describe_file(folder: Path, datasets, **more) -> Path:
 def test_a_file_describes_a_mixture(tmp_path: Path, datasets, views):
     read = Mixture.from_file(describe_file(tmp_path, datasets))
     assert read.stages == Mixture(views, STAGES[:2], caps={"books": 40}, end=450).stages and read.run_end == 450
+    given = {
+        "stages": [{"weights": {"web": 3, "code": 1}, "window": 16}, {"at_tokens": WINDOW * 150}, {"at": 1200}],
+        "caps": {"books": 40, "code": 900},
+        "epochs": {"web": 9},
+        "end_tokens": WINDOW * 2000,
+        "group": 32,
+    }
+    path = describe_file(tmp_path, datasets, **given)
+    content = json.loads(path.read_text())
+    del content["end"]
+    path.write_text(json.dumps(content))
+    read = Mixture.from_file(path)
+    same = Mixture(
+        views,
+        [Stage({"web": 3, "code": 1}, window=16), Stage(at=Tokens(WINDOW * 150)), Stage(at=1200)],
+        caps={"books": 40, "code": 900},
+        epochs={"web": 9},
+        end=Tokens(WINDOW * 2000),
+        group=32,
+    )
+    assert read.stages == same.stages and read.run_end == same.run_end
+    assert loader(read).state_dict() == loader(same).state_dict()
+    assert read.stages[1].begin == 640 and [stage.window for stage in read.stages][:2] == [16, WINDOW]
     for more, words in {
         "no 'stagess'": {"stagess": []},
         r"sources\['web'\]: it has no path": {"sources": {"web": {}}},
         "stage 1: it has no at=": {"stages": [{}, {}]},
         r"stages\[0\]: there is no 'wieghts'": {"stages": [{"wieghts": {}}]},
         "end and end_tokens: give one": {"end_tokens": 5},
+        "end: 'x'|end='x'": {"end": "x"},
+        "group=0: must be": {"group": 0},
+        r"caps: there is no source 'wbe'": {"caps": {"wbe": 4}},
+        r"stages: 7: a list": {"stages": 7},
     }.items():
         with pytest.raises(penstock.InvalidArgumentError, match=more) as error:
             Mixture.from_file(describe_file(tmp_path, datasets, **words))
@@ -392,6 +432,13 @@ def test_penstock_mix_says_what_it_comes_to(tmp_path: Path, datasets, capsys):
     content = json.loads(capsys.readouterr().out)
     assert content["position"][-1] == 300 and sum(each[-1] for each in content["observations"].values()) == 300
     assert (tmp_path / "mix.png").stat().st_size > 10_000
+    assert main(["mix", path, "--dry-run", "--until", "3", "--json"]) == 0  # many points of one position
+
+    def no_json(constant: str) -> None:
+        raise AssertionError(constant)
+
+    content = json.loads(capsys.readouterr().out, parse_constant=no_json)
+    assert content["position"][-1] == 3 and len(content["share"]["web"]) == 100
     assert main(["mix", path]) == 2 and "--dry-run" in capsys.readouterr().err
     endless = str(describe_file(tmp_path, datasets, end=None))
     assert main(["mix", endless, "--dry-run"]) == 2 and "--until" in capsys.readouterr().err

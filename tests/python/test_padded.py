@@ -80,6 +80,36 @@ def test_long_documents_are_dropped_or_refused(tmp_path):
     assert view.padded(9).lengths().tolist() == [min(length, 9) for length in ALL]
 
 
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+@pytest.mark.parametrize("value", [-1, 70_000, np.int8(-3), 2.0, True])
+def test_padding_that_the_stored_type_does_not_hold(tmp_path, framework, value):
+    dataset, _ = model_of(tmp_path)
+    view = dataset.documents().padded(4, value={"token": value, "weight": 0.1})
+    wide = framework == "torch" or not 0 <= value < 1 << 16
+    with penstock.Loader(view, 5, order="sequential", epochs=1, framework=framework) as loader:
+        for batch in loader:
+            padding = array(batch.attention_mask) == 0
+            assert padding.any()
+            for name in ("token", "inputs"):
+                assert (array(batch[name] if name == "token" else batch.inputs)[padding] == value).all()
+            assert array(batch["token"]).dtype == (np.int64 if wide else np.uint16)
+            assert (array(batch["weight"])[padding] == np.float32(0.1)).all()
+    if framework == "numpy":
+        read = view.read([1])
+        assert (read["token"] == value).all() and read["token"].dtype == array(batch["token"]).dtype
+
+
+def test_padding_of_floats_may_be_nan_or_infinite(tmp_path):
+    dataset, _ = model_of(tmp_path)
+    for value in (float("nan"), np.float64("inf"), -float("inf")):
+        view = dataset.documents().padded(4, value={"weight": value})
+        again = pickle.loads(pickle.dumps(view))
+        np.testing.assert_array_equal(again.read([1])["weight"], np.full((1, 4), value, np.float32))
+        assert again.rows == view.rows and hash(again.rows) == hash(view.rows)
+        assert again.rows != dataset.documents().padded(4).rows
+        penstock.Mixture({"a": view, "b": again}, [penstock.Stage()])
+
+
 def test_a_state_is_that_of_the_documents(tmp_path):
     dataset, _ = model_of(tmp_path)
     plain, padded = dataset.documents()[2:], dataset.documents()[2:].padded(12)
@@ -121,8 +151,16 @@ def test_what_cannot_be_padded_is_refused(tmp_path):
     refused("multiple_of=0", multiple_of=0)
     refused("side='top'", side="top")
     refused("long='keep'", long="keep")
-    refused("value=70000.*token", value=70_000)
     refused("the field 'none'", value={"none": 1})
+    refused(r"value=0\.5: the padding of field token must be a value of int64", value=0.5)
+    refused("value=nan.*token", value=float("nan"))
+    refused("value=18446744073709551616.*token.*int64", value=1 << 64)
+    refused("value=1e\\+300.*weight.*float32", value={"weight": 1e300})
+    refused("value=1j.*weight", value={"weight": 1j})
+    for value in (np.zeros(2), [0], "0", None, {"token": [1, 2]}):
+        refused("value=.*must be a number, or a mapping from fields", value=value)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"value=-1.*token.*uint8"):
+        penstock.Loader(view.padded(value=-1), 2, dtype={"token": "u1"}, framework="numpy")
     with pytest.raises(penstock.InvalidArgumentError, match="documents"):
         dataset.windows(3).padded()
     (tmp_path / "others").mkdir()
@@ -130,8 +168,9 @@ def test_what_cannot_be_padded_is_refused(tmp_path):
         opaque(tmp_path / "others", 3)[0].documents().padded()
     with pytest.raises(penstock.InvalidArgumentError, match="documents"):
         ids(tmp_path / "others", ((0, 1),))[0].windows(1).lengths()
-    with pytest.raises(penstock.InvalidArgumentError, match="cu_seqlens"):
-        penstock.Loader(view.padded(), 2, columns=["cu_seqlens"])
+    for columns in (["cu_seqlens"], ["position_ids"]):
+        with pytest.raises(penstock.InvalidArgumentError, match=f"{columns[0]}: sequences are of documents end to end"):
+            penstock.Loader(view.padded(), 2, columns=columns)
     with pytest.raises(penstock.InvalidArgumentError, match=r"padded\(\)"):
         view.read([0]).attention_mask  # noqa: B018
     with penstock.Writer(tmp_path / "named", {"token": "u2", "lengths": "u2"}, "json") as writer:

@@ -20,7 +20,7 @@ LAUNCHERS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 def view(tmp_path, monkeypatch):
     for name in (*LAUNCHERS, "RANK", "LOCAL_WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    return raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(10)
+    return raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(8)
 
 
 def make(view: penstock.View, **options: Any) -> penstock.Loader:
@@ -90,7 +90,7 @@ def test_env_is_not_alone_where_another_launcher_says_several(view, monkeypatch,
 @pytest.mark.parametrize("variable", LAUNCHERS)
 def test_a_process_that_is_one_of_several_and_did_not_say_is_refused(view, tmp_path, variable):
     path = str(tmp_path / "tokens.bin")
-    script = f"import penstock\npenstock.Loader(penstock.open({path!r}, dtype='u2').windows(10), 2, framework='numpy')"
+    script = f"import penstock\npenstock.Loader(penstock.open({path!r}, dtype='u2').windows(8), 2, framework='numpy')"
     environment = {**os.environ, variable: "2"}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
@@ -130,13 +130,38 @@ def test_a_meshs_dimensions_are_folded_in_its_order(view):
 
 
 @pytest.mark.parametrize(
-    ("names", "words"),
-    [(("dp", "tp"), 'mesh["dp"]'), (("dp_replicate", "dp_shard", "cp"), 'mesh["dp_replicate", "dp_shard"]'),
-     (("pp", "tp"), "pp, tp"), (None, "mesh_dim_names")],
+    ("names", "rank", "world_size"),
+    [(("dp", "tp"), 1, 3), (("dp_replicate", "dp_shard", "tp"), 5, 9), (("pp", "data_parallel", "tp"), 2, 3),
+     (("tp",), 0, 1), (("fsdp", "pp", "tp"), 1, 3), (("pp", "dp_replicate", "fsdp", "cp", "tp"), 7, 9)],
 )  # fmt: skip
-def test_a_mesh_of_more_than_data_parallelism_is_refused(view, names, words):
+def test_peers_of_tensor_and_pipeline_parallelism_get_the_same(view, names, rank, world_size):
+    coordinate = [1, 2, 1, 1, 2][: len(names)]
+    loader = make(view, mesh=FakeMesh((3, 3, 3, 2, 3)[: len(names)], coordinate, names))
+    assert (loader.rank, loader.world_size) == (rank, world_size)
+
+
+def test_ranks_along_cp_share_rows(tmp_path, view):
+    view = raw_tokens(tmp_path / "more.bin", 1001)[0].windows(8, lookahead=1)
+    mesh = FakeMesh((2, 2), [1, 1], ("dp", "cp"))
+    expected = next(make(view, rank=1, world_size=2, context_parallel=penstock.ContextParallel(1, 2))).inputs
+    np.testing.assert_array_equal(next(make(view, mesh=mesh)).inputs, expected)
+    part = penstock.ContextParallel(layout="contiguous")
+    expected = next(make(view, rank=1, world_size=2)).inputs[:, 4:]
+    np.testing.assert_array_equal(next(make(view, mesh=mesh, context_parallel=part)).inputs, expected)
+    alone = FakeMesh((2, 1), [1, 0], ("dp", "cp"))
+    assert next(make(view, mesh=alone)).inputs.shape == (2, 8)
+    with pytest.raises(penstock.InvalidArgumentError, match="the mesh says rank 1 of 2"):
+        make(view, mesh=mesh, context_parallel=penstock.ContextParallel(0, 2))
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [(("dp", "ep"), "'ep'"), (("dp_replicate", "dp_shard_cp"), "'dp_shard_cp'"), (("mine",), "'mine'"),
+     (("dp", "cp", "context"), "two of them"), (None, "mesh_dim_names")],
+)  # fmt: skip
+def test_a_dimension_that_nobody_knows_is_refused_by_name(view, names, words):
     dimensions = len(names) if names else 2
-    with pytest.raises(penstock.InvalidArgumentError) as caught:  # else tensor-parallel ranks would read other data
+    with pytest.raises(penstock.InvalidArgumentError) as caught:  # else its ranks would read what they must not
         make(view, mesh=FakeMesh((2,) * dimensions, [0] * dimensions, names))
     assert words in str(caught.value)
 
@@ -161,13 +186,18 @@ def in_a_job(rank: int, folder: str, view: penstock.View) -> None:
     three = init_device_mesh("cpu", (2, 1, 2), mesh_dim_names=("dp_replicate", "dp_shard", "tp"))
     for name, mesh in {
         "whole": both, "slice": both["dp_replicate", "dp_shard"], "one": both["dp_shard"],
-        "beside": three["dp_replicate", "dp_shard"],
+        "beside": three["dp_replicate", "dp_shard"], "with peers": three,
     }.items():  # fmt: skip
         with make(view, mesh=mesh) as loader:
             np.savez(
                 f"{folder}/{name}-{rank}.npz", rank=loader.rank, world_size=loader.world_size,
                 indices=next(loader).indices, refused=refused,
             )  # fmt: skip
+    shared = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp_shard", "cp"))
+    with make(view, mesh=shared) as loader:
+        np.savez(
+            f"{folder}/shared-{rank}.npz", rank=loader.rank, world_size=loader.world_size, token=next(loader)["token"]
+        )
     dist.destroy_process_group()
 
 
@@ -176,7 +206,8 @@ def test_real_meshes_in_real_processes(tmp_path, view):
 
     torch.multiprocessing.spawn(in_a_job, (str(tmp_path), view), nprocs=4)
     for name, ranks, world_size in [
-        ("whole", [0, 1, 2, 3], 4), ("slice", [0, 1, 2, 3], 4), ("one", [0, 1, 0, 1], 2), ("beside", [0, 0, 1, 1], 2)
+        ("whole", [0, 1, 2, 3], 4), ("slice", [0, 1, 2, 3], 4), ("one", [0, 1, 0, 1], 2), ("beside", [0, 0, 1, 1], 2),
+        ("with peers", [0, 0, 1, 1], 2),
     ]:  # fmt: skip
         found = [np.load(tmp_path / f"{name}-{process}.npz") for process in range(4)]
         assert [int(each["rank"]) for each in found] == ranks
@@ -185,6 +216,13 @@ def test_real_meshes_in_real_processes(tmp_path, view):
             expected = next(make(view, rank=rank, world_size=world_size)).indices
             np.testing.assert_array_equal(each["indices"], expected)
             assert "one of 4 (torch.distributed)" in str(each["refused"])
+    for process in range(4):
+        each = np.load(tmp_path / f"shared-{process}.npz")
+        rank, part = divmod(process, 2)
+        assert (int(each["rank"]), int(each["world_size"])) == (rank, 2)
+        expected = next(make(view, rank=rank, world_size=2))["token"]
+        halves = [[0, 1, 6, 7], [2, 3, 4, 5]]
+        np.testing.assert_array_equal(each["token"], expected[:, halves[part]])
 
 
 # --- the machine's share

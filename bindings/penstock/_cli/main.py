@@ -24,6 +24,7 @@ _COMMANDS = {
     "export": "Write single cells as AnnData.",
     "info": "What a dataset is: fields, sizes, tokenizer, fingerprint.",
     "show": "Windows or documents, decoded, with their spans.",
+    "trace": "Which documents a training step saw, as text.",
     "verify": "Read everything and check it against what was written.",
     "combine": "Join datasets into one, with no byte encoded again.",
     "convert": "Change a dataset's layout of spans.",

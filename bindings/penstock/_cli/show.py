@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from penstock._cli.data import data_options, open_data
+from penstock._cli.decoder import Decoder, metadata_of, visible
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._words import counted
 
 _LINES_SHOWN = 24  # of one span's text, on a terminal
-_VALUES_SHOWN = 24
 _LONGEST_VALUE = 60  # characters of a column's value, on a terminal
 _WINDOW = 256  # records, unless --window says otherwise
 
@@ -39,7 +39,7 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     documents = given["documents"] or dataset.mode == "opaque" or dataset.features is not None
     noun = "document" if documents else "window"
     indices = (*given["indices"], *numbers)
-    decoder = _Decoder(given["tokenizer"], dataset)
+    decoder = Decoder(given["tokenizer"], dataset)
     found: list[dict[str, Any]] = []
     if _is_empty(dataset, documents):
         if indices:
@@ -79,40 +79,7 @@ def _in_range(view: Any, index: int) -> int:
     return index % count
 
 
-class _Decoder:
-    """Ids to text, where a tokenizer is given; else numbers."""
-
-    def __init__(self, file: str | None, dataset: Any) -> None:
-        names = dataset.dtype.names if dataset.dtype is not None else ()
-        self.field = "token" if "token" in names else next((name for name in names if _is_ids(dataset, name)), None)
-        self._tokenizer: Any = None
-        if file is None:
-            return
-        from penstock._text.tokenizing import DocumentTokenizer, TokenizerOptions
-
-        self._tokenizer = DocumentTokenizer(TokenizerOptions(file=file))
-        written = (dataset.tokenizer or {}).get("hash")
-        if written is not None and written != f"sha256:{self._tokenizer.sha256}":
-            click.echo(f"penstock: {file} is not the tokenizer that wrote the dataset: the text may be wrong", err=True)
-
-    def text(self, record_values: Any) -> str:
-        """What records say: text, or numbers."""
-        if self._tokenizer is not None and self.field is not None:
-            return str(self._tokenizer.decode(record_values[self.field].tolist()))
-        shown = []
-        for name, values in record_values.items():
-            listed = values.tolist()
-            more = f" … {len(listed):,} in all" if len(listed) > _VALUES_SHOWN else ""
-            numbers = " ".join(map(str, listed[:_VALUES_SHOWN]))
-            shown.append(f"{numbers}{more}" if len(record_values) == 1 else f"{name}: {numbers}{more}")
-        return "\n".join(shown)
-
-
-def _is_ids(dataset: Any, name: str) -> bool:
-    return bool(dataset.dtype[name].kind in "iu" and dataset.dtype[name].shape == ())
-
-
-def _describe(view: Any, index: int, decoder: _Decoder) -> dict[str, Any]:
+def _describe(view: Any, index: int, decoder: Decoder) -> dict[str, Any]:
     row = view[index]
     fields = {name: row[name] for name in row}
     length = len(next(iter(fields.values()))) if fields else 0
@@ -125,7 +92,7 @@ def _describe(view: Any, index: int, decoder: _Decoder) -> dict[str, Any]:
             "begins": span.begins,
             "ends": span.ends,
             "offset": span.offset,
-            "metadata": _json_value(span),
+            "metadata": metadata_of(span),
             "columns": {name: _shown(view.dataset.columns[name], values[at]) for name, values in columns.items()},
             "text": decoder.text({name: values[span.start : span.stop] for name, values in fields.items()}),
         }
@@ -142,24 +109,6 @@ def _shown(column: Any, value: Any) -> Any:
     return value.tolist()
 
 
-def _json_value(span: Any) -> Any:
-    import penstock
-
-    try:
-        value = span.metadata
-    except penstock.InvalidArgumentError:  # a codec of the writer's own, which this program does not have
-        value = None
-    if value is None:
-        value = span.raw
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value).decode("utf-8", "backslashreplace") or None
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError):
-        return str(value)
-    return value
-
-
 def _draw(row: dict[str, Any], noun: str, full: bool) -> None:
     sizes = f"{counted(row['records'], 'record')}, {counted(len(row['spans']), 'span')}"
     echo(click.style(f"{noun} {row['index']:,}: {sizes}", bold=True))
@@ -167,9 +116,9 @@ def _draw(row: dict[str, Any], noun: str, full: bool) -> None:
         color = ("cyan", "yellow", "green", "magenta")[number % 4]
         echo(click.style("┌ ", fg=color) + click.style(_span_title(span), fg=color, bold=True))
         if span["metadata"] is not None:
-            echo(click.style("│ ", fg=color) + _visible(json.dumps(span["metadata"], ensure_ascii=False)))
+            echo(click.style("│ ", fg=color) + visible(json.dumps(span["metadata"], ensure_ascii=False)))
         if span["columns"]:
-            echo(click.style("│ ", fg=color) + _visible(_columns_line(span["columns"])))
+            echo(click.style("│ ", fg=color) + visible(_columns_line(span["columns"])))
         _draw_text(span["text"], color, full)
     if not row["spans"]:
         _draw_text(row["text"], "cyan", full)
@@ -194,14 +143,9 @@ def _draw_text(text: str, color: str, full: bool) -> None:
     lines = text.splitlines() or [""]
     shown = lines if full else lines[:_LINES_SHOWN]
     for line in shown:
-        echo(click.style("│ ", fg=color) + _visible(line))
+        echo(click.style("│ ", fg=color) + visible(line))
     if len(shown) < len(lines):
         echo(
             click.style("│ ", fg=color)
             + click.style(f"… {counted(len(lines) - len(shown), 'more line')} (--full)", dim=True)
         )
-
-
-def _visible(line: str) -> str:
-    """Without characters that a terminal would obey: data must not move the cursor."""
-    return "".join(each if each.isprintable() or each == "\t" else repr(each)[1:-1] for each in line)

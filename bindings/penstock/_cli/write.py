@@ -115,12 +115,9 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     tokenizer = make_tokenizer(work.tokenizer)
     found = expand_inputs(inputs, given["format"])
     for each in found:
-        if each.format == "text" and work.columns.ids is not None:
-            raise click.UsageError(
-                f"{each.name}: plain text has no columns: --ids-column is for JSON lines and Parquet"
-            )
-        if each.format != "jsonl" and given["messages"] is not None:
-            raise click.UsageError(f"{each.name}: --messages is for JSON lines, not {each.format}")
+        if each.format == "text" and (work.columns.ids is not None or work.columns.messages):
+            option = "--messages" if work.columns.messages else "--ids-column"
+            raise click.UsageError(f"{each.name}: plain text has no columns: {option} is for JSON lines and Parquet")
     reader = DocumentReader(found, work.columns)
     if given["dry_run"]:
         _dry_run(reader, work, tokenizer, given)
@@ -186,7 +183,8 @@ def _columns(given: dict[str, Any]) -> Any:
         metadata = tuple(name.strip() for name in given["metadata"].split(","))
         if "" in metadata or len(set(metadata)) < len(metadata):
             raise click.UsageError(f'--metadata "{given["metadata"]}": name each column once, as in url,date')
-    return Columns(given["messages"] or given["text_column"], given["ids_column"], metadata, given["text_per"])
+    column, is_chat = given["messages"] or given["text_column"], given["messages"] is not None
+    return Columns(column, given["ids_column"], metadata, given["text_per"], is_chat)
 
 
 def _codec(given: dict[str, Any]) -> str | None:
@@ -197,6 +195,7 @@ def _codec(given: dict[str, Any]) -> str | None:
 def _options_of_task(work: Any, tokenizer: Any, given: dict[str, Any]) -> dict[str, Any]:
     """All options that decide a shard's bytes; shards of another run are kept only where they are equal."""
     columns = work.columns._asdict()
+    del columns["messages"]  # said below where it is true, as in tasks of earlier versions
     columns["metadata"] = "all" if work.columns.metadata is None else list(work.columns.metadata)
     return {
         **columns,

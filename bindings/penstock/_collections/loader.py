@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
+from penstock._agreement import check_agreement
 from penstock._arguments import index, one_of
 from penstock._collections.fetching import FailedError, Fetcher, Hooks
 from penstock._collections.identity import fingerprint_of, is_opener, length_of
@@ -23,6 +24,7 @@ from penstock._collections.threads import ThreadReader
 from penstock._errors import Error, InvalidArgumentError
 from penstock._job import BatchSize, batch_sizes, job_of
 from penstock._loader import Resume, checked_state
+from penstock._locate import LocatedRow, batch_position, by_turns, located, planned
 from penstock._ranks import Mesh
 from penstock._ranks import resolve as resolve_rank
 from penstock.orders import Order, Sequential
@@ -117,7 +119,8 @@ class CollectionLoader:
             seed: 64 bits; decides the order, with the epoch.
             rank: number of this rank, or "env" for RANK and WORLD_SIZE of the environment.
             world_size: number of ranks.
-            mesh: a device mesh of the data-parallel dimensions alone, instead of rank and world_size.
+            mesh: a device mesh instead of rank and world_size: its data-parallel dimensions are folded, ranks along tp
+                and pp get the same.
             epochs: how many, at least 1; None is endless.
             per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
             tail: what becomes of a last batch that is not full: "pad" or "drop". Padded rows hold the last observation
@@ -146,7 +149,12 @@ class CollectionLoader:
                 are asked for; blocks of the order larger than a fetch.
         """
         hooks = Hooks(fetch_callback, fetch_transform, batch_callback, batch_transform)
-        self.rank, self.world_size = resolve_rank(rank, world_size, mesh)
+        self.rank, self.world_size, context = resolve_rank(rank, world_size, mesh)
+        if context is not None and context[1] > 1:
+            raise InvalidArgumentError(
+                "mesh with the dimension cp: rows of a collection have no window that ranks could share: give the part "
+                "of the mesh without cp, or rank= and world_size="
+            )
         one_of("on_mismatch", on_mismatch, ("refuse", "restart", "keep_position"))
         if (batch_size is None) == (global_batch_size is None):
             raise InvalidArgumentError("give exactly one of batch_size (per rank) and global_batch_size")
@@ -259,6 +267,31 @@ class CollectionLoader:
         if self._info is None:
             raise InvalidArgumentError("there is no info before a batch was given out")
         return self._info
+
+    def locate(self, step: int | None = None, *, position: int | None = None) -> list[LocatedRow]:
+        """Which observations the global batch of any step consists of; nothing is read. See `Loader.locate`.
+
+        Returns:
+            The rows of all ranks' batches in the order of their positions, without spans, their `first_record` -1.
+
+        Raises:
+            InvalidArgumentError: no such step or position.
+        """
+        positions, picks = planned(self._job, batch_position(self._job, step, position))
+        nothing = [-1] * len(positions)
+        return located(positions, picks, nothing, [[] for _ in positions], by_turns(len(positions), self.world_size))
+
+    def check_agreement(self, group: Any = None) -> None:
+        """Compares this loader with those of the other processes; see `Loader.check_agreement`.
+
+        Args:
+            group: a process group of torch.distributed that has each rank once; None: the default one.
+
+        Raises:
+            StateMismatchError: processes differ; the message says which ones, in what.
+            InvalidArgumentError: no process group, or one that this process is not in.
+        """
+        check_agreement(self._job, self._position, (self.rank, self.world_size), group)
 
     # --- the state
 

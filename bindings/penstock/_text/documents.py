@@ -30,16 +30,18 @@ class Columns(NamedTuple):
     """What is taken of a document.
 
     Attributes:
-        text: The column that holds the text.
+        text: The column that holds the text, or the conversations.
         ids: The column that holds token ids instead; None where there is text.
         metadata: The columns kept as metadata; None: all others; empty: no metadata.
         text_per: "file" or "line": what one document of plain text is.
+        messages: Whether `text` holds conversations.
     """
 
     text: str
     ids: str | None
     metadata: tuple[str, ...] | None
     text_per: str
+    messages: bool = False
 
 
 class RawDocument(NamedTuple):
@@ -47,7 +49,8 @@ class RawDocument(NamedTuple):
 
     Attributes:
         line: Counted from 1: the line, or the row of a Parquet file; 0 where the document is the whole file.
-        form: "jsonl" (payload: the line), "text" (payload: UTF-8) or "row" (payload: UTF-8, or ids).
+        form: "jsonl" (payload: the line), "text" (payload: UTF-8) or "row" (payload: UTF-8, ids, or a conversation as
+            JSON).
         metadata: Columns that the reader knows; None where the payload holds them, or where none are kept.
         at_byte: Where it begins in its file, unpacked, if that is known instead of number and line; the number is then
             -1, and that of a row too whose file was not read from its beginning.
@@ -260,8 +263,9 @@ class ParquetInput:
         names = list(self._file.schema_arrow.names)
         self._payload = columns.ids or columns.text
         self._is_ids = columns.ids is not None
+        self._is_messages = columns.messages
         if self._payload not in names:
-            option = "--ids-column" if self._is_ids else "--text-column"
+            option = "--ids-column" if self._is_ids else "--messages" if self._is_messages else "--text-column"
             raise missing_column(f'{source.name}: no column "{self._payload}" for {option}: {there_are(names)}')
         self._metadata = [name for name in names if name != self._payload]
         if columns.metadata is not None:
@@ -271,10 +275,15 @@ class ParquetInput:
     def _check_type(self) -> None:
         kind = self._file.schema_arrow.field(self._payload).type
         types = self._types
+        is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
         if self._is_ids:
-            is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
             if not (is_list and types.is_integer(kind.value_type)):
                 raise OptionError(f'{self._source.name}: column "{self._payload}" is {kind}, not lists of integers')
+        elif self._is_messages:
+            if not (is_list and types.is_struct(kind.value_type)):
+                raise OptionError(
+                    f'{self._source.name}: column "{self._payload}" is {_one_line(kind)}, not lists of structs'
+                )
         elif not (types.is_string(kind) or types.is_large_string(kind)):
             raise OptionError(f'{self._source.name}: column "{self._payload}" is {kind}, not strings')
 
@@ -353,7 +362,7 @@ class ParquetInput:
             done_rows: For the rows' numbers.
         """
         column = rows.column(rows.schema.get_field_index(self._payload))
-        payloads = self._ids(column) if self._is_ids else column.cast(self._large_or_small(column.type)).to_pylist()
+        payloads = self._payloads(column)
         known: list[Any] = [None] * len(rows)
         if self._metadata:
             known = rows.select(self._metadata).to_pylist()
@@ -361,8 +370,27 @@ class ParquetInput:
             line = done_rows + offset + 1
             if payload is None:
                 raise InputError(f'{self._source.name} row {line:,}: column "{self._payload}" is null: drop such rows')
+            if self._is_messages:
+                payload = self._conversation(payload, line)
             plain = None if metadata is None else {name: _plain(value) for name, value in metadata.items()}
             yield RawDocument(number + offset if number >= 0 else -1, self._source.name, line, "row", payload, plain)
+
+    def _payloads(self, column: Any) -> Iterable[Any]:
+        if self._is_ids:
+            return self._ids(column)
+        if not self._is_messages:
+            column = column.cast(self._large_or_small(column.type))
+        given: Iterable[Any] = column.to_pylist()
+        return given
+
+    def _conversation(self, messages: list[Any], line: int) -> bytes:
+        """Messages as JSON, without fields that are null: in Parquet each has the fields of all."""
+        try:
+            return json.dumps(_without_nulls(_plain(messages)), ensure_ascii=False).encode()
+        except TypeError as error:
+            raise InputError(
+                f'{self._source.name} row {line:,}: column "{self._payload}": no conversation: {_one_line(error)}'
+            ) from None
 
     def _large_or_small(self, kind: Any) -> Any:
         import pyarrow
@@ -382,6 +410,12 @@ class ParquetInput:
             array = values.to_numpy(zero_copy_only=False)
             # An id beyond int64 is beyond every token type: it stays too large.
             yield np.minimum(array, np.iinfo(np.int64).max).astype(np.int64)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> Any:

@@ -65,6 +65,8 @@ def extract_messages(
     metadata: list[dict[str, Any]] = []
     for document in documents:
         messages, known = _fields(document, columns.text, "--messages", columns.metadata)
+        if document.form == "row":
+            messages = json.loads(messages)
         if not isinstance(messages, list) or not messages:
             what = "empty" if messages == [] else _kind(messages)
             raise InputError(f'{document.place()}: "{columns.text}" is {what}, not a list of messages')

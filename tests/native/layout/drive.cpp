@@ -62,6 +62,17 @@ void write_file(const std::string& path, std::span<const std::byte> bytes) {
   if (!file.flush()) throw std::runtime_error("cannot write " + path);
 }
 
+std::string message_of(const std::function<void()>& call, ErrorKind kind) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
 std::uint64_t Driven::bytes_read(const std::string& suffix) const {
   std::uint64_t bytes = 0;
   for (const Read& read : reads) bytes += read.file->path().ends_with(suffix) ? read.size : 0;

@@ -1,12 +1,14 @@
 // What a source's tests share: a folder that goes away, and the simplest engine there can be: plan, read, plan, …
 #pragma once
 
+#include "core/base/error.h"
 #include "core/batch/source.h"
 #include "core/io/open_store.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +38,9 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
   const auto bytes = std::as_bytes(std::span(values));
   return {bytes.begin(), bytes.end()};
 }
+
+/// What the error of `call` says, which must be of this kind.
+std::string message_of(const std::function<void()>& call, ErrorKind kind);
 
 /// A row as it was delivered, and the reads that it took.
 struct Driven {

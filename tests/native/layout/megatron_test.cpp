@@ -74,19 +74,12 @@ class MegatronTest : public ::testing::Test {
     return put(name, parts, std::accumulate(parts.lengths.begin(), parts.lengths.end(), std::uint64_t{0}));
   }
 
-  static std::string refusal(const std::function<void()>& call, ErrorKind kind) {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind) << error.what();
-      return error.what();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return "";
+  static layout::DatasetPtr open(const std::vector<std::string>& prefixes) {
+    return layout::open_megatron(local(prefixes));
   }
   std::string refusal(const IdxParts& parts, std::uint64_t tokens, ErrorKind kind) {
     const std::string prefix = put("refused", parts, tokens);
-    return refusal([&] { layout::open_megatron(local(std::vector<std::string>{prefix})); }, kind);
+    return message_of([&] { open({prefix}); }, kind);
   }
 
   TemporaryFolder folder_;
@@ -146,7 +139,7 @@ void expect_documents(const layout::DatasetPtr& dataset, const std::vector<std::
 
 TEST_F(MegatronTest, EveryWindowAndDocumentOfASmallDataset) {
   const Documents documents = {{3}, {}, {1, 2}, {0}, {}, {4, 0, 1}, {2}, {}};
-  const auto dataset = layout::open_megatron(local(std::vector<std::string>{put("small", documents)}));
+  const auto dataset = open({put("small", documents)});
   const std::vector<std::uint64_t> starts = starts_of(documents);
   ASSERT_EQ(dataset->record_count(), 13U);
   for (std::uint64_t window = 1; window <= 12; ++window) expect_windows(dataset, starts, window);
@@ -165,7 +158,7 @@ TEST_F(MegatronTest, EveryWindowAndDocumentAcrossManyBlocks) {
     for (std::uint64_t k = 0; k < count; ++k) sequences.push_back(static_cast<std::int32_t>((state >> (k % 32)) % 3));
     documents.push_back(sequences);
   }
-  const auto dataset = layout::open_megatron(local(std::vector<std::string>{put("large", documents)}));
+  const auto dataset = open({put("large", documents)});
   ASSERT_GT(dataset->shards[0].megatron->samples.size(), 6U);
   const std::vector<std::uint64_t> starts = starts_of(documents);
   for (const std::uint64_t window : {37U, 1000U, 30000U}) expect_windows(dataset, starts, window);
@@ -174,7 +167,7 @@ TEST_F(MegatronTest, EveryWindowAndDocumentAcrossManyBlocks) {
 
 TEST_F(MegatronTest, AWindowReadsABoundedPartOfTheIndex) {
   const Documents documents(20000, {3});
-  const auto dataset = layout::open_megatron(local(std::vector<std::string>{put("many", documents) + ".idx"}));
+  const auto dataset = open({put("many", documents) + ".idx"});
   const auto source = layout::make_windows(dataset, 30, 0);
   for (std::uint64_t i = 0; i < source->info().size; i += 17) {
     Driven driven;
@@ -184,12 +177,10 @@ TEST_F(MegatronTest, AWindowReadsABoundedPartOfTheIndex) {
 }
 
 TEST_F(MegatronTest, PairsEndToEndAreOneDataset) {
-  const auto dataset =
-      layout::open_megatron(local(std::vector<std::string>{put("a", {{3}, {2}}), put("b", {{1}}) + ".bin"}));
+  const auto dataset = open({put("a", {{3}, {2}}), put("b", {{1}}) + ".bin"});
   EXPECT_EQ(dataset->record_count(), 6U);
   EXPECT_EQ(dataset->span_count(), 3U);
-  EXPECT_NE(dataset->fingerprint,
-            layout::open_megatron(local(std::vector<std::string>{folder_.path("a")}))->fingerprint);
+  EXPECT_NE(dataset->fingerprint, open({folder_.path("a")})->fingerprint);
 }
 
 TEST_F(MegatronTest, TheFingerprintSeesTheWholeIndex) {
@@ -199,10 +190,8 @@ TEST_F(MegatronTest, TheFingerprintSeesTheWholeIndex) {
   moved[0].pop_back();
   moved[1].push_back(1);
   const std::string b = put("b", moved);
-  EXPECT_NE(layout::open_megatron(local(std::vector<std::string>{a}))->fingerprint,
-            layout::open_megatron(local(std::vector<std::string>{b}))->fingerprint);
-  EXPECT_EQ(layout::open_megatron(local(std::vector<std::string>{a}))->fingerprint,
-            layout::open_megatron(local(std::vector<std::string>{put("c", {ones, ones, ones})}))->fingerprint);
+  EXPECT_NE(open({a})->fingerprint, open({b})->fingerprint);
+  EXPECT_EQ(open({a})->fingerprint, open({put("c", {ones, ones, ones})})->fingerprint);
 }
 
 TEST_F(MegatronTest, IndexesThatCannotBeAreRefused) {
@@ -240,21 +229,19 @@ TEST_F(MegatronTest, TruncatedAndWrongFilesAreRefusedWithoutAllocatingWhatTheyCl
   std::vector<std::byte> idx = idx_bytes(parts_of({{3, 1}, {2}}));
   for (std::size_t size = 0; size < idx.size(); ++size) {
     write_file(prefix + ".idx", std::span(idx).first(size));
-    refusal([&] { layout::open_megatron(local(std::vector<std::string>{prefix})); }, ErrorKind::Corruption);
+    message_of([&] { open({prefix}); }, ErrorKind::Corruption);
   }
   const std::uint64_t huge = UINT64_MAX / 4;
   for (const std::size_t at : {18U, 26U}) {
     std::vector<std::byte> claims = idx;
     std::memcpy(&claims[at], &huge, 8);
     write_file(prefix + ".idx", claims);
-    refusal([&] { layout::open_megatron(local(std::vector<std::string>{prefix})); }, ErrorKind::Corruption);
+    message_of([&] { open({prefix}); }, ErrorKind::Corruption);
   }
   idx[0] = std::byte{'X'};
   write_file(prefix + ".idx", idx);
-  EXPECT_NE(refusal([&] { layout::open_megatron(local(std::vector<std::string>{prefix})); }, ErrorKind::Corruption)
-                .find("MMIDIDX"),
-            std::string::npos);
-  refusal([&] { layout::open_megatron(local(std::vector<std::string>{folder_.path("none")})); }, ErrorKind::NotFound);
+  EXPECT_NE(message_of([&] { open({prefix}); }, ErrorKind::Corruption).find("MMIDIDX"), std::string::npos);
+  message_of([&] { open({folder_.path("none")}); }, ErrorKind::NotFound);
 }
 
 // The .idx is rewritten, same size, after it was opened.
@@ -262,7 +249,7 @@ TEST_F(MegatronTest, AnIndexThatChangesAfterOpeningIsFoundOutOrHarmless) {
   const Documents documents(50, {3, 2});
   const std::string prefix = put("t", documents);
   const std::vector<std::byte> idx = idx_bytes(parts_of(documents));
-  const auto dataset = layout::open_megatron(local(std::vector<std::string>{prefix}));
+  const auto dataset = open({prefix});
   const auto windows = layout::make_windows(dataset, 7, 0);
   const auto view = layout::make_documents(dataset);
   std::uint64_t refused = 0;

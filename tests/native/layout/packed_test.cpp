@@ -2,16 +2,18 @@
 #include "layout/packed.h"
 
 #include "core/base/error.h"
+#include "core/batch/column_spec.h"
 #include "layout/document_lengths.h"
-#include "layout/packed_labels.h"
 #include "tests/native/layout/model.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
-#include <functional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace penstock::testing {
 namespace {
@@ -39,17 +41,6 @@ TablePtr pack(const layout::DatasetPtr& dataset, const PackingRule& rule, std::u
   }
   const layout::PackHeader header = packer.header();
   return std::make_shared<const PackTable>(header, std::move(packer.rows()));
-}
-
-std::string message_of(const std::function<void()>& call, ErrorKind kind) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 TEST(PackedTest, LengthsAreThoseOfDocumentsOverShards) {
@@ -121,6 +112,30 @@ TEST(PackedTest, EveryRecordIsThereOnceWithItsDocumentAndTheRestIsZero) {
   }
 }
 
+TEST(PackedTest, NeighboursOfAShardAreOneRead) {
+  // Documents of one length go into rows one after the other; the fourth of the second shard begins a row alone.
+  const Model model(SpanKind::Compact, {shard_of({4, 4, 4}), shard_of({4, 4, 4, 4})});
+  const auto source = layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 12}));
+  expect_rows(model, *source, {.window = 12});
+  ASSERT_EQ(source->info().size, 3U);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    Driven driven;
+    drive(*source, i, driven, Parts::Records);
+    const std::uint64_t records = i < 2 ? 12 : 4;
+    EXPECT_EQ(driven.bytes_read("stream.bin"), 2 * records);
+    EXPECT_EQ(std::count_if(driven.reads.begin(), driven.reads.end(),
+                            [](const Read& read) { return read.file->path().ends_with("stream.bin"); }),
+              1);
+  }
+  // A gap, in the file or in the row, ends a read: 4 and 3 lie apart in the shard, and padding lies between the pieces.
+  const Model apart(SpanKind::Compact, {shard_of({4, 1, 3})});
+  const auto gaps = layout::make_packed(apart.dataset(), pack(apart.dataset(), {.window = 8}));
+  expect_rows(apart, *gaps, {.window = 8});
+  const Model odd(SpanKind::Compact, {shard_of({3, 3})});
+  const PackingRule padded{.window = 8, .multiple_of = 4};
+  expect_rows(odd, *layout::make_packed(odd.dataset(), pack(odd.dataset(), padded)), padded);
+}
+
 TEST(PackedTest, StepsOfAnySizeGiveTheSameRowsAndGroupsDoNotCrossShards) {
   const Model model = some_documents();
   const PackingRule rule{.window = 10, .group = 2};
@@ -174,20 +189,52 @@ TEST(PackedTest, AnIndexThatChangedSincePackingIsCorrupt) {
   EXPECT_NE(message.find("changed since"), std::string::npos) << message;
 }
 
-TEST(PackedTest, LabelsAreWhatFollowsInThePiece) {
+TargetSpec packed_targets(bool mask) {
+  return {.labels = FieldSpec{"labels", "token", {'i', 4}, 0, 0, true}, .mask = mask, .cross_document = false};
+}
+
+// Labels and mask of the first row and of one that is padding.
+std::pair<std::vector<std::int32_t>, std::vector<std::uint8_t>> targets_of(const Source& source,
+                                                                           const TargetSpec& spec) {
+  Driven driven;
+  drive(source, 0, driven);
+  const std::uint64_t window = source.info().shape.length;
+  const auto column = make_column(spec, source.info(), false);
+  const BatchShape batch{.rows = 2, .valid = 1, .row_records = window, .records = 2 * window, .starts = {}};
+  const ArrayShape shape = column->shape(batch);
+  std::vector<std::byte> memory(shape.bytes, std::byte{0x5A});
+  column->fill_row(driven.row, batch, memory.data());
+  column->fill_padding(batch, memory.data());
+  std::pair<std::vector<std::int32_t>, std::vector<std::uint8_t>> found;
+  found.first.resize(2 * window);
+  std::memcpy(found.first.data(), memory.data(), 8 * window);
+  if (!spec.mask) return found;
+  found.second.resize(2 * window);
+  std::memcpy(found.second.data(), memory.data() + shape.further.at(0).at, 2 * window);
+  return found;
+}
+
+TEST(PackedTest, TargetsAreWhatFollowsInThePiece) {
   const Model model(SpanKind::Compact, {shard_of({3, 1, 2})});
   const auto source = layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 8, .multiple_of = 2}));
-  Driven driven;
-  drive(*source, 0, driven);
-  const auto column = layout::make_packed_labels("token", {'i', 4})->make(source->info());
-  const BatchShape batch{.rows = 2, .valid = 1, .row_records = 8, .records = 16, .starts = {}};
-  std::vector<std::int32_t> labels(16);
-  auto* const out = reinterpret_cast<std::byte*>(labels.data());
-  column->fill_row(driven.row, batch, out);
-  column->fill_padding(batch, out);
-  EXPECT_EQ(labels, (std::vector<std::int32_t>{1, 2, -100, -100, 5, -100, -100, -100, -100, -100, -100, -100, -100,
-                                               -100, -100, -100}));
-  EXPECT_THROW(layout::make_packed_labels("token", {'u', 4}), Error);
+  const std::vector<std::int32_t> labels = {1,    2,    -100, -100, 5,    -100, -100, -100,
+                                            -100, -100, -100, -100, -100, -100, -100, -100};
+  EXPECT_EQ(targets_of(*source, packed_targets(false)).first, labels);
+  const auto both = targets_of(*source, packed_targets(true));
+  EXPECT_EQ(both.first, labels);
+  EXPECT_EQ(both.second, (std::vector<std::uint8_t>{1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST(PackedTest, TargetsThatWouldCrossDocumentsAreRefused) {
+  const Model model(SpanKind::Compact, {shard_of({3, 1})});
+  const auto source = layout::make_packed(model.dataset(), pack(model.dataset(), {.window = 8}));
+  TargetSpec spec = packed_targets(true);
+  spec.cross_document = true;
+  const auto make = [&] { make_column(spec, source->info(), false); };
+  EXPECT_NE(message_of(make, ErrorKind::InvalidArgument).find("pieces"), std::string::npos);
+  spec = packed_targets(true);
+  spec.bounds = {DocumentBounds::By::EndValue, "token", 0};
+  message_of(make, ErrorKind::InvalidArgument);
 }
 
 }  // namespace

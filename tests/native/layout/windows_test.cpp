@@ -6,8 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
 namespace penstock::testing {
 namespace {
 
@@ -15,17 +13,6 @@ using layout::SpanKind;
 
 ModelShard tokens(std::uint64_t records) {
   return {{{records, ""}}, {}, {}};
-}
-
-std::string message_of(const std::function<void()>& call, ErrorKind kind) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 TEST(WindowsTest, EveryWindowOfATokenStreamCrossesShardsAsIfThereWereNone) {

@@ -4,6 +4,8 @@
 #include "core/job/cursor.h"
 #include "order_checks.h"
 #include "shuffle/blocks.h"
+#include "shuffle/bucketed.h"
+#include "shuffle/sequential.h"
 #include "shuffle/uniform.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -153,6 +156,24 @@ TEST(MixturePlan, TokensArePositionsRoundedUp) {
   EXPECT_EQ(plan.position_of({6465, true}), 102U);
 }
 
+TEST(MixturePlan, TokensBeyond64BitsAreCounted) {
+  constexpr std::uint64_t kFar = std::uint64_t{1} << 60;
+  MixtureSpec made =
+      spec({"a", "b"}, {from(0, {1, 1}), from(kFar, {1, 2}), from(kFar + 100, {1, 2}, 16)}, {kNone, kFar});
+  made.group = 4;
+  const MixturePlan plan(made);
+  EXPECT_TRUE(plan.stages()[1].begin_tokens == Wide{kFar} * 64);
+  EXPECT_TRUE(plan.tokens_before(kFar + 50) == Wide{kFar + 50} * 64);
+  EXPECT_TRUE(plan.tokens_before(kFar + 110) == Wide{kFar + 100} * 64 + 160);
+  EXPECT_EQ(plan.position_of({kNone, true}), kNone / 64 + 1) << "tokens that come before";
+  // A cap that no position comes to is none.
+  MixtureSpec capped = spec({"a", "b"}, {from(0, {1, 1}, 16)}, {kNone, std::uint64_t{1} << 61});
+  const MixturePlan far(capped);
+  EXPECT_EQ(far.stages().size(), 1U);
+  EXPECT_EQ(far.end(), kNone);
+  EXPECT_EQ(counts(far, std::uint64_t{1} << 62)[0] + counts(far, std::uint64_t{1} << 62)[1], std::uint64_t{1} << 62);
+}
+
 void expect_refused(const MixtureSpec& made, const std::string& words) {
   try {
     const MixturePlan plan(made);
@@ -203,6 +224,10 @@ TEST(MixturePlan, AStageOfShorterWindowsGivesEachPartOfAUnitOnce) {
       ASSERT_EQ(counts(plan, p), given) << p;
     }
     ++given[slot.source];
+  }
+  for (const std::uint64_t stride : {1U, 3U, 64U, 700U}) {
+    const std::vector<MixtureSlot> some = slots(plan, 1, stride, (kCount - 2) / stride + 1);
+    for (std::size_t i = 0; i < some.size(); ++i) ASSERT_EQ(some[i], slots(plan, 1 + i * stride, 1, 1)[0]);
   }
   std::uint64_t whole = 0;
   std::uint64_t cut = 0;
@@ -275,6 +300,105 @@ TEST(Mixture, FetchesArePlannedAheadButNotForEver) {
     }
     EXPECT_LT(cut, 2 * stretches);
   }
+}
+
+// Orders take positions that rise: those of a group's parts are in any order, and some more than once.
+TEST(Mixture, EveryOrderGoesWithShorterWindows) {
+  constexpr std::uint64_t kSize = 300;
+  std::vector<std::uint32_t> lengths(kSize);
+  for (std::uint32_t i = 0; i < kSize; ++i) lengths[i] = i * 37 % 101;
+  const std::vector<std::shared_ptr<const Order>> each{
+      std::make_shared<Uniform>(kSize, 1),
+      std::make_shared<Sequential>(kSize),
+      std::make_shared<Blocks>(kSize, 1, BlocksShape{4, 32, 2}),
+      std::make_shared<Bucketed>(lengths, 1, 64, 8),
+  };
+  for (const auto& order : each) {
+    MixtureSpec made = spec({"a", "b"}, {from(0, {2, 1}, 16), from(700, {1, 1}), from(1000, {1, 3}, 8)});
+    made.group = 32;
+    const auto plan = shared(made);
+    const Mixture mixture(plan, {order, std::make_shared<Uniform>(77, 5)}, 0);
+    const std::vector<Pick> all = picks(mixture, 0, 1, 6000);
+    for (std::uint64_t p = 0; p < all.size(); ++p) {
+      const MixtureSlot slot = slots(*plan, p, 1, 1)[0];
+      ASSERT_EQ(all[p], picks(mixture, p, 1, 1)[0]) << p;
+      if (slot.source != 0) continue;
+      const Pick unit = picks(*order, slot.ordinal, 1, 1)[0];
+      ASSERT_EQ(all[p].index, unit.index * plan->parts_at(p) + slot.part) << p;
+      ASSERT_EQ(all[p].epoch, unit.epoch);
+      ASSERT_EQ(all[p].fetch, unit.fetch);
+    }
+    for (const std::uint64_t stride : {2U, 5U, 301U}) {
+      const std::vector<Pick> some = picks(mixture, 3, stride, (all.size() - 4) / stride + 1);
+      for (std::size_t i = 0; i < some.size(); ++i) ASSERT_EQ(some[i], all[3 + i * stride]);
+    }
+  }
+}
+
+// Fetches end where those of units do, whatever windows there were; and a group's parts are of all its fetches, so that
+// stretches end with groups.
+TEST(Mixture, FetchesOfShorterWindowsArePlannedByTheGroup) {
+  std::vector<std::shared_ptr<const Order>> orders{std::make_shared<Blocks>(4000, 1, BlocksShape{4, 64, 1}),
+                                                   std::make_shared<Blocks>(4000, 2, BlocksShape{4, 64, 1})};
+  MixtureSpec made = spec({"a", "b"}, {from(0, {1, 1}, 16), from(1500, {1, 1})});
+  made.group = 40;  // units, of which fetches are no multiple
+  const auto plan = shared(made);
+  const Mixture order(plan, orders, 0);
+  const std::uint64_t change = plan->stages()[1].begin;
+  ASSERT_EQ(change, 1600U);
+  const std::vector<Pick> all = picks(order, 0, 1, 3000);
+  const std::vector<MixtureSlot> units = slots(*plan, 0, 1, all.size());
+  for (std::uint64_t position = 0; position < 2700; position += 7) {
+    const std::uint64_t size = position < change ? 160 : 1;
+    const std::uint64_t stage_end = position < change ? change : all.size();
+    const auto group_end = [&](std::uint64_t p) { return (p / size + 1) * size; };
+    std::uint64_t wanted = group_end(position);
+    std::uint64_t rows = 0;
+    for (const std::uint32_t source : {0U, 1U}) {
+      std::optional<std::uint64_t> open;  // where the last unit of the source that has begun is
+      for (std::uint64_t p = 0; p < group_end(position); ++p) {
+        if (units[p].source == source && (!open || units[p].ordinal > units[*open].ordinal)) open = p;
+      }
+      if (!open) continue;
+      std::uint64_t last = stage_end;
+      while (units[last - 1].source != source || all[last - 1].fetch != all[*open].fetch) --last;
+      if (last <= group_end(position)) continue;
+      wanted = std::max(wanted, group_end(last - 1));
+      rows += std::uint64_t{64} * (size == 1 ? 1 : 4);
+    }
+    if (rows > 0) wanted = std::min(wanted, group_end(position + rows - 1));
+    ASSERT_EQ(order.fetch_end(position), wanted) << position;
+  }
+}
+
+// The last group permutes what is left of it, so at its positions another end is another job.
+TEST(Mixture, IdentityHasTheEndOfALastGroupThatIsShort) {
+  const auto mixture = [](std::uint64_t cap, std::optional<std::uint64_t> end = std::nullopt) {
+    MixtureSpec made = spec({"a", "b"}, {from(0, {2, 1}, 16)}, {cap, cap / 2});
+    made.group = 32;
+    if (end) made.end = MixturePlace{*end, false};
+    return uniform_mixture(shared(made), {1000, 1000}, 9);
+  };
+  const Mixture order = mixture(60);
+  ASSERT_EQ(order.epoch_size(), 90U * 4);
+  const std::uint64_t group = 256;
+  for (const std::uint64_t cap : {52U, 58U, 62U, 100U}) {
+    const Mixture other = mixture(cap);
+    const std::uint64_t both = std::min(order.epoch_size(), other.epoch_size());
+    for (std::uint64_t position = 0; position <= both; ++position) {
+      const bool agree = picks(order, 0, 1, position) == picks(other, 0, 1, position);
+      if (order.identity(position) == other.identity(position)) {
+        ASSERT_TRUE(agree) << "cap " << cap << ", position " << position;
+      } else {
+        ASSERT_GT(position, group);
+      }
+    }
+    EXPECT_NE(order.identity(both), other.identity(both));
+  }
+  using nlohmann::json;
+  EXPECT_EQ(json::parse(order.identity(group + 1))["stages"].back(),
+            json::parse(R"({"begin":256,"end":360,"sources":[],"weights":[],"window":16})"));
+  EXPECT_EQ(mixture(60, 256).identity(Order::kNever), order.identity(group)) << "a group that the run does not come to";
 }
 
 TEST(Mixture, IdentityIsOfTheStagesThatBeganAndOfTheirSources) {

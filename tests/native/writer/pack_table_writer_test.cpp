@@ -9,7 +9,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <random>
 #include <sstream>
 
@@ -76,17 +75,6 @@ TEST(PackTableWriterTest, AFileGivesTheRowsOfATableInMemoryWhateverTheSteps) {
     EXPECT_EQ(all_rows(*layout::make_packed(model.dataset(), table)), wanted);
     std::filesystem::remove(path);
   }
-}
-
-std::string message_of(const std::function<void()>& call, ErrorKind kind) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 TEST(PackTableWriterTest, ADamagedTableIsCorruptAndOneOfAnotherDatasetIsRefused) {

@@ -117,6 +117,41 @@ TEST(SpanValues, AreSpreadOverTheRecordsOfTheirEntries) {
   EXPECT_GT(padded, 0U);
 }
 
+TEST(SpanValues, AreSpreadOverPaddedRowsOnEitherSide) {
+  const DocumentStream stream(300);
+  FieldRows rows = stream.rows();
+  for (std::uint64_t i = 0; i < 24; ++i) rows.lengths.push_back(i * 5 % 13);
+  for (const bool left : {false, true}) {
+    constexpr std::uint64_t kLength = 14;
+    std::vector<ColumnSpec> specs = specs_of(0, true);
+    std::get<TargetSpec>(specs[0]).padding = Padding{.length = kLength, .left = left};
+    std::get<PerSpanSpec>(specs[1]).padding = Padding{.length = kLength, .left = left};
+    Loader loader = loader_of(rows, specs);
+    while (auto batch = next(loader)) {
+      give(*batch);
+      const auto labels = values_of<std::int32_t>(*batch, 0);
+      const auto mask = further_values_of<std::uint8_t>(*batch, 0);
+      const auto values = values_of<std::uint32_t>(*batch, 1);
+      ASSERT_EQ(values.size(), batch->plan.rows * kLength);
+      for (std::uint64_t i = 0; i < batch->plan.rows; ++i) {
+        const auto& source = static_cast<const FieldSource&>(*batch->format->source);
+        const std::uint64_t own = batch->row_length(i);
+        const std::uint64_t lead = left ? kLength - own : 0;
+        for (std::uint64_t k = 0; k < kLength; ++k) {
+          const bool is_record = i < batch->plan.valid && k >= lead && k < lead + own;
+          const std::uint64_t record = is_record ? source.first_of(batch->picks[i].index) + k - lead : 0;
+          const bool does = is_record && k + 1 < lead + own && stream.counts[record + 1] > 0 &&
+                            is_kept(stream.number[record + 1], stream.offset[record + 1]);
+          const std::uint64_t at = i * kLength + k;
+          ASSERT_EQ(mask[at], does ? 1 : 0);
+          ASSERT_EQ(labels[at], does ? static_cast<std::int32_t>(stream.tokens[record + 1]) : -100);
+          ASSERT_EQ(values[at], is_record ? static_cast<std::uint32_t>(stream.number[record] * 3) : kFill);
+        }
+      }
+    }
+  }
+}
+
 TEST(SpanValues, RecordsWithoutASpanHaveTheFillValueAndDoNotCount) {
   const DocumentStream stream(300);
   FieldRows rows = stream.rows();

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -133,6 +134,48 @@ TEST(TargetColumn, IsWhatTheModelSaysOfDocumentsOfAnyLength) {
   }
 }
 
+TEST(TargetColumn, PaddedDocumentsAreRectanglesOnEitherSide) {
+  const DocumentStream stream(400);
+  FieldRows rows = stream.rows();
+  for (std::uint64_t i = 0; i < 33; ++i) rows.lengths.push_back(i * 5 % 13);
+  for (const Padding& padding : {Padding{}, Padding{.multiple_of = 4}, Padding{.length = 15, .left = true},
+                                 Padding{.multiple_of = 5, .left = true}}) {
+    const Wanted wanted{.lookahead = 0, .field = true, .label_bytes = 4};
+    TargetSpec spec = spec_of(wanted);
+    spec.padding = padding;
+    Case setup;
+    setup.batch = 7;
+    setup.lends = true;
+    BatchFormats formats;
+    formats.emplace_back(std::make_shared<FieldSource>(rows), std::vector<ColumnSpec>{spec});
+    Loader loader(options_of(setup, std::make_shared<IdentityOrder>(rows.lengths.size()), std::move(formats)));
+    while (auto batch = next(loader)) {
+      const auto& source = static_cast<const FieldSource&>(*batch->format->source);
+      std::uint64_t length = padding.length;
+      for (std::uint64_t i = 0; padding.length == 0 && i < batch->plan.valid; ++i) {
+        const std::uint64_t own = std::max<std::uint64_t>(batch->row_length(i), 1);
+        length = std::max(length, (own + padding.multiple_of - 1) / padding.multiple_of * padding.multiple_of);
+      }
+      std::vector<std::int32_t> labels(batch->plan.rows * length, -100);
+      std::vector<std::uint8_t> mask(labels.size(), 0);
+      for (std::uint64_t i = 0; i < batch->plan.valid; ++i) {
+        const std::uint64_t own = batch->row_length(i);
+        const std::uint64_t at = i * length + (padding.left ? length - own : 0);
+        const std::uint64_t first = source.first_of(batch->picks[i].index);
+        for (std::uint64_t k = 0; k < own; ++k) {
+          if (!counts(stream, wanted, static_cast<std::int64_t>(first + k), own - k)) continue;
+          labels[at + k] = static_cast<std::int32_t>(stream.tokens[first + k + 1]);
+          mask[at + k] = 1;
+        }
+      }
+      const PlacedArray& array = batch->arrays.at(0);
+      EXPECT_EQ(array.shape.dims, (Dims{batch->plan.rows, length}));
+      EXPECT_EQ(values_of<std::int32_t>(*batch, 0), labels);
+      EXPECT_EQ(further_values_of<std::uint8_t>(*batch, 0), mask);
+    }
+  }
+}
+
 TEST(TargetColumn, EveryWidthOfLabelsAndFieldsAndFieldsApart) {
   const DocumentStream stream(300);
   const auto expect = [&](FieldRows rows) {
@@ -202,6 +245,13 @@ TEST(TargetColumn, WhatCannotBeIsRefusedInWords) {
   };
   FieldRows rows{.fields = R"([["token","<u2"],["weight","<f4"],["pair","|u1",[2]]])", .length = 4};
   rows.bytes.resize(64);
+  EXPECT_NE(words(rows, {.mask = true, .padding = Padding{}}).find("padded rows are of documents"), std::string::npos);
+  FieldRows ragged = rows;
+  ragged.length = 0;
+  ragged.lengths = {1, 3};
+  EXPECT_EQ(words(ragged, {.mask = true, .padding = Padding{.multiple_of = 0}}), "multiple_of=0: must be at least 1");
+  const FieldSpec pair{"labels", "pair", {'i', 8}, 1, 1, true};
+  EXPECT_EQ(words(rows, {.labels = pair, .shorten = 1}), "labels: field pair holds no single integer a record");
   EXPECT_EQ(words(rows, {.mask = true, .shorten = 4}), "loss_mask drops 4 records of a row of 4");
   EXPECT_EQ(words(rows, {.mask = true, .fields = {"loss"}}), "the records have no field loss");
   for (const std::string field : {"weight", "pair"}) {

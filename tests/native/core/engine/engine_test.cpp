@@ -29,13 +29,14 @@ class Driven {
     job_ = job_of(setup, std::make_shared<IdentityOrder>(setup.count, setup.fetch), formats);
     formats_ = std::make_shared<const BatchFormats>(std::move(formats));
     bound = std::make_shared<MemoryBound>(setup.max_bytes, 0, setup.prefetch + 2);
-    engine = std::make_unique<Engine>(EngineOptions{.formats = formats_,
-                                                    .share = {setup.rank, setup.world_size},
-                                                    .through = {},
-                                                    .threads = setup.threads,
-                                                    .cores = 2,
-                                                    .lends = setup.lends},
-                                      job_, pool_, bound);
+    engine = std::make_unique<Engine>(
+        EngineOptions{.formats = formats_,
+                      .rows = std::make_shared<const RowChoice>(Share{setup.rank, setup.world_size}),
+                      .through = {},
+                      .threads = setup.threads,
+                      .cores = 2,
+                      .lends = setup.lends},
+        job_, pool_, bound);
   }
 
   /// Plans and enqueues the next batch; null at the end of the run.
@@ -209,8 +210,13 @@ TEST(Engine, AJobThatCannotPickFailsTheBatch) {
     const auto shared = std::make_shared<const BatchFormats>(std::move(formats));
     const auto pool = BatchPool::make(4);
     const auto bound = std::make_shared<MemoryBound>(1 << 20, 0, 4);
-    Engine engine({.formats = shared, .share = {}, .through = {}, .threads = 2, .cores = 2, .lends = false}, job, pool,
-                  bound);
+    Engine engine({.formats = shared,
+                   .rows = std::make_shared<const RowChoice>(Share{}),
+                   .through = {},
+                   .threads = 2,
+                   .cores = 2,
+                   .lends = false},
+                  job, pool, bound);
     const auto batch = pool->take();
     batch->plan = *job->plan(0, {});
     batch->formats = shared;

@@ -354,7 +354,7 @@ struct Planning {
     formats = std::make_shared<const BatchFormats>(BatchFormats{format_of(setup, setup.window)});
     job = job_of(setup, order, *formats);
     bound = std::make_shared<MemoryBound>(setup.max_bytes, 0, 1);
-    planner.emplace(formats, share(), pool, bound);
+    planner.emplace(formats, std::make_shared<const RowChoice>(share()), pool, bound);
     planner->restart(job, 0);
   }
   [[nodiscard]] Share share() const { return {setup.rank, setup.world_size}; }
@@ -364,8 +364,7 @@ struct Planning {
     if (!plan) return nullptr;
     auto batch = std::make_shared<Batch>();
     batch->plan = std::move(*plan);
-    batch->picks.resize(batch->plan.valid);
-    job->pick(batch->plan, batch->picks);
+    RowChoice(share()).choose(*job, batch->plan, batch->positions, batch->picks);
     return batch;
   }
   /// Gives the batch its rows, and checks that they are those that stand at its positions.

@@ -30,6 +30,33 @@ TEST(CarryOverTest, WindowsOfAnotherSizeKeepTheRecords) {
   EXPECT_EQ(carried.unit, "windows of 4,096");
 }
 
+std::string staged(const std::string& stages) {
+  return fmt::format(R"({{"order":{{"stages":[{}]}},"sources":[{{"view":{{"kind":"windows","window":64}}}}]}})",
+                     stages);
+}
+
+TEST(CarryOverTest, WindowsOfStagesKeepTheRecordsToo) {
+  const std::string whole = staged(R"({"begin":0})");
+  const std::string shorter = staged(R"({"begin":0,"window":16},{"begin":400,"window":32},{"begin":500})");
+  const std::string later = staged(R"({"begin":0,"window":16},{"begin":600})");
+  EXPECT_EQ(carry_over(shorter, whole, 403).position, 101U);  // 400 of 16 and 3 of 32
+  EXPECT_EQ(carry_over(shorter, whole, 502).position, 152U);
+  EXPECT_EQ(carry_over(whole, shorter, 101).position, 402U);
+  EXPECT_EQ(carry_over(whole, shorter, 152).position, 502U);
+  EXPECT_EQ(carry_over(whole, shorter, 100).position, 400U);
+  EXPECT_EQ(carry_over(windows(64), shorter, 101).position, 402U) << "an order without stages";
+  EXPECT_EQ(carry_over(shorter, later, 300).position, 300U);
+  EXPECT_EQ(carry_over(shorter, later, 450).position, 500U);
+  EXPECT_EQ(carry_over(later, shorter, 601).position, 501U);
+  EXPECT_EQ(carry_over(shorter, shorter, 450).position, 450U);
+  EXPECT_EQ(carry_over(shorter, whole, 1).saved_unit, "windows of 16 and 32 and 64");
+  EXPECT_EQ(carry_over(whole, shorter, 1).saved_unit, "windows of 64");
+  EXPECT_FALSE(carry_over(whole, staged(R"({"begin":0,"window":1})"), std::uint64_t{1} << 60).position);
+  // What no penstock wrote is read as far as it says something.
+  const std::string strange = staged(R"(7,{"begin":"x","window":-1},{"begin":5,"window":16},{"begin":2,"window":8})");
+  EXPECT_EQ(carry_over(strange, whole, 9).position, 6U);
+}
+
 TEST(CarryOverTest, DocumentsAreNoWindows) {
   EXPECT_EQ(carry_over(kDocuments, kDocuments, 7).position, 7U);
   EXPECT_FALSE(carry_over(kDocuments, windows(10), 7).position);

@@ -231,6 +231,46 @@ TEST(Job, StagesAndSourcesOfAMixtureAreToldApart) {
             "source a: order's block: saved none, now 4");
   EXPECT_NE(job_difference(saved, job_of(order(R"({"begin":0,"sources":7,"weights":"x"})"), sources), 40),
             std::nullopt);
+  const auto cut = [&](const char* rest) {
+    return job_of(order(fmt::format(R"({{"begin":0,"sources":["a","b"],"weights":[3,1],"window":4,{}}})", rest)),
+                  sources);
+  };
+  EXPECT_EQ(
+      job_difference(cut(R"("group":64,"unit":8)"), cut(R"("group":128,"unit":9)"), 40),
+      "stage 0: saved a 3, b 1 in windows of 4 from position 0, group 64, unit 8, now a 3, b 1 in windows of 4 from "
+      "position 0, group 128, unit 9; 40 observations had been given from there on");
+  const auto ended = [&](const char* end) {
+    return job_of(order(first + fmt::format(R"(,{{"begin":80,"end":{},"sources":[],"weights":[]}})", end)), sources);
+  };
+  EXPECT_EQ(job_difference(ended("1200"), ended("1300"), 80), std::nullopt);
+  EXPECT_EQ(job_difference(ended("1200"), ended("1300"), 90),
+            "stage 1: saved the run's end at position 1,200, by which the group from 80 is mixed, now the run's end at "
+            "position 1,300, by which the group from 80 is mixed; 10 observations had been given from there on");
+  EXPECT_EQ(job_difference(ended("1200"), job_of(order(first), {named(kA, "a"), named(kC, "b")}), 100)
+                .value_or("")
+                .find("source b: window: saved 16, now 32; about 25 observations of it had been given; stage 1"),
+            0U)
+      << "the last group has its stage's weights";
+}
+
+TEST(Job, OfAMixtureNothingHasBeenGivenAtPosition0) {
+  const auto named = [](SourceIdentity source, const char* name) {
+    source.name = name;
+    return source;
+  };
+  const auto job = [](const std::string& stages, const std::vector<SourceIdentity>& sources, int seed = 7) {
+    return job_of(
+        fmt::format(R"({{"name":"mixture","orders":{{"a":{{"size":9}}}},"seed":{},"stages":[{}]}})", seed, stages),
+        sources);
+  };
+  const std::string saved = job(R"({"begin":0,"sources":["a","b"],"weights":[3,1]})", {named(kA, "a"), named(kB, "b")});
+  const std::string other = R"({"begin":0,"sources":["a","c"],"weights":[2,1]})";
+  EXPECT_EQ(job_difference(saved, job(other, {named(kA, "a"), named(kC, "c")}), 0), std::nullopt);
+  EXPECT_NE(job_difference(saved, job(other, {named(kA, "a"), named(kC, "c")}), 1), std::nullopt);
+  EXPECT_EQ(
+      job_difference(saved, job(other, {named(kB, "a"), named(kC, "c")}), 0).value_or("").find("source a: dataset"),
+      0U);
+  EXPECT_EQ(job_difference(saved, job(other, {named(kA, "a"), named(kC, "c")}, 8), 0), "seed: saved 7, now 8");
 }
 
 TEST(Job, WhatALaterVersionAddsIsADifferenceRatherThanIgnored) {

@@ -1,0 +1,279 @@
+"""`penstock trace`."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock._cli.data import data_options, named_by_user, open_data
+from penstock._cli.decoder import Decoder, metadata_of, visible
+from penstock._cli.output import echo, emit_json, json_option
+from penstock._words import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WIDTH = 140  # where the output is no terminal
+_LONGEST = 160  # characters of a text or of metadata, unless all of it is wanted
+_POSITIONS = (1 << 63) - 1
+_ROWS = 8  # of the batch after a state, where nobody says how many
+
+
+class ScheduleType(click.ParamType[Any]):
+    """A batch size, or a schedule of them: 512, or 0:256,100000:512."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """An integer, or [(position, size), …]."""
+        if not isinstance(value, str):
+            return value
+        try:
+            if ":" not in value:
+                return int(value)
+            return [(int(at), int(size)) for at, size in (each.split(":") for each in value.split(","))]
+        except ValueError:
+            self.fail(f"{value!r} is no number, and no schedule such as 0:256,100000:512", param, ctx)
+
+
+class RangeType(click.ParamType[tuple[int, int]]):
+    """A range of positions: 100:200."""
+
+    name = "begin:end"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """(begin, end)."""
+        try:
+            begin, end = value if isinstance(value, tuple) else value.split(":")
+            return int(begin), int(end)
+        except ValueError:
+            self.fail(f"{value!r} is no range of positions such as 100:200", param, ctx)
+
+
+@click.command("trace", short_help="Which documents a training step saw, as text.")
+@data_options
+@click.option("--step", type=click.IntRange(0, _POSITIONS), metavar="N", help="Batch number N of the run, from 0; or")
+@click.option("--state", metavar="FILE", help="the batch after a saved state: JSON, torch.save's, DCP's.")
+@click.option(
+    "--global-batch-size", "-b", type=ScheduleType(), metavar="G",
+    help="Of all ranks together, or a schedule, as 0:256,100000:512; with --state else 8.",
+)  # fmt: skip
+@click.option("--window", "-w", type=click.IntRange(1), help="Records of a window, with --step.")
+@click.option("--lookahead", type=click.IntRange(0), default=1, show_default=True, help="Records after it.")
+@click.option("--phase", type=click.Choice(["random"]), help="As of dataset.windows.")
+@click.option("--documents", is_flag=True, help="Observations are documents, with --step.")
+@click.option("--packed", is_flag=True, help="Observations are packed rows of --window records.")
+@click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), default=0, show_default=True, help="With --step.")
+@click.option("--order", type=click.Choice(["uniform", "sequential"]), default="uniform", show_default=True)
+@click.option("--skip", type=RangeType(), multiple=True, help="Positions left out, as 100:200; may be repeated.")
+@click.option("--epochs", type=click.IntRange(1), help="Of the run; else it is endless.")
+@click.option("--per-epoch", is_flag=True, help="No batch goes on into the next epoch.")
+@click.option("--tail", type=click.Choice(["pad", "drop"]), default="pad", show_default=True)
+@click.option("--world-size", type=click.IntRange(1), default=1, show_default=True, help="Ranks, to number rows by.")
+@click.option("--rank", type=click.IntRange(0), help="Only the rows of this rank.")
+@click.option("--tokenizer", metavar="FILE", help="The tokenizer.json that wrote the ids; else ids are shown.")
+@click.option("--full", is_flag=True, help="All of a long text.")
+@json_option
+def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
+    """Shows the rows of one global batch: which documents they are of, in which shard, and what they say.
+
+    DATA is a dataset, as of `penstock show`, or the file of a mixture, mix.json. With --step give what the loader was
+    given; a state tells it, but for the batch size. It reads this batch and no other.
+    """
+    if (given["step"] is None) == (given["state"] is None):
+        raise click.UsageError("give exactly one of --step and --state")
+    if given["step"] is not None and given["global_batch_size"] is None:
+        raise click.UsageError("--step counts batches: give --global-batch-size G")
+    if given["rank"] is not None and given["rank"] >= given["world_size"]:
+        raise click.UsageError(f"--rank {given['rank']}: ranks are below --world-size, {given['world_size']}")
+    traced = _trace(data, given)
+    if as_json:
+        emit_json({"path": " ".join(data), **traced})
+        return
+    _draw(" ".join(data), traced, given["full"])
+
+
+def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
+    import penstock
+    from penstock._cli.traced import Run, read_state, run_of_state
+    from penstock._locate import batch_position
+
+    view = _mixture(data)
+    dataset = None if view is not None else open_data(data, given["dtype"], given["format"])
+    state = None if given["state"] is None else read_state(given["state"])
+    if state is not None:
+        run = run_of_state(dataset if view is None else view, state)
+    else:
+        order = given["order"]
+        run = Run(_view(dataset, given) if view is None else view, given["seed"], order, list(given["skip"]))
+    size = given["global_batch_size"]
+    options: dict[str, Any] = {"global_batch_size": _ROWS if size is None else size}
+    options |= {"seed": run.seed, "order": run.order}
+    options |= {"skip": run.skip, "tail": given["tail"], "epochs": given["epochs"], "per_epoch": given["per_epoch"]}
+    rank, ranks = (0, 1) if given["rank"] is None else (given["rank"], given["world_size"])
+    loader = penstock.Loader(run.view, rank=rank, world_size=ranks, framework="numpy", prefetch=1, **options)
+    with loader:
+        position = None if state is None else loader.load_state_dict(state).position
+        job = penstock.Job(run.view, **options)
+        begin = batch_position(job._native, given["step"], position)
+        rows = job.locate(position=begin, world_size=given["world_size"])
+        loader.seek(begin)
+        batch = next(loader)
+        shown = [row for row in rows if given["rank"] is None or row.rank == given["rank"]]
+        teller = _Teller(run.view, batch, given["tokenizer"])
+        return {
+            "step": None if size is None else job._native.steps_before(batch.position),
+            "position": batch.position,
+            "next_position": batch.state_dict()["position"],
+            "rows": [teller.row(number, row) for number, row in enumerate(shown)],
+        }
+
+
+def _mixture(data: tuple[str, ...]) -> Any:
+    """The mixture, if DATA is the file of one."""
+    import penstock
+
+    if len(data) != 1 or not data[0].endswith(".json") or not Path(data[0]).is_file():
+        return None
+    with named_by_user():
+        return penstock.Mixture.from_file(data[0])
+
+
+def _view(dataset: Any, given: dict[str, Any]) -> Any:
+    if given["documents"] or dataset.mode == "opaque" or dataset.features is not None:
+        return dataset.documents()
+    if given["window"] is None:
+        raise click.UsageError("what is an observation: give --window W, or --documents")
+    if given["packed"]:
+        return dataset.packed(given["window"])
+    return dataset.windows(given["window"], given["lookahead"], phase=given["phase"])
+
+
+class _Teller:
+    """What the rows of a batch say."""
+
+    def __init__(self, view: Any, batch: Any, tokenizer: str | None) -> None:
+        views = getattr(view, "sources", {None: view})
+        self._names = list(views)
+        self._datasets = [each.dataset for each in views.values()]
+        self._shards = [each.shards for each in self._datasets]
+        self._decoders = [Decoder(tokenizer, each) for each in self._datasets]
+        self._has_entries = next(iter(views.values())).metadata is True
+        self._batch = batch
+
+    def row(self, number: int, located: Any) -> dict[str, Any]:
+        """Row `number` of the batch, which is the one that was located."""
+        fields = self._fields(number)
+        source = located.source
+        decoder, shards = self._decoders[source], self._shards[source]
+        entries = self._batch.spans.of_row(number) if self._has_entries else [None] * len(located.spans)
+        spans = [
+            {
+                **span._asdict(),
+                "id": list(span.id),
+                "shard": shards[span.id.shard].name,
+                "metadata": None if entry is None else metadata_of(entry),
+                **_told(decoder, {name: values[span.start : span.stop] for name, values in fields.items()}),
+            }
+            for span, entry in zip(located.spans, entries, strict=True)
+        ]
+        records = len(next(iter(fields.values()))) if fields else 0
+        told = {**vars(located), "source": self._names[source], "records": records, "spans": spans}
+        return {**told, "shards": self._shards_of(located, records), **_told(decoder, fields)}
+
+    def _fields(self, number: int) -> dict[str, Any]:
+        batch = self._batch
+        if not batch._layout.ragged:
+            return {name: batch[name][number] for name in batch}
+        begin, end = batch.offsets[number : number + 2].tolist()
+        return {name: batch[name][begin:end] for name in batch}
+
+    def _shards_of(self, located: Any, records: int) -> list[str]:
+        """Names of the shards that a row is cut from, whether it has spans or none."""
+        shards = self._shards[located.source]
+        if located.first_record < 0:
+            return list(dict.fromkeys(shards[span.id.shard].name for span in located.spans))
+        begin, end, at, found = located.first_record, located.first_record + max(records, 1), 0, []
+        for shard in shards:
+            if at < end and at + shard.records > begin:
+                found.append(shard.name)
+            at += shard.records
+        return found
+
+
+def _told(decoder: Decoder, fields: dict[str, Any]) -> dict[str, Any]:
+    ids = fields[decoder.field].tolist() if decoder.field in fields else None
+    return {"ids": ids, "text": decoder.text(fields) if fields else ""}
+
+
+def _draw(path: str, traced: dict[str, Any], full: bool) -> None:
+    from rich.table import Table
+
+    rows = traced["rows"]
+    step = "" if traced["step"] is None else f"step {traced['step']:,}, "
+    title = f"{step}positions {traced['position']:,} to {traced['next_position']:,} of {path}"
+    echo(f"{title}: {counted(len(rows), 'row')}")
+    has_sources = any(row["source"] is not None for row in rows)
+    table = Table(box=None, padding=(0, 2, 0, 0), show_edge=False)
+    for name in ("position", "rank", "row", *(["source"] if has_sources else []), "epoch", "index"):
+        table.add_column(name, justify="left" if name == "source" else "right", no_wrap=True)
+    for name in ("document", "records"):
+        table.add_column(name, no_wrap=True)
+    has_metadata = any(span["metadata"] is not None for row in rows for span in row["spans"])
+    if has_metadata:
+        table.add_column("metadata", overflow="fold", ratio=2)
+    table.add_column("text", overflow="fold", ratio=3)
+    for row in rows:
+        head = [f"{row[name]:,}" for name in ("position", "rank", "row")]
+        head += [row["source"]] if has_sources else []
+        head += [f"{row[name]:,}" for name in ("epoch", "index")]
+        for document, records, metadata, text in _documents(row, full):
+            cells = [*head, document, records, *([metadata] if has_metadata else []), text]
+            table.add_row(*map(_cell, cells))
+            head = [""] * len(head)
+    for line in _rendered(table):
+        echo(line.rstrip())
+
+
+def _documents(row: dict[str, Any], full: bool) -> list[list[str]]:
+    """Document, records, metadata and text of each span; of a row without spans its shard and text."""
+    if not row["spans"]:
+        return [[", ".join(map(_file, row["shards"])), f"0 to {row['records']:,}", "", _cut(row["text"], full)]]
+    found = []
+    for span in row["spans"]:
+        metadata = "" if span["metadata"] is None else json.dumps(span["metadata"], ensure_ascii=False)
+        offset = span["offset"]
+        name = f"{_file(span['shard'])}/{span['id'][1]:,}" + (f" from {offset:,}" if offset else "")
+        where = f"{span['start']:,} to {span['stop']:,}"
+        found.append([name, where, _cut(metadata, full), _cut(span["text"], full)])
+    return found
+
+
+def _file(shard: str) -> str:
+    """Files of others are shards by their whole path, which no column has room for."""
+    return shard.rsplit("/", 1)[-1]
+
+
+def _cut(text: str, full: bool) -> str:
+    line = text if full else " ".join(text.split())
+    return line if full or len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+def _cell(text: str) -> Any:
+    from rich.text import Text
+
+    return Text("\n".join(map(visible, text.splitlines())))  # data is no markup
+
+
+def _rendered(table: Any) -> list[str]:
+    from rich.console import Console
+
+    out = io.StringIO()
+    console: Console = Console()
+    width = console.width if console.is_terminal else _WIDTH
+    Console(file=out, width=width, color_system=None).print(table)
+    return out.getvalue().splitlines()

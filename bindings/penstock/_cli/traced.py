@@ -1,0 +1,179 @@
+"""A run as its saved state tells it: view, order, seed and skips."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from penstock._text.errors import UsageError
+
+_KEYS = {"version", "position", "job"}
+
+
+class Run(NamedTuple):
+    """What a loader was given."""
+
+    view: Any
+    seed: int
+    order: Any
+    skip: list[tuple[int, int]]
+
+
+def read_state(file: str) -> dict[str, Any]:
+    """The loader's state that a file holds, alone or anywhere in a checkpoint.
+
+    Raises:
+        UsageError: no such file; neither JSON nor torch's; no state in it, or several that differ.
+    """
+    path = Path(file)
+    if not path.exists():
+        raise UsageError(f"--state {file}: there is no such file")
+    content: Any
+    if path.is_dir():
+        content = _load_checkpoint(file)
+    else:
+        try:
+            content = json.loads(path.read_bytes())
+        except ValueError:
+            content = _load_torch(file)
+    found: list[dict[str, Any]] = []
+    _find_states(content, found)
+    if len(found) != 1:
+        there = f"{len(found)} states of loaders that differ" if found else "no state of a loader"
+        raise UsageError(f"--state {file}: it holds {there}: give a file with the state_dict() of one")
+    return found[0]
+
+
+def _load_torch(file: str) -> Any:
+    try:
+        import torch
+
+        return torch.load(file, map_location="cpu", weights_only=True, mmap=True)
+    except Exception as error:  # whatever a file that is none makes it raise
+        line = str(error).strip().splitlines()[:1]
+        raise UsageError(f"--state {file}: neither JSON nor what torch.save wrote: {''.join(line):.200}") from None
+
+
+def _load_checkpoint(folder: str) -> Any:
+    """The states in a checkpoint of torch.distributed.checkpoint, and nothing else of it."""
+    try:
+        from torch.distributed.checkpoint.filesystem import FileSystemReader
+        from torch.distributed.checkpoint.state_dict_loader import load
+
+        reader = FileSystemReader(folder)
+        states: dict[tuple[Any, ...], set[Any]] = defaultdict(set)
+        for path in reader.read_metadata().planner_data.values():  # from names to where they stood in what was saved
+            states[tuple(path[:-1])].add(path[-1])
+        found = []
+        for path, keys in states.items():
+            if keys >= _KEYS:
+                state: dict[str, Any] = {"version": 0, "position": 0, "job": ""}
+                wanted: Any = state
+                for key in reversed(path):
+                    wanted = {key: wanted}
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # that this process is alone
+                    load(wanted, storage_reader=reader)
+                for key in path:
+                    wanted = wanted[key]
+                found.append(wanted)
+        return found
+    except Exception as error:  # whatever a folder that is none makes it raise
+        line = str(error).strip().splitlines()[:1]
+        raise UsageError(f"--state {folder}: no checkpoint of torch.distributed: {''.join(line):.200}") from None
+
+
+def _find_states(value: Any, found: list[dict[str, Any]]) -> None:
+    if isinstance(value, dict):
+        if value.keys() >= _KEYS and isinstance(value["job"], str):
+            state = {key: value[key] for key in sorted(_KEYS)}
+            if state not in found:
+                found.append(state)
+            return
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            _find_states(each, found)
+
+
+def run_of_state(given: Any, state: dict[str, Any]) -> Run:
+    """The run of a state, on a dataset or a mixture that was opened; whether it is the same one, loading it tells.
+
+    Raises:
+        UsageError: a state that does not tell all of it.
+    """
+    import penstock
+
+    try:
+        job = json.loads(state["job"])
+        order, sources = job["order"], job["sources"]
+        skip = [(int(begin), int(end)) for begin, end in job["skip"]]
+        if isinstance(given, penstock.Mixture):
+            if order["name"] != "mixture":
+                raise UsageError("--state: it is of no mixture: give the dataset")
+            orders = {name: _order(order["orders"][name], given.sources[name]) for name in given.names
+                      if name in order["orders"]}  # fmt: skip
+            return Run(given, int(order["seed"]), orders, skip)
+        if order["name"] == "mixture":
+            raise UsageError("--state: it is of a mixture: give its file, mix.json")
+        view = _view(given, sources[0]["view"])
+        return Run(view, int(order.get("seed", 0)), _order(order, view), skip)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        if isinstance(error, (UsageError, penstock.Error)):
+            raise
+        raise UsageError(f"--state: its job cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _view(dataset: Any, said: dict[str, Any]) -> Any:
+    kind = said["kind"]
+    if kind == "windows":
+        view = dataset.windows(said["window"], said["lookahead"], phase=said.get("phase"))
+    elif kind == "documents":
+        view = dataset.documents()
+    elif kind == "packed":
+        options = {name: said[name] for name in ("fit", "group", "long", "multiple_of")}
+        view = dataset.packed(said["window"], **options)
+    else:
+        raise UsageError(f"--state: it is of {kind!r:.80}, of which there is no text: windows, documents, packed rows")
+    for _, name in sorted((_depth(key), key) for key in said if _depth(key)):
+        view = _part(view, name.rstrip("0123456789"), said[name])
+    return view
+
+
+def _depth(key: str) -> int:
+    """Which part of a part a member tells: "slice" the first, "split2" one of that; 0: it tells none."""
+    found = re.fullmatch(r"(?:slice|split|selection)(\d*)", key)
+    return 0 if found is None else int(found[1] or 1)
+
+
+def _part(view: Any, what: str, said: dict[str, Any]) -> Any:
+    if what == "slice":
+        first, step = said["first"], said["step"]
+        stop = first + said["count"] * step
+        return view[first : None if stop < 0 else stop : step]
+    if what == "split":
+        return view.split(said["one_in"], said["seed"])[int(said["held_out"])]
+    raise UsageError(
+        "--state: it is of a selection (view.select), of which a state has only the digest: use loader.locate in Python"
+    )
+
+
+def _order(said: dict[str, Any], view: Any) -> Any:
+    from penstock import orders
+
+    name = said["name"]
+    if name in ("uniform", "sequential"):
+        return name
+    if name == "sequential in fetches":
+        return orders.Sequential(said["fetch"])
+    if name == "blocks":
+        return orders.Blocks(said["block"], said["fetch"], said["lanes"])
+    if name == "bucketed" and getattr(view, "kind", None) == "documents":
+        return orders.Bucketed(view.lengths(), said["pool"], said["bucket"])  # if these are other ones, loading says so
+    raise UsageError(
+        f"--state: its order is {name!r:.80}, of whose numbers a state has only the digest: use loader.locate in Python"
+    )

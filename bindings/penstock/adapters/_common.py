@@ -1,0 +1,55 @@
+"""What the adapters share: batches as plain tensors, checks, and the error where a framework is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock._batch import Batch
+from penstock._errors import InvalidArgumentError
+from penstock._loader import Loader
+
+
+def missing(adapter: str, package: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
+    """The error of an adapter whose framework is not installed: it names the package."""
+    return ModuleNotFoundError(
+        f"penstock.adapters.{adapter} needs {error.name}, which is not installed: pip install {package}",
+        name=error.name,
+    )
+
+
+def checked(adapter: str, loader: Any) -> Loader:
+    """The loader, if it is one that gives tensors.
+
+    Raises:
+        InvalidArgumentError: it is none, or gives NumPy arrays.
+    """
+    if not isinstance(loader, Loader):
+        raise InvalidArgumentError(f"{adapter}({loader!r:.80}): must be a penstock.Loader")
+    if loader._layout.torch is None:
+        raise InvalidArgumentError(f"{adapter}: this loader gives NumPy arrays: make it with framework='torch'")
+    return loader
+
+
+def given(value: Any) -> Any:
+    """What a loader gave, as frameworks take it: a batch as a dict, what a `transform` made of it as it is."""
+    return tensors(value) if isinstance(value, Batch) else value
+
+
+def tensors(batch: Batch) -> dict[str, Any]:
+    """A batch as a plain dict: frameworks copy, move and cast dicts of tensors, and know no other mapping.
+
+    Returns:
+        `inputs` and `labels` (where there are labels, else their field by its name), every other field, `indices`,
+        `epochs`, `sources`, `first_records`, `valid`, `offsets` of documents, and the columns that were asked for, all
+        by their names; `max_seqlen` as an int. Byte strings are NumPy arrays. Spans are left out: a `transform` of the
+        loader takes from them what is wanted.
+    """
+    layout = batch._layout
+    names = batch._tensor_names()
+    if "inputs" in layout.column_of and layout.label_field in names:
+        names.remove(layout.label_field)  # inputs and labels are what is used of it
+    found = {name: batch[name] if name in layout.types else getattr(batch, name) for name in names}
+    found.update(batch.columns)
+    if "max_seqlen" in layout.column_of:
+        found["max_seqlen"] = batch.max_seqlen
+    return found

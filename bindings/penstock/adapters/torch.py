@@ -1,0 +1,331 @@
+"""A view as a dataset for PyTorch's DataLoader and torchdata's StatefulDataLoader, whose processes read it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from penstock._arguments import index
+from penstock._batch import Batch
+from penstock._errors import InvalidArgumentError
+from penstock._job import BatchSize, Job, batch_sizes, window_changes
+from penstock._loader import Loader, Resume, checked_state
+from penstock._mixture import SourceOrder
+from penstock._ranks import Mesh
+from penstock._resources import default_max_bytes, default_threads
+from penstock.adapters._common import given, missing
+
+try:
+    from torch.utils.data import IterableDataset, get_worker_info
+except ModuleNotFoundError as error:
+    raise missing("torch", "torch", error) from error
+
+_BLOCK = 512  # batches of a worker between two loaders of its own; see _Share
+_MOST_POSITION = 1 << 63
+
+
+class BatchDataset(IterableDataset[Any]):
+    """A rank's batches, in the loader's order, read by the processes of a DataLoader; give it `batch_size=None`.
+
+    For programs that insist on a DataLoader: a `penstock.Loader` alone reads ahead without processes or copies. Worker
+    w of n gives the batches w, w + n, …, so that the DataLoader gives all of them in order, with any number of workers.
+
+    A batch is a dict: the tensors of `penstock.Batch` by their names, `position`, and `state_dict`, the state after
+    this batch. Save the one of the last batch trained on, whatever the DataLoader has fetched ahead, and give it to
+    `load_state_dict` before the DataLoader is iterated; ranks and workers may differ. torchdata's StatefulDataLoader
+    keeps the state itself, for the same number of workers.
+
+    Each `for` over the DataLoader is the whole run, from where `load_state_dict` left the dataset.
+
+    Example:
+        >>> import numpy as np, os, penstock, tempfile, torch
+        >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
+        >>> np.arange(1000, dtype=np.uint16).tofile(path)
+        >>> view = penstock.open(path, dtype="u2").windows(10, lookahead=1)
+        >>> dataset = penstock.adapters.torch.BatchDataset(view, batch_size=4, seed=0, epochs=1)
+        >>> batches = list(torch.utils.data.DataLoader(dataset, batch_size=None))
+        >>> len(batches), batches[0]["inputs"].shape, batches[1]["state_dict"]["position"]
+        (25, torch.Size([4, 10]), 8)
+        >>> print(dataset.load_state_dict(batches[1]["state_dict"]))
+        resumes at epoch 0, position 8, step 2
+        >>> batch = next(iter(torch.utils.data.DataLoader(dataset, batch_size=None)))
+        >>> bool((batch["indices"] == batches[2]["indices"]).all())
+        True
+    """
+
+    def __init__(
+        self,
+        view: Any,
+        batch_size: BatchSize | None = None,
+        *,
+        global_batch_size: BatchSize | None = None,
+        seed: int = 0,
+        order: SourceOrder = "uniform",
+        rank: int | str | None = None,
+        world_size: int | None = None,
+        mesh: Mesh | None = None,
+        epochs: int | None = None,
+        tail: str = "pad",
+        skip: Iterable[tuple[int, int]] = (),
+        transform: Callable[[Any], Any] | None = None,
+        on_mismatch: str = "refuse",
+        threads: int | None = None,
+        max_bytes: int | None = None,
+        **options: Any,
+    ) -> None:
+        """Checks the arguments, which are those of `penstock.Loader`; nothing is read before a worker is asked.
+
+        Args:
+            view: as for `Loader`.
+            batch_size: as for `Loader`.
+            global_batch_size: as for `Loader`.
+            seed: as for `Loader`.
+            order: as for `Loader`.
+            rank: of this process, not of its workers.
+            world_size: as for `Loader`.
+            mesh: as for `Loader`; read here, not in the workers.
+            epochs: as for `Loader`.
+            tail: as for `Loader`.
+            skip: as for `Loader`.
+            transform: called in the worker, with a `penstock.Batch`; what it returns must pickle, and has the batch's
+                `state_dict()` if it puts it there.
+            on_mismatch: as for `Loader`.
+            threads: of each worker; None: its share of the cores.
+            max_bytes: of each worker; None: its share of a quarter of the memory.
+            **options: `dtype`, `reader`, `prefetch`, `columns` and `max_documents`, as for `Loader`.
+
+        Raises:
+            InvalidArgumentError: what `Loader` refuses; `per_epoch`, `pin_memory` or NumPy arrays.
+        """
+        _refuse(options)
+        skipped = [(begin, end) for begin, end in skip]
+        self._loads: dict[str, Any] = {**options, "threads": threads, "max_bytes": max_bytes, "framework": "torch"}
+        self._runs: dict[str, Any] = {"seed": seed, "order": order, "epochs": epochs, "tail": tail}
+        with Loader(
+            view,
+            batch_size,
+            global_batch_size=global_batch_size,
+            rank=rank,
+            world_size=world_size,
+            mesh=mesh,
+            skip=skipped,
+            transform=transform,
+            on_mismatch=on_mismatch,
+            **self._runs,
+            **self._loads,
+        ) as checked:
+            self.rank, self.world_size = checked.rank, checked.world_size
+            self._length = None if checked._endless else len(checked)
+        unit, size = (self.world_size, batch_size) if global_batch_size is None else (1, global_batch_size)
+        self._view = view
+        self._sizes = batch_sizes(size, unit, window_changes(view), self.world_size)
+        self._skip = skipped
+        self._transform = transform
+        self._on_mismatch = on_mismatch
+        self.position = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        """This worker's batches; all of them where there are no workers."""
+        info = get_worker_info()
+        return _Share(self, 0, 1) if info is None else _Share(self, info.id, info.num_workers)
+
+    def __len__(self) -> int:
+        """Batches of the whole run.
+
+        Raises:
+            TypeError: the run is endless.
+        """
+        if self._length is None:
+            raise TypeError("an endless dataset has no len(): give epochs=")
+        return self._length
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Resume:
+        """The next iteration goes on at a state: of a batch, or of a `Loader` of the same job.
+
+        There is no `state_dict` here: this process does not know which batches were trained on, and the batches do.
+
+        Returns:
+            Where it goes on.
+
+        Raises:
+            StateMismatchError: a state of another job.
+        """
+        resume = self._resume(self._job(), state)
+        self.position = resume.position
+        return resume
+
+    def _resume(self, job: Job, state: Mapping[str, Any]) -> Resume:
+        version, position, text = checked_state(state)
+        return Resume(*job._native.load(version, position, text, self._on_mismatch))
+
+    def _job(self) -> Job:
+        return Job(self._view, global_batch_size=self._sizes, skip=self._skip, **self._runs)
+
+    def _loader(self, sizes: list[tuple[int, int]], skip: list[tuple[int, int]], workers: int) -> Loader:
+        """A worker's loader, with its share of cores and memory."""
+        loads = dict(self._loads)
+        if loads["threads"] is None:
+            loads["threads"] = max(1, default_threads() // workers)
+        if loads["max_bytes"] is None:
+            loads["max_bytes"] = default_max_bytes() // workers
+        return Loader(
+            self._view,
+            global_batch_size=sizes,
+            rank=self.rank,
+            world_size=self.world_size,
+            skip=skip,
+            **self._runs,
+            **loads,
+        )
+
+
+class _Planned(NamedTuple):
+    begin: int
+    end: int
+    size: int  # of the global batch
+
+
+class _Delivered(Batch):
+    """A batch that says the job's positions: those of a worker's loader leave out what others read."""
+
+    __slots__ = ("_begin", "_end")
+
+    def __init__(self, batch: Batch, planned: _Planned, job: tuple[int, str]) -> None:
+        super().__init__(batch._native, batch._layout, job)
+        self._begin, self._end = planned.begin, planned.end
+
+    @property
+    def position(self) -> int:
+        return self._begin
+
+    def state_dict(self) -> dict[str, Any]:
+        assert self._job is not None
+        return {"version": self._job[0], "position": self._end, "job": self._job[1]}
+
+
+class _Share:
+    """Worker w of n: the batches w, w + n, … of the rank, by a loader of its own that skips what the others read.
+
+    The loader's skips are the positions of the others' batches, so it reads ahead what this worker gives and nothing
+    else. They are a list, so a loader is made for so many batches, and then the next. A batch's size and where it ends
+    are those of the job without these skips.
+    """
+
+    def __init__(self, dataset: BatchDataset, worker: int, workers: int) -> None:
+        self._dataset = dataset
+        self._job = dataset._job()
+        self._worker, self._workers = worker, workers
+        self._position = dataset.position
+        self._ahead = worker  # batches of others from the position to this worker's next
+        self._planned: deque[_Planned] = deque()
+        self._loader: Loader | None = None
+        version, _, job = checked_state(self._job.state_dict(0))
+        self._identity = (version, job)
+
+    def __iter__(self) -> _Share:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._planned:
+            self._plan()
+        if self._loader is None:
+            raise StopIteration
+        try:
+            planned = self._planned[0]
+            batch = _Delivered(next(self._loader), planned, self._identity)
+            made = batch if self._dataset._transform is None else self._dataset._transform(batch)
+        except BaseException:
+            self._stop()  # it was not given: it comes again
+            raise
+        self._planned.popleft()
+        self._position, self._ahead = planned.end, self._workers - 1
+        if made is not batch:
+            return given(made)
+        return {**given(batch), "position": planned.begin, "state_dict": batch.state_dict()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """For a StatefulDataLoader: where this worker is."""
+        state = self._job.state_dict(self._position)
+        return {**state, "ahead": self._ahead, "workers": self._workers}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on where a worker of the same number was."""
+        workers = state.get("workers")
+        if workers != self._workers:
+            raise InvalidArgumentError(
+                f"num_workers={self._workers}: the state is of a StatefulDataLoader with {workers}: give as many, or "
+                'save batch["state_dict"] and give it to BatchDataset.load_state_dict, which any number takes'
+            )
+        before = checked_state(state)[1]
+        self._stop()
+        self._position = self._dataset._resume(self._job, state).position
+        is_restarted = self._position == 0 and before > 0
+        self._ahead = self._worker if is_restarted else index("ahead", state.get("ahead"), 0, self._workers)
+
+    def _stop(self) -> None:
+        if self._loader is not None:
+            self._loader.close()
+        self._loader = None
+        self._planned.clear()
+
+    def _plan(self) -> None:
+        """Plans the next batches, and makes the loader that reads them; none at the end of the run."""
+        if self._loader is not None and self._workers > 1:
+            self._stop()
+        dataset = self._dataset
+        skip, at, ahead = list(dataset._skip), self._position, self._ahead
+        while len(self._planned) < _BLOCK:
+            plan = self._job.plan(at, dataset.rank, dataset.world_size)
+            if plan is None:
+                break
+            if ahead > 0:
+                skip.append((plan.position, plan.next_position))
+                ahead -= 1
+            else:
+                size = len(plan.picks) * dataset.world_size
+                self._planned.append(_Planned(plan.position, plan.next_position, size))
+                ahead = self._workers - 1
+            at = plan.next_position
+        if not self._planned:
+            self._stop()
+        elif self._workers == 1:
+            if self._loader is None:
+                self._loader = self._started(dataset._sizes, dataset._skip)
+        else:
+            skip.append((at, _MOST_POSITION))
+            self._loader = self._started(_sizes(self._planned), skip)
+
+    def _started(self, sizes: list[tuple[int, int]], skip: list[tuple[int, int]]) -> Loader:
+        loader = self._dataset._loader(sizes, skip, self._workers)
+        loader.seek(self._position)
+        return loader
+
+
+def _sizes(planned: Iterable[_Planned]) -> list[tuple[int, int]]:
+    """The schedule of batch sizes of a loader that reads these alone.
+
+    It looks for a batch's size where the batch before ended, so a size holds from behind that one's beginning on.
+    """
+    sizes: list[tuple[int, int]] = []
+    at = 0
+    for each in planned:
+        if not sizes or sizes[-1][1] != each.size:
+            sizes.append((at, each.size))
+        at = each.begin + 1
+    return sizes
+
+
+def _refuse(options: dict[str, Any]) -> None:
+    """Refuses what workers cannot have; leaves the rest in `options`."""
+    if options.get("per_epoch"):
+        raise InvalidArgumentError(
+            "per_epoch=True: the processes of a DataLoader are made anew for each for, and begin where the dataset "
+            "is: give epochs=, and one for is the whole run"
+        )
+    if options.get("pin_memory"):
+        raise InvalidArgumentError("pin_memory=True: a worker's memory cannot be: give it to the DataLoader")
+    if options.get("framework", "auto") not in ("auto", "torch"):
+        raise InvalidArgumentError(f"framework={options['framework']!r}: a DataLoader's batches are tensors")
+    for name in ("per_epoch", "pin_memory", "framework"):
+        options.pop(name, None)

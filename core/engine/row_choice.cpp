@@ -1,0 +1,68 @@
+#include "core/engine/row_choice.h"
+
+#include "core/job/balance.h"
+
+#include <cassert>
+
+namespace penstock {
+namespace {
+
+void list_positions(const BatchPlan& plan, std::vector<std::uint64_t>& positions) {
+  positions.clear();
+  positions.reserve(plan.valid);
+  for (const PositionRun& run : plan.runs) {
+    for (std::uint64_t i = 0; i < run.count; ++i) positions.push_back(run.first + i * run.stride);
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> RowChoice::costs_of(std::span<const Pick> picks) const {
+  std::vector<std::uint64_t> costs(picks.size());
+  costs_->of(picks, costs);
+  return costs;
+}
+
+std::vector<RowChoice::Place> RowChoice::places(const Job& job, const BatchPlan& plan) const {
+  const BatchPlan whole = job.cursor().whole(plan);
+  std::vector<Place> places(whole.valid);
+  if (!costs_) {
+    for (std::uint64_t i = 0; i < whole.valid; ++i) places[i] = {i % share_.world_size, i / share_.world_size};
+    return places;
+  }
+  std::vector<Pick> all(whole.valid);
+  job.pick(whole, all);
+  const std::vector<std::uint64_t> costs = costs_of(all);
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t rank = 0; rank < share_.world_size; ++rank) {
+    balance_rows(costs, {rank, share_.world_size}, plan.rows, micro_batches_, numbers);
+    for (std::uint64_t row = 0; row < numbers.size(); ++row) places[numbers[row]] = {rank, row};
+  }
+  return places;
+}
+
+void RowChoice::choose(const Job& job, const BatchPlan& plan, std::vector<std::uint64_t>& positions,
+                       std::vector<Pick>& picks) const {
+  if (!costs_) {
+    list_positions(plan, positions);
+    picks.resize(plan.valid);
+    job.pick(plan, picks);
+    return;
+  }
+  const BatchPlan whole = job.cursor().whole(plan);
+  std::vector<std::uint64_t> all_positions;
+  list_positions(whole, all_positions);
+  std::vector<Pick> all(whole.valid);
+  job.pick(whole, all);
+  std::vector<std::uint64_t> numbers;
+  balance_rows(costs_of(all), share_, plan.rows, micro_batches_, numbers);
+  assert(numbers.size() == plan.valid);
+  positions.clear();
+  picks.clear();
+  for (const std::uint64_t number : numbers) {
+    positions.push_back(all_positions[number]);
+    picks.push_back(all[number]);
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,84 @@
+#include "core/job/balance.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+// Calls give(number, taker) for each of `numbers`, which are in the order in which they go: to the taker with least so
+// far of those that have room; `room(taker)` is how many it may have.
+template <typename Room, typename Give>
+void share_out(std::span<const std::uint64_t> numbers, std::span<const std::uint64_t> costs, std::uint64_t takers,
+               const Room& room, const Give& give) {
+  using Taker = std::pair<Wide, std::uint64_t>;  // what it has, number
+  std::vector<Taker> heap;
+  heap.reserve(takers);
+  std::vector<std::uint64_t> left(takers);
+  for (std::uint64_t taker = 0; taker < takers; ++taker) {
+    left[taker] = room(taker);
+    if (left[taker] > 0) heap.emplace_back(0, taker);
+  }
+  std::priority_queue<Taker, std::vector<Taker>, std::greater<>> least(std::greater<>(), std::move(heap));
+  for (const std::uint64_t number : numbers) {
+    auto [sum, taker] = least.top();
+    least.pop();
+    give(number, taker);
+    if (--left[taker] > 0) least.emplace(sum + costs[number], taker);
+  }
+}
+
+// Observations of the first `rows` * R that are rank r's where i mod R is.
+std::uint64_t count_of(std::uint64_t observations, std::uint64_t rank, std::uint64_t world_size) {
+  return observations / world_size + (rank < observations % world_size ? 1 : 0);
+}
+
+}  // namespace
+
+void check_micro_batches(const CursorOptions& options, std::uint64_t world_size, std::uint64_t micro_batches) {
+  if (micro_batches == 0) raise(ErrorKind::InvalidArgument, "micro_batches=0: must be at least 1");
+  for (const auto& [position, size] : options.schedule) {
+    const std::uint64_t rows = size / world_size;
+    if (rows % micro_batches == 0) continue;
+    raise(ErrorKind::InvalidArgument,
+          "micro_batches={}: a rank has {} rows of the global batch of {}, which are not so many equal parts; use a "
+          "batch size that is a multiple of {} on each rank",
+          with_commas(micro_batches), with_commas(rows), with_commas(size), with_commas(micro_batches));
+  }
+}
+
+void balance_rows(std::span<const std::uint64_t> costs, const Share& share, std::uint64_t rows,
+                  std::uint64_t micro_batches, std::vector<std::uint64_t>& out) {
+  std::vector<std::uint64_t> heaviest_first(costs.size());
+  std::iota(heaviest_first.begin(), heaviest_first.end(), std::uint64_t{0});
+  std::stable_sort(heaviest_first.begin(), heaviest_first.end(),
+                   [&](std::uint64_t a, std::uint64_t b) { return costs[a] > costs[b]; });
+  std::vector<std::uint64_t> own;
+  share_out(
+      heaviest_first, costs, share.world_size,
+      [&](std::uint64_t rank) { return count_of(costs.size(), rank, share.world_size); },
+      [&](std::uint64_t number, std::uint64_t rank) {
+        if (rank == share.rank) own.push_back(number);
+      });
+  // Padding comes last: the first parts are full.
+  const std::uint64_t part_rows = rows / micro_batches;
+  std::vector<std::vector<std::uint64_t>> parts(micro_batches);
+  share_out(
+      own, costs, micro_batches,
+      [&](std::uint64_t part) { return std::min(part_rows, own.size() - std::min(own.size(), part * part_rows)); },
+      [&](std::uint64_t number, std::uint64_t part) { parts[part].push_back(number); });
+  out.clear();
+  for (auto& part : parts) {
+    std::sort(part.begin(), part.end());
+    out.insert(out.end(), part.begin(), part.end());
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,118 @@
+"""What `torchtitan.DataLoader` promises, beside being resumed: its batches, checkpoints on other ranks, refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import job
+import numpy as np
+import penstock
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+import torch.multiprocessing
+from penstock.adapters.torchtitan import DataLoader
+from torchtitan.components.dataloader import BaseDataLoader
+from torchtitan.components.loss import IGNORE_INDEX
+
+TOTAL = 8
+
+
+def built(folder: Path, rank: int = 0, ranks: int = 1, mixture: str = "mix.json", **config: Any) -> DataLoader:
+    chosen = DataLoader.Config(mixture=str(folder / mixture), seed=3, **config)
+    return chosen.build(
+        dp_world_size=ranks, dp_rank=rank, seq_len=job.WINDOW, local_batch_size=TOTAL // ranks, tokenizer=None,
+        snapshot_every_n_steps=5,
+    )  # fmt: skip
+
+
+def batches_are_the_mixtures(folder: Path) -> None:
+    mixture = penstock.Mixture.from_file(folder / "mix.json")
+    columns = ["position_ids", penstock.columns.Labels(cross_document=False)]
+    plain = penstock.Loader(mixture, TOTAL, seed=3, columns=columns)
+    loader = built(folder)
+    assert isinstance(loader, BaseDataLoader)
+    documents = 0
+    for (given, labels), batch in islice(zip(loader, plain, strict=False), 10):
+        assert torch.equal(given["input"], batch.inputs) and given["positions"].dtype == torch.int64
+        assert torch.equal(given["positions"], batch.position_ids.long()) and torch.equal(labels, batch.labels)
+        begins = given["positions"][:, 1:] == 0  # the target of the record before is of another document
+        assert (labels[:, :-1][begins] == IGNORE_INDEX).all()
+        documents += int(begins.sum())
+    assert documents > 20
+    given, labels = next(iter(built(folder, positions="rows")))
+    assert given["positions"].tolist() == [list(range(job.WINDOW))] * TOTAL and (labels != IGNORE_INDEX).all()
+
+
+def save(rank: int, ranks: int, folder: Path) -> None:
+    join(folder, rank, ranks)
+    loader = built(folder, rank, ranks)
+    for _ in islice(loader, 5):
+        pass
+    dcp.save({"dataloader": loader}, checkpoint_id=folder / "checkpoint")
+    dist.destroy_process_group()
+
+
+def load(rank: int, ranks: int, folder: Path) -> None:
+    join(folder, rank, ranks)
+    loader = built(folder, rank, ranks)
+    dcp.load({"dataloader": loader}, checkpoint_id=folder / "checkpoint")
+    np.save(folder / f"rest-{rank}.npy", np.stack([given["input"].numpy() for given, _ in islice(loader, 4)]))
+    dist.destroy_process_group()
+
+
+def join(folder: Path, rank: int, ranks: int) -> None:
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous-{ranks}", rank=rank, world_size=ranks)
+
+
+def four_ranks_save_and_two_load(folder: Path) -> None:
+    torch.multiprocessing.spawn(save, (4, folder), nprocs=4)
+    torch.multiprocessing.spawn(load, (2, folder), nprocs=2)
+    rest = np.stack([np.load(folder / f"rest-{rank}.npy") for rank in range(2)], axis=2)
+    expected = [given["input"].numpy() for given, _ in islice(built(folder), 9)][5:]
+    np.testing.assert_array_equal(rest.reshape(4, TOTAL, job.WINDOW), np.stack(expected))
+
+
+def what_cannot_be_is_refused(folder: Path) -> None:
+    mixture = json.loads((folder / "mix.json").read_text())
+    changes: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+        "window": ({"window": 16}, {}, '"window": 32'),
+        "lookahead": ({"lookahead": 0}, {}, '"lookahead": 1'),
+        "end": ({}, {"infinite": False}, "no end"),
+        "tokens": ({"path": "tokens.bin", "dtype": "u2", "metadata": False}, {}, "positions='rows'"),
+        "positions": ({}, {"positions": "words"}, "'rows'"),
+    }
+    np.arange(5000, dtype=np.uint16).tofile(folder / "tokens.bin")
+    for name, (source, config, words) in changes.items():
+        changed = {each: {**given, **source} for each, given in mixture["sources"].items()}
+        (folder / f"{name}.json").write_text(json.dumps({**mixture, "sources": changed}))
+        try:
+            built(folder, mixture=f"{name}.json", **config)
+        except penstock.InvalidArgumentError as error:
+            assert words in str(error), (name, str(error))
+        else:
+            raise AssertionError(f"{name} was taken")
+    built(folder, mixture="tokens.json", positions="rows")
+    (folder / "ended.json").write_text(json.dumps({**mixture, "end": 64}))
+    assert len(list(built(folder, mixture="ended.json", infinite=False))) == 64 // TOTAL
+    try:
+        DataLoader.Config().build(dp_world_size=1, dp_rank=0, seq_len=8, local_batch_size=1)
+    except penstock.InvalidArgumentError as error:
+        assert "mixture=''" in str(error)
+    else:
+        raise AssertionError("no mixture was taken")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        job.write_corpus(path)
+        batches_are_the_mixtures(path)
+        four_ranks_save_and_two_load(path)
+        what_cannot_be_is_refused(path)

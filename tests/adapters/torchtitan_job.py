@@ -1,0 +1,128 @@
+"""torchtitan's Trainer with its checkpointer, two batches a step, on CPU processes.
+
+torchtitan knows accelerators only: before it is imported the CPU is named to it as one, and an empty module is put in
+place of its kernels for mixtures of experts, which need triton. Loop, dataloader, model, optimizer and checkpoints are
+its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import job
+import torch
+import torch._utils
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+
+torch._utils._get_available_device_type = lambda: "cpu"
+for name, value in {
+    "get_device_name": "CPU",
+    "get_device_properties": SimpleNamespace(total_memory=1 << 34),
+    "memory_stats": {},
+    "reset_peak_memory_stats": None,
+    "empty_cache": None,
+}.items():
+    setattr(torch.cpu, name, lambda *_, value=value: value)
+
+kernels = ModuleType("kernels")
+kernels.__getattr__ = lambda name: None
+sys.modules["torchtitan.distributed.minimal_async_ep.kernels"] = kernels
+
+from penstock.adapters.torchtitan import DataLoader  # noqa: E402
+from torchtitan.components.checkpoint import CheckpointManager  # noqa: E402
+from torchtitan.components.loss import CrossEntropyLoss  # noqa: E402
+from torchtitan.components.metrics import MetricsProcessor  # noqa: E402
+from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw  # noqa: E402
+from torchtitan.config import CommConfig, DebugConfig, ParallelismConfig, TrainingConfig  # noqa: E402
+from torchtitan.distributed import utils  # noqa: E402
+from torchtitan.models.common.attention import ScaledDotProductAttention  # noqa: E402
+from torchtitan.models.llama3 import model_registry  # noqa: E402
+from torchtitan.trainer import Trainer  # noqa: E402
+
+utils.set_pg_timeouts = lambda **_: None  # its barrier names a device, which gloo does not take
+
+GLOBAL_BATCH = 8
+LOCAL_BATCH = 2
+
+
+def configuration(options: Any) -> Trainer.Config:
+    assets = options.folder / "tokenizer"
+    assets.mkdir(exist_ok=True)
+    if not (assets / "tokenizer.json").exists():
+        words = {str(number): number for number in range(job.VOCABULARY)}
+        Tokenizer(WordLevel(words, unk_token="0")).save(str(assets / "tokenizer.json"))
+    spec = model_registry("debugmodel")
+    for layer in spec.model.layers:  # flex_attention has no backward on CPUs
+        layer.attention.inner_attention = ScaledDotProductAttention.Config()
+    return Trainer.Config(
+        loss=CrossEntropyLoss.Config(global_vocab_size=2048),
+        hf_assets_path=str(assets),
+        dump_folder=str(options.checkpoints),
+        model_spec=spec,
+        optimizer=default_adamw(lr=1e-3),
+        lr_scheduler=LRSchedulersContainer.Config(warmup_steps=2),
+        training=TrainingConfig(
+            local_batch_size=LOCAL_BATCH,
+            global_batch_size=GLOBAL_BATCH,
+            seq_len=job.WINDOW,
+            steps=options.steps,
+            disable_cuda_graphs=True,
+        ),
+        dataloader=DataLoader.Config(mixture=str(options.folder / "mix.json"), seed=3),
+        metrics=MetricsProcessor.Config(log_freq=1),
+        parallelism=ParallelismConfig(
+            data_parallel_replicate_degree=int(os.environ["WORLD_SIZE"]),
+            data_parallel_shard_degree=1,  # gloo cannot divide as it scatters, which FSDP asks of it
+            spmd_backend="partial_dtensor",
+        ),
+        checkpoint=CheckpointManager.Config(
+            enable=True,
+            interval=options.save_at,
+            load_step=options.save_at if options.resume else -1,
+            last_save_model_only=False,
+        ),
+        comm=CommConfig(),
+        debug=DebugConfig(seed=0),
+    )
+
+
+def main() -> None:
+    options = job.arguments()
+    options.log = options.log.with_name(f"{options.log.stem}-{os.environ['RANK']}{options.log.suffix}")
+    log = job.Log(options)
+    trainer = configuration(options).build()
+    loader = trainer.dataloader.loader
+    seen: list[tuple[torch.Tensor, float]] = []
+    forward, step, save = trainer.forward_backward_step, trainer.train_step, trainer.checkpointer.save
+
+    def forward_and_note(**given: Any) -> torch.Tensor:
+        loss = forward(**given)
+        seen.append((given["input_dict"]["input"], loss.item()))
+        return loss
+
+    def step_and_write(batches: Any) -> None:
+        seen.clear()
+        step(batches)
+
+    def save_and_write(at: int, **given: Any) -> Any:
+        done = save(at, **given)
+        if at == options.save_at:
+            log.saved(trainer.dataloader.state_dict(), loader)
+        inputs, losses = zip(*seen, strict=True)
+        log.trained(at, list(inputs), sum(losses))
+        return done
+
+    trainer.forward_backward_step = forward_and_note
+    trainer.train_step = step_and_write
+    trainer.checkpointer.save = save_and_write
+    trainer.train()
+    trainer.close()
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+// Rows by cost: each rank finds the same, whatever reads them; the global batch and the state stay.
+#include "core/engine/row_choice.h"
+
+#include "core/job/balance.h"
+#include "tests/native/core/engine/loader_fixture.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace penstock::testing {
+namespace {
+
+std::uint64_t length_cost(std::uint64_t index) {
+  const std::uint64_t length = MemorySource::document_length(index);
+  return 2 * length * length + kDocumentsWindow * length;
+}
+
+LoaderOptions balanced(const Case& setup, CostRule rule = {}, std::uint64_t micro_batches = 1) {
+  LoaderOptions options = options_of(setup);
+  options.balance = BalanceOptions{{std::move(rule)}, micro_batches};
+  return options;
+}
+
+CostRule given(std::uint64_t count) {
+  auto costs = std::make_shared<std::vector<std::uint64_t>>();
+  for (std::uint64_t i = 0; i < count; ++i) costs->push_back(i * 7919 % 101);
+  return {CostRule::Kind::Given, 0, std::move(costs)};
+}
+
+// Positions of each batch, by the definition: i of the batch that begins at p stands at p + i.
+std::vector<std::vector<std::uint64_t>> positions_of(const Case& setup, std::uint64_t micro, const auto& cost) {
+  std::vector<std::vector<std::uint64_t>> batches;
+  const std::uint64_t end = *setup.epochs * setup.count;
+  for (std::uint64_t first = 0; first < end; first += setup.batch) {
+    std::vector<std::uint64_t> costs;
+    for (std::uint64_t p = first; p < std::min(end, first + setup.batch); ++p) costs.push_back(cost(p % setup.count));
+    auto& rows = batches.emplace_back();
+    balance_rows(costs, {setup.rank, setup.world_size}, setup.batch / setup.world_size, micro, rows);
+    for (std::uint64_t& row : rows) row += first;
+  }
+  return batches;
+}
+
+void expect_rows(const Case& setup, const LoaderOptions& options, std::uint64_t micro, const auto& cost) {
+  Loader loader(options);
+  for (const auto& wanted : positions_of(setup, micro, cost)) {
+    const auto batch = next(loader);
+    ASSERT_TRUE(batch);
+    ASSERT_EQ(batch->positions, wanted) << "rank " << setup.rank << ", fetch " << setup.fetch;
+    for (std::size_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(batch->picks[i].index, wanted[i] % setup.count);
+    const Seen seen = look(*batch);
+    if (setup.window == 0) continue;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {  // the row itself, too
+      ASSERT_EQ(seen.records[i * setup.window], wanted[i] % setup.count * setup.window);
+    }
+  }
+  EXPECT_FALSE(next(loader));
+}
+
+TEST(RowChoice, DocumentsGoByTheirLengthsOnAnyRanks) {
+  for (const std::uint64_t fetch : {1, 8}) {
+    for (const std::uint64_t ranks : {1, 3, 64}) {
+      Case setup;
+      setup.window = 0;
+      setup.count = 500;
+      setup.batch = 192;
+      setup.fetch = fetch;
+      setup.world_size = ranks;
+      setup.threads = setup.prefetch = ranks > 8 ? 1 : 2;
+      for (setup.rank = 0; setup.rank < ranks; ++setup.rank) {
+        setup.behaviour = std::make_shared<Behaviour>();
+        setup.behaviour->late = setup.rank % 2 == 1;
+        expect_rows(setup, balanced(setup), 1, length_cost);
+      }
+    }
+  }
+}
+
+TEST(RowChoice, WindowsGoByGivenCostsInPartsOfEachRank) {
+  for (const std::uint64_t fetch : {1, 7}) {
+    for (const bool lends : {false, true}) {
+      Case setup;
+      setup.batch = 12;
+      setup.world_size = 2;
+      setup.fetch = fetch;
+      setup.lends = lends;
+      const CostRule rule = given(setup.count);
+      for (setup.rank = 0; setup.rank < 2; ++setup.rank) {
+        expect_rows(setup, balanced(setup, rule, 3), 3, [&](std::uint64_t i) { return (*rule.given)[i]; });
+      }
+    }
+  }
+}
+
+TEST(RowChoice, TokensOfWindowsAreAllAlikeAndNothingIsReadForThem) {
+  Case setup;
+  setup.batch = 6;
+  setup.world_size = 3;
+  setup.rank = 1;
+  const CostRule rule{CostRule::Kind::Tokens, 1, nullptr};
+  expect_rows(setup, balanced(setup, rule), 1, [](std::uint64_t) { return 1; });
+  Loader plain(options_of(setup));
+  Loader equal(balanced(setup, rule));
+  const std::uint64_t before = setup.behaviour->bytes;
+  const auto turns = rest_of_run(plain);
+  const std::uint64_t read = setup.behaviour->bytes - before;
+  EXPECT_EQ(rest_of_run(equal), turns);
+  EXPECT_EQ(setup.behaviour->bytes - before, 2 * read);
+}
+
+TEST(RowChoice, RestoreAtEveryStepRepeatsTheRest) {
+  for (const std::uint64_t window : {5, 0}) {
+    for (const std::uint64_t fetch : {1, 7}) {
+      Case setup;
+      setup.window = window;
+      setup.batch = 6;
+      setup.world_size = 2;
+      setup.fetch = fetch;
+      setup.skip = {{3, 5}};
+      expect_restores_at_every_step(balanced(setup, given(setup.count), 3));
+    }
+  }
+}
+
+TEST(RowChoice, AnotherBatchSizeInTheMiddleIsBalancedToo) {
+  Case setup;
+  setup.batch = 4;
+  setup.world_size = 2;
+  const CostRule rule = given(setup.count);
+  Loader loader(balanced(setup, rule));
+  next(loader);
+  loader.set_global_batch_size(10);
+  const auto batch = next(loader);
+  std::vector<std::uint64_t> wanted;
+  balance_rows(std::span(*rule.given).subspan(4, 10), {0, 2}, 5, 1, wanted);
+  for (std::uint64_t& row : wanted) row += 4;
+  EXPECT_EQ(batch->positions, wanted);
+  Loader parts(balanced(setup, rule, 2));
+  EXPECT_THROW(parts.set_global_batch_size(10), Error);
+}
+
+TEST(RowChoice, WhatReadingLengthsFailsWithIsTheBatchsError) {
+  Case setup;
+  setup.window = 0;
+  setup.behaviour->fail_offset = 5 * 4 * 4;  // where document 5 begins
+  setup.behaviour->failures = 1;
+  Loader loader(balanced(setup));
+  next(loader);
+  EXPECT_THROW(next(loader), Error);
+  EXPECT_EQ(next(loader)->plan.position, 4U) << "it is read again";
+}
+
+TEST(RowChoice, PositionsByTurnsAreTheRanks) {
+  Case setup;
+  setup.batch = 6;
+  setup.world_size = 3;
+  setup.rank = 1;
+  setup.skip = {{2, 4}};
+  Loader loader(options_of(setup));
+  EXPECT_EQ(next(loader)->positions, (std::vector<std::uint64_t>{1, 6}));
+}
+
+TEST(RowChoice, CostsOfAnotherNumberAreRefused) {
+  Case setup;
+  Loader loader(balanced(setup, given(setup.count)));
+  EXPECT_THROW(Loader(balanced(setup, given(setup.count - 1))), Error);
+}
+
+}  // namespace
+}  // namespace penstock::testing

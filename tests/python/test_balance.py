@@ -1,0 +1,235 @@
+"""Balance: rows go to ranks by what they cost; the global batch and the state stay as they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from _datasets import compact, ids, opaque, raw_tokens
+
+WINDOW = 2048
+RANKS, ROWS = 64, 8
+
+
+def attention(lengths: Any, window: int) -> int:
+    return sum(2 * int(length) ** 2 + window * int(length) for length in lengths)
+
+
+def shared_out(order: list[int], costs: list[int], rooms: list[int]) -> list[list[int]]:
+    """From the definition: each in turn to the one with least so far that has room."""
+    given: list[list[int]] = [[] for _ in rooms]
+    for number in order:
+        free = [i for i, room in enumerate(rooms) if len(given[i]) < room]
+        given[min(free, key=lambda i: (sum(costs[n] for n in given[i]), i))].append(number)
+    return given
+
+
+def by_definition(costs: list[int], ranks: int, rows: int, micro: int) -> list[list[list[int]]]:
+    """Numbers of the batch's rows: of each rank, of each part."""
+    order = sorted(range(len(costs)), key=lambda i: (-costs[i], i))
+    rooms = [len(range(rank, len(costs), ranks)) for rank in range(ranks)]
+    found = []
+    for own in shared_out(order, costs, rooms):
+        each = rows // micro
+        parts = [max(0, min(each, len(own) - part * each)) for part in range(micro)]
+        found.append([sorted(part) for part in shared_out(own, costs, parts)])
+    return found
+
+
+def step(costs: list[int], parts: list[list[list[int]]]) -> float:
+    """The sum over parts of the slowest rank's cost, over the mean."""
+    table = np.array([[sum(costs[row] for row in part) for part in rank] for rank in parts], float)
+    return float(table.max(0).sum() / (table.sum() / len(parts)))
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    """Documents of log-normal lengths, a sixteenth of those of the issue, as is the window."""
+    path = tmp_path_factory.mktemp("balance") / "d"
+    random = np.random.default_rng(0)
+    lengths = random.lognormal(7.0 - np.log(16), 1.6, 8000).astype(np.uint64) + 1
+    with penstock.Writer(path, {"token": "u1"}, "boundaries") as writer:
+        writer.append_batch(lengths, token=random.integers(0, 200, int(lengths.sum())).astype("u1"))
+    return penstock.open(path)
+
+
+def loaders(view: Any, ranks: int, **options: Any) -> list[penstock.Loader]:
+    options = {"framework": "numpy", "threads": 1, "prefetch": 1, "seed": 4, **options}
+    return [penstock.Loader(view, rank=rank, world_size=ranks, **options) for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("micro", [None, 4, 8])
+def test_64_ranks_find_the_same_rows_each_alone_and_wait_less(dataset, micro):
+    view = dataset.packed(WINDOW)
+    total = RANKS * ROWS
+    assert len(view) > total
+    balance = penstock.Balance(micro_batches=micro)
+    with penstock.Loader(view, total, seed=4, framework="numpy", rank=0, world_size=1) as alone:
+        batch = next(alone)
+        spans = batch.spans
+        costs = [0] * total
+        for row, start, stop in zip(spans.rows.tolist(), spans.starts.tolist(), spans.stops.tolist(), strict=True):
+            costs[row] += attention([stop - start], WINDOW)
+        whole, state = batch["token"].copy(), alone.state_dict()
+    wanted = by_definition(costs, RANKS, ROWS, micro or 1)
+    seen = []
+    for rank, loader in enumerate(loaders(view, RANKS, batch_size=ROWS, balance=balance)):
+        with loader:
+            part = next(loader)
+            assert part.positions.tolist() == [row for each in wanted[rank] for row in each]
+            np.testing.assert_array_equal(part["token"], whole[part.positions])
+            assert loader.state_dict() == state
+            seen += part.positions.tolist()
+    assert sorted(seen) == list(range(total))
+    turns = [[list(range(rank, total, RANKS))[at : at + ROWS // (micro or 1)]
+              for at in range(0, ROWS, ROWS // (micro or 1))] for rank in range(RANKS)]  # fmt: skip
+    assert step(costs, wanted) <= 1.1
+    assert step(costs, wanted) < step(costs, turns)
+    if micro == ROWS:
+        assert step(costs, turns) > 1.5
+
+
+@pytest.mark.parametrize("order", ["uniform", penstock.orders.Blocks(2, 8, lanes=2)])
+@pytest.mark.parametrize("kind", ["packed", "windows", "documents", "padded", "given", "tokens", "mixture"])
+def test_each_row_comes_once_an_epoch_on_any_ranks_and_a_state_goes_on(tmp_path, kind, order):
+    lengths = [[(number * 37) % 29 for number in range(83)]]
+    data, _ = compact(tmp_path, lengths)
+    view: Any = {
+        "packed": lambda: data.packed(32), "windows": lambda: data.windows(16, lookahead=1),
+        "documents": data.documents, "padded": lambda: data.documents().padded(20),
+        "given": lambda: data.windows(16), "tokens": lambda: data.packed(32, long="drop"),
+        "mixture": lambda: penstock.Mixture(
+            {"a": data.packed(32), "b": data.packed(32, fit="first")}, [penstock.Stage()], epochs={"a": 1, "b": 2}
+        ),
+    }[kind]()  # fmt: skip
+    cost: Any = {"given": np.arange(len(data.windows(16))) ** 2 % 101, "tokens": "tokens"}.get(kind, "attention")
+    options = {"global_batch_size": 12, "order": order, "balance": penstock.Balance(cost, micro_batches=2)}
+    if kind != "mixture":
+        options["epochs"] = 2
+    plain = {name: value for name, value in options.items() if name != "balance"}
+    with penstock.Loader(view, seed=4, framework="numpy", rank=0, world_size=1, **plain) as alone:
+        reference = [(batch.positions.tolist(), batch.indices.tolist(), alone.state_dict()) for batch in alone]
+    state = None
+    for number, (positions, indices, after) in enumerate(reference):
+        ranks = (1, 2, 3, 6)[number % 4]
+        pairs, per_rank = [], []
+        for loader in loaders(view, ranks, **options):
+            with loader:
+                if state is not None:
+                    loader.load_state_dict(state)
+                batch = next(loader)
+                rows = batch.positions >= 0
+                assert (rows == batch.valid).all() and (batch.indices[~rows] == -1).all()
+                pairs += zip(batch.positions[rows].tolist(), batch.indices[rows].tolist(), strict=True)
+                per_rank.append(int(rows.sum()))
+                assert loader.state_dict() == after
+                own = [each for each in loader.locate(position=batch.position) if each.rank == loader.rank]
+                told = {each.row: (each.position, each.index) for each in own}
+                here = zip(batch.positions.tolist(), batch.indices.tolist(), strict=True)
+                assert told == {row: pair for row, pair in enumerate(here) if pair[0] >= 0}
+        known = [(at, index) for at, index in zip(positions, indices, strict=True) if at >= 0]
+        assert sorted(pairs) == known
+        assert per_rank == [len(range(rank, len(known), ranks)) for rank in range(ranks)]
+        state = after
+
+
+def test_lengths_of_documents_decide(tmp_path):
+    lengths = [1, 30, 2, 29, 3, 28, 4, 27]
+    data, _ = compact(tmp_path, [lengths])
+    costs = [attention([length], 32_768) for length in lengths]
+    found = [next(each) for each in loaders(data.documents(), 2, batch_size=4, order="sequential",
+                                            balance=penstock.Balance())]  # fmt: skip
+    assert [batch.positions.tolist() for batch in found] == [rank[0] for rank in by_definition(costs, 2, 4, 1)]
+
+
+def test_windows_count_each_document_alone_and_not_the_lookahead(tmp_path):
+    data, model = compact(tmp_path, [[16, 8, 8, 4, 4, 4, 4, 32, 1]])
+    view = data.windows(16, lookahead=1)
+    costs = []
+    for index in range(len(view)):
+        costs.append(attention([span[1] - span[0] for span in model.window_spans(index, 16)], 16))
+    assert len(set(costs)) == 3
+    found = [next(each) for each in loaders(view, 2, global_batch_size=4, order="sequential",
+                                            balance=penstock.Balance(micro_batches=2))]  # fmt: skip
+    wanted = by_definition(costs[:4], 2, 2, 2)
+    assert [batch.positions.tolist() for batch in found] == [[row for part in rank for row in part] for rank in wanted]
+
+
+def test_what_has_no_lengths_is_refused_unless_costs_are_given(tmp_path):
+    stream, _ = raw_tokens(tmp_path / "tokens.bin", 500)
+    data, _ = compact(tmp_path, [[5, 9, 30, 12, 7]])
+    balance = penstock.Balance()
+    for view, words in [
+        (stream.windows(10), "it has no spans"),
+        (ids(tmp_path, [[0, 0, 1, 1, 2, 2, 3, 3]])[0].windows(2), "its spans stand in the records"),
+        (data.windows(4, end_of_document=7), "a token bounds its documents"),
+        (opaque(tmp_path, 9)[0].documents(), "opaque documents have no lengths"),
+    ]:
+        with pytest.raises(penstock.InvalidArgumentError) as caught:
+            penstock.Loader(view, 2, balance=balance)
+        assert words in str(caught.value) and "Balance(cost=array)" in str(caught.value)
+        penstock.Loader(view, 2, balance=penstock.Balance(np.arange(len(view))))
+    view = stream.windows(10)
+    for cost, words in [
+        ("flops", "cost='flops'"), (np.zeros(3, int), "integers [50] wanted"), (np.zeros(50), "float64"),
+        (np.full(50, -1), "from 0 on"),
+    ]:  # fmt: skip
+        with pytest.raises(penstock.InvalidArgumentError) as caught:
+            penstock.Loader(view, 2, balance=penstock.Balance(cost))
+        assert words in str(caught.value)
+    tokens = penstock.Balance("tokens", micro_batches=3)
+    with pytest.raises(penstock.InvalidArgumentError, match="micro_batches=3: a rank has 4 rows"):
+        penstock.Loader(view, 4, balance=tokens)
+    with penstock.Loader(view, 6, balance=tokens) as loader, pytest.raises(penstock.InvalidArgumentError):
+        loader.set_batch_size(5)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"must be a penstock\.Balance"):
+        penstock.Loader(view, 2, balance="attention")  # type: ignore[arg-type]
+
+
+def test_lengths_are_read_by_threads_and_counted(tmp_path, dataset):
+    view = dataset.packed(WINDOW, metadata=False)
+    with loaders(view, 2, batch_size=4, order="sequential", balance=penstock.Balance("attention"))[0] as loader:
+        next(loader)
+        assert loader.metrics().bytes_read > 4 * 2000  # records of its rows, and the index
+
+
+# --- a real job
+
+
+def train(rank: int, folder: str, view: penstock.View, ranks: int) -> None:
+    """Steps of DDP over packed rows; every micro-batch is a backward pass."""
+    import torch
+    import torch.distributed as dist
+
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous-{ranks}", rank=rank, world_size=ranks)
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    embed = torch.nn.Embedding(200, 8)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(embed, torch.nn.Linear(8, 200)))
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    balance = penstock.Balance(micro_batches=2) if ranks > 1 else None
+    loader = penstock.Loader(view, global_batch_size=16, rank=rank, world_size=ranks, seed=1, balance=balance)
+    for _, batch in zip(range(4), loader, strict=False):
+        for inputs, labels in zip(batch.inputs.chunk(2), batch.labels.chunk(2), strict=True):
+            losses = torch.nn.functional.cross_entropy(model(inputs).mT, labels, reduction="sum", ignore_index=-100)
+            (losses * ranks / (16 * WINDOW)).backward()  # DDP takes the mean over ranks
+        optimizer.step()
+        optimizer.zero_grad()
+    if rank == 0:
+        np.save(f"{folder}/weights-{ranks}.npy", embed.weight.detach().numpy())
+    dist.destroy_process_group()
+
+
+def test_ddp_on_4_processes_takes_the_steps_of_one(tmp_path, dataset):
+    import torch.multiprocessing
+
+    view = dataset.packed(WINDOW)
+    for ranks in (4, 1):
+        torch.multiprocessing.spawn(train, (str(tmp_path), view, ranks), nprocs=ranks)
+    four, one = (np.load(Path(tmp_path) / f"weights-{ranks}.npy") for ranks in (4, 1))
+    np.testing.assert_allclose(four, one, rtol=1e-4, atol=1e-6)

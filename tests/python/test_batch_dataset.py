@@ -1,0 +1,212 @@
+"""BatchDataset gives a DataLoader the loader's batches, in its order, with any number of workers of any kind."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+import torch
+from _datasets import compact, raw_tokens
+from penstock.adapters.torch import BatchDataset
+from torch.utils.data import DataLoader
+
+WORKERS = [(0, None), (2, "fork"), (3, "fork"), (2, "spawn"), (3, "spawn")]
+
+
+def loaded(dataset: BatchDataset, workers: int = 0, context: str | None = None) -> DataLoader:
+    return DataLoader(dataset, batch_size=None, num_workers=workers, multiprocessing_context=context)
+
+
+def assert_same(given: dict[str, Any], batch: penstock.Batch) -> None:
+    assert given["position"] == batch.position
+    assert given["state_dict"] == batch.state_dict()
+    for name in ("indices", "epochs", "sources", "first_records", "valid"):
+        assert torch.equal(given[name], getattr(batch, name)), name
+    for name in batch:
+        if name in given:
+            assert torch.equal(given[name], batch[name]), name
+    if "inputs" in given:
+        assert torch.equal(given["inputs"], batch.inputs) and torch.equal(given["labels"], batch.labels)
+    for name, value in batch.columns.items():
+        assert torch.equal(given[name], value), name
+
+
+def mixture(folder: Path) -> penstock.Mixture:
+    folder.mkdir(exist_ok=True)
+    views = {}
+    for number, name in enumerate(("web", "code")):
+        dataset, _ = raw_tokens(folder / f"{name}.bin", 2000 + 300 * number, seed=number)
+        views[name] = dataset.windows(16, lookahead=1)
+    stages = [
+        penstock.Stage({"web": 3, "code": 1}, window=8),
+        penstock.Stage({"web": 1, "code": 2}, window=16, at=64),
+    ]
+    return penstock.Mixture(views, stages, end=150, group=8)
+
+
+#: A name, and a view with the loader's arguments: whatever changes where batches begin, and how long they are.
+JOBS: dict[str, Any] = {
+    "epochs": lambda folder: (windows(folder), {"batch_size": 4, "epochs": 2, "seed": 5}),
+    "dropped": lambda folder: (windows(folder), {"batch_size": 4, "epochs": 1, "tail": "drop"}),
+    "skips": lambda folder: (windows(folder), {"batch_size": 4, "epochs": 1, "skip": [(2, 3), (9, 30), (40, 41)]}),
+    "schedule": lambda folder: (windows(folder), {"batch_size": [(0, 2), (9, 4), (50, 3)], "epochs": 2}),
+    "rank": lambda folder: (windows(folder), {"global_batch_size": 6, "epochs": 2, "rank": 1, "world_size": 3}),
+    "blocks": lambda folder: (windows(folder), {"batch_size": 4, "epochs": 1, "order": penstock.orders.Blocks(2, 8)}),
+    "stages": lambda folder: (mixture(folder), {"global_batch_size": penstock.Tokens(64), "seed": 2}),
+    "stages dropped": lambda folder: (mixture(folder), {"batch_size": 5, "tail": "drop"}),
+    "columns": lambda folder: (documents(folder), {"batch_size": 2, "epochs": 1, "columns": ["position_ids"]}),
+}
+
+
+def windows(folder: Path) -> penstock.View:
+    return raw_tokens(folder / "tokens.bin", 531)[0].windows(10, lookahead=1)
+
+
+def documents(folder: Path) -> penstock.View:
+    return compact(folder, [[7, 9, 20], [30, 4], [50, 3, 8]])[0].windows(8, lookahead=1, metadata="spans")
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_shares_of_workers_are_the_loaders_batches_in_order(tmp_path, job, monkeypatch):
+    # Workers in this process: every job, many numbers of workers, and blocks short enough to end in the middle.
+    monkeypatch.setattr(penstock.adapters.torch, "_BLOCK", 3)
+    view, options = JOBS[job](tmp_path)
+    batches = list(penstock.Loader(view, **options))
+    dataset = BatchDataset(view, **options)
+    assert len(dataset) == len(batches) > 7
+    for workers in (1, 2, 3, 7, 30):
+        shares = [penstock.adapters.torch._Share(dataset, worker, workers) for worker in range(workers)]
+        for number, batch in enumerate(batches):
+            assert_same(next(shares[number % workers]), batch)
+        for share in shares:
+            assert next(share, None) is None
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_share_goes_on_from_its_state_at_every_step(tmp_path, job, monkeypatch):
+    monkeypatch.setattr(penstock.adapters.torch, "_BLOCK", 3)
+    view, options = JOBS[job](tmp_path)
+    batches = list(penstock.Loader(view, **options))
+    dataset = BatchDataset(view, **options)
+    for worker in range(3):
+        share = penstock.adapters.torch._Share(dataset, worker, 3)
+        own = batches[worker::3]
+        for given in range(len(own) + 1):
+            again = penstock.adapters.torch._Share(dataset, worker, 3)
+            again.load_state_dict(share.state_dict())
+            rest = [batch["position"] for batch in again]
+            assert rest == [batch.position for batch in own[given:]]
+            next(share, None)
+
+
+@pytest.mark.parametrize(("workers", "context"), WORKERS)
+def test_workers_of_a_dataloader_give_the_loaders_order(tmp_path, workers, context):
+    view = windows(tmp_path)
+    options: dict[str, Any] = {"batch_size": 4, "epochs": 2, "seed": 3}
+    dataset = BatchDataset(view, **options)
+    loader = loaded(dataset, workers, context)
+    assert len(loader) == 27
+    given = list(loader)
+    for found, batch in zip(given, penstock.Loader(view, **options), strict=True):
+        assert_same(found, batch)
+    # The state after the last batch trained on, though workers have read on; with other workers, and by a Loader.
+    state = given[10]["state_dict"]
+    dataset.load_state_dict(state)
+    rest = [batch["indices"].tolist() for batch in loaded(dataset, 3 - workers, "fork" if workers < 3 else None)]
+    assert rest == [batch["indices"].tolist() for batch in given[11:]]
+    plain = penstock.Loader(view, **options)
+    plain.load_state_dict(state)
+    assert [batch.indices.tolist() for batch in plain] == rest
+
+
+def test_an_endless_run_goes_on_over_blocks_and_epochs(tmp_path, monkeypatch):
+    monkeypatch.setattr(penstock.adapters.torch, "_BLOCK", 4)
+    view = windows(tmp_path)
+    dataset = BatchDataset(view, 4, seed=1)
+    with pytest.raises(TypeError, match="epochs="):
+        len(dataset)
+    given = [batch["indices"].tolist() for batch in islice(iter(loaded(dataset, 2, "fork")), 40)]
+    assert given == [batch.indices.tolist() for batch in islice(penstock.Loader(view, 4, seed=1), 40)]
+
+
+def shouted(batch: penstock.Batch) -> dict[str, Any]:
+    return {"sum": batch.inputs.sum(), "position": batch.position, "state": batch.state_dict()}
+
+
+def test_a_transform_runs_in_the_worker_and_sees_the_jobs_positions(tmp_path):
+    view = windows(tmp_path)
+    options: dict[str, Any] = {"batch_size": 4, "epochs": 1}
+    given = list(loaded(BatchDataset(view, transform=shouted, **options), 3, "fork"))
+    expected = [shouted(batch) for batch in penstock.Loader(view, **options)]
+    assert [(each["sum"].item(), each["position"], each["state"]) for each in given] == [
+        (each["sum"].item(), each["position"], each["state"]) for each in expected
+    ]
+
+
+def test_a_batch_whose_transform_fails_comes_again(tmp_path):
+    failed: list[int] = []
+
+    def fails_once(batch: penstock.Batch) -> Any:
+        if batch.position == 16 and not failed:
+            failed.append(1)
+            raise RuntimeError("once")
+        return batch
+
+    dataset = BatchDataset(windows(tmp_path), 4, epochs=1, transform=fails_once)
+    share = penstock.adapters.torch._Share(dataset, 0, 2)
+    assert [next(share)["position"] for _ in range(2)] == [0, 8]
+    with pytest.raises(RuntimeError, match="once"):
+        next(share)
+    assert [batch["position"] for batch in share] == [16, 24, 32, 40, 48]
+
+
+def test_the_share_of_a_process_is_the_parents_to_say(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    view = windows(tmp_path)
+    dataset = BatchDataset(view, global_batch_size=4, epochs=1, rank="env")
+    monkeypatch.setenv("RANK", "0")
+    given = [batch["indices"].tolist() for batch in loaded(dataset, 2, "fork")]
+    expected = penstock.Loader(view, global_batch_size=4, epochs=1, rank=1, world_size=2)
+    assert given == [batch.indices.tolist() for batch in expected]
+
+
+def test_a_state_of_another_job_or_of_other_workers_is_refused(tmp_path):
+    view = windows(tmp_path)
+    dataset = BatchDataset(view, 4, seed=1)
+    with pytest.raises(penstock.StateMismatchError, match="seed"):
+        dataset.load_state_dict(penstock.Loader(view, 4, seed=2).state_dict())
+    share = penstock.adapters.torch._Share(dataset, 0, 2)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"num_workers=2.*with 3"):
+        share.load_state_dict(penstock.adapters.torch._Share(dataset, 0, 3).state_dict())
+
+
+def test_what_workers_cannot_have_is_refused(tmp_path):
+    view = windows(tmp_path)
+    for options, words in (
+        ({"per_epoch": True, "epochs": 2}, "per_epoch=True"),
+        ({"pin_memory": True}, "give it to the DataLoader"),
+        ({"framework": "numpy"}, "framework='numpy'"),
+        ({"epochs": 0}, "epochs"),
+        ({"global_batch_size": 4}, "exactly one"),
+        ({"columns": ["nonsense"]}, "nonsense"),
+    ):
+        with pytest.raises(penstock.InvalidArgumentError, match=words):
+            BatchDataset(view, 4, **options)
+    with pytest.raises(TypeError, match="prefetchh"):
+        BatchDataset(view, 4, prefetchh=3)
+
+
+def test_a_killed_workers_batches_are_not_given_twice_after_a_resume(tmp_path):
+    view = windows(tmp_path)
+    dataset = BatchDataset(view, 4, epochs=1, seed=9)
+    trained = list(islice(iter(loaded(dataset, 2, "fork")), 5))
+    again = BatchDataset(view, 4, epochs=1, seed=9)
+    again.load_state_dict(trained[-1]["state_dict"])
+    rest = list(loaded(again, 3, "fork"))
+    seen = np.concatenate([batch["indices"][batch["valid"]].numpy() for batch in (*trained, *rest)])
+    np.testing.assert_array_equal(np.sort(seen), np.arange(len(view)))

@@ -1,0 +1,197 @@
+"""Context parallelism: slices of all ranks are the batch, only a slice is read, and a state goes on with any size."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from _datasets import array, compact, raw_tokens
+from penstock.columns import Labels, LossMask, PerSpan
+
+LENGTHS = tuple(tuple((number * 37 + shard * 11) % 29 for number in range(40)) for shard in range(3))
+ARRAYS = ("inputs", "labels", "position_ids", "document_ids")
+COLUMNS: list[Any] = ["cu_seqlens", "position_ids", "document_ids"]
+
+
+def chunks(records: Any, rank: int, size: int, layout: str) -> np.ndarray:
+    """The rank's part of the records of a row, or of one document."""
+    parts = np.split(np.asarray(records), size if layout == "contiguous" else 2 * size)
+    return parts[rank] if layout == "contiguous" else np.concatenate([parts[rank], parts[2 * size - 1 - rank]])
+
+
+def places(batch: penstock.Batch, row: int, window: int, rank: int, size: int, layout: str, multiple: int) -> Any:
+    """Which records of a row are the rank's, by the definition."""
+    if layout != "zigzag-documents":
+        return chunks(np.arange(window), rank, size, layout)
+    spans = batch.spans.of_row(row)
+    last = -(-spans[-1].stop // multiple) * multiple if spans else 0
+    bounds = sorted({0, *(span.start for span in spans), last, window})
+    pieces = [np.arange(begin, end) for begin, end in itertools.pairwise(bounds)]
+    return np.concatenate([chunks(piece, rank, size, layout) for piece in pieces])
+
+
+def views(folder: Path) -> dict[str, tuple[penstock.View, list[Any]]]:
+    dataset, _ = compact(folder, LENGTHS)
+    masks = [LossMask(field="token"), LossMask(spans=lambda metadata: [[1, 3], [5, 9]]), Labels(cross_document=False)]
+    number = PerSpan("number", lambda metadata: metadata["number"], "i4", fill=-1)
+    return {
+        "windows": (dataset.windows(24, lookahead=1), [*COLUMNS, *masks, number]),
+        "phase": (dataset.windows(24, lookahead=1, phase="random"), [*COLUMNS, *masks, number]),
+        "part": (dataset.windows(24, lookahead=3)[::2], COLUMNS),
+        "packed": (dataset.packed(24, multiple_of=4), COLUMNS),
+    }
+
+
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+@pytest.mark.parametrize("order", ["uniform", penstock.orders.Blocks(2, 6)])
+@pytest.mark.parametrize(("size", "layout"), [(2, "zigzag"), (3, "zigzag"), (4, "contiguous"), (2, "zigzag-documents")])
+@pytest.mark.parametrize("what", ["windows", "phase", "part", "packed"])
+def test_slices_of_all_ranks_are_the_batch(tmp_path, what, size, layout, order, framework):
+    view, columns = views(tmp_path)[what]
+    if layout == "zigzag-documents" and what != "packed":
+        pytest.skip("of packed rows alone")
+    options = {"batch_size": 4, "seed": 3, "order": order, "epochs": 2, "columns": columns, "framework": framework}
+    whole = penstock.Loader(view, **options)
+    slices = [
+        penstock.Loader(view, context_parallel=penstock.ContextParallel(rank, size, layout), **options)
+        for rank in range(size)
+    ]
+    for batch in whole:
+        parts = [next(loader) for loader in slices]
+        names = [*ARRAYS, *(["loss_mask"] if what in ("windows", "phase") else [])]
+        found = {name: np.full_like(array(getattr(batch, name)), 99) for name in names}
+        fields = {name: np.full_like(array(batch[name])[:, :24], 99) for name in batch}
+        for rank, part in enumerate(parts):
+            np.testing.assert_array_equal(array(part.cu_seqlens), array(batch.cu_seqlens))
+            np.testing.assert_array_equal(array(part.positions), array(batch.positions))
+            assert part.max_seqlen == batch.max_seqlen and len(part.spans) == len(batch.spans)
+            for row in range(4):
+                at = places(batch, row, 24, rank, size, layout, 4)
+                for name in names:
+                    assert getattr(part, name).shape == (4, 24 // size)
+                    found[name][row, at] = array(getattr(part, name))[row]
+                for name in batch:
+                    fields[name][row, at] = array(part[name])[row]
+                if "number" in batch.columns:
+                    expected = array(batch.columns["number"])[row, at]
+                    np.testing.assert_array_equal(array(part.columns["number"])[row], expected)
+        for name in names:
+            np.testing.assert_array_equal(found[name], array(getattr(batch, name)), err_msg=name)
+        for name in batch:
+            np.testing.assert_array_equal(fields[name], array(batch[name])[:, :24], err_msg=name)
+    assert all(next(loader, None) is None for loader in slices)
+
+
+def test_only_the_slice_is_read(tmp_path):
+    view = raw_tokens(tmp_path / "tokens.bin", 64 * 100 + 1)[0].windows(64, lookahead=1)
+
+    def read(**options: Any) -> int:
+        with penstock.Loader(view, 4, epochs=1, framework="numpy", **options) as loader:
+            for _ in loader:
+                pass
+            return loader.metrics().bytes_read
+
+    assert read() == 100 * 65 * 2
+    assert read(context_parallel=penstock.ContextParallel(0, 4)) == 100 * (2 * 8 + 2) * 2  # two chunks, a target each
+    assert read(context_parallel=penstock.ContextParallel(3, 4)) == 100 * (2 * 8 + 1) * 2  # its chunks are one
+    assert read(context_parallel=penstock.ContextParallel(1, 4, "contiguous")) == 100 * 17 * 2
+
+
+def test_only_the_slice_of_packed_rows_is_read(tmp_path):
+    path = tmp_path / "d"
+    with penstock.Writer(path, fields={"token": "u2"}, metadata="boundaries") as writer:
+        for number in range(64):
+            writer.append(token=np.arange(512 * (1 + number % 3)))
+    view = penstock.open(path, checks="none").packed(2048, multiple_of=8, metadata=False)
+    used = {}
+    for size in (1, 4):
+        part = penstock.ContextParallel(size - 1, size, "zigzag-documents")
+        with penstock.Loader(view, 2, epochs=1, framework="numpy", context_parallel=part) as loader:
+            for _ in loader:
+                pass
+            used[size] = loader.metrics().bytes_read
+    index = 16 * 1024  # of documents and rows
+    assert used[4] < used[1] / 4 + index and used[1] > 64 * 512 * 2
+
+
+def test_a_state_goes_on_with_another_size(tmp_path):
+    view = views(tmp_path)["windows"][0]
+    options = {"batch_size": 4, "seed": 1, "framework": "numpy"}
+    first = penstock.Loader(view, context_parallel=penstock.ContextParallel(1, 2), **options)
+    assert first.state_dict() == penstock.Loader(view, **options).state_dict()
+    next(first)
+    state = first.state_dict()
+    expected = [next(first).indices.tolist() for _ in range(3)]
+    for part in (None, penstock.ContextParallel(0, 3), penstock.ContextParallel(2, 4, "contiguous")):
+        again = penstock.Loader(view, context_parallel=part, **options)
+        again.load_state_dict(state)
+        assert [next(again).indices.tolist() for _ in range(3)] == expected
+
+
+def test_a_mixture_with_windows_that_grow_is_sliced_at_each_window(tmp_path):
+    view = raw_tokens(tmp_path / "tokens.bin", 16 * 400 + 1)[0].windows(16, lookahead=1)
+    stages = [penstock.Stage(window=8), penstock.Stage(window=16, at=96)]
+    mixture = penstock.Mixture({"one": view}, stages, group=4)
+    options = {"batch_size": 8, "framework": "numpy"}
+    whole = penstock.Loader(mixture, **options)
+    slices = [penstock.Loader(mixture, context_parallel=penstock.ContextParallel(r, 2), **options) for r in range(2)]
+    for batch in (next(whole) for _ in range(20)):
+        window = batch.inputs.shape[1]
+        found = np.zeros_like(batch.inputs)
+        for rank, loader in enumerate(slices):
+            found[:, chunks(np.arange(window), rank, 2, "zigzag")] = next(loader).inputs
+        np.testing.assert_array_equal(found, batch.inputs)
+    with pytest.raises(penstock.InvalidArgumentError, match="window of 8 is no multiple of 16"):
+        penstock.Loader(mixture, 8, context_parallel=penstock.ContextParallel(0, 8))
+
+
+def test_the_order_is_that_of_torch(tmp_path):
+    torch = pytest.importorskip("torch")
+    balancers = pytest.importorskip("torch.distributed.tensor.experimental._context_parallel._load_balancer")
+    view = raw_tokens(tmp_path / "tokens.bin", 24 * 8 + 1)[0].windows(24, lookahead=1)
+    whole = next(penstock.Loader(view, 2, framework="torch", rank=0, world_size=1)).inputs
+    for size in (2, 3, 4):
+        order = balancers._HeadTailLoadBalancer(24, size, torch.device("cpu"))._generate_indices()
+        shares = whole[:, order.reshape(-1)].chunk(size, dim=1)
+        for rank, share in enumerate(shares):
+            part = penstock.ContextParallel(rank, size)
+            loader = penstock.Loader(view, 2, framework="torch", rank=0, world_size=1, context_parallel=part)
+            assert torch.equal(next(loader).inputs, share)
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        (penstock.ContextParallel(0, 5), "window of 24 is no multiple of 10"),
+        (penstock.ContextParallel(2, 2), "ranks go from 0"),
+        (penstock.ContextParallel(0, 2, "striped"), "layout='striped'"),
+        (penstock.ContextParallel(0, 2, "zigzag-documents"), "packed"),
+        (penstock.ContextParallel(), "give rank= and size="),
+        ((0, 2), "must be a penstock.ContextParallel"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_shared_is_refused(tmp_path, part, words):
+    view = raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(24, lookahead=1)
+    with pytest.raises(penstock.InvalidArgumentError) as caught:
+        penstock.Loader(view, 2, context_parallel=part)
+    assert words in str(caught.value)
+
+
+def test_what_a_slice_cannot_give_is_refused(tmp_path):
+    part = penstock.ContextParallel(0, 2)
+    dataset, _ = compact(tmp_path, LENGTHS)
+    with pytest.raises(penstock.InvalidArgumentError, match="no window"):
+        penstock.Loader(dataset.documents(), 2, context_parallel=part)
+    with pytest.raises(penstock.InvalidArgumentError, match="multiple_of=4"):
+        penstock.Loader(dataset.packed(24), 2, context_parallel=penstock.ContextParallel(0, 2, "zigzag-documents"))
+    bounded = dataset.windows(24, end_of_document=7)
+    with pytest.raises(penstock.InvalidArgumentError, match="bounded by a token"):
+        penstock.Loader(bounded, 2, columns=["document_ids"], context_parallel=part)
+    batch = next(penstock.Loader(dataset.windows(24), 2, context_parallel=part))
+    with pytest.raises(penstock.InvalidArgumentError, match="no records"):
+        _ = batch.records

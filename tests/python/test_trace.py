@@ -1,0 +1,224 @@
+"""penstock trace: the text of any step of a run, from its number or from a saved state."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from penstock._cli.main import main
+from penstock.orders import Blocks, Bucketed, Sequential, Weighted
+
+TEXTS = [f"Document {number} says {number * number}." + " And more." * (number % 5) for number in range(60)]
+
+
+def write(path: Path, tokenizer_file: str, first: int, stop: int, **options: Any) -> penstock.Dataset:
+    import tokenizers
+
+    tokenizer = tokenizers.Tokenizer.from_file(tokenizer_file)
+    with penstock.Writer(path, fields={"token": "u2"}, metadata="json", **options) as writer:
+        for number in range(first, stop):
+            ids = tokenizer.encode(TEXTS[number], add_special_tokens=False).ids
+            writer.append(token=ids, metadata={"url": f"pages/{number}"})
+    return penstock.open(path)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, tokenizer_file: str) -> penstock.Dataset:
+    return write(tmp_path / "corpus", tokenizer_file, 0, 60, shard_size=500)
+
+
+def traced(capsys: pytest.CaptureFixture[str], *arguments: Any) -> Any:
+    assert main(["trace", *map(str, arguments), "--json"]) == 0, capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: Any) -> str:
+    assert main(["trace", *map(str, arguments)]) in (1, 2)
+    return capsys.readouterr().err
+
+
+def test_a_step_is_what_the_loader_gave_in_words(tmp_path, corpus, tokenizer_file, capsys):
+    view = corpus.windows(24, lookahead=1)
+    assert len(corpus.shards) > 1
+    options: dict[str, Any] = {"global_batch_size": 4, "seed": 5}
+    every = [penstock.Loader(view, rank=rank, world_size=2, framework="numpy", **options) for rank in range(2)]
+    for _ in range(3):
+        batches = [next(loader) for loader in every]
+    found = traced(
+        capsys, corpus.path, "--step", 2, "-b", 4, "--window", 24, "--seed", 5, "--world-size", 2,
+        "--tokenizer", tokenizer_file,
+    )  # fmt: skip
+    assert (found["step"], found["position"], found["next_position"]) == (2, 8, 12)
+    assert len(found["rows"]) == 4
+    for number, row in enumerate(found["rows"]):
+        batch = batches[row["rank"]]
+        assert (row["position"], row["rank"], row["row"]) == (8 + number, number % 2, number // 2)
+        assert row["ids"] == batch["token"][row["row"]].tolist() and row["index"] == batch.indices[row["row"]]
+        assert row["first_record"] == row["index"] * 24 and row["source"] is None
+        spans = batch.spans.of_row(row["row"])
+        assert [span["metadata"] for span in row["spans"]] == [span.metadata for span in spans]
+        for span, own in zip(row["spans"], spans, strict=True):
+            assert span["shard"] == corpus.shards[own.id.shard].name and span["shard"] in row["shards"]
+            assert span["ids"] == row["ids"][own.start : own.stop]
+            whole = TEXTS[int(own.metadata["url"].split("/")[1])]
+            assert span["text"] in whole if own.begins or own.ends else span["text"][1:-1] in whole
+
+
+def test_the_table_has_text_and_metadata_and_without_a_tokenizer_ids(tmp_path, corpus, tokenizer_file, capsys):
+    given = ["trace", corpus.path, "--step", "0", "-b", "2", "--documents", "--order", "sequential"]
+    assert main([*given, "--tokenizer", tokenizer_file]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"step 0, positions 0 to 2 of {corpus.path}: 2 rows"
+    assert lines[1].split() == [
+        "position", "rank", "row", "epoch", "index", "document", "records", "metadata", "text",
+    ]  # fmt: skip
+    assert "00000/1" in lines[3] and '{"url": "pages/1"}' in lines[3] and "Document 1 says 1. And more." in lines[3]
+    assert main(given) == 0
+    ids = corpus.documents()[1]["token"][:24].tolist()
+    assert " ".join(map(str, ids)) in " ".join(capsys.readouterr().out.splitlines()[3].split()) or len(ids) > 20
+
+
+def test_text_moves_no_cursor_and_is_no_markup(tmp_path, capsys):
+    with penstock.Writer(tmp_path / "corpus", fields={"token": "u1"}, metadata="json") as writer:
+        writer.append(token=[1, 2, 3], metadata={"title": "[bold]\x1b[2J\u202e"})
+    assert main(["trace", str(tmp_path / "corpus"), "--step", "0", "-b", "1", "--documents"]) == 0
+    out = capsys.readouterr().out
+    assert "[bold]" in out and "\x1b" not in out and "\u202e" not in out
+
+
+def views_and_orders(dataset: penstock.Dataset) -> dict[str, tuple[Any, Any]]:
+    documents = dataset.documents()
+    return {
+        "windows": (dataset.windows(24, lookahead=1), "uniform"),
+        "phase": (dataset.windows(24, lookahead=2, phase="random"), Blocks(2, 4, lanes=2)),
+        "documents": (documents, "sequential"),
+        "fetches": (documents, Sequential(fetch=8)),
+        "bucketed": (documents, Bucketed(documents.lengths(), pool=16, bucket=4)),
+        "packed": (dataset.packed(40, fit="first", group=20, multiple_of=4), "uniform"),
+        "slice of a split": (dataset.windows(12).split(5, seed=2)[0][40:3:-2], "uniform"),
+        "split of a slice": (dataset.windows(12)[3:80].split(4)[1], "uniform"),
+    }
+
+
+@pytest.mark.parametrize("case", ["windows", "phase", "documents", "fetches", "bucketed", "packed",
+                                  "slice of a split", "split of a slice"])  # fmt: skip
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+@pytest.mark.parametrize("kind", ["json", "torch", "dcp"])
+def test_a_state_tells_view_order_seed_and_skips(tmp_path, corpus, capsys, case, kind):
+    view, order = views_and_orders(corpus)[case]
+    loader = penstock.Loader(view, 6, seed=11, order=order, skip=[(2, 4)], rank=0, world_size=1, framework="numpy")
+    for _ in range(4):
+        next(loader)
+    file = tmp_path / "state"
+    if kind == "json":
+        file.write_text(json.dumps(loader.state_dict()))
+    elif kind == "dcp":
+        torch = pytest.importorskip("torch")
+        pytest.importorskip("torch.distributed.checkpoint")
+        content = {"model": {"weight": torch.ones(3)}, "train": {"loader": loader.state_dict()}}
+        torch.distributed.checkpoint.save(content, checkpoint_id=file)
+    else:
+        torch = pytest.importorskip("torch")
+        torch.save({"model": {"weight": torch.ones(3)}, "loader": [loader.state_dict()]}, file)
+    batch = next(loader)
+    found = traced(capsys, corpus.path, "--state", file, "-b", 6)
+    assert (found["step"], found["position"]) == (4, batch.position)
+    assert [row["index"] for row in found["rows"]] == batch.indices.tolist()
+    assert [row["epoch"] for row in found["rows"]] == batch.epochs.tolist()
+    assert [row["first_record"] for row in found["rows"]] == batch.first_records.tolist()
+    assert [each for row in found["rows"] for each in row["ids"]] == batch["token"].ravel().tolist()
+    assert [[span["metadata"] for span in row["spans"]] for row in found["rows"]] == [
+        [span.metadata for span in batch.spans.of_row(row)] for row in range(6)
+    ]
+
+
+def test_after_a_state_the_next_eight_are_shown_if_nobody_says_how_many(tmp_path, corpus, capsys):
+    loader = penstock.Loader(corpus.windows(10), 3, framework="numpy")
+    next(loader)
+    (tmp_path / "state.json").write_text(json.dumps(loader.state_dict()))
+    found = traced(capsys, corpus.path, "--state", tmp_path / "state.json")
+    assert found["step"] is None and [row["position"] for row in found["rows"]] == list(range(3, 11))
+    assert main(["trace", corpus.path, "--state", str(tmp_path / "state.json")]) == 0
+    assert capsys.readouterr().out.startswith(f"positions 3 to 11 of {corpus.path}: 8 rows")
+
+
+def test_a_mixture_by_its_file(tmp_path, corpus, tokenizer_file, capsys):
+    write(tmp_path / "code", tokenizer_file, 30, 60)
+    sources = {name: {"path": name, "window": 16, "lookahead": 1} for name in ("corpus", "code")}
+    stages = [{"weights": {"corpus": 2, "code": 1}}, {"at": 18, "window": 8}]
+    mix = tmp_path / "mix.json"
+    mix.write_text(json.dumps({"sources": sources, "stages": stages, "group": 2}))
+    mixture = penstock.Mixture.from_file(mix)
+    loader = penstock.Loader(mixture, 6, seed=2, framework="numpy")
+    states = []
+    for step in range(6):
+        states.append(loader.state_dict())
+        batch = next(loader)
+        found = traced(capsys, mix, "--step", step, "-b", 6, "--seed", 2)
+        (tmp_path / "state.json").write_text(json.dumps(states[-1]))
+        assert traced(capsys, mix, "--state", tmp_path / "state.json", "-b", 6) == found
+        assert [row["source"] for row in found["rows"]] == [mixture.names[number] for number in batch.sources]
+        assert [row["ids"] for row in found["rows"]] == batch["token"].tolist()
+    assert len(found["rows"][0]["ids"]) == 9
+    assert main(["trace", str(mix), "--step", "0", "-b", "6"]) == 0
+    assert "source" in capsys.readouterr().out.splitlines()[1].split()
+    assert "give its file, mix.json" in refused(capsys, corpus.path, "--state", tmp_path / "state.json", "-b", 6)
+
+
+def test_a_rank_has_its_own_rows(corpus, capsys):
+    given = [corpus.path, "--step", 3, "-b", "0:4,8:6", "-w", 10, "--world-size", 2]
+    whole = traced(capsys, *given)["rows"]
+    assert [row["position"] for row in whole] == list(range(14, 20))
+    for rank in range(2):
+        assert traced(capsys, *given, "--rank", rank)["rows"] == whole[rank::2]
+
+
+def test_a_stream_without_spans_has_text_and_shards(tmp_path, capsys):
+    for name in ("a", "b"):
+        np.arange(30, dtype="u2").tofile(tmp_path / f"{name}.bin")
+    files = [tmp_path / "a.bin", tmp_path / "b.bin", "--dtype", "u2"]
+    rows = traced(capsys, *files, "--step", 0, "-b", 3, "-w", 20, "--order", "sequential", "--lookahead", 0)["rows"]
+    assert [len(row["shards"]) for row in rows] == [1, 2, 1] and rows[1]["spans"] == []
+    assert rows[1]["ids"] == [*range(20, 30), *range(10)]
+    assert main(["trace", *map(str, files), "--step", "0", "-b", "3", "-w", "20", "--lookahead", "0"]) == 0
+    assert "0 to 20" in capsys.readouterr().out
+
+
+def test_what_cannot_be_traced_is_said(tmp_path, corpus, capsys):
+    path = corpus.path
+    assert "exactly one of --step and --state" in refused(capsys, path, "-b", 4)
+    assert "--step counts batches: give --global-batch-size G" in refused(capsys, path, "--step", 0, "-w", 4)
+    assert "give --window W, or --documents" in refused(capsys, path, "-b", 4, "--step", 0)
+    assert "--rank 2: ranks are below --world-size, 2" in refused(
+        capsys, path, "-b", 4, "--step", 0, "-w", 4, "--rank", 2, "--world-size", 2
+    )
+    assert "not a multiple of world size 3" in refused(capsys, path, "-b", 4, "--step", 0, "-w", 4, "--world-size", 3)
+    assert "the run has" in refused(capsys, path, "-b", 4, "--step", 9999, "-w", 4, "--epochs", 1)
+    assert "no schedule" in refused(capsys, path, "-b", "0:4,8", "--step", 0, "-w", 4)
+    assert "no range" in refused(capsys, path, "-b", 4, "--step", 0, "-w", 4, "--skip", "3")
+    state = tmp_path / "state.json"
+    assert "there is no such file" in refused(capsys, path, "-b", 4, "--state", state)
+    assert "no checkpoint of torch.distributed" in refused(capsys, path, "-b", 4, "--state", tmp_path)
+    state.write_text("{}")
+    assert "no state of a loader" in refused(capsys, path, "-b", 4, "--state", state)
+    state.write_bytes(b"\x80nothing")
+    assert "neither JSON nor what torch.save wrote" in refused(capsys, path, "-b", 4, "--state", state)
+    view = corpus.windows(8)
+    one, other = (penstock.Loader(each, 4, framework="numpy").state_dict() for each in (view, view.select([1, 2])))
+    state.write_text(json.dumps([one, other]))
+    assert "2 states of loaders that differ" in refused(capsys, path, "-b", 4, "--state", state)
+    state.write_text(json.dumps(other))
+    assert "of a selection" in refused(capsys, path, "-b", 4, "--state", state)
+    weighted = penstock.Loader(view, 4, order=Weighted(np.ones(len(view))), framework="numpy").state_dict()
+    state.write_text(json.dumps(weighted))
+    assert "its order is 'weighted'" in refused(capsys, path, "-b", 4, "--state", state)
+    with penstock.Writer(tmp_path / "other", fields={"token": "u2"}, metadata="json") as writer:
+        writer.append(token=range(100), metadata=None)
+    state.write_text(json.dumps(one))
+    assert "another job" in refused(capsys, tmp_path / "other", "-b", 4, "--state", state)
+    state.write_text(json.dumps({**one, "job": "{}"}))
+    assert "its job cannot be read" in refused(capsys, path, "-b", 4, "--state", state)
