@@ -68,7 +68,9 @@ class ByteStore {
   [[nodiscard]] virtual std::size_t reads_in_flight() = 0;
   /// Two ranges of a file with at most this many bytes between them are cheaper to read as one.
   [[nodiscard]] virtual std::uint64_t near_bytes() const = 0;
-  /// A range that was made of several has no more bytes.
+  /// Of such a range, at most so many percent may be between those that are wanted …
+  [[nodiscard]] virtual std::uint64_t most_unwanted() const { return 100; }
+  /// … and it has no more bytes than this.
   [[nodiscard]] virtual std::uint64_t most_bytes() const { return 1U << 20; }
   /// Reads should begin and end at multiples of this; 1: anywhere.
   [[nodiscard]] virtual std::uint64_t block_bytes() const { return 1; }

@@ -29,6 +29,7 @@ class HttpStore final : public ByteStore {
   void forget(std::span<const std::byte> files) noexcept override;
   [[nodiscard]] std::size_t reads_in_flight() override;
   [[nodiscard]] std::uint64_t near_bytes() const override;
+  [[nodiscard]] std::uint64_t most_unwanted() const override { return 50; }
   [[nodiscard]] std::uint64_t most_bytes() const override;
   [[nodiscard]] std::string name() override { return "http"; }
 
