@@ -188,6 +188,22 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
                   const py::dtype& dtype) { return read_column(dataset, name, first, count, dtype, local); },
           py::arg("name"), py::arg("first"), py::arg("count"), py::arg("dtype"),
           "Values [first, first + count) of a column, as they are given out: [count, dims…].")
+      .def_property_readonly(
+          "stores",
+          [local](const Dataset& dataset) {
+            std::vector<std::pair<std::string, std::size_t>> stores;
+            for (const std::shared_ptr<ByteStore>& store : dataset.stores) {
+              if (store != local) stores.emplace_back(store->name(), store->reads_in_flight());
+            }
+            return stores;
+          },
+          "(how it reads, reads that it wants in flight) of each store but this machine's files.")
+      .def_property_readonly(
+          "is_remote",
+          [local](const Dataset& dataset) {
+            return std::find(dataset.stores.begin(), dataset.stores.end(), local) == dataset.stores.end();
+          },
+          "Whether none of it lies on this machine.")
       .def_readonly("features", &Dataset::features, "Where the dataset of its features is; empty without.")
       .def_readonly("features_fingerprint", &Dataset::features_fingerprint)
       .def_property_readonly(
