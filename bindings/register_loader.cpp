@@ -290,18 +290,18 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
            [](const PythonLoader& loader) { return loader.get().job().cursor().length(loader.get().position()); })
       .def(
           "row_places",
-          [](const PythonLoader& loader, std::uint64_t position) {
+          [](const PythonLoader& loader, const Job& job, std::uint64_t position) {
             std::vector<RowChoice::Place> places;
             {
               const Unlocked released;
-              places = loader.get().row_places(position);
+              places = loader.get().row_places(job, position);
             }
             std::vector<std::pair<std::uint64_t, std::uint64_t>> out;
             out.reserve(places.size());
             for (const auto& [rank, row] : places) out.emplace_back(rank, row);
             return out;
           },
-          py::arg("position"), "(rank, row) of each observation of the global batch that begins there.")
+          py::arg("job"), py::arg("position"), "(rank, row) of each observation of the global batch that begins there.")
       .def("tail_rows", [](const PythonLoader& loader) { return loader.get().tail_rows(); })
       .def_property_readonly(
           "job", [](const PythonLoader& loader) { return std::make_shared<Job>(loader.get().job()); },

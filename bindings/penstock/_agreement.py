@@ -29,6 +29,7 @@ class Facts:
         run_end: the run's end; None: endless.
         epoch_size: of epochs that end batches; None: batches run across.
         tail: "pad" or "drop".
+        balance: by what rows go to ranks, in words.
     """
 
     rank: int
@@ -39,9 +40,10 @@ class Facts:
     run_end: int | None
     epoch_size: int | None
     tail: str
+    balance: str = "none"
 
 
-def check_agreement(job: _native.Job, position: int, share: tuple[int, int], group: Any) -> None:
+def check_agreement(job: _native.Job, position: int, share: tuple[int, int], group: Any, balance: str = "none") -> None:
     """Compares a loader with those of the group's other processes; all of them call it.
 
     Args:
@@ -49,13 +51,15 @@ def check_agreement(job: _native.Job, position: int, share: tuple[int, int], gro
         position: of it.
         share: its rank and world size.
         group: of torch.distributed; None: the default one.
+        balance: by what rows go to ranks, in words.
 
     Raises:
         StateMismatchError: they differ.
         InvalidArgumentError: there is no process group, or this process is not in it.
     """
     rank, world_size = share
-    mine = Facts(rank, world_size, position, job.json, *job.batching)
+    schedule, run_end, epoch_size, tail = job.batching
+    mine = Facts(rank, world_size, position, job.json, schedule, run_end, epoch_size, tail, balance)
     distributed = sys.modules.get("torch.distributed")  # who has a process group has imported it
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         if world_size == 1 and group is None:
@@ -68,6 +72,8 @@ def check_agreement(job: _native.Job, position: int, share: tuple[int, int], gro
         raise InvalidArgumentError("check_agreement: this process is not in the group: give one that it is in")
     said: list[Any] = [None] * distributed.get_world_size(group)
     distributed.all_gather_object(said, asdict(mine), group=group)
+    if any(each.keys() != said[0].keys() for each in said):
+        raise StateMismatchError(f"the loaders of {len(said)} processes are of different versions of penstock")
     found = disagreements([Facts(**each) for each in said])
     if found:
         raise StateMismatchError(f"the loaders of {len(said)} processes do not go together: {'; '.join(found)}")
@@ -87,7 +93,8 @@ def disagreements(facts: list[Facts]) -> list[str]:
     found += _about("the run ends", ends)
     per_epoch = ["across epochs" if each.epoch_size is None else "within each epoch" for each in facts]
     found += _about("batches go", per_epoch)
-    return found + _about("tail", [repr(each.tail) for each in facts])
+    found += _about("tail", [repr(each.tail) for each in facts])
+    return found + _about("balance", [each.balance for each in facts])
 
 
 def _about_ranks(facts: list[Facts]) -> list[str]:

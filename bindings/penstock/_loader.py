@@ -21,7 +21,7 @@ from penstock._locate import LocatedRow, Sources, batch_position, locate
 from penstock._metrics import Metrics, metrics_of
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_layout import plan_layouts
-from penstock._parallel import Balance, ContextParallel, check_sliced, resolve_balance, resolve_slice
+from penstock._parallel import Balance, ContextParallel, check_sliced, in_words, resolve_balance, resolve_slice
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of
@@ -162,7 +162,7 @@ class Loader:
         if transform is not None and not callable(transform):
             raise InvalidArgumentError(f"transform={transform!r}: must be a function of a batch")
         self.rank, self.world_size, of_mesh = resolve(rank, world_size, mesh)
-        part = resolve_slice(context_parallel, of_mesh, view)
+        part = self._part = resolve_slice(context_parallel, of_mesh, view)
         one_of("reader", reader, _READERS)
         one_of("framework", framework, _FRAMEWORKS)
         one_of("on_mismatch", on_mismatch, ("refuse", "restart", "keep_position"))
@@ -179,11 +179,16 @@ class Loader:
         )
         self._layout = layouts[0]
         if part is not None:
-            check_sliced(self._layout.computed)
+            for layout in layouts:
+                check_sliced(layout.computed)
         size = batch_size if batch_size is not None else global_batch_size
         sizes = batch_sizes(size, self._unit, window_changes(view), self.world_size)
+<<<<<<< HEAD
         datasets = [each.dataset for each in (view.sources.values() if isinstance(view, Mixture) else (view,))]
         self._reader = _remote_reader(datasets, reader)
+=======
+        self._balance = resolve_balance(balance, view)
+>>>>>>> main
         job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
         self._sources = Sources(view)
         self._native = _native.Loader(
@@ -203,7 +208,7 @@ class Loader:
             max_bytes=default_max_bytes() if max_bytes is None else index("max_bytes", max_bytes),
             allocate=_pinned_allocator(torch) if pin_memory else None,
             slice=part,
-            balance=resolve_balance(balance, view),
+            balance=self._balance,
         )
         self._job = (job.version, job.json)
         self._is_profiled: Callable[[], bool] = _never if torch is None else torch.autograd._profiler_enabled
@@ -323,7 +328,7 @@ class Loader:
         """
         job = self._native.job
         begin = batch_position(job, step, position)
-        return locate(job, self._sources, begin, lambda _: self._native.row_places(begin))
+        return locate(job, self._sources, begin, lambda _: self._native.row_places(job, begin))
 
     def check_agreement(self, group: Any = None) -> None:
         """Compares this loader with those of the other processes: each is to give its share of the same batches.
@@ -339,7 +344,7 @@ class Loader:
             StateMismatchError: processes differ; the message says which ones, in what.
             InvalidArgumentError: no process group, or one that this process is not in.
         """
-        check_agreement(self._native.job, self.position, (self.rank, self.world_size), group)
+        check_agreement(self._native.job, self.position, (self.rank, self.world_size), group, in_words(self._balance))
 
     # --- the state
 

@@ -30,10 +30,14 @@ def read_mixture(path: PathLike) -> tuple[str, dict[str, Any]]:
     """
     text = local_path(path)
     try:
-        content = json.loads(Path(text).read_text(encoding="utf-8"))
+        content = json.loads(Path(text).read_text(encoding="utf-8"), object_pairs_hook=_once)
     except FileNotFoundError:
         raise NotFoundError(errno.ENOENT, f"{text}: no such file", text) from None
-    except ValueError as error:
+    except IsADirectoryError:
+        raise InvalidArgumentError(f"{text}: a folder, and the JSON file of a mixture is wanted") from None
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{text}: {error}") from None
+    except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"{text}: no JSON: {error}") from None
     try:
         return text, _arguments(content, Path(text).parent)
@@ -63,6 +67,8 @@ def _view(name: str, given: Any, folder: Path) -> View:
     if "path" not in source:
         raise InvalidArgumentError(f"sources[{name!r}]: it has no path")
     paths = source["path"] if isinstance(source["path"], list) else [source["path"]]
+    if not paths:
+        raise InvalidArgumentError(f"sources[{name!r}]: path is an empty list")
     try:
         dataset = open_dataset(
             *(folder / Path(local_path(each)) for each in paths),
@@ -70,6 +76,9 @@ def _view(name: str, given: Any, folder: Path) -> View:
         )
         rest = {key: source[key] for key in ("metadata", "columns") if key in source}
         if "window" not in source:
+            for key in ("lookahead", "phase"):
+                if key in source:
+                    raise InvalidArgumentError(f"{key} is of windows: give a window too, or leave it out for documents")
             return dataset.documents(**rest)
         return dataset.windows(source["window"], source.get("lookahead", 0), phase=source.get("phase"), **rest)
     except InvalidArgumentError as error:
@@ -78,7 +87,19 @@ def _view(name: str, given: Any, folder: Path) -> View:
 
 def _stage(number: int, given: Any) -> Stage:
     stage = _object(f"stages[{number}]", given, _STAGE)
-    return Stage(stage.get("weights"), window=stage.get("window"), at=_place("at", stage))
+    try:
+        return Stage(stage.get("weights"), window=stage.get("window"), at=_place("at", stage))
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"stages[{number}]: {error}") from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON without a key that is given twice, of which one would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise InvalidArgumentError(f"{quoted([name for name in found if names.count(name) > 1])}: given twice")
+    return found
 
 
 def _place(name: str, given: Mapping[str, Any]) -> Place | None:

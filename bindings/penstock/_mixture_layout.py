@@ -12,6 +12,7 @@ from penstock._dtype import numpy_type
 from penstock._errors import InvalidArgumentError
 from penstock._layout import BatchLayout, DtypeChoice, leaves, plan_layout, stored_dtype
 from penstock._mixture import Mixture
+from penstock._padded import Padded
 from penstock._span_functions import SpanFunctions
 from penstock.columns import Column
 from penstock.columns import resolve as resolve_columns
@@ -74,9 +75,10 @@ def _common_types(mixture: Mixture, dtype: DtypeChoice) -> dict[str, Any]:
                 f"both; say which by dtype={{{name!r}: …}}"
             )
         chosen[name] = common
-    if dtype is None:
-        return chosen
-    if isinstance(dtype, dict):
-        return {**chosen, **dtype}
+    if dtype is None or isinstance(dtype, dict):
+        given_types = dtype or {}
+        if isinstance(mixture.first.rows, Padded):
+            chosen = mixture.first.rows.types(chosen, given_types)
+        return {**chosen, **given_types}
     given = numpy_type(dtype)  # of integer fields
     return {name: given if each.kind in "iu" else each for name, each in chosen.items()}

@@ -819,7 +819,7 @@ class Loader:
         """
         The next batch; None at the end of this `for`.
         """
-    def row_places(self, position: typing.SupportsInt | typing.SupportsIndex) -> list[tuple[int, int]]:
+    def row_places(self, job: Job, position: typing.SupportsInt | typing.SupportsIndex) -> list[tuple[int, int]]:
         """
         (rank, row) of each observation of the global batch that begins there.
         """

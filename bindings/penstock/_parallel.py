@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from penstock._arguments import index, one_of
 from penstock._errors import InvalidArgumentError
 from penstock._layout import ComputedSpecs
 from penstock._mixture import Mixture
+from penstock._words import excerpt
 
 _LAYOUTS = ("zigzag", "contiguous", "zigzag-documents")
 _COSTS = ("attention", "tokens")
@@ -171,7 +173,8 @@ def resolve_balance(given: Any, view: Any) -> tuple[list[Rule], int] | None:
     if isinstance(view, Mixture):
         if not isinstance(cost, Mapping) or set(cost) != set(views):
             raise InvalidArgumentError(
-                f"cost={cost!r:.80}: of a mixture {{name: array}} of all its sources is wanted, 'attention' or 'tokens'"
+                f"cost={excerpt(repr(cost))}: of a mixture {{name: array}} of all its sources is wanted, "
+                "'attention' or 'tokens'"
             )
         if kinds > 1:
             raise InvalidArgumentError(
@@ -183,8 +186,28 @@ def resolve_balance(given: Any, view: Any) -> tuple[list[Rule], int] | None:
     return [Rule("given", 0, _costs(cost[name], each)) for name, each in views.items()], micro
 
 
+def in_words(balance: tuple[list[Rule], int] | None) -> str:
+    """What `resolve_balance` gave, so that two that give other rows differ."""
+    if balance is None:
+        return "none"
+    rules, micro = balance
+    kinds = dict.fromkeys(_rule_in_words(each) for each in rules)
+    return f"{', '.join(kinds)} in {micro} micro-batches"
+
+
+def _rule_in_words(rule: Rule) -> str:
+    if rule.given is None:
+        return f"by {rule.kind}"
+    return f"by costs of digest {hashlib.blake2b(rule.given.tobytes(), digest_size=8).hexdigest()}"
+
+
 def _costs(given: Any, view: Any) -> npt.NDArray[np.uint64]:
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidArgumentError(f"cost: no array of integers [{len(view)}]: {error!s:.200}") from None
+    if isinstance(given, Mapping):
+        raise InvalidArgumentError("cost: {name: array} is of a mixture: give an array of this view's observations")
     if array.shape != (len(view),) or array.dtype.kind not in "iub":
         raise InvalidArgumentError(
             f"cost: {array.dtype} of shape {list(array.shape)}: integers [{len(view)}] wanted, one for each observation"

@@ -18,6 +18,7 @@ _LAUNCHERS = {
 }
 # How frameworks call the dimensions of a mesh. Data parallelism: dp, dp_replicate, dp_shard, data_parallel, fsdp, …
 _DATA_PARALLEL = ("dp", "data", "batch", "replicate", "shard", "ddp", "fsdp", "hsdp")
+_FURTHER = frozenset({*_DATA_PARALLEL, "parallel", "inner", "outer"})  # words after the first, as in dp_replicate
 _CONTEXT_PARALLEL = ("cp", "context", "context_parallel")
 # Ranks along these work on the same rows: of tensor and of pipeline parallelism.
 _PEERS = ("tp", "tensor", "tensor_parallel", "mp", "model", "model_parallel", "pp", "pipe", "pipeline",
@@ -151,13 +152,13 @@ def _kind(name: str, names: tuple[str, ...]) -> str:
         return "context"
     if name in _PEERS:
         return "peers"
-    words = name.split("_")
-    if words[0].startswith(_DATA_PARALLEL) and not set(words[1:]) & {*_CONTEXT_PARALLEL, *_PEERS, "ep", "sp"}:
+    first, *others = name.split("_")
+    if first.rstrip("0123456789") in _DATA_PARALLEL and all(word in _FURTHER or word.isdigit() for word in others):
         return "data"
     raise InvalidArgumentError(
         f"mesh with the dimensions {', '.join(names)}: {name!r} is none that penstock knows: those of data parallelism "
-        f"begin with {', '.join(_DATA_PARALLEL)}; cp shares rows; tp and pp get the same rows. Give the part of the "
-        'mesh that has only these, as mesh["dp"], or rank= and world_size='
+        f"are {', '.join(_DATA_PARALLEL)}, or such words joined by _, as dp_shard; cp shares rows; tp and pp get the "
+        'same rows. Give the part of the mesh that has only these, as mesh["dp"], or rank= and world_size='
     )
 
 

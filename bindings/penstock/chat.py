@@ -18,6 +18,8 @@ __all__ = ["Rendered", "render"]
 
 _MARK = re.compile(r"\{%[-+]?\s*generation\s*[-+]?%\}")
 
+_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+
 
 class Rendered(NamedTuple):
     """A conversation as the model reads it.
@@ -58,7 +60,7 @@ def render(
     """
     roles = _roles(train_on)
     template = _template(tokenizer, tools)
-    if roles and not _MARK.search(template):
+    if roles and not _has_marks(template):
         raise InvalidArgumentError(
             f"the chat template of {_name(tokenizer)} has no {{% generation %}} marks, so it does not say which tokens "
             "are the assistant's: put {% generation %} and {% endgeneration %} around what it says, and set "
@@ -67,7 +69,13 @@ def render(
     if not getattr(tokenizer, "is_fast", False):
         raise InvalidArgumentError(f"{_name(tokenizer)} is a slow tokenizer: only a fast one tells where tokens lie")
     text, ranges = _rendered(messages, tokenizer, template, tools, variables)
-    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    try:
+        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise InvalidArgumentError(
+            f"{_name(tokenizer)} does not take the conversation, which has a character that is no Unicode text: "
+            f"{_one_line(error)}"
+        ) from error
     ids = np.asarray(encoded["input_ids"], np.int64)
     places = np.asarray(encoded["offset_mapping"], np.int64).reshape(-1, 2)
     mask = np.zeros(len(ids), np.bool_)
@@ -77,6 +85,8 @@ def render(
 
 
 def _roles(train_on: Iterable[str]) -> tuple[str, ...]:
+    if not isinstance(train_on, Iterable):
+        raise InvalidArgumentError(f"train_on={train_on!r:.80}: give ('assistant',) or ()")
     roles = (train_on,) if isinstance(train_on, str) else tuple(train_on)
     for role in roles:
         if role != "assistant":
@@ -85,6 +95,10 @@ def _roles(train_on: Iterable[str]) -> tuple[str, ...]:
                 "()"
             )
     return roles
+
+
+def _has_marks(template: str) -> bool:
+    return bool(_MARK.search(_COMMENT.sub("", template)))
 
 
 def _template(tokenizer: Any, tools: Any) -> str:
@@ -102,16 +116,15 @@ def _rendered(
     messages: Any, tokenizer: Any, template: str, tools: Any, variables: Mapping[str, Any]
 ) -> tuple[str, list[tuple[int, int]]]:
     """The text, and the characters of it that the template marks."""
-    import jinja2
     from transformers.utils.chat_template_utils import render_jinja_template
 
     known = {**tokenizer.special_tokens_map, **variables}
-    marks = bool(_MARK.search(template))
+    marks = _has_marks(template)
     try:
         rendered: Any = render_jinja_template(
             [list(messages)], tools=tools, chat_template=template, return_assistant_tokens_mask=marks, **known
         )
-    except (jinja2.TemplateError, TypeError, ValueError, KeyError) as error:
+    except Exception as error:  # the template is a program of the user's
         raise InvalidArgumentError(f"the chat template of {_name(tokenizer)}: {_one_line(error)}") from error
     texts, ranges = rendered
     return texts[0], [(int(begin), int(end)) for begin, end in ranges[0]] if marks else []

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from penstock._arguments import index
-from penstock._dtype import numpy_type
+from penstock._dtype import RESERVED_NAMES, numpy_type
 from penstock._errors import InvalidArgumentError
 from penstock._layout import Bounds, ComputedSpecs, PerSpanSpec, SequenceSpec, TargetSpec, leaves, token_leaf
 from penstock._packed import Packed
@@ -210,6 +210,9 @@ def resolve(
             "cells: use dataset.documents()"
         )
     labels = [each for each in wanted if isinstance(each, Labels)]
+    for each in labels:
+        if not isinstance(each.cross_document, bool):
+            raise InvalidArgumentError(f"Labels(cross_document={each.cross_document!r:.80}): must be True or False")
     computed = ComputedSpecs(
         tuple(_sequence_specs(sequences, max_documents, view, bounds)),
         _target_spec(masks, bool(crossing), view, bounds),
@@ -306,7 +309,16 @@ def _per_span_spec(value: PerSpan, view: Any) -> PerSpanSpec:
         raise InvalidArgumentError(f"PerSpan(name={value.name!r:.80}): must be a name")
     if value.name in _KINDS or value.name in _WITH_OPTIONS or value.name == "max_seqlen":
         raise InvalidArgumentError(f"PerSpan({value.name!r}): another column has this name")
-    dtype = numpy_type(value.dtype)
+    if value.name in {*RESERVED_NAMES, *(leaf.name for leaf in leaves(view.dtype)), *view.columns}:
+        raise InvalidArgumentError(
+            f"PerSpan({value.name!r}): a batch has this name already, for a field, a column or another part of it"
+        )
+    if value.dtype is None:
+        raise InvalidArgumentError(f"{_called(value)}: dtype=None: give the type of its values")
+    try:
+        dtype = numpy_type(value.dtype)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{_called(value)}: {error}") from None
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise InvalidArgumentError(
             f"{_called(value)}: dtype={value.dtype!r:.80}: must be a bool, an integer or a float of at most 8 bytes"

@@ -57,7 +57,7 @@ RecordArray places_of(const Batch& batch, const Spec& spec) {
 
 // Of row i, or of its slice, in such arrays.
 RecordArray::Place place_of(const Batch& batch, const RecordArray& places, const BatchShape& shape, std::uint64_t i) {
-  const RowSlice* const slice = batch.format->slice.get();
+  const RowSlice* const slice = batch.row_format(i).slice.get();
   if (slice == nullptr) return places.row(shape, i);
   return {i * slice->records(), slice->records(), 0};
 }
@@ -94,7 +94,7 @@ void spread_values(Batch& batch, std::size_t number, const EntryNumbers& entries
   with_unsigned(spec.type.bytes, [&]<typename T>(T) {
     each_row(batch, entries, [&](std::uint64_t i, const Row& row, std::span<const std::uint32_t> of_span) {
       const RecordArray::Place place = place_of(batch, places, shape, i);
-      const RowSlice* const slice = batch.format->slice.get();
+      const RowSlice* const slice = batch.row_format(i).slice.get();
       T* const row_out = reinterpret_cast<T*>(out) + place.begin;
       const std::uint64_t count = row.length - spec.shorten;
       std::vector<T> whole(slice == nullptr ? 0 : count);
@@ -142,7 +142,7 @@ void keep_targets(Batch& batch, std::size_t number, const EntryNumbers& entries,
         std::memset(kept.data() + span.start + (from - offset), 1, to - from);
       }
     }
-    const RowSlice* const slice = batch.format->slice.get();
+    const RowSlice* const slice = batch.row_format(i).slice.get();
     const RecordArray::Place place = place_of(batch, places, shape, i);
     const std::uint64_t count = slice == nullptr ? row.length - spec.shorten : place.length;
     const std::uint64_t begin = place.begin + place.lead;

@@ -153,10 +153,11 @@ Resume Loader::load(const State& state, OnMismatch on_mismatch) {
   return resume;
 }
 
-std::vector<RowChoice::Place> Loader::row_places(std::uint64_t position) const {
-  const std::optional<BatchPlan> plan = job_->plan(position, share_);
+std::vector<RowChoice::Place> Loader::row_places(const Job& job, std::uint64_t position) const {
+  const std::optional<BatchPlan> plan = job.plan(position, share_);
   if (!plan) return {};
-  return prefetch_->rows().places(*job_, *plan);
+  if (prefetch_->rows().may_wait()) check_owner();
+  return prefetch_->rows().places(job, *plan);
 }
 
 std::optional<std::uint64_t> Loader::tail_rows() const {

@@ -54,9 +54,10 @@ class Loader {
   /// Rows of the last batch of the run (or of the present epoch) that are observations; none where there is no batch.
   /// Throws InvalidArgument where Cursor::length does.
   [[nodiscard]] std::optional<std::uint64_t> tail_rows() const;
-  /// The rank and row of each observation of the global batch that begins at `position`; none where there is no batch.
-  /// Throws what reading costs throws.
-  [[nodiscard]] std::vector<RowChoice::Place> row_places(std::uint64_t position) const;
+  /// The rank and row of each observation of the global batch of `job` that begins at `position`; none where there is
+  /// no batch. `job` is job(), or was before another batch size was set. Throws what reading costs throws, and
+  /// InvalidArgument where that would be in a forked child. Any thread.
+  [[nodiscard]] std::vector<RowChoice::Place> row_places(const Job& job, std::uint64_t position) const;
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
   [[nodiscard]] const Job& job() const noexcept { return *job_; }
   [[nodiscard]] BatchPool::Usage usage() const { return prefetch_->usage(); }

@@ -32,11 +32,10 @@ std::vector<RowChoice::Place> RowChoice::places(const Job& job, const BatchPlan&
   }
   std::vector<Pick> all(whole.valid);
   job.pick(whole, all);
-  const std::vector<std::uint64_t> costs = costs_of(all);
-  std::vector<std::uint64_t> numbers;
-  for (std::uint64_t rank = 0; rank < share_.world_size; ++rank) {
-    balance_rows(costs, {rank, share_.world_size}, plan.rows, micro_batches_, numbers);
-    for (std::uint64_t row = 0; row < numbers.size(); ++row) places[numbers[row]] = {rank, row};
+  std::vector<std::vector<std::uint64_t>> ranks;
+  balance_ranks(costs_of(all), share_.world_size, plan.rows, micro_batches_, ranks);
+  for (std::uint64_t rank = 0; rank < ranks.size(); ++rank) {
+    for (std::uint64_t row = 0; row < ranks[rank].size(); ++row) places[ranks[rank][row]] = {rank, row};
   }
   return places;
 }

@@ -17,7 +17,7 @@ class RowChoice {
  public:
   /// By turns (i mod R), as the plans of the job have them.
   explicit RowChoice(const Share& share) : share_(share) {}
-  /// By cost, in so many parts (core/job/balance.h).
+  /// By cost, in `micro_batches` parts (core/job/balance.h).
   RowChoice(const Share& share, std::unique_ptr<const RowCosts> costs, std::uint64_t micro_batches)
       : share_(share), costs_(std::move(costs)), micro_batches_(micro_batches) {}
 

@@ -10,7 +10,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kFewRows = 64;  // under way at once
+constexpr std::uint64_t kFewRows = 64;   // under way at once
+constexpr std::size_t kMostRows = 1024;  // that are in memory at once, for each thread that asks
 
 std::uint64_t saturated(std::uint64_t a, std::uint64_t b, std::uint64_t factor) {
   __extension__ using Wide = unsigned __int128;
@@ -109,7 +110,11 @@ void RowCosts::of(std::span<const Pick> picks, std::span<std::uint64_t> out) con
   if (!reads) return;
   std::unique_ptr<Reading> reading = take();
   for (const std::vector<std::size_t>& numbers : by_source) {
-    if (!numbers.empty()) read(*reading, picks, numbers, out);
+    for (std::span<const std::size_t> left(numbers); !left.empty();) {
+      const std::span<const std::size_t> some = left.first(std::min(left.size(), kMostRows));
+      read(*reading, picks, some, out);
+      left = left.subspan(some.size());
+    }
   }
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(reading));

@@ -40,6 +40,37 @@ std::uint64_t count_of(std::uint64_t observations, std::uint64_t rank, std::uint
   return observations / world_size + (rank < observations % world_size ? 1 : 0);
 }
 
+// Calls give(observation, rank) for all observations, heaviest first.
+template <typename Give>
+void share_among_ranks(std::span<const std::uint64_t> costs, std::uint64_t world_size, const Give& give) {
+  std::vector<std::uint64_t> heaviest_first(costs.size());
+  std::iota(heaviest_first.begin(), heaviest_first.end(), std::uint64_t{0});
+  std::stable_sort(heaviest_first.begin(), heaviest_first.end(),
+                   [&](std::uint64_t a, std::uint64_t b) { return costs[a] > costs[b]; });
+  share_out(
+      heaviest_first, costs, world_size, [&](std::uint64_t rank) { return count_of(costs.size(), rank, world_size); },
+      give);
+}
+
+// A rank's observations, which come heaviest first, in the order of its rows. Padding comes last: the first parts are
+// full.
+std::vector<std::uint64_t> in_parts(std::span<const std::uint64_t> own, std::span<const std::uint64_t> costs,
+                                    std::uint64_t rows, std::uint64_t micro_batches) {
+  const std::uint64_t part_rows = rows / micro_batches;
+  std::vector<std::vector<std::uint64_t>> parts(micro_batches);
+  share_out(
+      own, costs, micro_batches,
+      [&](std::uint64_t part) { return std::min(part_rows, own.size() - std::min(own.size(), part * part_rows)); },
+      [&](std::uint64_t number, std::uint64_t part) { parts[part].push_back(number); });
+  std::vector<std::uint64_t> out;
+  out.reserve(own.size());
+  for (auto& part : parts) {
+    std::sort(part.begin(), part.end());
+    out.insert(out.end(), part.begin(), part.end());
+  }
+  return out;
+}
+
 }  // namespace
 
 void check_micro_batches(const CursorOptions& options, std::uint64_t world_size, std::uint64_t micro_batches) {
@@ -47,38 +78,28 @@ void check_micro_batches(const CursorOptions& options, std::uint64_t world_size,
   for (const auto& [position, size] : options.schedule) {
     const std::uint64_t rows = size / world_size;
     if (rows % micro_batches == 0) continue;
-    raise(ErrorKind::InvalidArgument,
-          "micro_batches={}: a rank has {} rows of the global batch of {}, which are not so many equal parts; use a "
-          "batch size that is a multiple of {} on each rank",
-          with_commas(micro_batches), with_commas(rows), with_commas(size), with_commas(micro_batches));
+    raise(
+        ErrorKind::InvalidArgument,
+        "micro_batches={} does not divide the {} rows that a rank has of the global batch of {}: use a batch size that "
+        "is a multiple of {} on each rank",
+        with_commas(micro_batches), with_commas(rows), with_commas(size), with_commas(micro_batches));
   }
+}
+
+void balance_ranks(std::span<const std::uint64_t> costs, std::uint64_t world_size, std::uint64_t rows,
+                   std::uint64_t micro_batches, std::vector<std::vector<std::uint64_t>>& out) {
+  out.assign(world_size, {});
+  share_among_ranks(costs, world_size, [&](std::uint64_t number, std::uint64_t rank) { out[rank].push_back(number); });
+  for (auto& own : out) own = in_parts(own, costs, rows, micro_batches);
 }
 
 void balance_rows(std::span<const std::uint64_t> costs, const Share& share, std::uint64_t rows,
                   std::uint64_t micro_batches, std::vector<std::uint64_t>& out) {
-  std::vector<std::uint64_t> heaviest_first(costs.size());
-  std::iota(heaviest_first.begin(), heaviest_first.end(), std::uint64_t{0});
-  std::stable_sort(heaviest_first.begin(), heaviest_first.end(),
-                   [&](std::uint64_t a, std::uint64_t b) { return costs[a] > costs[b]; });
   std::vector<std::uint64_t> own;
-  share_out(
-      heaviest_first, costs, share.world_size,
-      [&](std::uint64_t rank) { return count_of(costs.size(), rank, share.world_size); },
-      [&](std::uint64_t number, std::uint64_t rank) {
-        if (rank == share.rank) own.push_back(number);
-      });
-  // Padding comes last: the first parts are full.
-  const std::uint64_t part_rows = rows / micro_batches;
-  std::vector<std::vector<std::uint64_t>> parts(micro_batches);
-  share_out(
-      own, costs, micro_batches,
-      [&](std::uint64_t part) { return std::min(part_rows, own.size() - std::min(own.size(), part * part_rows)); },
-      [&](std::uint64_t number, std::uint64_t part) { parts[part].push_back(number); });
-  out.clear();
-  for (auto& part : parts) {
-    std::sort(part.begin(), part.end());
-    out.insert(out.end(), part.begin(), part.end());
-  }
+  share_among_ranks(costs, share.world_size, [&](std::uint64_t number, std::uint64_t rank) {
+    if (rank == share.rank) own.push_back(number);
+  });
+  out = in_parts(own, costs, rows, micro_batches);
 }
 
 }  // namespace penstock

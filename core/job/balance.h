@@ -23,4 +23,8 @@ void check_micro_batches(const CursorOptions& options, std::uint64_t world_size,
 void balance_rows(std::span<const std::uint64_t> costs, const Share& share, std::uint64_t rows,
                   std::uint64_t micro_batches, std::vector<std::uint64_t>& out);
 
+/// The same of every rank: out[rank].
+void balance_ranks(std::span<const std::uint64_t> costs, std::uint64_t world_size, std::uint64_t rows,
+                   std::uint64_t micro_batches, std::vector<std::vector<std::uint64_t>>& out);
+
 }  // namespace penstock

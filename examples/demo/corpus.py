@@ -9,7 +9,7 @@ from pathlib import Path
 from settings import SOURCES
 
 ENOUGH_BYTES = 20_000_000
-HELD_OUT = 150  # one document in so many is for evaluation
+HELD_OUT = 50  # one document in so many is for evaluation
 SKIPPED = {"site-packages", "__pycache__", "dist-packages"}
 
 

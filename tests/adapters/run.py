@@ -237,7 +237,7 @@ def markdown(results: list[Result]) -> str:
             "| --- | --- | --- | --- | --- |"]  # fmt: skip
     for each in results:
         name = ", ".join(f"{package} {number}" for package, number in each.versions.items())
-        ahead = "in workers" if "workers," in each.job.what else "nothing"
+        ahead = "in workers" if "workers," in each.job.what else "not measured"
         if each.ahead is not None:
             ahead = f"{each.ahead:,} rows" if each.ahead else "nothing"
         compared = f"{each.trained}, {each.rows:,}"

@@ -81,7 +81,7 @@ def test_a_batch_is_a_dict_of_all_its_tensors(tmp_path):
     found = next(iter(TrainLoader(penstock.Loader(view, **options))))
     assert type(found) is dict
     assert found.pop("max_seqlen") == batch.max_seqlen
-    names = {"inputs", "labels", "weight", "indices", "epochs", "sources", "first_records", "valid"}
+    names = {"inputs", "labels", "weight", "indices", "epochs", "sources", "positions", "first_records", "valid"}
     assert found.keys() == names | {"cu_seqlens", "position_ids"}
     for name, value in found.items():
         assert torch.equal(value, batch[name] if name == "weight" else getattr(batch, name)), name

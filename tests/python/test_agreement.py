@@ -32,6 +32,7 @@ def options_of(case: str, process: int) -> dict[str, Any]:
         "tail": {"tail": "drop"},
         "per epoch": {"per_epoch": True},
         "skip": {"skip": [(100, 200)]},
+        "balance": {"balance": penstock.Balance(list(range(100)), micro_batches=2)},
     }
     return found | (other.get(case, {}) if odd else {})
 
@@ -52,6 +53,7 @@ SAID = {
     "tail": "process 1: tail 'drop', others 'pad'",
     "per epoch": "process 1: batches go within each epoch, others across epochs",
     "skip": r"process 1: another job: skip is \[\[100, 200\]\], others \[\]",
+    "balance": r"process 1: balance by costs of digest \w+ in 2 micro-batches, others none",
     "two": r"process 1: position 12, others 0; process 1: another job: order.seed is 4, others 3",
     "collection": r"process 2: another job: order.seed is 9, others 3",
 }

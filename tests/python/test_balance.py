@@ -182,7 +182,7 @@ def test_what_has_no_lengths_is_refused_unless_costs_are_given(tmp_path):
             penstock.Loader(view, 2, balance=penstock.Balance(cost))
         assert words in str(caught.value)
     tokens = penstock.Balance("tokens", micro_batches=3)
-    with pytest.raises(penstock.InvalidArgumentError, match="micro_batches=3: a rank has 4 rows"):
+    with pytest.raises(penstock.InvalidArgumentError, match="micro_batches=3 does not divide the 4 rows"):
         penstock.Loader(view, 4, balance=tokens)
     with penstock.Loader(view, 6, balance=tokens) as loader, pytest.raises(penstock.InvalidArgumentError):
         loader.set_batch_size(5)
@@ -191,10 +191,20 @@ def test_what_has_no_lengths_is_refused_unless_costs_are_given(tmp_path):
 
 
 def test_lengths_are_read_by_threads_and_counted(tmp_path, dataset):
-    view = dataset.packed(WINDOW, metadata=False)
-    with loaders(view, 2, batch_size=4, order="sequential", balance=penstock.Balance("attention"))[0] as loader:
-        next(loader)
-        assert loader.metrics().bytes_read > 4 * 2000  # records of its rows, and the index
+    path = tmp_path / "fresh"  # nothing of its index is kept yet
+    with penstock.Writer(path, fields={"token": "u2"}, metadata="boundaries") as writer:
+        for length in range(1, 400):
+            writer.append(token=np.zeros(length, "u2"))
+    options = {"batch_size": 4, "epochs": 1}
+    read = []
+    for balance in (None, penstock.Balance("attention")):
+        view = penstock.open(path, checks="none").windows(64, metadata=False)
+        with loaders(view, 2, balance=balance, **options)[0] as loader:
+            rows = sum(int(batch.valid.sum()) for batch in loader)
+            read.append((loader.metrics().bytes_read, rows))
+    (plain, rows), (balanced, same) = read
+    assert plain == rows * 64 * 2 and rows == same
+    assert balanced > plain  # the index of all ranks' rows, too
 
 
 # --- a real job

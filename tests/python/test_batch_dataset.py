@@ -24,7 +24,7 @@ def loaded(dataset: BatchDataset, workers: int = 0, context: str | None = None) 
 def assert_same(given: dict[str, Any], batch: penstock.Batch) -> None:
     assert given["position"] == batch.position
     assert given["state_dict"] == batch.state_dict()
-    for name in ("indices", "epochs", "sources", "first_records", "valid"):
+    for name in ("indices", "epochs", "sources", "positions", "first_records", "valid"):
         assert torch.equal(given[name], getattr(batch, name)), name
     for name in batch:
         if name in given:
@@ -183,6 +183,51 @@ def test_a_state_of_another_job_or_of_other_workers_is_refused(tmp_path):
     share = penstock.adapters.torch._Share(dataset, 0, 2)
     with pytest.raises(penstock.InvalidArgumentError, match=r"num_workers=2.*with 3"):
         share.load_state_dict(penstock.adapters.torch._Share(dataset, 0, 3).state_dict())
+
+
+class Mesh:
+    """What is used of a mesh: data 1 of 2, context 1 of 2."""
+
+    shape = (2, 2)
+    mesh_dim_names = ("dp", "cp")
+
+    def get_coordinate(self) -> list[int]:
+        return [1, 1]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_meshs_context_parallel_rank_gets_its_slice(tmp_path, workers):
+    view = windows(tmp_path)
+    layout = penstock.ContextParallel(layout="contiguous")
+    for part in (None, layout):
+        view = raw_tokens(tmp_path / "tokens.bin", 531)[0].windows(8, lookahead=1)
+        options: dict[str, Any] = {"batch_size": 4, "epochs": 1, "mesh": Mesh(), "context_parallel": part}
+        given = list(loaded(BatchDataset(view, **options), workers, "fork" if workers else None))
+        for found, batch in zip(given, penstock.Loader(view, **options), strict=True):
+            assert found["inputs"].shape == (4, 4)
+            assert_same(found, batch)
+
+
+def test_a_stateful_dataloaders_state_is_of_one_batch_size(tmp_path):
+    view = windows(tmp_path)
+    state = penstock.adapters.torch._Share(BatchDataset(view, 4), 0, 2).state_dict()
+    with pytest.raises(penstock.InvalidArgumentError, match=r"batch sizes \[\[0, 6\]\].*\[\[0, 4\]\]"):
+        penstock.adapters.torch._Share(BatchDataset(view, 6), 0, 2).load_state_dict(state)
+    with pytest.raises(ValueError, match="state"):
+        penstock.adapters.torch._Share(BatchDataset(view, 6), 0, 2).load_state_dict(None)  # type: ignore[arg-type]
+
+
+def test_a_column_does_not_hide_another_part_of_a_batch(tmp_path):
+    path = tmp_path / "columns"
+    with penstock.Writer(path, fields={"token": "u2"}, metadata="json", columns={"valid": "i4"}) as writer:
+        for number in range(20):
+            writer.append(token=[1, 2, 3], metadata={}, columns={"valid": number})
+    view = penstock.open(path).documents(columns=["valid"]).padded()
+    with pytest.raises(penstock.InvalidArgumentError, match="the column 'valid'"):
+        next(iter(BatchDataset(view, 4)))
+    for name in ("indices", "token", "valid"):
+        with pytest.raises(penstock.InvalidArgumentError, match="has this name already"):
+            penstock.Loader(view, 4, columns=[penstock.columns.PerSpan(name, len, "i4", 0)])
 
 
 def test_what_workers_cannot_have_is_refused(tmp_path):

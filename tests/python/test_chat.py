@@ -76,11 +76,19 @@ def test_a_template_without_marks_is_refused(tmp_path):
         with pytest.raises(penstock.InvalidArgumentError, match=named):
             penstock.chat.render(CHAT, tokenizer)
     tokenizer = made(tmp_path)
-    for train_on in (("user",), ("assistant", "tool"), "user"):
+    for train_on in (("user",), ("assistant", "tool"), "user", None, 5):
         with pytest.raises(penstock.InvalidArgumentError, match="train_on"):
             penstock.chat.render(CHAT, tokenizer, train_on)
     with pytest.raises(penstock.InvalidArgumentError, match="no tokenizer of transformers"):
         penstock.chat.render(CHAT, object())
+    with pytest.raises(penstock.InvalidArgumentError, match="no Unicode text"):
+        penstock.chat.render([{"role": "user", "content": "a\ud800"}], tokenizer)
+    commented = made(tmp_path / "commented", "{# {% generation %} #}" + UNMARKED)
+    with pytest.raises(penstock.InvalidArgumentError, match="generation"):
+        penstock.chat.render(CHAT, commented)
+    broken = made(tmp_path / "broken", MARKED + "{{ 1 // 0 }}")
+    with pytest.raises(penstock.InvalidArgumentError, match="the chat template of"):
+        penstock.chat.render(CHAT, broken)
     strict = made(tmp_path / "strict", MARKED + "{{ raise_exception('roles must alternate') }}")
     with pytest.raises(penstock.InvalidArgumentError, match="roles must alternate"):
         penstock.chat.render(CHAT, strict)

@@ -42,7 +42,7 @@ def views(folder: Path) -> dict[str, tuple[penstock.View, list[Any]]]:
         "windows": (dataset.windows(24, lookahead=1), [*COLUMNS, *masks, number]),
         "phase": (dataset.windows(24, lookahead=1, phase="random"), [*COLUMNS, *masks, number]),
         "part": (dataset.windows(24, lookahead=3)[::2], COLUMNS),
-        "packed": (dataset.packed(24, multiple_of=4), COLUMNS),
+        "packed": (dataset.packed(24, multiple_of=4), [*COLUMNS, *masks, number]),
     }
 
 
@@ -62,7 +62,7 @@ def test_slices_of_all_ranks_are_the_batch(tmp_path, what, size, layout, order, 
     ]
     for batch in whole:
         parts = [next(loader) for loader in slices]
-        names = [*ARRAYS, *(["loss_mask"] if what in ("windows", "phase") else [])]
+        names = [*ARRAYS, *(["loss_mask"] if what != "part" else [])]
         found = {name: np.full_like(array(getattr(batch, name)), 99) for name in names}
         fields = {name: np.full_like(array(batch[name])[:, :24], 99) for name in batch}
         for rank, part in enumerate(parts):
@@ -99,6 +99,53 @@ def test_only_the_slice_is_read(tmp_path):
     assert read(context_parallel=penstock.ContextParallel(0, 4)) == 100 * (2 * 8 + 2) * 2  # two chunks, a target each
     assert read(context_parallel=penstock.ContextParallel(3, 4)) == 100 * (2 * 8 + 1) * 2  # its chunks are one
     assert read(context_parallel=penstock.ContextParallel(1, 4, "contiguous")) == 100 * 17 * 2
+
+
+@pytest.mark.parametrize("order", [penstock.orders.Blocks(2, 8), "sequential"])
+@pytest.mark.parametrize("reader", ["auto", "pread", "mmap"])
+def test_only_the_slice_is_read_where_rows_share_fetches(tmp_path, order, reader):
+    view = raw_tokens(tmp_path / "tokens.bin", 64 * 100 + 1)[0].windows(64, lookahead=1)
+
+    def read(part: penstock.ContextParallel) -> int:
+        options = {"order": order, "reader": reader, "epochs": 1, "framework": "numpy"}
+        with penstock.Loader(view, 4, context_parallel=part, **options) as loader:
+            for _ in loader:
+                pass
+            return loader.metrics().bytes_read
+
+    assert read(penstock.ContextParallel(0, 4)) <= 100 * (2 * 8 + 2) * 2  # a row's first target may be read once
+    assert read(penstock.ContextParallel(3, 4)) <= 100 * (2 * 8 + 1) * 2
+    assert read(penstock.ContextParallel(1, 4, "contiguous")) <= 100 * 17 * 2
+
+
+@pytest.mark.parametrize("multiples", [(4, 4), (4, 8)])
+def test_rows_of_sources_that_pack_otherwise_are_sliced_each_by_its_own_documents(tmp_path, multiples):
+    view, columns = views(tmp_path)["packed"]
+    sources = {name: view.dataset.packed(32, multiple_of=each) for name, each in zip("ab", multiples, strict=True)}
+    mixture = penstock.Mixture(sources, [penstock.Stage()], end=48)
+    options = {"batch_size": 4, "columns": columns, "framework": "numpy"}
+    whole = penstock.Loader(mixture, **options)
+    parts = [penstock.ContextParallel(rank, 2, "zigzag-documents") for rank in range(2)]
+    slices = [penstock.Loader(mixture, context_parallel=part, **options) for part in parts]
+    for batch in whole:
+        for rank, loader in enumerate(slices):
+            part = next(loader)
+            for row in range(4):
+                multiple = multiples[batch.sources[row]]
+                at = places(batch, row, 32, rank, 2, "zigzag-documents", multiple)
+                for name in (*ARRAYS, "loss_mask"):
+                    np.testing.assert_array_equal(getattr(part, name)[row], getattr(batch, name)[row, at], err_msg=name)
+                np.testing.assert_array_equal(part.columns["number"][row], batch.columns["number"][row, at])
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_a_source_whose_documents_a_token_bounds_is_refused_wherever_it_stands(tmp_path, names):
+    dataset, _ = compact(tmp_path, LENGTHS)
+    kinds = {"a": dataset.windows(16, lookahead=1, metadata="spans"),
+             "b": dataset.windows(16, lookahead=1, metadata="spans", end_of_document=3)}  # fmt: skip
+    mixture = penstock.Mixture({name: kinds[name] for name in names}, [penstock.Stage()])
+    with pytest.raises(penstock.InvalidArgumentError, match="end_of_document=3"):
+        penstock.Loader(mixture, 4, columns=["document_ids"], context_parallel=penstock.ContextParallel(0, 2))
 
 
 def test_only_the_slice_of_packed_rows_is_read(tmp_path):

@@ -409,6 +409,9 @@ def test_a_file_describes_a_mixture(tmp_path: Path, datasets, views):
         "group=0: must be": {"group": 0},
         r"caps: there is no source 'wbe'": {"caps": {"wbe": 4}},
         r"stages: 7: a list": {"stages": 7},
+        r"stages\[1\]: .*at=5\.5": {"stages": [{}, {"at": 5.5}]},
+        "path is an empty list": {"sources": {"web": {"path": []}}},
+        "phase is of windows": {"sources": {"web": {"path": str(datasets["web"].path), "phase": "random"}}},
     }.items():
         with pytest.raises(penstock.InvalidArgumentError, match=more) as error:
             Mixture.from_file(describe_file(tmp_path, datasets, **words))
@@ -418,6 +421,12 @@ def test_a_file_describes_a_mixture(tmp_path: Path, datasets, views):
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(penstock.InvalidArgumentError, match=r"bad\.json: no JSON"):
         Mixture.from_file(tmp_path / "bad.json")
+    for text, words in (('{"group": 1, "group": 2}', '"group": given twice'), ("[" * 100_000, "no JSON")):
+        (tmp_path / "bad.json").write_text(text)
+        with pytest.raises(penstock.InvalidArgumentError, match=words):
+            Mixture.from_file(tmp_path / "bad.json")
+    with pytest.raises(penstock.InvalidArgumentError, match="a folder, and the JSON file"):
+        Mixture.from_file(tmp_path)
 
 
 def test_penstock_mix_says_what_it_comes_to(tmp_path: Path, datasets, capsys):

@@ -133,3 +133,11 @@ def test_padded_documents_are_sources(datasets, side, to):
         flat = list(itertools.chain(*whole))[at:]
         for ranks in (1, 2, 4):
             assert list(itertools.chain(*rows_of_ranks(mixture, ranks, job.state_dict(at)))) == flat
+
+
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+def test_padding_that_no_source_holds_makes_the_field_int64(datasets, framework):
+    views = {name: each.documents().padded(8, value=-1) for name, each in datasets.items()}
+    batch = next(penstock.Loader(Mixture(views, [Stage()]), 12, framework=framework))
+    values = np.asarray(batch["token"])
+    assert values.dtype == np.int64 and (values[~np.asarray(batch.attention_mask).astype(bool)] == -1).all()

@@ -157,7 +157,8 @@ def test_ranks_along_cp_share_rows(tmp_path, view):
 @pytest.mark.parametrize(
     ("names", "words"),
     [(("dp", "ep"), "'ep'"), (("dp_replicate", "dp_shard_cp"), "'dp_shard_cp'"), (("mine",), "'mine'"),
-     (("dp", "cp", "context"), "two of them"), (None, "mesh_dim_names")],
+     (("dataset",), "'dataset'"), (("dp_expert",), "'dp_expert'"), (("fsdp2tp",), "'fsdp2tp'"),
+     (("shard_cp2",), "'shard_cp2'"), (("dp", "cp", "context"), "two of them"), (None, "mesh_dim_names")],
 )  # fmt: skip
 def test_a_dimension_that_nobody_knows_is_refused_by_name(view, names, words):
     dimensions = len(names) if names else 2

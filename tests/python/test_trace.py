@@ -222,3 +222,32 @@ def test_what_cannot_be_traced_is_said(tmp_path, corpus, capsys):
     assert "another job" in refused(capsys, tmp_path / "other", "-b", 4, "--state", state)
     state.write_text(json.dumps({**one, "job": "{}"}))
     assert "its job cannot be read" in refused(capsys, path, "-b", 4, "--state", state)
+
+
+def test_rows_that_went_to_ranks_by_cost(tmp_path, capsys):
+    path = tmp_path / "documents"
+    with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
+        for length in (1, 30, 2, 29, 3, 28, 4, 27):
+            writer.append(token=np.arange(length), metadata={})
+    options: dict[str, Any] = {"global_batch_size": 8, "order": "sequential", "framework": "numpy"}
+    run = ["--step", 0, "-b", 8, "--documents", "--order", "sequential", "--balance", "attention"]
+    seen = []
+    for rank in range(2):
+        balance = penstock.Balance("attention", micro_batches=2)
+        loader = penstock.Loader(penstock.open(path).documents(), rank=rank, world_size=2, balance=balance, **options)
+        batch = next(loader)
+        rows = traced(capsys, path, *run, "--micro-batches", 2, "--world-size", 2, "--rank", rank)["rows"]
+        assert [row["position"] for row in rows] == batch.positions.tolist()
+        assert [row["row"] for row in rows] == list(range(4))
+        assert [len(row["ids"]) for row in rows] == np.diff(batch.offsets).tolist()
+        seen += [(row["position"], rank) for row in rows]
+    everyone = traced(capsys, path, *run, "--micro-batches", 2, "--world-size", 2)["rows"]
+    assert [(row["position"], row["rank"]) for row in everyone] == sorted(seen)
+
+
+def test_what_a_state_says_is_not_to_be_given_beside_it(corpus, tmp_path, capsys):
+    state = tmp_path / "state.json"
+    state.write_text(json.dumps(penstock.Loader(corpus.windows(24), 4, seed=1).state_dict()))
+    for option in (["--window", 24], ["--seed", 1], ["--order", "uniform"], ["--skip", "1:2"], ["--documents"]):
+        assert f"{option[0]}: the state says it" in refused(capsys, corpus.path, "--state", state, *option)
+    assert "--micro-batches is of --balance" in refused(capsys, corpus.path, "--state", state, "--micro-batches", 2)

@@ -75,6 +75,10 @@ class RangeType(click.ParamType[tuple[int, int]]):
 @click.option("--tail", type=click.Choice(["pad", "drop"]), default="pad", show_default=True)
 @click.option("--world-size", type=click.IntRange(1), default=1, show_default=True, help="Ranks, to number rows by.")
 @click.option("--rank", type=click.IntRange(0), help="Only the rows of this rank.")
+@click.option(
+    "--balance", type=click.Choice(["attention", "tokens"]), help="By what rows went to ranks, if not by turns."
+)
+@click.option("--micro-batches", type=click.IntRange(1), help="Of --balance.")
 @click.option("--tokenizer", metavar="FILE", help="The tokenizer.json that wrote the ids; else ids are shown.")
 @click.option("--full", is_flag=True, help="All of a long text.")
 @json_option
@@ -90,11 +94,29 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
         raise click.UsageError("--step counts batches: give --global-batch-size G")
     if given["rank"] is not None and given["rank"] >= given["world_size"]:
         raise click.UsageError(f"--rank {given['rank']}: ranks are below --world-size, {given['world_size']}")
+    if given["micro_batches"] is not None and given["balance"] is None:
+        raise click.UsageError("--micro-batches is of --balance")
+    _refuse_unused(data, given)
     traced = _trace(data, given)
     if as_json:
         emit_json({"path": " ".join(data), **traced})
         return
     _draw(" ".join(data), traced, given["full"])
+
+
+def _refuse_unused(data: tuple[str, ...], given: dict[str, Any]) -> None:
+    """Refuses what a state or a mixture's file says itself."""
+    by_file = len(data) == 1 and data[0].endswith(".json")
+    if given["state"] is None and not by_file:
+        return
+    unused = ["window", "lookahead", "phase", "documents", "packed"]
+    if given["state"] is not None:
+        unused += ["seed", "order", "skip"]
+    context = click.get_current_context()
+    for name in unused:
+        if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE:
+            what = "the file of the mixture" if by_file and name not in ("seed", "order", "skip") else "the state"
+            raise click.UsageError(f"--{name}: {what} says it: leave it out")
 
 
 def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
@@ -115,15 +137,24 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
     options |= {"seed": run.seed, "order": run.order}
     options |= {"skip": run.skip, "tail": given["tail"], "epochs": given["epochs"], "per_epoch": given["per_epoch"]}
     rank, ranks = (0, 1) if given["rank"] is None else (given["rank"], given["world_size"])
-    loader = penstock.Loader(run.view, rank=rank, world_size=ranks, framework="numpy", prefetch=1, **options)
-    with loader:
+    balance = None
+    if given["balance"] is not None:
+        balance = penstock.Balance(given["balance"], given["micro_batches"])
+    reading = {"framework": "numpy", "prefetch": 1, **options}
+    with (
+        penstock.Loader(
+            run.view, rank=rank, world_size=ranks, balance=None if given["rank"] is None else balance, **reading
+        ) as loader,
+        penstock.Loader(run.view, rank=0, world_size=given["world_size"], balance=balance, **reading) as numbered,
+    ):
         position = None if state is None else loader.load_state_dict(state).position
         job = penstock.Job(run.view, **options)
         begin = batch_position(job._native, given["step"], position)
-        rows = job.locate(position=begin, world_size=given["world_size"])
+        rows = numbered.locate(position=begin)
         loader.seek(begin)
         batch = next(loader)
         shown = [row for row in rows if given["rank"] is None or row.rank == given["rank"]]
+        shown.sort(key=lambda row: batch.positions.tolist().index(row.position))
         teller = _Teller(run.view, batch, given["tokenizer"])
         return {
             "step": None if size is None else job._native.steps_before(batch.position),

@@ -36,10 +36,12 @@ def read_state(file: str) -> dict[str, Any]:
     if path.is_dir():
         content = _load_checkpoint(file)
     else:
+        with path.open("rb") as opened:
+            is_torch = opened.read(2) in (b"PK", b"\x80\x02")  # a zip file, or a pickle: may be larger than memory
         try:
-            content = json.loads(path.read_bytes())
-        except ValueError:
-            content = _load_torch(file)
+            content = _load_torch(file) if is_torch else json.loads(path.read_bytes())
+        except (ValueError, RecursionError):
+            raise UsageError(f"--state {file}: neither JSON nor what torch.save wrote") from None
     found: list[dict[str, Any]] = []
     _find_states(content, found)
     if len(found) != 1:

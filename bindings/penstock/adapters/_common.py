@@ -40,16 +40,25 @@ def tensors(batch: Batch) -> dict[str, Any]:
 
     Returns:
         `inputs` and `labels` (where there are labels, else their field by its name), every other field, `indices`,
-        `epochs`, `sources`, `first_records`, `valid`, `offsets` of documents, and the columns that were asked for, all
-        by their names; `max_seqlen` as an int. Byte strings are NumPy arrays. Spans are left out: a `transform` of the
-        loader takes from them what is wanted.
+        `epochs`, `sources`, `positions`, `first_records`, `valid`, `offsets` of documents, and the columns that were
+        asked for, all by their names; `max_seqlen` as an int. Byte strings are NumPy arrays. Spans are left out: a
+        `transform` of the loader takes from them what is wanted.
+
+    Raises:
+        InvalidArgumentError: a column has the name of another part.
     """
     layout = batch._layout
     names = batch._tensor_names()
     if "inputs" in layout.column_of and layout.label_field in names:
         names.remove(layout.label_field)  # inputs and labels are what is used of it
     found = {name: batch[name] if name in layout.types else getattr(batch, name) for name in names}
-    found.update(batch.columns)
+    for name, values in batch.columns.items():
+        if name in ("position", "state_dict") or (name in found and name not in layout.column_of):
+            raise InvalidArgumentError(
+                f"the column {name!r} has the name of another part of a batch, which a dict has once: leave it out, or "
+                "give the loader a transform= that makes a dict of your own"
+            )
+        found[name] = values
     if "max_seqlen" in layout.column_of:
         found["max_seqlen"] = batch.max_seqlen
     return found

@@ -27,8 +27,10 @@ class TrainLoader:
         >>> view = penstock.open(path, dtype="u2").windows(10, lookahead=1)
         >>> loader = penstock.adapters.lightning.TrainLoader(penstock.Loader(view, batch_size=4, epochs=1))
         >>> batch = next(iter(loader))
-        >>> sorted(batch), batch["inputs"].shape, len(loader)
-        (['epochs', 'first_records', 'indices', 'inputs', 'labels', 'sources', 'valid'], torch.Size([4, 10]), 25)
+        >>> sorted(batch)
+        ['epochs', 'first_records', 'indices', 'inputs', 'labels', 'positions', 'sources', 'valid']
+        >>> batch["inputs"].shape, len(loader)
+        (torch.Size([4, 10]), 25)
     """
 
     def __init__(self, loader: Loader) -> None:

@@ -12,6 +12,7 @@ from penstock._errors import InvalidArgumentError
 from penstock._job import BatchSize, Job, batch_sizes, window_changes
 from penstock._loader import Loader, Resume, checked_state
 from penstock._mixture import SourceOrder
+from penstock._parallel import Balance, ContextParallel
 from penstock._ranks import Mesh
 from penstock._resources import default_max_bytes, default_threads
 from penstock.adapters._common import given, missing
@@ -34,7 +35,7 @@ class BatchDataset(IterableDataset[Any]):
     A batch is a dict: the tensors of `penstock.Batch` by their names, `position`, and `state_dict`, the state after
     this batch. Save the one of the last batch trained on, whatever the DataLoader has fetched ahead, and give it to
     `load_state_dict` before the DataLoader is iterated; ranks and workers may differ. torchdata's StatefulDataLoader
-    keeps the state itself, for the same number of workers.
+    keeps the state itself, for the same number of workers and the same global batch size.
 
     Each `for` over the DataLoader is the whole run, from where `load_state_dict` left the dataset.
 
@@ -70,6 +71,8 @@ class BatchDataset(IterableDataset[Any]):
         skip: Iterable[tuple[int, int]] = (),
         transform: Callable[[Any], Any] | None = None,
         on_mismatch: str = "refuse",
+        context_parallel: ContextParallel | None = None,
+        balance: Balance | None = None,
         threads: int | None = None,
         max_bytes: int | None = None,
         **options: Any,
@@ -91,6 +94,8 @@ class BatchDataset(IterableDataset[Any]):
             transform: called in the worker, with a `penstock.Batch`; what it returns must pickle, and has the batch's
                 `state_dict()` if it puts it there.
             on_mismatch: as for `Loader`.
+            context_parallel: as for `Loader`.
+            balance: as for `Loader`.
             threads: of each worker; None: its share of the cores.
             max_bytes: of each worker; None: its share of a quarter of the memory.
             **options: `dtype`, `reader`, `prefetch`, `columns` and `max_documents`, as for `Loader`.
@@ -101,6 +106,7 @@ class BatchDataset(IterableDataset[Any]):
         _refuse(options)
         skipped = [(begin, end) for begin, end in skip]
         self._loads: dict[str, Any] = {**options, "threads": threads, "max_bytes": max_bytes, "framework": "torch"}
+        self._loads |= {"context_parallel": context_parallel, "balance": balance}
         self._runs: dict[str, Any] = {"seed": seed, "order": order, "epochs": epochs, "tail": tail}
         with Loader(
             view,
@@ -117,6 +123,8 @@ class BatchDataset(IterableDataset[Any]):
         ) as checked:
             self.rank, self.world_size = checked.rank, checked.world_size
             self._length = None if checked._endless else len(checked)
+            if checked._part is not None:  # as the mesh says, which workers do not have
+                self._loads["context_parallel"] = ContextParallel(*checked._part[:3])
         unit, size = (self.world_size, batch_size) if global_batch_size is None else (1, global_batch_size)
         self._view = view
         self._sizes = batch_sizes(size, unit, window_changes(view), self.world_size)
@@ -247,17 +255,26 @@ class _Share:
     def state_dict(self) -> dict[str, Any]:
         """For a StatefulDataLoader: where this worker is."""
         state = self._job.state_dict(self._position)
-        return {**state, "ahead": self._ahead, "workers": self._workers}
+        return {**state, "ahead": self._ahead, "workers": self._workers, "batch_sizes": self._batch_sizes()}
+
+    def _batch_sizes(self) -> list[list[int]]:
+        return [list(each) for each in self._dataset._sizes]
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where a worker of the same number was."""
+        before = checked_state(state)[1]
         workers = state.get("workers")
         if workers != self._workers:
             raise InvalidArgumentError(
                 f"num_workers={self._workers}: the state is of a StatefulDataLoader with {workers}: give as many, or "
                 'save batch["state_dict"] and give it to BatchDataset.load_state_dict, which any number takes'
             )
-        before = checked_state(state)[1]
+        if state.get("batch_sizes") != self._batch_sizes():
+            raise InvalidArgumentError(
+                f"global batch sizes {self._batch_sizes()}: the state is of a StatefulDataLoader with "
+                f"{state.get('batch_sizes')}, whose workers are each at another batch: give the same, or save "
+                'batch["state_dict"] and give it to BatchDataset.load_state_dict, which any size takes'
+            )
         self._stop()
         self._position = self._dataset._resume(self._job, state).position
         is_restarted = self._position == 0 and before > 0

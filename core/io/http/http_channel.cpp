@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -48,9 +49,36 @@ std::unique_ptr<Transfer> take_at(std::vector<std::unique_ptr<Transfer>>& list, 
 
 }  // namespace
 
+// Wakes the channel for as long as it is there.
+struct HttpChannel::Waker {
+  void call() {
+    const std::lock_guard lock(mutex);
+    is_set = true;
+    if (channel != nullptr) channel->wake();
+  }
+  bool take() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(is_set, false);
+  }
+  void leave() {
+    const std::lock_guard lock(mutex);
+    channel = nullptr;
+  }
+
+  std::mutex mutex;
+  HttpChannel* channel = nullptr;
+  bool is_set = false;
+};
+
 HttpChannel::HttpChannel(std::shared_ptr<HttpShared> shared)
-    : shared_(std::move(shared)), curl_(curl()), multi_(curl_.multi_init()), forks_(fork_count()) {
+    : shared_(std::move(shared)),
+      curl_(curl()),
+      multi_(curl_.multi_init()),
+      forks_(fork_count()),
+      waker_(std::make_shared<Waker>()),
+      later_([waker = waker_] { waker->call(); }) {
   if (multi_ == nullptr) throw std::bad_alloc();
+  waker_->channel = this;
   const auto most = static_cast<long>(shared_->options.connections);
   (void)curl_.multi_setopt(multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, most);
   (void)curl_.multi_setopt(multi_, CURLMOPT_MAXCONNECTS, most);
@@ -58,16 +86,17 @@ HttpChannel::HttpChannel(std::shared_ptr<HttpShared> shared)
 
 HttpChannel::~HttpChannel() {
   if (forks_ != fork_count()) {  // connections are the parent's: left as they are
-    for (auto* list : {&idle_, &active_, &paused_}) {
+    for (auto* list : {&idle_, &active_, &paused_, &waiting_}) {
       for (auto& each : *list) static_cast<void>(each.release());
     }
     return;
   }
+  waker_->leave();
   for (const auto& each : active_) {
     (void)curl_.multi_remove_handle(multi_, each->handle());
     shared_->flights.end();
   }
-  for (auto* list : {&idle_, &active_, &paused_}) list->clear();
+  for (auto* list : {&idle_, &active_, &paused_, &waiting_}) list->clear();
   (void)curl_.multi_cleanup(multi_);
 }
 
@@ -90,7 +119,8 @@ std::size_t HttpChannel::hand_out(std::span<Read*> done) {
 std::size_t HttpChannel::wait(std::span<Read*> done, nanoseconds timeout) {
   if (!ended_.empty()) return hand_out(done);
   advance();
-  if (ended_.empty() && timeout.count() > 0 && !(queue_.empty() && active_.empty() && paused_.empty())) {
+  if (ended_.empty() && timeout.count() > 0 &&
+      !(queue_.empty() && active_.empty() && paused_.empty() && waiting_.empty())) {
     poll(timeout);
     drop_cancelled();
     advance();
@@ -119,61 +149,71 @@ void HttpChannel::advance() {
 
 void HttpChannel::begin_some() {
   was_refused_ = false;
-  const Clock::time_point now = Clock::now();
-  for (std::size_t i = 0; i < paused_.size() && !was_refused_;) {
-    if (paused_[i]->due() > now) {
-      ++i;
-      continue;
-    }
-    if (!shared_->flights.try_begin()) {
-      was_refused_ = true;
-      break;
-    }
-    active_.push_back(take_at(paused_, i));
-    begin(*active_.back());
-  }
-  while (!queue_.empty() && !was_refused_) {
-    const std::span<Read* const> run = queue_.front().first(run_length(queue_.front()));
-    if (ReadQueue::are_cancelled(run)) {
-      ended_.push(run);
-      queue_.pop(run.size());
-      continue;
-    }
-    if (!shared_->flights.try_begin()) {
-      was_refused_ = true;
-      break;
-    }
-    if (idle_.empty()) {
-      try {
-        idle_.push_back(std::make_unique<Transfer>(curl_, *shared_));
-      } catch (...) {
-        shared_->flights.end();
-        throw;
-      }
-    }
-    Read& first = *run.front();
-    const Read& last = *run.back();
-    Request request;
-    request.path = first.file->path();
-    request.reads.assign(run.begin(), run.end());
-    request.file = first.file;
-    request.begin = first.offset;
-    request.end = last.offset + last.size;
-    request.file_bytes = first.file->bytes;
-    idle_.back()->take(std::move(request));
-    active_.push_back(take_at(idle_, idle_.size() - 1));
-    queue_.pop(run.size());
-    begin(*active_.back());
+  begin_waiting();
+  begin_paused();
+  while (!was_refused_ && !queue_.empty() && take_next()) {
   }
 }
 
-// Hands the next attempt of an active transfer, which the limit counts, to libcurl.
-void HttpChannel::begin(Transfer& transfer) {
+// Those whose addresses may be there now.
+void HttpChannel::begin_waiting() {
+  if (waiting_.empty() || !waker_->take()) return;
+  for (std::size_t i = waiting_.size(); i-- > 0 && !was_refused_;) launch(waiting_, i);
+}
+
+// Those that are due for another attempt.
+void HttpChannel::begin_paused() {
+  const Clock::time_point now = Clock::now();
+  for (std::size_t i = paused_.size(); i-- > 0 && !was_refused_;) {
+    if (paused_[i]->due() <= now) launch(paused_, i);
+  }
+}
+
+// The next run of the queue; false: no more are begun now.
+bool HttpChannel::take_next() {
+  const std::span<Read* const> run = queue_.front().first(run_length(queue_.front()));
+  if (ReadQueue::are_cancelled(run)) {
+    ended_.push(run);
+    queue_.pop(run.size());
+    return true;
+  }
+  // Those that wait for an address count, so that what is asked for stays bounded.
+  if (active_.size() + waiting_.size() >= shared_->options.connections) return false;
+  if (idle_.empty()) idle_.push_back(std::make_unique<Transfer>(curl_, *shared_));
+  Read& first = *run.front();
+  const Read& last = *run.back();
+  Request request;
+  request.path = first.file->path();
+  request.reads.assign(run.begin(), run.end());
+  request.file = first.file;
+  request.begin = first.offset;
+  request.end = last.offset + last.size;
+  request.file_bytes = first.file->bytes;
+  idle_.back()->take(std::move(request));
+  if (!launch(idle_, idle_.size() - 1)) return false;
+  queue_.pop(run.size());
+  return true;
+}
+
+// Hands the next attempt of from[i] to libcurl, or leaves it to wait for its address. False: the process has enough
+// requests under way, and it stays where it is.
+bool HttpChannel::launch(std::vector<std::unique_ptr<Transfer>>& from, std::size_t i) {
+  if (!shared_->flights.try_begin()) {
+    was_refused_ = true;
+    return false;
+  }
+  Transfer& transfer = *from[i];
+  active_.push_back(take_at(from, i));
   try {
     const Request& request = transfer.request();
     if (request.file != nullptr && request.end > request.file->bytes) {
       raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, and the file has {}", request.path,
             with_commas(request.begin), with_commas(request.end), with_commas(request.file->bytes));
+    }
+    if (!transfer.find_address(later_)) {
+      shared_->flights.end();
+      waiting_.push_back(take_at(active_, active_.size() - 1));
+      return true;
     }
     transfer.begin_attempt(Clock::now());
     check_multi(curl_.multi_add_handle(multi_, transfer.handle()));
@@ -182,6 +222,7 @@ void HttpChannel::begin(Transfer& transfer) {
     shared_->flights.end();
     finish(transfer);
   }
+  return true;
 }
 
 // libcurl is done with an attempt.
@@ -228,6 +269,7 @@ void HttpChannel::drop_cancelled() {
   };
   drop(active_, true);
   drop(paused_, false);
+  drop(waiting_, false);
 }
 
 void HttpChannel::poll(nanoseconds timeout) {

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -36,7 +37,10 @@ class HttpChannel final : public Channel {
   using Clock = Transfer::Clock;
 
   void begin_some();
-  void begin(Transfer& transfer);
+  void begin_paused();
+  void begin_waiting();
+  bool take_next();
+  bool launch(std::vector<std::unique_ptr<Transfer>>& from, std::size_t i);
   void finish(Transfer& transfer);
   void advance();
   void drop_cancelled();
@@ -51,9 +55,13 @@ class HttpChannel final : public Channel {
   ReadQueue queue_;  // not begun
   ReadQueue ended_;  // not handed out
   std::vector<std::unique_ptr<Transfer>> idle_;
-  std::vector<std::unique_ptr<Transfer>> active_;  // in the multi handle
-  std::vector<std::unique_ptr<Transfer>> paused_;  // for another attempt
-  bool was_refused_ = false;                       // the process has enough requests under way
+  std::vector<std::unique_ptr<Transfer>> active_;   // in the multi handle
+  std::vector<std::unique_ptr<Transfer>> paused_;   // for another attempt
+  std::vector<std::unique_ptr<Transfer>> waiting_;  // for an address
+  bool was_refused_ = false;                        // the process has enough requests under way
+  struct Waker;
+  const std::shared_ptr<Waker> waker_;  // of those who make addresses, who may outlive the channel
+  const std::function<void()> later_;
 };
 
 }  // namespace penstock

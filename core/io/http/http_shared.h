@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -33,8 +34,9 @@ struct HttpOptions {
 class Addresses {
  public:
   virtual ~Addresses() = default;
-  /// Of the file at `path`, with all that opens it. May wait. Throws what keeps it from knowing.
-  virtual std::string of(const std::string& path) = 0;
+  /// Of the file at `path`, with all that opens it. None: it is not known yet and being made; `later` is called once it
+  /// is, by any thread, or once it cannot be, which the next of() throws.
+  virtual std::optional<std::string> of(const std::string& path, const std::function<void()>& later) = 0;
   /// The server answered 401 or 403 to of(path). True if of(path) is another address now, which is worth an attempt.
   virtual bool renew(const std::string& path) = 0;
   /// Whether an address alone opens the file, so that no other host may see it.

@@ -20,7 +20,7 @@ class PlainAddresses final : public Addresses {
   PlainAddresses(std::vector<HiddenParts> hidden, bool has_headers)
       : hidden_(std::move(hidden)), has_headers_(has_headers) {}
 
-  std::string of(const std::string& path) override {
+  std::optional<std::string> of(const std::string& path, const std::function<void()>& /*later*/) override {
     const auto lies_in = [&](const HiddenParts& each) {
       return path.starts_with(each.shown) && (path.size() == each.shown.size() || path[each.shown.size()] == '/');
     };

@@ -90,9 +90,15 @@ void Transfer::take(Request request) {
   error_ = nullptr;
 }
 
+bool Transfer::find_address(const std::function<void()>& later) {
+  if (!address_.empty()) return true;
+  std::optional<std::string> found = shared_.addresses->of(request_.path, later);
+  if (found) address_ = std::move(*found);
+  return found.has_value();
+}
+
 void Transfer::begin_attempt(Clock::time_point now) {
   if (attempts_++ == 0) deadline_ = now + shared_.options.deadline;
-  if (address_.empty()) address_ = shared_.addresses->of(request_.path);
   reply_ = {};
   judgement_ = {};
   is_judged_ = false;

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,7 +46,10 @@ class Transfer {
   Transfer& operator=(const Transfer&) = delete;
 
   void take(Request request);
-  /// Makes the handle ready for the next attempt. Throws what keeps the address from being known.
+  /// Looks for the address; false: it is not known yet, and `later` is called once it is. Throws what keeps it from
+  /// being known.
+  bool find_address(const std::function<void()>& later);
+  /// Makes the handle ready for the next attempt, at the address that was found.
   void begin_attempt(Clock::time_point now);
   /// After the attempt: what is to be done. Again: not before due(). Failed: error() says why.
   Next end_attempt(CURLcode code, Clock::time_point now);

@@ -110,7 +110,8 @@ TEST(BalanceTest, RowsThatAreNoEqualPartsAreRefused) {
     check_micro_batches(options, 2, 4);
     ADD_FAILURE();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("micro_batches=4: a rank has 6 rows of the global batch of 12"),
+    EXPECT_NE(std::string(error.what())
+                  .find("micro_batches=4 does not divide the 6 rows that a rank has of the global batch of 12"),
               std::string::npos)
         << error.what();
   }
