@@ -183,12 +183,9 @@ class Loader:
                 check_sliced(layout.computed)
         size = batch_size if batch_size is not None else global_batch_size
         sizes = batch_sizes(size, self._unit, window_changes(view), self.world_size)
-<<<<<<< HEAD
         datasets = [each.dataset for each in (view.sources.values() if isinstance(view, Mixture) else (view,))]
         self._reader = _remote_reader(datasets, reader)
-=======
         self._balance = resolve_balance(balance, view)
->>>>>>> main
         job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
         self._sources = Sources(view)
         self._native = _native.Loader(
