@@ -4,6 +4,7 @@
 #include "core/io/http/address.h"
 #include "core/io/http/curl.h"
 #include "core/io/http/http_store.h"
+#include "core/io/http/signed_addresses.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -28,6 +29,10 @@ void look_for_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
+std::chrono::nanoseconds seconds(double count) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(count));
+}
+
 using HiddenTuple = std::tuple<std::string, std::string, std::string>;
 
 std::shared_ptr<HttpStore> make_http_store(std::vector<std::string> headers, std::string ca_file,
@@ -41,7 +46,7 @@ std::shared_ptr<HttpStore> make_http_store(std::vector<std::string> headers, std
   options.headers = std::move(headers);
   options.ca_file = std::move(ca_file);
   options.connections = connections;
-  options.deadline = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(deadline));
+  options.deadline = seconds(deadline);
   options.check_etag = check_etag;
   options.while_waiting = look_for_signals;
   return std::make_shared<HttpStore>(std::move(options), std::move(addresses));
@@ -59,6 +64,38 @@ void register_stores(py::module_& module) {
       .def(py::init(&make_http_store), py::kw_only(), py::arg("headers"), py::arg("ca_file"), py::arg("connections"),
            py::arg("deadline"), py::arg("check_etag"), py::arg("hidden"),
            "hidden: (address as it is shown, userinfo, query)");
+  py::class_<SignedAddresses, std::shared_ptr<SignedAddresses>>(module, "SignedAddresses", "See its header.",
+                                                                py::dynamic_attr())
+      .def(py::init([](std::string credentials, const py::function& list) {
+             auto kept = std::shared_ptr<py::function>(new py::function(list), [](py::function* function) {
+               const py::gil_scoped_acquire held;
+               delete function;
+             });
+             return std::make_shared<SignedAddresses>(std::move(credentials), [kept](const std::string& path) {
+               const py::gil_scoped_acquire held;
+               return (*kept)(path).cast<std::vector<std::string>>();
+             });
+           }),
+           py::kw_only(), py::arg("credentials"), py::arg("list"))
+      .def(
+          "take",
+          [](SignedAddresses& addresses, std::size_t most, double patience) {
+            return addresses.take(most, seconds(patience));
+          },
+          RunsUnlocked(), py::arg("most"), py::arg("patience"), "Paths that are to be signed.")
+      .def(
+          "give",
+          [](SignedAddresses& addresses, const std::vector<std::pair<std::string, std::string>>& signed_addresses,
+             double lifetime) { addresses.give(signed_addresses, seconds(lifetime)); },
+          RunsUnlocked(), py::arg("addresses"), py::arg("lifetime"), "(path, address) of each, good for some seconds.")
+      .def(
+          "refuse",
+          [](SignedAddresses& addresses, const std::vector<std::string>& paths, const std::string& message) {
+            addresses.refuse(paths, Error(ErrorKind::IoError, message));
+          },
+          RunsUnlocked(), py::arg("paths"), py::arg("message"), "They cannot be signed.")
+      .def("stop", &SignedAddresses::stop, RunsUnlocked())
+      .def_property_readonly("is_stopped", &SignedAddresses::is_stopped);
   module.def(
       "parse_address",
       [](const std::string& url) {

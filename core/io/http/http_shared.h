@@ -45,6 +45,8 @@ class Addresses {
   [[nodiscard]] virtual std::string credentials() const = 0;
   /// As ByteStore::list().
   virtual std::vector<std::string> list(const std::string& path) = 0;
+  /// Nobody will ask any more.
+  virtual void stop() {}
 };
 
 class HttpShared {

@@ -61,6 +61,10 @@ HttpStore::HttpStore(HttpOptions options, std::shared_ptr<Addresses> addresses)
   (void)curl();
 }
 
+HttpStore::~HttpStore() {
+  if (forks_ == fork_count()) shared_->addresses->stop();
+}
+
 void HttpStore::refuse_child() const {
   if (forks_ == fork_count()) return;
   raise(

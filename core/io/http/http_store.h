@@ -20,6 +20,9 @@ class HttpStore final : public ByteStore {
  public:
   /// Throws InvalidArgument where there is no libcurl.
   HttpStore(HttpOptions options, std::shared_ptr<Addresses> addresses);
+  ~HttpStore() override;
+  HttpStore(const HttpStore&) = delete;
+  HttpStore& operator=(const HttpStore&) = delete;
 
   std::unique_ptr<Channel> open_channel(ChannelMode mode) override;
   std::uint64_t size(const std::string& path, Links links) override;

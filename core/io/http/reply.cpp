@@ -136,6 +136,10 @@ Judgement judge(const Reply& reply, const Wanted& wanted) {
     return with_status(Worth::NoRanges, ", the whole file instead of a range");
   }
   if (status == 301 || status == 302 || status == 303 || status == 307 || status == 308) {
+    if (!reply.region.empty()) {  // Amazon's way to say that another region's server was asked
+      return {Worth::Unwanted, fmt::format("the bucket is in the region {}: give Storage(region=\"{}\")",
+                                           excerpt(reply.region), excerpt(reply.region))};
+    }
     return with_status(reply.location.empty() ? Worth::Unwanted : Worth::Elsewhere, ", a redirect");
   }
   if (status == 401 || status == 403) return with_status(Worth::Refused, "");

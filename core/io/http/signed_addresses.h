@@ -41,7 +41,7 @@ class SignedAddresses final : public Addresses {
   /// They cannot be signed: who asked, or asks for them again in the next second, gets this error.
   void refuse(const std::vector<std::string>& paths, const Error& error);
   /// Nobody signs any more: who waits gets an error.
-  void stop();
+  void stop() override;
   [[nodiscard]] bool is_stopped() const;
 
  private:

@@ -81,6 +81,10 @@ TEST(Reply, EachStatusHasItsConsequence) {
     EXPECT_EQ(worth({std::string("HTTP/1.1 ") + status, "Location: /there"}), Worth::Elsewhere) << status;
     EXPECT_EQ(worth({std::string("HTTP/1.1 ") + status}), Worth::Unwanted) << status;
   }
+  const Wanted any{100, 200, 1000, ""};
+  const Judgement elsewhere = judge(reply({"HTTP/1.1 301 x", "x-amz-bucket-region: eu-north-1"}), any);
+  EXPECT_EQ(elsewhere.worth, Worth::Unwanted);
+  EXPECT_NE(elsewhere.reason.find("region=\"eu-north-1\""), std::string::npos);
   EXPECT_EQ(worth({"HTTP/1.1 401 x"}), Worth::Refused);
   EXPECT_EQ(worth({"HTTP/1.1 403 x"}), Worth::Refused);
   EXPECT_EQ(worth({"HTTP/1.1 404 x"}), Worth::Missing);

@@ -1,0 +1,147 @@
+"""Buckets of Amazon S3 and of servers that speak its language: obstore signs and lists, the native side reads."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from penstock import _native
+from penstock._errors import InvalidArgumentError
+from penstock._storage import Storage
+
+_LONGEST = timedelta(hours=1)
+_AT_ONCE = 256  # paths signed by one call
+_PATIENCE = 1.0  # seconds between two looks whether anybody still wants addresses
+_running: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def split(path: str) -> tuple[str, str]:
+    """(bucket, key) of s3://bucket/key."""
+    bucket, _, key = path.removeprefix("s3://").partition("/")
+    return bucket, key
+
+
+class Signer:
+    """Signs what a store of buckets asks for, on a thread of its own; one for each store.
+
+    Args:
+        storage: how the buckets are reached, and with which credentials.
+
+    Raises:
+        InvalidArgumentError: obstore or boto3 is not installed.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        try:
+            import obstore
+            from obstore.store import S3Store
+        except ModuleNotFoundError as error:
+            raise InvalidArgumentError(
+                f"s3:// addresses are signed by obstore, and {error.name} is not installed: pip install 'penstock[s3]'"
+            ) from None
+        self._sign = obstore.sign
+        self._list = obstore.list_with_delimiter
+        self._store_of = S3Store
+        self._storage = storage
+        self._stores: dict[str, Any] = {}
+        self._provider: Any = None
+        self._words = "anonymously" if storage.anonymous else "with credentials of boto3's chain"
+        if not storage.anonymous:
+            self._provider = storage.credentials or self._of_boto3()
+        self.addresses = _native.SignedAddresses(credentials=self._words, list=self.list)
+        _running.add(self.addresses)
+        threading.Thread(target=self._run, name="penstock-signer", daemon=True).start()
+
+    def list(self, path: str) -> list[str]:
+        """Names in the folder s3://bucket/folder; those of folders end with a slash."""
+        bucket, key = split(path)
+        prefix = key.rstrip("/") + "/" if key.rstrip("/") else ""
+        found = self._list(self._bucket(bucket), prefix=prefix or None)
+        names = [each["path"].removeprefix(prefix) for each in found["objects"]]
+        names += [each.rstrip("/").removeprefix(prefix) + "/" for each in found["common_prefixes"]]
+        return sorted(name for name in names if name not in ("", "/"))
+
+    def _of_boto3(self) -> Any:
+        try:
+            import boto3
+            from obstore.auth.boto3 import Boto3CredentialProvider
+        except ModuleNotFoundError:
+            self._words = "with credentials of the environment or the machine"
+            return None  # obstore's own chain: keys in the environment, web identity, containers, instances
+        session = boto3.Session(profile_name=self._storage.profile, region_name=self._region())
+        if session.get_credentials() is None:
+            raise InvalidArgumentError(
+                "s3://: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile, give "
+                "Storage(credentials=…), or Storage(anonymous=True) for a public bucket"
+            )
+        return Boto3CredentialProvider(session)
+
+    def _region(self) -> str | None:
+        return self._storage.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+
+    def _endpoint(self) -> str | None:
+        given = self._storage.endpoint
+        return given or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+
+    def _bucket(self, name: str) -> Any:
+        if name not in self._stores:
+            config: dict[str, Any] = {"region": self._region() or "us-east-1"}
+            endpoint = self._endpoint()
+            if endpoint:
+                config["endpoint"] = endpoint
+            if self._storage.anonymous:
+                config["skip_signature"] = True
+            if self._storage.requester_pays:
+                config["request_payer"] = True
+            options = {"allow_http": True} if (endpoint or "").startswith("http://") else None
+            self._stores[name] = self._store_of(
+                name, client_options=options, credential_provider=self._provider, **config
+            )
+        return self._stores[name]
+
+    def _lifetime(self) -> timedelta:
+        """How long an address may hold: no longer than the credentials that sign it."""
+        given = self._provider() if self._provider is not None else None
+        ends = given.get("expires_at") if isinstance(given, dict) else None
+        return _LONGEST if ends is None else max(min(_LONGEST, ends - datetime.now(UTC)), timedelta(seconds=1))
+
+    def _plain(self, bucket: str, key: str) -> str:
+        endpoint = self._endpoint() or f"https://s3.{self._region() or 'us-east-1'}.amazonaws.com"
+        return f"{endpoint.rstrip('/')}/{bucket}/{quote(key)}"
+
+    def _addresses_of(self, bucket: str, keys: list[str], lifetime: timedelta) -> list[str]:
+        if self._storage.anonymous:  # signing would ask the machine for credentials
+            return [self._plain(bucket, key) for key in keys]
+        return list(self._sign(self._bucket(bucket), "GET", keys, lifetime))
+
+    def _run(self) -> None:
+        addresses = self.addresses
+        while not addresses.is_stopped:
+            by_bucket: dict[str, list[str]] = {}
+            for path in addresses.take(_AT_ONCE, _PATIENCE):
+                by_bucket.setdefault(split(path)[0], []).append(path)
+            for bucket, paths in by_bucket.items():
+                try:
+                    lifetime = self._lifetime()
+                    signed = self._addresses_of(bucket, [split(path)[1] for path in paths], lifetime)
+                    addresses.give(list(zip(paths, signed, strict=True)), lifetime.total_seconds())
+                except Exception as error:  # whatever a credential provider raises: who asked is told
+                    what = f"s3://{bucket}: its addresses could not be signed: {type(error).__name__}"
+                    addresses.refuse(paths, f"{what}: {_harmless(error)}")
+
+
+def _harmless(error: Exception) -> str:
+    """An error's first line; a provider may quote what it was given, so what looks like a key is left out."""
+    line = str(error).strip().splitlines()[0] if str(error).strip() else "it says nothing"
+    return " ".join(word if len(word) < 20 else "…" for word in line.split())[:200]
+
+
+@atexit.register
+def _stop_all() -> None:
+    for each in list(_running):
+        each.stop()
