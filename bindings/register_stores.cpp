@@ -22,6 +22,8 @@ namespace py = pybind11;
 namespace penstock::bindings {
 namespace {
 
+using RunsUnlocked = py::call_guard<Unlocked>;
+
 // Handlers of signals, on the thread that may run them; threads of the engine have none, and do not wait for Python.
 void look_for_signals() {
   if (PyGILState_GetThisThreadState() == nullptr) return;
