@@ -28,7 +28,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 length = int(rng.integers(1, 300))
                 tokens = rng.integers(0, 60_000, length).astype("u2")
                 writer.append(token=tokens, metadata={"name": f"{number}/{document}"})
-    penstock.combine(*(folder / f"part{number}" for number in range(3)), out=folder / "corpus")
+    penstock.combine([folder / f"part{number}" for number in range(3)], folder / "corpus")
     rng.integers(0, 60_000, 100_000).astype("u2").tofile(folder / "a.bin")
     np.save(folder / "b.npy", rng.integers(0, 60_000, 50_000).astype("u2"))
     return folder
