@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import os
 import random
 import re
 import shutil
@@ -48,9 +49,10 @@ def nginx(root: Path, folder: Path, *, delay: float = 0.0, tls: bool = False) ->
         subprocess.run(["openssl", "req", "-x509", "-days", "2", *key, *name], check=True, capture_output=True)
         listen = f"listen 127.0.0.1:{port} ssl;\nssl_certificate {folder}/cert.pem;\nssl_certificate_key {folder}/key.pem;"
         scheme = "https"
+    user = "user root; " if os.geteuid() == 0 else ""  # its own may not look into a folder of ours
     log = folder / "access.log"
     (folder / "nginx.conf").write_text(
-        f"""{modules}daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
+        f"""{modules}{user}daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
 events {{ worker_connections 1024; }}
 http {{
   log_format ranges '$request_method $uri $http_range $status $body_bytes_sent';
@@ -60,7 +62,7 @@ http {{
   server {{ {listen} root {root}; location / {{ {wait} }} }}
 }}"""
     )
-    server = subprocess.Popen([program, "-c", str(folder / "nginx.conf"), "-p", str(folder)], stderr=subprocess.DEVNULL)
+    server = subprocess.Popen([program, "-c", str(folder / "nginx.conf"), "-p", str(folder)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _wait_for(port, server)
         yield f"{scheme}://127.0.0.1:{port}"

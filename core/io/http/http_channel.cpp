@@ -274,8 +274,11 @@ void HttpChannel::drop_cancelled() {
 
 void HttpChannel::poll(nanoseconds timeout) {
   const Clock::time_point now = Clock::now();
-  for (const auto& each : paused_) timeout = std::min(timeout, std::max(each->due() - now, nanoseconds(0)));
-  if (was_refused_) timeout = std::min<nanoseconds>(timeout, kOthers);
+  if (was_refused_) {
+    timeout = std::min<nanoseconds>(timeout, kOthers);  // also where some are due
+  } else {
+    for (const auto& each : paused_) timeout = std::min(timeout, std::max(each->due() - now, nanoseconds(0)));
+  }
   const auto whole = std::chrono::ceil<milliseconds>(timeout);
   check_multi(
       curl_.multi_poll(multi_, nullptr, 0, static_cast<int>(std::min<std::int64_t>(whole.count(), 1000)), nullptr));

@@ -34,6 +34,7 @@ class HttpStore final : public ByteStore {
   [[nodiscard]] std::uint64_t near_bytes() const override;
   [[nodiscard]] std::uint64_t most_unwanted() const override { return 50; }
   [[nodiscard]] std::uint64_t most_bytes() const override;
+  [[nodiscard]] bool is_far() const override { return true; }
   [[nodiscard]] std::string name() override { return "http"; }
 
  private:
