@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/batch/source.h"
 #include "core/batch/sub_view.h"
+#include "core/io/http/http_store.h"
 #include "core/io/open_store.h"
 #include "layout/dataset.h"
 #include "layout/dataset_columns.h"
@@ -18,6 +19,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,6 +89,30 @@ std::vector<Location> find(const std::vector<std::string>& urls, const Stores& s
   }
   return found;
 }
+
+// While token files are opened, what their server is asked for is asked for at once.
+class EndsAhead {
+ public:
+  EndsAhead(const std::string& format, const std::vector<std::string>& paths, const Stores& stores) {
+    if (format != "raw") return;
+    std::map<HttpStore*, std::vector<std::string>> by_store;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (auto* const store = dynamic_cast<HttpStore*>(stores.at(i).get())) by_store[store].push_back(paths[i]);
+    }
+    for (const auto& [store, files] : by_store) {
+      store->look_ahead(files);
+      stores_.push_back(store);
+    }
+  }
+  ~EndsAhead() {
+    for (HttpStore* store : stores_) store->drop_ends();
+  }
+  EndsAhead(const EndsAhead&) = delete;
+  EndsAhead& operator=(const EndsAhead&) = delete;
+
+ private:
+  std::vector<HttpStore*> stores_;
+};
 
 // Values of a column as they are given out, `dtype` one of them: [count, dims…].
 py::array read_column(const Opened& dataset, const std::string& name, std::uint64_t first, std::uint64_t count,
@@ -252,6 +278,7 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
       "open_as",
       [local](const std::string& format, const std::vector<std::string>& paths, const std::string& descr,
               const std::string& checks, const Stores& stores) {
+        const EndsAhead ahead(format, paths, stores);
         return opened(layout::open_as(format, find(paths, stores, local), {descr, parse_checks(checks)}));
       },
       RunsUnlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), py::arg("checks"), py::arg("stores"),

@@ -37,13 +37,8 @@ std::chrono::nanoseconds seconds(double count) {
 
 using HiddenTuple = std::tuple<std::string, std::string, std::string>;
 
-std::shared_ptr<HttpStore> make_http_store(std::vector<std::string> headers, std::string ca_file,
-                                           std::size_t connections, double deadline, bool check_etag,
-                                           const std::vector<HiddenTuple>& hidden) {
-  std::vector<HiddenParts> parts;
-  parts.reserve(hidden.size());
-  for (const auto& [shown, userinfo, query] : hidden) parts.push_back({shown, userinfo, query});
-  auto addresses = plain_addresses(std::move(parts), !headers.empty());
+HttpOptions options_of(std::vector<std::string> headers, std::string ca_file, std::size_t connections, double deadline,
+                       bool check_etag) {
   HttpOptions options;
   options.headers = std::move(headers);
   options.ca_file = std::move(ca_file);
@@ -51,7 +46,14 @@ std::shared_ptr<HttpStore> make_http_store(std::vector<std::string> headers, std
   options.deadline = seconds(deadline);
   options.check_etag = check_etag;
   options.while_waiting = look_for_signals;
-  return std::make_shared<HttpStore>(std::move(options), std::move(addresses));
+  return options;
+}
+
+std::shared_ptr<Addresses> addresses_of(const std::vector<HiddenTuple>& hidden, bool has_headers) {
+  std::vector<HiddenParts> parts;
+  parts.reserve(hidden.size());
+  for (const auto& [shown, userinfo, query] : hidden) parts.push_back({shown, userinfo, query});
+  return plain_addresses(std::move(parts), has_headers);
 }
 
 }  // namespace
@@ -62,10 +64,6 @@ void register_stores(py::module_& module) {
           "size", [](ByteStore& store, const std::string& path) { return store.size(path, Links::Follow); },
           RunsUnlocked(), py::arg("path"), "Bytes of the file.")
       .def("list", &ByteStore::list, RunsUnlocked(), py::arg("path"), "Names in the folder, folders with a slash.");
-  py::class_<HttpStore, ByteStore, std::shared_ptr<HttpStore>>(module, "HttpStore", "Files of a server of HTTP.")
-      .def(py::init(&make_http_store), py::kw_only(), py::arg("headers"), py::arg("ca_file"), py::arg("connections"),
-           py::arg("deadline"), py::arg("check_etag"), py::arg("hidden"),
-           "hidden: (address as it is shown, userinfo, query)");
   py::class_<SignedAddresses, std::shared_ptr<SignedAddresses>>(module, "SignedAddresses", "See its header.",
                                                                 py::dynamic_attr())
       .def(py::init([](std::string credentials, const py::function& list) {
@@ -98,6 +96,18 @@ void register_stores(py::module_& module) {
           RunsUnlocked(), py::arg("paths"), py::arg("message"), "They cannot be signed.")
       .def("stop", &SignedAddresses::stop, RunsUnlocked())
       .def_property_readonly("is_stopped", &SignedAddresses::is_stopped);
+  py::class_<HttpStore, ByteStore, std::shared_ptr<HttpStore>>(module, "HttpStore", "Files of a server of HTTP.")
+      .def(py::init([](std::vector<std::string> headers, std::string ca_file, std::size_t connections, double deadline,
+                       bool check_etag, const std::vector<HiddenTuple>& hidden,
+                       std::shared_ptr<SignedAddresses> signed_addresses) {
+             std::shared_ptr<Addresses> addresses = std::move(signed_addresses);
+             if (!addresses) addresses = addresses_of(hidden, !headers.empty());
+             auto options = options_of(std::move(headers), std::move(ca_file), connections, deadline, check_etag);
+             return std::make_shared<HttpStore>(std::move(options), std::move(addresses));
+           }),
+           py::kw_only(), py::arg("headers"), py::arg("ca_file"), py::arg("connections"), py::arg("deadline"),
+           py::arg("check_etag"), py::arg("hidden"), py::arg("signed_addresses"),
+           "hidden: (address as it is shown, userinfo, query) where no SignedAddresses are given");
   module.def(
       "parse_address",
       [](const std::string& url) {

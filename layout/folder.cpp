@@ -136,6 +136,9 @@ Manifest read_manifest(ByteStore& store, const std::string& path) {
     text = read_manifest_text(store, file, Links::BelowFolder);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::NotFound) throw;
+    if (store.is_far()) {  // which need not list folders
+      throw Error(ErrorKind::NotFound, fmt::format("{}: no dataset of penstock: {}", path, error.what()), ENOENT, path);
+    }
     // list_folder says so if the folder itself is not there.
     throw Error(ErrorKind::NotFound, describe_unfinished(store, path, list_folder(store, path)), ENOENT, path);
   }

@@ -17,7 +17,7 @@ from penstock._arguments import one_of
 from penstock._dataset import Dataset
 from penstock._errors import InvalidArgumentError, NotFoundError
 from penstock._paths import PathLike, check_name, local_path
-from penstock._remote import Address, http_store, is_address
+from penstock._remote import Address, is_address, stores_of
 from penstock._storage import Storage
 
 FORMATS = tuple(_native.format_names())
@@ -89,10 +89,8 @@ def _opened(kind: str, paths: Sequence[str | Address], descr: str, checks: str, 
     addresses = [each for each in paths if isinstance(each, Address)]
     local = [each for each in paths if isinstance(each, str)]
     if kind != "h5ad":
-        store = http_store(addresses) if addresses else None
-        stores = [store if isinstance(each, Address) else None for each in paths]
         names = [each.path if isinstance(each, Address) else each for each in paths]
-        return Dataset(_native.open_as(kind, names, descr, checks, stores), reopen)
+        return Dataset(_native.open_as(kind, names, descr, checks, stores_of(paths)), reopen)
     if addresses:
         raise InvalidArgumentError(f"{addresses[0].path}: .h5ad files are opened in place on this machine alone")
     from penstock._anndata.in_place import open_h5ad

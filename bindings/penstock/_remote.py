@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock import _native
+from penstock import _native, _s3
 from penstock._errors import InvalidArgumentError
 from penstock._storage import Storage
 
-_HTTP = ("http", "https")
+_NATIVE = ("http", "https", "s3")
 
 
 def scheme_of(path: str) -> str:
@@ -42,11 +42,13 @@ class Address:
     @classmethod
     def parse(cls, url: str, storage: Storage | None) -> Address:
         scheme = scheme_of(url)
-        if scheme not in _HTTP:
+        if scheme not in _NATIVE:
             raise InvalidArgumentError(
-                f"{_native.shown_address(url)}: {scheme} is not supported yet: paths of this machine, file://, http:// and "
-                "https:// open"
+                f"{_native.shown_address(url)}: {scheme} is not supported yet: paths of this machine, file://, http://, "
+                "https:// and s3:// open"
             )
+        if scheme == "s3":
+            return cls(_s3.checked(url), "", "", storage or Storage())
         return cls(*_native.parse_address(url), storage or Storage())
 
     def __repr__(self) -> str:
@@ -61,8 +63,27 @@ class Address:
         return Address, (self.path, "", "", self.storage)
 
 
-def http_store(addresses: Sequence[Address]) -> _native.Store:
-    """One for all of them, which have one storage. Raises InvalidArgumentError where this machine has no libcurl."""
+def stores_of(paths: Sequence[Any]) -> list[_native.Store | None]:
+    """Of each path or Address the store that it lies in, None for this machine's. One for all that are opened alike.
+
+    Raises:
+        InvalidArgumentError: this machine has no libcurl; what signs is not installed.
+    """
+    made: dict[bool, _native.Store] = {}
+
+    def store_of(path: Any) -> _native.Store | None:
+        if not isinstance(path, Address):
+            return None
+        is_bucket = path.path.startswith("s3://")
+        if is_bucket not in made:
+            alike = [each for each in paths if isinstance(each, Address) and each.path.startswith("s3://") == is_bucket]
+            made[is_bucket] = _s3.store(path.storage) if is_bucket else _http_store(alike)
+        return made[is_bucket]
+
+    return [store_of(each) for each in paths]
+
+
+def _http_store(addresses: Sequence[Address]) -> _native.Store:
     storage = addresses[0].storage
     return _native.HttpStore(
         headers=[f"{name}: {value}" for name, value in (storage.headers or {}).items()],
@@ -71,4 +92,5 @@ def http_store(addresses: Sequence[Address]) -> _native.Store:
         deadline=storage.deadline,
         check_etag=storage.check_etag,
         hidden=[(each.path, each.userinfo, each.query) for each in addresses if each.userinfo or each.query],
+        signed_addresses=None,
     )

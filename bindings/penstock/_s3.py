@@ -26,6 +26,40 @@ def split(path: str) -> tuple[str, str]:
     return bucket, key
 
 
+def checked(url: str) -> str:
+    """An address s3://bucket/key as it is used and shown: a key holds any characters, but for a slash at its end.
+
+    Raises:
+        InvalidArgumentError: it names no bucket, or more than a bucket and a key.
+    """
+    bucket, key = split("s3" + url[url.index("://") :])
+    if "@" in bucket:
+        raise InvalidArgumentError(
+            "s3://…@…: an address of a bucket holds no credentials: give Storage(credentials=…), or a profile"
+        )
+    if not bucket:
+        raise InvalidArgumentError(f"s3:///{key}: no bucket: s3://BUCKET/KEY is an address")
+    return f"s3://{bucket}/{key.rstrip('/')}".rstrip("/")
+
+
+def store(storage: Storage) -> _native.Store:
+    """Where buckets are read natively, at addresses that obstore signs."""
+    if storage.headers:
+        raise InvalidArgumentError(
+            f"Storage(headers={{{', '.join(map(repr, storage.headers))}}}): headers go to servers of http:// and https:// "
+            "alone, not with what is signed"
+        )
+    return _native.HttpStore(
+        headers=[],
+        ca_file=str(storage.ca_file or ""),
+        connections=storage.connections,
+        deadline=storage.deadline,
+        check_etag=storage.check_etag,
+        hidden=[],
+        signed_addresses=Signer(storage).addresses,
+    )
+
+
 class Signer:
     """Signs what a store of buckets asks for, on a thread of its own; one for each store.
 

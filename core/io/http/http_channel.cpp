@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -101,8 +102,9 @@ HttpChannel::~HttpChannel() {
 }
 
 void HttpChannel::submit(std::span<Read* const> reads) {
-  ended_.reserve(queue_.size() + reads.size() + ended_.size() + active_.size());  // handing out cannot fail
+  ended_.reserve(reads_ + reads.size());  // handing out cannot fail
   queue_.push(reads);
+  reads_ += reads.size();
 }
 
 void HttpChannel::wake() {
@@ -113,6 +115,7 @@ std::size_t HttpChannel::hand_out(std::span<Read*> done) {
   const std::size_t count = std::min(done.size(), ended_.size());
   std::copy_n(ended_.front().begin(), count, done.begin());
   ended_.pop(count);
+  reads_ -= count;
   return count;
 }
 
@@ -157,7 +160,9 @@ void HttpChannel::begin_some() {
 
 // Those whose addresses may be there now.
 void HttpChannel::begin_waiting() {
-  if (waiting_.empty() || !waker_->take()) return;
+  const Clock::time_point now = Clock::now();
+  const auto is_late = [&](const auto& each) { return each->deadline() <= now; };
+  if (waiting_.empty() || (!waker_->take() && std::none_of(waiting_.begin(), waiting_.end(), is_late))) return;
   for (std::size_t i = waiting_.size(); i-- > 0 && !was_refused_;) launch(waiting_, i);
 }
 
@@ -204,18 +209,19 @@ bool HttpChannel::launch(std::vector<std::unique_ptr<Transfer>>& from, std::size
   }
   Transfer& transfer = *from[i];
   active_.push_back(take_at(from, i));
+  const Clock::time_point now = Clock::now();
   try {
     const Request& request = transfer.request();
     if (request.file != nullptr && request.end > request.file->bytes) {
       raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, and the file has {}", request.path,
             with_commas(request.begin), with_commas(request.end), with_commas(request.file->bytes));
     }
-    if (!transfer.find_address(later_)) {
+    if (!transfer.find_address(later_, now)) {
       shared_->flights.end();
       waiting_.push_back(take_at(active_, active_.size() - 1));
       return true;
     }
-    transfer.begin_attempt(Clock::now());
+    transfer.begin_attempt(now);
     check_multi(curl_.multi_add_handle(multi_, transfer.handle()));
   } catch (...) {
     transfer.fail(present_error());
@@ -284,19 +290,31 @@ void HttpChannel::poll(nanoseconds timeout) {
       curl_.multi_poll(multi_, nullptr, 0, static_cast<int>(std::min<std::int64_t>(whole.count(), 1000)), nullptr));
 }
 
-Reply HttpChannel::ask(Request request) {
-  auto made = std::make_unique<Transfer>(curl_, *shared_);
-  Transfer& transfer = *made;
-  transfer.take(std::move(request));
-  paused_.push_back(std::move(made));  // due at once
-  while (idle_.empty()) {
+std::vector<Reply> HttpChannel::ask(std::vector<Request> requests) {
+  std::vector<Reply> replies(requests.size());
+  std::vector<std::unique_ptr<Transfer>> free;
+  std::size_t begun = 0;
+  std::size_t ended = 0;
+  while (true) {
+    for (const auto& each : idle_) {
+      if (each->error()) std::rethrow_exception(each->error());
+      replies[each->request().number] = each->reply();
+      ++ended;
+    }
+    if (ended == requests.size()) return replies;
+    std::move(idle_.begin(), idle_.end(), std::back_inserter(free));
+    idle_.clear();
+    for (; begun < requests.size() && begun - ended < shared_->options.connections; ++begun) {
+      if (free.empty()) free.push_back(std::make_unique<Transfer>(curl_, *shared_));
+      requests[begun].number = begun;
+      free.back()->take(std::move(requests[begun]));
+      paused_.push_back(take_at(free, free.size() - 1));  // due at once
+    }
     advance();
-    if (!idle_.empty()) break;
+    if (!idle_.empty()) continue;
     poll(kLook);
     if (shared_->options.while_waiting) shared_->options.while_waiting();
   }
-  if (transfer.error()) std::rethrow_exception(transfer.error());
-  return transfer.reply();
 }
 
 }  // namespace penstock

@@ -30,8 +30,9 @@ class HttpChannel final : public Channel {
   std::size_t wait(std::span<Read*> done, std::chrono::nanoseconds timeout) override;
   void wake() override;
 
-  /// One request of the caller's own, to its end. Throws why it failed.
-  Reply ask(Request request);
+  /// Requests of the caller's own, to their ends, many under way at once: their replies in the same order. Throws why
+  /// the first of them failed.
+  std::vector<Reply> ask(std::vector<Request> requests);
 
  private:
   using Clock = Transfer::Clock;
@@ -54,6 +55,7 @@ class HttpChannel final : public Channel {
   const std::uint64_t forks_;
   ReadQueue queue_;  // not begun
   ReadQueue ended_;  // not handed out
+  std::size_t reads_ = 0;  // submitted and not handed out
   std::vector<std::unique_ptr<Transfer>> idle_;
   std::vector<std::unique_ptr<Transfer>> active_;   // in the multi handle
   std::vector<std::unique_ptr<Transfer>> paused_;   // for another attempt

@@ -6,12 +6,15 @@
 
 #include "core/io/byte_store.h"
 #include "core/io/http/http_shared.h"
+#include "core/io/http/transfer.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace penstock {
@@ -27,6 +30,11 @@ class HttpStore final : public ByteStore {
   std::unique_ptr<Channel> open_channel(ChannelMode mode) override;
   std::uint64_t size(const std::string& path, Links links) override;
   void read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) override;
+  /// Asks for the beginnings and ends of these files, many at once, and keeps them for size() and read_small() until
+  /// drop_ends(): opening a thousand files of others then takes the time of two requests, not of three thousand. Throws
+  /// as size().
+  void look_ahead(const std::vector<std::string>& paths);
+  void drop_ends() noexcept;
   bool read_whole(const std::string& path, std::uint64_t most, std::string& text) override;
   std::vector<std::string> list(const std::string& path) override;
   void forget(std::span<const std::byte> files) noexcept override;
@@ -38,10 +46,20 @@ class HttpStore final : public ByteStore {
   [[nodiscard]] std::string name() override { return "http"; }
 
  private:
+  struct Ends {
+    std::uint64_t bytes = 0;  // of the file
+    std::string head;
+    std::string tail;
+  };
+
   void refuse_child() const;
+  Reply ask(Request request) const;
+  bool read_ends(const std::string& path, std::uint64_t offset, std::span<std::byte> out) const;
 
   const std::shared_ptr<HttpShared> shared_;
   const std::uint64_t forks_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, Ends> ends_;
 };
 
 /// What an address has that may not be shown.

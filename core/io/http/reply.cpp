@@ -76,13 +76,19 @@ Judgement judge_range(const Reply& reply, const Wanted& wanted) {
     return {Worth::Changed, fmt::format("the file has {} bytes there, and {} were expected", with_commas(*range.total),
                                         with_commas(wanted.file_bytes))};
   }
-  if (range.end != wanted.end) {
+  if (range.end != wanted.end && !wanted.may_be_short) {
     return {Worth::Changed, fmt::format("the file ends at byte {} there", with_commas(range.end))};
   }
-  if (reply.length && *reply.length != wanted.end - wanted.begin) {
+  if (reply.length && *reply.length != range.end - range.begin) {
     return {Worth::Again, fmt::format("a body of {} bytes was announced", with_commas(*reply.length))};
   }
   return {};
+}
+
+// Amazon's way to say that another region's server was asked.
+Judgement other_region(const Reply& reply) {
+  return {Worth::Unwanted, fmt::format("the bucket is in the region {0}: give Storage(region=\"{0}\"), --region {0}",
+                                       excerpt(reply.region))};
 }
 
 }  // namespace
@@ -136,12 +142,10 @@ Judgement judge(const Reply& reply, const Wanted& wanted) {
     return with_status(Worth::NoRanges, ", the whole file instead of a range");
   }
   if (status == 301 || status == 302 || status == 303 || status == 307 || status == 308) {
-    if (!reply.region.empty()) {  // Amazon's way to say that another region's server was asked
-      return {Worth::Unwanted, fmt::format("the bucket is in the region {}: give Storage(region=\"{}\")",
-                                           excerpt(reply.region), excerpt(reply.region))};
-    }
+    if (!reply.region.empty()) return other_region(reply);
     return with_status(reply.location.empty() ? Worth::Unwanted : Worth::Elsewhere, ", a redirect");
   }
+  if (status == 400 && !reply.region.empty()) return other_region(reply);
   if (status == 401 || status == 403) return with_status(Worth::Refused, "");
   if (status == 404 || status == 410) return with_status(Worth::Missing, "");
   if (status == 412) return with_status(Worth::Changed, ": the file is another one than before");

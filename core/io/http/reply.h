@@ -41,6 +41,7 @@ struct Wanted {
   std::uint64_t end = 0;
   std::uint64_t file_bytes = 0;  // of the whole file; 0: not known
   std::string_view etag;         // the one first seen; empty: none, or any will do
+  bool may_be_short = false;     // the file may end before `end`
 };
 
 enum class Worth {

@@ -86,19 +86,26 @@ void Transfer::take(Request request) {
   address_.clear();
   etag_ = request_.file != nullptr && shared_.options.check_etag ? shared_.etag_of(*request_.file) : std::string();
   attempts_ = redirects_ = renewals_ = 0;
-  deadline_ = {};
+  deadline_ = due_ = {};
   error_ = nullptr;
 }
 
-bool Transfer::find_address(const std::function<void()>& later) {
+bool Transfer::find_address(const std::function<void()>& later, Clock::time_point now) {
+  if (deadline_ == Clock::time_point()) deadline_ = now + shared_.options.deadline;
   if (!address_.empty()) return true;
   std::optional<std::string> found = shared_.addresses->of(request_.path, later);
-  if (found) address_ = std::move(*found);
+  if (found) {
+    address_ = std::move(*found);
+  } else if (now >= deadline_) {
+    const double seconds = std::chrono::duration<double>(shared_.options.deadline).count();
+    raise(ErrorKind::IoError, "{}: it was to be asked for {}, which gave no signature in {:g} s", name(),
+          shared_.addresses->credentials(), seconds);
+  }
   return found.has_value();
 }
 
 void Transfer::begin_attempt(Clock::time_point now) {
-  if (attempts_++ == 0) deadline_ = now + shared_.options.deadline;
+  ++attempts_;
   reply_ = {};
   judgement_ = {};
   is_judged_ = false;
@@ -143,7 +150,8 @@ void Transfer::judge_once() {
   if (is_judged_) return;
   is_judged_ = true;
   judgement_ = request_.whole != nullptr ? judge_whole()
-                                         : judge(reply_, {request_.begin, request_.end, request_.file_bytes, etag_});
+                                         : judge(reply_, {request_.begin, request_.end, request_.file_bytes, etag_,
+                                                          request_.may_be_short});
 }
 
 std::size_t Transfer::take_body(std::span<const char> bytes) {
@@ -259,7 +267,8 @@ Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
     judge_once();
     shared_.has_answered.store(true, std::memory_order_relaxed);
   }
-  const std::uint64_t wanted = request_.end - request_.begin;
+  const bool is_short = request_.may_be_short && reply_.range;
+  const std::uint64_t wanted = (is_short ? reply_.range->end : request_.end) - request_.begin;
   if (code != CURLE_OK && (reply_.status == 0 || judgement_.worth == Worth::Good)) {
     judgement_ = judge_code(code);
   } else if (judgement_.worth == Worth::Good && request_.whole == nullptr && got_ != wanted) {

@@ -27,6 +27,8 @@ struct Request {
   std::string path;              // in the store
   std::vector<Read*> reads;      // neighbours whose bytes it brings; empty: `into` or `whole`
   std::span<std::byte> into;     // where the bytes go that no read wants
+  std::size_t number = 0;        // among those of one caller
+  bool may_be_short = false;     // the file may end before `end`
   std::string* whole = nullptr;  // the whole file, whatever its size
   std::uint64_t most = 0;        // bytes of a whole file
   const File* file = nullptr;
@@ -47,8 +49,9 @@ class Transfer {
 
   void take(Request request);
   /// Looks for the address; false: it is not known yet, and `later` is called once it is. Throws what keeps it from
-  /// being known.
-  bool find_address(const std::function<void()>& later);
+  /// being known, also that the deadline is over.
+  bool find_address(const std::function<void()>& later, Clock::time_point now);
+  [[nodiscard]] Clock::time_point deadline() const noexcept { return deadline_; }
   /// Makes the handle ready for the next attempt, at the address that was found.
   void begin_attempt(Clock::time_point now);
   /// After the attempt: what is to be done. Again: not before due(). Failed: error() says why.
