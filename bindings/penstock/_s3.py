@@ -86,7 +86,7 @@ class Signer:
         self._provider: Any = None
         self._words = "anonymously" if storage.anonymous else "with credentials of boto3's chain"
         if not storage.anonymous:
-            self._provider = storage.credentials or self._of_boto3()
+            self._provider = self._given() if storage.credentials else self._of_boto3()
         self.addresses = _native.SignedAddresses(credentials=self._words, list=self.list)
         _running.add(self.addresses)
         threading.Thread(target=self._run, name="penstock-signer", daemon=True).start()
@@ -100,20 +100,30 @@ class Signer:
         names += [each.rstrip("/").removeprefix(prefix) + "/" for each in found["common_prefixes"]]
         return sorted(name for name in names if name not in ("", "/"))
 
+    def _given(self) -> Any:
+        self._words = "with credentials of a function"
+        return _Watched(self._storage.credentials)
+
     def _of_boto3(self) -> Any:
         try:
             import boto3
+            from botocore.exceptions import ProfileNotFound
             from obstore.auth.boto3 import Boto3CredentialProvider
         except ModuleNotFoundError:
             self._words = "with credentials of the environment or the machine"
             return None  # obstore's own chain: keys in the environment, web identity, containers, instances
-        session = boto3.Session(profile_name=self._storage.profile, region_name=self._region())
+        try:
+            session = boto3.Session(profile_name=self._storage.profile, region_name=self._region())
+        except ProfileNotFound as error:
+            raise InvalidArgumentError(f"Storage(profile={self._storage.profile!r}): {error}") from None
+        if self._storage.profile:
+            self._words = f"with credentials of the profile {self._storage.profile}"
         if session.get_credentials() is None:
             raise InvalidArgumentError(
                 "s3://: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile, give "
                 "Storage(credentials=…), or Storage(anonymous=True) for a public bucket"
             )
-        return Boto3CredentialProvider(session)
+        return _Watched(Boto3CredentialProvider(session))
 
     def _region(self) -> str | None:
         return self._storage.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
@@ -139,9 +149,8 @@ class Signer:
         return self._stores[name]
 
     def _lifetime(self) -> timedelta:
-        """How long an address may hold: no longer than the credentials that sign it."""
-        given = self._provider() if self._provider is not None else None
-        ends = given.get("expires_at") if isinstance(given, dict) else None
+        """How long an address holds that is signed now: no longer than the credentials that obstore was given last."""
+        ends = self._provider.ends if self._provider is not None else None
         return _LONGEST if ends is None else max(min(_LONGEST, ends - datetime.now(UTC)), timedelta(seconds=1))
 
     def _plain(self, bucket: str, key: str) -> str:
@@ -161,18 +170,37 @@ class Signer:
                 by_bucket.setdefault(split(path)[0], []).append(path)
             for bucket, paths in by_bucket.items():
                 try:
-                    lifetime = self._lifetime()
-                    signed = self._addresses_of(bucket, [split(path)[1] for path in paths], lifetime)
-                    addresses.give(list(zip(paths, signed, strict=True)), lifetime.total_seconds())
+                    signed = self._addresses_of(bucket, [split(path)[1] for path in paths], self._lifetime())
+                    # While it signed, obstore may have asked for credentials of another lifetime.
+                    addresses.give(list(zip(paths, signed, strict=True)), self._lifetime().total_seconds())
                 except Exception as error:  # whatever a credential provider raises: who asked is told
-                    what = f"s3://{bucket}: its addresses could not be signed: {type(error).__name__}"
-                    addresses.refuse(paths, f"{what}: {_harmless(error)}")
+                    why = (self._provider is not None and self._provider.failure) or _in_words(error)
+                    addresses.refuse(paths, f"s3://{bucket}: nothing could be signed {self._words}: {why}")
 
 
-def _harmless(error: Exception) -> str:
-    """An error's first line; a provider may quote what it was given, so what looks like a key is left out."""
-    line = str(error).strip().splitlines()[0] if str(error).strip() else "it says nothing"
-    return " ".join(word if len(word) < 20 else "…" for word in line.split())[:200]
+class _Watched:
+    """A provider of credentials, with when those that it gave last end: None, never."""
+
+    def __init__(self, provider: Any) -> None:
+        self._provider = provider
+        self.ends: datetime | None = None
+        self.failure = ""  # what the provider raised last; obstore says only that it failed
+
+    def __call__(self) -> Any:
+        self.failure = ""
+        try:
+            given = self._provider()
+        except Exception as error:
+            self.failure = _in_words(error)
+            raise
+        self.ends = given.get("expires_at") if isinstance(given, dict) else None
+        return given
+
+
+def _in_words(error: Exception) -> str:
+    """What a provider raised. botocore's messages name no secrets; what others quote is not known."""
+    name = type(error).__name__
+    return f"{name}: {str(error):.200}" if type(error).__module__.startswith("botocore") else name
 
 
 @atexit.register

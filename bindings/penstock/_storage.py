@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -99,7 +100,20 @@ class Storage:
                 f"Storage(headers={{{', '.join(map(repr, self.headers))}}}) holds secrets and is not pickled: make it, "
                 "and what is opened by it, in the process that reads"
             )
+        if self.credentials is not None and not _has_name(self.credentials):
+            raise InvalidArgumentError(
+                f"Storage(credentials={self.credentials!r:.80}) is not pickled: a function that a module has by its name travels, "
+                "no lambda and no function within another"
+            )
         return _made, ({each.name: getattr(self, each.name) for each in fields(self)},)
+
+
+def _has_name(function: Any) -> bool:
+    """Whether pickle finds it again by its module and name."""
+    found = sys.modules.get(getattr(function, "__module__", None) or "")
+    for part in getattr(function, "__qualname__", "<none>").split("."):
+        found = getattr(found, part, None)
+    return found is function
 
 
 def _made(given: dict[str, Any]) -> Storage:

@@ -2,6 +2,8 @@
 
 import contextlib
 import gzip
+import hashlib
+import hmac
 import os
 import random
 import re
@@ -11,9 +13,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, quote, unquote
 
 import pytest
 
@@ -64,14 +68,15 @@ http {{
     )
     server = subprocess.Popen([program, "-c", str(folder / "nginx.conf"), "-p", str(folder)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        _wait_for(port, server)
+        wait_for(port, server)
         yield f"{scheme}://127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait(20)
 
 
-def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+    """Until it answers."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         if server.poll() is not None:
@@ -79,13 +84,15 @@ def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
         time.sleep(0.02)
-    raise AssertionError("nginx did not start")
+    raise AssertionError("the server did not start")
 
 
 class FaultServer(ThreadingHTTPServer):
     """Serves the files of a folder by ranges, but for what `fault(path, number)` names: one of FAULTS, or None.
 
     `number` counts the requests of this server from 0. `requests` is what was asked: (path, Range or None, headers).
+    With `keys`, {access key: (secret, token or None)}, requests are signed in their addresses, as Amazon describes
+    (Signature Version 4, "Authenticating Requests: Using Query Parameters"), and refused otherwise.
     """
 
     daemon_threads = True
@@ -96,11 +103,15 @@ class FaultServer(ThreadingHTTPServer):
         self.requests: list[tuple[str, str | None, dict[str, str]]] = []
         self.lock = threading.Lock()
         self.elsewhere = ""  # where redirects lead
+        self.keys: dict[str, tuple[str, str | None]] = {}
         super().__init__(("127.0.0.1", 0), _FaultHandler)
 
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def shutdown_request(self, request: Any) -> None:
+        self.close_request(request)  # without a farewell, so that those who do not linger reset
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         pass  # clients hang up on faults
@@ -144,7 +155,9 @@ class _FaultHandler(BaseHTTPRequestHandler):
             number = len(self.server.requests)
             self.server.requests.append((self.path, asked, dict(self.headers)))
             fault = self.server.fault(self.path, number)
-        file = self.server.root / self.path.partition("?")[0].lstrip("/")
+        if self.server.keys and not self.is_signed():
+            return self.empty(403)
+        file = self.server.root / unquote(self.path.partition("?")[0]).lstrip("/")
         if not file.is_file():
             return self.empty(404)
         data = file.read_bytes()
@@ -164,6 +177,29 @@ class _FaultHandler(BaseHTTPRequestHandler):
         self.fail(fault, status, headers, body, data)
         return None
 
+    def is_signed(self) -> bool:
+        path, _, query = self.path.partition("?")
+        given = dict(parse_qsl(query, keep_blank_values=True))
+        if given.get("X-Amz-Algorithm") != "AWS4-HMAC-SHA256":
+            return False
+        signature = given.pop("X-Amz-Signature")
+        access, day, region, service, end = given["X-Amz-Credential"].split("/")
+        secret, token = self.server.keys.get(access, ("", None))
+        begins = datetime.strptime(given["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        age = (datetime.now(UTC) - begins).total_seconds()
+        if not secret or given.get("X-Amz-Security-Token") != token or not -60 < age <= float(given["X-Amz-Expires"]):
+            return False
+        canonical_query = "&".join(f"{quote(k, safe='-_.~')}={quote(v, safe='-_.~')}" for k, v in sorted(given.items()))
+        names = given["X-Amz-SignedHeaders"].split(";")
+        headers = "".join(f"{name}:{self.headers[name].strip()}\n" for name in names)
+        asked = "\n".join(("GET", path, canonical_query, headers, ";".join(names), "UNSIGNED-PAYLOAD"))
+        scope = f"{day}/{region}/{service}/{end}"
+        text = "\n".join(("AWS4-HMAC-SHA256", given["X-Amz-Date"], scope, hashlib.sha256(asked.encode()).hexdigest()))
+        key = f"AWS4{secret}".encode()
+        for part in (day, region, service, end):
+            key = hmac.digest(key, part.encode(), "sha256")
+        return hmac.compare_digest(signature, hmac.digest(key, text.encode(), "sha256").hex())
+
     def fail(self, fault: str, status: int, headers: dict[str, str], body: bytes, data: bytes) -> None:
         if fault in ("503", "429"):
             self.empty(int(fault), {"Retry-After": "0"})
@@ -173,7 +209,7 @@ class _FaultHandler(BaseHTTPRequestHandler):
             self.send(200, {"ETag": headers["ETag"]}, data)
         elif fault == "reset":
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            self.connection.close()
+            self.close_connection = True
         elif fault == "closed":
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
@@ -196,6 +232,8 @@ class _FaultHandler(BaseHTTPRequestHandler):
             for byte in body:
                 time.sleep(1)
                 self.wfile.write(bytes([byte]))
+        elif fault == "region":
+            self.empty(301, {"x-amz-bucket-region": "eu-west-9"})
         elif fault == "redirect":
             self.empty(302, {"Location": self.server.elsewhere + self.path})
         else:

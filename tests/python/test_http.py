@@ -1,5 +1,6 @@
 """Datasets of servers of HTTP: the same batches as on a local disk, faults that pass, and errors in words."""
 
+import itertools
 import os
 import pickle
 import signal
@@ -40,9 +41,9 @@ def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield address
 
 
-def contents(loader: penstock.Loader, has_entries: bool = True) -> list[Any]:
+def contents(loader: penstock.Loader, has_entries: bool = True, most: int | None = None) -> list[Any]:
     found = []
-    for batch in loader:
+    for batch in itertools.islice(loader, most):
         spans = None
         if batch.spans is not None:
             entries = [s.metadata for s in batch.spans] if has_entries else None
@@ -102,10 +103,13 @@ def test_tls_needs_a_certificate_that_is_trusted(root, tmp_path):
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_that_passes_is_no_fault(root, fault):
-    expected = contents(penstock.Loader(penstock.open(root / "corpus").windows(64), 16, seed=1, epochs=1))
+    def of(path: Any) -> penstock.Loader:
+        return penstock.Loader(penstock.open(path).windows(64), 16, seed=1)
+
+    expected = contents(of(root / "corpus"), most=12)
     with fault_server(root, at_random(0.2, faults=(fault,))) as server:
-        loader = penstock.Loader(penstock.open(f"{server.address}/corpus").windows(64), 16, seed=1, epochs=1)
-        assert contents(loader) == expected
+        loader = of(f"{server.address}/corpus")
+        assert contents(loader, most=12) == expected
         assert loader.metrics().retries > 0
 
 
@@ -113,7 +117,7 @@ def test_a_fault_that_stays_is_told_with_its_place_and_attempts(root):
     with fault_server(root, lambda path, number: "503" if "stream.bin" in path else None) as server:
         dataset = penstock.open(f"{server.address}/corpus", storage=Storage(deadline=1.0))
         loader = penstock.Loader(dataset.windows(64), 4, seed=1)
-        with pytest.raises(penstock.IoError, match=r"stream\.bin, bytes [\d,]+ to [\d,]+: .* attempts; .*status 503"):
+        with pytest.raises(penstock.IoError, match=r"stream\.bin(\.crc)?, bytes [\d,]+ to [\d,]+: .* attempts; .*status 503"):
             next(loader)
 
 

@@ -57,6 +57,10 @@ struct HttpChannel::Waker {
     is_set = true;
     if (channel != nullptr) channel->wake();
   }
+  void set() {
+    const std::lock_guard lock(mutex);
+    is_set = true;
+  }
   bool take() {
     const std::lock_guard lock(mutex);
     return std::exchange(is_set, false);
@@ -164,6 +168,7 @@ void HttpChannel::begin_waiting() {
   const auto is_late = [&](const auto& each) { return each->deadline() <= now; };
   if (waiting_.empty() || (!waker_->take() && std::none_of(waiting_.begin(), waiting_.end(), is_late))) return;
   for (std::size_t i = waiting_.size(); i-- > 0 && !was_refused_;) launch(waiting_, i);
+  if (was_refused_) waker_->set();  // the others' addresses may be there too
 }
 
 // Those that are due for another attempt.

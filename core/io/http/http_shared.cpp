@@ -4,16 +4,25 @@
 
 namespace penstock {
 
-std::string HttpShared::etag_of(const File& file) const {
+std::string HttpShared::etag_of(const File& file) {
   const std::lock_guard lock(mutex_);
   const auto found = etags_.find(&file);
-  return found == etags_.end() ? std::string() : found->second;
+  if (found != etags_.end()) return found->second;
+  if (opened_etags_.empty()) return {};
+  const auto opened = opened_etags_.find(file.path());
+  return opened == opened_etags_.end() ? std::string() : etags_.try_emplace(&file, opened->second).first->second;
 }
 
-void HttpShared::keep_etag(const File& file, const std::string& etag) {
+std::string HttpShared::keep_etag(const File& file, const std::string& etag) {
+  if (etag.empty()) return {};
+  const std::lock_guard lock(mutex_);
+  return etags_.try_emplace(&file, etag).first->second;
+}
+
+void HttpShared::keep_etag(const std::string& path, const std::string& etag) {
   if (etag.empty()) return;
   const std::lock_guard lock(mutex_);
-  etags_.try_emplace(&file, etag);
+  opened_etags_.try_emplace(path, etag);
 }
 
 void HttpShared::forget(std::span<const std::byte> files) noexcept {

@@ -54,9 +54,11 @@ class HttpShared {
   HttpShared(HttpOptions options_, std::shared_ptr<Addresses> addresses_)
       : options(std::move(options_)), addresses(std::move(addresses_)), flights(options.connections) {}
 
-  /// The ETag that came with the file's first bytes, empty before.
-  std::string etag_of(const File& file) const;
-  void keep_etag(const File& file, const std::string& etag);
+  /// The ETag that came with the file's first bytes, or with those of its path while it was opened; empty before.
+  std::string etag_of(const File& file);
+  /// The first is kept. What is: another one, where another answer was quicker.
+  std::string keep_etag(const File& file, const std::string& etag);
+  void keep_etag(const std::string& path, const std::string& etag);
   /// Files of this part of memory are no more.
   void forget(std::span<const std::byte> files) noexcept;
 
@@ -67,8 +69,9 @@ class HttpShared {
   std::atomic<bool> has_given_range{false};
 
  private:
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::unordered_map<const File*, std::string> etags_;
+  std::unordered_map<std::string, std::string> opened_etags_;  // by path
 };
 
 }  // namespace penstock

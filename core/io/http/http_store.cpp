@@ -114,6 +114,7 @@ void HttpStore::look_ahead(const std::vector<std::string>& paths) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     Ends& ends = found[i];
     ends.bytes = total_of(heads[i], paths[i]);
+    shared_->keep_etag(paths[i], heads[i].etag);
     ends.head.resize(std::min(ends.bytes, kEndBytes));
     if (ends.bytes <= kEndBytes) continue;
     ends.tail.resize(std::min(ends.bytes - kEndBytes, kEndBytes));

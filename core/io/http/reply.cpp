@@ -124,6 +124,11 @@ void Reply::add(std::string_view line) {
   }
 }
 
+Judgement other_version(std::string_view before, std::string_view now) {
+  return {Worth::Changed, fmt::format("the file is another one than before: its ETag was {} and is {}", excerpt(before),
+                                      excerpt(now))};
+}
+
 Judgement judge(const Reply& reply, const Wanted& wanted) {
   const long status = reply.status;
   const auto with_status = [&](Worth worth, std::string_view what) {
@@ -135,8 +140,7 @@ Judgement judge(const Reply& reply, const Wanted& wanted) {
               fmt::format("the content is encoded ({}), which was not asked for", excerpt(reply.encoding))};
     }
     if (!wanted.etag.empty() && !reply.etag.empty() && reply.etag != wanted.etag) {
-      return {Worth::Changed, fmt::format("the file is another one than before: its ETag was {} and is {}",
-                                          excerpt(wanted.etag), excerpt(reply.etag))};
+      return other_version(wanted.etag, reply.etag);
     }
     if (status == 206) return judge_range(reply, wanted);
     return with_status(Worth::NoRanges, ", the whole file instead of a range");

@@ -60,6 +60,9 @@ struct Judgement {
   std::string reason;  // empty where it is good: a part of a sentence
 };
 
+/// Of a file whose ETag is not the one first seen.
+Judgement other_version(std::string_view before, std::string_view now);
+
 /// Of the header of a reply to a request for a range.
 Judgement judge(const Reply& reply, const Wanted& wanted);
 

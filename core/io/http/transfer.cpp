@@ -274,11 +274,14 @@ Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
   } else if (judgement_.worth == Worth::Good && request_.whole == nullptr && got_ != wanted) {
     judgement_ = {Worth::Again, fmt::format("{} of {} bytes came", with_commas(got_), with_commas(wanted))};
   }
+  if (judgement_.worth == Worth::Good && shared_.options.check_etag && request_.file != nullptr && etag_.empty()) {
+    etag_ = shared_.keep_etag(*request_.file, reply_.etag);
+    if (etag_ != reply_.etag) judgement_ = other_version(etag_, reply_.etag);
+  }
   switch (judgement_.worth) {
     case Worth::Good:
       shared_.flights.was_good();
       if (request_.whole == nullptr) shared_.has_given_range.store(true, std::memory_order_relaxed);
-      if (request_.file != nullptr && etag_.empty()) shared_.keep_etag(*request_.file, reply_.etag);
       return Next::Done;
     case Worth::Elsewhere: return follow();
     case Worth::Refused: {
