@@ -77,7 +77,7 @@ layout::Checks parse_checks(const std::string& text) {
   raise(ErrorKind::InvalidArgument, "checks=\"{}\": must be \"index\", \"all\" or \"none\"", text);
 }
 
-using Stores = std::vector<std::shared_ptr<ByteStore>>;
+using Stores = std::vector<std::optional<std::shared_ptr<ByteStore>>>;
 
 // Where each of the paths or URLs is: those without a store are of this machine.
 std::vector<Location> find(const std::vector<std::string>& urls, const Stores& stores,
@@ -85,7 +85,7 @@ std::vector<Location> find(const std::vector<std::string>& urls, const Stores& s
   std::vector<Location> found;
   found.reserve(urls.size());
   for (std::size_t i = 0; i < urls.size(); ++i) {
-    found.push_back(stores.at(i) ? Location{stores[i], urls[i]} : open_store(urls[i], local));
+    found.push_back(stores.at(i) ? Location{*stores[i], urls[i]} : open_store(urls[i], local));
   }
   return found;
 }
@@ -97,7 +97,8 @@ class EndsAhead {
     if (format != "raw") return;
     std::map<HttpStore*, std::vector<std::string>> by_store;
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      if (auto* const store = dynamic_cast<HttpStore*>(stores.at(i).get())) by_store[store].push_back(paths[i]);
+      if (auto* const store = dynamic_cast<HttpStore*>(stores.at(i).value_or(nullptr).get()))
+        by_store[store].push_back(paths[i]);
     }
     for (const auto& [store, files] : by_store) {
       store->look_ahead(files);
@@ -283,6 +284,13 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
       },
       RunsUnlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), py::arg("checks"), py::arg("stores"),
       "Opens paths of one format end to end; of each its store, None for this machine's files.");
+  module.def(
+      "open_features",
+      [](const Opened& dataset) {
+        const Location location{dataset->stores.front(), dataset->features};
+        return opened(layout::open_as("penstock", {location}, {}));
+      },
+      RunsUnlocked(), py::arg("dataset"), "The dataset of its features, which lies in the same store.");
   module.def("concatenate", &concatenate, RunsUnlocked(), py::arg("datasets"), "Several datasets as one.");
 }
 

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -99,9 +100,13 @@ void register_stores(py::module_& module) {
   py::class_<HttpStore, ByteStore, std::shared_ptr<HttpStore>>(module, "HttpStore", "Files of a server of HTTP.")
       .def(py::init([](std::vector<std::string> headers, std::string ca_file, std::size_t connections, double deadline,
                        bool check_etag, const std::vector<HiddenTuple>& hidden,
-                       std::shared_ptr<SignedAddresses> signed_addresses) {
-             std::shared_ptr<Addresses> addresses = std::move(signed_addresses);
-             if (!addresses) addresses = addresses_of(hidden, !headers.empty());
+                       const std::optional<std::shared_ptr<SignedAddresses>>& signed_addresses) {
+             std::shared_ptr<Addresses> addresses;
+             if (signed_addresses) {
+               addresses = *signed_addresses;
+             } else {
+               addresses = addresses_of(hidden, !headers.empty());
+             }
              auto options = options_of(std::move(headers), std::move(ca_file), connections, deadline, check_etag);
              return std::make_shared<HttpStore>(std::move(options), std::move(addresses));
            }),

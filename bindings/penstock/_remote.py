@@ -44,8 +44,8 @@ class Address:
         scheme = scheme_of(url)
         if scheme not in _NATIVE:
             raise InvalidArgumentError(
-                f"{_native.shown_address(url)}: {scheme} is not supported yet: paths of this machine, file://, http://, "
-                "https:// and s3:// open"
+                f"{_native.shown_address(url)}: {scheme} is not supported yet: paths of this machine, file://, "
+                "http://, https:// and s3:// open"
             )
         if scheme == "s3":
             return cls(_s3.checked(url), "", "", storage or Storage())
@@ -57,8 +57,8 @@ class Address:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.userinfo or self.query:
             raise InvalidArgumentError(
-                f"{self.path}: its address holds a password or a signature and is not pickled: open it in the process that "
-                "reads"
+                f"{self.path}: its address holds a password or a signature and is not pickled: open it in the "
+                "process that reads"
             )
         return Address, (self.path, "", "", self.storage)
 

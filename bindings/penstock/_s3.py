@@ -46,8 +46,8 @@ def store(storage: Storage) -> _native.Store:
     """Where buckets are read natively, at addresses that obstore signs."""
     if storage.headers:
         raise InvalidArgumentError(
-            f"Storage(headers={{{', '.join(map(repr, storage.headers))}}}): headers go to servers of http:// and https:// "
-            "alone, not with what is signed"
+            f"Storage(headers={{{', '.join(map(repr, storage.headers))}}}): headers go to servers of http:// and "
+            "https:// alone, not with what is signed"
         )
     return _native.HttpStore(
         headers=[],
@@ -79,7 +79,7 @@ class Signer:
                 f"s3:// addresses are signed by obstore, and {error.name} is not installed: pip install 'penstock[s3]'"
             ) from None
         self._sign = obstore.sign
-        self._list = obstore.list_with_delimiter
+        self._list_folder = obstore.list_with_delimiter
         self._store_of = S3Store
         self._storage = storage
         self._stores: dict[str, Any] = {}
@@ -87,15 +87,15 @@ class Signer:
         self._words = "anonymously" if storage.anonymous else "with credentials of boto3's chain"
         if not storage.anonymous:
             self._provider = self._given() if storage.credentials else self._of_boto3()
-        self.addresses = _native.SignedAddresses(credentials=self._words, list=self.list)
+        self.addresses: Any = _native.SignedAddresses(credentials=self._words, list=self.names_in)
         _running.add(self.addresses)
         threading.Thread(target=self._run, name="penstock-signer", daemon=True).start()
 
-    def list(self, path: str) -> list[str]:
+    def names_in(self, path: str) -> list[str]:
         """Names in the folder s3://bucket/folder; those of folders end with a slash."""
         bucket, key = split(path)
         prefix = key.rstrip("/") + "/" if key.rstrip("/") else ""
-        found = self._list(self._bucket(bucket), prefix=prefix or None)
+        found = self._list_folder(self._bucket(bucket), prefix=prefix or None)
         names = [each["path"].removeprefix(prefix) for each in found["objects"]]
         names += [each.rstrip("/").removeprefix(prefix) + "/" for each in found["common_prefixes"]]
         return sorted(name for name in names if name not in ("", "/"))
@@ -142,7 +142,7 @@ class Signer:
                 config["skip_signature"] = True
             if self._storage.requester_pays:
                 config["request_payer"] = True
-            options = {"allow_http": True} if (endpoint or "").startswith("http://") else None
+            options: Any = {"allow_http": True} if (endpoint or "").startswith("http://") else None
             self._stores[name] = self._store_of(
                 name, client_options=options, credential_provider=self._provider, **config
             )
@@ -169,13 +169,17 @@ class Signer:
             for path in addresses.take(_AT_ONCE, _PATIENCE):
                 by_bucket.setdefault(split(path)[0], []).append(path)
             for bucket, paths in by_bucket.items():
-                try:
-                    signed = self._addresses_of(bucket, [split(path)[1] for path in paths], self._lifetime())
-                    # While it signed, obstore may have asked for credentials of another lifetime.
-                    addresses.give(list(zip(paths, signed, strict=True)), self._lifetime().total_seconds())
-                except Exception as error:  # whatever a credential provider raises: who asked is told
-                    why = (self._provider is not None and self._provider.failure) or _in_words(error)
-                    addresses.refuse(paths, f"s3://{bucket}: nothing could be signed {self._words}: {why}")
+                self._sign_some(bucket, paths)
+        self.addresses = None  # they know names_in: a circle that no collector sees
+
+    def _sign_some(self, bucket: str, paths: list[str]) -> None:
+        try:
+            signed = self._addresses_of(bucket, [split(path)[1] for path in paths], self._lifetime())
+            # While it signed, obstore may have asked for credentials of another lifetime.
+            self.addresses.give(list(zip(paths, signed, strict=True)), self._lifetime().total_seconds())
+        except Exception as error:  # whatever a provider of credentials raises: who asked is told
+            why = (self._provider is not None and self._provider.failure) or _in_words(error)
+            self.addresses.refuse(paths, f"s3://{bucket}: nothing could be signed {self._words}: {why}")
 
 
 class _Watched:
@@ -200,7 +204,7 @@ class _Watched:
 def _in_words(error: Exception) -> str:
     """What a provider raised. botocore's messages name no secrets; what others quote is not known."""
     name = type(error).__name__
-    return f"{name}: {str(error):.200}" if type(error).__module__.startswith("botocore") else name
+    return f"{name}: {error!s:.200}" if type(error).__module__.startswith("botocore") else name
 
 
 @atexit.register

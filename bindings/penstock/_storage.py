@@ -102,8 +102,8 @@ class Storage:
             )
         if self.credentials is not None and not _has_name(self.credentials):
             raise InvalidArgumentError(
-                f"Storage(credentials={self.credentials!r:.80}) is not pickled: a function that a module has by its name travels, "
-                "no lambda and no function within another"
+                f"Storage(credentials={self.credentials!r:.80}) is not pickled: a function that a module has by its "
+                "name travels, no lambda and no function within another"
             )
         return _made, ({each.name: getattr(self, each.name) for each in fields(self)},)
 

@@ -10,6 +10,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -51,7 +52,9 @@ def nginx(root: Path, folder: Path, *, delay: float = 0.0, tls: bool = False) ->
         name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
         key = ["-newkey", "rsa:2048", "-nodes", "-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
         subprocess.run(["openssl", "req", "-x509", "-days", "2", *key, *name], check=True, capture_output=True)
-        listen = f"listen 127.0.0.1:{port} ssl;\nssl_certificate {folder}/cert.pem;\nssl_certificate_key {folder}/key.pem;"
+        listen = (
+            f"listen 127.0.0.1:{port} ssl;\nssl_certificate {folder}/cert.pem;\nssl_certificate_key {folder}/key.pem;"
+        )
         scheme = "https"
     user = "user root; " if os.geteuid() == 0 else ""  # its own may not look into a folder of ours
     log = folder / "access.log"
@@ -66,7 +69,12 @@ http {{
   server {{ {listen} root {root}; location / {{ {wait} }} }}
 }}"""
     )
-    server = subprocess.Popen([program, "-c", str(folder / "nginx.conf"), "-p", str(folder)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        [program, "-c", str(folder / "nginx.conf"), "-p", str(folder)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         wait_for(port, server)
         yield f"{scheme}://127.0.0.1:{port}"
@@ -85,6 +93,32 @@ def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
             return
         time.sleep(0.02)
     raise AssertionError("the server did not start")
+
+
+@contextlib.contextmanager
+def moto(buckets: dict[str, Path], log: Path) -> Iterator[str]:
+    """The address of a moto that holds the files of a folder as each bucket. It looks at no signature."""
+    boto3 = pytest.importorskip("boto3")
+    program = Path(sys.executable).with_name("moto_server")
+    if not program.exists():
+        pytest.skip("needs moto[server]")
+    port = free_port()
+    with log.open("w") as out:
+        command = [sys.executable, program, "-p", str(port)]
+        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        wait_for(port, server)
+        address = f"http://127.0.0.1:{port}"
+        keys = {"aws_access_key_id": "access", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
+        client = boto3.client("s3", endpoint_url=address, **keys)
+        for bucket, folder in buckets.items():
+            client.create_bucket(Bucket=bucket)
+            for file in filter(Path.is_file, folder.rglob("*")):
+                client.upload_file(str(file), bucket, str(file.relative_to(folder)))
+        yield address
+    finally:
+        server.terminate()
+        server.wait(20)
 
 
 class FaultServer(ThreadingHTTPServer):
@@ -118,7 +152,9 @@ class FaultServer(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def fault_server(root: Path, fault: Callable[[str, int], str | None] = lambda path, number: None) -> Iterator[FaultServer]:
+def fault_server(
+    root: Path, fault: Callable[[str, int], str | None] = lambda path, number: None
+) -> Iterator[FaultServer]:
     server = FaultServer(root, fault)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()

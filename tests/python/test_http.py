@@ -117,7 +117,9 @@ def test_a_fault_that_stays_is_told_with_its_place_and_attempts(root):
     with fault_server(root, lambda path, number: "503" if "stream.bin" in path else None) as server:
         dataset = penstock.open(f"{server.address}/corpus", storage=Storage(deadline=1.0))
         loader = penstock.Loader(dataset.windows(64), 4, seed=1)
-        with pytest.raises(penstock.IoError, match=r"stream\.bin(\.crc)?, bytes [\d,]+ to [\d,]+: .* attempts; .*status 503"):
+        with pytest.raises(
+            penstock.IoError, match=r"stream\.bin(\.crc)?, bytes [\d,]+ to [\d,]+: .* attempts; .*status 503"
+        ):
             next(loader)
 
 

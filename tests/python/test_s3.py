@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _servers import fault_server, free_port, wait_for
+from _servers import fault_server, moto
 from penstock import InvalidArgumentError, NotFoundError, Storage
 
 pytest.importorskip("obstore")
@@ -84,33 +84,13 @@ def test_batches_are_those_of_the_local_files(folder, server, keys, name, order)
 
 
 @pytest.fixture(scope="module")
-def moto(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    program = Path(sys.executable).with_name("moto_server")
-    if not program.exists():
-        pytest.skip("needs moto[server]")
-    port = free_port()
-    log = (tmp_path_factory.mktemp("moto") / "log").open("w")
-    server = subprocess.Popen([program, "-p", str(port)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    address = f"http://127.0.0.1:{port}"
-    wait_for(port, server)
-    import boto3
-
-    client = boto3.client(
-        "s3", endpoint_url=address, aws_access_key_id="a", aws_secret_access_key="b", region_name="us-east-1"
-    )
-    try:
-        client.create_bucket(Bucket="data")
-        for file in folder.rglob("*"):
-            if file.is_file():
-                client.upload_file(str(file), "data", str(file.relative_to(folder)))
+def bucket(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with moto({"data": folder}, tmp_path_factory.mktemp("moto") / "log") as address:
         yield address
-    finally:
-        server.terminate()
-        server.wait(20)
 
 
-def test_a_bucket_of_moto_gives_the_same_batches(folder, moto, keys, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", moto)
+def test_a_bucket_of_moto_gives_the_same_batches(folder, bucket, keys, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", bucket)
     loaders = [penstock.Loader(penstock.open(path).documents(), 16, seed=3, epochs=1)
                for path in (folder / "corpus", "s3://data/corpus/")]  # fmt: skip
     assert contents(loaders[0]) == contents(loaders[1])
@@ -179,7 +159,9 @@ def test_a_signature_that_is_refused_is_made_again_once(folder, keys):
         server.keys[ACCESS] = (SECRET, None)
         assert penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address)).records > 0
     with fault_server(folder.parent, lambda path, number: "403") as server:
-        with pytest.raises(penstock.IoError, match=r"status 403: it was asked for with credentials of boto3's chain") as error:
+        with pytest.raises(
+            penstock.IoError, match=r"status 403: it was asked for with credentials of boto3's chain"
+        ) as error:
             penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address))
         assert len(server.requests) == 2
         for secret in (SECRET, "X-Amz", "Signature="):
@@ -187,9 +169,10 @@ def test_a_signature_that_is_refused_is_made_again_once(folder, keys):
 
 
 def test_another_region_is_named(folder, keys):
-    with fault_server(folder.parent, lambda path, number: "region") as server:
-        with pytest.raises(penstock.IoError, match=r"in the region eu-west-9: give Storage\(region=\"eu-west-9\"\)"):
-            penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address))
+    words = r"in the region eu-west-9: give Storage\(region=\"eu-west-9\"\)"
+    refused = pytest.raises(penstock.IoError, match=words)
+    with fault_server(folder.parent, lambda path, number: "region") as server, refused:
+        penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address))
 
 
 def test_no_credentials_are_told(monkeypatch):
@@ -202,7 +185,9 @@ def _broken() -> dict[str, Any]:
 
 
 def test_a_function_of_credentials_that_fails_is_told_without_what_it_says(server):
-    with pytest.raises(penstock.IoError, match="nothing could be signed with credentials of a function: RuntimeError") as error:
+    with pytest.raises(
+        penstock.IoError, match="nothing could be signed with credentials of a function: RuntimeError"
+    ) as error:
         penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address, credentials=_broken))
     assert SECRET not in f"{error.value!r} {error.value.__cause__!r}"
 

@@ -53,8 +53,8 @@ class HttpChannel final : public Channel {
   const Curl& curl_;
   CURLM* multi_;
   const std::uint64_t forks_;
-  ReadQueue queue_;  // not begun
-  ReadQueue ended_;  // not handed out
+  ReadQueue queue_;        // not begun
+  ReadQueue ended_;        // not handed out
   std::size_t reads_ = 0;  // submitted and not handed out
   std::vector<std::unique_ptr<Transfer>> idle_;
   std::vector<std::unique_ptr<Transfer>> active_;   // in the multi handle

@@ -125,8 +125,8 @@ void Reply::add(std::string_view line) {
 }
 
 Judgement other_version(std::string_view before, std::string_view now) {
-  return {Worth::Changed, fmt::format("the file is another one than before: its ETag was {} and is {}", excerpt(before),
-                                      excerpt(now))};
+  return {Worth::Changed,
+          fmt::format("the file is another one than before: its ETag was {} and is {}", excerpt(before), excerpt(now))};
 }
 
 Judgement judge(const Reply& reply, const Wanted& wanted) {

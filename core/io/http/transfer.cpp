@@ -149,9 +149,9 @@ Judgement Transfer::judge_whole() const {
 void Transfer::judge_once() {
   if (is_judged_) return;
   is_judged_ = true;
-  judgement_ = request_.whole != nullptr ? judge_whole()
-                                         : judge(reply_, {request_.begin, request_.end, request_.file_bytes, etag_,
-                                                          request_.may_be_short});
+  judgement_ = request_.whole != nullptr
+                   ? judge_whole()
+                   : judge(reply_, {request_.begin, request_.end, request_.file_bytes, etag_, request_.may_be_short});
 }
 
 std::size_t Transfer::take_body(std::span<const char> bytes) {
