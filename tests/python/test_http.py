@@ -271,3 +271,18 @@ def test_addresses_that_cannot_be_are_refused(url, words):
 def test_a_storage_that_cannot_be_is_refused(arguments, words):
     with pytest.raises(InvalidArgumentError, match=words):
         Storage(**arguments)
+
+
+def test_features_and_columns_are_read_where_the_dataset_lies(root, server):
+    path = root / "cells"
+    genes = {"names": ["CD4", "CD8A", "GNLY"], "length": [458, 235, 145]}
+    with penstock.Writer(path, {"gene": "u2", "count": "u1"}, None, features=genes, columns={"n": "u4"}) as writer:
+        for number in range(50):
+            writer.append(gene=[0, 2], count=[3, 1], columns={"n": number})
+    dataset = penstock.open(f"{server}/cells")
+    for each in (dataset, pickle.loads(pickle.dumps(dataset))):
+        assert each.features.names == genes["names"]
+        assert each.features.columns["length"][1].item() == 235
+        assert each.columns["n"][7:9].tolist() == [7, 8]
+    batch = next(penstock.Loader(dataset.cells("csr", columns=["n"]), 4, seed=0))
+    assert batch.columns["n"].tolist() == np.asarray(batch.indices).tolist()

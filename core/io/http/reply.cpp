@@ -54,7 +54,7 @@ std::optional<ContentRange> content_range(std::string_view text) {
 
 // Seconds, or a date (RFC 9110, 10.2.3).
 std::optional<std::chrono::seconds> retry_after(const std::string& text) {
-  constexpr std::uint64_t kMost = 24 * 3600;
+  constexpr std::uint64_t kMost = 86'400;  // a day
   if (const auto seconds = number(text)) return std::chrono::seconds(std::min(*seconds, kMost));
   std::tm date{};
   if (::strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date) == nullptr) return std::nullopt;
