@@ -29,6 +29,7 @@ import mixture
 import opening
 import packing
 import permutation
+import remote
 import ready_batch
 import shards
 import shuffling
@@ -58,6 +59,7 @@ MEASUREMENTS = {
     "sizes": sizes.measure,
     "ablation": ablation.measure,
     "writer": writing.measure,
+    "remote": remote.measure,
     "shuffle": shuffling.measure,
     "memory": memory.measure,
     "layouts": layouts.measure,

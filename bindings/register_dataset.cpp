@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/batch/source.h"
 #include "core/batch/sub_view.h"
+#include "core/io/http/http_store.h"
 #include "core/io/open_store.h"
 #include "layout/dataset.h"
 #include "layout/dataset_columns.h"
@@ -18,6 +19,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -75,13 +77,43 @@ layout::Checks parse_checks(const std::string& text) {
   raise(ErrorKind::InvalidArgument, "checks=\"{}\": must be \"index\", \"all\" or \"none\"", text);
 }
 
-// Where each of the paths or URLs is.
-std::vector<Location> find(const std::vector<std::string>& urls, const std::shared_ptr<LocalStore>& local) {
+using Stores = std::vector<std::optional<std::shared_ptr<ByteStore>>>;
+
+// Where each of the paths or URLs is: those without a store are of this machine.
+std::vector<Location> find(const std::vector<std::string>& urls, const Stores& stores,
+                           const std::shared_ptr<LocalStore>& local) {
   std::vector<Location> found;
   found.reserve(urls.size());
-  for (const std::string& url : urls) found.push_back(open_store(url, local));
+  for (std::size_t i = 0; i < urls.size(); ++i) {
+    found.push_back(stores.at(i) ? Location{*stores[i], urls[i]} : open_store(urls[i], local));
+  }
   return found;
 }
+
+// While token files are opened, what their server is asked for is asked for at once.
+class EndsAhead {
+ public:
+  EndsAhead(const std::string& format, const std::vector<std::string>& paths, const Stores& stores) {
+    if (format != "raw") return;
+    std::map<HttpStore*, std::vector<std::string>> by_store;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (auto* const store = dynamic_cast<HttpStore*>(stores.at(i).value_or(nullptr).get()))
+        by_store[store].push_back(paths[i]);
+    }
+    for (const auto& [store, files] : by_store) {
+      store->look_ahead(files);
+      stores_.push_back(store);
+    }
+  }
+  ~EndsAhead() {
+    for (HttpStore* store : stores_) store->drop_ends();
+  }
+  EndsAhead(const EndsAhead&) = delete;
+  EndsAhead& operator=(const EndsAhead&) = delete;
+
+ private:
+  std::vector<HttpStore*> stores_;
+};
 
 // Values of a column as they are given out, `dtype` one of them: [count, dims…].
 py::array read_column(const Opened& dataset, const std::string& name, std::uint64_t first, std::uint64_t count,
@@ -183,6 +215,22 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
                   const py::dtype& dtype) { return read_column(dataset, name, first, count, dtype, local); },
           py::arg("name"), py::arg("first"), py::arg("count"), py::arg("dtype"),
           "Values [first, first + count) of a column, as they are given out: [count, dims…].")
+      .def_property_readonly(
+          "stores",
+          [local](const Dataset& dataset) {
+            std::vector<std::pair<std::string, std::size_t>> stores;
+            for (const std::shared_ptr<ByteStore>& store : dataset.stores) {
+              if (store != local) stores.emplace_back(store->name(), store->reads_in_flight());
+            }
+            return stores;
+          },
+          "(how it reads, reads that it wants in flight) of each store but this machine's files.")
+      .def_property_readonly(
+          "is_remote",
+          [local](const Dataset& dataset) {
+            return std::find(dataset.stores.begin(), dataset.stores.end(), local) == dataset.stores.end();
+          },
+          "Whether none of it lies on this machine.")
       .def_readonly("features", &Dataset::features, "Where the dataset of its features is; empty without.")
       .def_readonly("features_fingerprint", &Dataset::features_fingerprint)
       .def_property_readonly(
@@ -230,11 +278,19 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
   module.def(
       "open_as",
       [local](const std::string& format, const std::vector<std::string>& paths, const std::string& descr,
-              const std::string& checks) {
-        return opened(layout::open_as(format, find(paths, local), {descr, parse_checks(checks)}));
+              const std::string& checks, const Stores& stores) {
+        const EndsAhead ahead(format, paths, stores);
+        return opened(layout::open_as(format, find(paths, stores, local), {descr, parse_checks(checks)}));
       },
-      RunsUnlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), py::arg("checks"),
-      "Opens paths of one format end to end.");
+      RunsUnlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), py::arg("checks"), py::arg("stores"),
+      "Opens paths of one format end to end; of each its store, None for this machine's files.");
+  module.def(
+      "open_features",
+      [](const Opened& dataset) {
+        const Location location{dataset->stores.front(), dataset->features};
+        return opened(layout::open_as("penstock", {location}, {}));
+      },
+      RunsUnlocked(), py::arg("dataset"), "The dataset of its features, which lies in the same store.");
   module.def("concatenate", &concatenate, RunsUnlocked(), py::arg("datasets"), "Several datasets as one.");
 }
 

@@ -208,12 +208,14 @@ bool same_columns(const ShardColumns* a, const ShardColumns* b) {
   return a == nullptr || b == nullptr ? a == b : a->digests == b->digests;
 }
 
-// Whether the folder is the shard that the manifest names: its own shard.json has the same counts and digests.
+// Whether the folder is the shard that the manifest names: its own shard.json has the same counts and digests. Where
+// reading it would keep other reads waiting, sizes and check values must do.
 void Checked::check_shard(std::uint64_t number) const {
   ShardSides& sides = sides_.of(number);
   if (sides.is_known.load(std::memory_order_acquire)) return;
   const Shard& shard = dataset_->shards[number];
   const File& any = shard.stream.store() != nullptr ? shard.stream : shard.index;
+  if (any.store()->is_far()) return;
   const std::string path = any.beside(kShardManifestName, 0).path();
   std::string text;
   try {

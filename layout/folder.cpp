@@ -108,6 +108,11 @@ std::string describe_unfinished(ByteStore& store, const std::string& path, const
 std::string read_manifest_text(ByteStore& store, const std::string& path, Links links) {
   const std::uint64_t most = links == Links::BelowParent ? kMaxShardManifestBytes : kMaxManifestBytes;
   try {
+    std::string whole;
+    if (store.read_whole(path, most, whole)) {
+      whole.reserve(whole.size() + kManifestTextPadding);
+      return whole;
+    }
     const std::uint64_t bytes = store.size(path, links);
     if (bytes > most) {
       raise(ErrorKind::Corruption, "{}: {} bytes, at most {} can be", path, with_commas(bytes), with_commas(most));
@@ -131,6 +136,9 @@ Manifest read_manifest(ByteStore& store, const std::string& path) {
     text = read_manifest_text(store, file, Links::BelowFolder);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::NotFound) throw;
+    if (store.is_far()) {  // which need not list folders
+      throw Error(ErrorKind::NotFound, fmt::format("{}: no dataset of penstock: {}", path, error.what()), ENOENT, path);
+    }
     // list_folder says so if the folder itself is not there.
     throw Error(ErrorKind::NotFound, describe_unfinished(store, path, list_folder(store, path)), ENOENT, path);
   }

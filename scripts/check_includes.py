@@ -15,6 +15,7 @@ MAY_INCLUDE = {
     "core/job": set(),
     "core/io": set(),
     "core/io/local": {"core/io"},
+    "core/io/http": {"core/io"},
     "core/batch": {"core/io", "core/job"},
     "core/engine": {"core/batch", "core/io", "core/job"},
     "shuffle": {"core/job"},
@@ -30,6 +31,7 @@ MAY_INCLUDE = {
         "core/batch",
         "core/io",
         "core/io/local",
+        "core/io/http",
         "core/job",
     },
 }

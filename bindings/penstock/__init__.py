@@ -46,6 +46,7 @@ from penstock._open import open
 from penstock._parallel import Balance, ContextParallel
 from penstock._shuffle import shuffle
 from penstock._spans import Span
+from penstock._storage import Storage
 from penstock._writer import Writer, combine, commit, convert, finished_shards, remove_shards, verify
 
 __version__ = "0.1.0"
@@ -78,6 +79,7 @@ __all__ = [
     "Span",
     "Stage",
     "StateMismatchError",
+    "Storage",
     "Suggestion",
     "Tokens",
     "View",

@@ -103,7 +103,7 @@ class Dataset:
             return self._in_place.features
         if not self._native.features:
             return None
-        return Features(functools.partial(_open_features, self._native.features), self._native.features_fingerprint)
+        return Features(functools.partial(_open_features, self), self._native.features_fingerprint)
 
     @property
     def records(self) -> int:
@@ -725,8 +725,8 @@ def _joined(parts: Sequence[FilesInPlace | None]) -> FilesInPlace | None:
     return found[0].joined(found) if found else None
 
 
-def _open_features(path: str) -> Dataset:
-    return Dataset(_native.open_as("penstock", [path], "", "index"), (_open_features, (path,)))
+def _open_features(dataset: Dataset) -> Dataset:
+    return Dataset(_native.open_features(dataset._native), (_open_features, (dataset,)))
 
 
 def _reopen(function: Callable[..., Dataset], arguments: tuple[Any, ...], fingerprint: str) -> Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -13,6 +13,7 @@ from penstock import _native
 from penstock._agreement import check_agreement
 from penstock._arguments import index, one_of
 from penstock._batch import Batch
+from penstock._dataset import Dataset
 from penstock._errors import InvalidArgumentError
 from penstock._job import BatchSize, batch_sizes, check_view, global_size, is_endless, native_job, window_changes
 from penstock._layout import DtypeChoice
@@ -26,7 +27,8 @@ from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of
 from penstock.columns import Column
 
-_READERS = ("auto", "pread", "uring", "direct", "mmap")
+_READERS = ("auto", "pread", "uring", "direct", "mmap", "http")
+_DEFAULT_PREFETCH = 4
 _FRAMEWORKS = ("auto", "torch", "numpy")
 _MOST_THREADS = 1 << 14  # what no machine has cores for, and no system threads
 _MOST_PREFETCH = 1 << 20
@@ -96,7 +98,7 @@ class Loader:
         pin_memory: bool = False,
         reader: str = "auto",
         threads: int | None = None,
-        prefetch: int = 4,
+        prefetch: int | None = None,
         max_bytes: int | None = None,
         transform: Callable[[Any], Any] | None = None,
         on_mismatch: str = "refuse",
@@ -134,8 +136,9 @@ class Loader:
                 (SIGBUS), and a file that is cut short meanwhile does, too, or reads as zeros to the end of a page.
             threads: of the engine, at least 1; None is this process's share of the cores (affinity, quota of its
                 control group, LOCAL_WORLD_SIZE), at most 8.
-            prefetch: batches that are read ahead, at least 1. Where rows share fetches (`orders.Blocks`, "sequential"),
-                a fetch is read whole, whatever this is.
+            prefetch: batches that are read ahead, at least 1; None is 4, or of datasets elsewhere as many as keep
+                `Storage.connections` requests under way. Where rows share fetches (`orders.Blocks`, "sequential"), a
+                fetch is read whole, whatever this is.
             max_bytes: bound of all batches' memory, held ones included, of fetches, and of what is kept of the
                 metadata's files (a quarter of it, at most 256 MiB), but never less than prefetch + 2 batches need; None
                 is a quarter of this process's memory.
@@ -180,6 +183,8 @@ class Loader:
                 check_sliced(layout.computed)
         size = batch_size if batch_size is not None else global_batch_size
         sizes = batch_sizes(size, self._unit, window_changes(view), self.world_size)
+        datasets = [each.dataset for each in (view.sources.values() if isinstance(view, Mixture) else (view,))]
+        self._reader = _remote_reader(datasets, reader)
         self._balance = resolve_balance(balance, view)
         job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
         self._sources = Sources(view)
@@ -193,10 +198,10 @@ class Loader:
             parts=parts_of(view.first if isinstance(view, Mixture) else view),
             rank=self.rank,
             world_size=self.world_size,
-            reader=reader,
+            reader="auto" if self._reader is not None else reader,
             threads=default_threads() if threads is None else index("threads", threads, 1, _MOST_THREADS),
             cores=usable_cores(),
-            prefetch=index("prefetch", prefetch, 1, _MOST_PREFETCH),
+            prefetch=_prefetch(prefetch, datasets, sizes, self.world_size),
             max_bytes=default_max_bytes() if max_bytes is None else index("max_bytes", max_bytes),
             allocate=_pinned_allocator(torch) if pin_memory else None,
             slice=part,
@@ -388,11 +393,12 @@ class Loader:
     @property
     def reader(self) -> str:
         """How files are read here: "pread", "uring", "direct" or "mmap"; what `reader="auto"` found out by a real read.
+        "http" where all of them are elsewhere.
 
         Raises:
             InvalidArgumentError: the reader that was asked for is refused on this machine.
         """
-        return self._native.reader
+        return self._native.reader if self._reader is None else self._reader
 
     @property
     def threads(self) -> int:
@@ -498,6 +504,32 @@ def _import_torch(framework: str, pin_memory: bool) -> Any:
     except ImportError:
         raise InvalidArgumentError("framework='torch', but torch is not installed") from None
     return torch
+
+
+def _remote_reader(datasets: Sequence[Dataset], reader: str) -> str | None:
+    """How datasets are read of which no file is on this machine; None: some are.
+
+    Raises:
+        InvalidArgumentError: a way to read local files was asked for.
+    """
+    if not all(each._native.is_remote for each in datasets):
+        if reader == "http":
+            raise InvalidArgumentError("reader='http': these files are on this machine")
+        return None
+    names = {name for each in datasets for name, _ in each._native.stores}
+    if reader != "auto" and reader not in names:
+        raise InvalidArgumentError(
+            f"reader={reader!r}: it reads files of this machine, and {datasets[0].path} is elsewhere"
+        )
+    return names.pop() if len(names) == 1 else ", ".join(sorted(names))
+
+
+def _prefetch(given: int | None, datasets: Sequence[Dataset], sizes: Sequence[tuple[int, int]], ranks: int) -> int:
+    if given is not None:
+        return index("prefetch", given, 1, _MOST_PREFETCH)
+    in_flight = max((wanted for each in datasets for _, wanted in each._native.stores), default=0)
+    rows = max(sizes[0][1] // ranks, 1)
+    return min(max(_DEFAULT_PREFETCH, -(-in_flight // rows)), _MOST_PREFETCH)
 
 
 def _pinned_allocator(torch: Any) -> Callable[[int], tuple[Any, int]]:

@@ -7,8 +7,8 @@ import glob
 import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeGuard
 
 import numpy.typing as npt
 
@@ -17,6 +17,8 @@ from penstock._arguments import one_of
 from penstock._dataset import Dataset
 from penstock._errors import InvalidArgumentError, NotFoundError
 from penstock._paths import PathLike, check_name, local_path
+from penstock._remote import Address, is_address, stores_of
+from penstock._storage import Storage
 
 FORMATS = tuple(_native.format_names())
 _GLOB = frozenset("*?[")
@@ -29,6 +31,7 @@ def open(
     *more: PathLike,
     dtype: npt.DTypeLike | None = None,
     format: str | None = None,
+    storage: Storage | None = None,
     checks: str = "index",
 ) -> Dataset:
     """Opens a dataset, or token files of other formats in place; several are opened as one, in the order given.
@@ -36,10 +39,13 @@ def open(
     Args:
         path: a folder that penstock wrote; a Megatron prefix (or its .bin or .idx); an .h5ad file whose X is compressed
             rows and not compressed, whose cells are then documents {gene, count}; token files, or a glob of any of
-            them. `~` is the home folder.
+            them. `~` is the home folder. Or an address of one of these but .h5ad: http:// and https:// are read where
+            they lie, without globs.
         *more: further ones of the same kind.
         dtype: what bare token files hold: "u2", or a structured dtype. Files that say it themselves need none.
-        format: "penstock", "megatron", "h5ad" or "raw", where it is not to be found out.
+        format: "penstock", "megatron", "h5ad" or "raw", where it is not to be found out. Of addresses, .npy and .bin
+            files are raw and a .idx file Megatron's; others are datasets of penstock.
+        storage: how addresses are opened.
         checks: what is compared with its check values when it is read, by all views and loaders of the dataset:
             "index", what tells where documents lie, and the first block that is read of each file; "all", records and
             entries as well; "none", nothing. Files of other formats have no check values.
@@ -63,25 +69,52 @@ def open(
     if format is not None and format not in FORMATS:
         raise InvalidArgumentError(f"format {format!r}: must be one of {', '.join(map(repr, FORMATS))}")
     one_of("checks", checks, _CHECKS)
-    paths = [expanded for each in (path, *more) for expanded in expand(local_path(each))]
-    kinds = {format or _kind_of(each) for each in paths}
+    if storage is not None and not isinstance(storage, Storage):
+        raise InvalidArgumentError(f"storage: a penstock.Storage is wanted, not {type(storage).__name__}")
+    paths: list[str | Address] = []
+    for each in (path, *more):
+        paths += [Address.parse(each, storage)] if _is_address(each) else expand(local_path(each))
+    kinds = {format or (_kind_at(each) if isinstance(each, Address) else _kind_of(each)) for each in paths}
     if len(kinds) > 1:
         raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
     kind = kinds.pop()
     if dtype is not None and kind != "raw":
         raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves")
-    absolute = tuple(each if "://" in each else str(Path(each).absolute()) for each in paths)
+    absolute = tuple(_absolute(each) for each in paths)
     reopen = (_open_kind, (kind, absolute, _descr(dtype), checks))
     return _opened(kind, paths, _descr(dtype), checks, reopen)
 
 
-def _opened(kind: str, paths: list[str], descr: str, checks: str, reopen: Any) -> Dataset:
+def _opened(kind: str, paths: Sequence[str | Address], descr: str, checks: str, reopen: Any) -> Dataset:
+    addresses = [each for each in paths if isinstance(each, Address)]
+    local = [each for each in paths if isinstance(each, str)]
     if kind != "h5ad":
-        return Dataset(_native.open_as(kind, paths, descr, checks), reopen)
+        names = [each.path if isinstance(each, Address) else each for each in paths]
+        return Dataset(_native.open_as(kind, names, descr, checks, stores_of(paths)), reopen)
+    if addresses:
+        raise InvalidArgumentError(f"{addresses[0].path}: .h5ad files are opened in place on this machine alone")
     from penstock._anndata.in_place import open_h5ad
 
-    native, files = open_h5ad(paths)
+    native, files = open_h5ad(local)
     return Dataset(native, reopen, files)
+
+
+def _absolute(path: str | Address) -> str | Address:
+    return path if isinstance(path, Address) or "://" in path else str(Path(path).absolute())
+
+
+def _is_address(path: Any) -> TypeGuard[str]:
+    return isinstance(path, str) and is_address(path)
+
+
+def _kind_at(address: Address) -> str:
+    """By its name: a server does not say what a folder holds."""
+    if _GLOB & set(address.path):
+        raise InvalidArgumentError(f"{address.path}: HTTP lists no files: name each, without *, ? and [")
+    extension = PurePosixPath(address.path).suffix.lower()
+    if address.path.endswith("/" + _MANIFEST):
+        raise InvalidArgumentError(f"{address.path}: the manifest of a dataset: give its folder")
+    return {".npy": "raw", ".bin": "raw", ".idx": "megatron", ".h5ad": "h5ad"}.get(extension, "penstock")
 
 
 def refuse_foreign(path: str, why: str) -> None:
@@ -106,9 +139,9 @@ def refuse_foreign(path: str, why: str) -> None:
     raise InvalidArgumentError(f"{path}: {what}, no dataset of penstock: {why}")
 
 
-def _open_kind(kind: str, paths: Sequence[str], descr: str, checks: str) -> Dataset:
+def _open_kind(kind: str, paths: Sequence[str | Address], descr: str, checks: str) -> Dataset:
     reopen = (_open_kind, (kind, tuple(paths), descr, checks))
-    return _opened(kind, list(paths), descr, checks, reopen)
+    return _opened(kind, paths, descr, checks, reopen)
 
 
 def expand(path: str) -> list[str]:

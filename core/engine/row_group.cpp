@@ -19,8 +19,10 @@ std::span<Read> GroupRounds::next(const StoreChoice& choice) {
   sorted_.clear();
   for (Read& read : reads_) sorted_.push_back(&read);
   ByteStore& store = choose_store(choice, *reads_.front().file->store());
-  extents_.plan(sorted_,
-                {.near_bytes = group_.format->slice ? 0 : store.near_bytes(), .block_bytes = store.block_bytes()});
+  extents_.plan(sorted_, {.near_bytes = group_.format->slice ? 0 : store.near_bytes(),
+                          .block_bytes = store.block_bytes(),
+                          .most_bytes = store.most_bytes(),
+                          .most_unwanted = store.most_unwanted()});
   return extents_.pieces();
 }
 

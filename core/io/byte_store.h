@@ -56,6 +56,9 @@ class ByteStore {
   /// Fills `out` with the file's bytes from `offset` on and waits for them: manifests, headers, indexes while a dataset
   /// is opened. Throws as size() does; Corruption if the file ends before `out` is full.
   virtual void read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) = 0;
+  /// Where one request brings a whole file and asking for its size is another: puts the file into `text`. Throws as
+  /// read_small(); IoError if there are more than `most` bytes. False, and nothing is read, where it is not so.
+  virtual bool read_whole(const std::string& /*path*/, std::uint64_t /*most*/, std::string& /*text*/) { return false; }
   /// Names in the folder `path`, sorted; those of folders end with '/'. Throws NotFound, IoError.
   virtual std::vector<std::string> list(const std::string& path) = 0;
   /// The Files in this part of memory are about to go, and no read of them is under way: closes what is open for them.
@@ -65,6 +68,12 @@ class ByteStore {
   [[nodiscard]] virtual std::size_t reads_in_flight() = 0;
   /// Two ranges of a file with at most this many bytes between them are cheaper to read as one.
   [[nodiscard]] virtual std::uint64_t near_bytes() const = 0;
+  /// Of such a range, at most so many percent may be between those that are wanted …
+  [[nodiscard]] virtual std::uint64_t most_unwanted() const { return 100; }
+  /// … and it has no more bytes than this.
+  [[nodiscard]] virtual std::uint64_t most_bytes() const { return 1U << 20; }
+  /// Whether a read takes a network's time, so that threads that have other reads under way wait for none.
+  [[nodiscard]] virtual bool is_far() const { return false; }
   /// Reads should begin and end at multiples of this; 1: anywhere.
   [[nodiscard]] virtual std::uint64_t block_bytes() const { return 1; }
   /// How it reads: "pread", "uring", … Throws as open_channel().

@@ -20,6 +20,16 @@ bool is_near(std::uint64_t end, std::uint64_t next, const ExtentRules& rules) {
   return block_begin <= block_end || block_begin - block_end <= rules.near_bytes;
 }
 
+// What nobody wants between the end of a request and the next read of it.
+std::uint64_t gap(std::uint64_t end, const Read& next) {
+  return next.offset > end ? next.offset - end : 0;
+}
+
+// Whether enough of a request is wanted.
+bool is_worth(std::uint64_t bytes, std::uint64_t unwanted, const ExtentRules& rules) {
+  return unwanted == 0 || unwanted <= bytes / 100 * rules.most_unwanted + bytes % 100 * rules.most_unwanted / 100;
+}
+
 // The first error stays; a miss does not hide it.
 void take_outcome(const Read& piece, Read& read) {
   if (read.outcome == Outcome::Failed) return;
@@ -46,16 +56,20 @@ void Extents::plan(std::span<Read*> reads, const ExtentRules& rules) {
   std::size_t first_place = 0;
   std::uint64_t begin = 0;  // of the present request …
   std::uint64_t end = 0;    // … and how far it goes
+  std::uint64_t unwanted = 0;
   const File* file = nullptr;
   for (Read* read : reads) {
     if (read->size == 0) continue;
-    const bool fits = end_of(*read) <= end || end_of(*read) - begin <= rules.most_bytes;
+    const bool fits = end_of(*read) <= end || (end_of(*read) - begin <= rules.most_bytes &&
+                                               is_worth(end_of(*read) - begin, unwanted + gap(end, *read), rules));
     if (read->file != file || !is_near(end, read->offset, rules) || !fits) {
       file = read->file;
       begin = end = read->offset;
+      unwanted = 0;
       first_place = places_.size();
       ++requests_;
     } else if (read->offset > end) {
+      unwanted += gap(end, *read);
       add_piece(*read, end, read->offset, unwanted_.data(), true);
       end = read->offset;
     }

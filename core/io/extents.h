@@ -20,6 +20,7 @@ struct ExtentRules {
   std::uint64_t near_bytes = 0;         // ranges that lie no further apart are read as one
   std::uint64_t block_bytes = 1;        // it reads whole blocks of this size, so distances are between those
   std::uint64_t most_bytes = 1U << 20;  // a request has no more, but for a single read that is larger
+  std::uint64_t most_unwanted = 100;    // percent of a request that no read wants
 };
 
 class Extents {

@@ -19,13 +19,14 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import penstock
 import pytest
+from _servers import moto
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -248,14 +249,29 @@ def run_console(found: list[Block], folder: Path, variables: dict[str, str]) -> 
                 assert is_shown(step.shown, printed), f"{said}\nbut the page shows:\n{step.shown}"
 
 
+@pytest.fixture
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The bucket that docs/remote.md reads, as processes find it by their environment."""
+    with penstock.Writer(tmp_path / "bucket" / "fineweb", {"token": "u2"}, metadata="json") as writer:
+        for number in range(100):
+            writer.append(token=np.arange(number * 7 % 300), metadata={"number": number})
+    with moto({"corpora": tmp_path / "bucket"}, tmp_path / "moto.log") as address:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", address)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        yield
+
+
 @pytest.mark.parametrize(
     "page",
     [page for page, found in BLOCKS.items() if any(block.language in ("python", "console") for block in found)],
     ids=lambda page: page.name,
 )
-def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
+def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(page: Path, tmp_path: Path, request: Any) -> None:
     folder = tmp_path / "page"
     folder.mkdir()
+    if page.name == "remote.md":
+        request.getfixturevalue("bucket")
     python = [block for block in BLOCKS[page] if block.language == "python"]
     console = [block for block in BLOCKS[page] if block.language == "console"]
     if python:

@@ -16,9 +16,35 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 out_option = click.option("--out", required=True, metavar="DIR", help="The new dataset's folder.")
 
 
+_STORAGE = "penstock.storage"  # in a context's meta: Storage's fields, as they were given
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value:
+        context.meta.setdefault(_STORAGE, {})[parameter.name] = value
+
+
+def storage_options(command: Command) -> Command:
+    """Adds what says how addresses are opened; open_data() finds it."""
+    for option in (
+        click.option(
+            "--requester-pays", is_flag=True, expose_value=False, callback=_keep, help="The asking account is billed."
+        ),
+        click.option("--anonymous", is_flag=True, expose_value=False, callback=_keep, help="Ask without credentials."),
+        click.option("--profile", expose_value=False, callback=_keep, help="Of the vendor's configuration files."),
+        click.option("--region", expose_value=False, callback=_keep, help="Where the bucket lies."),
+        click.option(
+            "--endpoint", expose_value=False, callback=_keep, help="Of a server that speaks the store's language."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def data_options(command: Command) -> Command:
     """Adds the argument DATA… and the hints for files that are not ours."""
     formats = click.Choice(_native.format_names())
+    command = storage_options(command)
     command = click.option("--format", type=formats, help="Where the names do not say it.")(command)
     command = click.option("--dtype", help="Of a record of bare files, as u2.")(command)
     return click.argument("data", nargs=-1, required=True, metavar="DATA...")(command)
@@ -35,7 +61,10 @@ def open_data(data: Sequence[str], dtype: str | None = None, format: str | None 
 
     if dtype is not None:
         _check_dtype(dtype)
-    hints = {name: value for name, value in (("dtype", dtype), ("format", format)) if value is not None}
+    hints: dict[str, Any] = {name: value for name, value in (("dtype", dtype), ("format", format)) if value is not None}
+    context = click.get_current_context(silent=True)
+    if context is not None and _STORAGE in context.meta:
+        hints["storage"] = penstock.Storage(**context.meta[_STORAGE])
     with named_by_user():
         return penstock.open(*data, **hints)
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import open_data
+from penstock._cli.data import open_data, storage_options
 from penstock._cli.output import echo, emit_json, json_option, progress, report_of
 from penstock._words import counted
 
 
 @click.command("export", short_help="Write single cells as AnnData.")
 @click.argument("data", nargs=-1, required=True, metavar="DATA...")
+@storage_options
 @click.option("--to", "format", type=click.Choice(["h5ad"]), required=True, help="What is written.")
 @click.option("--out", required=True, metavar="FILE", help="The new file.")
 @json_option

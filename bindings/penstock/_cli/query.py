@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import open_data
+from penstock._cli.data import open_data, storage_options
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._words import counted
 
@@ -16,6 +16,7 @@ _ROWS_SHOWN = 40
 @click.command("query", short_help="Ask about documents' columns in SQL.")
 @click.argument("data", metavar="DATA")
 @click.argument("sql", metavar="SQL")
+@storage_options
 @click.option("--out", metavar="FILE.npy", help="Save the numbers of the documents, for view.select(…); int64.")
 @json_option
 def command(data: str, sql: str, out: str | None, as_json: bool) -> None:

@@ -7,7 +7,7 @@
 
 #include "core/io/byte_store.h"
 #include "core/io/local/channel_files.h"
-#include "core/io/local/read_queue.h"
+#include "core/io/read_queue.h"
 
 #include <chrono>
 #include <cstddef>

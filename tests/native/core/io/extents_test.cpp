@@ -184,6 +184,20 @@ TEST(Extents, AGapIsReadUpToNearBytesAndNoFurther) {
   }
 }
 
+TEST(Extents, ARequestIsMostlyWantedWhereItHasToBe) {
+  const auto requests = [](std::uint64_t most_unwanted) {
+    Wanted wanted;
+    for (const std::uint64_t at : {0, 150, 300, 1'000, 2'000}) wanted.add(0, at, 100);
+    wanted.plan({.near_bytes = 1'000, .most_unwanted = most_unwanted});
+    wanted.read_all();
+    wanted.expect_all_read();
+    return wanted.extents().requests();
+  };
+  EXPECT_EQ(requests(100), 1U);
+  EXPECT_EQ(requests(50), 3U) << "gaps of 50 are taken, of 600 and 900 not";
+  EXPECT_EQ(requests(24), 4U) << "50 of 250 is, 100 of 400 is not";
+}
+
 TEST(Extents, DistancesAreBetweenWholeBlocks) {
   const auto requests = [](std::uint64_t end, std::uint64_t next, std::uint64_t near_bytes) {
     Wanted wanted;

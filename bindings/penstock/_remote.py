@@ -1,0 +1,96 @@
+"""Addresses: which store opens them, and what of them may be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock import _native, _s3
+from penstock._errors import InvalidArgumentError
+from penstock._storage import Storage
+
+_NATIVE = ("http", "https", "s3")
+
+
+def scheme_of(path: str) -> str:
+    """In lower case; empty: a path of this machine."""
+    scheme, separator, _ = path.partition("://")
+    return scheme.lower() if separator and scheme.isascii() and scheme.replace("+", "a").isalnum() else ""
+
+
+def is_address(path: str) -> bool:
+    return scheme_of(path) not in ("", "file")
+
+
+@dataclass(frozen=True)
+class Address:
+    """A file or folder of a server, and what opens it.
+
+    Args:
+        path: what may be shown of it.
+        userinfo: name:password, as the address has it.
+        query: what follows its question mark.
+        storage: how it is opened.
+    """
+
+    path: str
+    userinfo: str
+    query: str
+    storage: Storage
+
+    @classmethod
+    def parse(cls, url: str, storage: Storage | None) -> Address:
+        scheme = scheme_of(url)
+        if scheme not in _NATIVE:
+            raise InvalidArgumentError(
+                f"{_native.shown_address(url)}: {scheme} is not supported yet: paths of this machine, file://, "
+                "http://, https:// and s3:// open"
+            )
+        if scheme == "s3":
+            return cls(_s3.checked(url), "", "", storage or Storage())
+        return cls(*_native.parse_address(url), storage or Storage())
+
+    def __repr__(self) -> str:
+        return repr(self.path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.userinfo or self.query:
+            raise InvalidArgumentError(
+                f"{self.path}: its address holds a password or a signature and is not pickled: open it in the "
+                "process that reads"
+            )
+        return Address, (self.path, "", "", self.storage)
+
+
+def stores_of(paths: Sequence[Any]) -> list[_native.Store | None]:
+    """Of each path or Address the store that it lies in, None for this machine's. One for all that are opened alike.
+
+    Raises:
+        InvalidArgumentError: this machine has no libcurl; what signs is not installed.
+    """
+    made: dict[bool, _native.Store] = {}
+
+    def store_of(path: Any) -> _native.Store | None:
+        if not isinstance(path, Address):
+            return None
+        is_bucket = path.path.startswith("s3://")
+        if is_bucket not in made:
+            alike = [each for each in paths if isinstance(each, Address) and each.path.startswith("s3://") == is_bucket]
+            made[is_bucket] = _s3.store(path.storage) if is_bucket else _http_store(alike)
+        return made[is_bucket]
+
+    return [store_of(each) for each in paths]
+
+
+def _http_store(addresses: Sequence[Address]) -> _native.Store:
+    storage = addresses[0].storage
+    return _native.HttpStore(
+        headers=[f"{name}: {value}" for name, value in (storage.headers or {}).items()],
+        ca_file=str(storage.ca_file or ""),
+        connections=storage.connections,
+        deadline=storage.deadline,
+        check_etag=storage.check_etag,
+        hidden=[(each.path, each.userinfo, each.query) for each in addresses if each.userinfo or each.query],
+        signed_addresses=None,
+    )

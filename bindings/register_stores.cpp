@@ -1,0 +1,127 @@
+#include "bindings/gil.h"
+#include "bindings/register.h"
+#include "core/base/error.h"
+#include "core/io/http/address.h"
+#include "core/io/http/curl.h"
+#include "core/io/http/http_store.h"
+#include "core/io/http/signed_addresses.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace py = pybind11;
+
+namespace penstock::bindings {
+namespace {
+
+using RunsUnlocked = py::call_guard<Unlocked>;
+
+// Handlers of signals, on the thread that may run them; threads of the engine have none, and do not wait for Python.
+void look_for_signals() {
+  if (PyGILState_GetThisThreadState() == nullptr) return;
+  const py::gil_scoped_acquire held;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+std::chrono::nanoseconds seconds(double count) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(count));
+}
+
+using HiddenTuple = std::tuple<std::string, std::string, std::string>;
+
+HttpOptions options_of(std::vector<std::string> headers, std::string ca_file, std::size_t connections, double deadline,
+                       bool check_etag) {
+  HttpOptions options;
+  options.headers = std::move(headers);
+  options.ca_file = std::move(ca_file);
+  options.connections = connections;
+  options.deadline = seconds(deadline);
+  options.check_etag = check_etag;
+  options.while_waiting = look_for_signals;
+  return options;
+}
+
+std::shared_ptr<Addresses> addresses_of(const std::vector<HiddenTuple>& hidden, bool has_headers) {
+  std::vector<HiddenParts> parts;
+  parts.reserve(hidden.size());
+  for (const auto& [shown, userinfo, query] : hidden) parts.push_back({shown, userinfo, query});
+  return plain_addresses(std::move(parts), has_headers);
+}
+
+}  // namespace
+
+void register_stores(py::module_& module) {
+  py::class_<ByteStore, std::shared_ptr<ByteStore>>(module, "Store", "Where files lie that are not this machine's.")
+      .def(
+          "size", [](ByteStore& store, const std::string& path) { return store.size(path, Links::Follow); },
+          RunsUnlocked(), py::arg("path"), "Bytes of the file.")
+      .def("list", &ByteStore::list, RunsUnlocked(), py::arg("path"), "Names in the folder, folders with a slash.");
+  py::class_<SignedAddresses, std::shared_ptr<SignedAddresses>>(module, "SignedAddresses", "See its header.",
+                                                                py::dynamic_attr())
+      .def(py::init([](std::string credentials, const py::function& list) {
+             auto kept = std::shared_ptr<py::function>(new py::function(list), [](py::function* function) {
+               const py::gil_scoped_acquire held;
+               delete function;
+             });
+             return std::make_shared<SignedAddresses>(std::move(credentials), [kept](const std::string& path) {
+               const py::gil_scoped_acquire held;
+               return (*kept)(path).cast<std::vector<std::string>>();
+             });
+           }),
+           py::kw_only(), py::arg("credentials"), py::arg("list"))
+      .def(
+          "take",
+          [](SignedAddresses& addresses, std::size_t most, double patience) {
+            return addresses.take(most, seconds(patience));
+          },
+          RunsUnlocked(), py::arg("most"), py::arg("patience"), "Paths that are to be signed.")
+      .def(
+          "give",
+          [](SignedAddresses& addresses, const std::vector<std::pair<std::string, std::string>>& signed_addresses,
+             double lifetime) { addresses.give(signed_addresses, seconds(lifetime)); },
+          RunsUnlocked(), py::arg("addresses"), py::arg("lifetime"), "(path, address) of each, good for some seconds.")
+      .def(
+          "refuse",
+          [](SignedAddresses& addresses, const std::vector<std::string>& paths, const std::string& message) {
+            addresses.refuse(paths, Error(ErrorKind::IoError, message));
+          },
+          RunsUnlocked(), py::arg("paths"), py::arg("message"), "They cannot be signed.")
+      .def("stop", &SignedAddresses::stop, RunsUnlocked())
+      .def_property_readonly("is_stopped", &SignedAddresses::is_stopped);
+  py::class_<HttpStore, ByteStore, std::shared_ptr<HttpStore>>(module, "HttpStore", "Files of a server of HTTP.")
+      .def(py::init([](std::vector<std::string> headers, std::string ca_file, std::size_t connections, double deadline,
+                       bool check_etag, const std::vector<HiddenTuple>& hidden,
+                       const std::optional<std::shared_ptr<SignedAddresses>>& signed_addresses) {
+             std::shared_ptr<Addresses> addresses;
+             if (signed_addresses) {
+               addresses = *signed_addresses;
+             } else {
+               addresses = addresses_of(hidden, !headers.empty());
+             }
+             auto options = options_of(std::move(headers), std::move(ca_file), connections, deadline, check_etag);
+             return std::make_shared<HttpStore>(std::move(options), std::move(addresses));
+           }),
+           py::kw_only(), py::arg("headers"), py::arg("ca_file"), py::arg("connections"), py::arg("deadline"),
+           py::arg("check_etag"), py::arg("hidden"), py::arg("signed_addresses"),
+           "hidden: (address as it is shown, userinfo, query) where no SignedAddresses are given");
+  module.def(
+      "parse_address",
+      [](const std::string& url) {
+        const Address address = parse_address(url);
+        return py::make_tuple(address.shown, address.userinfo, address.query);
+      },
+      py::arg("url"), "(what may be shown, userinfo, query)");
+  module.def("shown_address", &shown_address, py::arg("url"), "An address without its userinfo and query.");
+  module.def("curl_refusal", &curl_refusal, RunsUnlocked(), "Why nothing is read over HTTP here; empty: it is.");
+}
+
+}  // namespace penstock::bindings

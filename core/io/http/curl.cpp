@@ -1,0 +1,99 @@
+#include "core/io/http/curl.h"
+
+#include "core/base/error.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <stdexcept>
+#include <string>
+
+namespace penstock {
+namespace {
+
+constexpr const char* kAdvice =
+    "http:// and https:// are read by the system's libcurl: install it (Debian and Ubuntu: libcurl4, Fedora: libcurl)";
+
+// curl_easy_setopt's CURLOPT_PROTOCOLS_STR is the youngest that is used.
+constexpr unsigned kOldest = 0x075500;
+
+struct Loaded {
+  Curl functions{};
+  std::string refusal;
+};
+
+template <typename Function>
+void find(void* library, const char* name, Function& out) {
+  void* const symbol = ::dlsym(library, name);
+  if (symbol == nullptr) throw std::runtime_error(name);
+  out = reinterpret_cast<Function>(symbol);
+}
+
+void find_all(void* library, Curl& out) {
+  decltype(&curl_global_init) global_init = nullptr;
+  decltype(&curl_version_info) version_info = nullptr;
+  find(library, "curl_version_info", version_info);
+  const curl_version_info_data* const version = version_info(CURLVERSION_NOW);
+  if (version->version_num < kOldest) throw std::runtime_error(fmt::format("it is version {}", version->version));
+  find(library, "curl_global_init", global_init);
+  find(library, "curl_easy_init", out.easy_init);
+  find(library, "curl_easy_cleanup", out.easy_cleanup);
+  find(library, "curl_easy_setopt", out.easy_setopt);
+  find(library, "curl_easy_getinfo", out.easy_getinfo);
+  find(library, "curl_easy_strerror", out.easy_strerror);
+  find(library, "curl_multi_init", out.multi_init);
+  find(library, "curl_multi_cleanup", out.multi_cleanup);
+  find(library, "curl_multi_setopt", out.multi_setopt);
+  find(library, "curl_multi_add_handle", out.multi_add_handle);
+  find(library, "curl_multi_remove_handle", out.multi_remove_handle);
+  find(library, "curl_multi_perform", out.multi_perform);
+  find(library, "curl_multi_poll", out.multi_poll);
+  find(library, "curl_multi_wakeup", out.multi_wakeup);
+  find(library, "curl_multi_info_read", out.multi_info_read);
+  find(library, "curl_slist_append", out.slist_append);
+  find(library, "curl_slist_free_all", out.slist_free_all);
+  find(library, "curl_url", out.url);
+  find(library, "curl_url_cleanup", out.url_cleanup);
+  find(library, "curl_url_set", out.url_set);
+  find(library, "curl_url_get", out.url_get);
+  find(library, "curl_free", out.free);
+  if (global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) throw std::runtime_error("it does not start");
+}
+
+Loaded load() {
+  Loaded result;
+  // The names of OpenSSL's build and GnuTLS's. Never closed: its TLS leaves handlers behind.
+  for (const char* name : std::array{"libcurl.so.4", "libcurl-gnutls.so.4"}) {
+    void* const library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      if (result.refusal.empty()) result.refusal = fmt::format("there is no {} on this machine. {}", name, kAdvice);
+      continue;
+    }
+    try {
+      find_all(library, result.functions);
+      result.refusal.clear();
+      return result;
+    } catch (const std::runtime_error& error) {
+      result.refusal = fmt::format("{} of this machine will not do ({}). {}", name, error.what(), kAdvice);
+    }
+  }
+  return result;
+}
+
+const Loaded& loaded() {
+  static const Loaded once = load();
+  return once;
+}
+
+}  // namespace
+
+const Curl& curl() {
+  if (!loaded().refusal.empty()) raise(ErrorKind::InvalidArgument, "{}", loaded().refusal);
+  return loaded().functions;
+}
+
+std::string curl_refusal() {
+  return loaded().refusal;
+}
+
+}  // namespace penstock

@@ -1,0 +1,325 @@
+#include "core/io/http/http_channel.h"
+
+#include "core/base/error.h"
+#include "core/base/fork_count.h"
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr std::uint64_t kMostBytes = 8 << 20;  // of one request for neighbours
+constexpr milliseconds kLook{50};              // between two looks around while one request is waited for
+constexpr milliseconds kOthers{5};             // until another channel's request may have ended
+
+// How many reads from the front on follow one another in one file.
+std::size_t run_length(std::span<Read* const> reads) {
+  std::uint64_t bytes = reads.front()->size;
+  std::size_t count = 1;
+  for (; count < reads.size(); ++count) {
+    const Read& before = *reads[count - 1];
+    const Read& next = *reads[count];
+    if (next.file != before.file || next.offset != before.offset + before.size) break;
+    if (!next.joined && bytes + next.size > kMostBytes) break;
+    bytes += next.size;
+  }
+  return count;
+}
+
+void check_multi(CURLMcode code) {
+  if (code == CURLM_OUT_OF_MEMORY) throw std::bad_alloc();
+  if (code != CURLM_OK)
+    raise(ErrorKind::IoError, "libcurl fails: code {} of its multi interface", static_cast<int>(code));
+}
+
+// Takes the element at `i` out of an unordered list.
+std::unique_ptr<Transfer> take_at(std::vector<std::unique_ptr<Transfer>>& list, std::size_t i) {
+  std::unique_ptr<Transfer> taken = std::move(list[i]);
+  list[i] = std::move(list.back());
+  list.pop_back();
+  return taken;
+}
+
+}  // namespace
+
+// Wakes the channel for as long as it is there.
+struct HttpChannel::Waker {
+  void call() {
+    const std::lock_guard lock(mutex);
+    is_set = true;
+    if (channel != nullptr) channel->wake();
+  }
+  void set() {
+    const std::lock_guard lock(mutex);
+    is_set = true;
+  }
+  bool take() {
+    const std::lock_guard lock(mutex);
+    return std::exchange(is_set, false);
+  }
+  void leave() {
+    const std::lock_guard lock(mutex);
+    channel = nullptr;
+  }
+
+  std::mutex mutex;
+  HttpChannel* channel = nullptr;
+  bool is_set = false;
+};
+
+HttpChannel::HttpChannel(std::shared_ptr<HttpShared> shared)
+    : shared_(std::move(shared)),
+      curl_(curl()),
+      multi_(curl_.multi_init()),
+      forks_(fork_count()),
+      waker_(std::make_shared<Waker>()),
+      later_([waker = waker_] { waker->call(); }) {
+  if (multi_ == nullptr) throw std::bad_alloc();
+  waker_->channel = this;
+  const auto most = static_cast<long>(shared_->options.connections);
+  (void)curl_.multi_setopt(multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, most);
+  (void)curl_.multi_setopt(multi_, CURLMOPT_MAXCONNECTS, most);
+}
+
+HttpChannel::~HttpChannel() {
+  if (forks_ != fork_count()) {  // connections are the parent's: left as they are
+    for (auto* list : {&idle_, &active_, &paused_, &waiting_}) {
+      for (auto& each : *list) static_cast<void>(each.release());
+    }
+    return;
+  }
+  waker_->leave();
+  for (const auto& each : active_) {
+    (void)curl_.multi_remove_handle(multi_, each->handle());
+    shared_->flights.end();
+  }
+  for (auto* list : {&idle_, &active_, &paused_, &waiting_}) list->clear();
+  (void)curl_.multi_cleanup(multi_);
+}
+
+void HttpChannel::submit(std::span<Read* const> reads) {
+  ended_.reserve(reads_ + reads.size());  // handing out cannot fail
+  queue_.push(reads);
+  reads_ += reads.size();
+}
+
+void HttpChannel::wake() {
+  (void)curl_.multi_wakeup(multi_);
+}
+
+std::size_t HttpChannel::hand_out(std::span<Read*> done) {
+  const std::size_t count = std::min(done.size(), ended_.size());
+  std::copy_n(ended_.front().begin(), count, done.begin());
+  ended_.pop(count);
+  reads_ -= count;
+  return count;
+}
+
+std::size_t HttpChannel::wait(std::span<Read*> done, nanoseconds timeout) {
+  if (!ended_.empty()) return hand_out(done);
+  advance();
+  if (ended_.empty() && timeout.count() > 0 &&
+      !(queue_.empty() && active_.empty() && paused_.empty() && waiting_.empty())) {
+    poll(timeout);
+    drop_cancelled();
+    advance();
+  }
+  return hand_out(done);
+}
+
+// One step of everything that is under way.
+void HttpChannel::advance() {
+  begin_some();
+  int running = 0;
+  check_multi(curl_.multi_perform(multi_, &running));
+  int left = 0;
+  bool has_ended = false;
+  while (const CURLMsg* const message = curl_.multi_info_read(multi_, &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    char* self = nullptr;
+    (void)curl_.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &self);
+    settle(*reinterpret_cast<Transfer*>(self), message->data.result);
+    has_ended = true;
+  }
+  if (!has_ended) return;
+  begin_some();  // connections are free
+  check_multi(curl_.multi_perform(multi_, &running));
+}
+
+void HttpChannel::begin_some() {
+  was_refused_ = false;
+  begin_waiting();
+  begin_paused();
+  while (!was_refused_ && !queue_.empty() && take_next()) {
+  }
+}
+
+// Those whose addresses may be there now.
+void HttpChannel::begin_waiting() {
+  const Clock::time_point now = Clock::now();
+  const auto is_late = [&](const auto& each) { return each->deadline() <= now; };
+  if (waiting_.empty() || (!waker_->take() && std::none_of(waiting_.begin(), waiting_.end(), is_late))) return;
+  for (std::size_t i = waiting_.size(); i-- > 0 && !was_refused_;) launch(waiting_, i);
+  if (was_refused_) waker_->set();  // the others' addresses may be there too
+}
+
+// Those that are due for another attempt.
+void HttpChannel::begin_paused() {
+  const Clock::time_point now = Clock::now();
+  for (std::size_t i = paused_.size(); i-- > 0 && !was_refused_;) {
+    if (paused_[i]->due() <= now) launch(paused_, i);
+  }
+}
+
+// The next run of the queue; false: no more are begun now.
+bool HttpChannel::take_next() {
+  const std::span<Read* const> run = queue_.front().first(run_length(queue_.front()));
+  if (ReadQueue::are_cancelled(run)) {
+    ended_.push(run);
+    queue_.pop(run.size());
+    return true;
+  }
+  // Those that wait for an address count, so that what is asked for stays bounded.
+  if (active_.size() + waiting_.size() >= shared_->options.connections) return false;
+  if (idle_.empty()) idle_.push_back(std::make_unique<Transfer>(curl_, *shared_));
+  Read& first = *run.front();
+  const Read& last = *run.back();
+  Request request;
+  request.path = first.file->path();
+  request.reads.assign(run.begin(), run.end());
+  request.file = first.file;
+  request.begin = first.offset;
+  request.end = last.offset + last.size;
+  request.file_bytes = first.file->bytes;
+  idle_.back()->take(std::move(request));
+  if (!launch(idle_, idle_.size() - 1)) return false;
+  queue_.pop(run.size());
+  return true;
+}
+
+// Hands the next attempt of from[i] to libcurl, or leaves it to wait for its address. False: the process has enough
+// requests under way, and it stays where it is.
+bool HttpChannel::launch(std::vector<std::unique_ptr<Transfer>>& from, std::size_t i) {
+  if (!shared_->flights.try_begin()) {
+    was_refused_ = true;
+    return false;
+  }
+  Transfer& transfer = *from[i];
+  active_.push_back(take_at(from, i));
+  const Clock::time_point now = Clock::now();
+  try {
+    const Request& request = transfer.request();
+    if (request.file != nullptr && request.end > request.file->bytes) {
+      raise(ErrorKind::Corruption, "{}: bytes {} to {} are wanted, and the file has {}", request.path,
+            with_commas(request.begin), with_commas(request.end), with_commas(request.file->bytes));
+    }
+    if (!transfer.find_address(later_, now)) {
+      shared_->flights.end();
+      waiting_.push_back(take_at(active_, active_.size() - 1));
+      return true;
+    }
+    transfer.begin_attempt(now);
+    check_multi(curl_.multi_add_handle(multi_, transfer.handle()));
+  } catch (...) {
+    transfer.fail(present_error());
+    shared_->flights.end();
+    finish(transfer);
+  }
+  return true;
+}
+
+// libcurl is done with an attempt.
+void HttpChannel::settle(Transfer& transfer, CURLcode code) {
+  (void)curl_.multi_remove_handle(multi_, transfer.handle());
+  shared_->flights.end();
+  Transfer::Next next = Transfer::Next::Failed;
+  try {
+    next = transfer.end_attempt(code, Clock::now());
+  } catch (...) {
+    transfer.fail(present_error());
+  }
+  if (next == Transfer::Next::Done || next == Transfer::Next::Failed) return finish(transfer);
+  const auto is_this = [&](const auto& each) { return each.get() == &transfer; };
+  const auto at = std::find_if(active_.begin(), active_.end(), is_this) - active_.begin();
+  paused_.push_back(take_at(active_, static_cast<std::size_t>(at)));
+}
+
+// Its reads have ended, one way or the other.
+void HttpChannel::finish(Transfer& transfer) {
+  for (Read* read : transfer.request().reads) {
+    read->retries += transfer.attempts() > 0 ? transfer.attempts() - 1 : 0;
+    if (transfer.error()) read->fail(transfer.error());
+  }
+  ended_.push(transfer.request().reads);
+  const auto is_this = [&](const auto& each) { return each.get() == &transfer; };
+  const auto at = std::find_if(active_.begin(), active_.end(), is_this) - active_.begin();
+  idle_.push_back(take_at(active_, static_cast<std::size_t>(at)));
+}
+
+// What nobody wants any more is left where it is: a stalled server keeps no loader from closing.
+void HttpChannel::drop_cancelled() {
+  const auto drop = [&](std::vector<std::unique_ptr<Transfer>>& list, bool is_active) {
+    for (std::size_t i = list.size(); i-- > 0;) {
+      const std::vector<Read*>& reads = list[i]->request().reads;
+      if (reads.empty() || !ReadQueue::are_cancelled(reads)) continue;
+      if (is_active) {
+        (void)curl_.multi_remove_handle(multi_, list[i]->handle());
+        shared_->flights.end();
+      }
+      ended_.push(reads);
+      idle_.push_back(take_at(list, i));
+    }
+  };
+  drop(active_, true);
+  drop(paused_, false);
+  drop(waiting_, false);
+}
+
+void HttpChannel::poll(nanoseconds timeout) {
+  const Clock::time_point now = Clock::now();
+  if (was_refused_) {
+    timeout = std::min<nanoseconds>(timeout, kOthers);  // also where some are due
+  } else {
+    for (const auto& each : paused_) timeout = std::min(timeout, std::max(each->due() - now, nanoseconds(0)));
+  }
+  const auto whole = std::chrono::ceil<milliseconds>(timeout);
+  check_multi(
+      curl_.multi_poll(multi_, nullptr, 0, static_cast<int>(std::min<std::int64_t>(whole.count(), 1000)), nullptr));
+}
+
+std::vector<Reply> HttpChannel::ask(std::vector<Request> requests) {
+  std::vector<Reply> replies(requests.size());
+  std::vector<std::unique_ptr<Transfer>> free;
+  std::size_t begun = 0;
+  std::size_t ended = 0;
+  while (true) {
+    for (const auto& each : idle_) {
+      if (each->error()) std::rethrow_exception(each->error());
+      replies[each->request().number] = each->reply();
+      ++ended;
+    }
+    if (ended == requests.size()) return replies;
+    std::move(idle_.begin(), idle_.end(), std::back_inserter(free));
+    idle_.clear();
+    for (; begun < requests.size() && begun - ended < shared_->options.connections; ++begun) {
+      if (free.empty()) free.push_back(std::make_unique<Transfer>(curl_, *shared_));
+      requests[begun].number = begun;
+      free.back()->take(std::move(requests[begun]));
+      paused_.push_back(take_at(free, free.size() - 1));  // due at once
+    }
+    advance();
+    if (!idle_.empty()) continue;
+    poll(kLook);
+    if (shared_->options.while_waiting) shared_->options.while_waiting();
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,165 @@
+#include "core/io/http/reply.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <charconv>
+#include <ctime>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return result;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
+}
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+// "bytes 0-99/1234", "bytes 0-99/*", "bytes */1234".
+std::optional<ContentRange> content_range(std::string_view text) {
+  constexpr std::string_view kUnit = "bytes ";
+  if (lower(text.substr(0, kUnit.size())) != kUnit) return std::nullopt;
+  text = trimmed(text.substr(kUnit.size()));
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  ContentRange range;
+  const std::string_view total = text.substr(slash + 1);
+  if (total != "*" && !(range.total = number(total))) return std::nullopt;
+  const std::string_view places = text.substr(0, slash);
+  if (places == "*") return range;
+  const std::size_t dash = places.find('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto begin = number(places.substr(0, dash));
+  const auto last = number(places.substr(dash + 1));
+  if (!begin || !last || *last < *begin || *last == UINT64_MAX) return std::nullopt;
+  range.begin = *begin;
+  range.end = *last + 1;
+  return range;
+}
+
+// Seconds, or a date (RFC 9110, 10.2.3).
+std::optional<std::chrono::seconds> retry_after(const std::string& text) {
+  constexpr std::uint64_t kMost = 86'400;  // a day
+  if (const auto seconds = number(text)) return std::chrono::seconds(std::min(*seconds, kMost));
+  std::tm date{};
+  if (::strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date) == nullptr) return std::nullopt;
+  const auto left = static_cast<long long>(::timegm(&date)) - static_cast<long long>(::time(nullptr));
+  return std::chrono::seconds(std::clamp<long long>(left, 0, kMost));
+}
+
+Judgement judge_range(const Reply& reply, const Wanted& wanted) {
+  if (!reply.range) return {Worth::Again, "a reply 206 without the range that it holds"};
+  const ContentRange& range = *reply.range;
+  if (range.begin != wanted.begin || range.end != wanted.end) {
+    // A file that ends earlier is sent up to its end: that is its size, and no fault of the server.
+    const bool is_short = range.begin == wanted.begin && range.total && range.end == *range.total;
+    if (!is_short || range.end > wanted.end) {
+      return {Worth::Again, fmt::format("bytes {} to {} came instead", range.begin, range.end)};
+    }
+  }
+  if (range.total && wanted.file_bytes > 0 && *range.total != wanted.file_bytes) {
+    return {Worth::Changed, fmt::format("the file has {} bytes there, and {} were expected", with_commas(*range.total),
+                                        with_commas(wanted.file_bytes))};
+  }
+  if (range.end != wanted.end && !wanted.may_be_short) {
+    return {Worth::Changed, fmt::format("the file ends at byte {} there", with_commas(range.end))};
+  }
+  if (reply.length && *reply.length != range.end - range.begin) {
+    return {Worth::Again, fmt::format("a body of {} bytes was announced", with_commas(*reply.length))};
+  }
+  return {};
+}
+
+// Amazon's way to say that another region's server was asked.
+Judgement other_region(const Reply& reply) {
+  return {Worth::Unwanted, fmt::format("the bucket is in the region {0}: give Storage(region=\"{0}\"), --region {0}",
+                                       excerpt(reply.region))};
+}
+
+}  // namespace
+
+void Reply::add(std::string_view line) {
+  line = trimmed(line);
+  if (line.starts_with("HTTP/")) {
+    *this = {};
+    const std::size_t space = line.find(' ');
+    if (space != std::string_view::npos) status = static_cast<long>(number(line.substr(space + 1, 3)).value_or(0));
+    return;
+  }
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return;
+  const std::string name = lower(line.substr(0, colon));
+  const std::string value(trimmed(line.substr(colon + 1)));
+  if (name == "content-range") {
+    range = content_range(value);
+  } else if (name == "content-length") {
+    length = number(value);
+  } else if (name == "etag") {
+    etag = value;
+  } else if (name == "content-encoding") {
+    encoding = lower(value);
+  } else if (name == "location") {
+    location = value;
+  } else if (name == "x-amz-bucket-region") {
+    region = value;
+  } else if (name == "retry-after") {
+    retry_after = penstock::retry_after(value);
+  } else if (name == "accept-ranges") {
+    has_no_ranges = lower(value) == "none";
+  }
+}
+
+Judgement other_version(std::string_view before, std::string_view now) {
+  return {Worth::Changed,
+          fmt::format("the file is another one than before: its ETag was {} and is {}", excerpt(before), excerpt(now))};
+}
+
+Judgement judge(const Reply& reply, const Wanted& wanted) {
+  const long status = reply.status;
+  const auto with_status = [&](Worth worth, std::string_view what) {
+    return Judgement{worth, fmt::format("status {}{}", status, what)};
+  };
+  if (status == 206 || status == 200) {
+    if (!reply.encoding.empty() && reply.encoding != "identity") {
+      return {Worth::Again,
+              fmt::format("the content is encoded ({}), which was not asked for", excerpt(reply.encoding))};
+    }
+    if (!wanted.etag.empty() && !reply.etag.empty() && reply.etag != wanted.etag) {
+      return other_version(wanted.etag, reply.etag);
+    }
+    if (status == 206) return judge_range(reply, wanted);
+    return with_status(Worth::NoRanges, ", the whole file instead of a range");
+  }
+  if (status == 301 || status == 302 || status == 303 || status == 307 || status == 308) {
+    if (!reply.region.empty()) return other_region(reply);
+    return with_status(reply.location.empty() ? Worth::Unwanted : Worth::Elsewhere, ", a redirect");
+  }
+  if (status == 400 && !reply.region.empty()) return other_region(reply);
+  if (status == 401 || status == 403) return with_status(Worth::Refused, "");
+  if (status == 404 || status == 410) return with_status(Worth::Missing, "");
+  if (status == 412) return with_status(Worth::Changed, ": the file is another one than before");
+  if (status == 416) {
+    const auto total = reply.range ? reply.range->total : std::nullopt;
+    return {Worth::Changed, total ? fmt::format("the file has {} bytes there", with_commas(*total))
+                                  : std::string("the file ends before that range")};
+  }
+  if (status == 408 || status == 429 || status >= 500 || status == 0) return with_status(Worth::Again, "");
+  return with_status(Worth::Unwanted, "");
+}
+
+}  // namespace penstock

@@ -1,0 +1,68 @@
+// SignedAddresses: addresses that somebody else signs, each for a while.
+//
+// Channels ask for addresses; who signs takes the paths that were asked for, in bulk, and gives their addresses. An
+// address is signed anew when half of its time is over, and used meanwhile. Any thread.
+#pragma once
+
+#include "core/base/error.h"
+#include "core/io/http/http_shared.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace penstock {
+
+class SignedAddresses final : public Addresses {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using List = std::function<std::vector<std::string>(const std::string& path)>;
+
+  /// `credentials` says in words with what it signs; `list` as ByteStore::list().
+  SignedAddresses(std::string credentials, List list) : credentials_(std::move(credentials)), list_(std::move(list)) {}
+
+  std::optional<std::string> of(const std::string& path, const std::function<void()>& later) override;
+  bool renew(const std::string& path) override;
+  [[nodiscard]] bool are_secret() const override { return true; }
+  [[nodiscard]] std::string credentials() const override { return credentials_; }
+  std::vector<std::string> list(const std::string& path) override { return list_(path); }
+
+  /// Paths that are to be signed, at most `most`; waits for the first of them, at most `patience`. None after stop().
+  std::vector<std::string> take(std::size_t most, std::chrono::nanoseconds patience);
+  /// The addresses of paths that were taken, which hold for `lifetime`.
+  void give(const std::vector<std::pair<std::string, std::string>>& addresses, std::chrono::nanoseconds lifetime);
+  /// They cannot be signed: who asked, or asks for them again in the next second, gets this error.
+  void refuse(const std::vector<std::string>& paths, const Error& error);
+  /// Nobody signs any more: who waits gets an error.
+  void stop() override;
+  [[nodiscard]] bool is_stopped() const;
+
+ private:
+  struct Entry {
+    std::string address;
+    Clock::time_point renew_at;
+    Clock::time_point ends_at;
+    std::optional<Error> error;
+    bool is_asked = false;  // it is in the queue, or taken
+    std::vector<std::function<void()>> waiting;
+  };
+
+  void ask(const std::string& path, Entry& entry);
+
+  const std::string credentials_;
+  const List list_;
+  mutable std::mutex mutex_;
+  std::condition_variable asked_;
+  std::unordered_map<std::string, Entry> entries_;
+  std::vector<std::string> queue_;
+  bool stopped_ = false;
+};
+
+}  // namespace penstock

@@ -1,0 +1,316 @@
+#include "core/io/http/transfer.h"
+
+#include "core/base/error.h"
+#include "core/base/mix64.h"
+#include "core/io/http/address.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr long kBufferBytes = 64 << 10;
+constexpr long kSlowBytes = 1024;  // a second, for so many seconds: a stall
+constexpr long kSlowSeconds = 5;
+constexpr milliseconds kConnect{10'000};
+constexpr milliseconds kFirstPause{100};
+constexpr milliseconds kMostPause{5'000};
+constexpr std::uint64_t kMostUnwanted = 64 << 10;  // of a reply's body: more is not worth a kept connection
+constexpr std::uint32_t kMostRedirects = 5;
+constexpr std::uint32_t kFirstAttempts = 3;  // at a server that has not answered before
+
+// Full jitter: a part of the pause that is no other's. The order of batches does not depend on it.
+milliseconds jittered(milliseconds pause) {
+  static std::atomic<std::uint64_t> count{
+      static_cast<std::uint64_t>(Transfer::Clock::now().time_since_epoch().count())};
+  const std::uint64_t draw = mix64(count.fetch_add(1, std::memory_order_relaxed)) >> 32;
+  return milliseconds(static_cast<std::uint64_t>(pause.count()) * draw >> 32);
+}
+
+template <typename Value>
+void set(const Curl& curl, CURL* handle, CURLoption option, Value value) {
+  const CURLcode code = curl.easy_setopt(handle, option, value);
+  if (code == CURLE_OK) return;
+  if (code == CURLE_OUT_OF_MEMORY) throw std::bad_alloc();
+  raise(ErrorKind::IoError, "libcurl refuses option {}: {}", static_cast<int>(option), curl.easy_strerror(code));
+}
+
+}  // namespace
+
+Transfer::Transfer(const Curl& curl, HttpShared& shared) : curl_(curl), shared_(shared), handle_(curl.easy_init()) {
+  if (handle_ == nullptr) throw std::bad_alloc();
+  const auto add_header = [&](const std::string& header) {
+    curl_slist* const longer = curl_.slist_append(headers_, header.c_str());
+    if (longer == nullptr) throw std::bad_alloc();
+    headers_ = longer;
+  };
+  try {
+    for (const std::string& header : shared.options.headers) add_header(header);
+    add_header("Accept-Encoding: identity");
+    set(curl_, handle_, CURLOPT_HTTPHEADER, headers_);
+    set(curl_, handle_, CURLOPT_USERAGENT, "penstock");
+    set(curl_, handle_, CURLOPT_NOSIGNAL, 1L);
+    set(curl_, handle_, CURLOPT_PATH_AS_IS, 1L);
+    set(curl_, handle_, CURLOPT_PROTOCOLS_STR, "http,https");
+    set(curl_, handle_, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+    set(curl_, handle_, CURLOPT_BUFFERSIZE, kBufferBytes);
+    set(curl_, handle_, CURLOPT_TCP_KEEPALIVE, 1L);
+    set(curl_, handle_, CURLOPT_LOW_SPEED_LIMIT, kSlowBytes);
+    set(curl_, handle_, CURLOPT_LOW_SPEED_TIME, kSlowSeconds);
+    if (!shared.options.ca_file.empty()) set(curl_, handle_, CURLOPT_CAINFO, shared.options.ca_file.c_str());
+    set(curl_, handle_, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
+    set(curl_, handle_, CURLOPT_HEADERDATA, static_cast<void*>(this));
+    set(curl_, handle_, CURLOPT_WRITEFUNCTION, &Transfer::on_body);
+    set(curl_, handle_, CURLOPT_WRITEDATA, static_cast<void*>(this));
+    set(curl_, handle_, CURLOPT_PRIVATE, static_cast<void*>(this));
+  } catch (...) {
+    curl_.easy_cleanup(handle_);
+    curl_.slist_free_all(headers_);
+    throw;
+  }
+}
+
+Transfer::~Transfer() {
+  curl_.easy_cleanup(handle_);
+  curl_.slist_free_all(headers_);
+}
+
+void Transfer::take(Request request) {
+  request_ = std::move(request);
+  address_.clear();
+  etag_ = request_.file != nullptr && shared_.options.check_etag ? shared_.etag_of(*request_.file) : std::string();
+  attempts_ = redirects_ = renewals_ = 0;
+  deadline_ = due_ = {};
+  error_ = nullptr;
+}
+
+bool Transfer::find_address(const std::function<void()>& later, Clock::time_point now) {
+  if (deadline_ == Clock::time_point()) deadline_ = now + shared_.options.deadline;
+  if (!address_.empty()) return true;
+  std::optional<std::string> found = shared_.addresses->of(request_.path, later);
+  if (found) {
+    address_ = std::move(*found);
+  } else if (now >= deadline_) {
+    const double seconds = std::chrono::duration<double>(shared_.options.deadline).count();
+    raise(ErrorKind::IoError, "{}: it was to be asked for {}, which gave no signature in {:g} s", name(),
+          shared_.addresses->credentials(), seconds);
+  }
+  return found.has_value();
+}
+
+void Transfer::begin_attempt(Clock::time_point now) {
+  ++attempts_;
+  reply_ = {};
+  judgement_ = {};
+  is_judged_ = false;
+  got_ = piece_got_ = 0;
+  piece_ = 0;
+  if (request_.whole != nullptr) request_.whole->clear();
+  limit_then_ = shared_.flights.limit();
+  const auto left = std::max(std::chrono::ceil<milliseconds>(deadline_ - now), milliseconds(1));
+  set(curl_, handle_, CURLOPT_URL, address_.c_str());
+  set(curl_, handle_, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::min(left, kConnect).count()));
+  set(curl_, handle_, CURLOPT_TIMEOUT_MS, static_cast<long>(left.count()));
+  const std::string range = fmt::format("{}-{}", request_.begin, request_.end - 1);
+  set(curl_, handle_, CURLOPT_RANGE, request_.whole != nullptr ? nullptr : range.c_str());
+}
+
+std::size_t Transfer::on_header(char* data, std::size_t size, std::size_t count, void* self) {
+  static_cast<Transfer*>(self)->reply_.add({data, size * count});
+  return size * count;
+}
+
+std::size_t Transfer::on_body(char* data, std::size_t size, std::size_t count, void* self) {
+  return static_cast<Transfer*>(self)->take_body({data, size * count});
+}
+
+Judgement Transfer::judge_whole() const {
+  if (reply_.status != 200) {
+    Judgement judgement = judge(reply_, Wanted{});
+    if (judgement.worth == Worth::Good || judgement.worth == Worth::NoRanges) judgement.worth = Worth::Again;
+    return judgement;
+  }
+  if (!reply_.encoding.empty() && reply_.encoding != "identity") {
+    return {Worth::Again, "the content is encoded, which was not asked for"};
+  }
+  if (reply_.length && *reply_.length > request_.most) {
+    return {Worth::Unwanted, fmt::format("the file has {} bytes, and one of at most {} was expected",
+                                         with_commas(*reply_.length), with_commas(request_.most))};
+  }
+  return {};
+}
+
+void Transfer::judge_once() {
+  if (is_judged_) return;
+  is_judged_ = true;
+  judgement_ = request_.whole != nullptr
+                   ? judge_whole()
+                   : judge(reply_, {request_.begin, request_.end, request_.file_bytes, etag_, request_.may_be_short});
+}
+
+std::size_t Transfer::take_body(std::span<const char> bytes) {
+  judge_once();
+  got_ += bytes.size();
+  if (judgement_.worth != Worth::Good) return got_ <= kMostUnwanted ? bytes.size() : 0;
+  const std::uint64_t most = request_.whole != nullptr ? request_.most : request_.end - request_.begin;
+  if (got_ > most) {
+    judgement_ = {Worth::Again, fmt::format("more than {} bytes came", with_commas(most))};
+    return 0;
+  }
+  place(bytes);
+  return bytes.size();
+}
+
+void Transfer::place(std::span<const char> bytes) {
+  if (request_.whole != nullptr) {
+    request_.whole->append(bytes.data(), bytes.size());
+    return;
+  }
+  if (request_.reads.empty()) {
+    std::memcpy(request_.into.data() + (got_ - bytes.size()), bytes.data(), bytes.size());
+    return;
+  }
+  while (!bytes.empty()) {
+    const Read& read = *request_.reads[piece_];
+    const std::size_t size = std::min<std::uint64_t>(bytes.size(), read.size - piece_got_);
+    std::memcpy(read.destination + piece_got_, bytes.data(), size);
+    bytes = bytes.subspan(size);
+    piece_got_ += size;
+    if (piece_got_ < read.size) continue;
+    ++piece_;
+    piece_got_ = 0;
+  }
+}
+
+std::string Transfer::name() const {
+  std::string text = shown_address(request_.path);
+  if (request_.whole == nullptr) {
+    text += fmt::format(", bytes {} to {}", with_commas(request_.begin), with_commas(request_.end));
+  }
+  return text;
+}
+
+Transfer::Next Transfer::refuse(ErrorKind kind, const std::string& what) {
+  error_ = std::make_exception_ptr(Error(kind, fmt::format("{}: {}", name(), what)));
+  return Next::Failed;
+}
+
+Transfer::Next Transfer::again(const std::string& reason, Clock::time_point now) {
+  const unsigned doublings = std::min(attempts_ - 1, 10U);
+  auto pause = jittered(std::min(kMostPause, kFirstPause * (1U << doublings)));
+  if (reply_.retry_after) pause = std::max<milliseconds>(pause, *reply_.retry_after);
+  due_ = now + pause;
+  if (due_ < deadline_) return Next::Again;
+  const double seconds = std::chrono::duration<double>(shared_.options.deadline).count();
+  return refuse(ErrorKind::IoError, fmt::format("no answer that will do in {:g} s and {} attempts; the last: {}",
+                                                seconds, attempts_, reason));
+}
+
+// What libcurl could not do. Its own words, without the address that they may hold.
+Judgement Transfer::judge_code(CURLcode code) const {
+  std::string reason = curl_.easy_strerror(code);
+  switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return {Worth::Unwanted, reason + ". Storage(ca_file=…) names the certificates of an authority of your own"};
+    case CURLE_SSL_CACERT_BADFILE: return {Worth::Unwanted, fmt::format("{}: {}", reason, shared_.options.ca_file)};
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_URL_MALFORMAT:
+    case CURLE_BAD_FUNCTION_ARGUMENT:
+    case CURLE_UNKNOWN_OPTION:
+    case CURLE_NOT_BUILT_IN: return {Worth::Unwanted, reason};
+    case CURLE_OPERATION_TIMEDOUT:
+      return {Worth::Again, fmt::format("{} bytes had come when it stalled", with_commas(got_))};
+    default: return {Worth::Again, reason};
+  }
+}
+
+Transfer::Next Transfer::follow() {
+  if (++redirects_ > kMostRedirects) return refuse(ErrorKind::IoError, "more than 5 redirects");
+  CURLU* const url = curl_.url();
+  if (url == nullptr) throw std::bad_alloc();
+  char* text = nullptr;
+  std::string target;
+  if (curl_.url_set(url, CURLUPART_URL, address_.c_str(), 0) == CURLUE_OK &&
+      curl_.url_set(url, CURLUPART_URL, reply_.location.c_str(), 0) == CURLUE_OK &&
+      curl_.url_get(url, CURLUPART_URL, &text, 0) == CURLUE_OK) {
+    target = text;
+  }
+  curl_.free(text);
+  curl_.url_cleanup(url);
+  const std::string shown = shown_address(target);
+  const auto is_http = [](std::string_view address) { return address.starts_with("http://"); };
+  if (!is_http(target) && !target.starts_with("https://")) {
+    return refuse(ErrorKind::IoError, "it is redirected to what is no address of HTTP: " + excerpt(shown));
+  }
+  if (is_http(target) && !is_http(address_)) {
+    return refuse(ErrorKind::IoError, "it is redirected from https to http, which is not followed: " + excerpt(shown));
+  }
+  const bool has_secrets = shared_.addresses->are_secret() || !shared_.options.headers.empty();
+  if (has_secrets && origin_of(shown) != origin_of(shown_address(address_))) {
+    return refuse(ErrorKind::IoError,
+                  fmt::format("it is redirected to another host, {}, which may not see the headers or the signature "
+                              "that would go along: open that address itself",
+                              excerpt(shown)));
+  }
+  address_ = std::move(target);
+  return Next::AtOnce;
+}
+
+Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
+  if (reply_.status > 0) {
+    judge_once();
+    shared_.has_answered.store(true, std::memory_order_relaxed);
+  }
+  const bool is_short = request_.may_be_short && reply_.range;
+  const std::uint64_t wanted = (is_short ? reply_.range->end : request_.end) - request_.begin;
+  if (code != CURLE_OK && (reply_.status == 0 || judgement_.worth == Worth::Good)) {
+    judgement_ = judge_code(code);
+  } else if (judgement_.worth == Worth::Good && request_.whole == nullptr && got_ != wanted) {
+    judgement_ = {Worth::Again, fmt::format("{} of {} bytes came", with_commas(got_), with_commas(wanted))};
+  }
+  if (judgement_.worth == Worth::Good && shared_.options.check_etag && request_.file != nullptr && etag_.empty()) {
+    etag_ = shared_.keep_etag(*request_.file, reply_.etag);
+    if (etag_ != reply_.etag) judgement_ = other_version(etag_, reply_.etag);
+  }
+  switch (judgement_.worth) {
+    case Worth::Good:
+      shared_.flights.was_good();
+      if (request_.whole == nullptr) shared_.has_given_range.store(true, std::memory_order_relaxed);
+      return Next::Done;
+    case Worth::Elsewhere: return follow();
+    case Worth::Refused: {
+      if (renewals_++ == 0 && shared_.addresses->renew(request_.path)) {
+        address_.clear();
+        return Next::AtOnce;
+      }
+      return refuse(ErrorKind::IoError,
+                    fmt::format("{}: it was asked for {}", judgement_.reason, shared_.addresses->credentials()));
+    }
+    case Worth::Missing:
+      return refuse(ErrorKind::NotFound, fmt::format("there is no such file ({})", judgement_.reason));
+    case Worth::Changed: return refuse(ErrorKind::Corruption, judgement_.reason);
+    case Worth::Unwanted: return refuse(ErrorKind::IoError, judgement_.reason);
+    case Worth::NoRanges:
+      if (attempts_ >= kFirstAttempts && !shared_.has_given_range.load(std::memory_order_relaxed)) {
+        return refuse(ErrorKind::IoError,
+                      judgement_.reason +
+                          ": this server knows no ranges (RFC 9110, 14), without which nothing is read "
+                          "at random. nginx, Apache and object stores do");
+      }
+      return again(judgement_.reason, now);
+    case Worth::Again: break;
+  }
+  if (reply_.status == 429 || reply_.status == 503) shared_.flights.was_busy(limit_then_);
+  if (attempts_ >= kFirstAttempts && !shared_.has_answered.load(std::memory_order_relaxed)) {
+    return refuse(ErrorKind::IoError, fmt::format("no connection in {} attempts: {}", attempts_, judgement_.reason));
+  }
+  return again(judgement_.reason, now);
+}
+
+}  // namespace penstock

@@ -1,0 +1,55 @@
+#include "core/io/http/address.h"
+
+#include "core/base/error.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace penstock::testing {
+namespace {
+
+TEST(Address, PartsThatMayNotBeShownAreApart) {
+  const Address plain = parse_address("https://host:8443/a/b/");
+  EXPECT_EQ(plain.shown, "https://host:8443/a/b");
+  EXPECT_EQ(plain.userinfo + plain.query, "");
+  const Address all = parse_address("http://name:se@cret@host/a?token=1?2&b=@");
+  EXPECT_EQ(all.shown, "http://host/a");
+  EXPECT_EQ(all.userinfo, "name:se@cret");
+  EXPECT_EQ(all.query, "token=1?2&b=@");
+}
+
+TEST(Address, NothingSecretIsShownOfAnyText) {
+  EXPECT_EQ(shown_address("s3://bucket/a b"), "s3://bucket/a b");
+  EXPECT_EQ(shown_address("https://key:word@host?sig=1#x"), "https://host");
+  EXPECT_EQ(shown_address("https://host/a@b"), "https://host/a@b");
+  EXPECT_EQ(shown_address("https://host/x#https://key:word@other"), "https://host/x");
+  EXPECT_EQ(shown_address("no address"), "no address");
+}
+
+TEST(Address, WhatCannotBeIsRefusedWithoutItsSecrets) {
+  for (const std::string url : {"https:///path", "https://", "https://key:word@/path", "https://key:word@host/a b",
+                                "https://key:word@host/a#word", "https://key:word@host/a\r\nword: 1"}) {
+    try {
+      parse_address(url);
+      ADD_FAILURE() << url << " was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+      EXPECT_EQ(std::string(error.what()).find("word@"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Address, OriginsAreToldApart) {
+  EXPECT_EQ(origin_of("https://host:1/a?b"), "https://host:1");
+  EXPECT_EQ(origin_of("https://host?b"), "https://host");
+  EXPECT_EQ(origin_of("nothing"), "");
+}
+
+TEST(Address, PathsAreEncodedOnce) {
+  EXPECT_EQ(encoded_path("/a b/c+d=e%20f"), "/a%20b/c+d=e%20f");
+  EXPECT_EQ(encoded_path("/50%/\xc3\xa4?#"), "/50%25/%C3%A4%3F%23");
+}
+
+}  // namespace
+}  // namespace penstock::testing

@@ -1,0 +1,288 @@
+"""Datasets of servers of HTTP: the same batches as on a local disk, faults that pass, and errors in words."""
+
+import itertools
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from _servers import FAULTS, at_random, fault_server, nginx
+from penstock import CorruptionError, InvalidArgumentError, NotFoundError, Storage
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a dataset of three shards, and token files."""
+    folder = tmp_path_factory.mktemp("root")
+    rng = np.random.default_rng(0)
+    for number in range(3):
+        with penstock.Writer(folder / f"part{number}", fields={"token": "u2"}, metadata="json") as writer:
+            for document in range(200):
+                length = int(rng.integers(1, 300))
+                tokens = rng.integers(0, 60_000, length).astype("u2")
+                writer.append(token=tokens, metadata={"name": f"{number}/{document}"})
+    penstock.combine([folder / f"part{number}" for number in range(3)], folder / "corpus")
+    rng.integers(0, 60_000, 100_000).astype("u2").tofile(folder / "a.bin")
+    np.save(folder / "b.npy", rng.integers(0, 60_000, 50_000).astype("u2"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with nginx(root, tmp_path_factory.mktemp("nginx")) as address:
+        yield address
+
+
+def contents(loader: penstock.Loader, has_entries: bool = True, most: int | None = None) -> list[Any]:
+    found = []
+    for batch in itertools.islice(loader, most):
+        spans = None
+        if batch.spans is not None:
+            entries = [s.metadata for s in batch.spans] if has_entries else None
+            spans = ([(s.row, s.start, s.stop, s.id) for s in batch.spans], entries)
+        found.append((np.asarray(batch.indices).tolist(), np.asarray(batch["token"]).tolist(), spans))
+    return found
+
+
+VIEWS = {
+    "windows": lambda dataset: dataset.windows(64, lookahead=1),
+    "documents": lambda dataset: dataset.documents(),
+    "spans alone": lambda dataset: dataset.windows(100, metadata="spans"),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("order", ["uniform", "sequential", penstock.orders.Blocks(4, 32)])
+def test_batches_are_those_of_the_local_files(root, server, view, order):
+    def of(path: Any) -> list[Any]:
+        loader = penstock.Loader(VIEWS[view](penstock.open(path)), 16, order=order, seed=3, epochs=1)
+        return contents(loader, view != "spans alone")
+
+    assert of(f"{server}/corpus") == of(root / "corpus")
+
+
+def test_states_and_fingerprints_are_those_of_the_local_files(root, server):
+    here, there = penstock.open(root / "corpus"), penstock.open(f"{server}/corpus/")
+    assert there.fingerprint == here.fingerprint
+    ours, theirs = (penstock.Loader(each.windows(64), 16, seed=1) for each in (here, there))
+    for _ in range(5):
+        next(ours)
+    theirs.load_state_dict(ours.state_dict())
+    assert theirs.state_dict() == ours.state_dict()
+    assert next(ours)["token"].tolist() == next(theirs)["token"].tolist()
+
+
+def test_token_files_open_by_their_addresses(root, server):
+    assert penstock.open(f"{server}/b.npy").windows(10)[7]["token"].tolist() == np.load(root / "b.npy")[70:80].tolist()
+    both = penstock.open(f"{server}/a.bin", root / "a.bin", dtype="u2")
+    assert both.records == 200_000
+    assert both.windows(1)[150_000]["token"].tolist() == [np.fromfile(root / "a.bin", "u2")[50_000]]
+
+
+def test_opening_asks_for_the_manifest_alone(root, tmp_path):
+    with fault_server(root) as server:
+        penstock.open(f"{server.address}/corpus")
+        assert [path for path, *_ in server.requests] == ["/corpus/dataset.json"]
+
+
+def test_tls_needs_a_certificate_that_is_trusted(root, tmp_path):
+    with nginx(root, tmp_path / "nginx", tls=True) as address:
+        with pytest.raises(OSError, match="ca_file"):
+            penstock.open(f"{address}/corpus", storage=Storage(deadline=5))
+        trusting = Storage(ca_file=tmp_path / "nginx" / "cert.pem")
+        assert penstock.open(f"{address}/corpus", storage=trusting).fingerprint
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_that_passes_is_no_fault(root, fault):
+    def of(path: Any) -> penstock.Loader:
+        return penstock.Loader(penstock.open(path).windows(64), 16, seed=1)
+
+    expected = contents(of(root / "corpus"), most=12)
+    with fault_server(root, at_random(0.2, faults=(fault,))) as server:
+        loader = of(f"{server.address}/corpus")
+        assert contents(loader, most=12) == expected
+        assert loader.metrics().retries > 0
+
+
+def test_a_fault_that_stays_is_told_with_its_place_and_attempts(root):
+    with fault_server(root, lambda path, number: "503" if "stream.bin" in path else None) as server:
+        dataset = penstock.open(f"{server.address}/corpus", storage=Storage(deadline=1.0))
+        loader = penstock.Loader(dataset.windows(64), 4, seed=1)
+        with pytest.raises(
+            penstock.IoError, match=r"stream\.bin(\.crc)?, bytes [\d,]+ to [\d,]+: .* attempts; .*status 503"
+        ):
+            next(loader)
+
+
+def test_a_server_without_ranges_is_told_at_once(root):
+    with fault_server(root, lambda path, number: "200" if ".bin" in path else None) as server:
+        begin = time.monotonic()
+        with pytest.raises(penstock.IoError, match="knows no ranges"):
+            penstock.open(f"{server.address}/a.bin", dtype="u2")
+        assert time.monotonic() - begin < 20
+
+
+def test_a_file_that_changes_is_refused(root):
+    with fault_server(root, lambda path, number: "etag" if number > 5 else None) as server:
+        loader = penstock.Loader(penstock.open(f"{server.address}/a.bin", dtype="u2").windows(64), 4, seed=1)
+        with pytest.raises(CorruptionError, match="another one than before"):
+            for _ in range(20):
+                next(loader)
+        free = penstock.open(f"{server.address}/a.bin", dtype="u2", storage=Storage(check_etag=False))
+        assert len(next(penstock.Loader(free.windows(64), 4, seed=1)).indices) == 4
+
+
+def test_what_is_not_there_is_not_found(server, root):
+    with pytest.raises(NotFoundError, match=r"nothing/dataset\.json"):
+        penstock.open(f"{server}/nothing")
+    with pytest.raises(NotFoundError, match=r"none\.npy"):
+        penstock.open(f"{server}/none.npy")
+
+
+def test_no_server_is_told_in_a_moment():
+    begin = time.monotonic()
+    with pytest.raises(penstock.IoError, match="no connection in 3 attempts"):
+        penstock.open("http://127.0.0.1:9/corpus")
+    assert time.monotonic() - begin < 30
+
+
+def test_secrets_are_in_no_message(root):
+    def refused(path: str, number: int) -> str | None:
+        return "403"
+
+    with fault_server(root, refused) as server:
+        host = server.address.removeprefix("http://")
+        url = f"http://key:Pa55word@{host}/corpus?X-Signature=Pa55word"
+        storage = Storage(headers={"X-Token": "Pa55word"})
+        with pytest.raises(penstock.IoError, match="password or the query") as error:
+            penstock.open(url, storage=storage)
+        path, _, headers = server.requests[0]
+        assert path == "/corpus/dataset.json?X-Signature=Pa55word"
+        assert headers["X-Token"] == "Pa55word"
+        assert "Basic" in headers["Authorization"]
+        assert "Pa55word" not in f"{error.value!r} {error.value} {error.value.__cause__!r} {storage!r}"
+    with pytest.raises(InvalidArgumentError, match="X-Token") as refusal:
+        pickle.dumps(storage)
+    assert "Pa55word" not in str(refusal.value)
+
+
+def test_a_dataset_travels_to_another_process_but_its_secrets_do_not(server, root):
+    dataset = penstock.open(f"{server}/corpus")
+    assert pickle.loads(pickle.dumps(dataset)).fingerprint == dataset.fingerprint
+    secret = penstock.open(f"{server}/corpus?key=Pa55word")
+    assert "Pa55word" not in repr(secret)
+    with pytest.raises(InvalidArgumentError, match="password or a signature"):
+        pickle.dumps(secret)
+    code = "import pickle, sys, penstock; print(pickle.load(sys.stdin.buffer).fingerprint)"
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(dataset), capture_output=True, check=True)
+    assert done.stdout.decode().strip() == dataset.fingerprint
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Token": "secret"}])
+def test_redirects_are_followed_but_not_with_secrets(root, headers):
+    with fault_server(root) as target, fault_server(root, lambda path, number: "redirect") as server:
+        server.elsewhere = target.address
+        storage = Storage(headers=headers) if headers else None
+        if headers:
+            with pytest.raises(penstock.IoError, match="another host"):
+                penstock.open(f"{server.address}/corpus", storage=storage)
+            assert not target.requests
+        else:
+            assert penstock.open(f"{server.address}/corpus", storage=storage).records > 0
+
+
+def test_redirects_have_an_end(root):
+    with fault_server(root, lambda path, number: "redirect") as server:
+        server.elsewhere = server.address
+        with pytest.raises(penstock.IoError, match="more than 5 redirects"):
+            penstock.open(f"{server.address}/corpus")
+
+
+def test_a_stalled_server_keeps_no_loader_from_closing(root):
+    def slow(path: str, number: int) -> str | None:
+        return "slow" if "stream.bin" in path else None
+
+    with fault_server(root, slow) as server:
+        loader = penstock.Loader(penstock.open(f"{server.address}/corpus").windows(64), 4, seed=1)
+        threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            next(loader)
+        loader.close()
+        assert time.monotonic() - begin < 15
+
+
+def test_a_child_after_a_fork_refuses(server):
+    loader = penstock.Loader(penstock.open(f"{server}/corpus").windows(64), 4, seed=1)
+    next(loader)
+    view = penstock.open(f"{server}/corpus").windows(64)
+    child = os.fork()
+    if child == 0:
+        try:
+            view[0]
+            os._exit(1)
+        except InvalidArgumentError as error:
+            os._exit(0 if "spawn" in str(error) else 2)
+        finally:
+            os._exit(3)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(view[0]["token"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("ftp://host/x", "ftp is not supported"),
+        ("https:///x", "without a host"),
+        ("http://host/*.npy", "lists no files"),
+        ("http://host/cells.h5ad", "on this machine alone"),
+        ("http://host/corpus/dataset.json", "give its folder"),
+        ("http://host/a b", "%20"),
+    ],
+)
+def test_addresses_that_cannot_be_are_refused(url, words):
+    with pytest.raises(InvalidArgumentError, match=words):
+        penstock.open(url)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"connections": 0}, "connections"),
+        ({"connections": 5000}, "1,024"),
+        ({"deadline": 0}, "more than 0"),
+        ({"deadline": "soon"}, "seconds"),
+        ({"headers": {"Range": "bytes=0-1"}}, "penstock itself"),
+        ({"headers": {"X": "a\r\nb"}}, "one line"),
+        ({"headers": ["X: 1"]}, "name: value"),
+        ({"credentials": 5}, "function"),
+        ({"region": 5}, "str is wanted"),
+    ],
+)
+def test_a_storage_that_cannot_be_is_refused(arguments, words):
+    with pytest.raises(InvalidArgumentError, match=words):
+        Storage(**arguments)
+
+
+def test_features_and_columns_are_read_where_the_dataset_lies(root, server):
+    path = root / "cells"
+    genes = {"names": ["CD4", "CD8A", "GNLY"], "length": [458, 235, 145]}
+    with penstock.Writer(path, {"gene": "u2", "count": "u1"}, None, features=genes, columns={"n": "u4"}) as writer:
+        for number in range(50):
+            writer.append(gene=[0, 2], count=[3, 1], columns={"n": number})
+    dataset = penstock.open(f"{server}/cells")
+    for each in (dataset, pickle.loads(pickle.dumps(dataset))):
+        assert each.features.names == genes["names"]
+        assert each.features.columns["length"][1].item() == 235
+        assert each.columns["n"][7:9].tolist() == [7, 8]
+    batch = next(penstock.Loader(dataset.cells("csr", columns=["n"]), 4, seed=0))
+    assert batch.columns["n"].tolist() == np.asarray(batch.indices).tolist()

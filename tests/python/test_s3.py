@@ -1,0 +1,254 @@
+"""Buckets read natively: signed by obstore, from moto and from a server that checks what is signed."""
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from _servers import fault_server, moto
+from penstock import InvalidArgumentError, NotFoundError, Storage
+
+pytest.importorskip("obstore")
+pytest.importorskip("boto3")
+
+ACCESS, SECRET = "AKIDEXAMPLE", "Pa55word/with+odd=characters0000000000000"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a bucket named data holds."""
+    folder = tmp_path_factory.mktemp("buckets") / "data"
+    rng = np.random.default_rng(0)
+    for number in range(2):
+        with penstock.Writer(folder / f"part{number}", fields={"token": "u2"}, metadata="json") as writer:
+            for document in range(100):
+                tokens = rng.integers(0, 60_000, int(rng.integers(1, 300))).astype("u2")
+                writer.append(token=tokens, metadata={"name": f"{number}/{document}"})
+    penstock.combine([folder / f"part{number}" for number in range(2)], folder / "corpus")
+    odd = folder / "a b+c=(d)!'é"
+    shutil.copytree(folder / "corpus", odd)
+    rng.integers(0, 60_000, 10_000).astype("u2").tofile(folder / "a.bin")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nobody's own credentials."""
+    for name in list(os.environ):
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+
+
+@pytest.fixture
+def server(folder: Path) -> Any:
+    with fault_server(folder.parent) as server:
+        server.keys[ACCESS] = (SECRET, None)
+        yield server
+
+
+def contents(loader: penstock.Loader) -> list[Any]:
+    return [
+        (batch.indices.tolist(), batch["token"].tolist(), [span.metadata for span in batch.spans or ()])
+        for batch in loader
+    ]
+
+
+@pytest.mark.parametrize("name", ["corpus", "a b+c=(d)!'é"])
+@pytest.mark.parametrize("order", ["uniform", penstock.orders.Blocks(4, 32)])
+def test_batches_are_those_of_the_local_files(folder, server, keys, name, order):
+    storage = Storage(endpoint=server.address)
+    here, there = penstock.open(folder / name), penstock.open(f"s3://data/{name}", storage=storage)
+    assert there.fingerprint == here.fingerprint
+    loaders = [penstock.Loader(each.windows(64), 16, order=order, seed=3, epochs=1) for each in (here, there)]
+    assert loaders[1].reader == "http"
+    expected, seen = map(contents, loaders)
+    assert seen == expected
+    assert all("X-Amz-Signature" in path for path, *_ in server.requests)
+
+
+@pytest.fixture(scope="module")
+def bucket(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with moto({"data": folder}, tmp_path_factory.mktemp("moto") / "log") as address:
+        yield address
+
+
+def test_a_bucket_of_moto_gives_the_same_batches(folder, bucket, keys, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", bucket)
+    loaders = [penstock.Loader(penstock.open(path).documents(), 16, seed=3, epochs=1)
+               for path in (folder / "corpus", "s3://data/corpus/")]  # fmt: skip
+    assert contents(loaders[0]) == contents(loaders[1])
+    assert penstock.open("s3://data/a.bin", dtype="u2").records == 10_000
+    with pytest.raises(NotFoundError, match=r"s3://data/nothing/dataset\.json"):
+        penstock.open("s3://data/nothing")
+
+
+def test_credentials_that_a_function_gives_are_asked_for_again_before_they_end(folder, server):
+    lifetime = 2.0
+    asked: list[float] = []
+
+    def credentials() -> dict[str, Any]:
+        for number, then in enumerate(asked):
+            if time.monotonic() > then + lifetime:
+                server.keys.pop(f"AKID{number + 1}", None)
+        asked.append(time.monotonic())
+        access = f"AKID{len(asked)}"
+        token = f"token/{len(asked)}=="
+        server.keys[access] = (SECRET, token)
+        return {
+            "access_key_id": access,
+            "secret_access_key": SECRET,
+            "token": token,
+            "expires_at": datetime.now(UTC) + timedelta(seconds=lifetime),
+        }
+
+    storage = Storage(endpoint=server.address, credentials=credentials)
+    view = penstock.open("s3://data/corpus", storage=storage).windows(64)
+    expected = penstock.open(folder / "corpus").windows(64)
+    begin = time.monotonic()
+    number = 0
+    while time.monotonic() - begin < 3 * lifetime:
+        number = (number + 7) % len(expected)
+        assert view[number]["token"].tolist() == expected[number]["token"].tolist()
+        time.sleep(0.02)
+    assert len(asked) >= 3
+
+
+def test_credentials_of_a_profile(folder, server, tmp_path):
+    (tmp_path / "credentials").write_text(
+        f"[corpora]\naws_access_key_id = {ACCESS}\naws_secret_access_key = {SECRET}\n"
+    )
+    storage = Storage(endpoint=server.address, profile="corpora", region="eu-north-1")
+    assert penstock.open("s3://data/corpus", storage=storage).records > 0
+    assert "eu-north-1" in server.requests[-1][0]
+    with pytest.raises(InvalidArgumentError, match="profile='none of that name'"):
+        penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address, profile="none of that name"))
+
+
+def test_anonymous_signs_nothing(folder):
+    with fault_server(folder.parent) as server:
+        storage = Storage(endpoint=server.address, anonymous=True)
+        assert penstock.open("s3://data/a b+c=(d)!'é", storage=storage).windows(64)[3]["token"].size == 64
+        assert all("?" not in path for path, *_ in server.requests)
+
+
+def test_requester_pays_is_signed(server, keys):
+    storage = Storage(endpoint=server.address, requester_pays=True)
+    assert penstock.open("s3://data/corpus", storage=storage).records > 0
+    assert "x-amz-request-payer=requester" in server.requests[-1][0]
+
+
+def test_a_signature_that_is_refused_is_made_again_once(folder, keys):
+    with fault_server(folder.parent, lambda path, number: "403" if number == 0 else None) as server:
+        server.keys[ACCESS] = (SECRET, None)
+        assert penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address)).records > 0
+    with fault_server(folder.parent, lambda path, number: "403") as server:
+        with pytest.raises(
+            penstock.IoError, match=r"status 403: it was asked for with credentials of boto3's chain"
+        ) as error:
+            penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address))
+        assert len(server.requests) == 2
+        for secret in (SECRET, "X-Amz", "Signature="):
+            assert secret not in f"{error.value!r} {error.value.__cause__!r}"
+
+
+def test_another_region_is_named(folder, keys):
+    words = r"in the region eu-west-9: give Storage\(region=\"eu-west-9\"\)"
+    refused = pytest.raises(penstock.IoError, match=words)
+    with fault_server(folder.parent, lambda path, number: "region") as server, refused:
+        penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address))
+
+
+def test_no_credentials_are_told(monkeypatch):
+    with pytest.raises(InvalidArgumentError, match="no credentials: set AWS_ACCESS_KEY_ID"):
+        penstock.open("s3://data/corpus")
+
+
+def _broken() -> dict[str, Any]:
+    raise RuntimeError(f"cannot use {SECRET}")
+
+
+def test_a_function_of_credentials_that_fails_is_told_without_what_it_says(server):
+    with pytest.raises(
+        penstock.IoError, match="nothing could be signed with credentials of a function: RuntimeError"
+    ) as error:
+        penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address, credentials=_broken))
+    assert SECRET not in f"{error.value!r} {error.value.__cause__!r}"
+
+
+def _given() -> dict[str, Any]:
+    return {"access_key_id": ACCESS, "secret_access_key": SECRET, "expires_at": None}
+
+
+def test_a_dataset_travels_with_the_name_of_its_function(server):
+    dataset = penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address, credentials=_given))
+    pickled = pickle.dumps(dataset)
+    assert SECRET.encode() not in pickled
+    assert pickle.loads(pickled).fingerprint == dataset.fingerprint
+    unnamed = penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address, credentials=lambda: _given()))
+    with pytest.raises(InvalidArgumentError, match="a function that a module has by its name"):
+        pickle.dumps(unnamed)
+
+
+@pytest.mark.parametrize(
+    ("url", "storage", "words"),
+    [
+        ("s3:///key", None, "no bucket"),
+        ("s3://key:secret@bucket/corpus", None, "holds no credentials"),
+        ("s3://data/corpus", Storage(headers={"X": "1"}), "http:// and https://"),
+    ],
+)
+def test_addresses_that_cannot_be_are_refused(keys, url, storage, words):
+    with pytest.raises(InvalidArgumentError, match=words) as error:
+        penstock.open(url, storage=storage)
+    assert "secret" not in str(error.value)
+
+
+CHILD = """
+import os, signal, sys, threading, penstock
+how, address = sys.argv[1:]
+view = penstock.open("s3://data/corpus", storage=penstock.Storage(endpoint=address)).windows(64)
+loader = penstock.Loader(view, 4, seed=1)
+next(loader)
+if how == "fork":
+    child = os.fork()
+    if child == 0:
+        try:
+            view[0]
+        except penstock.InvalidArgumentError as error:
+            os._exit(0 if "spawn" in str(error) else 2)
+        os._exit(3)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+if how == "interrupt":
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        for batch in loader:
+            pass
+        loader = penstock.Loader(view, 4, seed=1)
+        while True:
+            next(loader)
+    except KeyboardInterrupt:
+        sys.exit(0)
+"""
+
+
+@pytest.mark.parametrize("how", ["exit", "interrupt", "fork"])
+def test_a_process_ends_with_requests_under_way(server, keys, how):
+    done = subprocess.run([sys.executable, "-c", CHILD, how, server.address], capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr.decode()) == (0, "")
