@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
 #include "core/engine/loader.h"
+#include "core/job/balance.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -231,6 +232,38 @@ struct MakeLoader {
   }
 };
 
+using Places = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+
+Places to_pairs(const std::vector<RowChoice::Place>& places) {
+  Places out;
+  out.reserve(places.size());
+  for (const auto& [rank, row] : places) out.emplace_back(rank, row);
+  return out;
+}
+
+// Sources are looked at only where rows go by what they cost.
+Places row_places(const Job& job, std::uint64_t position, std::uint64_t world_size,
+                  const std::vector<std::shared_ptr<Source>>& sources, const std::optional<BalanceTuple>& balance,
+                  std::uint64_t most_bytes, const std::shared_ptr<LocalStore>& local) {
+  const Share share{0, world_size};
+  job.cursor().check(share);
+  Job::check_position(position);
+  std::optional<BalanceOptions> costs;
+  if (balance) costs = balance_of(*balance);
+  const Unlocked released;
+  const std::optional<BatchPlan> plan = job.plan(position, share);
+  if (!plan) return {};
+  if (!costs) return to_pairs(RowChoice(share).places(job, *plan));
+  check_micro_batches(job.cursor().options(), world_size, costs->micro_batches);
+  const std::vector<std::shared_ptr<const Source>> asked(sources.begin(), sources.end());
+  const RowChoice rows(share,
+                       std::make_unique<const RowCosts>(
+                           asked, std::move(costs->rules),
+                           read_local_through(local, local->reading_once(plan->rows * world_size)), most_bytes),
+                       costs->micro_batches);
+  return to_pairs(rows.places(job, *plan));
+}
+
 // The names of penstock.Metrics; read_seconds as (sum, counts).
 py::dict metrics_dict(const Metrics& metrics) {
   const auto seconds = [](std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); };
@@ -259,6 +292,16 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
   register_batch(module, local);
   module.def("usable_cores", py::overload_cast<std::uint64_t>(&usable_cores), py::arg("processes"),
              "Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.");
+  module.def(
+      "row_places",
+      [local](const Job& job, std::uint64_t position, std::uint64_t world_size,
+              const std::vector<std::shared_ptr<Source>>& sources, const std::optional<BalanceTuple>& balance,
+              std::uint64_t most_bytes) {
+        return row_places(job, position, world_size, sources, balance, most_bytes, local);
+      },
+      py::arg("job"), py::arg("position"), py::arg("world_size"), py::arg("sources"), py::arg("balance"),
+      py::arg("most_bytes"),
+      "(rank, row) of each observation of the global batch that begins there, by the job's own batch sizes.");
   py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
       .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("sources"), py::arg("fields"),
            py::arg("computed"), py::arg("made"), py::arg("values"), py::arg("parts"), py::arg("rank"),
@@ -291,15 +334,8 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def(
           "row_places",
           [](const PythonLoader& loader, const Job& job, std::uint64_t position) {
-            std::vector<RowChoice::Place> places;
-            {
-              const Unlocked released;
-              places = loader.get().row_places(job, position);
-            }
-            std::vector<std::pair<std::uint64_t, std::uint64_t>> out;
-            out.reserve(places.size());
-            for (const auto& [rank, row] : places) out.emplace_back(rank, row);
-            return out;
+            const Unlocked released;
+            return to_pairs(loader.get().row_places(job, position));
           },
           py::arg("job"), py::arg("position"), "(rank, row) of each observation of the global batch that begins there.")
       .def("tail_rows", [](const PythonLoader& loader) { return loader.get().tail_rows(); })

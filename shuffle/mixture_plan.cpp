@@ -4,72 +4,29 @@
 #include "core/job/cursor.h"
 #include "shuffle/permutation.h"
 
-#include <fmt/ranges.h>
-#include <boost/container/small_vector.hpp>
-
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 
 namespace penstock::shuffle {
 namespace {
 
-// What keys are for. Part of algorithm 1: never renumbered.
-enum Purpose : std::uint64_t { kMixture = 0x6d697874757265, kJitter = 1, kParts };
-
-Key key_of(const std::string& name) {
-  Key key = Key().absorb(kMixture).absorb(kJitter).absorb(name.size());
-  for (const char c : name) key = key.absorb(static_cast<unsigned char>(c));
-  return key;
-}
-
 [[noreturn]] void refuse(const std::string& why) {
   raise(ErrorKind::InvalidArgument, "{}", why);
 }
 
-std::string names_of(const MixtureSpec& spec, const std::vector<std::uint32_t>& sources) {
-  std::vector<std::string> names;
-  names.reserve(sources.size());
-  for (const std::uint32_t source : sources) names.push_back(spec.names[source]);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-/// The sources of a stage, by name: that order breaks ties, and does not change when sources are added.
-std::vector<std::uint32_t> sources_by_name(const MixtureSpec& spec, const std::vector<std::uint64_t>& weights) {
-  std::vector<std::uint32_t> sources;
-  for (std::uint32_t s = 0; s < weights.size(); ++s) {
-    if (weights[s] > 0) sources.push_back(s);
-  }
-  std::sort(sources.begin(), sources.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return spec.names[a] < spec.names[b]; });
-  return sources;
-}
-
-void check_weights(const std::vector<std::uint64_t>& weights, std::size_t number) {
-  std::uint64_t common = 0;
-  for (const std::uint64_t weight : weights) common = std::gcd(common, weight);
-  if (common == 0) refuse(fmt::format("stage {}: all weights are 0: give at least one source more", number));
-  Wide sum = 0;
-  for (const std::uint64_t weight : weights) sum += weight / common;
-  if (sum >= Strata::kMostWeight) {
-    refuse(fmt::format("stage {}: the weights' sum is beyond 2^62: divide them all by one number", number));
-  }
-}
-
 }  // namespace
 
-MixturePlan::MixturePlan(MixtureSpec spec) : spec_(std::move(spec)), windows_{spec_.window} {
+MixturePlan::MixturePlan(MixtureSpec spec)
+    : spec_(std::move(spec)), windows_{spec_.window}, stages_(spec_.names, spec_.caps) {
   if (spec_.names.empty()) refuse("a mixture of no sources");
   if (spec_.stages.empty()) refuse("a mixture without stages: give at least one");
   if (spec_.group == 0) refuse("group=0: wanted at least 1");
-  for (const std::string& name : spec_.names) keys_.push_back(key_of(name));
   for (std::size_t i = 0; i < spec_.stages.size(); ++i) add_course(spec_.stages[i], i);
-  std::vector<std::uint64_t> given(spec_.names.size());
-  for (std::size_t i = 0; i < courses_.size(); ++i) add_stages(i, given);
-  if (last_unit_ != Order::kNever) {
+  for (std::size_t i = 0; i < courses_.size(); ++i) add_stages(i);
+  if (stages_.end() != Order::kNever) {
     const Course& last = courses_.back();
-    const Wide position = last.begin + Wide{last_unit_ - last.unit} * last.parts;
+    const Wide position = last.begin + Wide{stages_.end() - last.unit} * last.parts;
     if (position <= kMostPosition) last_position_ = static_cast<std::uint64_t>(position);
   }
   end_ = last_position_;
@@ -85,7 +42,7 @@ MixturePlan::MixturePlan(MixtureSpec spec) : spec_(std::move(spec)), windows_{sp
 // ---- how it is made
 
 void MixturePlan::add_course(const MixtureStageSpec& stage, std::size_t number) {
-  check_weights(stage.weights, number);
+  MixtureStages::check_weights(stage.weights, number);
   Course course;
   course.window = stage.window == 0 ? spec_.window : stage.window;
   if (course.window != spec_.window) {
@@ -142,91 +99,34 @@ std::uint64_t MixturePlan::rounded(const Course& course, const MixturePlace& pla
   return course.begin + past;
 }
 
-Strata MixturePlan::strata_of(const MixtureStage& stage) const {
-  std::vector<Strata::Member> members;
-  for (std::size_t i = 0; i < stage.sources.size(); ++i) {
-    members.push_back({stage.weights[i], keys_[stage.sources[i]].absorb(stage.unit)});
-  }
-  return Strata(std::move(members));
+// The last unit whose group begins at a position.
+std::uint64_t MixturePlan::most_unit(const Course& course) const {
+  const std::uint64_t past = kMostPosition - course.begin;
+  if (course.parts == 1) return course.unit + past;
+  const Wide units = Wide{past / (spec_.group * course.parts) + 1} * spec_.group - 1;
+  return static_cast<std::uint64_t>(std::min<Wide>(course.unit + units, Order::kNever));
 }
 
-// The stages that come out of course `number`: one, and another for each time that sources have given their caps.
-void MixturePlan::add_stages(std::size_t number, std::vector<std::uint64_t>& given) {
+// The stages that come out of course `number`.
+void MixturePlan::add_stages(std::size_t number) {
   const Course& course = courses_[number];
   const bool is_last = number + 1 == courses_.size();
-  const std::uint64_t course_end = is_last ? Order::kNever : courses_[number + 1].unit;
-  std::vector<std::uint64_t> weights = spec_.stages[number].weights;
-  std::uint64_t unit = course.unit;
-  for (bool implied = false;; implied = true) {
-    const std::vector<std::uint32_t> wanted = sources_by_name(spec_, weights);
-    for (std::size_t s = 0; s < weights.size(); ++s) {
-      if (given[s] >= spec_.caps[s]) weights[s] = 0;
-    }
-    MixtureStage stage;
-    stage.sources = sources_by_name(spec_, weights);
-    if (stage.sources.empty()) {
-      const bool before = unit == course.unit;
-      if (is_last && !before) {
-        last_unit_ = unit;
-        return;
-      }
-      refuse(before
-                 ? fmt::format("stage {}: its sources ({}) have given their caps before it begins: raise the caps, or "
-                               "leave the stage out",
-                               number, names_of(spec_, wanted))
-                 : fmt::format("stage {}: its sources have given their caps by position {}, and stage {} begins at {}: "
-                               "raise the caps, add a source, or begin stage {} earlier",
-                               number, with_commas(course.begin + (unit - course.unit) * course.parts), number + 1,
-                               with_commas(courses_[number + 1].begin), number + 1));
-    }
-    for (const std::uint32_t source : stage.sources) stage.weights.push_back(weights[source]);
-    stage.begin = static_cast<std::uint64_t>(course.group_begin(unit, spec_.group));
+  UnitStretch stretch{.number = number,
+                      .begin = course.unit,
+                      .end = is_last ? Order::kNever : courses_[number + 1].unit,
+                      .most = most_unit(course),
+                      .weights = spec_.stages[number].weights};
+  for (MixtureStage& stage : stages_.add(std::move(stretch))) {
+    stage.begin = static_cast<std::uint64_t>(course.group_begin(stage.unit, spec_.group));
     stage.begin_tokens = course.begin_tokens + Wide{stage.begin - course.begin} * course.window;
     stage.window = course.window;
-    stage.unit = unit;
-    stage.given = given;
-    stage.implied = implied;
-    Strata strata = strata_of(stage);
-    for (std::size_t i = 0; i < stage.weights.size(); ++i) stage.weights[i] = strata.members()[i].weight;
-    const std::optional<std::uint64_t> cap = first_cap(strata, stage);
-    // A cap that is given beyond all positions cuts nothing.
-    const bool is_cut =
-        cap && *cap < course_end - unit && course.group_begin(unit + *cap, spec_.group) <= kMostPosition;
-    if (!is_cut && course_end == Order::kNever) unit = Order::kNever;
-    const std::uint64_t length = is_cut ? *cap : course_end - stage.unit;
-    if (unit != Order::kNever) {
-      std::vector<std::uint64_t> more(stage.sources.size());
-      strata.count(length, more);
-      for (std::size_t i = 0; i < more.size(); ++i) given[stage.sources[i]] += more[i];
-      unit = stage.unit + length;
-    }
-    stages_.push_back(std::move(stage));
-    strata_.push_back(std::move(strata));
-    if (!is_cut) return;
   }
-}
-
-// How many units of the stage there are until the first of its sources has given its cap.
-std::optional<std::uint64_t> MixturePlan::first_cap(const Strata& strata, const MixtureStage& stage) const {
-  // The last slot of member i, k, lies in [k / w, (k + 1) / w): only those that begin before the first end can be
-  // first.
-  std::optional<std::size_t> first;
-  const auto left = [&](std::size_t i) { return spec_.caps[stage.sources[i]] - stage.given[stage.sources[i]]; };
-  const auto is_capped = [&](std::size_t i) { return spec_.caps[stage.sources[i]] != Order::kNever; };
-  for (std::size_t i = 0; i < stage.sources.size(); ++i) {
-    if (!is_capped(i)) continue;
-    if (!first || Wide{left(i)} * stage.weights[*first] < Wide{left(*first)} * stage.weights[i]) first = i;
-  }
-  if (!first) return std::nullopt;
-  std::uint64_t cap = Order::kNever;
-  for (std::size_t i = 0; i < stage.sources.size(); ++i) {
-    if (!is_capped(i) || Wide{left(i) - 1} * stage.weights[*first] > Wide{left(*first)} * stage.weights[i]) continue;
-    // Beyond 2^63 there are no positions, and none of these sums fits.
-    if (Wide{left(i)} * strata.total() / stage.weights[i] >= kMostPosition) continue;
-    cap = std::min(cap, strata.position_of({left(i) - 1, static_cast<std::uint32_t>(i)}) + 1);
-  }
-  if (cap == Order::kNever) return std::nullopt;
-  return cap;
+  if (is_last || stages_.end() == Order::kNever) return;
+  refuse(
+      fmt::format("stage {}: its sources have given their caps by position {}, and stage {} begins at {}: raise the "
+                  "caps, add a source, or begin stage {} earlier",
+                  number, with_commas(course.begin + (stages_.end() - course.unit) * course.parts), number + 1,
+                  with_commas(courses_[number + 1].begin), number + 1));
 }
 
 // ---- what it answers
@@ -237,16 +137,11 @@ const MixturePlan::Course& MixturePlan::course_at(std::uint64_t position) const 
   return *std::prev(after);
 }
 
-std::size_t MixturePlan::stage_of_unit(std::uint64_t unit) const {
-  const auto after = std::upper_bound(stages_.begin(), stages_.end(), unit,
-                                      [](std::uint64_t u, const MixtureStage& stage) { return u < stage.unit; });
-  return static_cast<std::size_t>(after - stages_.begin()) - 1;
-}
-
 std::size_t MixturePlan::stage_at(std::uint64_t position) const {
-  const auto after = std::upper_bound(stages_.begin(), stages_.end(), position,
+  const std::vector<MixtureStage>& stages = stages_.all();
+  const auto after = std::upper_bound(stages.begin(), stages.end(), position,
                                       [](std::uint64_t p, const MixtureStage& stage) { return p < stage.begin; });
-  return static_cast<std::size_t>(after - stages_.begin()) - 1;
+  return static_cast<std::size_t>(after - stages.begin()) - 1;
 }
 
 std::uint64_t MixturePlan::window_end(std::uint64_t position) const {
@@ -276,15 +171,16 @@ Wide MixturePlan::tokens_before(std::uint64_t position) const {
 }
 
 std::uint64_t MixturePlan::short_group() const {
-  if (last_position_ == Order::kNever || (last_unit_ - courses_.back().unit) % spec_.group == 0) return Order::kNever;
+  if (last_position_ == Order::kNever || (stages_.end() - courses_.back().unit) % spec_.group == 0)
+    return Order::kNever;
   const Course& last = courses_.back();
-  return last.parts == 1 ? Order::kNever : static_cast<std::uint64_t>(last.group_begin(last_unit_, spec_.group));
+  return last.parts == 1 ? Order::kNever : static_cast<std::uint64_t>(last.group_begin(stages_.end(), spec_.group));
 }
 
 // Units of a group: fewer in the run's last one, where no source is left.
 std::uint64_t MixturePlan::group_units(const Course& course, std::uint64_t group) const {
   const std::uint64_t begin = course.unit + group * spec_.group;
-  return begin >= last_unit_ ? 0 : std::min(spec_.group, last_unit_ - begin);
+  return begin >= stages_.end() ? 0 : std::min(spec_.group, stages_.end() - begin);
 }
 
 void MixturePlan::raise_over(std::uint64_t position) const {
@@ -307,7 +203,7 @@ void MixturePlan::find(std::uint64_t first, std::uint64_t stride, std::span<Mixt
       if (last_position_ - position <= (count - 1) * stride || position >= last_position_) {
         raise_over(position + (count - 1) * stride);
       }
-      find_units(course.unit + (position - course.begin), stride, slots);
+      stages_.find(course.unit + (position - course.begin), stride, slots);
     } else {
       find_parts(course, position, stride, slots);
     }
@@ -333,39 +229,12 @@ void MixturePlan::find_parts(const Course& course, std::uint64_t first, std::uin
     order(std::span(places).first(count), std::span(places).first(count));
     for (std::size_t i = 0; i < count; ++i, ++done) {
       MixtureSlot& slot = out[done];
-      find_units(course.unit + group * spec_.group + places[i] / course.parts, 1, {&slot, 1});
+      stages_.find(course.unit + group * spec_.group + places[i] / course.parts, 1, {&slot, 1});
       slot.part = static_cast<std::uint32_t>(places[i] % course.parts);
       slot.parts = static_cast<std::uint32_t>(course.parts);
       slot.window_number = course.window_number;
     }
   }
-}
-
-void MixturePlan::find_units(std::uint64_t first, std::uint64_t stride, std::span<MixtureSlot> out) const {
-  boost::container::small_vector<Slot, kKernelBlock> slots;
-  for (std::size_t done = 0; done < out.size();) {
-    const std::uint64_t unit = first + done * stride;
-    const std::size_t number = stage_of_unit(unit);
-    const MixtureStage& stage = stages_[number];
-    const std::uint64_t end = number + 1 < stages_.size() ? stages_[number + 1].unit : Order::kNever;
-    const auto count =
-        static_cast<std::size_t>(std::min<std::uint64_t>(out.size() - done, (end - 1 - unit) / stride + 1));
-    slots.resize(count);
-    strata_[number].find(unit - stage.unit, stride, {slots.data(), slots.size()});
-    for (const Slot& slot : slots) {
-      const std::uint32_t source = stage.sources[slot.member];
-      out[done++] = {stage.given[source] + slot.number, source};
-    }
-  }
-}
-
-void MixturePlan::count_units(std::uint64_t unit, std::span<std::uint64_t> out) const {
-  const std::size_t number = stage_of_unit(unit);
-  const MixtureStage& stage = stages_[number];
-  std::vector<std::uint64_t> more(stage.sources.size());
-  strata_[number].count(unit - stage.unit, more);
-  std::copy(stage.given.begin(), stage.given.end(), out.begin());
-  for (std::size_t i = 0; i < more.size(); ++i) out[stage.sources[i]] += more[i];
 }
 
 void MixturePlan::count(std::uint64_t position, std::span<std::uint64_t> out) const {
@@ -379,8 +248,8 @@ void MixturePlan::count(std::uint64_t position, std::span<std::uint64_t> out) co
     const std::uint64_t past = end - course.begin;
     const std::uint64_t group = spec_.group * course.parts;
     const std::uint64_t begun = course.parts == 1 || end == last_position_ ? 0 : past % group;  // of a group
-    count_units(course.unit, before);
-    count_units(course.unit + (past - begun) / course.parts, after);
+    stages_.count(course.unit, before);
+    stages_.count(course.unit + (past - begun) / course.parts, after);
     for (std::size_t s = 0; s < out.size(); ++s) out[s] += (after[s] - before[s]) * course.parts;
     std::vector<MixtureSlot> slots(begun);
     find(end - begun, 1, slots);
@@ -394,7 +263,7 @@ void MixturePlan::count_begun(std::uint64_t position, std::span<std::uint64_t> o
   const std::uint64_t past = position - course.begin;
   const std::uint64_t unit =
       course.unit + (course.parts == 1 ? past + 1 : (past / (spec_.group * course.parts) + 1) * spec_.group);
-  count_units(std::min(unit, last_unit_), out);
+  stages_.count(std::min(unit, stages_.end()), out);
 }
 
 std::uint64_t MixturePlan::group_end(std::uint64_t position) const {
@@ -406,18 +275,7 @@ std::uint64_t MixturePlan::group_end(std::uint64_t position) const {
 
 std::uint64_t MixturePlan::unit_end(std::uint64_t position, std::uint32_t source, std::uint64_t ordinal) const {
   const Course& course = course_at(position);
-  const std::size_t number = stage_at(position);
-  const MixtureStage& stage = stages_[number];
-  const std::uint64_t stage_end = number + 1 < stages_.size() ? stages_[number + 1].unit : last_unit_;
-  const auto member = std::find(stage.sources.begin(), stage.sources.end(), source);
-  std::uint64_t unit = stage_end - 1;
-  if (member != stage.sources.end()) {
-    const auto i = static_cast<std::size_t>(member - stage.sources.begin());
-    const std::uint64_t slot = ordinal - stage.given[source];
-    if (Wide{slot} * strata_[number].total() / stage.weights[i] < kMostPosition - stage.unit) {
-      unit = std::min(unit, stage.unit + strata_[number].position_of({slot, static_cast<std::uint32_t>(i)}));
-    }
-  }
+  const std::uint64_t unit = stages_.unit_of(stage_at(position), source, ordinal);
   const Wide size = course.parts == 1 ? 1 : Wide{spec_.group} * course.parts;
   return static_cast<std::uint64_t>(std::min<Wide>(course.group_begin(unit, spec_.group) + size, last_position_));
 }

@@ -4,13 +4,12 @@
 // window is w gives each unit in L / w parts, which are spread over a group of units: a permutation of the group's
 // parts says which stands where. Position q of such a stage, with m = L / w and groups of g units, is
 //     h, r = divmod(q, g m);  j = permutation[stage, h](r);  unit slot h g + j div m, part j mod m
-// and with m = 1 unit slot q. Unit slots go to sources by Strata, cut where a stage begins or a source has given its
-// cap. Nothing here depends on the loader's seed, so what a mixture gives of each source can be told before it runs.
-// Immutable: any thread.
+// and with m = 1 unit slot q. Unit slots go to sources by stages (shuffle/mixture_stages.h). Nothing here depends on
+// the loader's seed, so what a mixture gives of each source can be told before it runs. Immutable: any thread.
 #pragma once
 
 #include "core/job/order.h"
-#include "shuffle/strata.h"
+#include "shuffle/mixture_stages.h"
 
 #include <cstdint>
 #include <optional>
@@ -39,29 +38,6 @@ struct MixtureSpec {
   std::uint64_t window = 0;  // L; 0: documents
   std::uint64_t group = 1;   // units
   std::optional<MixturePlace> end;
-};
-
-/// A stage as it came out: one that was asked for, or one that an ended source made.
-struct MixtureStage {
-  std::uint64_t begin = 0;  // position; where it begins inside a group, the group's first one
-  Wide begin_tokens = 0;    // that the run has given before it; 0 for documents
-  std::uint64_t window = 0;
-  std::uint64_t unit = 0;              // slot of its first unit
-  std::vector<std::uint32_t> sources;  // that have a part in it, by name …
-  std::vector<std::uint64_t> weights;  // … and theirs, divided by what divides them all
-  std::vector<std::uint64_t> given;    // units before it, by source number
-  bool implied = false;
-};
-
-/// What stands at a position: part `part`, of `parts`, of unit `ordinal`, counted over the run, of `source`.
-struct MixtureSlot {
-  std::uint64_t ordinal = 0;
-  std::uint32_t source = 0;
-  std::uint32_t part = 0;
-  std::uint32_t parts = 1;
-  std::uint32_t window_number = 0;  // in windows()
-
-  bool operator==(const MixtureSlot&) const = default;
 };
 
 class MixturePlan {
@@ -101,7 +77,7 @@ class MixturePlan {
   [[nodiscard]] Wide tokens_before(std::uint64_t position) const;
 
   [[nodiscard]] const MixtureSpec& spec() const noexcept { return spec_; }
-  [[nodiscard]] const std::vector<MixtureStage>& stages() const noexcept { return stages_; }
+  [[nodiscard]] const std::vector<MixtureStage>& stages() const noexcept { return stages_.all(); }
   /// Windows that stages have, the view's first.
   [[nodiscard]] const std::vector<std::uint64_t>& windows() const noexcept { return windows_; }
 
@@ -122,26 +98,19 @@ class MixturePlan {
     }
   };
   void add_course(const MixtureStageSpec& stage, std::size_t number);
-  void add_stages(std::size_t number, std::vector<std::uint64_t>& given);
-  [[nodiscard]] std::optional<std::uint64_t> first_cap(const Strata& strata, const MixtureStage& stage) const;
-  [[nodiscard]] Strata strata_of(const MixtureStage& stage) const;
+  void add_stages(std::size_t number);
+  [[nodiscard]] std::uint64_t most_unit(const Course& course) const;
   [[nodiscard]] std::uint64_t rounded(const Course& course, const MixturePlace& place) const;
   [[nodiscard]] std::uint64_t group_units(const Course& course, std::uint64_t group) const;
   [[nodiscard]] const Course& course_at(std::uint64_t position) const;
-  [[nodiscard]] std::size_t stage_of_unit(std::uint64_t unit) const;
   void find_parts(const Course& course, std::uint64_t first, std::uint64_t stride, std::span<MixtureSlot> out) const;
-  void find_units(std::uint64_t first, std::uint64_t stride, std::span<MixtureSlot> out) const;
-  void count_units(std::uint64_t unit, std::span<std::uint64_t> out) const;
   [[noreturn]] void raise_over(std::uint64_t position) const;
 
   MixtureSpec spec_;
-  std::vector<Key> keys_;  // by source
   std::vector<std::uint64_t> windows_;
   std::vector<Course> courses_;
-  std::vector<MixtureStage> stages_;
-  std::vector<Strata> strata_;                   // of stages_
-  std::uint64_t last_unit_ = Order::kNever;      // where no source is left
-  std::uint64_t last_position_ = Order::kNever;  // the same
+  MixtureStages stages_;
+  std::uint64_t last_position_ = Order::kNever;  // where no source is left
   std::uint64_t end_ = Order::kNever;
 };
 

@@ -11,9 +11,11 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._arguments import MOST, index, one_of, ranges
 from penstock._errors import InvalidArgumentError
-from penstock._locate import LocatedRow, Sources, batch_position, by_turns, locate
+from penstock._locate import LocatedRow, Sources, batch_position, locate
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_stages import Tokens
+from penstock._parallel import Balance, resolve_balance
+from penstock._resources import memory_bytes
 from penstock.orders import resolve
 
 BatchSize = int | Tokens | Sequence[tuple[int, int | Tokens]]
@@ -86,6 +88,7 @@ class Job:
         """
         check_view(view)
         self._endless = is_endless(view, epochs, per_epoch)
+        self._view = view
         self._sources = Sources(view)
         self._native = native_job(
             view, batch_sizes(global_batch_size, 1, window_changes(view)), seed, order, epochs, per_epoch, tail, skip
@@ -123,26 +126,33 @@ class Job:
         """
         return self._sources.picks(self._native, index("first", first), index("count", count))
 
-    def locate(self, step: int | None = None, *, position: int | None = None, world_size: int = 1) -> list[LocatedRow]:
+    def locate(
+        self,
+        step: int | None = None,
+        *,
+        position: int | None = None,
+        world_size: int = 1,
+        balance: Balance | None = None,
+    ) -> list[LocatedRow]:
         """Which documents the global batch of a step consists of; only indices are read, see `Loader.locate`.
-
-        A job knows no `Balance`: ranks and rows are those by turns.
 
         Args:
             step: number of the batch in the run, from 0; or
             position: what a state holds: the batch that comes next there.
             world_size: number of ranks, which the rows' ranks are of; it must divide the global batch size.
+            balance: by what the ranks' loaders share out rows; None: every `world_size`-th.
 
         Returns:
             The rows of all ranks, in the order of their positions.
 
         Raises:
-            InvalidArgumentError: no such step or position.
+            InvalidArgumentError: no such step or position; what `Loader` refuses of `balance`.
         """
         ranks = index("world_size", world_size, 1)
+        rules = resolve_balance(balance, self._view)
         begin = batch_position(self._native, step, position)
-        self._native.plan(begin, 0, ranks)  # refuses a number of ranks that divides no batch
-        return locate(self._native, self._sources, begin, lambda count: by_turns(count, ranks))
+        places = _native.row_places(self._native, begin, ranks, self._sources.native, rules, memory_bytes())
+        return locate(self._native, self._sources, begin, places)
 
     def state_dict(self, position: int) -> dict[str, Any]:
         """The state of a loader of this job at `position`: what its `load_state_dict` takes.

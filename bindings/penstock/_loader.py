@@ -325,7 +325,7 @@ class Loader:
         """
         job = self._native.job
         begin = batch_position(job, step, position)
-        return locate(job, self._sources, begin, lambda _: self._native.row_places(job, begin))
+        return locate(job, self._sources, begin, self._native.row_places(job, begin))
 
     def check_agreement(self, group: Any = None) -> None:
         """Compares this loader with those of the other processes: each is to give its share of the same batches.

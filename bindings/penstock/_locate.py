@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -122,21 +122,14 @@ def planned(job: _native.Job, position: int) -> tuple[list[int], npt.NDArray[Any
     return positions.tolist(), picks
 
 
-def by_turns(count: int, world_size: int) -> list[tuple[int, int]]:
-    """(rank, row) of each of `count` observations of a global batch: the i-th is rank i mod R's row i div R."""
-    return [(i % world_size, i // world_size) for i in range(count)]
-
-
-def locate(
-    job: _native.Job, sources: Sources, position: int, places: Callable[[int], list[tuple[int, int]]]
-) -> list[LocatedRow]:
+def locate(job: _native.Job, sources: Sources, position: int, places: list[tuple[int, int]]) -> list[LocatedRow]:
     """The rows of all ranks' batch that begins at `position`, in the order of their positions; no padding.
 
     Args:
         job: whose batches they are.
         sources: of the job.
         position: where the batch begins.
-        places: from their number to (rank, row) of each.
+        places: (rank, row) of each.
 
     Raises:
         InvalidArgumentError: the run is over there.
@@ -149,7 +142,7 @@ def locate(
         first_records += batch.first_records().tolist()
         spans += _spans(batch)
     sources.number(picks["source"])
-    return located(positions, picks, first_records, spans, places(len(positions)))
+    return located(positions, picks, first_records, spans, places)
 
 
 def located(

@@ -1,4 +1,4 @@
-"""Mixtures: several views as one, in stages of integer weights; what a position is of, and how long a run is."""
+"""Mixtures: several views as one, in stages of integer weights; what each source has given at any position."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ SourceOrder = str | Order | Mapping[str, str | Order]
 class Mixture:
     """Several views as one, for `Loader` and `Job`: at every position each source has given its share.
 
-    A stage gives source s of weight w, of W in all, w / W of the observations since it began, within 1 + S * w / W of
-    them for S sources. Sources have orders and epochs of their own, that go on through all stages: nothing is repeated
-    or lost when weights change. What is of which source does not depend on the loader's seed.
+    At every position of a stage a source of weight w has given w / W of the observations since the stage began, within
+    1 + S * w / W of them, for S sources whose weights add up to W. Each source has its own order and epochs, which go
+    on from stage to stage: nothing is repeated or lost when weights change. Which source a position belongs to does not
+    depend on the loader's seed.
 
     Example:
         >>> import numpy as np, os, penstock, tempfile
@@ -69,13 +70,14 @@ class Mixture:
             sources: {name: view}: views of one kind, window and lookahead, whose fields have the same names.
             stages: in their order; the first begins at 0.
             caps: {name: most observations of its view in the run}. A source that has given them leaves at once, and the
-                others share its part; where none is left, the last stage ends the run.
-            epochs: {name: whole passes over its view}, as another way to say a cap.
-            end: where the run ends: a position or `Tokens`; None: nowhere, or where no source is left.
-            group: observations of the view over which a stage of shorter windows spreads their parts.
+                others share its part; where none is left in the last stage, the run ends.
+            epochs: {name: whole passes over its view}: another way to give a cap.
+            end: where the run ends: a position or `Tokens`; None: where no source is left, or nowhere.
+            group: a stage of shorter windows mixes the windows of this many observations of the view.
 
         Raises:
-            InvalidArgumentError: sources that differ, weights, names, places or caps that cannot be.
+            InvalidArgumentError: sources that differ in kind, window, lookahead or fields; a weight, name, place or cap
+                that cannot be.
         """
         self.sources = _checked_sources(sources)
         self.names = list(self.sources)
@@ -112,8 +114,8 @@ class Mixture:
                 number = index(f"{what}[{name!r}]", value, 1)
                 if number * size > MOST:
                     raise InvalidArgumentError(
-                        f"{what}[{name!r}]={number}: so many passes over {size:,} observations are beyond 2^64 - 1: "
-                        "leave it out for no cap"
+                        f"{what}[{name!r}]={number}: that many passes over {size:,} observations are more than "
+                        "2^64 - 1: leave it out for no cap"
                     )
                 found[name] = number * size
         return [found.get(name) for name in self.names]
@@ -155,7 +157,7 @@ class Mixture:
 
     @property
     def stages(self) -> list[MixtureStage]:
-        """The stages as they came out, to the run's end: those given, and one wherever sources gave their caps."""
+        """The stages as they came out, up to the run's end: those given, and one wherever a source gave its cap."""
         has_tokens = self.first.window > 0
         end = MOST if self.run_end is None else self.run_end
         return [
@@ -179,22 +181,22 @@ class Mixture:
         """Observations of each source before a position, or `Tokens`.
 
         Raises:
-            InvalidArgumentError: a position beyond where sources are left.
+            InvalidArgumentError: a position after no source is left.
         """
         return dict(zip(self.names, self._plan.count(self._position("position", position)), strict=True))
 
     def plan(self, until: Place | None = None, points: int = 100) -> MixtureRun:
-        """The run at `points` positions that are equally far apart, from 0 to `until`.
+        """What each source has given at `points` equally spaced positions from 0 to `until`.
 
         Args:
             until: a position or `Tokens`; None: the run's end.
             points: at least 2.
 
         Raises:
-            InvalidArgumentError: no `until` of a run without end, or one beyond where sources are left or beyond int64.
+            InvalidArgumentError: no `until` for a run without end; one after no source is left, or beyond int64.
         """
         if until is None and self.run_end is None:
-            raise InvalidArgumentError("plan: until where? This mixture has no end: give a position or Tokens")
+            raise InvalidArgumentError("plan: this mixture has no end: give until=, a position or Tokens")
         last = self._position("until", self.run_end if until is None else until)  # type: ignore[arg-type]
         wanted = index("points", points, 2, 1 << 20)
         tokens_then = self._plan.tokens_before(last)
@@ -208,7 +210,7 @@ class Mixture:
         steps = np.diff(table, axis=0)
         first = self.stages[0].weights
         parts = np.concatenate([[[first.get(name, 0) for name in self.names]], steps]).astype(np.float64)
-        # Points of one position: the share there is still that of the point before.
+        # Where several points are one position, they have the share of the first of them.
         filled = np.where(parts.any(axis=1), np.arange(len(parts)), 0)
         parts = parts[np.maximum.accumulate(filled)]
         share = parts / parts.sum(axis=1, keepdims=True)

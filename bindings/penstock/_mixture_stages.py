@@ -37,7 +37,7 @@ class Stage:
     """A stretch of a mixture's run: how much of each source there is, and how long windows are.
 
     Attributes:
-        weights: {name: integer of at least 0}; a source that is not there has 0. None: all sources have equal ones.
+        weights: {name: integer of at least 0}; a source that is not named has 0. None: all have the same weight.
         window: of its observations: a divisor of the view's window; None: the view's.
         at: where it begins: a position or `Tokens` of the run; None for the first stage, which begins at 0.
 
@@ -89,8 +89,8 @@ class MixtureRun(NamedTuple):
         position: int64.
         tokens: int64, given before it; of documents zeros.
         observations: by source, int64: given before it.
-        share: by source, float64: its part of the observations since the point before; at the first, of the weights. At
-            a point of the same position as the one before, the same again.
+        share: by source, float64: its part of the observations since the point before; at the first point, of the
+            weights. A point at the same position as the one before has its share.
         epochs: by source, float64: passes over its view.
     """
 

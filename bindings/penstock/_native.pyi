@@ -79,6 +79,7 @@ __all__: list[str] = [
     "read_rows",
     "recognise_format",
     "remove_shards",
+    "row_places",
     "select_shards",
     "shown_address",
     "shuffle",
@@ -1325,6 +1326,28 @@ def remove_shards(
     overwrite: bool,
     run: str | None,
 ) -> None: ...
+def row_places(
+    job: Job,
+    position: typing.SupportsInt | typing.SupportsIndex,
+    world_size: typing.SupportsInt | typing.SupportsIndex,
+    sources: collections.abc.Sequence[Source],
+    balance: tuple[
+        collections.abc.Sequence[
+            tuple[
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.Annotated[numpy.typing.ArrayLike, numpy.uint64] | None,
+            ]
+        ],
+        typing.SupportsInt | typing.SupportsIndex,
+    ]
+    | None,
+    most_bytes: typing.SupportsInt | typing.SupportsIndex,
+) -> list[tuple[int, int]]:
+    """
+    (rank, row) of each observation of the global batch that begins there, by the job's own batch sizes.
+    """
+
 def select_shards(
     dataset: Dataset, shards: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
 ) -> Dataset:

@@ -58,8 +58,14 @@ void Assembly::pick(Claim& claim) {
   }
 }
 
-void Assembly::prepare(Batch& batch) const {
-  rows_->choose(*job_, batch.plan, batch.positions, batch.picks);
+void Assembly::prepare(Batch& batch) {
+  if (batch.shares_fetches && rows_->may_wait()) {
+    const std::lock_guard lock(planner_mutex_);
+    if (batch.cancelled) throw CostsCancelled();
+    planner_.choose(batch);
+  } else {
+    rows_->choose(*job_, batch.plan, batch.positions, batch.picks, batch.cancelled);
+  }
   batch.prepare_rows();
   if (!batch.format->shape.ragged) batch.place();
 }
@@ -72,6 +78,7 @@ void Assembly::restart_fetches(std::shared_ptr<const Job> job, std::uint64_t pos
 }
 
 void Assembly::cancel_all() {
+  planner_.interrupt();  // who has the mutex may be reading
   const std::lock_guard lock(planner_mutex_);
   // Batches before fetches: rows of a cancelled fetch end without their bytes, and no batch may take them then.
   dispatch_.cancel_all();

@@ -47,7 +47,7 @@ class Assembly {
 
  private:
   void pick(Claim& claim);
-  void prepare(Batch& batch) const;
+  void prepare(Batch& batch);
   void read_part(RowReader& reader, const Claim& claim);
   void part_ended(const std::shared_ptr<Stretch>& stretch);
   void plan_ahead();

@@ -116,6 +116,7 @@ FetchPlanner::FetchPlanner(std::shared_ptr<const BatchFormats> formats, std::sha
 
 void FetchPlanner::restart(std::shared_ptr<const Job> job, std::uint64_t position) {
   stop();
+  *interrupted_ = false;
   job_ = std::move(job);
   planned_to_ = position;
   batch_ = job_->plan(position, rows_->share());
@@ -124,7 +125,35 @@ void FetchPlanner::restart(std::shared_ptr<const Job> job, std::uint64_t positio
 void FetchPlanner::stop() {
   for (const auto& stretch : stretches_) stretch->cancelled = true;
   stretches_.clear();
+  chosen_.clear();
   batch_.reset();
+}
+
+// By turns nothing is kept: that is chosen sooner than it is looked up.
+ChosenRows& FetchPlanner::chosen(const BatchPlan& plan, ChosenRows& scratch) {
+  auto at = chosen_.begin();
+  if (rows_->may_wait()) {
+    at = std::lower_bound(chosen_.begin(), chosen_.end(), plan.position,
+                          [](const ChosenRows& rows, std::uint64_t position) { return rows.position < position; });
+    if (at != chosen_.end() && at->position == plan.position) return *at;
+  }
+  scratch.position = plan.position;
+  scratch.end = plan.end;
+  rows_->choose(*job_, plan, scratch.positions, scratch.picks, *interrupted_);
+  return rows_->may_wait() ? *chosen_.insert(at, std::move(scratch)) : scratch;
+}
+
+void FetchPlanner::choose(Batch& batch) {
+  ChosenRows scratch;
+  ChosenRows& rows = chosen(batch.plan, scratch);
+  batch.positions = rows.positions;
+  batch.picks = rows.picks;
+  rows.given = true;
+  forget_chosen();
+}
+
+void FetchPlanner::forget_chosen() {
+  while (!chosen_.empty() && chosen_.front().given && chosen_.front().end <= planned_to_) chosen_.pop_front();
 }
 
 // What a row takes: the mean of what the dataset has, until rows have been read.
@@ -148,8 +177,7 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
   while (end < batch_->end) end = job_->order().fetch_end(end);  // fetches of one row: a batch of them
   auto stretch = std::make_shared<Stretch>(begin, bound_, spares_);
   std::optional<BatchPlan> batch = batch_;
-  std::vector<std::uint64_t> positions;
-  std::vector<Pick> picks;
+  ChosenRows scratch;
   std::vector<std::size_t> rising;  // rows by position
   Pick last;
   bool is_rising = true;
@@ -158,7 +186,15 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
       end = batch->position;
       break;
     }
-    rows_->choose(*job_, *batch, positions, picks);
+    const ChosenRows* rows = nullptr;
+    try {
+      rows = &chosen(*batch, scratch);
+    } catch (...) {
+      if (!may_cut || batch->position <= needed) throw;
+      end = batch->position;  // the batch itself fails with the error, if it comes again
+      break;
+    }
+    const std::vector<std::uint64_t>& positions = rows->positions;
     if (stretch->row_count() > 0 && stretch->estimated_bytes() > budget && (!may_cut || batch->position > needed)) {
       if (!may_cut) return nullptr;
       end = batch->position;
@@ -171,7 +207,7 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
     for (const std::size_t number : rising) {
       const std::uint64_t position = positions[number];
       if (position < begin || position >= end) continue;
-      const Pick& pick = picks[number];
+      const Pick& pick = rows->picks[number];
       is_rising &= stretch->row_count() == 0 || (pick.source == last.source && pick.index > last.index);
       last = pick;
       stretch->add(position, pick, row_bytes(pick));
@@ -185,6 +221,7 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
   stretches_.push_back(stretch);  // may throw: its positions are then still to be planned
   planned_to_ = end;
   batch_ = std::move(batch);
+  forget_chosen();
   return stretch;
 }
 

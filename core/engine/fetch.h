@@ -102,6 +102,15 @@ class StretchQueue {
   Stretch* last_ = nullptr;
 };
 
+/// Which rows a batch of the rank has.
+struct ChosenRows {
+  std::uint64_t position = 0;  // of the batch …
+  std::uint64_t end = 0;       // … and where it ends
+  std::vector<std::uint64_t> positions;
+  std::vector<Pick> picks;
+  bool given = false;  // to the batch
+};
+
 /// Plans stretches, one after the other, and tells batches where their rows are. One thread at a time.
 class FetchPlanner {
  public:
@@ -113,6 +122,12 @@ class FetchPlanner {
   /// Cancels what was planned, and plans nothing more.
   void stop();
 
+  /// Makes whatever waits for reads here end soon, with CostsCancelled; until restart(). Any thread, at any time.
+  void interrupt() const { *interrupted_ = true; }
+
+  /// Sets positions and picks of a batch. Which rows it has may be known already, since it is chosen once for the
+  /// stretches and the batch together. Throws as RowChoice::choose.
+  void choose(Batch& batch);
   /// Points batch.fetched to the rows of the batch, whose positions are known; appends the stretches that had to be
   /// planned for it to `planned`, or the one after a stretch of which it is the first to take rows.
   void give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>& planned);
@@ -124,6 +139,8 @@ class FetchPlanner {
   void drop_spares() const { spares_->clear(); }
 
  private:
+  ChosenRows& chosen(const BatchPlan& plan, ChosenRows& scratch);
+  void forget_chosen();
   std::shared_ptr<Stretch> plan(std::uint64_t budget, bool may_cut, std::uint64_t needed);
   [[nodiscard]] std::uint64_t row_bytes(const Pick& pick) const;
   /// The stretch that has a position; there is one.
@@ -138,6 +155,8 @@ class FetchPlanner {
   std::uint64_t planned_to_ = 0;                    // the first position that no stretch has
   std::optional<BatchPlan> batch_;                  // the one that has it, or begins after it
   std::deque<std::shared_ptr<Stretch>> stretches_;  // rows of which no batch has been told of
+  std::deque<ChosenRows> chosen_;                   // where that took reads: until stretches and batch have them
+  const std::shared_ptr<std::atomic<bool>> interrupted_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace penstock

@@ -62,7 +62,9 @@ std::shared_ptr<const RowChoice> Prefetch::make_choice() const {
   if (!options_.balance) return std::make_shared<const RowChoice>(options_.share);
   std::vector<ReadCounters*> counters;
   for (unsigned i = 0; i < options_.threads; ++i) counters.push_back(&counters_->reads[options_.threads + 1 + i]);
-  auto costs = std::make_unique<const RowCosts>(*options_.formats, options_.balance->rules, options_.through,
+  std::vector<std::shared_ptr<const Source>> sources;
+  for (const BatchFormat& format : *options_.formats) sources.push_back(format.source);
+  auto costs = std::make_unique<const RowCosts>(sources, options_.balance->rules, options_.through,
                                                 bound_->most_by_file(), std::move(counters));
   return std::make_shared<const RowChoice>(options_.share, std::move(costs), options_.balance->micro_batches);
 }

@@ -17,9 +17,9 @@ void list_positions(const BatchPlan& plan, std::vector<std::uint64_t>& positions
 
 }  // namespace
 
-std::vector<std::uint64_t> RowChoice::costs_of(std::span<const Pick> picks) const {
+std::vector<std::uint64_t> RowChoice::costs_of(std::span<const Pick> picks, const std::atomic<bool>& cancelled) const {
   std::vector<std::uint64_t> costs(picks.size());
-  costs_->of(picks, costs);
+  costs_->of(picks, costs, cancelled);
   return costs;
 }
 
@@ -32,8 +32,9 @@ std::vector<RowChoice::Place> RowChoice::places(const Job& job, const BatchPlan&
   }
   std::vector<Pick> all(whole.valid);
   job.pick(whole, all);
+  const std::atomic<bool> cancelled{false};
   std::vector<std::vector<std::uint64_t>> ranks;
-  balance_ranks(costs_of(all), share_.world_size, plan.rows, micro_batches_, ranks);
+  balance_ranks(costs_of(all, cancelled), share_.world_size, plan.rows, micro_batches_, ranks);
   for (std::uint64_t rank = 0; rank < ranks.size(); ++rank) {
     for (std::uint64_t row = 0; row < ranks[rank].size(); ++row) places[ranks[rank][row]] = {rank, row};
   }
@@ -41,7 +42,7 @@ std::vector<RowChoice::Place> RowChoice::places(const Job& job, const BatchPlan&
 }
 
 void RowChoice::choose(const Job& job, const BatchPlan& plan, std::vector<std::uint64_t>& positions,
-                       std::vector<Pick>& picks) const {
+                       std::vector<Pick>& picks, const std::atomic<bool>& cancelled) const {
   if (!costs_) {
     list_positions(plan, positions);
     picks.resize(plan.valid);
@@ -54,7 +55,7 @@ void RowChoice::choose(const Job& job, const BatchPlan& plan, std::vector<std::u
   std::vector<Pick> all(whole.valid);
   job.pick(whole, all);
   std::vector<std::uint64_t> numbers;
-  balance_rows(costs_of(all), share_, plan.rows, micro_batches_, numbers);
+  balance_rows(costs_of(all, cancelled), share_, plan.rows, micro_batches_, numbers);
   assert(numbers.size() == plan.valid);
   positions.clear();
   picks.clear();

@@ -1,11 +1,13 @@
-// RowChoice: which observations of a global batch are this rank's rows, and in which order: by turns, or by cost.
+// RowChoice: which observations of a global batch are each rank's rows, and in which order: by turns, or by cost.
 //
+// Loaders, locate and trace all ask it: nothing else knows which of the two it is.
 // Immutable but for what it counts; any thread. By cost it waits for reads.
 #pragma once
 
 #include "core/engine/row_costs.h"
 #include "core/job/job.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -22,9 +24,9 @@ class RowChoice {
       : share_(share), costs_(std::move(costs)), micro_batches_(micro_batches) {}
 
   /// Positions of the rows of `plan`, this rank's part of a batch of `job`, and what stands there; plan.valid of each.
-  /// Throws what reading costs throws.
-  void choose(const Job& job, const BatchPlan& plan, std::vector<std::uint64_t>& positions,
-              std::vector<Pick>& picks) const;
+  /// Throws what reading costs throws; CostsCancelled soon after `cancelled` is set.
+  void choose(const Job& job, const BatchPlan& plan, std::vector<std::uint64_t>& positions, std::vector<Pick>& picks,
+              const std::atomic<bool>& cancelled) const;
 
   /// The rank that gets each observation of the whole batch that `plan` is a part of, by position, and the row that it
   /// is there. Throws what reading costs throws.
@@ -39,7 +41,8 @@ class RowChoice {
   [[nodiscard]] const Share& share() const noexcept { return share_; }
 
  private:
-  [[nodiscard]] std::vector<std::uint64_t> costs_of(std::span<const Pick> picks) const;
+  [[nodiscard]] std::vector<std::uint64_t> costs_of(std::span<const Pick> picks,
+                                                    const std::atomic<bool>& cancelled) const;
 
   const Share share_;
   const std::unique_ptr<const RowCosts> costs_;

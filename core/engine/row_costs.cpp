@@ -28,9 +28,9 @@ std::uint64_t attention(std::uint64_t length, std::uint64_t window) {
   return sum(saturated(length, length, 2), saturated(window, length, 1));
 }
 
-Parts wanted_of(const BatchFormat& format, const CostRule& rule) {
-  const bool has_constant = rule.kind == CostRule::Kind::Tokens && format.source->info().packed_multiple == 0;
-  return format.shape.ragged || has_constant || rule.kind == CostRule::Kind::Given ? Parts::None : Parts::Spans;
+Parts wanted_of(const SourceInfo& info, const CostRule& rule) {
+  const bool has_constant = rule.kind == CostRule::Kind::Tokens && info.packed_multiple == 0;
+  return info.shape.ragged || has_constant || rule.kind == CostRule::Kind::Given ? Parts::None : Parts::Spans;
 }
 
 }  // namespace
@@ -52,21 +52,20 @@ struct RowCosts::Reading {
             through, ChannelMode::MayWait, counters) {}
 };
 
-RowCosts::RowCosts(const BatchFormats& formats, std::vector<CostRule> rules, StoreChoice through,
-                   std::uint64_t most_bytes, std::vector<ReadCounters*> counters)
+RowCosts::RowCosts(const std::vector<std::shared_ptr<const Source>>& sources, std::vector<CostRule> rules,
+                   StoreChoice through, std::uint64_t most_bytes, std::vector<ReadCounters*> counters)
     : rules_(std::move(rules)), through_(std::move(through)), most_bytes_(most_bytes), counters_(std::move(counters)) {
-  if (rules_.size() != formats.size()) {
-    raise(ErrorKind::InvalidArgument, "{} rules of costs for {} sources", rules_.size(), formats.size());
+  if (rules_.size() != sources.size()) {
+    raise(ErrorKind::InvalidArgument, "{} rules of costs for {} sources", rules_.size(), sources.size());
   }
   BatchFormats read;
-  for (std::size_t i = 0; i < formats.size(); ++i) {
-    const std::uint64_t size = formats[i].source->info().size;
-    if (rules_[i].kind == CostRule::Kind::Given && (!rules_[i].given || rules_[i].given->size() != size)) {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const SourceInfo& info = sources[i]->info();
+    if (rules_[i].kind == CostRule::Kind::Given && (!rules_[i].given || rules_[i].given->size() != info.size)) {
       raise(ErrorKind::InvalidArgument, "{} costs for {} observations of {}",
-            with_commas(rules_[i].given ? rules_[i].given->size() : 0), with_commas(size),
-            formats[i].source->info().path);
+            with_commas(rules_[i].given ? rules_[i].given->size() : 0), with_commas(info.size), info.path);
     }
-    read.emplace_back(formats[i].source, std::vector<ColumnSpec>(), wanted_of(formats[i], rules_[i]));
+    read.emplace_back(sources[i], std::vector<ColumnSpec>(), wanted_of(info, rules_[i]));
   }
   formats_ = std::make_shared<const BatchFormats>(std::move(read));
 }
@@ -93,7 +92,7 @@ std::unique_ptr<RowCosts::Reading> RowCosts::take() const {
   return std::make_unique<Reading>(through_, counters);
 }
 
-void RowCosts::of(std::span<const Pick> picks, std::span<std::uint64_t> out) const {
+void RowCosts::of(std::span<const Pick> picks, std::span<std::uint64_t> out, const std::atomic<bool>& cancelled) const {
   std::vector<std::vector<std::size_t>> by_source(formats_->size());
   bool reads = false;
   for (std::size_t i = 0; i < picks.size(); ++i) {
@@ -112,7 +111,7 @@ void RowCosts::of(std::span<const Pick> picks, std::span<std::uint64_t> out) con
   for (const std::vector<std::size_t>& numbers : by_source) {
     for (std::span<const std::size_t> left(numbers); !left.empty();) {
       const std::span<const std::size_t> some = left.first(std::min(left.size(), kMostRows));
-      read(*reading, picks, some, out);
+      read(*reading, picks, some, out, cancelled);
       left = left.subspan(some.size());
     }
   }
@@ -120,9 +119,9 @@ void RowCosts::of(std::span<const Pick> picks, std::span<std::uint64_t> out) con
   idle_.push_back(std::move(reading));
 }
 
-// Rows of one source. After an error the Reading is not used again.
+// Rows of one source. After an error, and once it was cancelled, the Reading is not used again.
 void RowCosts::read(Reading& reading, std::span<const Pick> picks, std::span<const std::size_t> numbers,
-                    std::span<std::uint64_t> out) const {
+                    std::span<std::uint64_t> out, const std::atomic<bool>& cancelled) const {
   Batch& batch = *reading.batch;
   const std::uint32_t source = picks[numbers.front()].source;
   batch.formats = formats_;
@@ -133,11 +132,16 @@ void RowCosts::read(Reading& reading, std::span<const Pick> picks, std::span<con
   for (const std::size_t number : numbers) batch.picks.push_back(picks[number]);
   batch.prepare_rows();
   const RowReader::Part part = batch.format->shape.ragged ? RowReader::Part::Measure : RowReader::Part::Whole;
-  for (std::uint64_t row = 0; row < numbers.size() && !reading.error; ++row) {
+  const auto pump = [&] {
+    if (cancelled) batch.cancelled = true;  // what was not read yet ends unread
+    reading.reader.pump(std::chrono::milliseconds(50));
+  };
+  for (std::uint64_t row = 0; row < numbers.size() && !reading.error && !cancelled; ++row) {
     reading.reader.start(reading.batch, row, part);
-    if (row % kFewRows == kFewRows - 1) reading.reader.pump(std::chrono::milliseconds(50));
+    if (row % kFewRows == kFewRows - 1) pump();
   }
-  while (!reading.reader.is_idle()) reading.reader.pump(std::chrono::milliseconds(50));
+  while (!reading.reader.is_idle()) pump();
+  if (cancelled) throw CostsCancelled();
   if (reading.error) std::rethrow_exception(reading.error);
   for (std::size_t i = 0; i < numbers.size(); ++i) out[numbers[i]] = cost_of(batch.rows[i], source);
 }

@@ -8,8 +8,10 @@
 #include "core/engine/metrics.h"
 #include "core/engine/row_reader.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -32,18 +34,24 @@ struct CostRule {
 /// W of documents, which have no window.
 inline constexpr std::uint64_t kDocumentsWindow = 32'768;
 
+/// Nobody waits any more for the costs that were asked for.
+struct CostsCancelled : std::exception {
+  [[nodiscard]] const char* what() const noexcept override { return "the costs of rows are no longer wanted"; }
+};
+
 class RowCosts {
  public:
-  /// `rules` by the source numbers of `formats`, whose sources are looked at; `counters` for reads, one a thread that
-  /// asks, may be fewer. Throws InvalidArgument: another number of rules, or of given costs.
-  RowCosts(const BatchFormats& formats, std::vector<CostRule> rules, StoreChoice through, std::uint64_t most_bytes,
-           std::vector<ReadCounters*> counters = {});
+  /// `rules` by the numbers of `sources`; `counters` for reads, one a thread that asks, may be fewer. Throws
+  /// InvalidArgument: another number of rules, or of given costs.
+  RowCosts(const std::vector<std::shared_ptr<const Source>>& sources, std::vector<CostRule> rules, StoreChoice through,
+           std::uint64_t most_bytes, std::vector<ReadCounters*> counters = {});
   ~RowCosts();
   RowCosts(const RowCosts&) = delete;
   RowCosts& operator=(const RowCosts&) = delete;
 
-  /// out[i] = the cost of the observation that picks[i] names. Throws what reading throws.
-  void of(std::span<const Pick> picks, std::span<std::uint64_t> out) const;
+  /// out[i] = the cost of the observation that picks[i] names. Throws what reading throws; CostsCancelled soon after
+  /// `cancelled` is set, once the reads under way have ended.
+  void of(std::span<const Pick> picks, std::span<std::uint64_t> out, const std::atomic<bool>& cancelled) const;
 
  private:
   struct Reading;
@@ -51,7 +59,7 @@ class RowCosts {
   [[nodiscard]] std::uint64_t cost_of(const Row& row, std::uint32_t source) const;
   std::unique_ptr<Reading> take() const;
   void read(Reading& reading, std::span<const Pick> picks, std::span<const std::size_t> numbers,
-            std::span<std::uint64_t> out) const;
+            std::span<std::uint64_t> out, const std::atomic<bool>& cancelled) const;
 
   std::vector<CostRule> rules_;
   std::shared_ptr<const BatchFormats> formats_;  // rows of which only lengths and spans are read

@@ -161,13 +161,12 @@ void compare_source(const json& saved, const json& now, const std::string& prefi
   }
 }
 
-/// Stages that begin before `position`, and the first one: at position 0, too, another dataset or order is another job.
+/// Stages that begin before `position`.
 json stages_before(const json& stages, std::uint64_t position) {
   json kept = json::array();
   for (const json& stage : stages) {
     const json* begin = stage.is_object() ? find(stage, "begin") : nullptr;
-    const bool later = begin != nullptr && begin->is_number_unsigned() &&
-                       begin->get<std::uint64_t>() >= std::max<std::uint64_t>(position, 1);
+    const bool later = begin != nullptr && begin->is_number_unsigned() && begin->get<std::uint64_t>() >= position;
     if (!later) kept.push_back(stage);
   }
   return kept;
@@ -198,6 +197,13 @@ json order_before(json order, std::uint64_t position) {
   }
   *orders = std::move(kept);
   return order;
+}
+
+/// Whether sources have orders of their own and stages tell when each is used.
+bool is_mixture(const json& order) {
+  const json* stages = find(order, "stages");
+  const json* orders = find(order, "orders");
+  return stages != nullptr && stages->is_array() && orders != nullptr && orders->is_object();
 }
 
 /// How stages name each source: by its name, or its number where it has none.
@@ -339,7 +345,6 @@ void compare_sources(const json& saved, const json& now, std::uint64_t position,
   for (const auto& [key, source] : before) {
     const auto same = after.find(key);
     if (same == after.end()) {
-      if (are_named && position == 0) continue;  // nothing was given of it
       out.push_back(fmt::format("source {}: saved, but not of the job now{}", source_text(key),
                                 are_named ? given_text(saved["order"], key, position) : ""));
     } else if (are_named) {
@@ -359,8 +364,6 @@ void compare_order(const json& saved, const json& now, bool size_explained, std:
   const json* now_name = find(now, "name");
   const bool same_name = value_text(saved_name, false) == value_text(now_name, false);
   if (!same_name) add_difference(out, "order", saved_name, now_name);
-  // Of a mixture nothing has been given at position 0: its first stage may be another.
-  const bool stages_count = position > 0 || find(saved, "orders") == nullptr || find(now, "orders") == nullptr;
   for (const std::string& key : all_keys(saved, now)) {
     const json* a = find(saved, key);
     const json* b = find(now, key);
@@ -374,7 +377,7 @@ void compare_order(const json& saved, const json& now, bool size_explained, std:
       const bool same_seed = saved_seed != nullptr && now_seed != nullptr && *saved_seed == *now_seed;
       compare_source_orders(*a, *b, same_seed, size_explained, out);
     } else if (same_name && a != nullptr && b != nullptr && key == "stages" && a->is_array() && b->is_array()) {
-      if (stages_count) compare_stages(*a, *b, position, out);
+      compare_stages(*a, *b, position, out);
     } else if (same_name && !(key == "size" && size_explained)) {
       add_difference(out, "order's " + key_text(key), a, b);
     }
@@ -439,7 +442,11 @@ std::optional<std::string> job_difference(std::string_view saved, std::string_vi
   if (saved == current) return std::nullopt;
   ParsedJob before = parse_job(saved);
   ParsedJob now = parse_job(current);
-  for (ParsedJob* job : {&before, &now}) job->root["order"] = order_before(std::move(job->root["order"]), position);
+  // At position 0 another dataset or order is another job all the same; but a mixture is all stages, and has given
+  // nothing of any source there.
+  const bool both_are = is_mixture(before.root["order"]) && is_mixture(now.root["order"]);
+  const std::uint64_t end = both_are ? position : std::max<std::uint64_t>(position, 1);
+  for (ParsedJob* job : {&before, &now}) job->root["order"] = order_before(std::move(job->root["order"]), end);
   Differences differences;
   compare_sources(before.root, now.root, position, differences);
   compare_order(before.root["order"], now.root["order"], !differences.empty(), position, differences);

@@ -1,4 +1,4 @@
-"""What the jobs of all frameworks share: the corpus, a small model, and a log of what was trained on."""
+"""What the jobs and checks of all frameworks share: the corpus, a small model, a loop, a log of what was trained on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import argparse
 import json
 import os
 import signal
+import tempfile
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import torch
 
 VOCABULARY = 512
 WINDOW = 32
+HELD_OUT = 22  # rows of held_out.json
 
 
 def arguments() -> argparse.Namespace:
@@ -35,7 +39,7 @@ def arguments() -> argparse.Namespace:
 
 
 def write_corpus(folder: Path) -> None:
-    """Two datasets of documents, and the mixture of them in two stages."""
+    """Two datasets of documents, the mixture of them in two stages, and one that ends."""
     random = np.random.default_rng(7)
     for name, documents in (("web", 300), ("code", 150)):
         with penstock.Writer(folder / name, fields={"token": "u2"}, metadata="json") as writer:
@@ -48,6 +52,27 @@ def write_corpus(folder: Path) -> None:
         "stages": [{"weights": {"web": 3, "code": 1}}, {"weights": {"web": 1, "code": 1}, "at": 36}],
     }
     (folder / "mix.json").write_text(json.dumps(mixture))
+    held_out = {"sources": mixture["sources"], "stages": [{}], "end": HELD_OUT}
+    (folder / "held_out.json").write_text(json.dumps(held_out))
+
+
+@contextmanager
+def corpus() -> Iterator[Path]:
+    """The corpus in a folder of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        write_corpus(Path(name))
+        yield Path(name)
+
+
+@contextmanager
+def refused(kind: type[Exception], words: str) -> Iterator[None]:
+    """Fails unless the block raises an error of this kind that has these words."""
+    try:
+        yield
+    except kind as error:
+        assert words in str(error), (words, str(error))
+    else:
+        raise AssertionError(f"no {kind.__name__} with {words!r}")
 
 
 def view(folder: Path) -> penstock.View:
@@ -72,10 +97,13 @@ class Log:
 
     def trained(self, step: int, inputs: list[torch.Tensor], loss: float) -> None:
         """The batches of an optimizer step, and its loss."""
-        self._write({"step": step, "rows": [zlib.crc32(row.numpy().tobytes()) for rows in inputs for row in rows],
-                     "loss": float(loss).hex()})  # fmt: skip
+        self._write({"step": step, "rows": _sums(inputs), "loss": float(loss).hex()})
         if step == self._kill_after:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    def validated(self, step: int, inputs: list[torch.Tensor], loss: float) -> None:
+        """The batches of a validation after a step, and its loss."""
+        self._write({"validated": step, "rows": _sums(inputs), "loss": float(loss).hex()})
 
     def saved(self, state: dict[str, Any], loader: penstock.Loader) -> None:
         """What a checkpoint holds, and how far the framework had fetched."""
@@ -86,3 +114,43 @@ class Log:
             file.write(json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+class Training:
+    """A loop of one's own: model, optimizer, and a checkpoint of both with the state of what is iterated."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.log = Log(options)
+        self.model = model()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-2)
+        self._options, self._path, self._step = options, options.checkpoints / "state.pt", 0
+
+    @property
+    def is_over(self) -> bool:
+        return self._step >= self._options.steps
+
+    def resume(self, load: Callable[[Any], Any]) -> None:
+        """Where the job is to go on: takes the checkpoint, and gives `load` the state in it."""
+        if not self._options.resume:
+            return
+        saved = torch.load(self._path, weights_only=False)
+        self.model.load_state_dict(saved["model"])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        load(saved["state"])
+        self._step = self._options.save_at
+
+    def step(self, inputs: torch.Tensor, labels: torch.Tensor, state: Callable[[], Any]) -> None:
+        """Trains on a batch; where it is time to, saves a checkpoint with what `state` gives."""
+        loss = loss_of(self.model, inputs, labels)
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self._step += 1
+        if self._step == self._options.save_at:
+            trained = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+            torch.save({**trained, "state": state()}, self._path)
+        self.log.trained(self._step, [inputs], loss.item())
+
+
+def _sums(inputs: list[torch.Tensor]) -> list[int]:
+    return [zlib.crc32(row.numpy().tobytes()) for rows in inputs for row in rows]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
+import subprocess
+import sys
+import threading
+import time
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import job
+import numpy as np
 import penstock
+import torch
 from penstock.adapters.torchdata import Node
 from torchdata.nodes import Loader, Mapper, Prefetcher
 
@@ -54,26 +58,43 @@ def states_are_of_what_was_given(view: penstock.View) -> None:
 
 def what_cannot_be_is_refused(view: penstock.View) -> None:
     for given in (view, penstock.Loader(view, batch_size=4, framework="numpy")):
-        try:
+        with job.refused(penstock.InvalidArgumentError, "torchdata.Node"):
             Node(given)
-        except penstock.InvalidArgumentError as error:
-            assert "torchdata.Node" in str(error)
-        else:
-            raise AssertionError("taken")
     nodes = Loader(Node(penstock.Loader(view, batch_size=4, seed=1)))
     nodes.load_state_dict(Loader(Node(penstock.Loader(view, batch_size=4, seed=2))).state_dict())
-    try:
+    with job.refused(penstock.StateMismatchError, "seed"):
         iter(nodes)
-    except penstock.StateMismatchError as error:
-        assert "seed" in str(error)
-    else:
-        raise AssertionError("a state of another seed was taken")
+
+
+def ends_in_the_middle_of_a_call() -> None:
+    """Ends Python while the Prefetcher's thread makes tensors in `Node.next`: torch aborts where that unwinds it."""
+    inside = threading.Event()
+
+    def makes_tensors(batch: Any) -> Any:
+        inside.set()
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            torch.from_numpy(np.zeros(16))
+        return batch
+
+    with job.corpus() as folder:
+        loader = penstock.Loader(job.view(folder), batch_size=4, transform=makes_tensors)
+        batches = iter(Loader(Prefetcher(Node(loader), prefetch_factor=2)))
+        inside.wait()
+    sys.exit(int(batches is None))
+
+
+def python_ends_while_a_thread_is_in_a_node() -> None:
+    for _ in range(3):
+        subprocess.run([sys.executable, __file__, "end"], check=True)
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        job.write_corpus(Path(folder))
-        view = job.view(Path(folder))
+    if sys.argv[1:] == ["end"]:
+        ends_in_the_middle_of_a_call()
+    python_ends_while_a_thread_is_in_a_node()
+    with job.corpus() as folder:
+        view = job.view(folder)
         passes_are_epochs_and_begin_again(view)
         states_are_of_what_was_given(view)
         what_cannot_be_is_refused(view)

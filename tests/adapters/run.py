@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -26,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 BUILD = HERE.parents[1] / "build" / "adapters"
 PAGE = HERE.parents[1] / "docs" / "adapters.md"
 STEPS, SAVE_AT, KILL_AFTER = 24, 10, 14
+HELD_OUT = 22  # rows of a validation, as job.py has it
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Job:
     save_at: int = SAVE_AT
     ranks: tuple[int, int] = (1, 1)  # before and after
     torchrun: bool = False
+    validates: bool = False
 
 
 @dataclass
@@ -64,11 +67,10 @@ def stateful(workers: int, context: str | None) -> Job:
 
 
 JOBS = (
-    Job("torchtitan_job.py", ("torchtitan",), "Trainer, `torchtitan.DataLoader`, 2 batches a step", torchrun=True),
-    Job(
-        "torchtitan_job.py", ("torchtitan",), "the same, saved on 2 processes, loaded on 1",
-        ranks=(2, 1), torchrun=True,
-    ),
+    Job("torchtitan_job.py", ("torchtitan",), "Trainer and Validator, `torchtitan.DataLoader`, 2 batches a step",
+        torchrun=True, validates=True),
+    Job("torchtitan_job.py", ("torchtitan",), "the same, saved on 2 processes, loaded on 1",
+        ranks=(2, 1), torchrun=True, validates=True),
     Job("lightning_job.py", ("lightning",), "Trainer, `lightning.TrainLoader`, endless, bf16-mixed"),
     Job("lightning_job.py", ("lightning",), "the same, epochs of 10 steps, saved in the second", ("--epochs",),
         save_at=13),
@@ -104,6 +106,8 @@ def environment(folder: Path) -> Path:
             "--no-compile",
             "--disable-pip-version-check",
         ]
+        torch = next(line for line in requirements.read_text().splitlines() if line.startswith("torch=="))
+        subprocess.run([*pip, torch], check=True)  # first: what depends on it then asks for no other build
         subprocess.run([*pip, "-r", str(requirements)], check=True)
         stamp.write_text(wanted)
     return folder / "bin" / "python"
@@ -193,13 +197,13 @@ def lines(folder: Path, log: str) -> list[list[dict[str, Any]]]:
     return [[json.loads(line) for line in path.read_text().splitlines()] for path in found]
 
 
-def by_step(logs: list[list[dict[str, Any]]]) -> dict[int, tuple[list[int], list[str]]]:
-    """(rows of all processes, losses) of each step."""
+def by_step(logs: list[list[dict[str, Any]]], what: str = "step") -> dict[int, tuple[list[int], list[str]]]:
+    """(rows of all processes, losses) of each step, or of what was "validated" after steps."""
     found: dict[int, tuple[list[int], list[str]]] = {}
     for log in logs:
         for line in log:
-            if "step" in line:
-                rows, losses = found.setdefault(line["step"], ([], []))
+            if what in line:
+                rows, losses = found.setdefault(line[what], ([], []))
                 rows += line["rows"]
                 losses.append(line["loss"])
     return {step: (sorted(rows), losses) for step, (rows, losses) in found.items()}
@@ -224,11 +228,29 @@ def compare(
             result.failures.append(f"step {step}: trained on other rows")
         elif job.ranks[0] == job.ranks[1] and losses != found[step][1]:
             result.failures.append(f"step {step}: a loss of {found[step][1]}, not {losses}")
+    result.failures += [*validations(job, whole, stopped, resumed)]
     result.failures = result.failures[:5]
     result.trained, result.rows = len(expected), sum(len(rows) for rows, _ in expected.values())
     saved = [line for log in stopped for line in log if "saved" in line]
     if saved:
         result.ahead = saved[0]["fetched"] - saved[0]["saved"]
+
+
+def validations(
+    job: Job, whole: list[list[dict[str, Any]]], stopped: list[list[dict[str, Any]]],
+    resumed: list[list[dict[str, Any]]],
+) -> Iterator[str]:  # fmt: skip
+    """What is wrong with the validations of a run: each is of the same rows, all there are."""
+    expected, before, after = (by_step(logs, "validated") for logs in (whole, stopped, resumed))
+    found = {step: each for step, each in before.items() if step <= job.save_at} | after
+    if (job.validates or expected) and (found.keys() != expected.keys() or len(expected) < 5):
+        yield f"validated after {sorted(found)}, and after {sorted(expected)} by the run that was never stopped"
+    for step, (rows, losses) in expected.items():
+        again, then = found.get(step, ([], []))
+        if len(set(rows)) != HELD_OUT or again != rows:
+            yield f"step {step}: validated on {len(set(rows))} rows of {HELD_OUT}, then on {len(set(again))}"
+        elif job.ranks[0] == job.ranks[1] and losses != then:
+            yield f"step {step}: validated at {then}, not {losses}"
 
 
 def markdown(results: list[Result]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -92,27 +91,41 @@ def what_cannot_be_is_refused(folder: Path) -> None:
     for name, (source, config, words) in changes.items():
         changed = {each: {**given, **source} for each, given in mixture["sources"].items()}
         (folder / f"{name}.json").write_text(json.dumps({**mixture, "sources": changed}))
-        try:
+        with job.refused(penstock.InvalidArgumentError, words):
             built(folder, mixture=f"{name}.json", **config)
-        except penstock.InvalidArgumentError as error:
-            assert words in str(error), (name, str(error))
-        else:
-            raise AssertionError(f"{name} was taken")
     built(folder, mixture="tokens.json", positions="rows")
-    (folder / "ended.json").write_text(json.dumps({**mixture, "end": 64}))
-    assert len(list(built(folder, mixture="ended.json", infinite=False))) == 64 // TOTAL
-    try:
+    with job.refused(penstock.InvalidArgumentError, "mixture=''"):
         DataLoader.Config().build(dp_world_size=1, dp_rank=0, seq_len=8, local_batch_size=1)
-    except penstock.InvalidArgumentError as error:
-        assert "mixture=''" in str(error)
-    else:
-        raise AssertionError("no mixture was taken")
+
+
+def a_mixture_that_ends_is_read_to_its_end(folder: Path) -> None:
+    loader = built(folder, mixture="held_out.json", infinite=False)
+    rows = sum(int((labels != IGNORE_INDEX).any(dim=1).sum()) for _, labels in loader)
+    assert rows == job.HELD_OUT and job.HELD_OUT % TOTAL != 0
+
+
+def closing_stops_the_threads(folder: Path) -> None:
+    def threads() -> set[str]:
+        return {each.name for each in Path("/proc/self/task").iterdir()}
+
+    built(folder)  # whatever the first one starts for good
+    before = threads()
+    loader = built(folder)
+    next(iter(loader))
+    assert threads() - before
+    state = loader.state_dict()
+    loader.close()
+    loader.close()
+    assert not threads() - before
+    assert loader.state_dict() == state and state["position"] == TOTAL
+    with job.refused(penstock.InvalidArgumentError, "closed"):
+        next(loader)
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name)
-        job.write_corpus(path)
+    with job.corpus() as path:
         batches_are_the_mixtures(path)
         four_ranks_save_and_two_load(path)
+        a_mixture_that_ends_is_read_to_its_end(path)
+        closing_stops_the_threads(path)
         what_cannot_be_is_refused(path)

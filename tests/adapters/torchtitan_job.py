@@ -1,4 +1,4 @@
-"""torchtitan's Trainer with its checkpointer, two batches a step, on CPU processes.
+"""torchtitan's Trainer with its checkpointer and its Validator, two batches a step, on CPU processes.
 
 torchtitan knows accelerators only: before it is imported the CPU is named to it as one, and an empty module is put in
 place of its kernels for mixtures of experts, which need triton. Loop, dataloader, model, optimizer and checkpoints are
@@ -7,6 +7,7 @@ its own.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from types import ModuleType, SimpleNamespace
@@ -34,9 +35,10 @@ sys.modules["torchtitan.distributed.minimal_async_ep.kernels"] = kernels
 
 from penstock.adapters.torchtitan import DataLoader  # noqa: E402
 from torchtitan.components.checkpoint import CheckpointManager  # noqa: E402
-from torchtitan.components.loss import CrossEntropyLoss  # noqa: E402
+from torchtitan.components.loss import IGNORE_INDEX, CrossEntropyLoss  # noqa: E402
 from torchtitan.components.metrics import MetricsProcessor  # noqa: E402
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw  # noqa: E402
+from torchtitan.components.validate import Validator  # noqa: E402
 from torchtitan.config import CommConfig, DebugConfig, ParallelismConfig, TrainingConfig  # noqa: E402
 from torchtitan.distributed import utils  # noqa: E402
 from torchtitan.models.common.attention import ScaledDotProductAttention  # noqa: E402
@@ -73,6 +75,9 @@ def configuration(options: Any) -> Trainer.Config:
             disable_cuda_graphs=True,
         ),
         dataloader=DataLoader.Config(mixture=str(options.folder / "mix.json"), seed=3),
+        validator=Validator.Config(
+            enable=True, freq=4, dataloader=DataLoader.Config(mixture=str(options.folder / "held_out.json"))
+        ),
         metrics=MetricsProcessor.Config(log_freq=1),
         parallelism=ParallelismConfig(
             data_parallel_replicate_degree=int(os.environ["WORLD_SIZE"]),
@@ -88,6 +93,28 @@ def configuration(options: Any) -> Trainer.Config:
         comm=CommConfig(),
         debug=DebugConfig(seed=0),
     )
+
+
+def note_validations(trainer: Trainer, log: job.Log) -> None:
+    """Writes what each validation saw; whatever loader it made is gone by the next."""
+    seen: list[torch.Tensor] = []
+    validator, metrics = trainer.validator, trainer.metrics_processor
+    process, write = validator.post_dataloading_process, metrics.log_validation
+
+    def process_and_note(given: dict[str, Any], *more: Any) -> Any:
+        valid = (more[0] != IGNORE_INDEX).any(dim=1)
+        seen.append(given["input"][valid])
+        loaders = [each for each in gc.get_objects() if isinstance(each, DataLoader)]
+        assert len(loaders) == 2, "of the training, and of this validation"
+        return process(given, *more)
+
+    def write_and_note(loss: float, step: int) -> None:
+        log.validated(step, seen, loss)
+        seen.clear()
+        write(loss=loss, step=step)
+
+    validator.post_dataloading_process = process_and_note
+    metrics.log_validation = write_and_note
 
 
 def main() -> None:
@@ -116,6 +143,7 @@ def main() -> None:
         log.trained(at, list(inputs), sum(losses))
         return done
 
+    note_validations(trainer, log)
     trainer.forward_backward_step = forward_and_note
     trainer.train_step = step_and_write
     trainer.checkpointer.save = save_and_write

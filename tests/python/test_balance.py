@@ -113,6 +113,7 @@ def test_each_row_comes_once_an_epoch_on_any_ranks_and_a_state_goes_on(tmp_path,
     plain = {name: value for name, value in options.items() if name != "balance"}
     with penstock.Loader(view, seed=4, framework="numpy", rank=0, world_size=1, **plain) as alone:
         reference = [(batch.positions.tolist(), batch.indices.tolist(), alone.state_dict()) for batch in alone]
+    job = penstock.Job(view, seed=4, **plain)
     state = None
     for number, (positions, indices, after) in enumerate(reference):
         ranks = (1, 2, 3, 6)[number % 4]
@@ -127,7 +128,10 @@ def test_each_row_comes_once_an_epoch_on_any_ranks_and_a_state_goes_on(tmp_path,
                 pairs += zip(batch.positions[rows].tolist(), batch.indices[rows].tolist(), strict=True)
                 per_rank.append(int(rows.sum()))
                 assert loader.state_dict() == after
-                own = [each for each in loader.locate(position=batch.position) if each.rank == loader.rank]
+                located = loader.locate(position=batch.position)
+                asked = {"world_size": ranks, "balance": options["balance"]}
+                assert job.locate(position=batch.position, **asked) == located
+                own = [each for each in located if each.rank == loader.rank]
                 told = {each.row: (each.position, each.index) for each in own}
                 here = zip(batch.positions.tolist(), batch.indices.tolist(), strict=True)
                 assert told == {row: pair for row, pair in enumerate(here) if pair[0] >= 0}

@@ -185,6 +185,25 @@ def test_a_state_of_another_job_or_of_other_workers_is_refused(tmp_path):
         share.load_state_dict(penstock.adapters.torch._Share(dataset, 0, 3).state_dict())
 
 
+@pytest.mark.parametrize("on_mismatch", ["restart", "keep_position"])
+def test_a_state_of_another_job_moves_one_process_and_is_refused_by_several_workers(tmp_path, on_mismatch):
+    # Several: a StatefulDataLoader asks the worker that was next first (tests/adapters/stateful_dataloader_checks.py).
+    view = windows(tmp_path)
+    for workers in (1, 2):
+        share = penstock.adapters.torch._Share(BatchDataset(view, 4, seed=1), 0, workers)
+        next(share)
+        dataset = BatchDataset(view, 4, seed=2, on_mismatch=on_mismatch)
+        again = penstock.adapters.torch._Share(dataset, 0, workers)
+        if workers == 1:
+            again.load_state_dict(share.state_dict())
+            assert next(again)["position"] == (0 if on_mismatch == "restart" else 4)
+            continue
+        with pytest.raises(penstock.StateMismatchError, match=rf"'{on_mismatch}'.*num_workers=2.*seed"):
+            again.load_state_dict(share.state_dict())
+        assert next(again)["position"] == 0, "a refused state changes nothing"
+        again.load_state_dict(penstock.adapters.torch._Share(dataset, 0, workers).state_dict())
+
+
 class Mesh:
     """What is used of a mesh: data 1 of 2, context 1 of 2."""
 

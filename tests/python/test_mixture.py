@@ -225,15 +225,20 @@ def test_tokens_of_far_positions_are_exact(views):
     assert run.tokens.tolist()[-1] == ((1 << 57) - 1) * WINDOW
 
 
-def test_at_position_0_the_first_stage_may_change(views, datasets):
+def test_at_position_0_all_stages_and_sources_may_change(views, datasets):
     state = loader(Mixture(views, [Stage({"web": 3, "code": 1})])).state_dict()
     others = [Mixture(views, [Stage({"web": 1, "books": 1})]), Mixture(views, [Stage({"web": 1}, window=32)])]
     for other in others:
         assert loader(other).load_state_dict(state).position == 0
         with pytest.raises(penstock.StateMismatchError, match="stage 0: saved code 1, web 3"):
             loader(other).load_state_dict({**state, "position": 1})
-    with pytest.raises(penstock.StateMismatchError, match="source web: dataset"):
-        loader(Mixture({"web": datasets["books"].windows(WINDOW, 1)}, [Stage()])).load_state_dict(state)
+    for window in (WINDOW, 2 * WINDOW):
+        named_alike = Mixture({"web": datasets["books"].windows(window, 1)}, [Stage()])
+        fresh, resumed = loader(named_alike, order="sequential"), loader(named_alike, order="sequential")
+        assert resumed.load_state_dict(state).position == 0
+        assert next(resumed).indices.tolist() == next(fresh).indices.tolist()
+        with pytest.raises(penstock.StateMismatchError, match="source web: dataset"):
+            resumed.load_state_dict({**state, "position": 1})
     with pytest.raises(penstock.StateMismatchError, match="seed: saved 3, now 4"):
         loader(others[0], seed=4).load_state_dict(state)
 
@@ -276,11 +281,13 @@ def test_what_cannot_be_is_refused_in_words(views, datasets):
         "per_epoch=True: a mixture's": lambda: loader(Mixture(two, [Stage()]), per_epoch=True),
         "order: there is no source 'wbe'": lambda: loader(Mixture(two, [Stage()]), order={"wbe": "uniform"}),
         "orders by name are of a mixture's sources": lambda: loader(web, order={"web": "uniform"}),
-        "plan: until where": lambda: Mixture(two, [Stage()]).plan(),
+        "plan: this mixture has no end: give until=": lambda: Mixture(two, [Stage()]).plan(),
         "documents have no window": lambda: Mixture(
             {name: each.documents() for name, each in datasets.items()}, [Stage(), Stage(at=Tokens(5))]
         ),
-        r"epochs\['web'\]=144115188075855872: so many passes": lambda: Mixture(two, [Stage()], epochs={"web": 1 << 57}),
+        r"epochs\['web'\]=144115188075855872: that many passes": lambda: Mixture(
+            two, [Stage()], epochs={"web": 1 << 57}
+        ),
         r"sources: 'a\\ud800' is no name": lambda: Mixture({"a\ud800": web}, [Stage()]),
         "plan: until position 9,223,372,036,854,775,808, where": lambda: Mixture(two, [Stage()]).plan(1 << 63),
         "given 9,223,372,036,854,775,808 tokens: at most": lambda: Mixture(two, [Stage()]).plan(1 << 57),

@@ -136,21 +136,16 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
     options: dict[str, Any] = {"global_batch_size": _ROWS if size is None else size}
     options |= {"seed": run.seed, "order": run.order}
     options |= {"skip": run.skip, "tail": given["tail"], "epochs": given["epochs"], "per_epoch": given["per_epoch"]}
-    rank, ranks = (0, 1) if given["rank"] is None else (given["rank"], given["world_size"])
-    balance = None
-    if given["balance"] is not None:
-        balance = penstock.Balance(given["balance"], given["micro_batches"])
-    reading = {"framework": "numpy", "prefetch": 1, **options}
-    with (
-        penstock.Loader(
-            run.view, rank=rank, world_size=ranks, balance=None if given["rank"] is None else balance, **reading
-        ) as loader,
-        penstock.Loader(run.view, rank=0, world_size=given["world_size"], balance=balance, **reading) as numbered,
-    ):
+    balance = None if given["balance"] is None else penstock.Balance(given["balance"], given["micro_batches"])
+    # Without --rank all rows are read as those of one rank.
+    reading: dict[str, Any] = {"rank": 0, "world_size": 1}
+    if given["rank"] is not None:
+        reading = {"rank": given["rank"], "world_size": given["world_size"], "balance": balance}
+    with penstock.Loader(run.view, framework="numpy", prefetch=1, **reading, **options) as loader:
         position = None if state is None else loader.load_state_dict(state).position
         job = penstock.Job(run.view, **options)
         begin = batch_position(job._native, given["step"], position)
-        rows = numbered.locate(position=begin)
+        rows = job.locate(position=begin, world_size=given["world_size"], balance=balance)
         loader.seek(begin)
         batch = next(loader)
         shown = [row for row in rows if given["rank"] is None or row.rank == given["rank"]]

@@ -24,7 +24,7 @@ from penstock._collections.threads import ThreadReader
 from penstock._errors import Error, InvalidArgumentError
 from penstock._job import BatchSize, batch_sizes, job_of
 from penstock._loader import Resume, checked_state
-from penstock._locate import LocatedRow, batch_position, by_turns, located, planned
+from penstock._locate import LocatedRow, batch_position, located, planned
 from penstock._ranks import Mesh
 from penstock._ranks import resolve as resolve_rank
 from penstock.orders import Order, Sequential
@@ -277,9 +277,10 @@ class CollectionLoader:
         Raises:
             InvalidArgumentError: no such step or position.
         """
-        positions, picks = planned(self._job, batch_position(self._job, step, position))
-        nothing = [-1] * len(positions)
-        return located(positions, picks, nothing, [[] for _ in positions], by_turns(len(positions), self.world_size))
+        begin = batch_position(self._job, step, position)
+        positions, picks = planned(self._job, begin)
+        places = _native.row_places(self._job, begin, self.world_size, [], None, 0)
+        return located(positions, picks, [-1] * len(positions), [[] for _ in positions], places)
 
     def check_agreement(self, group: Any = None) -> None:
         """Compares this loader with those of the other processes; see `Loader.check_agreement`.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from penstock._arguments import index
 from penstock._batch import Batch
-from penstock._errors import InvalidArgumentError
+from penstock._errors import InvalidArgumentError, StateMismatchError
 from penstock._job import BatchSize, Job, batch_sizes, window_changes
 from penstock._loader import Loader, Resume, checked_state
 from penstock._mixture import SourceOrder
@@ -93,7 +93,8 @@ class BatchDataset(IterableDataset[Any]):
             skip: as for `Loader`.
             transform: called in the worker, with a `penstock.Batch`; what it returns must pickle, and has the batch's
                 `state_dict()` if it puts it there.
-            on_mismatch: as for `Loader`.
+            on_mismatch: as for `Loader`; a StatefulDataLoader with several workers refuses a state of another job
+                whatever this says.
             context_parallel: as for `Loader`.
             balance: as for `Loader`.
             threads: of each worker; None: its share of the cores.
@@ -163,9 +164,9 @@ class BatchDataset(IterableDataset[Any]):
         self.position = resume.position
         return resume
 
-    def _resume(self, job: Job, state: Mapping[str, Any]) -> Resume:
+    def _resume(self, job: Job, state: Mapping[str, Any], on_mismatch: str | None = None) -> Resume:
         version, position, text = checked_state(state)
-        return Resume(*job._native.load(version, position, text, self._on_mismatch))
+        return Resume(*job._native.load(version, position, text, on_mismatch or self._on_mismatch))
 
     def _job(self) -> Job:
         return Job(self._view, global_batch_size=self._sizes, skip=self._skip, **self._runs)
@@ -261,8 +262,13 @@ class _Share:
         return [list(each) for each in self._dataset._sizes]
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where a worker of the same number was."""
-        before = checked_state(state)[1]
+        """Goes on where a worker of the same number was.
+
+        Raises:
+            InvalidArgumentError: another number of workers, or other batch sizes.
+            StateMismatchError: a state of another job, which several workers take under no `on_mismatch`.
+        """
+        checked_state(state)
         workers = state.get("workers")
         if workers != self._workers:
             raise InvalidArgumentError(
@@ -275,10 +281,29 @@ class _Share:
                 f"{state.get('batch_sizes')}, whose workers are each at another batch: give the same, or save "
                 'batch["state_dict"] and give it to BatchDataset.load_state_dict, which any size takes'
             )
+        if self._workers > 1:
+            self._check_same_job(state)
         self._stop()
         self._position = self._dataset._resume(self._job, state).position
-        is_restarted = self._position == 0 and before > 0
-        self._ahead = self._worker if is_restarted else index("ahead", state.get("ahead"), 0, self._workers)
+        self._ahead = index("ahead", state.get("ahead"), 0, self._workers)
+
+    def _check_same_job(self, state: Mapping[str, Any]) -> None:
+        """Refuses a state of another job, which on_mismatch would take.
+
+        A StatefulDataLoader asks on from the worker that was next, which no worker's state tells: from another position
+        than the saved ones the workers would give batches in another order, or one batch twice.
+        """
+        on_mismatch = self._dataset._on_mismatch
+        try:
+            self._dataset._resume(self._job, state, "refuse")
+        except StateMismatchError as error:
+            if on_mismatch == "refuse":
+                raise
+            raise StateMismatchError(
+                f"on_mismatch={on_mismatch!r}: a StatefulDataLoader with num_workers={self._workers} asks the worker "
+                "that was next first, wherever the workers begin: use num_workers=0 or 1, or save "
+                f'batch["state_dict"] and give it to BatchDataset.load_state_dict. {error}'
+            ) from error
 
     def _stop(self) -> None:
         if self._loader is not None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import threading
+import weakref
 from typing import Any
 
 from penstock._loader import Loader
@@ -11,6 +15,9 @@ try:
     from torchdata.nodes import BaseNode
 except ModuleNotFoundError as error:
     raise missing("torchdata", "torchdata", error) from error
+
+_PATIENCE = 10.0  # seconds that the end of Python waits for a call of next() to end
+_nodes: weakref.WeakSet[Node] = weakref.WeakSet()
 
 
 class Node(BaseNode):  # type: ignore[misc]
@@ -35,6 +42,8 @@ class Node(BaseNode):  # type: ignore[misc]
         self._begin = self.loader.position  # of the pass
         self._is_over = True
         self._is_fresh = False
+        self._in_next = threading.Lock()
+        _nodes.add(self)
 
     def reset(self, initial_state: dict[str, Any] | None = None) -> None:
         """Goes on at a state, or begins a pass.
@@ -59,11 +68,12 @@ class Node(BaseNode):  # type: ignore[misc]
         Raises:
             StopIteration: the pass is over.
         """
-        try:
-            return given(self._next())
-        except StopIteration:
-            self._is_over = True
-            raise
+        with self._in_next:
+            try:
+                return given(self._next())
+            except StopIteration:
+                self._is_over = True
+                raise
 
     def get_state(self) -> dict[str, Any]:
         """The loader's state: what was taken from this node."""
@@ -80,3 +90,17 @@ class Node(BaseNode):  # type: ignore[misc]
         self.loader.rewind()
         self._begin = 0
         return next(iter(self.loader))
+
+
+@atexit.register
+def _hold_threads() -> None:
+    """Lets each call of `next` end, and none begin: torchdata's Prefetcher makes them on a daemon thread.
+
+    When Python ends it unwinds such a thread where it asks for the GIL, and torch's functions, which make the batch's
+    tensors, abort the process then.
+    """
+    for node in list(_nodes):
+        node._in_next.acquire(timeout=_PATIENCE)
+
+
+os.register_at_fork(after_in_child=_nodes.clear)  # their threads are the parent's

@@ -364,7 +364,7 @@ struct Planning {
     if (!plan) return nullptr;
     auto batch = std::make_shared<Batch>();
     batch->plan = std::move(*plan);
-    RowChoice(share()).choose(*job, batch->plan, batch->positions, batch->picks);
+    RowChoice(share()).choose(*job, batch->plan, batch->positions, batch->picks, batch->cancelled);
     return batch;
   }
   /// Gives the batch its rows, and checks that they are those that stand at its positions.

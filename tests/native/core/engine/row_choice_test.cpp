@@ -7,7 +7,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace penstock::testing {
@@ -143,14 +147,104 @@ TEST(RowChoice, AnotherBatchSizeInTheMiddleIsBalancedToo) {
 }
 
 TEST(RowChoice, WhatReadingLengthsFailsWithIsTheBatchsError) {
-  Case setup;
-  setup.window = 0;
-  setup.behaviour->fail_offset = 5 * 4 * 4;  // where document 5 begins
-  setup.behaviour->failures = 1;
-  Loader loader(balanced(setup));
-  next(loader);
-  EXPECT_THROW(next(loader), Error);
-  EXPECT_EQ(next(loader)->plan.position, 4U) << "it is read again";
+  for (const std::uint64_t fetch : {1, 7}) {
+    Case setup;
+    setup.window = 0;
+    setup.fetch = fetch;
+    setup.behaviour->fail_offset = 5 * 4 * 4;  // where document 5 begins
+    setup.behaviour->failures = 1000;
+    Loader loader(balanced(setup));
+    EXPECT_EQ(next(loader)->plan.position, 0U) << "fetch " << fetch;
+    EXPECT_THROW(next(loader), Error);
+    setup.behaviour->failures = 0;
+    EXPECT_EQ(next(loader)->plan.position, 4U) << "it is read again";
+  }
+}
+
+/// Documents, and how often a length was asked for.
+class LengthsSource : public MemorySource {
+ public:
+  explicit LengthsSource(std::uint64_t count) : MemorySource(count, 0, std::make_shared<Behaviour>()) {}
+  bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override {
+    if (round == 0 && wanted == Parts::None) {
+      const std::uint64_t before = asked++;
+      if (on_length) on_length(before);
+    }
+    return MemorySource::plan(row, round, wanted, out);
+  }
+  mutable std::atomic<std::uint64_t> asked{0};
+  std::function<void(std::uint64_t asked_before)> on_length;
+};
+
+LoaderOptions balanced(const Case& setup, const std::shared_ptr<LengthsSource>& source) {
+  LoaderOptions options = options_of(setup, std::make_shared<IdentityOrder>(setup.count, setup.fetch),
+                                     {{source, {FieldSpec{"token", "token", {'i', 8}}}}});
+  options.balance = BalanceOptions{{CostRule{}}, 1};
+  return options;
+}
+
+TEST(RowChoice, EachLengthIsReadOnceThoughRowsShareFetches) {
+  for (const std::uint64_t fetch : {1, 7, 50, 200}) {
+    for (const std::uint64_t max_bytes : {std::uint64_t{1} << 20, std::uint64_t{1} << 12}) {
+      Case setup;
+      setup.window = 0;
+      setup.count = 200;
+      setup.batch = 12;
+      setup.world_size = 2;
+      setup.rank = 1;
+      setup.fetch = fetch;
+      setup.max_bytes = max_bytes;
+      const auto source = std::make_shared<LengthsSource>(setup.count);
+      Loader loader(balanced(setup, source));
+      ASSERT_EQ(rest(loader).size(), (2 * setup.count + setup.batch - 1) / setup.batch);
+      EXPECT_EQ(source->asked, 2 * setup.count) << "fetch " << fetch << ", max_bytes " << max_bytes;
+    }
+  }
+}
+
+TEST(RowChoice, ReadingLengthsEndsWhenItIsCancelled) {
+  const auto source = std::make_shared<LengthsSource>(5000);
+  std::atomic<bool> cancelled{false};
+  source->on_length = [&](std::uint64_t before) { cancelled = before == 100; };
+  const RowCosts costs({source}, {CostRule{}}, {}, UINT64_MAX);
+  std::vector<Pick> picks(5000);
+  for (std::uint64_t i = 0; i < picks.size(); ++i) picks[i].index = i;
+  std::vector<std::uint64_t> out(picks.size());
+  EXPECT_THROW(costs.of(picks, out, cancelled), CostsCancelled);
+  EXPECT_EQ(source->asked, 101U);
+  source->on_length = nullptr;
+  cancelled = false;
+  costs.of(picks, out, cancelled);
+  for (std::uint64_t i = 0; i < picks.size(); ++i) ASSERT_EQ(out[i], length_cost(i));
+}
+
+// A global batch of 50,000 lengths, a millisecond each: whoever waits for all of them waits for most of a minute.
+TEST(RowChoice, NobodyWaitsForTheLengthsOfAGlobalBatch) {
+  const std::vector<std::function<void(std::unique_ptr<Loader>&)>> ends{
+      [](auto& loader) { loader->close(); },
+      [](auto& loader) { loader.reset(); },
+      [](auto& loader) {
+        loader->seek(0);
+        loader->close();
+      },
+  };
+  for (const std::uint64_t fetch : {1, 1000}) {
+    for (const auto& end : ends) {
+      Case setup;
+      setup.window = 0;
+      setup.count = setup.batch = 50'000;
+      setup.world_size = 1000;
+      setup.fetch = fetch;
+      setup.max_bytes = std::uint64_t{1} << 26;
+      const auto source = std::make_shared<LengthsSource>(setup.count);
+      source->on_length = [](std::uint64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+      auto loader = std::make_unique<Loader>(balanced(setup, source));
+      EXPECT_FALSE(loader->poll());
+      while (source->asked < 10) std::this_thread::yield();
+      end(loader);
+      EXPECT_LT(source->asked, setup.count / 2);
+    }
+  }
 }
 
 TEST(RowChoice, PositionsByTurnsAreTheRanks) {

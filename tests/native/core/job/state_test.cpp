@@ -267,9 +267,15 @@ TEST(Job, OfAMixtureNothingHasBeenGivenAtPosition0) {
   const std::string other = R"({"begin":0,"sources":["a","c"],"weights":[2,1]})";
   EXPECT_EQ(job_difference(saved, job(other, {named(kA, "a"), named(kC, "c")}), 0), std::nullopt);
   EXPECT_NE(job_difference(saved, job(other, {named(kA, "a"), named(kC, "c")}), 1), std::nullopt);
-  EXPECT_EQ(
-      job_difference(saved, job(other, {named(kB, "a"), named(kC, "c")}), 0).value_or("").find("source a: dataset"),
-      0U);
+  const std::string all_others = job(other, {named(kB, "a"), named(kC, "c")});
+  EXPECT_EQ(job_difference(saved, all_others, 0), std::nullopt) << "another dataset of a source that stays";
+  EXPECT_EQ(job_difference(saved, all_others, 1).value_or("").find("source a: dataset"), 0U);
+  const std::string in_blocks = job_of(
+      R"({"name":"mixture","orders":{"a":{"block":4}},"seed":7,"stages":[{"begin":0,"sources":["a"],"weights":[1]}]})",
+      {named(kA, "a")});
+  EXPECT_EQ(job_difference(saved, in_blocks, 0), std::nullopt) << "another order of it";
+  EXPECT_EQ(job_difference(saved, job_of(uniform(7), {kA}), 0).value_or("").find("number of sources"), 0U)
+      << "one dataset is no mixture";
   EXPECT_EQ(job_difference(saved, job(other, {named(kA, "a"), named(kC, "c")}, 8), 0), "seed: saved 7, now 8");
 }
 
