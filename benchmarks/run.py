@@ -29,8 +29,8 @@ import mixture
 import opening
 import packing
 import permutation
-import remote
 import ready_batch
+import remote
 import shards
 import shuffling
 import sizes
