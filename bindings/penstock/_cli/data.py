@@ -10,18 +10,37 @@ from typing import Any, TypeVar
 import click
 
 from penstock import _native
+from penstock._cli.output import SizeType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPENING = "penstock.opening"  # keyword arguments of penstock.open, in a command's context
 
 out_option = click.option("--out", required=True, metavar="DIR", help="The new dataset's folder.")
 
 
 def data_options(command: Command) -> Command:
-    """Adds the argument DATA… and the hints for files that are not ours."""
+    """Adds the argument DATA…, the hints for files that are not ours and what addresses are read with."""
+    command = click.option(
+        "--cache-bytes",
+        type=SizeType(),
+        expose_value=False,
+        callback=_note,
+        help="It takes at most, as 20GiB; half of what is free if left out.",
+    )(command)
+    command = click.option(
+        "--cache", metavar="DIR", expose_value=False, callback=_note, help="Keeps what is read of an address."
+    )(command)
     formats = click.Choice(_native.format_names())
     command = click.option("--format", type=formats, help="Where the names do not say it.")(command)
     command = click.option("--dtype", help="Of a record of bare files, as u2.")(command)
     return click.argument("data", nargs=-1, required=True, metavar="DATA...")(command)
+
+
+def _note(context: click.Context, option: click.Parameter, given: Any) -> None:
+    """Keeps what open_data() gives on, so that no command has to."""
+    if given is not None:
+        context.meta.setdefault(_OPENING, {})[option.name] = given
 
 
 def open_data(data: Sequence[str], dtype: str | None = None, format: str | None = None) -> Any:
@@ -35,9 +54,11 @@ def open_data(data: Sequence[str], dtype: str | None = None, format: str | None 
 
     if dtype is not None:
         _check_dtype(dtype)
-    hints = {name: value for name, value in (("dtype", dtype), ("format", format)) if value is not None}
+    hints: dict[str, Any] = {name: value for name, value in (("dtype", dtype), ("format", format)) if value is not None}
+    context = click.get_current_context(silent=True)
+    opening: dict[str, Any] = context.meta.get(_OPENING, {}) if context is not None else {}
     with named_by_user():
-        return penstock.open(*data, **hints)
+        return penstock.open(data[0], *data[1:], **hints, **opening)
 
 
 def _check_dtype(text: str) -> None:

@@ -90,7 +90,15 @@ std::uint64_t HttpStore::size(const std::string& path, Links /*links*/) {
   if (!reply.range || !reply.range->total) {
     raise(ErrorKind::IoError, "{}: the server does not say how many bytes the file has", path);
   }
+  const std::lock_guard lock(mutex_);
+  etags_.insert_or_assign(path, reply.etag);
   return *reply.range->total;
+}
+
+std::string HttpStore::etag(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = etags_.find(path);
+  return found == etags_.end() ? std::string() : found->second;
 }
 
 void HttpStore::read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) {

@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace penstock {
@@ -36,12 +38,16 @@ class HttpStore final : public ByteStore {
   [[nodiscard]] std::uint64_t most_bytes() const override;
   [[nodiscard]] bool is_far() const override { return true; }
   [[nodiscard]] std::string name() override { return "http"; }
+  /// The ETag that came when the file's size was asked for; empty if none came.
+  [[nodiscard]] std::string etag(const std::string& path) const;
 
  private:
   void refuse_child() const;
 
   const std::shared_ptr<HttpShared> shared_;
   const std::uint64_t forks_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::string> etags_;
 };
 
 /// What an address has that may not be shown.
