@@ -17,6 +17,7 @@ __all__: list[str] = [
     "Batch",
     "BlocksOrder",
     "BucketedOrder",
+    "CachedStore",
     "CellSpec",
     "ColumnMaker",
     "Dataset",
@@ -24,6 +25,7 @@ __all__: list[str] = [
     "DatasetWriter",
     "EntryNumbers",
     "FinishedShard",
+    "HttpStore",
     "Job",
     "Loader",
     "MixtureOrder",
@@ -38,9 +40,11 @@ __all__: list[str] = [
     "Run",
     "SentenceSpec",
     "SequentialOrder",
+    "SignedAddresses",
     "Source",
     "SourceIdentity",
     "SpanList",
+    "Store",
     "UniformOrder",
     "WeightedOrder",
     "annotate",
@@ -52,6 +56,7 @@ __all__: list[str] = [
     "commit",
     "concatenate",
     "convert",
+    "curl_refusal",
     "document_lengths",
     "finished_shards",
     "format_names",
@@ -70,10 +75,12 @@ __all__: list[str] = [
     "make_windows",
     "open_as",
     "open_field_arrays",
+    "parse_address",
     "read_rows",
     "recognise_format",
     "remove_shards",
     "select_shards",
+    "shown_address",
     "shuffle",
     "unique_run",
     "unnamed",
@@ -282,6 +289,64 @@ class MixtureOrder(Order):
     def source_seed(seed: typing.SupportsInt | typing.SupportsIndex, name: str) -> int: ...
     def __init__(self, plan: MixturePlan, orders: collections.abc.Sequence[Order], seed: typing.Any) -> None: ...
 
+class Store:
+    """
+    Where files lie that are not this machine's.
+    """
+    def list(self, path: str) -> list[str]:
+        """
+        Names in the folder, folders with a slash.
+        """
+    def size(self, path: str) -> int:
+        """
+        Bytes of the file.
+        """
+
+class HttpStore(Store):
+    """
+    Files of a server of HTTP.
+    """
+    def __init__(
+        self,
+        *,
+        headers: collections.abc.Sequence[str],
+        ca_file: str,
+        connections: typing.SupportsInt | typing.SupportsIndex,
+        deadline: typing.SupportsFloat | typing.SupportsIndex,
+        check_etag: bool,
+        hidden: collections.abc.Sequence[tuple[str, str, str]],
+    ) -> None:
+        """
+        hidden: (address as it is shown, userinfo, query)
+        """
+
+class SignedAddresses:
+    """
+    See its header.
+    """
+    def __init__(self, *, credentials: str, list: collections.abc.Callable) -> None: ...
+    def give(
+        self,
+        addresses: collections.abc.Sequence[tuple[str, str]],
+        lifetime: typing.SupportsFloat | typing.SupportsIndex,
+    ) -> None:
+        """
+        (path, address) of each, good for some seconds.
+        """
+    def refuse(self, paths: collections.abc.Sequence[str], message: str) -> None:
+        """
+        They cannot be signed.
+        """
+    def stop(self) -> None: ...
+    def take(
+        self, most: typing.SupportsInt | typing.SupportsIndex, patience: typing.SupportsFloat | typing.SupportsIndex
+    ) -> list[str]:
+        """
+        Paths that are to be signed.
+        """
+    @property
+    def is_stopped(self) -> bool: ...
+
 class Dataset:
     """
     An opened dataset; see penstock.Dataset.
@@ -324,6 +389,11 @@ class Dataset:
     @property
     def fingerprint(self) -> str: ...
     @property
+    def is_remote(self) -> bool:
+        """
+        Whether none of it lies on this machine.
+        """
+    @property
     def kind(self) -> str: ...
     @property
     def layout(self) -> typing.Any: ...
@@ -337,6 +407,11 @@ class Dataset:
     def schema_json(self) -> str: ...
     @property
     def spans(self) -> int: ...
+    @property
+    def stores(self) -> list[tuple[str, int]]:
+        """
+        (how it reads, reads that it wants in flight) of each store but this machine's files.
+        """
     @property
     def tokenizer_json(self) -> str: ...
 
@@ -379,6 +454,28 @@ class Source:
     def size(self) -> int: ...
     @property
     def stored_record_bytes(self) -> int: ...
+
+class CachedStore(Store):
+    """
+    Another store's files, of which a part stays on this machine's disk.
+    """
+    def __init__(self, store: Store, folder: str) -> None: ...
+    def keep(
+        self,
+        dataset: Dataset,
+        addresses: collections.abc.Sequence[str],
+        most_bytes: typing.SupportsInt | typing.SupportsIndex | None,
+    ) -> None:
+        """
+        From now on keeps what is read of the dataset, which was opened from these addresses.
+        """
+    @property
+    def counts(self) -> dict[str, int]:
+        """
+        hits, misses, wrong, filled: pages; failed: writes; stopped_by: errno
+        """
+    @property
+    def share(self) -> float: ...
 
 class Job:
     """
@@ -1021,6 +1118,11 @@ def concatenate(datasets: collections.abc.Sequence[Dataset]) -> Dataset:
     """
 
 def convert(path: str, out: str, layout: str) -> str: ...
+def curl_refusal() -> str:
+    """
+    Why nothing is read over HTTP here; empty: it is.
+    """
+
 def document_lengths(
     dataset: Dataset, first: typing.SupportsInt | typing.SupportsIndex, count: typing.SupportsInt | typing.SupportsIndex
 ) -> numpy.typing.NDArray[numpy.uint64]:
@@ -1143,9 +1245,15 @@ def make_windows(
     The view of windows; with a phase_window each epoch begins at another record.
     """
 
-def open_as(format: str, paths: collections.abc.Sequence[str], descr_json: str, checks: str) -> Dataset:
+def open_as(
+    format: str,
+    paths: collections.abc.Sequence[str],
+    descr_json: str,
+    checks: str,
+    stores: collections.abc.Sequence[Store],
+) -> Dataset:
     """
-    Opens paths of one format end to end.
+    Opens paths of one format end to end; of each its store, None for this machine's files.
     """
 
 def open_field_arrays(
@@ -1172,6 +1280,11 @@ def open_field_arrays(
 ) -> Dataset:
     """
     Opens a file whose fields are arrays that lie where this says; see layout/field_arrays.h.
+    """
+
+def parse_address(url: str) -> tuple[str, str, str]:
+    """
+    (what may be shown, userinfo, query)
     """
 
 def read_rows(
@@ -1233,6 +1346,11 @@ def select_shards(
 ) -> Dataset:
     """
     Some shards of a dataset, in this order, as a dataset.
+    """
+
+def shown_address(url: str) -> str:
+    """
+    An address without its userinfo and query.
     """
 
 def shuffle(
