@@ -23,6 +23,7 @@ import importing
 import layouts
 import learning
 import loaders_on_a_node
+import local_cache
 import memory
 import mixing
 import mixture
@@ -71,6 +72,7 @@ MEASUREMENTS = {
     "cells": cells.measure,
     "packing": packing.measure,
     "balance": balance.measure,
+    "cache": local_cache.measure,
 }
 
 
