@@ -1,4 +1,4 @@
-"""Servers: ranges of 16 KiB by HTTP and from a bucket, beside curl_loop.c, one thread of libcurl that does nothing else."""
+"""Servers: ranges of 16 KiB by HTTP and from a bucket, beside curl_loop.c, one thread of libcurl and nothing else."""
 
 from __future__ import annotations
 
@@ -90,10 +90,11 @@ def near(corpora: Corpora, program: Path, address: str, file: Path) -> list[Resu
     """One server without delay: bound by processors."""
     seconds = corpora.size.seconds
     url = f"{address}/data/corpus"
+    stream = f"{url}/{file.parent.name}/stream.bin"
     runs = {
-        "curl_multi loop in C, 64 in flight": partial(curl_loop, program, f"{url}/{file.parent.name}/stream.bin", file, 64, seconds),
+        "curl_multi loop in C, 64 in flight": partial(curl_loop, program, stream, file, 64, seconds),
         "http://, 1 thread": partial(ranges_per_second, url, seconds, threads=1, prefetch=16),
-    }  # fmt: skip
+    }
     if installed("obstore") and installed("boto3"):
         storage = penstock.Storage(endpoint=address, credentials=lambda: {**KEYS, "expires_at": None})
         runs["s3://, 1 thread"] = partial(

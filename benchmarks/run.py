@@ -23,14 +23,15 @@ import importing
 import layouts
 import learning
 import loaders_on_a_node
+import local_cache
 import memory
 import mixing
 import mixture
 import opening
 import packing
 import permutation
-import remote
 import ready_batch
+import remote
 import shards
 import shuffling
 import sizes
@@ -71,6 +72,7 @@ MEASUREMENTS = {
     "cells": cells.measure,
     "packing": packing.measure,
     "balance": balance.measure,
+    "cache": local_cache.measure,
 }
 
 

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/batch/source.h"
 #include "core/batch/sub_view.h"
+#include "core/io/cache/cached_store.h"
 #include "core/io/http/http_store.h"
 #include "core/io/open_store.h"
 #include "layout/dataset.h"
@@ -97,8 +98,9 @@ class EndsAhead {
     if (format != "raw") return;
     std::map<HttpStore*, std::vector<std::string>> by_store;
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      if (auto* const store = dynamic_cast<HttpStore*>(stores.at(i).value_or(nullptr).get()))
-        by_store[store].push_back(paths[i]);
+      ByteStore* asked = stores.at(i).value_or(nullptr).get();
+      if (const auto* const cached = dynamic_cast<CachedStore*>(asked)) asked = cached->inner().get();
+      if (auto* const store = dynamic_cast<HttpStore*>(asked)) by_store[store].push_back(paths[i]);
     }
     for (const auto& [store, files] : by_store) {
       store->look_ahead(files);

@@ -16,6 +16,7 @@ MAY_INCLUDE = {
     "core/io": set(),
     "core/io/local": {"core/io"},
     "core/io/http": {"core/io"},
+    "core/io/cache": {"core/io", "core/io/local"},
     "core/batch": {"core/io", "core/job"},
     "core/engine": {"core/batch", "core/io", "core/job"},
     "shuffle": {"core/job"},
@@ -32,6 +33,7 @@ MAY_INCLUDE = {
         "core/io",
         "core/io/local",
         "core/io/http",
+        "core/io/cache",
         "core/job",
     },
 }

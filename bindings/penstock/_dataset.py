@@ -68,6 +68,7 @@ class Dataset:
         self._native = native
         self._in_place = in_place
         self._reopen = reopen
+        self._cache: _native.CachedStore | None = None
         self.path: str = native.path
         self.kind: str = native.kind
         self.mode: str = native.mode
@@ -90,6 +91,15 @@ class Dataset:
     def tokenizer(self) -> dict[str, Any] | None:
         """What the writer noted of the tokenizer: name, vocabulary_size, end_of_document, hash."""
         return cast("dict[str, Any] | None", json.loads(self._native.tokenizer_json))
+
+    @property
+    def cache_counts(self) -> dict[str, int] | None:
+        """What the local cache did since this dataset was opened with `cache=`; None without.
+
+        "hits" and "misses" are pages of 4 KiB, of which "wrong" did not have their check value; "filled" are pages that
+        were written, "failed" writes that could not be, and "stopped_by" is the errno after which none are tried, or 0.
+        """
+        return None if self._cache is None else self._cache.counts
 
     @property
     def columns(self) -> Columns:

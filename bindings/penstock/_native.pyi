@@ -17,6 +17,7 @@ __all__: list[str] = [
     "Batch",
     "BlocksOrder",
     "BucketedOrder",
+    "CachedStore",
     "CellSpec",
     "ColumnMaker",
     "Dataset",
@@ -456,6 +457,28 @@ class Source:
     def size(self) -> int: ...
     @property
     def stored_record_bytes(self) -> int: ...
+
+class CachedStore(Store):
+    """
+    Another store's files, of which a part stays on this machine's disk.
+    """
+    def __init__(self, store: Store, folder: str) -> None: ...
+    def keep(
+        self,
+        dataset: Dataset,
+        addresses: collections.abc.Sequence[str],
+        most_bytes: typing.SupportsInt | typing.SupportsIndex | None,
+    ) -> None:
+        """
+        From now on keeps what is read of the dataset, which was opened from these addresses.
+        """
+    @property
+    def counts(self) -> dict[str, int]:
+        """
+        hits, misses, wrong, filled: pages; failed: writes; stopped_by: errno
+        """
+    @property
+    def share(self) -> float: ...
 
 class Job:
     """

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from penstock import _dtype, _native
 from penstock._arguments import one_of
+from penstock._cache import Cache
 from penstock._dataset import Dataset
 from penstock._errors import InvalidArgumentError, NotFoundError
 from penstock._paths import PathLike, check_name, local_path
@@ -32,6 +33,8 @@ def open(
     dtype: npt.DTypeLike | None = None,
     format: str | None = None,
     storage: Storage | None = None,
+    cache: PathLike | None = None,
+    cache_bytes: int | None = None,
     checks: str = "index",
 ) -> Dataset:
     """Opens a dataset, or token files of other formats in place; several are opened as one, in the order given.
@@ -46,6 +49,10 @@ def open(
         format: "penstock", "megatron", "h5ad" or "raw", where it is not to be found out. Of addresses, .npy and .bin
             files are raw and a .idx file Megatron's; others are datasets of penstock.
         storage: how addresses are opened.
+        cache: a folder of this machine that keeps what was read of an address, for later epochs and for other
+            processes. Made if it is not there.
+        cache_bytes: it takes at most, by default half of what is free on its disk or kept of this dataset already. A
+            fixed part of the dataset is kept then, and the rest is read from the address each time.
         checks: what is compared with its check values when it is read, by all views and loaders of the dataset:
             "index", what tells where documents lie, and the first block that is read of each file; "all", records and
             entries as well; "none", nothing. Files of other formats have no check values.
@@ -57,7 +64,8 @@ def open(
         NotFoundError: no such file; a folder without manifest (says how to go on).
         CorruptionError: a manifest or header that cannot be, a truncated file.
         InvalidArgumentError: a type is needed and not given; kinds that differ; an .h5ad file that cannot be read in
-            place: dense, compressed columns, compressed.
+            place: dense, compressed columns, compressed; a cache of files that lie on this machine.
+        OSError: the folder `cache` cannot be written.
 
     Example:
         >>> import numpy as np, os, penstock, tempfile
@@ -74,6 +82,8 @@ def open(
     paths: list[str | Address] = []
     for each in (path, *more):
         paths += [Address.parse(each, storage)] if _is_address(each) else expand(local_path(each))
+    is_remote = any(isinstance(each, Address) for each in paths)
+    kept = Cache.parse(cache, cache_bytes, is_remote)
     kinds = {format or (_kind_at(each) if isinstance(each, Address) else _kind_of(each)) for each in paths}
     if len(kinds) > 1:
         raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
@@ -81,16 +91,20 @@ def open(
     if dtype is not None and kind != "raw":
         raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves")
     absolute = tuple(_absolute(each) for each in paths)
-    reopen = (_open_kind, (kind, absolute, _descr(dtype), checks))
-    return _opened(kind, paths, _descr(dtype), checks, reopen)
+    return _open_kind(kind, absolute, _descr(dtype), checks, kept, paths)
 
 
-def _opened(kind: str, paths: Sequence[str | Address], descr: str, checks: str, reopen: Any) -> Dataset:
+def _opened(
+    kind: str, paths: Sequence[str | Address], descr: str, checks: str, cache: Cache | None, reopen: Any
+) -> Dataset:
     addresses = [each for each in paths if isinstance(each, Address)]
     local = [each for each in paths if isinstance(each, str)]
     if kind != "h5ad":
         names = [each.path if isinstance(each, Address) else each for each in paths]
-        return Dataset(_native.open_as(kind, names, descr, checks, stores_of(paths)), reopen)
+        stores = stores_of(paths)
+        if cache is not None:
+            return cache.opened(kind, names, descr, checks, stores, reopen)
+        return Dataset(_native.open_as(kind, names, descr, checks, stores), reopen)
     if addresses:
         raise InvalidArgumentError(f"{addresses[0].path}: .h5ad files are opened in place on this machine alone")
     from penstock._anndata.in_place import open_h5ad
@@ -139,9 +153,17 @@ def refuse_foreign(path: str, why: str) -> None:
     raise InvalidArgumentError(f"{path}: {what}, no dataset of penstock: {why}")
 
 
-def _open_kind(kind: str, paths: Sequence[str | Address], descr: str, checks: str) -> Dataset:
-    reopen = (_open_kind, (kind, tuple(paths), descr, checks))
-    return _opened(kind, paths, descr, checks, reopen)
+def _open_kind(
+    kind: str,
+    absolute: Sequence[str | Address],
+    descr: str,
+    checks: str,
+    cache: Cache | None = None,
+    paths: Sequence[str | Address] | None = None,
+) -> Dataset:
+    """`absolute` is what another process opens; `paths`, if given, what this one does."""
+    reopen = (_open_kind, (kind, tuple(absolute), descr, checks, cache))
+    return _opened(kind, absolute if paths is None else paths, descr, checks, cache, reopen)
 
 
 def expand(path: str) -> list[str]:

@@ -45,6 +45,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "cells": ({"cells"}, {("cells", "ratio")}),
     "packing": ({"packing"}, {("packing", "µs"), ("packing", "%"), ("packing", "ratio")}),
     "balance": ({"balance"}, {("balance", "ratio")}),
+    "cache": ({"cache"}, {("cache", "ratio")}),
 }
 
 

@@ -10,13 +10,15 @@ from typing import Any, TypeVar
 import click
 
 from penstock import _native
+from penstock._cli.output import SizeType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_OPENING = "penstock.opening"  # keyword arguments of penstock.open, in a command's context
+
+_STORAGE = "penstock.storage"  # Storage's fields, as they were given
+
 out_option = click.option("--out", required=True, metavar="DIR", help="The new dataset's folder.")
-
-
-_STORAGE = "penstock.storage"  # in a context's meta: Storage's fields, as they were given
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
@@ -25,7 +27,7 @@ def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> Non
 
 
 def storage_options(command: Command) -> Command:
-    """Adds what says how addresses are opened; open_data() finds it."""
+    """Adds what says how addresses are opened and kept; open_data() finds it."""
     for option in (
         click.option(
             "--requester-pays", is_flag=True, expose_value=False, callback=_keep, help="The asking account is billed."
@@ -38,16 +40,32 @@ def storage_options(command: Command) -> Command:
         ),
     ):
         command = option(command)
+    command = click.option(
+        "--cache-bytes",
+        type=SizeType(),
+        expose_value=False,
+        callback=_note,
+        help="It takes at most, as 20GiB; half of what is free if left out.",
+    )(command)
+    command = click.option(
+        "--cache", metavar="DIR", expose_value=False, callback=_note, help="Keeps what is read of an address."
+    )(command)
     return command
 
 
 def data_options(command: Command) -> Command:
-    """Adds the argument DATA… and the hints for files that are not ours."""
+    """Adds the argument DATA…, the hints for files that are not ours and how addresses are opened."""
     formats = click.Choice(_native.format_names())
     command = storage_options(command)
     command = click.option("--format", type=formats, help="Where the names do not say it.")(command)
     command = click.option("--dtype", help="Of a record of bare files, as u2.")(command)
     return click.argument("data", nargs=-1, required=True, metavar="DATA...")(command)
+
+
+def _note(context: click.Context, option: click.Parameter, given: Any) -> None:
+    """Keeps what open_data() gives on, so that no command has to."""
+    if given is not None:
+        context.meta.setdefault(_OPENING, {})[option.name] = given
 
 
 def open_data(data: Sequence[str], dtype: str | None = None, format: str | None = None) -> Any:
@@ -63,10 +81,11 @@ def open_data(data: Sequence[str], dtype: str | None = None, format: str | None 
         _check_dtype(dtype)
     hints: dict[str, Any] = {name: value for name, value in (("dtype", dtype), ("format", format)) if value is not None}
     context = click.get_current_context(silent=True)
+    opening: dict[str, Any] = dict(context.meta.get(_OPENING, {})) if context is not None else {}
     if context is not None and _STORAGE in context.meta:
-        hints["storage"] = penstock.Storage(**context.meta[_STORAGE])
+        opening["storage"] = penstock.Storage(**context.meta[_STORAGE])
     with named_by_user():
-        return penstock.open(*data, **hints)
+        return penstock.open(data[0], *data[1:], **hints, **opening)
 
 
 def _check_dtype(text: str) -> None:

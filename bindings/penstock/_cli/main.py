@@ -33,6 +33,7 @@ _COMMANDS = {
     "shuffle": "Put a dataset's windows or documents into a shuffled order.",
     "mix": "What a mixture comes to, before it runs.",
     "pack": "Pack documents into rows of one length; writes the table that says which.",
+    "cache": "What a local cache of remote datasets holds.",
     "bench": "Measure what the loader reads here.",
 }
 

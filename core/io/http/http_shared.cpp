@@ -25,6 +25,12 @@ void HttpShared::keep_etag(const std::string& path, const std::string& etag) {
   opened_etags_.try_emplace(path, etag);
 }
 
+std::string HttpShared::etag_of(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const auto found = opened_etags_.find(path);
+  return found == opened_etags_.end() ? std::string() : found->second;
+}
+
 void HttpShared::forget(std::span<const std::byte> files) noexcept {
   const auto is_there = [&](const auto& each) {
     const auto* const at = reinterpret_cast<const std::byte*>(each.first);

@@ -59,6 +59,7 @@ class HttpShared {
   /// The first is kept. What is: another one, where another answer was quicker.
   std::string keep_etag(const File& file, const std::string& etag);
   void keep_etag(const std::string& path, const std::string& etag);
+  std::string etag_of(const std::string& path);
   /// Files of this part of memory are no more.
   void forget(std::span<const std::byte> files) noexcept;
 

@@ -161,7 +161,13 @@ std::uint64_t HttpStore::size(const std::string& path, Links /*links*/) {
   request.path = path;
   request.into = {&first, 1};
   request.end = 1;
-  return total_of(ask(std::move(request)), path);
+  const Reply reply = ask(std::move(request));
+  shared_->keep_etag(path, reply.etag);
+  return total_of(reply, path);
+}
+
+std::string HttpStore::etag(const std::string& path) const {
+  return shared_->etag_of(path);
 }
 
 void HttpStore::read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) {

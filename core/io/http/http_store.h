@@ -44,6 +44,8 @@ class HttpStore final : public ByteStore {
   [[nodiscard]] std::uint64_t most_bytes() const override;
   [[nodiscard]] bool is_far() const override { return true; }
   [[nodiscard]] std::string name() override { return "http"; }
+  /// The ETag that came when the file's size was asked for; empty if none came.
+  [[nodiscard]] std::string etag(const std::string& path) const;
 
  private:
   struct Ends {

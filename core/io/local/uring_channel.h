@@ -12,8 +12,8 @@
 #include "core/io/local/channel_files.h"
 #include "core/io/local/direct_read.h"
 #include "core/io/local/file_reads.h"
-#include "core/io/read_queue.h"
 #include "core/io/local/ring.h"
+#include "core/io/read_queue.h"
 
 #include <chrono>
 #include <cstddef>

@@ -1,0 +1,142 @@
+#include "core/io/cache/cached_store.h"
+
+#include "core/base/digest.h"
+#include "core/base/error.h"
+#include "core/base/fork_count.h"
+#include "core/io/cache/cached_channel.h"
+
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+std::uint64_t free_bytes(const std::string& path) {
+  struct statvfs status {};
+  if (::statvfs(path.c_str(), &status) != 0) raise_system(errno, "its free space is not told", path);
+  return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
+}
+
+}  // namespace
+
+CachedStore::CachedStore(std::shared_ptr<ByteStore> store, std::shared_ptr<LocalStore> local, std::string root)
+    : store_(std::move(store)), local_(std::move(local)), root_(std::move(root)), forks_(fork_count()) {
+  std::error_code error;
+  std::filesystem::create_directories(root_, error);
+  int refusal = error.value();
+  if (refusal == 0 && ::access(root_.c_str(), R_OK | W_OK | X_OK) != 0) refusal = errno;
+  if (refusal == 0 && !std::filesystem::is_directory(root_)) refusal = ENOTDIR;
+  if (refusal == 0) return;
+  // Not raise_system(), which would have a folder that cannot be made be a dataset that is not there.
+  throw Error(ErrorKind::IoError,
+              fmt::format("{}: the cache's folder cannot be written: {}: give cache= a folder that can", root_,
+                          std::generic_category().message(refusal)),
+              refusal, root_);
+}
+
+CachedStore::~CachedStore() {
+  for (const auto& [path, file] : files_) local_->forget(std::as_bytes(std::span(file.get(), 1)));
+}
+
+void CachedStore::keep(std::span<const Content> contents, std::span<const CacheableFile> files,
+                       std::optional<std::uint64_t> most_bytes) {
+  std::vector<CacheFolder> folders;
+  std::uint64_t held = 0;
+  for (const Content& each : contents) {
+    held += folders.emplace_back(root_, each.address, each.version).disk_bytes();
+  }
+  // The longest address first: one may lie in another.
+  std::sort(folders.begin(), folders.end(),
+            [](const auto& a, const auto& b) { return a.address().size() > b.address().size(); });
+  std::vector<BlockShare::File> shares;
+  shares.reserve(files.size());
+  for (const CacheableFile& file : files) {
+    const auto folder =
+        std::find_if(folders.begin(), folders.end(), [&](const auto& each) { return each.holds(file.path); });
+    if (folder != folders.end()) shares.push_back({BlockShare::phase_of(folder->name_of(file.path)), file.bytes});
+  }
+  const std::uint64_t most = most_bytes ? *most_bytes : (free_bytes(root_) + held) / 2;
+  const BlockShare share = BlockShare::within(shares, most);
+  for (const CacheFolder& folder : folders) {
+    folder.create();
+    folder.settle(files, share, most);
+  }
+  const std::unique_lock lock(mutex_);
+  share_ = share;
+  folders_ = std::move(folders);
+}
+
+std::string CachedStore::digest_of_whole(const std::string& path) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = digests_.find(path);
+  return found == digests_.end() ? std::string() : found->second;
+}
+
+bool CachedStore::read_whole(const std::string& path, std::uint64_t most, std::string& text) {
+  if (!store_->read_whole(path, most, text)) {
+    const std::uint64_t bytes = store_->size(path, Links::Follow);
+    if (bytes > most) return false;  // the caller asks for the size again, and says what it thinks of it
+    text.resize(bytes);
+    store_->read_small(path, 0, std::as_writable_bytes(std::span(text)));
+  }
+  std::string digest = hex_of(penstock::digest_of(std::as_bytes(std::span(text))));
+  const std::unique_lock lock(mutex_);
+  digests_.insert_or_assign(path, std::move(digest));
+  return true;
+}
+
+CachedFile* CachedStore::find(const File& file) {
+  {
+    const std::shared_lock lock(mutex_);
+    if (folders_.empty()) return nullptr;
+    const auto found = known_.find(&file);
+    if (found != known_.end()) return found->second;
+  }
+  const std::string path = file.path();
+  const std::unique_lock lock(mutex_);
+  CachedFile* const found = find_path(path, file.bytes);
+  known_.insert_or_assign(&file, found);
+  return found;
+}
+
+CachedFile* CachedStore::find_path(const std::string& path, std::uint64_t bytes) {
+  const auto known = files_.find(path);
+  if (known != files_.end()) return known->second->bytes == bytes ? known->second.get() : nullptr;
+  for (const CacheFolder& folder : folders_) {
+    if (!folder.holds(path)) continue;
+    const std::string name = folder.name_of(path);
+    const std::uint64_t pages = (bytes + kCachePage - 1) / kCachePage;
+    auto made = std::make_unique<CachedFile>(folder.path() + "/" + name, bytes, BlockShare::phase_of(name),
+                                             pages * sizeof(std::uint32_t), local_.get());
+    return files_.emplace(path, std::move(made)).first->second.get();
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Channel> CachedStore::open_channel(ChannelMode mode) {
+  if (forks_ != fork_count()) {
+    raise(ErrorKind::InvalidArgument,
+          "a dataset that is read through a cache was opened before this process was forked: open it here, or start "
+          "processes by spawn");
+  }
+  return std::make_unique<CachedChannel>(*this, *local_, mode);
+}
+
+void CachedStore::forget(std::span<const std::byte> files) noexcept {
+  if (forks_ != fork_count()) return;  // a thread of the parent may have held the mutex
+  store_->forget(files);
+  const std::unique_lock lock(mutex_);
+  std::erase_if(known_, [&](const auto& each) {
+    const auto* const at = reinterpret_cast<const std::byte*>(each.first);
+    return !std::less<>()(at, files.data()) && std::less<>()(at, files.data() + files.size());
+  });
+}
+
+}  // namespace penstock

@@ -1,0 +1,16 @@
+// The files of a dataset that readers may read, wherever they lie.
+#pragma once
+
+#include "layout/dataset.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace penstock::layout {
+
+/// (path, bytes) of each file of `dataset` in `store`, with the files of check values where it has them. Any thread.
+std::vector<std::pair<std::string, std::uint64_t>> files_in(const Dataset& dataset, const ByteStore& store);
+
+}  // namespace penstock::layout
