@@ -1,6 +1,7 @@
 #include "bindings/gil.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -79,6 +80,12 @@ void stay_for_ever() noexcept {
 bool has_gil() noexcept {
   PyThreadState* const mine = PyGILState_GetThisThreadState();
   return mine != nullptr && mine == pybind11::detail::get_thread_state_unchecked();
+}
+
+void look_for_signals() {
+  if (::gettid() != ::getpid()) return;
+  const pybind11::gil_scoped_acquire held;
+  if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
 }
 
 }  // namespace penstock::bindings

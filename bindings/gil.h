@@ -61,6 +61,10 @@ class TellsParking {
 /// Whether this thread has the GIL. PyGILState_Check() answers yes, always, once there was a sub-interpreter.
 [[nodiscard]] bool has_gil() noexcept;
 
+/// Runs handlers of signals, if this is the process's first thread, the only one that has any; it has let go of the
+/// GIL. Other threads do not wait for Python, whose end would unwind them. Throws what a handler raises.
+void look_for_signals();
+
 /// What `call` gives: a call of Python's C interface that may run Python's code or let go of the GIL, and returns a new
 /// reference. Where the end of the interpreter unwinds it, the thread stays for ever, so that no destructor of an
 /// object runs without the GIL; therefore `call` may have none itself.

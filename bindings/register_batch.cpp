@@ -305,8 +305,8 @@ BatchPtr read(const std::shared_ptr<Source>& source, const py::array_t<std::uint
   const Unlocked released;
   auto formats = std::make_shared<BatchFormats>();
   formats->emplace_back(source, column_specs({}, computed, made, {}), static_cast<Parts>(parts));
-  return read_rows(std::move(formats), wanted, read_local_through(local, local->reading_once(wanted.size())),
-                   most_bytes);
+  return read_rows(std::move(formats), wanted,
+                   {read_local_through(local, local->reading_once(wanted.size())), most_bytes, look_for_signals});
 }
 
 using Int64Array = py::array_t<std::int64_t, py::array::c_style>;
@@ -324,7 +324,7 @@ BatchPtr locate(const std::vector<std::shared_ptr<Source>>& sources, const Int64
   const Unlocked released;
   const std::vector<std::shared_ptr<const Source>> asked(sources.begin(), sources.end());
   return locate_rows(asked, std::move(picks), static_cast<Parts>(parts),
-                     read_local_through(local, local->reading_once(count)), most_bytes);
+                     {read_local_through(local, local->reading_once(count)), most_bytes, look_for_signals});
 }
 
 }  // namespace

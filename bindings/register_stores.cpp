@@ -25,13 +25,6 @@ namespace {
 
 using RunsUnlocked = py::call_guard<Unlocked>;
 
-// Handlers of signals, on the thread that may run them; threads of the engine have none, and do not wait for Python.
-void look_for_signals() {
-  if (PyGILState_GetThisThreadState() == nullptr) return;
-  const py::gil_scoped_acquire held;
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-}
-
 std::chrono::nanoseconds seconds(double count) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(count));
 }

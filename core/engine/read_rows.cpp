@@ -3,6 +3,8 @@
 #include "core/base/error.h"
 #include "core/engine/row_reader.h"
 
+#include <chrono>
+#include <exception>
 #include <new>
 
 namespace penstock {
@@ -11,7 +13,9 @@ namespace {
 // Rows under way at once: enough for neighbours to be merged and for a ring to be busy.
 constexpr std::uint64_t kFewRows = 64;
 
-void read_part(const std::shared_ptr<Batch>& batch, RowReader::Part part, const StoreChoice& through) {
+constexpr std::chrono::milliseconds kPatience{50};
+
+void read_part(const std::shared_ptr<Batch>& batch, RowReader::Part part, const ReadOptions& options) {
   std::exception_ptr error;
   std::uint64_t error_row = UINT64_MAX;
   RowReader reader(
@@ -21,12 +25,27 @@ void read_part(const std::shared_ptr<Batch>& batch, RowReader::Part part, const 
           error = ended.error;
         }
       },
-      through, ChannelMode::MayWait);
+      options.through, ChannelMode::MayWait);
+  auto looked = std::chrono::steady_clock::now();
+  const auto pump = [&] {
+    reader.pump(kPatience);
+    if (!options.while_waiting) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked < kPatience) return;
+    looked = now;
+    try {
+      options.while_waiting();
+    } catch (...) {
+      batch->cancelled = true;
+      error_row = 0;
+      error = std::current_exception();
+    }
+  };
   for (std::uint64_t row = 0; row < batch->plan.rows && !error; ++row) {
     reader.start(batch, row, part);
-    if (row % kFewRows == kFewRows - 1) reader.pump(std::chrono::milliseconds(50));
+    if (row % kFewRows == kFewRows - 1) pump();
   }
-  while (!reader.is_idle()) reader.pump(std::chrono::milliseconds(50));
+  while (!reader.is_idle()) pump();
   if (error) std::rethrow_exception(error);
 }
 
@@ -41,9 +60,9 @@ void ensure_memory(Batch& batch, std::uint64_t bytes) {
 
 // What stands at `picks`, of sources of `formats`.
 std::shared_ptr<Batch> read_picks(std::shared_ptr<const BatchFormats> formats, std::vector<Pick> picks,
-                                  const StoreChoice& through, std::uint64_t most_bytes) {
+                                  const ReadOptions& options) {
   auto batch = std::make_shared<Batch>();
-  batch->most_bytes = most_bytes;
+  batch->most_bytes = options.most_bytes;
   batch->formats = std::move(formats);
   batch->format = picks.empty() ? &batch->formats->front() : &batch->formats->at(picks.front().source);
   batch->plan.rows = batch->plan.valid = picks.size();
@@ -56,12 +75,12 @@ std::shared_ptr<Batch> read_picks(std::shared_ptr<const BatchFormats> formats, s
   batch->prepare_rows();
   const bool ragged = batch->format->shape.ragged;
   if (ragged) {
-    read_part(batch, RowReader::Part::Measure, through);
+    read_part(batch, RowReader::Part::Measure, options);
     batch->measure();
   }
   ensure_memory(*batch, ragged ? batch->bounded_bytes() : batch->needed_bytes());
   batch->place();
-  read_part(batch, ragged ? RowReader::Part::AfterMeasure : RowReader::Part::Whole, through);
+  read_part(batch, ragged ? RowReader::Part::AfterMeasure : RowReader::Part::Whole, options);
   batch->finish();
   batch->phase = Batch::Phase::Ready;
   return batch;
@@ -70,21 +89,21 @@ std::shared_ptr<Batch> read_picks(std::shared_ptr<const BatchFormats> formats, s
 }  // namespace
 
 std::shared_ptr<Batch> read_rows(std::shared_ptr<const BatchFormats> formats, std::span<const std::uint64_t> indices,
-                                 const StoreChoice& through, std::uint64_t most_bytes) {
+                                 const ReadOptions& options) {
   std::vector<Pick> picks;
   picks.reserve(indices.size());
   for (const std::uint64_t index : indices) picks.push_back({index, 0, 0, 0});
-  return read_picks(std::move(formats), std::move(picks), through, most_bytes);
+  return read_picks(std::move(formats), std::move(picks), options);
 }
 
 std::shared_ptr<Batch> locate_rows(std::span<const std::shared_ptr<const Source>> sources, std::vector<Pick> picks,
-                                   Parts wanted, const StoreChoice& through, std::uint64_t most_bytes) {
+                                   Parts wanted, const ReadOptions& options) {
   auto formats = std::make_shared<BatchFormats>();
   for (const auto& source : sources) {
     BatchFormat& format = formats->emplace_back(source, std::vector<ColumnSpec>(), wanted);
     format.stored_record_bytes = format.lead_bytes = format.row_bytes = 0;  // rows take no room for records
   }
-  return read_picks(std::move(formats), std::move(picks), through, most_bytes);
+  return read_picks(std::move(formats), std::move(picks), options);
 }
 
 }  // namespace penstock
