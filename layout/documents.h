@@ -36,7 +36,7 @@ class DocumentFinder {
   [[nodiscard]] virtual std::shared_ptr<Allowance> keeps() const noexcept { return nullptr; }
   /// Says that the document, which is one of a few, is about to be found: what is kept of it is fetched into the core's
   /// cache while others are found.
-  virtual void expect(const Document& /*document*/) const noexcept {}
+  virtual void expect(const Document& /*document*/) const {}
   /// Appends the reads of `round` that tell where the document lies. Returns false, with nothing appended, when the
   /// document's records are known, and its entry's bytes if Parts::Entries is `wanted`. Throws Corruption.
   virtual bool find(Row& row, const Shard& shard, unsigned round, Parts wanted, Document& document,

@@ -15,7 +15,7 @@ class CompactDocumentFinder final : public DocumentFinder {
   explicit CompactDocumentFinder(const Dataset& dataset) : kept_(dataset.shards, KeptMetadata::Files::Index) {}
 
   [[nodiscard]] std::shared_ptr<Allowance> keeps() const noexcept override { return kept_.allowance(); }
-  void expect(const Document& document) const noexcept override;
+  void expect(const Document& document) const override;
   bool find(Row& row, const Shard& shard, unsigned round, Parts wanted, Document& document, Reads& out) const override;
 
  private:
@@ -24,7 +24,7 @@ class CompactDocumentFinder final : public DocumentFinder {
   KeptMetadata kept_;
 };
 
-void CompactDocumentFinder::expect(const Document& document) const noexcept {
+void CompactDocumentFinder::expect(const Document& document) const {
   const std::unique_ptr<KeptBlocks>& index = kept_.shard(document.shard).index;
   if (index) index->prefetch(document.number * kBytes);
 }

@@ -18,7 +18,7 @@ namespace penstock::layout {
 struct SideFile {
   File values;                          // u32 for each 4 KiB
   std::unique_ptr<KeptBlocks> kept;     // of an index or a directory
-  std::atomic<bool> is_claimed{false};  // a row has begun to compare blocks of the file, or went before it had
+  std::atomic<bool> is_claimed{false};  // a row has claimed the first check; it may have been cancelled since
   std::atomic<bool> is_trusted{false};  // some blocks of the file were compared, and right
 };
 

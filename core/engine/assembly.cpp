@@ -78,7 +78,7 @@ void Assembly::restart_fetches(std::shared_ptr<const Job> job, std::uint64_t pos
 }
 
 void Assembly::cancel_all() {
-  planner_.interrupt();  // who has the mutex may be reading
+  planner_.interrupt();  // the thread that holds the mutex may be waiting for reads
   const std::lock_guard lock(planner_mutex_);
   // Batches before fetches: rows of a cancelled fetch end without their bytes, and no batch may take them then.
   dispatch_.cancel_all();

@@ -129,7 +129,7 @@ void FetchPlanner::stop() {
   batch_.reset();
 }
 
-// By turns nothing is kept: that is chosen sooner than it is looked up.
+// Without costs nothing is kept: to choose again is faster than to look it up.
 ChosenRows& FetchPlanner::chosen(const BatchPlan& plan, ChosenRows& scratch) {
   auto at = chosen_.begin();
   if (rows_->may_wait()) {

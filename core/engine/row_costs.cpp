@@ -108,12 +108,20 @@ void RowCosts::of(std::span<const Pick> picks, std::span<std::uint64_t> out, con
   }
   if (!reads) return;
   std::unique_ptr<Reading> reading = take();
-  for (const std::vector<std::size_t>& numbers : by_source) {
-    for (std::span<const std::size_t> left(numbers); !left.empty();) {
-      const std::span<const std::size_t> some = left.first(std::min(left.size(), kMostRows));
-      read(*reading, picks, some, out, cancelled);
-      left = left.subspan(some.size());
+  try {
+    for (const std::vector<std::size_t>& numbers : by_source) {
+      for (std::span<const std::size_t> left(numbers); !left.empty();) {
+        const std::span<const std::size_t> some = left.first(std::min(left.size(), kMostRows));
+        read(*reading, picks, some, out, cancelled);
+        left = left.subspan(some.size());
+      }
     }
+  } catch (...) {
+    ReadCounters* const counters = reading->counters;
+    reading.reset();  // it may count to its end
+    const std::lock_guard lock(mutex_);
+    if (counters != nullptr) counters_.push_back(counters);  // there was room: it came from there
+    throw;
   }
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(reading));

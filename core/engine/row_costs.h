@@ -34,7 +34,7 @@ struct CostRule {
 /// W of documents, which have no window.
 inline constexpr std::uint64_t kDocumentsWindow = 32'768;
 
-/// Nobody waits any more for the costs that were asked for.
+/// The batch whose costs were asked for was cancelled.
 struct CostsCancelled : std::exception {
   [[nodiscard]] const char* what() const noexcept override { return "the costs of rows are no longer wanted"; }
 };

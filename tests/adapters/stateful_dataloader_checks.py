@@ -1,4 +1,4 @@
-"""What a StatefulDataLoader over `torch.BatchDataset` does with states of another job or of other workers."""
+"""What a StatefulDataLoader over `torch.BatchDataset` does with states of another job."""
 
 from __future__ import annotations
 

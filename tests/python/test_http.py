@@ -224,6 +224,16 @@ def test_ctrl_c_ends_a_wait_for_a_stalled_server(root):
         assert time.monotonic() - begin < 15
 
 
+@pytest.mark.parametrize("order", ["uniform", penstock.orders.Blocks(4, 32)])
+def test_lengths_are_read_beside_requests_that_wait_for_them(root, tmp_path, order):
+    with nginx(root, tmp_path / "nginx", delay=0.002) as address:
+        few = Storage(connections=2)
+        views = (penstock.open(root / "corpus"), penstock.open(f"{address}/corpus", storage=few))
+        options = {"order": order, "threads": 2, "balance": penstock.Balance(), "rank": 0, "world_size": 2}
+        here, there = (penstock.Loader(each.documents(), 8, seed=1, epochs=1, **options) for each in views)
+        assert contents(there) == contents(here)
+
+
 def test_a_child_after_a_fork_refuses(server):
     loader = penstock.Loader(penstock.open(f"{server}/corpus").windows(64), 4, seed=1)
     next(loader)

@@ -299,10 +299,15 @@ class _Share:
         except StateMismatchError as error:
             if on_mismatch == "refuse":
                 raise
+            if on_mismatch == "restart":
+                advice = "load no state: the dataset begins at position 0 then"
+            else:
+                position = checked_state(state)["position"]
+                advice = f"give BatchDataset.load_state_dict this state with position {position}, and the loader none"
             raise StateMismatchError(
                 f"on_mismatch={on_mismatch!r}: a StatefulDataLoader with num_workers={self._workers} asks the worker "
-                "that was next first, wherever the workers begin: use num_workers=0 or 1, or save "
-                f'batch["state_dict"] and give it to BatchDataset.load_state_dict. {error}'
+                f"that was next first, wherever the workers begin: {advice}. States of "
+                f'batch["state_dict"], given to BatchDataset.load_state_dict, go with any workers. {error}'
             ) from error
 
     def _stop(self) -> None:

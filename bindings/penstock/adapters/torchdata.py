@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 import weakref
 from typing import Any
 
@@ -99,8 +100,16 @@ def _hold_threads() -> None:
     When Python ends it unwinds such a thread where it asks for the GIL, and torch's functions, which make the batch's
     tensors, abort the process then.
     """
+    end = time.monotonic() + _PATIENCE
     for node in list(_nodes):
-        node._in_next.acquire(timeout=_PATIENCE)
+        node._in_next.acquire(timeout=max(0.0, end - time.monotonic()))
 
 
-os.register_at_fork(after_in_child=_nodes.clear)  # their threads are the parent's
+def _forget_threads() -> None:
+    """In a child after a fork, where the threads that were in `next` are not."""
+    for node in list(_nodes):
+        node._in_next = threading.Lock()
+    _nodes.clear()
+
+
+os.register_at_fork(after_in_child=_forget_threads)

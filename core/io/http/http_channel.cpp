@@ -208,7 +208,7 @@ bool HttpChannel::take_next() {
 // Hands the next attempt of from[i] to libcurl, or leaves it to wait for its address. False: the process has enough
 // requests under way, and it stays where it is.
 bool HttpChannel::launch(std::vector<std::unique_ptr<Transfer>>& from, std::size_t i) {
-  if (!shared_->flights.try_begin()) {
+  if (!shared_->flights.try_begin(active_.size())) {
     was_refused_ = true;
     return false;
   }
