@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -84,8 +85,11 @@ bool has_gil() noexcept {
 
 void look_for_signals() {
   if (::gettid() != ::getpid()) return;
-  const pybind11::gil_scoped_acquire held;
-  if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
+  const PyGILState_STATE state = PyGILState_Ensure();
+  std::optional<pybind11::error_already_set> raised;
+  if (PyErr_CheckSignals() != 0) raised.emplace();
+  PyGILState_Release(state);
+  if (raised) throw pybind11::error_already_set(*raised);
 }
 
 }  // namespace penstock::bindings

@@ -60,17 +60,7 @@ void register_stores(py::module_& module) {
       .def("list", &ByteStore::list, RunsUnlocked(), py::arg("path"), "Names in the folder, folders with a slash.");
   py::class_<SignedAddresses, std::shared_ptr<SignedAddresses>>(module, "SignedAddresses", "See its header.",
                                                                 py::dynamic_attr())
-      .def(py::init([](std::string credentials, const py::function& list) {
-             auto kept = std::shared_ptr<py::function>(new py::function(list), [](py::function* function) {
-               const py::gil_scoped_acquire held;
-               delete function;
-             });
-             return std::make_shared<SignedAddresses>(std::move(credentials), [kept](const std::string& path) {
-               const py::gil_scoped_acquire held;
-               return (*kept)(path).cast<std::vector<std::string>>();
-             });
-           }),
-           py::kw_only(), py::arg("credentials"), py::arg("list"))
+      .def(py::init<std::string>(), py::kw_only(), py::arg("credentials"))
       .def(
           "take",
           [](SignedAddresses& addresses, std::size_t most, double patience) {

@@ -1,4 +1,4 @@
-"""Buckets of Amazon S3 and of servers that speak its language: obstore signs and lists, the native side reads."""
+"""Buckets of Amazon S3 and of servers that speak its language: obstore signs, the native side reads."""
 
 from __future__ import annotations
 
@@ -79,7 +79,6 @@ class Signer:
                 f"s3:// addresses are signed by obstore, and {error.name} is not installed: pip install 'penstock[s3]'"
             ) from None
         self._sign = obstore.sign
-        self._list_folder = obstore.list_with_delimiter
         self._store_of = S3Store
         self._storage = storage
         self._stores: dict[str, Any] = {}
@@ -87,18 +86,9 @@ class Signer:
         self._words = "anonymously" if storage.anonymous else "with credentials of boto3's chain"
         if not storage.anonymous:
             self._provider = self._given() if storage.credentials else self._of_boto3()
-        self.addresses: Any = _native.SignedAddresses(credentials=self._words, list=self.names_in)
+        self.addresses: Any = _native.SignedAddresses(credentials=self._words)
         _running.add(self.addresses)
         threading.Thread(target=self._run, name="penstock-signer", daemon=True).start()
-
-    def names_in(self, path: str) -> list[str]:
-        """Names in the folder s3://bucket/folder; those of folders end with a slash."""
-        bucket, key = split(path)
-        prefix = key.rstrip("/") + "/" if key.rstrip("/") else ""
-        found = self._list_folder(self._bucket(bucket), prefix=prefix or None)
-        names = [each["path"].removeprefix(prefix) for each in found["objects"]]
-        names += [each.rstrip("/").removeprefix(prefix) + "/" for each in found["common_prefixes"]]
-        return sorted(name for name in names if name not in ("", "/"))
 
     def _given(self) -> Any:
         self._words = "with credentials of a function"
@@ -170,7 +160,6 @@ class Signer:
                 by_bucket.setdefault(split(path)[0], []).append(path)
             for bucket, paths in by_bucket.items():
                 self._sign_some(bucket, paths)
-        self.addresses = None  # they know names_in: a circle that no collector sees
 
     def _sign_some(self, bucket: str, paths: list[str]) -> None:
         try:

@@ -41,15 +41,17 @@ struct RowCosts::Reading {
   std::exception_ptr error;
   std::uint64_t error_row = UINT64_MAX;
   RowReader reader;
+  ReadCounters* const counters;
 
-  Reading(const StoreChoice& through, ReadCounters* counters)
+  Reading(const StoreChoice& through, ReadCounters* counters_)
       : reader(
             [this](const RowReader::Ended& ended) {
               if (!ended.error || ended.row >= error_row) return;
               error_row = ended.row;
               error = ended.error;
             },
-            through, ChannelMode::MayWait, counters) {}
+            through, ChannelMode::MayWait, counters_),
+        counters(counters_) {}
 };
 
 RowCosts::RowCosts(const std::vector<std::shared_ptr<const Source>>& sources, std::vector<CostRule> rules,

@@ -129,13 +129,14 @@ class FaultServer(ThreadingHTTPServer):
     (Signature Version 4, "Authenticating Requests: Using Query Parameters"), and refused otherwise.
     """
 
-    daemon_threads = True
+    daemon_threads = False  # so that they are waited for, and leave no connection behind
     request_queue_size = 128
 
     def __init__(self, root: Path, fault: Callable[[str, int], str | None]) -> None:
         self.root, self.fault = root, fault
         self.requests: list[tuple[str, str | None, dict[str, str]]] = []
         self.lock = threading.Lock()
+        self.connections: set[socket.socket] = set()
         self.elsewhere = ""  # where redirects lead
         self.keys: dict[str, tuple[str, str | None]] = {}
         super().__init__(("127.0.0.1", 0), _FaultHandler)
@@ -144,7 +145,21 @@ class FaultServer(ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self.lock:
+            self.connections.add(request)
+        super().process_request(request, client_address)
+
+    def hang_up(self) -> None:
+        """Ends all connections, whatever is under way."""
+        with self.lock:
+            for connection in self.connections:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
     def shutdown_request(self, request: Any) -> None:
+        with self.lock:
+            self.connections.discard(request)
         self.close_request(request)  # without a farewell, so that those who do not linger reset
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -162,6 +177,7 @@ def fault_server(
         yield server
     finally:
         server.shutdown()
+        server.hang_up()
         server.server_close()
         thread.join(20)
 

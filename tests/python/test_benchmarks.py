@@ -34,6 +34,7 @@ EXPECTED: dict[str, tuple[set[str], set[tuple[str, str]]]] = {
     "sizes": ({"sizes"}, set()),
     "ablation": ({"ablation"}, {("ablation", "times")}),
     "writer": ({"writer"}, {("writer", "ratio")}),
+    "remote": ({"remote"}, {("remote", "ratio"), ("remote", "ms")}),
     "shuffle": ({"shuffle"}, {("shuffle", "ratio")}),
     "memory": ({"memory"}, {("memory", "MiB")}),
     "layouts": ({"layouts"}, set()),

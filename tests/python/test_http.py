@@ -87,6 +87,32 @@ def test_token_files_open_by_their_addresses(root, server):
     assert both.windows(1)[150_000]["token"].tolist() == [np.fromfile(root / "a.bin", "u2")[50_000]]
 
 
+@pytest.mark.parametrize("sizes", [(0,), (2,), (4096,), (4098,), (100_000,), (4096,) * 3, (6000,) * 70, (2, 0, 9000)])
+def test_fingerprints_of_token_files_are_those_of_the_local_ones(tmp_path, sizes):
+    rng = np.random.default_rng(7)
+    for number, size in enumerate(sizes):
+        (tmp_path / f"{number}.bin").write_bytes(rng.bytes(size))
+    local = [tmp_path / f"{number}.bin" for number in range(len(sizes))]
+    with nginx(tmp_path, tmp_path / "nginx") as nginx_address, fault_server(tmp_path) as server:
+        for address in (nginx_address, server.address):
+            there = penstock.open(*(f"{address}/{each.name}" for each in local), dtype="u2")
+            assert there.fingerprint == penstock.open(*local, dtype="u2").fingerprint
+            assert there.records == sum(sizes) // 2
+
+
+def test_columns_of_several_shards_are_read_by_their_own_etags(tmp_path):
+    with penstock.Writer(tmp_path / "data", {"token": "u2"}, None, columns={"n": "u4"}, shard_size=2000) as writer:
+        for number in range(500):
+            writer.append(token=[number] * 9, columns={"n": number})
+    for number, file in enumerate(sorted((tmp_path / "data").rglob("*.*"))):
+        os.utime(file, (number, number))
+    with nginx(tmp_path, tmp_path / "nginx") as address:
+        for options in ({}, {"cache": tmp_path / "cache"}, {"cache": tmp_path / "cache"}):
+            dataset = penstock.open(f"{address}/data", **options)
+            assert len(list((tmp_path / "data").glob("0*"))) > 2
+            assert dataset.columns["n"][:].tolist() == list(range(500))
+
+
 def test_opening_asks_for_the_manifest_alone(root, tmp_path):
     with fault_server(root) as server:
         penstock.open(f"{server.address}/corpus")
@@ -193,7 +219,7 @@ def test_redirects_are_followed_but_not_with_secrets(root, headers):
         server.elsewhere = target.address
         storage = Storage(headers=headers) if headers else None
         if headers:
-            with pytest.raises(penstock.IoError, match="another host"):
+            with pytest.raises(penstock.IoError, match="another server"):
                 penstock.open(f"{server.address}/corpus", storage=storage)
             assert not target.requests
         else:

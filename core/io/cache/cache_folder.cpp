@@ -36,7 +36,12 @@ std::uint64_t noted_parts(const std::string& path) {
 
 void make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return;
-  raise_system(errno, "the cache's folder cannot be made: give cache= a folder that may be written", path);
+  const int error = errno;
+  if (error == ENOSPC || error == EDQUOT) return;  // nothing is kept then
+  throw Error(ErrorKind::IoError,
+              fmt::format("{}: the cache's folder cannot be made: {}: give cache= a folder that may be written", path,
+                          std::generic_category().message(error)),
+              error, path);
 }
 
 // False where the file system cannot.
@@ -68,7 +73,7 @@ std::string CacheFolder::name_of(std::string_view path) const {
 
 void CacheFolder::create() const {
   make_folder(path_);
-  if (::access(path_.c_str(), R_OK | W_OK | X_OK) == 0) return;
+  if (::access(path_.c_str(), R_OK | W_OK | X_OK) == 0 || errno == ENOENT) return;
   raise_system(errno, "the cache's folder cannot be written: give cache= another folder", path_);
 }
 

@@ -97,12 +97,12 @@ CachedFile* CachedStore::find(const File& file) {
     const std::shared_lock lock(mutex_);
     if (folders_.empty()) return nullptr;
     const auto found = known_.find(&file);
-    if (found != known_.end()) return found->second;
+    if (found != known_.end() && found->second.file == file) return found->second.at;
   }
   const std::string path = file.path();
   const std::unique_lock lock(mutex_);
   CachedFile* const found = find_path(path, file.bytes);
-  known_.insert_or_assign(&file, found);
+  known_.insert_or_assign(&file, Known{file, found});
   return found;
 }
 

@@ -83,7 +83,11 @@ class CachedStore final : public ByteStore {
   CacheCounts counts_;
   mutable std::shared_mutex mutex_;
   std::unordered_map<std::string, std::unique_ptr<CachedFile>> files_;
-  std::unordered_map<const File*, CachedFile*> known_;
+  struct Known {
+    File file;  // a copy, so that another File at the same address is noticed
+    CachedFile* at = nullptr;
+  };
+  std::unordered_map<const File*, Known> known_;
   std::unordered_map<std::string, std::string> digests_;
 };
 

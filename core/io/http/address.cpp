@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <cstring>
 #include <string>
+#include <utility>
 
 namespace penstock {
 namespace {
@@ -16,6 +19,21 @@ bool is_of_a_path(unsigned char c) {
   return std::isalnum(c) != 0 || std::string_view("-._~/!$&'()*+,;=:@").find(static_cast<char>(c)) != std::string::npos;
 }
 
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// Whether what stands before the first of /?# is no host but the beginning of a password with one of them:
+// name:pa/ss@host.
+bool cuts_a_password(std::string_view url, std::size_t host) {
+  const std::size_t end = std::min(url.find_first_of("/?#", host), url.size());
+  const std::string_view authority = url.substr(host, end - host);
+  if (authority.find('@') != std::string_view::npos || authority.ends_with(']')) return false;
+  const std::size_t colon = authority.rfind(':');
+  if (colon == std::string_view::npos || url.find('@', end) == std::string_view::npos) return false;
+  return authority.substr(colon + 1).find_first_not_of("0123456789") != std::string_view::npos;
+}
+
 bool is_hex(char c) {
   return std::isxdigit(static_cast<unsigned char>(c)) != 0;
 }
@@ -23,6 +41,10 @@ bool is_hex(char c) {
 }  // namespace
 
 std::string shown_address(std::string_view url) {
+  const std::size_t scheme = url.find(kSeparator);
+  if (scheme != std::string_view::npos && cuts_a_password(url, scheme + kSeparator.size())) {
+    return std::string(url.substr(0, scheme + kSeparator.size())).append("…");
+  }
   url = url.substr(0, url.find_first_of("?#"));
   const std::size_t separator = url.find(kSeparator);
   if (separator == std::string_view::npos) return std::string(url);
@@ -43,6 +65,12 @@ Address parse_address(std::string_view url) {
           "{}: an address has no spaces, quotes or control characters: write %20 for a space", excerpt(address.shown));
   }
   const std::size_t host = url.find(kSeparator) + kSeparator.size();
+  if (cuts_a_password(url, host)) {
+    raise(ErrorKind::InvalidArgument, "{}: a password with /, ? or #: write %2F, %3F, %23", address.shown);
+  }
+  const std::size_t shown_path = std::min(address.shown.find('/', host), address.shown.size());
+  std::transform(address.shown.begin(), address.shown.begin() + static_cast<std::ptrdiff_t>(shown_path),
+                 address.shown.begin(), lower);
   const std::size_t path = std::min(url.find_first_of("/?#", host), url.size());
   const std::string_view authority = url.substr(host, path - host);
   const std::size_t at = authority.rfind('@');
@@ -60,10 +88,15 @@ Address parse_address(std::string_view url) {
   return address;
 }
 
-std::string_view origin_of(std::string_view url) {
+std::string origin_of(std::string_view url) {
   const std::size_t separator = url.find(kSeparator);
   if (separator == std::string_view::npos) return {};
-  return url.substr(0, url.find_first_of("/?#", separator + kSeparator.size()));
+  std::string origin(url.substr(0, url.find_first_of("/?#", separator + kSeparator.size())));
+  std::transform(origin.begin(), origin.end(), origin.begin(), lower);
+  for (const auto& [scheme, port] : {std::pair{"http://", ":80"}, std::pair{"https://", ":443"}}) {
+    if (origin.starts_with(scheme) && origin.ends_with(port)) origin.resize(origin.size() - std::strlen(port));
+  }
+  return origin;
 }
 
 std::string encoded_path(std::string_view path) {

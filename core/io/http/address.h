@@ -20,8 +20,8 @@ struct Address {
 /// more of it than `shown`.
 Address parse_address(std::string_view url);
 
-/// The part scheme://host of an address, the host in lower case.
-std::string_view origin_of(std::string_view url);
+/// The part scheme://host:port of an address in lower case, without the port where it is the scheme's own.
+std::string origin_of(std::string_view url);
 
 /// The address with the parts that may not be shown left out; of any text.
 std::string shown_address(std::string_view url);

@@ -16,11 +16,13 @@ bool FlightLimit::try_begin(std::size_t own) noexcept {
   return false;
 }
 
-void FlightLimit::was_busy(std::size_t limit_then) noexcept {
-  // Of many refusals that one burst earned, the first alone halves: the others began under the old limit.
-  if (limit_.compare_exchange_strong(limit_then, std::max<std::size_t>(limit_then / 2, 1), std::memory_order_relaxed)) {
-    good_.store(0, std::memory_order_relaxed);
+void FlightLimit::was_busy(std::size_t halvings_then) noexcept {
+  // Of many refusals that one burst earned, the first alone halves: the others began before it.
+  if (!halvings_.compare_exchange_strong(halvings_then, halvings_then + 1, std::memory_order_relaxed)) return;
+  std::size_t now = limit();
+  while (!limit_.compare_exchange_weak(now, std::max<std::size_t>(now / 2, 1), std::memory_order_relaxed)) {
   }
+  good_.store(0, std::memory_order_relaxed);
 }
 
 void FlightLimit::was_good() noexcept {

@@ -1,4 +1,4 @@
-// FlightLimit: how many requests a process may have under way, over all its channels.
+// FlightLimit: how many requests a store may have under way, over all its channels.
 //
 // A server that says it is busy (429, 503) is asked half as much; each full round of good answers allows one more. Any
 // thread; no locks, so that a fork leaves nothing held.
@@ -18,10 +18,11 @@ class FlightLimit {
   bool try_begin(std::size_t own) noexcept;
   /// Every begun request ends once.
   void end() noexcept { under_way_.fetch_sub(1, std::memory_order_relaxed); }
-  /// The server was busy when it answered a request that began under `limit_then`: halves the limit, once for all that
-  /// were under way together.
-  void was_busy(std::size_t limit_then) noexcept;
+  /// The server was busy when it answered a request that began after so many halvings(): halves the limit, once for all
+  /// that were under way together.
+  void was_busy(std::size_t halvings_then) noexcept;
   void was_good() noexcept;
+  [[nodiscard]] std::size_t halvings() const noexcept { return halvings_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t under_way() const noexcept { return under_way_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t most() const noexcept { return most_; }
@@ -29,6 +30,7 @@ class FlightLimit {
  private:
   const std::size_t most_;
   std::atomic<std::size_t> limit_;
+  std::atomic<std::size_t> halvings_{0};
   std::atomic<std::size_t> under_way_{0};
   std::atomic<std::size_t> good_{0};  // answers since the limit last changed
 };

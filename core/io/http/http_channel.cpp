@@ -297,7 +297,8 @@ void HttpChannel::poll(nanoseconds timeout) {
 
 std::vector<Reply> HttpChannel::ask(std::vector<Request> requests) {
   std::vector<Reply> replies(requests.size());
-  std::vector<std::unique_ptr<Transfer>> free;
+  std::vector<std::unique_ptr<Transfer>> free = std::move(idle_);  // those of requests before these
+  idle_.clear();
   std::size_t begun = 0;
   std::size_t ended = 0;
   while (true) {

@@ -7,16 +7,20 @@ namespace penstock {
 std::string HttpShared::etag_of(const File& file) {
   const std::lock_guard lock(mutex_);
   const auto found = etags_.find(&file);
-  if (found != etags_.end()) return found->second;
+  if (found != etags_.end() && found->second.file == file) return found->second.etag;
   if (opened_etags_.empty()) return {};
   const auto opened = opened_etags_.find(file.path());
-  return opened == opened_etags_.end() ? std::string() : etags_.try_emplace(&file, opened->second).first->second;
+  if (opened == opened_etags_.end()) return {};
+  etags_.insert_or_assign(&file, Seen{file, opened->second});
+  return opened->second;
 }
 
 std::string HttpShared::keep_etag(const File& file, const std::string& etag) {
   if (etag.empty()) return {};
   const std::lock_guard lock(mutex_);
-  return etags_.try_emplace(&file, etag).first->second;
+  Seen& seen = etags_[&file];
+  if (!(seen.file == file)) seen = {file, etag};
+  return seen.etag;
 }
 
 void HttpShared::keep_etag(const std::string& path, const std::string& etag) {

@@ -71,7 +71,11 @@ class HttpShared {
 
  private:
   std::mutex mutex_;
-  std::unordered_map<const File*, std::string> etags_;
+  struct Seen {
+    File file;  // a copy, so that another File at the same address is noticed
+    std::string etag;
+  };
+  std::unordered_map<const File*, Seen> etags_;
   std::unordered_map<std::string, std::string> opened_etags_;  // by path
 };
 

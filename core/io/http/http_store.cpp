@@ -23,15 +23,18 @@ class PlainAddresses final : public Addresses {
       : hidden_(std::move(hidden)), has_headers_(has_headers) {}
 
   std::optional<std::string> of(const std::string& path, const std::function<void()>& /*later*/) override {
-    const auto lies_in = [&](const HiddenParts& each) {
-      return path.starts_with(each.shown) && (path.size() == each.shown.size() || path[each.shown.size()] == '/');
-    };
-    const auto parts = std::find_if(hidden_.begin(), hidden_.end(), lies_in);
+    const HiddenParts* parts = nullptr;  // of the longest address that it lies in
+    for (const HiddenParts& each : hidden_) {
+      const bool lies_in =
+          path.starts_with(each.shown) && (path.size() == each.shown.size() || path[each.shown.size()] == '/');
+      if (lies_in && (parts == nullptr || each.shown.size() > parts->shown.size())) parts = &each;
+    }
     const std::size_t host = path.find("://") + 3;
+    const std::size_t rest = std::min(path.find('/', host), path.size());
     std::string address = path.substr(0, host);
-    if (parts != hidden_.end() && !parts->userinfo.empty()) address.append(parts->userinfo).append(1, '@');
-    address.append(encoded_path(std::string_view(path).substr(host)));
-    if (parts != hidden_.end() && !parts->query.empty()) address.append(1, '?').append(parts->query);
+    if (parts != nullptr && !parts->userinfo.empty()) address.append(parts->userinfo).append(1, '@');
+    address.append(path, host, rest - host).append(encoded_path(std::string_view(path).substr(rest)));
+    if (parts != nullptr && !parts->query.empty()) address.append(1, '?').append(parts->query);
     return address;
   }
 

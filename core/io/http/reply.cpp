@@ -124,6 +124,11 @@ void Reply::add(std::string_view line) {
   }
 }
 
+bool has_no_bytes(const Reply& reply) {
+  if (reply.status == 200) return reply.length == 0 && reply.encoding.empty();
+  return reply.status == 416 && reply.range && reply.range->total == 0;
+}
+
 Judgement other_version(std::string_view before, std::string_view now) {
   return {Worth::Changed,
           fmt::format("the file is another one than before: its ETag was {} and is {}", excerpt(before), excerpt(now))};

@@ -60,6 +60,9 @@ struct Judgement {
   std::string reason;  // empty where it is good: a part of a sentence
 };
 
+/// Whether a file whose beginning was asked for is empty, which has no range.
+bool has_no_bytes(const Reply& reply);
+
 /// Of a file whose ETag is not the one first seen.
 Judgement other_version(std::string_view before, std::string_view now);
 

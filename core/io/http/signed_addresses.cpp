@@ -43,6 +43,10 @@ bool SignedAddresses::renew(const std::string& path) {
   return true;
 }
 
+std::vector<std::string> SignedAddresses::list(const std::string& path) {
+  raise(ErrorKind::InvalidArgument, "{}: buckets are not listed yet: name a dataset's folder, or each file", path);
+}
+
 std::vector<std::string> SignedAddresses::take(std::size_t most, std::chrono::nanoseconds patience) {
   std::unique_lock lock(mutex_);
   asked_.wait_for(lock, patience, [&] { return stopped_ || !queue_.empty(); });

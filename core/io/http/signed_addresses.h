@@ -23,16 +23,15 @@ namespace penstock {
 class SignedAddresses final : public Addresses {
  public:
   using Clock = std::chrono::steady_clock;
-  using List = std::function<std::vector<std::string>(const std::string& path)>;
 
-  /// `credentials` says in words with what it signs; `list` as ByteStore::list().
-  SignedAddresses(std::string credentials, List list) : credentials_(std::move(credentials)), list_(std::move(list)) {}
+  /// `credentials` says in words with what it signs.
+  explicit SignedAddresses(std::string credentials) : credentials_(std::move(credentials)) {}
 
   std::optional<std::string> of(const std::string& path, const std::function<void()>& later) override;
   bool renew(const std::string& path) override;
   [[nodiscard]] bool are_secret() const override { return true; }
   [[nodiscard]] std::string credentials() const override { return credentials_; }
-  std::vector<std::string> list(const std::string& path) override { return list_(path); }
+  std::vector<std::string> list(const std::string& path) override;
 
   /// Paths that are to be signed, at most `most`; waits for the first of them, at most `patience`. None after stop().
   std::vector<std::string> take(std::size_t most, std::chrono::nanoseconds patience);
@@ -57,7 +56,6 @@ class SignedAddresses final : public Addresses {
   void ask(const std::string& path, Entry& entry);
 
   const std::string credentials_;
-  const List list_;
   mutable std::mutex mutex_;
   std::condition_variable asked_;
   std::unordered_map<std::string, Entry> entries_;

@@ -33,6 +33,13 @@ milliseconds jittered(milliseconds pause) {
   return milliseconds(static_cast<std::uint64_t>(pause.count()) * draw >> 32);
 }
 
+std::string userinfo_of(std::string_view address) {
+  const std::size_t host = address.find("://") + 3;
+  const std::string_view authority = address.substr(host, address.find_first_of("/?#", host) - host);
+  const std::size_t at = authority.rfind('@');
+  return std::string(at == std::string_view::npos ? std::string_view() : authority.substr(0, at));
+}
+
 template <typename Value>
 void set(const Curl& curl, CURL* handle, CURLoption option, Value value) {
   const CURLcode code = curl.easy_setopt(handle, option, value);
@@ -61,8 +68,8 @@ Transfer::Transfer(const Curl& curl, HttpShared& shared) : curl_(curl), shared_(
     set(curl_, handle_, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     set(curl_, handle_, CURLOPT_BUFFERSIZE, kBufferBytes);
     set(curl_, handle_, CURLOPT_TCP_KEEPALIVE, 1L);
+    set(curl_, handle_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);  // a proxy's answer is no reply
     set(curl_, handle_, CURLOPT_LOW_SPEED_LIMIT, kSlowBytes);
-    set(curl_, handle_, CURLOPT_LOW_SPEED_TIME, kSlowSeconds);
     if (!shared.options.ca_file.empty()) set(curl_, handle_, CURLOPT_CAINFO, shared.options.ca_file.c_str());
     set(curl_, handle_, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
     set(curl_, handle_, CURLOPT_HEADERDATA, static_cast<void*>(this));
@@ -112,11 +119,13 @@ void Transfer::begin_attempt(Clock::time_point now) {
   got_ = piece_got_ = 0;
   piece_ = 0;
   if (request_.whole != nullptr) request_.whole->clear();
-  limit_then_ = shared_.flights.limit();
+  halvings_then_ = shared_.flights.halvings();
   const auto left = std::max(std::chrono::ceil<milliseconds>(deadline_ - now), milliseconds(1));
   set(curl_, handle_, CURLOPT_URL, address_.c_str());
   set(curl_, handle_, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::min(left, kConnect).count()));
-  set(curl_, handle_, CURLOPT_TIMEOUT_MS, static_cast<long>(left.count()));
+  // A slow transfer goes on; a stalled one ends, at the deadline at the latest.
+  const long seconds = static_cast<long>(std::chrono::ceil<std::chrono::seconds>(left).count());
+  set(curl_, handle_, CURLOPT_LOW_SPEED_TIME, std::min(kSlowSeconds, seconds));
   const std::string range = fmt::format("{}-{}", request_.begin, request_.end - 1);
   set(curl_, handle_, CURLOPT_RANGE, request_.whole != nullptr ? nullptr : range.c_str());
 }
@@ -149,6 +158,11 @@ Judgement Transfer::judge_whole() const {
 void Transfer::judge_once() {
   if (is_judged_) return;
   is_judged_ = true;
+  is_empty_ = request_.may_be_short && request_.begin == 0 && has_no_bytes(reply_);
+  if (is_empty_) {
+    reply_.range = ContentRange{0, 0, 0};
+    return;
+  }
   judgement_ = request_.whole != nullptr
                    ? judge_whole()
                    : judge(reply_, {request_.begin, request_.end, request_.file_bytes, etag_, request_.may_be_short});
@@ -156,6 +170,7 @@ void Transfer::judge_once() {
 
 std::size_t Transfer::take_body(std::span<const char> bytes) {
   judge_once();
+  if (is_empty_) return bytes.size();  // the page that says so
   got_ += bytes.size();
   if (judgement_.worth != Worth::Good) return got_ <= kMostUnwanted ? bytes.size() : 0;
   const std::uint64_t most = request_.whole != nullptr ? request_.most : request_.end - request_.begin;
@@ -236,6 +251,7 @@ Transfer::Next Transfer::follow() {
   if (url == nullptr) throw std::bad_alloc();
   char* text = nullptr;
   std::string target;
+  const std::string userinfo = userinfo_of(address_);
   if (curl_.url_set(url, CURLUPART_URL, address_.c_str(), 0) == CURLUE_OK &&
       curl_.url_set(url, CURLUPART_URL, reply_.location.c_str(), 0) == CURLUE_OK &&
       curl_.url_get(url, CURLUPART_URL, &text, 0) == CURLUE_OK) {
@@ -254,12 +270,23 @@ Transfer::Next Transfer::follow() {
   const bool has_secrets = shared_.addresses->are_secret() || !shared_.options.headers.empty();
   if (has_secrets && origin_of(shown) != origin_of(shown_address(address_))) {
     return refuse(ErrorKind::IoError,
-                  fmt::format("it is redirected to another host, {}, which may not see the headers or the signature "
+                  fmt::format("it is redirected to another server, {}, which may not see the headers or the signature "
                               "that would go along: open that address itself",
                               excerpt(shown)));
   }
   address_ = std::move(target);
+  // Only on the same server, as was looked at: a location does not repeat the password.
+  if (!userinfo.empty() && userinfo_of(address_).empty()) {
+    address_.insert(address_.find("://") + 3, userinfo + "@");
+  }
   return Next::AtOnce;
+}
+
+// Whether another address is worth an attempt: once.
+bool Transfer::renew() {
+  if (renewals_++ > 0 || !shared_.addresses->renew(request_.path)) return false;
+  address_.clear();
+  return true;
 }
 
 Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
@@ -285,17 +312,17 @@ Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
       return Next::Done;
     case Worth::Elsewhere: return follow();
     case Worth::Refused: {
-      if (renewals_++ == 0 && shared_.addresses->renew(request_.path)) {
-        address_.clear();
-        return Next::AtOnce;
-      }
+      if (renew()) return Next::AtOnce;
       return refuse(ErrorKind::IoError,
                     fmt::format("{}: it was asked for {}", judgement_.reason, shared_.addresses->credentials()));
     }
     case Worth::Missing:
       return refuse(ErrorKind::NotFound, fmt::format("there is no such file ({})", judgement_.reason));
     case Worth::Changed: return refuse(ErrorKind::Corruption, judgement_.reason);
-    case Worth::Unwanted: return refuse(ErrorKind::IoError, judgement_.reason);
+    case Worth::Unwanted:
+      // Amazon answers 400 where a token has ended.
+      if (reply_.status == 400 && reply_.region.empty() && renew()) return Next::AtOnce;
+      return refuse(ErrorKind::IoError, judgement_.reason);
     case Worth::NoRanges:
       if (attempts_ >= kFirstAttempts && !shared_.has_given_range.load(std::memory_order_relaxed)) {
         return refuse(ErrorKind::IoError,
@@ -306,7 +333,7 @@ Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
       return again(judgement_.reason, now);
     case Worth::Again: break;
   }
-  if (reply_.status == 429 || reply_.status == 503) shared_.flights.was_busy(limit_then_);
+  if (reply_.status == 429 || reply_.status == 503) shared_.flights.was_busy(halvings_then_);
   if (attempts_ >= kFirstAttempts && !shared_.has_answered.load(std::memory_order_relaxed)) {
     return refuse(ErrorKind::IoError, fmt::format("no connection in {} attempts: {}", attempts_, judgement_.reason));
   }

@@ -75,6 +75,7 @@ class Transfer {
   Judgement judge_whole() const;
   [[nodiscard]] Judgement judge_code(CURLcode code) const;
   Next follow();
+  bool renew();
   Next again(const std::string& reason, Clock::time_point now);
   Next refuse(ErrorKind kind, const std::string& what);
   [[nodiscard]] std::string name() const;
@@ -95,7 +96,8 @@ class Transfer {
   std::uint32_t attempts_ = 0;
   std::uint32_t redirects_ = 0;
   std::uint32_t renewals_ = 0;
-  std::size_t limit_then_ = 0;  // the process's limit when the attempt began
+  std::size_t halvings_then_ = 0;  // of the limit of requests, when the attempt began
+  bool is_empty_ = false;          // the file has no bytes
   Clock::time_point deadline_;
   Clock::time_point due_;
   std::exception_ptr error_;

@@ -13,6 +13,7 @@ TEST(Address, PartsThatMayNotBeShownAreApart) {
   const Address plain = parse_address("https://host:8443/a/b/");
   EXPECT_EQ(plain.shown, "https://host:8443/a/b");
   EXPECT_EQ(plain.userinfo + plain.query, "");
+  EXPECT_EQ(parse_address("HTTP://Host/Path").shown, "http://host/Path");
   const Address all = parse_address("http://name:se@cret@host/a?token=1?2&b=@");
   EXPECT_EQ(all.shown, "http://host/a");
   EXPECT_EQ(all.userinfo, "name:se@cret");
@@ -25,6 +26,11 @@ TEST(Address, NothingSecretIsShownOfAnyText) {
   EXPECT_EQ(shown_address("https://host/a@b"), "https://host/a@b");
   EXPECT_EQ(shown_address("https://host/x#https://key:word@other"), "https://host/x");
   EXPECT_EQ(shown_address("no address"), "no address");
+  for (const std::string url : {"http://user:pa/ss@host/x", "http://user:pa?ss@host/x", "http://user:pa#ss@host/x"}) {
+    EXPECT_EQ(shown_address(url), "http://…");
+  }
+  EXPECT_EQ(shown_address("http://host:80/a@b"), "http://host:80/a@b");
+  EXPECT_EQ(shown_address("http://[::1]:80/a@b"), "http://[::1]:80/a@b");
 }
 
 TEST(Address, WhatCannotBeIsRefusedWithoutItsSecrets) {
@@ -43,6 +49,8 @@ TEST(Address, WhatCannotBeIsRefusedWithoutItsSecrets) {
 TEST(Address, OriginsAreToldApart) {
   EXPECT_EQ(origin_of("https://host:1/a?b"), "https://host:1");
   EXPECT_EQ(origin_of("https://host?b"), "https://host");
+  EXPECT_EQ(origin_of("HTTPS://Host:443/A"), "https://host");
+  EXPECT_EQ(origin_of("http://host:443/a"), "http://host:443");
   EXPECT_EQ(origin_of("nothing"), "");
 }
 

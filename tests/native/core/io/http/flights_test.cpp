@@ -21,25 +21,27 @@ TEST(FlightLimit, WhoHasNoneMayBeginSomeWhateverOthersHave) {
   EXPECT_TRUE(limit.try_begin(0));
   EXPECT_TRUE(limit.try_begin(1));
   EXPECT_FALSE(limit.try_begin(2));
-  limit.was_busy(16);
-  for (std::size_t i = 8; i > 1; i /= 2) limit.was_busy(i);
+  for (int i = 0; i < 5; ++i) limit.was_busy(limit.halvings());
   EXPECT_TRUE(limit.try_begin(0));
   EXPECT_FALSE(limit.try_begin(1));
 }
 
 TEST(FlightLimit, ABusyServerIsAskedHalfAsMuchOnceABurst) {
   FlightLimit limit(64);
-  for (int i = 0; i < 10; ++i) limit.was_busy(64);
+  for (int i = 0; i < 10; ++i) limit.was_busy(0);
   EXPECT_EQ(limit.limit(), 32U);
-  limit.was_busy(32);
-  EXPECT_EQ(limit.limit(), 16U);
-  for (std::size_t i = 16; i > 0; i /= 2) limit.was_busy(i);
+  const std::size_t then = limit.halvings();
+  for (int i = 0; i < 32; ++i) limit.was_good();
+  EXPECT_EQ(limit.limit(), 33U);
+  limit.was_busy(then);
+  EXPECT_EQ(limit.limit(), 16U) << "though it rose since the request began";
+  for (int i = 0; i < 10; ++i) limit.was_busy(limit.halvings());
   EXPECT_EQ(limit.limit(), 1U) << "and never none";
 }
 
 TEST(FlightLimit, AFullRoundOfGoodAnswersAllowsOneMore) {
   FlightLimit limit(8);
-  limit.was_busy(8);
+  limit.was_busy(0);
   for (int i = 0; i < 3; ++i) limit.was_good();
   EXPECT_EQ(limit.limit(), 4U);
   limit.was_good();
