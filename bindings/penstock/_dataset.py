@@ -270,7 +270,9 @@ class Dataset:
                 raise InvalidArgumentError(f"there is no shard {number}: they are from 0 to {count - 1:,}")
             numbers.append(number % count)
         native = _native.select_shards(self._native, numbers)
-        return Dataset(native, (_select, (self, numbers)), self._in_place)
+        selected = Dataset(native, (_select, (self, numbers)), self._in_place)
+        selected._cache = self._cache
+        return selected
 
     def cells(
         self,

@@ -42,8 +42,8 @@ def open(
     Args:
         path: a folder that penstock wrote; a Megatron prefix (or its .bin or .idx); an .h5ad file whose X is compressed
             rows and not compressed, whose cells are then documents {gene, count}; token files, or a glob of any of
-            them. `~` is the home folder. Or an address of one of these but .h5ad: http:// and https:// are read where
-            they lie, without globs.
+            them. `~` is the home folder; file:///path is a path too. Or an address of one of these but .h5ad: http://,
+            https:// and s3:// are read where they lie, without globs.
         *more: further ones of the same kind.
         dtype: what bare token files hold: "u2", or a structured dtype. Files that say it themselves need none.
         format: "penstock", "megatron", "h5ad" or "raw", where it is not to be found out. Of addresses, .npy and .bin
@@ -81,7 +81,7 @@ def open(
         raise InvalidArgumentError(f"storage: a penstock.Storage is wanted, not {type(storage).__name__}")
     paths: list[str | Address] = []
     for each in (path, *more):
-        paths += [Address.parse(each, storage)] if _is_address(each) else expand(local_path(each))
+        paths += [_address(each, storage)] if _is_address(each) else expand(local_path(each))
     is_remote = any(isinstance(each, Address) for each in paths)
     kept = Cache.parse(cache, cache_bytes, is_remote)
     kinds = {format or (_kind_at(each) if isinstance(each, Address) else _kind_of(each)) for each in paths}
@@ -121,10 +121,17 @@ def _is_address(path: Any) -> TypeGuard[str]:
     return isinstance(path, str) and is_address(path)
 
 
+def _address(url: str, storage: Storage | None) -> Address:
+    address = Address.parse(url, storage)
+    scheme, _, rest = address.path.partition("://")
+    if _GLOB & set(rest.partition("/")[2]):  # a host in brackets is no glob
+        why = "buckets are not listed yet" if scheme == "s3" else "HTTP lists no files"
+        raise InvalidArgumentError(f"{address.path}: {why}: name each, without *, ? and [")
+    return address
+
+
 def _kind_at(address: Address) -> str:
     """By its name: a server does not say what a folder holds."""
-    if _GLOB & set(address.path):
-        raise InvalidArgumentError(f"{address.path}: HTTP lists no files: name each, without *, ? and [")
     extension = PurePosixPath(address.path).suffix.lower()
     if address.path.endswith("/" + _MANIFEST):
         raise InvalidArgumentError(f"{address.path}: the manifest of a dataset: give its folder")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
+from penstock import _native
 from penstock._errors import InvalidArgumentError
+
+_ODD_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})|%00")
 
 PathLike = str | os.PathLike[str]
 
 
 def local_path(path: Any) -> str:
-    """The path as text, `~` replaced by the home folder.
+    """The path as text, `~` replaced by the home folder; file:///path is the path, percent-decoded.
 
     Raises:
         InvalidArgumentError: It is no path: a list of them, bytes, None, an object storage's URL, no UTF-8.
@@ -24,11 +29,24 @@ def local_path(path: Any) -> str:
         raise InvalidArgumentError(f"{path!r:.80} is no path: a str or os.PathLike is wanted") from None
     if not isinstance(text, str):
         raise InvalidArgumentError(f"{path!r:.80} is no path: a str is wanted, not {type(text).__name__}")
-    scheme, separator, _ = text.partition("://")
-    if separator:
-        raise InvalidArgumentError(f"{text}: {scheme} is not supported yet: paths are those of this machine")
+    scheme, separator, rest = text.partition("://")
+    if separator and scheme.lower() == "file":
+        text = _path_of_file_url(text, rest)
+    elif separator:
+        address = _native.shown_address(text.encode(errors="replace").decode())
+        raise InvalidArgumentError(f"{address}: {scheme} is not supported yet: this works on paths of this machine")
     check_name(text)
     return os.path.expanduser(text)  # noqa: PTH111 - a Path would change how the name is written
+
+
+def _path_of_file_url(url: str, rest: str) -> str:
+    """As RFC 8089 and core/io/open_store.cpp have it. `rest` is what follows file://."""
+    host, slash, path = rest.partition("/")
+    if not slash or host.lower() not in ("", "localhost"):
+        raise InvalidArgumentError(f"{url!a}: a file URL of another host: file:///path is a path of this machine")
+    if _ODD_PERCENT.search(path):
+        raise InvalidArgumentError(f"{url!a}: a % that no two hexadecimal digits of a character follow")
+    return os.fsdecode(b"/" + unquote_to_bytes(path.encode(errors="surrogateescape")))
 
 
 def check_name(path: str) -> None:

@@ -10,6 +10,7 @@ from penstock import _native, _s3
 from penstock._errors import InvalidArgumentError
 from penstock._storage import Storage
 
+_APART = "another password or query: open them apart and join them with penstock.concatenate"
 _NATIVE = ("http", "https", "s3")
 
 
@@ -67,7 +68,8 @@ def stores_of(paths: Sequence[Any]) -> list[_native.Store | None]:
     """Of each path or Address the store that it lies in, None for this machine's. One for all that are opened alike.
 
     Raises:
-        InvalidArgumentError: this machine has no libcurl; what signs is not installed.
+        InvalidArgumentError: this machine has no libcurl; what signs is not installed; one address lies in another and
+            has another password or query.
     """
     made: dict[bool, _native.Store] = {}
 
@@ -84,6 +86,7 @@ def stores_of(paths: Sequence[Any]) -> list[_native.Store | None]:
 
 
 def _http_store(addresses: Sequence[Address]) -> _native.Store:
+    _refuse_ambiguous(addresses)
     storage = addresses[0].storage
     return _native.HttpStore(
         headers=[f"{name}: {value}" for name, value in (storage.headers or {}).items()],
@@ -94,3 +97,17 @@ def _http_store(addresses: Sequence[Address]) -> _native.Store:
         hidden=[(each.path, each.userinfo, each.query) for each in addresses if each.userinfo or each.query],
         signed_addresses=None,
     )
+
+
+def _refuse_ambiguous(addresses: Sequence[Address]) -> None:
+    """A file's password and query are found by its path, so a path may not have two."""
+    secrets: dict[str, tuple[str, str]] = {}
+    for each in addresses:
+        if secrets.setdefault(each.path, (each.userinfo, each.query)) != (each.userinfo, each.query):
+            raise InvalidArgumentError(f"{each.path}: given twice, with {_APART}")
+    for path, own in secrets.items():
+        above = path
+        while "/" in above:
+            above = above.rpartition("/")[0]
+            if secrets.get(above, own) != own:
+                raise InvalidArgumentError(f"{path}: lies in {above}, with {_APART}")

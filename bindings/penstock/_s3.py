@@ -12,9 +12,10 @@ from urllib.parse import quote
 
 from penstock import _native
 from penstock._errors import InvalidArgumentError
-from penstock._storage import Storage
+from penstock._storage import Storage, check_endpoint
 
 _LONGEST = timedelta(hours=1)
+_LOOK_AGAIN = timedelta(minutes=10)  # for credentials of boto3, which does not say when they end
 _AT_ONCE = 256  # paths signed by one call
 _PATIENCE = 1.0  # seconds between two looks whether anybody still wants addresses
 _running: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -49,25 +50,28 @@ def store(storage: Storage) -> _native.Store:
             f"Storage(headers={{{', '.join(map(repr, storage.headers))}}}): headers go to servers of http:// and "
             "https:// alone, not with what is signed"
         )
-    return _native.HttpStore(
+    signer = Signer(storage)
+    made = _native.HttpStore(
         headers=[],
         ca_file=str(storage.ca_file or ""),
         connections=storage.connections,
         deadline=storage.deadline,
         check_etag=storage.check_etag,
         hidden=[],
-        signed_addresses=Signer(storage).addresses,
+        signed_addresses=signer.addresses,
     )
+    signer.start()
+    return made
 
 
 class Signer:
-    """Signs what a store of buckets asks for, on a thread of its own; one for each store.
+    """Signs what a store of buckets asks for, on a thread of its own that start() begins; one for each store.
 
     Args:
         storage: how the buckets are reached, and with which credentials.
 
     Raises:
-        InvalidArgumentError: obstore or boto3 is not installed.
+        InvalidArgumentError: obstore or boto3 is not installed; an endpoint of the environment that cannot be.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -81,12 +85,16 @@ class Signer:
         self._sign = obstore.sign
         self._store_of = S3Store
         self._storage = storage
+        self._endpoint = _endpoint_of(storage)
         self._stores: dict[str, Any] = {}
         self._provider: Any = None
         self._words = "anonymously" if storage.anonymous else "with credentials of boto3's chain"
         if not storage.anonymous:
             self._provider = self._given() if storage.credentials else self._of_boto3()
         self.addresses: Any = _native.SignedAddresses(credentials=self._words)
+
+    def start(self) -> None:
+        """From now on signs, until the store is gone."""
         _running.add(self.addresses)
         threading.Thread(target=self._run, name="penstock-signer", daemon=True).start()
 
@@ -97,42 +105,43 @@ class Signer:
     def _of_boto3(self) -> Any:
         try:
             import boto3
-            from botocore.exceptions import ProfileNotFound
+            from botocore.exceptions import BotoCoreError
             from obstore.auth.boto3 import Boto3CredentialProvider
         except ModuleNotFoundError:
+            if self._storage.profile or os.environ.get("AWS_PROFILE"):
+                raise InvalidArgumentError(
+                    "profiles are read by boto3, which is not installed: pip install 'penstock[s3]'"
+                ) from None
             self._words = "with credentials of the environment or the machine"
             return None  # obstore's own chain: keys in the environment, web identity, containers, instances
         try:
             session = boto3.Session(profile_name=self._storage.profile, region_name=self._region())
-        except ProfileNotFound as error:
-            raise InvalidArgumentError(f"Storage(profile={self._storage.profile!r}): {error}") from None
+            found = session.get_credentials()
+        except BotoCoreError as error:
+            of = f"Storage(profile={self._storage.profile!r})" if self._storage.profile else "s3://: no credentials"
+            raise InvalidArgumentError(f"{of}: {error!s:.200}") from None
         if self._storage.profile:
             self._words = f"with credentials of the profile {self._storage.profile}"
-        if session.get_credentials() is None:
+        if found is None:
             raise InvalidArgumentError(
                 "s3://: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile, give "
                 "Storage(credentials=…), or Storage(anonymous=True) for a public bucket"
             )
-        return _Watched(Boto3CredentialProvider(session))
+        return _Watched(Boto3CredentialProvider(session, ttl=_LOOK_AGAIN))
 
     def _region(self) -> str | None:
         return self._storage.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
 
-    def _endpoint(self) -> str | None:
-        given = self._storage.endpoint
-        return given or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-
     def _bucket(self, name: str) -> Any:
         if name not in self._stores:
             config: dict[str, Any] = {"region": self._region() or "us-east-1"}
-            endpoint = self._endpoint()
-            if endpoint:
-                config["endpoint"] = endpoint
+            if self._endpoint:
+                config["endpoint"] = self._endpoint
             if self._storage.anonymous:
                 config["skip_signature"] = True
             if self._storage.requester_pays:
                 config["request_payer"] = True
-            options: Any = {"allow_http": True} if (endpoint or "").startswith("http://") else None
+            options: Any = {"allow_http": True} if (self._endpoint or "").lower().startswith("http://") else None
             self._stores[name] = self._store_of(
                 name, client_options=options, credential_provider=self._provider, **config
             )
@@ -144,7 +153,7 @@ class Signer:
         return _LONGEST if ends is None else max(min(_LONGEST, ends - datetime.now(UTC)), timedelta(seconds=1))
 
     def _plain(self, bucket: str, key: str) -> str:
-        endpoint = self._endpoint() or f"https://s3.{self._region() or 'us-east-1'}.amazonaws.com"
+        endpoint = self._endpoint or f"https://s3.{self._region() or 'us-east-1'}.amazonaws.com"
         return f"{endpoint.rstrip('/')}/{bucket}/{quote(key)}"
 
     def _addresses_of(self, bucket: str, keys: list[str], lifetime: timedelta) -> list[str]:
@@ -169,6 +178,16 @@ class Signer:
         except Exception as error:  # whatever a provider of credentials raises: who asked is told
             why = (self._provider is not None and self._provider.failure) or _in_words(error)
             self.addresses.refuse(paths, f"s3://{bucket}: nothing could be signed {self._words}: {why}")
+
+
+def _endpoint_of(storage: Storage) -> str | None:
+    if storage.endpoint:
+        return storage.endpoint
+    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+        if given := os.environ.get(name):
+            check_endpoint(name, given)
+            return given
+    return None
 
 
 class _Watched:

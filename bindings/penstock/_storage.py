@@ -16,6 +16,9 @@ from penstock._errors import InvalidArgumentError
 # RFC 9110, 5.1 and 5.5: a token, and a value without control characters.
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_ENDPOINT = re.compile(
+    r"https?://([^\s/?#@:\[\]]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[^\s?#@]*)?", re.IGNORECASE | re.ASCII
+)
 _OURS = frozenset({"range", "accept-encoding", "host", "content-length", "transfer-encoding", "connection"})
 
 
@@ -63,6 +66,8 @@ class Storage:
             given = getattr(self, name)
             if given is not None and (not isinstance(given, str) or not given):
                 raise InvalidArgumentError(f"Storage({name}=…): a str is wanted, not {type(given).__name__}")
+        if self.endpoint is not None:
+            check_endpoint("Storage(endpoint=…)", self.endpoint)
         if self.credentials is not None and not callable(self.credentials):
             raise InvalidArgumentError("Storage(credentials=…): a function that returns them is wanted")
         connections = index("connections", self.connections, 1)
@@ -102,10 +107,22 @@ class Storage:
             )
         if self.credentials is not None and not _has_name(self.credentials):
             raise InvalidArgumentError(
-                f"Storage(credentials={self.credentials!r:.80}) is not pickled: a function that a module has by its "
-                "name travels, no lambda and no function within another"
+                f"Storage(credentials={type(self.credentials).__name__}) is not pickled: a function that a module has "
+                "by its name travels, no lambda and no function within another"
             )
         return _made, ({each.name: getattr(self, each.name) for each in fields(self)},)
+
+
+def check_endpoint(name: str, endpoint: str) -> None:
+    """Refuses what is no address of a server, and what would hold secrets; `name` says where it was given.
+
+    Raises:
+        InvalidArgumentError: it does not say what the endpoint is, which may hold a password.
+    """
+    if not _ENDPOINT.fullmatch(endpoint):
+        raise InvalidArgumentError(
+            f"{name}: http://HOST:PORT or https://HOST is wanted, without user:password@, ?query and #fragment"
+        )
 
 
 def _has_name(function: Any) -> bool:

@@ -610,6 +610,18 @@ def test_info_names_folders_that_are_no_part_of_the_dataset(corpus: Corpus, tmp_
     assert list(penstock.verify(out).notices) == run_json("info", out)["notices"]
 
 
+def test_addresses_are_shown_without_their_secrets() -> None:
+    from penstock._cli.data import shown
+    from penstock._cli.report import _notices
+
+    address = "https://key:SECRET@host/x?X-Sig=SECRET"
+    assert shown(address, "a?b#c", "s3://b/k") == "https://host/x a?b#c s3://b/k"
+    assert _notices((address, "s3://b/k")) == []
+    for command in (("verify", address), ("combine", address, "--out", "out"), ("convert", address, "--out", "out")):
+        done = run_here([*command])
+        assert done.returncode != 0 and "SECRET" not in done.stdout + done.stderr
+
+
 def test_show_lets_no_control_character_reach_the_terminal(tmp_path: Path) -> None:
     with penstock.Writer(str(tmp_path / "a"), fields={"token": "u1"}, metadata="json") as writer:
         writer.append(token=[1], metadata={"x": "\x1b[2J\x9b"})

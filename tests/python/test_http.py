@@ -283,6 +283,7 @@ def test_a_child_after_a_fork_refuses(server):
         ("ftp://host/x", "ftp is not supported"),
         ("https:///x", "without a host"),
         ("http://host/*.npy", "lists no files"),
+        ("http://[::1]:9/[ab].npy", "lists no files"),
         ("http://host/cells.h5ad", "on this machine alone"),
         ("http://host/corpus/dataset.json", "give its folder"),
         ("http://host/a b", "%20"),
@@ -291,6 +292,51 @@ def test_a_child_after_a_fork_refuses(server):
 def test_addresses_that_cannot_be_are_refused(url, words):
     with pytest.raises(InvalidArgumentError, match=words):
         penstock.open(url)
+
+
+def test_a_glob_is_refused_whatever_format_is_given():
+    with pytest.raises(InvalidArgumentError, match="HTTP lists no files"):
+        penstock.open("http://host/*.npy", format="raw")
+
+
+def test_a_host_in_brackets_is_no_glob():
+    with pytest.raises(penstock.IoError, match=r"http://\[::1\]:9/corpus"):
+        penstock.open("http://[::1]:9/corpus", storage=Storage(deadline=0.1))
+
+
+@pytest.mark.parametrize("other", ["http://host/a?X-Sig=SECRET", "http://key:SECRET@host/a/b.npy", "http://u@host/"])
+def test_addresses_within_each_other_have_the_same_secrets(other):
+    with pytest.raises(InvalidArgumentError, match=r"penstock\.concatenate") as error:
+        penstock.open("http://host/a?X-Sig=OTHER", other, format="penstock")
+    assert "SECRET" not in str(error.value) and "OTHER" not in str(error.value)
+
+
+def test_file_urls_are_paths(tmp_path):
+    path = tmp_path / "a b%é.bin"
+    np.arange(10, dtype="u2").tofile(path)
+    for url in (path.as_uri(), path.as_uri().replace("file://", "FILE://localhost")):
+        assert penstock.open(url, dtype="u2").records == 10
+    for url in ("file://elsewhere/a", "file://a", "file:///a%2", "file:///a%00"):
+        with pytest.raises(InvalidArgumentError, match=r"file URL of another host|hexadecimal"):
+            penstock.open(url)
+
+
+def test_some_shards_have_the_cache_of_all(root):
+    class Cached:
+        counts = {"hits": 1}  # noqa: RUF012 - as of a CachedStore
+
+    dataset = penstock.open(root / "corpus")
+    dataset._cache = Cached()
+    assert dataset.select([0]).cache_counts == {"hits": 1}
+
+
+def test_what_works_here_alone_shows_no_secrets():
+    url = "https://key:SECRET@host/x?X-Sig=SECRET"
+    calls = (lambda path: penstock.combine([path], "out"), lambda path: penstock.Writer(path, {"token": "u2"}))
+    for call in (penstock.verify, *calls):
+        with pytest.raises(InvalidArgumentError, match=r"https://host/x: .* paths of this machine") as error:
+            call(url)
+        assert "SECRET" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -305,11 +351,35 @@ def test_addresses_that_cannot_be_are_refused(url, words):
         ({"headers": ["X: 1"]}, "name: value"),
         ({"credentials": 5}, "function"),
         ({"region": 5}, "str is wanted"),
+        ({"endpoint": "minio:9000"}, "http://HOST:PORT"),
+        ({"endpoint": "https://user:SECRET@minio:9000"}, "without user"),
+        ({"endpoint": "https://user:12/SECRET@minio:9000"}, "without user"),
+        ({"endpoint": "https://minio:9000/?SECRET"}, "without user"),
+        ({"endpoint": "https://"}, "HOST"),
     ],
 )
 def test_a_storage_that_cannot_be_is_refused(arguments, words):
-    with pytest.raises(InvalidArgumentError, match=words):
+    with pytest.raises(InvalidArgumentError, match=words) as error:
         Storage(**arguments)
+    assert "SECRET" not in str(error.value)
+
+
+@pytest.mark.parametrize("endpoint", ["http://[::1]:9000/", "https://minio", "HTTP://127.0.0.1:9000/s3/"])
+def test_endpoints_are_addresses_of_servers(endpoint):
+    assert Storage(endpoint=endpoint).endpoint == endpoint
+
+
+class _Secretive:
+    def __call__(self) -> None: ...
+
+    def __repr__(self) -> str:
+        return "SECRET"
+
+
+def test_what_gives_credentials_is_not_shown():
+    with pytest.raises(InvalidArgumentError, match="credentials=_Secretive") as error:
+        pickle.dumps(Storage(credentials=_Secretive()))
+    assert "SECRET" not in str(error.value)
 
 
 def test_features_and_columns_are_read_where_the_dataset_lies(root, server):

@@ -5,6 +5,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -212,12 +213,51 @@ def test_a_dataset_travels_with_the_name_of_its_function(server):
         ("s3:///key", None, "no bucket"),
         ("s3://key:secret@bucket/corpus", None, "holds no credentials"),
         ("s3://data/corpus", Storage(headers={"X": "1"}), "http:// and https://"),
+        ("s3://data/*.bin", None, "buckets are not listed yet: name each"),
     ],
 )
 def test_addresses_that_cannot_be_are_refused(keys, url, storage, words):
     with pytest.raises(InvalidArgumentError, match=words) as error:
         penstock.open(url, storage=storage)
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"])
+def test_an_endpoint_of_the_environment_holds_no_password(keys, monkeypatch, name):
+    monkeypatch.setenv(name, "http://user:secret@minio:9000")
+    with pytest.raises(InvalidArgumentError, match=f"{name}: ") as error:
+        penstock.open("s3://data/corpus")
+    assert "secret" not in str(error.value)
+
+
+def test_a_profile_wants_boto3(monkeypatch):
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    with pytest.raises(InvalidArgumentError, match="profiles are read by boto3, which is not installed"):
+        penstock.open("s3://data/corpus", storage=Storage(profile="corpora"))
+    monkeypatch.setenv("AWS_PROFILE", "corpora")
+    with pytest.raises(InvalidArgumentError, match="profiles are read by boto3"):
+        penstock.open("s3://data/corpus")
+
+
+def test_what_boto3_cannot_read_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("AWS_PROFILE", "none of that name")
+    with pytest.raises(InvalidArgumentError, match="none of that name"):
+        penstock.open("s3://data/corpus")
+    monkeypatch.delenv("AWS_PROFILE")
+    (tmp_path / "config").write_text("no section")
+    with pytest.raises(InvalidArgumentError, match="parse config file"):
+        penstock.open("s3://data/corpus")
+
+
+def test_no_signer_is_left_where_a_store_cannot_be_made(keys, monkeypatch):
+    def no_libcurl(**options: Any) -> None:
+        raise InvalidArgumentError("no libcurl")
+
+    monkeypatch.setattr(penstock._native, "HttpStore", no_libcurl)
+    before = threading.active_count()
+    with pytest.raises(InvalidArgumentError, match="no libcurl"):
+        penstock.open("s3://data/corpus")
+    assert threading.active_count() == before
 
 
 CHILD = """

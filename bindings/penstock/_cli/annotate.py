@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import named_by_user, open_data
+from penstock._cli.data import named_by_user, open_data, shown
 from penstock._cli.output import echo, emit_json, json_option, progress
 from penstock._words import counted
 
@@ -39,7 +39,7 @@ def command(
     values |= dict.fromkeys(remove.split(",") if remove else ())
     if not values:
         raise click.UsageError("nothing to be changed: give NAME=FILE.npy, --table or --remove")
-    with progress(f"annotating {data}", as_json, unit="shards") as update, named_by_user((data,)):
+    with progress(f"annotating {shown(data)}", as_json, unit="shards") as update, named_by_user((data,)):
         fingerprint = penstock.annotate(data, values, progress=update)
     there = list(open_data((data,)).columns)
     if as_json:

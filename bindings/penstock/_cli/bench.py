@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import data_options, open_data
+from penstock._cli.data import data_options, open_data, shown
 from penstock._cli.output import emit_json, emit_table, human_bytes, json_option, progress
 from penstock._words import counted
 
@@ -83,7 +83,7 @@ def _measure(data: tuple[str, ...], given: dict[str, Any], quiet: bool) -> dict[
                 update(batches, round(batches * given["seconds"] / elapsed))
     seconds = now - first
     return {
-        "path": " ".join(data),
+        "path": shown(*data),
         "observations": "documents" if given["documents"] else "windows",
         "window": None if given["documents"] else given["window"],
         "batch_size": given["batch_size"],

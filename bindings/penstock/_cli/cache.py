@@ -14,7 +14,8 @@ from penstock._cli.output import emit_json, emit_table, human_bytes, json_option
 def command(folder: str, clear: bool, as_json: bool) -> None:
     """Shows which datasets the cache in DIR (cache= of penstock.open) keeps a part of, and how large it is.
 
-    --clear removes what a cache made there, and no other file. Jobs that read through it go on, and fill it again.
+    --clear removes what a cache made there, and no other file. Jobs that read through it go on, at worst
+    without a cache to their end.
     """
     from penstock import _cache
 

@@ -88,6 +88,13 @@ def open_data(data: Sequence[str], dtype: str | None = None, format: str | None 
         return penstock.open(data[0], *data[1:], **hints, **opening)
 
 
+def shown(*data: str) -> str:
+    """Paths as they may be printed: addresses without passwords and signatures."""
+    from penstock._remote import is_address
+
+    return " ".join(_native.shown_address(each) if is_address(each) else each for each in data)
+
+
 def _check_dtype(text: str) -> None:
     import numpy as np
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import data_options, open_data
+from penstock._cli.data import data_options, open_data, shown
 from penstock._cli.output import emit_json, emit_table, human_seconds, json_option, progress
 from penstock._words import counted
 
@@ -42,7 +42,7 @@ def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_jso
     out = given.pop("out")
     rule = resolve(**given)
     begin = time.perf_counter()
-    with progress(f"packing {' '.join(data)}", as_json, unit="documents") as update:
+    with progress(f"packing {shown(*data)}", as_json, unit="documents") as update:
         header = write_table(dataset._native, rule, local_path(out), lambda done: update(done, dataset.spans))
     packing = packing_of(header)
     if as_json:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import open_data, storage_options
+from penstock._cli.data import open_data, shown, storage_options
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._words import counted
 
@@ -39,9 +39,8 @@ def command(data: str, sql: str, out: str | None, as_json: bool) -> None:
         with open(local_path(out), "wb") as file:  # noqa: PTH123
             np.save(file, documents_of(answer))
     if as_json:
-        emit_json(
-            {"path": data, "out": out, "rows": answer.num_rows} if out else {"path": data, "rows": answer.to_pylist()}
-        )
+        path = {"path": shown(data)}
+        emit_json({**path, "out": out, "rows": answer.num_rows} if out else {**path, "rows": answer.to_pylist()})
     elif out is not None:
         echo(f"{out}: {counted(answer.num_rows, 'document')}")
     else:
@@ -49,14 +48,14 @@ def command(data: str, sql: str, out: str | None, as_json: bool) -> None:
 
 
 def _draw(answer: Any) -> None:
-    shown = answer.slice(0, _ROWS_SHOWN).to_pylist()
-    cells = [[_words(value) for value in row.values()] for row in shown]
+    first = answer.slice(0, _ROWS_SHOWN).to_pylist()
+    cells = [[_words(value) for value in row.values()] for row in first]
     names = [str(name) for name in answer.column_names]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     for line in (names, *cells):
         echo("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
-    if answer.num_rows > len(shown):
-        echo(f"… {counted(answer.num_rows - len(shown), 'more row')} (--json shows all)")
+    if answer.num_rows > len(first):
+        echo(f"… {counted(answer.num_rows - len(first), 'more row')} (--json shows all)")
 
 
 def _words(value: Any) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock._cli.data import open_data
+from penstock._cli.data import open_data, shown
 from penstock._cli.output import echo, emit_json, report_of
 
 
 def describe(data: tuple[str, ...], dataset: Any) -> dict[str, Any]:
     """What `info` says, as JSON values."""
     return {
-        "path": " ".join(data),
+        "path": shown(*data),
         "kind": dataset.kind,
         "mode": dataset.mode,
         "layout": dataset.layout,
@@ -38,13 +38,16 @@ def _type(column: Any) -> str:
 
 
 def _notices(data: tuple[str, ...]) -> list[str]:
-    """What lies in the datasets' folders and is no part of them."""
+    """What lies in the datasets' folders on this machine and is no part of them."""
     import penstock
     from penstock import _native
     from penstock._paths import local_path
+    from penstock._remote import is_address
 
     found: list[str] = []
     for path in data:
+        if is_address(path):
+            continue
         try:
             found += _native.unnamed(local_path(path))
         except penstock.Error as error:  # it is open: what else lies there is no part of it

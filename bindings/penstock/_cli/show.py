@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import data_options, open_data
+from penstock._cli.data import data_options, open_data, shown
 from penstock._cli.decoder import Decoder, metadata_of, visible
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._words import counted
@@ -43,17 +43,17 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     found: list[dict[str, Any]] = []
     if _is_empty(dataset, documents):
         if indices:
-            raise click.UsageError(f"there is no {noun} {indices[0]:,}: {' '.join(paths)} has none")
+            raise click.UsageError(f"there is no {noun} {indices[0]:,}: {shown(*paths)} has none")
     else:
         window = given["window"] or min(_WINDOW, dataset.records)
         names = list(dataset.columns)
         view = dataset.documents(columns=names) if documents else dataset.windows(window, columns=names)
         found = [_describe(view, _in_range(view, index), decoder) for index in indices or (0,)]
     if as_json:
-        emit_json({"path": " ".join(paths), "rows": found})
+        emit_json({"path": shown(*paths), "rows": found})
         return
     if not found:
-        echo(f"{' '.join(paths)}: no {'documents' if documents else 'records'}: there is nothing to show")
+        echo(f"{shown(*paths)}: no {'documents' if documents else 'records'}: there is nothing to show")
     for row in found:
         _draw(row, noun, given["full"])
 
@@ -141,11 +141,11 @@ def _span_title(span: dict[str, Any]) -> str:
 
 def _draw_text(text: str, color: str, full: bool) -> None:
     lines = text.splitlines() or [""]
-    shown = lines if full else lines[:_LINES_SHOWN]
-    for line in shown:
+    first = lines if full else lines[:_LINES_SHOWN]
+    for line in first:
         echo(click.style("│ ", fg=color) + visible(line))
-    if len(shown) < len(lines):
+    if len(first) < len(lines):
         echo(
             click.style("│ ", fg=color)
-            + click.style(f"… {counted(len(lines) - len(shown), 'more line')} (--full)", dim=True)
+            + click.style(f"… {counted(len(lines) - len(first), 'more line')} (--full)", dim=True)
         )

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import named_by_user, out_option, refuse_existing
+from penstock._cli.data import named_by_user, out_option, refuse_existing, shown
 from penstock._cli.output import SizeType, json_option, progress
 from penstock._cli.report import report_new
 from penstock._words import counted
@@ -40,7 +40,7 @@ def command(data: str, out: str, as_json: bool, **given: Any) -> None:
         refuse_existing(out)
     try:
         named = [data] if given["scratch"] is None else [data, given["scratch"]]
-        with progress(f"shuffling {data}", as_json) as update, named_by_user(named):
+        with progress(f"shuffling {shown(data)}", as_json) as update, named_by_user(named):
             penstock.shuffle(data, out, progress=update, **given)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted: {_left_behind(out, given['overwrite'])}") from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock._cli.data import data_options, named_by_user, open_data
+from penstock._cli.data import data_options, named_by_user, open_data, shown
 from penstock._cli.decoder import Decoder, metadata_of, visible
 from penstock._cli.output import echo, emit_json, json_option
 from penstock._words import counted
@@ -99,9 +99,9 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     _refuse_unused(data, given)
     traced = _trace(data, given)
     if as_json:
-        emit_json({"path": " ".join(data), **traced})
+        emit_json({"path": shown(*data), **traced})
         return
-    _draw(" ".join(data), traced, given["full"])
+    _draw(shown(*data), traced, given["full"])
 
 
 def _refuse_unused(data: tuple[str, ...], given: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from penstock._cli.data import named_by_user
+from penstock._cli.data import named_by_user, shown
 from penstock._cli.output import echo, emit_json, human_bytes, json_option, progress
 from penstock._words import counted
 
@@ -20,7 +20,7 @@ def command(data: str, as_json: bool) -> int:
     """
     import penstock
 
-    with progress(f"verifying {data}", as_json) as update, named_by_user():
+    with progress(f"verifying {shown(data)}", as_json) as update, named_by_user():
         report = penstock.verify(data, progress=update)
     problems, notices = list(report.problems), list(report.notices)
     if as_json:
