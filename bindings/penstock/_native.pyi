@@ -308,7 +308,7 @@ class SignedAddresses:
     """
     See its header.
     """
-    def __init__(self, *, credentials: str, list: collections.abc.Callable) -> None: ...
+    def __init__(self, *, credentials: str) -> None: ...
     def give(
         self,
         addresses: collections.abc.Sequence[tuple[str, str]],

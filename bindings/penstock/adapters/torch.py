@@ -302,7 +302,7 @@ class _Share:
             if on_mismatch == "restart":
                 advice = "load no state: the dataset begins at position 0 then"
             else:
-                position = checked_state(state)["position"]
+                position = state.get("position")
                 advice = f"give BatchDataset.load_state_dict this state with position {position}, and the loader none"
             raise StateMismatchError(
                 f"on_mismatch={on_mismatch!r}: a StatefulDataLoader with num_workers={self._workers} asks the worker "
