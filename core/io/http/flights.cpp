@@ -4,11 +4,7 @@
 
 namespace penstock {
 
-bool FlightLimit::try_begin(std::size_t own) noexcept {
-  if (own < std::max<std::size_t>(limit() / 8, 1)) {
-    under_way_.fetch_add(1, std::memory_order_relaxed);
-    return true;
-  }
+bool FlightLimit::try_begin() noexcept {
   std::size_t now = under_way_.load(std::memory_order_relaxed);
   while (now < limit()) {
     if (under_way_.compare_exchange_weak(now, now + 1, std::memory_order_relaxed)) return true;

@@ -13,9 +13,10 @@ class FlightLimit {
  public:
   explicit FlightLimit(std::size_t most) : most_(most), limit_(most) {}
 
-  /// Counts a request, if there may be one more; a caller that has hardly any of its own always may, an eighth of the
-  /// limit and at least one: those that have the others may wait for this one and end none meanwhile.
-  bool try_begin(std::size_t own) noexcept;
+  /// Counts a request, if there may be one more.
+  bool try_begin() noexcept;
+  /// Counts one all the same.
+  void begin() noexcept { under_way_.fetch_add(1, std::memory_order_relaxed); }
   /// Every begun request ends once.
   void end() noexcept { under_way_.fetch_sub(1, std::memory_order_relaxed); }
   /// The server was busy when it answered a request that began after so many halvings(): halves the limit, once for all

@@ -19,6 +19,7 @@ using std::chrono::nanoseconds;
 constexpr std::uint64_t kMostBytes = 8 << 20;  // of one request for neighbours
 constexpr milliseconds kLook{50};              // between two looks around while one request is waited for
 constexpr milliseconds kOthers{5};             // until another channel's request may have ended
+constexpr milliseconds kStarves{500};          // without a request of its own, where others have all
 
 // How many reads from the front on follow one another in one file.
 std::size_t run_length(std::span<Read* const> reads) {
@@ -205,13 +206,27 @@ bool HttpChannel::take_next() {
   return true;
 }
 
+// Counts one more request. A thread that waits for this channel may have another one, whose requests end only once it
+// goes on: so what is refused for long begins some all the same.
+bool HttpChannel::may_begin() {
+  FlightLimit& flights = shared_->flights;
+  if (flights.try_begin()) {
+    starves_since_ = {};
+    return true;
+  }
+  const Clock::time_point now = Clock::now();
+  if (active_.empty() && starves_since_ == Clock::time_point()) starves_since_ = now;
+  const bool starves = starves_since_ != Clock::time_point() && now - starves_since_ >= kStarves;
+  if (!starves || active_.size() >= std::max<std::size_t>(flights.limit() / 8, 1)) return false;
+  flights.begin();
+  return true;
+}
+
 // Hands the next attempt of from[i] to libcurl, or leaves it to wait for its address. False: the process has enough
 // requests under way, and it stays where it is.
 bool HttpChannel::launch(std::vector<std::unique_ptr<Transfer>>& from, std::size_t i) {
-  if (!shared_->flights.try_begin(active_.size())) {
-    was_refused_ = true;
-    return false;
-  }
+  was_refused_ = !may_begin();
+  if (was_refused_) return false;
   Transfer& transfer = *from[i];
   active_.push_back(take_at(from, i));
   const Clock::time_point now = Clock::now();

@@ -41,6 +41,7 @@ class HttpChannel final : public Channel {
   void begin_paused();
   void begin_waiting();
   bool take_next();
+  bool may_begin();
   bool launch(std::vector<std::unique_ptr<Transfer>>& from, std::size_t i);
   void finish(Transfer& transfer);
   void advance();
@@ -60,6 +61,7 @@ class HttpChannel final : public Channel {
   std::vector<std::unique_ptr<Transfer>> active_;   // in the multi handle
   std::vector<std::unique_ptr<Transfer>> paused_;   // for another attempt
   std::vector<std::unique_ptr<Transfer>> waiting_;  // for an address
+  Clock::time_point starves_since_ = {};            // refused, and nothing of its own under way
   bool was_refused_ = false;                        // the process has enough requests under way
   struct Waker;
   const std::shared_ptr<Waker> waker_;  // of those who make addresses, who may outlive the channel

@@ -7,23 +7,11 @@ namespace {
 
 TEST(FlightLimit, BoundsWhatIsUnderWay) {
   FlightLimit limit(2);
-  EXPECT_TRUE(limit.try_begin(0));
-  EXPECT_TRUE(limit.try_begin(1));
-  EXPECT_FALSE(limit.try_begin(2));
+  EXPECT_TRUE(limit.try_begin());
+  EXPECT_TRUE(limit.try_begin());
+  EXPECT_FALSE(limit.try_begin());
   limit.end();
-  EXPECT_TRUE(limit.try_begin(1));
-}
-
-TEST(FlightLimit, WhoHasNoneMayBeginSomeWhateverOthersHave) {
-  FlightLimit limit(16);
-  for (std::size_t own = 0; own < 16; ++own) EXPECT_TRUE(limit.try_begin(own));
-  EXPECT_FALSE(limit.try_begin(16));
-  EXPECT_TRUE(limit.try_begin(0));
-  EXPECT_TRUE(limit.try_begin(1));
-  EXPECT_FALSE(limit.try_begin(2));
-  for (int i = 0; i < 5; ++i) limit.was_busy(limit.halvings());
-  EXPECT_TRUE(limit.try_begin(0));
-  EXPECT_FALSE(limit.try_begin(1));
+  EXPECT_TRUE(limit.try_begin());
 }
 
 TEST(FlightLimit, ABusyServerIsAskedHalfAsMuchOnceABurst) {
