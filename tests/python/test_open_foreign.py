@@ -224,7 +224,7 @@ def test_a_structured_dtype_fits_bare_files(tmp_path):
 
 
 def test_remote_stores_and_folders_of_others_are_refused_in_words(tmp_path):
-    for url in ("gs://bucket/tokens", "hf://datasets/tokens.bin"):
+    for url in ("gs://bucket/tokens", "az://container/tokens.bin"):
         with pytest.raises(ValueError, match="yet"):
             penstock.open(url)
     TOKENS.tofile(tmp_path / "a.bin")
