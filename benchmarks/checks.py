@@ -51,10 +51,12 @@ def compare(what: str, cache: str, size: int, least: float, repeats: int, load: 
     return results
 
 
-def rows_per_second(view: penstock.View, batch: int, seconds: float, **options: Any) -> float:
-    """Of an endless loader, after an epoch's worth of what a view keeps was read."""
+def rows_per_second(
+    view: penstock.View, batch: int, seconds: float, warm_up: int | None = None, **options: Any
+) -> float:
+    """Of an endless loader, after `warm_up` batches; None: after an epoch's worth of what a view keeps was read."""
     with penstock.Loader(view, batch, rank=0, world_size=1, framework="numpy", **options) as loader:
-        for _ in range(min(len(view) // batch, 20_000)):
+        for _ in range(min(len(view) // batch, 20_000) if warm_up is None else warm_up):
             next(loader)
         batches, begin = 0, time.perf_counter()
         while time.perf_counter() - begin < seconds:

@@ -73,7 +73,7 @@ class Walk {
 
 void measure(const std::string& file, std::uint64_t window, std::uint64_t pairs) {
   const auto local = std::make_shared<LocalStore>();
-  const auto dataset = layout::open_as("raw", {open_store(file, local)}, {R"([["token","<u4"]])"});
+  const auto dataset = layout::open_as("raw", {open_store(file, local)}, {R"([["token","<u4"]])", ""});
   const auto source = layout::make_windows(dataset, window, 0, {});
   const std::shared_ptr<ByteStore> pread = local->reading_by(Reader::Pread);
   const StoreChoice through = [&](ByteStore& files) -> ByteStore& { return &files == local.get() ? *pread : files; };

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import penstock
+from ready_batch import per_ready_batch
 from results import Result, SkippedError, alternate, installed, ratios
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "python"))
@@ -49,6 +50,7 @@ def measure(corpora: Corpora) -> list[Result]:
         with server(root, folder / "near") as address:
             found += near(corpora, program, address, file)
             found += requests_of_blocks(address, folder / "near" / "access.log")
+            found += ready(corpora, address, root)
         with server(root, folder / "far", delay=DELAY) as address:
             found += far(corpora, program, address, file)
             found.append(first_batch(corpora, address))
@@ -175,6 +177,18 @@ def requests_of_blocks(address: str, log: Path) -> list[Result]:
             pass
     asked = streams_in(log) - before
     return [line("Blocks(16, 4096): requests of stream.bin a window", "ratio", (asked / len(view),), at_most=1 / 12)]
+
+
+def ready(corpora: Corpora, address: str, root: Path) -> list[Result]:
+    """The main thread's work for a batch that is there."""
+    datasets = [penstock.open(f"{address}/data/corpus"), penstock.open(root / "data" / "corpus")]
+    runs = [partial(per_ready_batch, each, "numpy", 0, corpora.size.batches, time.sleep) for each in datasets]
+    remote, local = alternate(corpora.size.repeats, runs)
+    return [
+        line("main thread for a ready batch, http://", "µs", remote),
+        line("main thread for a ready batch, local files", "µs", local),
+        line("main thread for a ready batch: http:// / local files", "ratio", ratios(remote, local), at_most=1.1),
+    ]
 
 
 def streams_in(log: Path) -> int:

@@ -9,6 +9,7 @@ PYBIND11_MODULE(_native, module) {
   penstock::bindings::register_orders(module);
   penstock::bindings::register_mixture(module);
   penstock::bindings::register_stores(module);
+  penstock::bindings::register_python_store(module);
   penstock::bindings::register_dataset(module, local);
   penstock::bindings::register_cache(module, local);
   penstock::bindings::register_job(module);

@@ -25,6 +25,7 @@ void register_permutation(pybind11::module_& module);
 void register_orders(pybind11::module_& module);
 void register_mixture(pybind11::module_& module);
 void register_stores(pybind11::module_& module);
+void register_python_store(pybind11::module_& module);
 void register_cache(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_dataset(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_packing(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);

@@ -95,12 +95,15 @@ std::vector<Location> find(const std::vector<std::string>& urls, const Stores& s
 class EndsAhead {
  public:
   EndsAhead(const std::string& format, const std::vector<std::string>& paths, const Stores& stores) {
-    if (format != "raw") return;
+    const layout::FileFormat* const found = layout::find_format(format);
+    if (found == nullptr) return;
     std::map<HttpStore*, std::vector<std::string>> by_store;
     for (std::size_t i = 0; i < paths.size(); ++i) {
       ByteStore* asked = stores.at(i).value_or(nullptr).get();
       if (const auto* const cached = dynamic_cast<CachedStore*>(asked)) asked = cached->inner().get();
-      if (auto* const store = dynamic_cast<HttpStore*>(asked)) by_store[store].push_back(paths[i]);
+      auto* const store = dynamic_cast<HttpStore*>(asked);
+      if (store == nullptr) continue;
+      for (const Location& file : found->files({*stores[i], paths[i]})) by_store[store].push_back(file.path);
     }
     for (const auto& [store, files] : by_store) {
       store->look_ahead(files);
@@ -280,11 +283,12 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
   module.def(
       "open_as",
       [local](const std::string& format, const std::vector<std::string>& paths, const std::string& descr,
-              const std::string& checks, const Stores& stores) {
+              const std::string& checks, const Stores& stores, const std::string& column) {
         const EndsAhead ahead(format, paths, stores);
-        return opened(layout::open_as(format, find(paths, stores, local), {descr, parse_checks(checks)}));
+        return opened(layout::open_as(format, find(paths, stores, local), {descr, column, parse_checks(checks)}));
       },
       RunsUnlocked(), py::arg("format"), py::arg("paths"), py::arg("descr_json"), py::arg("checks"), py::arg("stores"),
+      py::arg("column") = "",
       "Opens paths of one format end to end; of each its store, None for this machine's files.");
   module.def(
       "open_features",

@@ -2,6 +2,7 @@
 #include "bindings/column_specs.h"
 #include "bindings/gil.h"
 #include "bindings/lent_memory.h"
+#include "bindings/python_store.h"
 #include "bindings/register.h"
 #include "core/base/cores.h"
 #include "core/base/error.h"
@@ -210,7 +211,7 @@ struct MakeLoader {
       const std::vector<MakerList>& made, const std::vector<std::string>& values, unsigned parts, std::uint64_t rank,
       std::uint64_t world_size, const std::string& reader, unsigned threads, unsigned cores, unsigned prefetch,
       std::uint64_t max_bytes, const py::object& allocate, const std::optional<SliceTuple>& slice,
-      const std::optional<BalanceTuple>& balance) const {
+      const std::optional<BalanceTuple>& balance, const std::optional<std::shared_ptr<ByteStore>>& far_reader) const {
     LoaderOptions options;
     options.job = std::move(job);
     options.share = {rank, world_size};
@@ -222,7 +223,10 @@ struct MakeLoader {
     if (formats.size() > 1) formats = join(std::move(formats));
     options.formats = std::make_shared<const BatchFormats>(std::move(formats));
     std::shared_ptr<ByteStore> reading = local->reading_by(parse_reader(reader));
-    options.through = read_local_through(local, reading);
+    options.through = [local = local, reading, far = far_reader.value_or(nullptr)](ByteStore& files) -> ByteStore& {
+      if (&files == local.get()) return *reading;
+      return far && dynamic_cast<PythonStore*>(&files) == nullptr ? *far : files;
+    };
     if (balance) options.balance = balance_of(*balance);
     options.threads = threads;
     options.cores = cores;
@@ -306,7 +310,8 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("sources"), py::arg("fields"),
            py::arg("computed"), py::arg("made"), py::arg("values"), py::arg("parts"), py::arg("rank"),
            py::arg("world_size"), py::arg("reader"), py::arg("threads"), py::arg("cores"), py::arg("prefetch"),
-           py::arg("max_bytes"), py::arg("allocate"), py::arg("slice") = py::none(), py::arg("balance") = py::none())
+           py::arg("max_bytes"), py::arg("allocate"), py::arg("slice") = py::none(), py::arg("balance") = py::none(),
+           py::arg("far_reader") = py::none())
       .def("next", &PythonLoader::next, "The next batch; None at the end of this `for`.")
       .def("begin", [](PythonLoader& loader) { loader.idle().begin(); })
       .def("state", [](const PythonLoader& loader) { return state_tuple(loader.get().state()); })

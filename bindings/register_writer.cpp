@@ -181,8 +181,11 @@ void register_dataset_writer(py::module_& module) {
           py::arg("task"))
       .def("commit", [](PythonWriter& self) { return self.use([](DatasetWriter& writer) { return writer.commit(); }); })
       .def("abort", [](PythonWriter& self) { self.use([](DatasetWriter& writer) { writer.abort(); }); })
-      .def_property_readonly("records", [](PythonWriter& self) {
-        return self.use([](const DatasetWriter& writer) { return writer.records(); });
+      .def_property_readonly(
+          "records",
+          [](PythonWriter& self) { return self.use([](const DatasetWriter& writer) { return writer.records(); }); })
+      .def_property_readonly("finished_shards", [](PythonWriter& self) {
+        return self.use([](const DatasetWriter& writer) { return writer.finished_shards(); });
       });
 }
 
@@ -255,19 +258,20 @@ void register_verify(py::module_& module) {
           "problems", [](const writer::VerifyReport& report) { return texts(report.problems); },
           "What is wrong, each with its file and byte; empty if nothing is. At most 1,000.")
       .def_readonly("unlisted", &writer::VerifyReport::unlisted, "Problems beyond those.")
-      .def_property_readonly(
+      .def_property(
           "notices", [](const writer::VerifyReport& report) { return texts(report.notices); },
+          [](writer::VerifyReport& report, std::vector<std::string> notices) { report.notices = std::move(notices); },
           "Folders that the manifest does not name, with what to do; no problems.")
       .def_property_readonly("ok", &writer::VerifyReport::ok)
       .def("__bool__", &writer::VerifyReport::ok)
       .def("__repr__", &describe_report);
   module.def(
       "verify",
-      [](const std::string& path, const py::object& progress) {
+      [](const std::string& path, const py::object& progress, const std::optional<std::shared_ptr<ByteStore>>& store) {
         Unlocked released;
-        return writer::verify(path, tell_python(released, progress));
+        return writer::verify(path, tell_python(released, progress), store ? store->get() : nullptr);
       },
-      py::arg("path"), py::arg("progress") = py::none());
+      py::arg("path"), py::arg("progress") = py::none(), py::arg("store") = py::none());
 }
 
 // (type as JSON of a list of one, categories, whether these are declared, values)
@@ -303,7 +307,8 @@ void register_commit(py::module_& module) {
       .def_readonly("spans", &writer::FinishedShard::spans)
       .def_readonly("entries", &writer::FinishedShard::entries)
       .def_readonly("bytes", &writer::FinishedShard::bytes, "Of its files, without the side files.")
-      .def_readonly("task_json", &writer::FinishedShard::task_json);
+      .def_readonly("task_json", &writer::FinishedShard::task_json)
+      .def_readonly("files", &writer::FinishedShard::files, "(name, size) of each, side files with them.");
   using RunsUnlocked = py::call_guard<Unlocked>;
   module.def("finished_shards", &writer::finished_shards, py::arg("path"), py::arg("overwrite"), RunsUnlocked());
   module.def(
@@ -317,6 +322,34 @@ void register_commit(py::module_& module) {
       },
       py::arg("path"), py::arg("tokenizer"), py::arg("shards"), py::arg("overwrite"), py::arg("tasks"), py::arg("run"),
       py::arg("features") = py::none());
+  module.def(
+      "describe_shard",
+      [](const py::bytes& text, const std::string& path, std::uint64_t number) {
+        return writer::describe_shard(std::string(text), path, number);
+      },
+      py::arg("shard_json"), py::arg("path"), py::arg("number"), "What a shard.json says, which `path` names.");
+  module.def(
+      "stored_manifest",
+      [](const std::string& path, const std::vector<std::pair<std::string, py::bytes>>& shards,
+         const std::string& tokenizer, const std::optional<std::vector<std::string>>& tasks,
+         const std::optional<std::pair<std::string, std::string>>& features) {
+        std::vector<writer::StoredShard> stored;
+        for (const auto& [name, text] : shards) stored.push_back({name, std::string(text)});
+        std::optional<layout::FeaturesInfo> info;
+        if (features) info = {features->first, features->second};
+        const Unlocked released;
+        return writer::stored_manifest(path, stored, tokenizer, tasks, info);
+      },
+      py::arg("path"), py::arg("shards"), py::arg("tokenizer"), py::arg("tasks"), py::arg("features"),
+      "The dataset.json of shards of an object store, (name, shard.json) each; features as (folder, fingerprint).");
+  module.def(
+      "write_features",
+      [](const std::string& path, const FeatureTuple& features) {
+        const std::optional<writer::FeatureTable> table = table_of(features);
+        const Unlocked released;
+        return writer::write_features(path, *table);
+      },
+      py::arg("path"), py::arg("features"), "A dataset of them alone; its fingerprint.");
   module.def("remove_shards", &writer::remove_shards, py::arg("path"), py::arg("numbers"), py::arg("overwrite"),
              py::arg("run"), RunsUnlocked());
   module.def("clean", &writer::clean, py::arg("path"), py::arg("overwrite"), py::arg("run"), RunsUnlocked(),

@@ -19,6 +19,7 @@ const char* name_of(SpanKind kind) {
     case SpanKind::Opaque: return "opaque documents";
     case SpanKind::Megatron: return "Megatron's documents";
     case SpanKind::Arrays: return "documents of field arrays";
+    case SpanKind::Bounds: return "documents told by their bounds";
   }
   return "unknown spans";
 }

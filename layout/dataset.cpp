@@ -11,7 +11,7 @@ namespace {
 
 void check_stream(const Shard& shard, std::uint64_t record_bytes) {
   const std::uint64_t bytes = shard.stream.bytes;
-  if (record_bytes == 0 || shard.arrays != nullptr) return;
+  if (record_bytes == 0 || shard.arrays != nullptr || shard.table != nullptr) return;
   if (shard.stream_offset <= bytes && shard.records <= (bytes - shard.stream_offset) / record_bytes) return;
   const std::string path = shard.stream.path();
   const std::uint64_t needed = checked_mul(shard.records, record_bytes, path.c_str());
@@ -46,7 +46,7 @@ void Dataset::finish() {
   record_starts.assign(1, 0);
   span_starts.assign(1, 0);
   for (const Shard& shard : shards) {
-    check_stream(shard, stored_record_bytes);
+    check_stream(shard, fields_apart ? schema.leaves().front().item_bytes : stored_record_bytes);
     append(record_starts, shard.records);
     append(span_starts, shard.spans);
   }
@@ -76,6 +76,7 @@ SourceInfo info_of(const Dataset& dataset, std::uint64_t size) {
   info.mean_length = info.identity.records / size;
   info.mean_entry_bytes = entry_bytes / size;
   info.stored_record_bytes = dataset.stored_record_bytes;
+  info.fields_apart = dataset.fields_apart;
   return info;
 }
 

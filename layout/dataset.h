@@ -27,6 +27,7 @@ enum class SpanKind {
   Opaque,    // no records: metadata.index (byte offsets) -> metadata.bin
   Megatron,  // documents of a .idx file; no entries
   Arrays,    // documents of field arrays (field_arrays.h); no entries
+  Bounds,    // documents that follow one another, told by an array of a file or by a table; no entries
 };
 
 /// What is compared with its check values when it is read. Beside it, each file's first reads of a shard are.
@@ -39,6 +40,8 @@ enum class Checks : std::uint8_t {
 struct MegatronIndex;  // megatron.h
 struct FieldArrays;    // field_arrays.h
 class DatasetColumns;  // dataset_columns.h
+class DocumentBounds;  // document_bounds.h
+class DocumentTable;   // document_table.h
 
 /// One shard, or one foreign file: `records` records of the stream from byte `stream_offset` of `stream`.
 struct Shard {
@@ -49,10 +52,10 @@ struct Shard {
   File stream;
   std::uint64_t stream_offset = 0;
   Checks checks = Checks::None;  // foreign files have no check values
-  File index;                    // metadata.index, or Megatron's .idx
+  File index;                    // metadata.index, Megatron's .idx, or what else says where documents begin
   File directory;                // metadata.directory (compact)
   File data;                     // metadata.bin
-  File columns;                  // columns.bin
+  File columns;                  // columns.bin; datatrove's .ds.loss, the second field
   // Ours only, what the fingerprint is made of: the digests of each visible field's values, in the schema's order of
   // leaves; that of span lengths and entry bytes (none without metadata).
   FieldDigestList field_digests;
@@ -62,15 +65,19 @@ struct Shard {
   std::shared_ptr<const MegatronIndex> megatron;
   // Field arrays only: where they lie in `stream`.
   std::shared_ptr<const FieldArrays> arrays;
+  // Bounds only, one of them. A table that knows bytes says where the records lie in `stream`, in pieces.
+  std::shared_ptr<const DocumentBounds> bounds;
+  std::shared_ptr<const DocumentTable> table;
 };
 
 struct Dataset {
   std::string path;  // as the user gave it, for messages and repr
-  std::string kind;  // "penstock", "raw", "numpy", "llm.c", "megatron", "h5ad"
+  std::string kind;  // "penstock", "raw", "numpy", "llm.c", "megatron", "h5ad", "datatrove", "olmo", "mds", "litdata"
   std::string mode;  // "stream" (with metadata), "tokens", "opaque"
   SpanKind spans = SpanKind::None;
   Schema schema;  // visible fields; empty for opaque
   std::uint64_t stored_record_bytes = 0;
+  bool fields_apart = false;   // the second of two fields lies in Shard::columns; Arrays: as field_arrays.h says
   std::string codec_json;      // {"name":"json"}, {"name":"numpy","dtype":[…]}; "null" without metadata
   std::string tokenizer_json;  // "null" if unknown
   std::string fingerprint;     // 32 hex digits

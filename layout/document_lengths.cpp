@@ -3,6 +3,8 @@
 #include "core/base/error.h"
 #include "layout/block_reader.h"
 #include "layout/compact_index.h"
+#include "layout/document_bounds.h"
+#include "layout/document_table.h"
 #include "layout/documents.h"
 #include "layout/field_arrays.h"
 #include "layout/format.h"
@@ -23,6 +25,13 @@ void read_compact(const Shard& shard, std::uint64_t first, std::span<std::uint64
   for (std::uint64_t i = 0; i < out.size(); ++i) {
     out[i] = load_span_start(entries, i + 1).first_record - load_span_start(entries, i).first_record;
   }
+}
+
+void read_bounds(const Shard& shard, std::uint64_t first, std::span<std::uint64_t> out, BlockReader& reader) {
+  const DocumentBounds::Place place = shard.bounds->place(first, first + out.size());
+  std::vector<std::uint64_t> starts(out.size() + 1);
+  shard.bounds->starts(shard, first, reader.read(place.offset, place.bytes).data(), starts);
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = starts[i + 1] - starts[i];
 }
 
 // Where each of the sequences begins, which do not fall, and where the documents that begin there do.
@@ -64,6 +73,10 @@ void read_shard(const Dataset& dataset, const Shard& shard, std::uint64_t first,
     for (std::uint64_t i = 0; i < out.size(); ++i) out[i] = starts[first + i + 1] - starts[first + i];
     return;
   }
+  if (shard.table != nullptr) {
+    for (std::uint64_t i = 0; i < out.size(); ++i) out[i] = shard.table->at(first + i).tokens;
+    return;
+  }
   const bool compares = dataset.spans == SpanKind::Compact && shard.checks != Checks::None;
   const File side = compares ? shard.index.beside(kIndexCrcName, crc_bytes(shard.index.bytes)) : File();
   BlockReader reader(shard.index, side, through);
@@ -71,6 +84,8 @@ void read_shard(const Dataset& dataset, const Shard& shard, std::uint64_t first,
     const std::span<std::uint64_t> part = out.first(std::min<std::size_t>(kChunkDocuments, out.size()));
     if (dataset.spans == SpanKind::Compact) {
       read_compact(shard, first, part, reader);
+    } else if (dataset.spans == SpanKind::Bounds) {
+      read_bounds(shard, first, part, reader);
     } else {
       read_megatron(shard, first, part, reader);
     }

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "layout/checks.h"
 #include "layout/field_arrays.h"
+#include "layout/pieces.h"
 #include "layout/reads.h"
 #include "layout/with_columns.h"
 
@@ -25,6 +26,7 @@ std::unique_ptr<const DocumentFinder> make_document_finder(const Dataset& datase
   switch (dataset.spans) {
     case SpanKind::Compact: return make_compact_document_finder(dataset);
     case SpanKind::Opaque: return make_opaque_document_finder(dataset);
+    case SpanKind::Bounds: return make_bounds_document_finder();
     default: return make_megatron_document_finder();
   }
 }
@@ -69,8 +71,7 @@ bool Documents::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
     return true;
   }
   if (has(wanted, Parts::Records)) {
-    const std::uint64_t bytes = info_.stored_record_bytes;
-    plan_read(shard.stream, shard.stream_offset + document.first_record * bytes, row.length * bytes, row.records, out);
+    plan_stream(*dataset_, shard, document.first_record, row.length, {row.records, 0, row.length}, out);
   }
   if (has(wanted, Parts::Entries)) {
     document.raw = plan_read(row, shard.data, document.entry_begin, document.entry_bytes, out);

@@ -47,6 +47,7 @@ class DocumentFinder {
 std::unique_ptr<const DocumentFinder> make_compact_document_finder(const Dataset& dataset);
 std::unique_ptr<const DocumentFinder> make_opaque_document_finder(const Dataset& dataset);
 std::unique_ptr<const DocumentFinder> make_megatron_document_finder();
+std::unique_ptr<const DocumentFinder> make_bounds_document_finder();
 
 /// Throws InvalidArgument, in words that say why, unless the dataset has documents: not in the ids layout, nor in a
 /// token stream.

@@ -1,7 +1,10 @@
 #include "layout/formats.h"
 
 #include "core/base/error.h"
+#include "layout/foreign_index.h"
+#include "layout/format.h"
 #include "layout/megatron.h"
+#include "layout/token_files.h"
 
 #include <algorithm>
 #include <cctype>
@@ -45,19 +48,92 @@ DatasetPtr open_folders(const std::vector<Location>& locations, const OpenHints&
   return concatenate(datasets);
 }
 
-// A pattern like "corpus*" matches both files of a pair: it is opened once.
-DatasetPtr open_pairs(const std::vector<Location>& locations, const OpenHints& /*hints*/) {
-  std::vector<Location> prefixes;
+// A pattern like "corpus*" matches the files beside each other: what they belong to is opened once.
+std::vector<Location> each_once(const std::vector<Location>& locations, std::string (*owner)(const std::string& path)) {
+  std::vector<Location> once;
   for (const Location& location : locations) {
-    Location prefix{location.store, megatron_prefix(location.path)};
-    const auto same = [&](const Location& other) { return other.store == prefix.store && other.path == prefix.path; };
-    if (std::none_of(prefixes.begin(), prefixes.end(), same)) prefixes.push_back(std::move(prefix));
+    Location own{location.store, owner(location.path)};
+    const auto same = [&](const Location& other) { return other.store == own.store && other.path == own.path; };
+    if (std::none_of(once.begin(), once.end(), same)) once.push_back(std::move(own));
   }
-  return open_megatron(prefixes);
+  return once;
+}
+
+DatasetPtr open_pairs(const std::vector<Location>& locations, const OpenHints& /*hints*/) {
+  return open_megatron(each_once(locations, megatron_prefix));
+}
+
+std::vector<Location> files_of_pair(const Location& location) {
+  const std::string prefix = megatron_prefix(location.path);
+  return {{location.store, prefix + ".idx"}, {location.store, prefix + ".bin"}};
 }
 
 DatasetPtr open_files(const std::vector<Location>& locations, const OpenHints& hints) {
   return open_raw(locations, hints.descr_json);
+}
+
+std::vector<Location> files_of_one(const Location& location) {
+  return {location};
+}
+
+std::vector<Location> no_files(const Location& /*location*/) {
+  return {};
+}
+
+bool is_datatrove(const Location& location) {
+  const std::string stream = datatrove_path(location.path);
+  return stream.ends_with(".ds") && is_file_or_folder(stream);
+}
+
+DatasetPtr open_ds(const std::vector<Location>& locations, const OpenHints& hints) {
+  return open_datatrove(each_once(locations, datatrove_path), hints.descr_json);
+}
+
+bool is_olmo(const Location& location) {
+  const std::string stream = olmo_path(location.path);
+  return stream.ends_with(".npy") && is_file_or_folder(stream) && is_file_or_folder(olmo_documents_path(stream));
+}
+
+DatasetPtr open_npy_and_csv(const std::vector<Location>& locations, const OpenHints& hints) {
+  return open_olmo(each_once(locations, olmo_path), hints.descr_json);
+}
+
+std::vector<Location> files_of_olmo(const Location& location) {
+  const std::string stream = olmo_path(location.path);
+  return {{location.store, stream}, {location.store, olmo_documents_path(stream)}};
+}
+
+// A folder with an index.json and none of ours, or that file.
+bool has_foreign_index(const Location& location, const char* kind) {
+  const fs::path folder = foreign_folder(location).path;
+  return is_file_or_folder(folder / kForeignIndexName) && !is_file_or_folder(folder / kManifestName) &&
+         kind_of_foreign_folder(location) == kind;
+}
+
+bool is_litdata(const Location& location) {
+  return has_foreign_index(location, "litdata");
+}
+
+bool is_mds(const Location& location) {
+  return has_foreign_index(location, "mds");
+}
+
+DatasetPtr open_chunks(const std::vector<Location>& locations, const OpenHints& /*hints*/) {
+  return open_litdata(each_once(locations, foreign_folder_path));
+}
+
+DatasetPtr open_shards(const std::vector<Location>& locations, const OpenHints& hints) {
+  return open_mds(each_once(locations, foreign_folder_path), hints.column, hints.descr_json);
+}
+
+// An index.json of a server, which may be of either.
+bool is_never(const Location& /*location*/) {
+  return false;
+}
+
+DatasetPtr open_indexed(const std::vector<Location>& locations, const OpenHints& hints) {
+  const bool is_mds = !locations.empty() && kind_of_foreign_folder(locations[0]) == "mds";
+  return is_mds ? open_shards(locations, hints) : open_chunks(locations, hints);
 }
 
 bool is_h5ad(const Location& location) {
@@ -73,10 +149,15 @@ DatasetPtr open_elsewhere(const std::vector<Location>& locations, const OpenHint
 }
 
 constexpr FileFormat kFormats[] = {
-    {"penstock", is_folder, open_folders},
-    {"megatron", is_megatron, open_pairs},
-    {"h5ad", is_h5ad, open_elsewhere},
-    {"raw", is_there, open_files},
+    {"mds", is_mds, files_of_foreign_folder, open_shards},
+    {"litdata", is_litdata, files_of_foreign_folder, open_chunks},
+    {kForeignIndexName, is_never, files_of_foreign_folder, open_indexed},
+    {"penstock", is_folder, no_files, open_folders},
+    {"megatron", is_megatron, files_of_pair, open_pairs},
+    {"datatrove", is_datatrove, files_of_one, open_ds},
+    {"olmo", is_olmo, files_of_olmo, open_npy_and_csv},
+    {"h5ad", is_h5ad, no_files, open_elsewhere},
+    {"raw", is_there, files_of_one, open_files},
 };
 
 }  // namespace
@@ -91,10 +172,14 @@ const FileFormat* recognise_format(const Location& location) {
   return found == std::end(kFormats) ? nullptr : found;
 }
 
+const FileFormat* find_format(const std::string& name) noexcept {
+  const auto* found = std::find_if(std::begin(kFormats), std::end(kFormats),
+                                   [&](const FileFormat& format) { return name == format.name; });
+  return found == std::end(kFormats) ? nullptr : found;
+}
+
 DatasetPtr open_as(const std::string& name, const std::vector<Location>& locations, const OpenHints& hints) {
-  for (const FileFormat& format : kFormats) {
-    if (name == format.name) return format.open(locations, hints);
-  }
+  if (const FileFormat* const format = find_format(name)) return format->open(locations, hints);
   raise(ErrorKind::InvalidArgument, "format \"{}\": there is none of this name", name);
 }
 

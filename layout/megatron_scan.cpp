@@ -1,4 +1,5 @@
 #include "core/base/checked.h"
+#include "layout/foreign_array.h"
 #include "layout/megatron.h"
 #include "layout/reads.h"
 
@@ -9,49 +10,12 @@ namespace penstock::layout {
 namespace {
 
 constexpr std::uint64_t kHeaderBytes = 34;
-constexpr std::uint64_t kBufferBytes = 1U << 20;  // a request of the store each
 constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
 
 template <typename... Arguments>
 [[noreturn]] void corrupt(const ForeignFile& idx, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   raise(ErrorKind::Corruption, "{}: {}", idx.path(), fmt::format(format, std::forward<Arguments>(arguments)...));
 }
-
-// One of the arrays, element by element, through a buffer; every byte goes into a digest of its own.
-template <typename T>
-class ArrayReader {
- public:
-  ArrayReader(const ForeignFile& file, std::uint64_t offset, std::uint64_t count)
-      : file_(file), offset_(offset), left_(count) {}
-
-  // The next element; only as often as there are elements.
-  T next() {
-    if (at_ == buffer_.size()) fill();
-    const T value = load<T>(&buffer_[at_]);
-    at_ += sizeof(T);
-    return value;
-  }
-
-  [[nodiscard]] DigestBytes digest() const { return digest_.bytes(); }
-
- private:
-  void fill() {
-    const std::uint64_t count = std::min<std::uint64_t>(left_, kBufferBytes / sizeof(T));
-    buffer_.resize(count * sizeof(T));
-    file_.read(offset_, buffer_);
-    digest_.update(buffer_);
-    offset_ += buffer_.size();
-    left_ -= count;
-    at_ = 0;
-  }
-
-  const ForeignFile& file_;
-  std::uint64_t offset_;
-  std::uint64_t left_;
-  std::vector<std::byte> buffer_;
-  std::size_t at_ = 0;
-  Digest digest_;
-};
 
 void set_type(const ForeignFile& idx, unsigned code, MegatronIndex& index) {
   struct Type {
@@ -138,8 +102,8 @@ class Sequences {
  private:
   const ForeignFile& idx_;
   const MegatronIndex& index_;
-  ArrayReader<std::int32_t> lengths_;
-  ArrayReader<std::int64_t> pointers_;
+  ForeignArray<std::int32_t> lengths_;
+  ForeignArray<std::int64_t> pointers_;
   std::uint64_t sequence_ = 0;
   std::uint64_t tokens_ = 0;
 };
@@ -157,7 +121,7 @@ void sample(MegatronIndex& index, const MegatronSample& at) {
 MegatronIndex scan_megatron_index(const ForeignFile& idx, std::uint64_t bin_bytes, Digest& digest) {
   MegatronIndex index = read_header(idx, digest);
   Sequences sequences(idx, index);
-  ArrayReader<std::int64_t> documents(idx, index.documents_offset, index.documents + 1);
+  ForeignArray<std::int64_t> documents(idx, index.documents_offset, index.documents + 1);
   for (std::uint64_t document = 0; document <= index.documents; ++document) {
     const std::int64_t first = documents.next();
     const bool first_wrong = document == 0 && first != 0;

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/batch/row_slice.h"
 #include "layout/checks.h"
+#include "layout/pieces.h"
 #include "layout/reads.h"
 #include "layout/with_columns.h"
 
@@ -48,18 +49,14 @@ Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table)
 
 namespace {
 
-// The read of a piece's records; one with the read before it where that ends where this begins, in file and row.
-void plan_piece(const File& file, std::uint64_t offset, std::uint64_t size, std::byte* to, std::size_t first,
-                Reads& out) {
-  if (out.size() > first) {
-    Read& last = out.back();
-    if (last.file == &file && last.offset + last.size == offset && last.destination + last.size == to) {
-      check_inside(file, offset, size);
-      last.size += size;
-      return;
-    }
-  }
-  plan_read(file, offset, size, to, out);
+// Makes one of the last two reads where the first of them ends where the other begins, in file and row.
+void join_last(Reads& out) {
+  const Read& next = out.back();
+  Read& last = *(out.end() - 2);
+  if (last.file != next.file || last.offset + last.size != next.offset) return;
+  if (last.destination + last.size != next.destination) return;
+  last.size += next.size;
+  out.pop_back();
 }
 
 }  // namespace
@@ -144,8 +141,7 @@ void Packed::plan_slice(Row& row, const State& state, Reads& out) const {
     const Shard& shard = dataset_->shards[piece.document.shard];
     const std::uint64_t first = piece.document.first_record + piece.offset;
     row.slice->for_each_read(piece.start, piece.start + piece.length, [&](std::uint64_t from, std::uint64_t to) {
-      plan_read(shard.stream, shard.stream_offset + (first + (from - piece.start)) * record_bytes,
-                (to - from) * record_bytes, row.records + from * record_bytes, out);
+      plan_stream(*dataset_, shard, first + (from - piece.start), to - from, {row.records, from, rule_.window}, out);
     });
   }
 }
@@ -158,15 +154,20 @@ void Packed::plan_parts(Row& row, State& state, Parts wanted, Reads& out) const 
   } else if (has(wanted, Parts::Records)) {
     const std::size_t first = out.size();
     std::uint64_t end = 0;
+    if (info_.fields_apart) std::memset(row.records, 0, rule_.window * record_bytes);
     for (const Piece& piece : pieces) {
       const Document& document = piece.document;
       const Shard& shard = dataset_->shards[document.shard];
-      if (piece.start > end) std::memset(row.records + end * record_bytes, 0, (piece.start - end) * record_bytes);
-      plan_piece(shard.stream, shard.stream_offset + (document.first_record + piece.offset) * record_bytes,
-                 piece.length * record_bytes, row.records + piece.start * record_bytes, first, out);
+      if (piece.start > end && !info_.fields_apart) {
+        std::memset(row.records + end * record_bytes, 0, (piece.start - end) * record_bytes);
+      }
+      const std::size_t before = out.size();
+      plan_stream(*dataset_, shard, document.first_record + piece.offset, piece.length,
+                  {row.records, piece.start, rule_.window}, out);
+      if (before > first && out.size() == before + 1) join_last(out);
       end = piece.start + piece.length;
     }
-    std::memset(row.records + end * record_bytes, 0, (rule_.window - end) * record_bytes);
+    if (!info_.fields_apart) std::memset(row.records + end * record_bytes, 0, (rule_.window - end) * record_bytes);
   }
   if (!has(wanted, Parts::Entries)) return;
   for (Piece& piece : pieces) {

@@ -51,7 +51,10 @@ class PaddedColumn final : public Column {
   PaddedColumn(const PaddedSpec& spec, const SourceInfo& source)
       : padding_(spec.padding), places_(source, 0, spec.padding), stride_bytes_(source.stored_record_bytes) {
     if (source.fields_apart)
-      raise(kKind, "{}: its fields lie apart: use cells(), or `penstock import` it", source.path);
+      raise(kKind,
+            "{}: its fields lie apart, which padded batches do not have: use cells() of cells, else windows() or "
+            "documents()",
+            source.path);
     for (const PaddedField& field : spec.fields) add(field, source);
   }
 

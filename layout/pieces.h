@@ -32,7 +32,19 @@ struct CutRow {
   void* found = nullptr;               // the finder's own state, in the row's arena
 };
 
-/// Plans the read of the piece's records, lead and tail included, into a row whose record 0 is at `records`.
-void plan_records(const Dataset& dataset, const Piece& piece, std::byte* records, Reads& out);
+/// Where records of a row go.
+struct RowPlace {
+  std::byte* records = nullptr;  // record 0 of the row
+  std::uint64_t at = 0;          // the record that is the first one to be read; one before the row wraps around
+  std::uint64_t length = 0;      // of the row, where fields lie apart
+};
+
+/// Plans the reads of records [first, first + count) of a shard's stream, which may lie in pieces or in two files.
+/// Throws Corruption if they are not inside their files.
+void plan_stream(const Dataset& dataset, const Shard& shard, std::uint64_t first, std::uint64_t count,
+                 const RowPlace& to, Reads& out);
+
+/// Plans the read of the piece's records, lead and tail included, into a row of `length` records.
+void plan_records(const Dataset& dataset, const Piece& piece, std::byte* records, std::uint64_t length, Reads& out);
 
 }  // namespace penstock::layout

@@ -44,5 +44,6 @@ std::unique_ptr<const SpanFinder> make_span_finder(const DatasetPtr& dataset);
 std::unique_ptr<const SpanFinder> make_compact_finder(DatasetPtr dataset);
 std::unique_ptr<const SpanFinder> make_ids_finder(DatasetPtr dataset);
 std::unique_ptr<const SpanFinder> make_megatron_finder(DatasetPtr dataset);
+std::unique_ptr<const SpanFinder> make_bounds_finder(DatasetPtr dataset);
 
 }  // namespace penstock::layout

@@ -111,7 +111,7 @@ void Windows::plan_slice(const Row& row, std::span<const Piece> pieces, Reads& o
     const std::uint64_t end = piece.start + (piece.stop - piece.first);
     row.slice->for_each_read(piece.start, end, [&](std::uint64_t from, std::uint64_t to) {
       const std::uint64_t first = piece.first + (from - piece.start);
-      plan_records(*dataset_, Piece{piece.shard, first, first + (to - from), from}, row.records, out);
+      plan_records(*dataset_, Piece{piece.shard, first, first + (to - from), from}, row.records, length_, out);
     });
   }
 }
@@ -124,7 +124,7 @@ bool Windows::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   if (row.slice != nullptr) {
     plan_slice(row, keep_pieces(row), out);
   } else {
-    cut(row, [&](const Piece& piece) { plan_records(*dataset_, piece, row.records, out); });
+    cut(row, [&](const Piece& piece) { plan_records(*dataset_, piece, row.records, length_, out); });
   }
   return false;
 }
@@ -136,7 +136,7 @@ bool Windows::plan_spans(Row& row, Parts wanted, Reads& out) const {
   if (row.slice != nullptr && !looks_at_records_ && has(wanted, Parts::Records)) {
     plan_slice(row, pieces, out);
   } else if (looks_at_records_ || has(wanted, Parts::Records)) {
-    for (const Piece& piece : pieces) plan_records(*dataset_, piece, records, out);
+    for (const Piece& piece : pieces) plan_records(*dataset_, piece, records, length_, out);
   }
   auto* state = row.arena.make<CutRow>(pieces, records, nullptr);
   row.state = state;

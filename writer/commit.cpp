@@ -6,6 +6,8 @@
 #include "layout/format.h"
 #include "writer/dataset_folder.h"
 
+#include <utility>
+
 namespace penstock::writer {
 namespace {
 
@@ -32,11 +34,32 @@ void check_task_of(const std::string& path, const layout::ShardInfo& shard, cons
       path, shard.name);
 }
 
+FinishedShard describe(const layout::Format& format, const layout::ShardInfo& info, std::uint64_t number) {
+  FinishedShard shard{number, info.records, info.spans, info.entries, 0, info.task_json};
+  for (const auto& [name, bytes] : layout::shard_files(format, info)) {
+    shard.bytes += bytes;
+    shard.files.emplace_back(name, bytes);
+    shard.files.emplace_back(std::string(name) + layout::kCrcSuffix, layout::crc_bytes(bytes));
+  }
+  return shard;
+}
+
 FinishedShard describe(ByteStore& files, const std::string& path, const std::string& name, std::uint64_t number) {
   const auto [format, info] = layout::read_shard_manifest(files, path, name);
-  FinishedShard shard{number, info.records, info.spans, info.entries, 0, info.task_json};
-  for (const auto& file : layout::shard_files(format, info)) shard.bytes += file.bytes;
-  return shard;
+  return describe(format, info, number);
+}
+
+// Adds a shard to those of one dataset.
+void gather(layout::Manifest& manifest, const std::string& path, layout::Format format, layout::ShardInfo info,
+            const std::optional<std::vector<std::string>>& tasks) {
+  const std::uint64_t number = manifest.shards.size();
+  if (number == 0) manifest.format = format;
+  const std::string difference = layout::format_difference(manifest.format, format);
+  if (!difference.empty()) {
+    raise(ErrorKind::InvalidArgument, "{}: shards 00000 and {} differ: {}", path, info.name, difference);
+  }
+  if (tasks) check_task_of(path, info, *tasks, number);
+  manifest.shards.push_back(std::move(info));
 }
 
 }  // namespace
@@ -84,18 +107,32 @@ std::string commit(const std::string& path, const std::string& tokenizer_json, s
   LocalStore files;
   for (const std::uint64_t number : numbers) {
     auto [format, info] = layout::read_shard_manifest(files, path, folder.shard_name(number));
-    if (number == 0) manifest.format = format;
-    const std::string difference = layout::format_difference(manifest.format, format);
-    if (!difference.empty()) {
-      raise(ErrorKind::InvalidArgument, "{}: shards 00000 and {} differ: {}", path, info.name, difference);
-    }
     check_sizes(path, format, info);
-    if (tasks) check_task_of(path, info, *tasks, number);
-    manifest.shards.push_back(std::move(info));
+    gather(manifest, path, std::move(format), std::move(info), tasks);
   }
   if (features) manifest.features = write_features(folder, *features);
   folder.publish_manifest(manifest);
   return layout::fingerprint_of(manifest.format, manifest.shards);
+}
+
+FinishedShard describe_shard(std::string shard_json, const std::string& path, std::uint64_t number) {
+  const auto [format, info] = layout::parse_shard_manifest(std::move(shard_json), path);
+  return describe(format, info, number);
+}
+
+std::string stored_manifest(const std::string& path, const std::vector<StoredShard>& shards,
+                            const std::string& tokenizer_json, const std::optional<std::vector<std::string>>& tasks,
+                            const std::optional<layout::FeaturesInfo>& features) {
+  layout::Manifest manifest;
+  manifest.tokenizer_json = layout::check_tokenizer(tokenizer_json);
+  manifest.features = features;
+  for (const StoredShard& shard : shards) {
+    const std::string file = path + "/" + shard.name + "/" + layout::kShardManifestName;
+    auto [format, info] = layout::parse_shard_manifest(shard.shard_json, file);
+    info.name = shard.name;
+    gather(manifest, path, std::move(format), std::move(info), tasks);
+  }
+  return layout::write_manifest(manifest);
 }
 
 void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers, bool overwrite,

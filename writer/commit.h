@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace penstock::writer {
@@ -18,8 +19,9 @@ struct FinishedShard {
   std::uint64_t records = 0;
   std::uint64_t spans = 0;
   std::uint64_t entries = 0;
-  std::uint64_t bytes = 0;  // of its files, without side files
-  std::string task_json;    // what its writer said that it was made from
+  std::uint64_t bytes = 0;                                     // of its files, without side files
+  std::string task_json;                                       // what its writer said that it was made from
+  std::vector<std::pair<std::string, std::uint64_t>> files{};  // name and size of each, side files with them
 };
 
 // `overwrite` everywhere: the shards meant are those that are to replace the published dataset, if there is one.
@@ -40,6 +42,21 @@ std::string commit(const std::string& path, const std::string& tokenizer_json, s
                    bool overwrite, const std::optional<std::vector<std::string>>& tasks = std::nullopt,
                    const std::optional<std::string>& run = std::nullopt,
                    const std::optional<FeatureTable>& features = std::nullopt);
+
+/// What the text of a shard.json says; `path` names it. Throws Corruption.
+FinishedShard describe_shard(std::string shard_json, const std::string& path, std::uint64_t number);
+
+/// A shard folder of an object store, with the text of its shard.json.
+struct StoredShard {
+  std::string name;
+  std::string shard_json;
+};
+
+/// The dataset.json of these shards, in the order of their numbers, at the address `path`. Throws as commit() does, but
+/// for the files: whoever lists them compares their sizes.
+std::string stored_manifest(const std::string& path, const std::vector<StoredShard>& shards,
+                            const std::string& tokenizer_json, const std::optional<std::vector<std::string>>& tasks,
+                            const std::optional<layout::FeaturesInfo>& features);
 
 /// Removes finished shards that are not published. Throws InvalidArgument, NotFound, IoError.
 void remove_shards(const std::string& path, const std::vector<std::uint64_t>& numbers, bool overwrite,

@@ -107,6 +107,7 @@ void DatasetFolder::check(bool overwrite) {
           "{}: there is a published dataset: write elsewhere, or let a writer replace it with overwrite", path_);
   }
   replaces_ = listing.has_manifest;
+  if (replaces_) note_replaced();
   clears_ = replaces_ || (access_ == Access::Whole && overwrite);
   generation_ = layout::unpublished_generation(files_, path_, listing);
   if (access_ == Access::Shard) return;
@@ -115,6 +116,16 @@ void DatasetFolder::check(bool overwrite) {
   }
   if (access_ == Access::Whole) remove_shards(listing.numbers(generation_));
   if (locked_) remove_leftovers(false);
+}
+
+// Of a dataset that was fetched from an object store, shards have names of another form.
+void DatasetFolder::note_replaced() {
+  try {
+    const layout::Manifest manifest = layout::read_manifest(files_, path_);
+    for (const layout::ShardInfo& shard : manifest.shards) replaced_.push_back(shard.name);
+    if (manifest.features) replaced_.push_back(manifest.features->folder);
+  } catch (const Error&) {  // nobody can tell what a damaged manifest named
+  }
 }
 
 std::vector<std::uint64_t> DatasetFolder::finished() const {
@@ -159,6 +170,9 @@ void DatasetFolder::remove_replaced(const layout::Manifest& manifest) {
     const layout::FolderListing listing = layout::list_folder(files_, path_);
     for (const layout::ShardId& id : listing.shards) names.push_back(layout::shard_name(id.number, id.generation));
     for (const std::uint64_t generation : listing.features) names.push_back(layout::features_name(generation));
+    for (const std::string& name : listing.others) {
+      if (std::find(replaced_.begin(), replaced_.end(), name) != replaced_.end()) names.push_back(name);
+    }
     std::erase_if(names, [&](const std::string& name) { return named.contains(name); });
     remove_folders(names);
   } catch (const Error& error) {

@@ -86,6 +86,7 @@ class DatasetFolder {
   void make();
   void lock();
   void check(bool overwrite);
+  void note_replaced();
   void remove_folders(const std::vector<std::string>& names);
   void remove_features() noexcept;
   void remove_replaced(const layout::Manifest& manifest);
@@ -102,9 +103,10 @@ class DatasetFolder {
   std::optional<RunLock> run_lock_;  // none where the file system has no flock
   pid_t owner_;
   bool created_ = false;
-  bool locked_ = false;    // false where the file system has no flock
-  bool replaces_ = false;  // a published dataset is there, and is to be replaced
-  bool clears_ = false;    // the new manifest's shards are to be all that is there
+  bool locked_ = false;                // false where the file system has no flock
+  bool replaces_ = false;              // a published dataset is there, and is to be replaced
+  bool clears_ = false;                // the new manifest's shards are to be all that is there
+  std::vector<std::string> replaced_;  // folders that the published manifest names, in whatever form
   std::uint64_t generation_ = 0;
   std::vector<std::uint64_t> published_;
   std::string features_;  // the folder that publish_features() made and no manifest names yet

@@ -76,6 +76,8 @@ class DatasetWriter {
 
   [[nodiscard]] const layout::Format& format() const noexcept { return options_.format; }
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
+  /// Shards that have their names: more after an append that ended one.
+  [[nodiscard]] std::uint64_t finished_shards() const noexcept { return finished_.size(); }
 
  private:
   void check_usable() const;

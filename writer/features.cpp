@@ -54,6 +54,11 @@ void check_features(const FeatureTable& features) {
   }
 }
 
+std::string write_features(const std::string& path, const FeatureTable& features) {
+  check_features(features);
+  return write_dataset(path, features);
+}
+
 layout::FeaturesInfo write_features(DatasetFolder& out, const FeatureTable& features) {
   check_features(features);
   return out.publish_features([&](const std::string& path) { return write_dataset(path, features); });

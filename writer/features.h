@@ -30,6 +30,9 @@ void check_features(const FeatureTable& features);
 /// Writes them into `out`; what its manifest is to say of them. Throws InvalidArgument, IoError.
 layout::FeaturesInfo write_features(DatasetFolder& out, const FeatureTable& features);
 
+/// Writes them as a dataset at `path`; its fingerprint. Throws as write_features().
+std::string write_features(const std::string& path, const FeatureTable& features);
+
 /// Links or copies those of the dataset in the folder `from`. Throws what combine() does; Corruption where they are not
 /// what `features` says.
 layout::FeaturesInfo copy_features(const std::string& from, const layout::FeaturesInfo& features, DatasetFolder& out);

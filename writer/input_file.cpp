@@ -3,27 +3,49 @@
 #include "core/base/error.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace penstock::writer {
 namespace {
 
 constexpr std::uint64_t kBufferBytes = 1U << 20;
+constexpr std::uint64_t kFarBufferBytes = 8U << 20;  // a request each, one after the other
+
+// The size of a file that is to be empty. Some servers answer a question for its first byte without a size.
+std::uint64_t size_of_empty(ByteStore& far, const std::string& path) {
+  constexpr std::uint64_t kMost = 1U << 20;
+  std::string text;
+  return far.read_whole(path, kMost, text) ? text.size() : far.size(path, Links::Follow);
+}
 
 }  // namespace
 
-InputFile::InputFile(std::string path, std::uint64_t bytes) : path_(std::move(path)), bytes_(bytes) {
-  auto [file, size] = open_regular(path_);
+InputFile::InputFile(std::string path, std::uint64_t bytes, ByteStore* far)
+    : path_(std::move(path)), far_(far), bytes_(bytes) {
+  std::uint64_t size = 0;
+  if (far_ != nullptr) {
+    size = bytes == 0 ? size_of_empty(*far_, path_) : far_->size(path_, Links::Follow);
+  } else {
+    std::tie(file_, size) = open_regular(path_);
+  }
   if (size != bytes) {
     raise(ErrorKind::Corruption, "{}: {} bytes, the manifest says {}", path_, with_commas(size), with_commas(bytes));
   }
-  file_ = std::move(file);
+}
+
+void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  if (far_ != nullptr) {
+    far_->read_small(path_, offset, out);
+  } else {
+    read_exactly(file_.get(), out, offset, path_);
+  }
 }
 
 std::span<const std::byte> InputFile::next(std::uint64_t count) {
   if (ready_.empty()) {
-    buffer_.resize(std::min(kBufferBytes, bytes_ - offset_));
-    read_exactly(file_.get(), buffer_, offset_, path_);
+    buffer_.resize(std::min(far_ != nullptr ? kFarBufferBytes : kBufferBytes, bytes_ - offset_));
+    if (!buffer_.empty()) read(offset_, buffer_);
     ready_ = buffer_;
   }
   const std::span<const std::byte> part = ready_.first(std::min<std::uint64_t>(count, ready_.size()));
@@ -42,7 +64,7 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
   if (offset > bytes_ || out.size() > bytes_ - offset) {
     raise(ErrorKind::Corruption, "{}: {} bytes at {}, past its end at {}", path_, out.size(), offset, bytes_);
   }
-  read_exactly(file_.get(), out, offset, path_);
+  read(offset, out);
 }
 
 }  // namespace penstock::writer

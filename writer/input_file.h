@@ -1,8 +1,9 @@
 // InputFile: one file of a shard, read from front to back or anywhere, for those who rewrite or verify a dataset.
 //
-// One thread at a time. Memory is a buffer of 1 MiB.
+// One thread at a time. Memory is a buffer of 1 MiB, of 8 MiB where a file is far.
 #pragma once
 
+#include "core/io/byte_store.h"
 #include "writer/system.h"
 
 #include <cstddef>
@@ -16,8 +17,9 @@ namespace penstock::writer {
 
 class InputFile {
  public:
-  /// Throws NotFound, IoError, Corruption (not a regular file, not of `bytes` bytes).
-  InputFile(std::string path, std::uint64_t bytes);
+  /// Throws NotFound, IoError, Corruption (not a regular file, not of `bytes` bytes). `far` is where it lies, if it is
+  /// not on this machine, and outlives this.
+  InputFile(std::string path, std::uint64_t bytes, ByteStore* far = nullptr);
 
   /// The next `count` bytes or fewer, at least one unless the file ends; valid until the next call.
   std::span<const std::byte> next(std::uint64_t count);
@@ -54,8 +56,10 @@ class InputFile {
 
  private:
   std::span<const std::byte> need(std::uint64_t count);
+  void read(std::uint64_t offset, std::span<std::byte> out) const;
 
   std::string path_;
+  ByteStore* far_;
   Descriptor file_;
   std::uint64_t bytes_;
   std::uint64_t offset_ = 0;

@@ -31,7 +31,8 @@ using Progress = std::function<void(std::uint64_t, std::uint64_t)>;
 
 class Verifier {
  public:
-  Verifier(VerifyReport& report, const Progress& progress) : report_(report), progress_(progress) {}
+  Verifier(VerifyReport& report, const Progress& progress, ByteStore* far)
+      : far_(far), report_(report), progress_(progress) {}
 
   void run(const std::string& path);
 
@@ -49,7 +50,9 @@ class Verifier {
   template <typename Action>
   bool guarded(Action&& action);
 
-  LocalStore files_;  // reads the manifests
+  LocalStore local_;
+  ByteStore* far_;                                       // null: on this machine
+  ByteStore& files_ = far_ != nullptr ? *far_ : local_;  // reads the manifests
   VerifyReport& report_;
   const Progress& progress_;
   const TellProblem tell_ = [this](const std::string& file, std::uint64_t offset, const std::string& message) {
@@ -92,9 +95,9 @@ bool Verifier::guarded(Action&& action) {
 
 // All blocks against their CRCs; consecutive bad ones are one problem.
 void Verifier::scan(const std::string& path, std::uint64_t bytes, const Consume& consume) {
-  InputFile file(path, bytes);
+  InputFile file(path, bytes, far_);
   std::optional<InputFile> crcs;
-  guarded([&] { crcs.emplace(path + layout::kCrcSuffix, layout::crc_bytes(bytes)); });
+  guarded([&] { crcs.emplace(path + layout::kCrcSuffix, layout::crc_bytes(bytes), far_); });
   constexpr std::uint64_t kNone = UINT64_MAX;
   std::uint64_t bad = kNone;  // where the bad blocks under way begin
   const auto end_bad = [&](std::uint64_t end) {
@@ -193,11 +196,11 @@ void Verifier::shard(const std::string& path, const Format& format, const ShardI
   if (format.has_metadata()) {
     fine = guarded([&] {
       if (format.is_compact()) {
-        check_compact_index(path, info, tell_);
+        check_compact_index(path, far_, info, tell_);
       } else if (format.is_ids()) {
-        check_ids_index(path, info, runs, tell_);
+        check_ids_index(path, far_, info, runs, tell_);
       } else {
-        check_opaque_index(path, info, tell_);
+        check_opaque_index(path, far_, info, tell_);
       }
     });
   }
@@ -208,6 +211,7 @@ void Verifier::shard(const std::string& path, const Format& format, const ShardI
 
 // What readers do not look at is never a problem of the dataset, nor is a folder that may not be listed.
 void Verifier::name_others(const std::string& path, const layout::Manifest& manifest) {
+  if (far_ != nullptr) return;  // whoever listed it says so
   try {
     report_.notices = describe_unnamed(path, manifest);
   } catch (const Error& error) {
@@ -260,9 +264,10 @@ void Verifier::run(const std::string& path) {
 
 }  // namespace
 
-VerifyReport verify(const std::string& path, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+VerifyReport verify(const std::string& path, const std::function<void(std::uint64_t, std::uint64_t)>& progress,
+                    ByteStore* far) {
   VerifyReport report;
-  Verifier(report, progress).run(path);
+  Verifier(report, progress, far).run(path);
   return report;
 }
 

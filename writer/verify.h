@@ -3,6 +3,8 @@
 // Thread rule: free function; any thread. Memory is a few buffers (and 24 bytes an entry of a shard in the ids layout).
 #pragma once
 
+#include "core/io/byte_store.h"
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -26,7 +28,9 @@ struct VerifyReport {
 /// Checks the manifest, and of each shard: files and sizes, CRC32C of every block, digests of fields and spans, index
 /// and directory, ids, shard.json. Does not stop at a problem. Names folders that are no part of the dataset.
 /// `progress(done, total)` is called about every 8 MiB, may be empty, and may throw to stop. Throws NotFound where
-/// there is no dataset; what is wrong with it is in the report.
-VerifyReport verify(const std::string& path, const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+/// there is no dataset; what is wrong with it is in the report. `far` is where the dataset lies, if it is not on this
+/// machine: it is not listed, so there are no notices.
+VerifyReport verify(const std::string& path, const std::function<void(std::uint64_t, std::uint64_t)>& progress,
+                    ByteStore* far = nullptr);
 
 }  // namespace penstock::writer

@@ -51,10 +51,10 @@ void compare_digests(const std::string& file, const std::string& what, const Dig
   tell(file, 0, fmt::format("digest of {} is {}, the manifest says {}", what, hex_of(seen), hex_of(said)));
 }
 
-void check_compact_index(const std::string& path, const ShardInfo& info, const TellProblem& tell) {
-  InputFile index(path + "/" + layout::kIndexName, (info.spans + 1) * sizeof(CompactIndexEntry));
-  InputFile data(path + "/" + layout::kDataName, info.data_bytes);
-  InputFile directory(path + "/" + layout::kDirectoryName, layout::directory_entries(info.records) * 8);
+void check_compact_index(const std::string& path, ByteStore* far, const ShardInfo& info, const TellProblem& tell) {
+  InputFile index(path + "/" + layout::kIndexName, (info.spans + 1) * sizeof(CompactIndexEntry), far);
+  InputFile data(path + "/" + layout::kDataName, info.data_bytes, far);
+  InputFile directory(path + "/" + layout::kDirectoryName, layout::directory_entries(info.records) * 8, far);
   layout::SpanDigest digest;
   std::uint64_t next_multiple = 0;
   auto here = index.next_value<CompactIndexEntry>();
@@ -88,9 +88,9 @@ void check_compact_index(const std::string& path, const ShardInfo& info, const T
   compare_digests(data.path(), "the spans", digest.bytes(), *info.span_digest, tell);
 }
 
-void check_opaque_index(const std::string& path, const ShardInfo& info, const TellProblem& tell) {
-  InputFile index(path + "/" + layout::kIndexName, (info.entries + 1) * 8);
-  InputFile data(path + "/" + layout::kDataName, info.data_bytes);
+void check_opaque_index(const std::string& path, ByteStore* far, const ShardInfo& info, const TellProblem& tell) {
+  InputFile index(path + "/" + layout::kIndexName, (info.entries + 1) * 8, far);
+  InputFile data(path + "/" + layout::kDataName, info.data_bytes, far);
   layout::SpanDigest digest;
   const auto take = [&](std::uint64_t bytes) { digest.add(0, bytes, entry_digest(data, bytes)); };
   if (walk_offsets(index, info.entries, info.data_bytes, take)) {
@@ -100,9 +100,10 @@ void check_opaque_index(const std::string& path, const ShardInfo& info, const Te
   }
 }
 
-void check_ids_index(const std::string& path, const ShardInfo& info, IdRuns& runs, const TellProblem& tell) {
-  InputFile index(path + "/" + layout::kIndexName, (info.entries + 1) * 8);
-  InputFile data(path + "/" + layout::kDataName, info.data_bytes);
+void check_ids_index(const std::string& path, ByteStore* far, const ShardInfo& info, IdRuns& runs,
+                     const TellProblem& tell) {
+  InputFile index(path + "/" + layout::kIndexName, (info.entries + 1) * 8, far);
+  InputFile data(path + "/" + layout::kDataName, info.data_bytes, far);
   const auto take = [&](std::uint64_t bytes) { runs.add_entry(bytes, entry_digest(data, bytes)); };
   if (!walk_offsets(index, info.entries, info.data_bytes, take)) {
     tell(index.path(), index.offset() - 8, "byte offsets that are not in order from 0 to the size of metadata.bin");

@@ -4,6 +4,7 @@
 // NotFound, IoError or Corruption.
 #pragma once
 
+#include "core/io/byte_store.h"
 #include "layout/manifest.h"
 #include "writer/id_runs.h"
 
@@ -16,14 +17,18 @@ namespace penstock::writer {
 /// Takes (file, byte, what is wrong there).
 using TellProblem = std::function<void(const std::string&, std::uint64_t, const std::string&)>;
 
-/// Spans and their directory in the compact layout. `path` everywhere: the shard's folder.
-void check_compact_index(const std::string& path, const layout::ShardInfo& info, const TellProblem& tell);
+/// Spans and their directory in the compact layout. Everywhere `path` is the shard's folder, and `far` where it lies if
+/// not on this machine.
+void check_compact_index(const std::string& path, ByteStore* far, const layout::ShardInfo& info,
+                         const TellProblem& tell);
 
 /// Entries of opaque documents.
-void check_opaque_index(const std::string& path, const layout::ShardInfo& info, const TellProblem& tell);
+void check_opaque_index(const std::string& path, ByteStore* far, const layout::ShardInfo& info,
+                        const TellProblem& tell);
 
 /// Entries of the ids layout; they are added to `runs`, whose digest needs the stream as well.
-void check_ids_index(const std::string& path, const layout::ShardInfo& info, IdRuns& runs, const TellProblem& tell);
+void check_ids_index(const std::string& path, ByteStore* far, const layout::ShardInfo& info, IdRuns& runs,
+                     const TellProblem& tell);
 
 /// Tells of a digest that is not as the manifest says.
 void compare_digests(const std::string& file, const std::string& what, const DigestBytes& seen, const DigestBytes& said,

@@ -59,6 +59,7 @@ class Cache:
         checks: str,
         stores: Sequence[_native.Store | None],
         reopen: Any,
+        column: str = "",
     ) -> Dataset:
         """A dataset of which what is read stays. Raises OSError where the folder cannot be written."""
         store = next(each for each in stores if each is not None)
@@ -68,13 +69,23 @@ class Cache:
             )
         cached = _native.CachedStore(store, self.folder)
         through = [None if each is None else cached for each in stores]
-        dataset = Dataset(_native.open_as(kind, paths, descr, checks, through), reopen)
+        dataset = Dataset(_native.open_as(kind, paths, descr, checks, through, column), reopen)
         addresses = [path for path, each in zip(paths, stores, strict=True) if each is not None]
-        if kind == "megatron":
-            addresses = [re.sub(r"\.(bin|idx)$", "", each) for each in addresses]
+        if kind in _BESIDE:
+            pattern, owner = _BESIDE[kind]
+            addresses = [re.sub(pattern, owner, each) for each in addresses]
         cached.keep(dataset._native, addresses, self.most_bytes)
         dataset._cache = cached
         return dataset
+
+
+# Of formats of several files: how what was opened becomes what the paths of all that is read begin with.
+_BESIDE = {
+    "megatron": (r"\.(bin|idx)$", ""),
+    "datatrove": (r"\.ds\.(index|loss|metadata)$", ".ds"),
+    "olmo": (r"\.csv\.gz$", ".npy"),
+    **dict.fromkeys(("mds", "litdata", "index.json"), (r"/(index\.json)?$", "")),
+}
 
 
 @dataclass(frozen=True)

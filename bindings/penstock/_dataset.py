@@ -52,7 +52,7 @@ class Dataset:
 
     Attributes:
         path: where it is, as it was given, `~` replaced.
-        kind: "penstock", "raw", "numpy", "llm.c", "megatron" or "h5ad".
+        kind: "penstock", "raw", "numpy", "llm.c", "megatron", "datatrove", "olmo", "mds", "litdata" or "h5ad".
         mode: "stream" (records with metadata), "tokens" (records alone) or "opaque" (metadata alone).
         layout: how spans are stored: "compact", "ids" or None.
         fingerprint: 32 hexadecimal digits that tell this content from others.

@@ -25,9 +25,10 @@ from penstock._parallel import Balance, ContextParallel, check_sliced, in_words,
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of
+from penstock._stores import far_reader
 from penstock.columns import Column
 
-_READERS = ("auto", "pread", "uring", "direct", "mmap", "http")
+_READERS = ("auto", "pread", "uring", "direct", "mmap", "http", "python")
 _DEFAULT_PREFETCH = 4
 _FRAMEWORKS = ("auto", "torch", "numpy")
 _MOST_THREADS = 1 << 14  # what no machine has cores for, and no system threads
@@ -134,6 +135,7 @@ class Loader:
                 else "pread"; "direct" is io_uring past the page cache, for corpora much larger than memory; "mmap" maps
                 them, which is fastest for corpora that stay in memory, but an error of the device ends the process
                 (SIGBUS), and a file that is cut short meanwhile does, too, or reads as zeros to the end of a page.
+                Of datasets elsewhere "auto" is how they were opened; "python" reads all of them by threads of Python.
             threads: of the engine, at least 1; None is this process's share of the cores (affinity, quota of its
                 control group, LOCAL_WORLD_SIZE), at most 8.
             prefetch: batches that are read ahead, at least 1; None is 4, or of datasets elsewhere as many as keep
@@ -206,6 +208,7 @@ class Loader:
             allocate=_pinned_allocator(torch) if pin_memory else None,
             slice=part,
             balance=self._balance,
+            far_reader=_far_reader(datasets, reader),
         )
         self._job = (job.version, job.json)
         self._is_profiled: Callable[[], bool] = _never if torch is None else torch.autograd._profiler_enabled
@@ -393,7 +396,7 @@ class Loader:
     @property
     def reader(self) -> str:
         """How files are read here: "pread", "uring", "direct" or "mmap"; what `reader="auto"` found out by a real read.
-        "http" where all of them are elsewhere.
+        "http" or "python" where all of them are elsewhere.
 
         Raises:
             InvalidArgumentError: the reader that was asked for is refused on this machine.
@@ -513,15 +516,24 @@ def _remote_reader(datasets: Sequence[Dataset], reader: str) -> str | None:
         InvalidArgumentError: a way to read local files was asked for.
     """
     if not all(each._native.is_remote for each in datasets):
-        if reader == "http":
-            raise InvalidArgumentError("reader='http': these files are on this machine")
+        if reader in ("http", "python"):
+            raise InvalidArgumentError(f"reader={reader!r}: these files are on this machine, or some of them")
         return None
+    if reader == "python":
+        return reader
     names = {name for each in datasets for name, _ in each._native.stores}
+    if reader == "http" and reader not in names:
+        raise InvalidArgumentError(f"reader='http': {datasets[0].path} is read through Python")
     if reader != "auto" and reader not in names:
         raise InvalidArgumentError(
             f"reader={reader!r}: it reads files of this machine, and {datasets[0].path} is elsewhere"
         )
     return names.pop() if len(names) == 1 else ", ".join(sorted(names))
+
+
+def _far_reader(datasets: Sequence[Dataset], reader: str) -> _native.Store | None:
+    names = {name for each in datasets for name, _ in each._native.stores}
+    return far_reader(datasets) if reader == "python" and names != {"python"} else None
 
 
 def _prefetch(given: int | None, datasets: Sequence[Dataset], sizes: Sequence[tuple[int, int]], ranks: int) -> int:

@@ -36,6 +36,7 @@ __all__: list[str] = [
     "PackTableWriter",
     "PackingRule",
     "Permutation",
+    "PythonStore",
     "Report",
     "Run",
     "SentenceSpec",
@@ -45,6 +46,8 @@ __all__: list[str] = [
     "SourceIdentity",
     "SpanList",
     "Store",
+    "StoreCall",
+    "StoreCalls",
     "UniformOrder",
     "WeightedOrder",
     "annotate",
@@ -57,6 +60,7 @@ __all__: list[str] = [
     "concatenate",
     "convert",
     "curl_refusal",
+    "describe_shard",
     "document_lengths",
     "finished_shards",
     "format_names",
@@ -84,10 +88,12 @@ __all__: list[str] = [
     "select_shards",
     "shown_address",
     "shuffle",
+    "stored_manifest",
     "unique_run",
     "unnamed",
     "usable_cores",
     "verify",
+    "write_features",
 ]
 
 class Permutation:
@@ -349,6 +355,76 @@ class HttpStore(Store):
         """
         hidden: (address as it is shown, userinfo, query) where no SignedAddresses are given
         """
+
+class StoreCall:
+    """
+    What a thread is to fetch, and its answer: one, once.
+    """
+    def again(self, reason: str, is_unreachable: bool) -> None:
+        """
+        It failed in a way that may pass.
+        """
+    def compare_size(self, bytes: typing.SupportsInt | typing.SupportsIndex) -> None:
+        """
+        The file has so many.
+        """
+    def give(self, buffers: collections.abc.Sequence) -> None:
+        """
+        Of each range, or the one of the whole file.
+        """
+    def give_names(self, names: collections.abc.Sequence[str]) -> None: ...
+    def give_size(self, bytes: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def is_short(self, buffers: collections.abc.Sequence) -> bool:
+        """
+        Whether some range has not the bytes asked for.
+        """
+    def refuse(self, kind: str, what: str) -> None:
+        """
+        kind: missing, or another
+        """
+    @property
+    def kind(self) -> str:
+        """
+        ranges, whole, size or names
+        """
+    @property
+    def offsets(self) -> list[int]: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def sizes(self) -> list[int]: ...
+    @property
+    def wants_thread(self) -> bool:
+        """
+        Another thread is to begin.
+        """
+
+class StoreCalls:
+    """
+    See bindings/python_calls.h.
+    """
+    def __init__(
+        self,
+        *,
+        connections: typing.SupportsInt | typing.SupportsIndex,
+        ranges_a_call: typing.SupportsInt | typing.SupportsIndex,
+        deadline: typing.SupportsFloat | typing.SupportsIndex,
+    ) -> None: ...
+    def has_no_thread(self) -> None:
+        """
+        The one that was wanted could not begin.
+        """
+    def stop(self) -> None: ...
+    def take(self) -> StoreCall:
+        """
+        What to do next; None: the thread is to end.
+        """
+
+class PythonStore(Store):
+    """
+    Files that threads of Python fetch.
+    """
+    def __init__(self, *, calls: StoreCalls, has_whole: bool) -> None: ...
 
 class Dataset:
     """
@@ -892,6 +968,7 @@ class Loader:
             typing.SupportsInt | typing.SupportsIndex,
         ]
         | None = None,
+        far_reader: Store | None = None,
     ) -> None: ...
     def begin(self) -> None: ...
     def close(self) -> None: ...
@@ -997,6 +1074,8 @@ class DatasetWriter:
     ) -> int: ...
     def set_task(self, task: str) -> None: ...
     @property
+    def finished_shards(self) -> int: ...
+    @property
     def records(self) -> int: ...
 
 class Report:
@@ -1022,6 +1101,8 @@ class Report:
         """
         Folders that the manifest does not name, with what to do; no problems.
         """
+    @notices.setter
+    def notices(self, arg1: collections.abc.Sequence[str]) -> None: ...
     @property
     def ok(self) -> bool: ...
     @property
@@ -1050,6 +1131,11 @@ class FinishedShard:
         """
     @property
     def entries(self) -> int: ...
+    @property
+    def files(self) -> list[tuple[str, int]]:
+        """
+        (name, size) of each, side files with them.
+        """
     @property
     def number(self) -> int: ...
     @property
@@ -1124,6 +1210,11 @@ def convert(path: str, out: str, layout: str) -> str: ...
 def curl_refusal() -> str:
     """
     Why nothing is read over HTTP here; empty: it is.
+    """
+
+def describe_shard(shard_json: bytes, path: str, number: typing.SupportsInt | typing.SupportsIndex) -> FinishedShard:
+    """
+    What a shard.json says, which `path` names.
     """
 
 def document_lengths(
@@ -1254,6 +1345,7 @@ def open_as(
     descr_json: str,
     checks: str,
     stores: collections.abc.Sequence[Store | None],
+    column: str = "",
 ) -> Dataset:
     """
     Opens paths of one format end to end; of each its store, None for this machine's files.
@@ -1395,6 +1487,17 @@ def shuffle(
     overwrite: bool,
     progress: typing.Any,
 ) -> str: ...
+def stored_manifest(
+    path: str,
+    shards: collections.abc.Sequence[tuple[str, bytes]],
+    tokenizer: str,
+    tasks: collections.abc.Sequence[str] | None,
+    features: tuple[str, str] | None,
+) -> str:
+    """
+    The dataset.json of shards of an object store, (name, shard.json) each; features as (folder, fingerprint).
+    """
+
 def unique_run() -> str:
     """
     A name for a run of its own.
@@ -1410,6 +1513,18 @@ def usable_cores(processes: typing.SupportsInt | typing.SupportsIndex) -> int:
     Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.
     """
 
-def verify(path: str, progress: typing.Any = None) -> Report: ...
+def verify(path: str, progress: typing.Any = None, store: Store | None = None) -> Report: ...
+def write_features(
+    path: str,
+    features: tuple[
+        collections.abc.Sequence[str],
+        str,
+        collections.abc.Sequence[collections.abc.Sequence[str]],
+        collections.abc.Sequence[typing_extensions.Buffer],
+    ],
+) -> str:
+    """
+    A dataset of them alone; its fingerprint.
+    """
 
 MOST_PACKED_AT_OPENING: int = 10000000

@@ -18,10 +18,20 @@ from penstock._cache import Cache
 from penstock._dataset import Dataset
 from penstock._errors import InvalidArgumentError, NotFoundError
 from penstock._paths import PathLike, check_name, local_path
-from penstock._remote import Address, is_address, stores_of
+from penstock._remote import Address, is_address
 from penstock._storage import Storage
+from penstock._stores import addresses_of, stores_of
 
-FORMATS = tuple(_native.format_names())
+_INDEX = "index.json"  # of MDS or litdata
+FORMATS = tuple(name for name in _native.format_names() if name != _INDEX)
+_TYPED = ("raw", "datatrove", "olmo", "mds", _INDEX)
+_EXTENSIONS = {
+    ".npy": "raw",
+    ".bin": "raw",
+    ".idx": "megatron",
+    ".h5ad": "h5ad",
+    ".ds": "datatrove",
+}
 _GLOB = frozenset("*?[")
 _CHECKS = ("index", "all", "none")
 _MANIFEST = "dataset.json"
@@ -32,7 +42,9 @@ def open(
     *more: PathLike,
     dtype: npt.DTypeLike | None = None,
     format: str | None = None,
+    column: str | None = None,
     storage: Storage | None = None,
+    store: Any = None,
     cache: PathLike | None = None,
     cache_bytes: int | None = None,
     checks: str = "index",
@@ -41,14 +53,22 @@ def open(
 
     Args:
         path: a folder that penstock wrote; a Megatron prefix (or its .bin or .idx); an .h5ad file whose X is compressed
-            rows and not compressed, whose cells are then documents {gene, count}; token files, or a glob of any of
-            them. `~` is the home folder; file:///path is a path too. Or an address of one of these but .h5ad: http://,
-            https:// and s3:// are read where they lie, without globs.
+            rows and not compressed, whose cells are then documents {gene, count}; a folder of MDS or of litdata's
+            TokensLoader (or its index.json), uncompressed; datatrove's .ds; token files, or a glob of any of them; of
+            an .npy with OLMo's .csv.gz beside it the documents too. `~` is the home folder; file:///path is a path
+            too. Or an address of one of these but .h5ad: http://, https:// (without globs), s3://, gs://, az://, or of
+            a filesystem of fsspec. Or a key in `store`.
         *more: further ones of the same kind.
         dtype: what bare token files hold: "u2", or a structured dtype. Files that say it themselves need none.
-        format: "penstock", "megatron", "h5ad" or "raw", where it is not to be found out. Of addresses, .npy and .bin
-            files are raw and a .idx file Megatron's; others are datasets of penstock.
+        format: "penstock", "megatron", "datatrove", "olmo", "mds", "litdata", "h5ad" or "raw", where it is not to be
+            found out. Of addresses, .npy and .bin files are raw, a .idx file Megatron's, .ds datatrove's, and an
+            index.json is of MDS or litdata; others are datasets of penstock.
+        column: of MDS, the one that has the tokens; by default that called tokens or input_ids.
         storage: how addresses are opened.
+        store: what the paths lie in, as its keys: a store of obstore, a filesystem of fsspec, or an object of your own
+            whose methods are called by several threads at once: `size(path)`; `list(prefix)`, the keys that begin so,
+            or pairs of a key and its bytes; `read(path, offsets, sizes)`, a list of buffers. They raise
+            FileNotFoundError and PermissionError; after other exceptions they are called again.
         cache: a folder of this machine that keeps what was read of an address, for later epochs and for other
             processes. Made if it is not there.
         cache_bytes: it takes at most, by default half of what is free on its disk or kept of this dataset already. A
@@ -81,21 +101,30 @@ def open(
         raise InvalidArgumentError(f"storage: a penstock.Storage is wanted, not {type(storage).__name__}")
     paths: list[str | Address] = []
     for each in (path, *more):
-        paths += [_address(each, storage)] if _is_address(each) else expand(local_path(each))
+        far = store is not None or _is_address(each)
+        paths += addresses_of(each, storage, store) if far else expand(local_path(each))
     is_remote = any(isinstance(each, Address) for each in paths)
     kept = Cache.parse(cache, cache_bytes, is_remote)
     kinds = {format or (_kind_at(each) if isinstance(each, Address) else _kind_of(each)) for each in paths}
     if len(kinds) > 1:
         raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
     kind = kinds.pop()
-    if dtype is not None and kind != "raw":
+    if dtype is not None and kind not in _TYPED:
         raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves")
+    if column is not None and kind not in ("mds", _INDEX):
+        raise InvalidArgumentError(f"column {column!r}: {kind} datasets have none of MDS to choose")
     absolute = tuple(_absolute(each) for each in paths)
-    return _open_kind(kind, absolute, _descr(dtype), checks, kept, paths)
+    return _open_kind(kind, absolute, _descr(dtype), checks, kept, paths, column or "")
 
 
 def _opened(
-    kind: str, paths: Sequence[str | Address], descr: str, checks: str, cache: Cache | None, reopen: Any
+    kind: str,
+    paths: Sequence[str | Address],
+    descr: str,
+    checks: str,
+    cache: Cache | None,
+    reopen: Any,
+    column: str,
 ) -> Dataset:
     addresses = [each for each in paths if isinstance(each, Address)]
     local = [each for each in paths if isinstance(each, str)]
@@ -103,8 +132,8 @@ def _opened(
         names = [each.path if isinstance(each, Address) else each for each in paths]
         stores = stores_of(paths)
         if cache is not None:
-            return cache.opened(kind, names, descr, checks, stores, reopen)
-        return Dataset(_native.open_as(kind, names, descr, checks, stores), reopen)
+            return cache.opened(kind, names, descr, checks, stores, reopen, column)
+        return Dataset(_native.open_as(kind, names, descr, checks, stores, column), reopen)
     if addresses:
         raise InvalidArgumentError(f"{addresses[0].path}: .h5ad files are opened in place on this machine alone")
     from penstock._anndata.in_place import open_h5ad
@@ -121,21 +150,14 @@ def _is_address(path: Any) -> TypeGuard[str]:
     return isinstance(path, str) and is_address(path)
 
 
-def _address(url: str, storage: Storage | None) -> Address:
-    address = Address.parse(url, storage)
-    scheme, _, rest = address.path.partition("://")
-    if _GLOB & set(rest.partition("/")[2]):  # a host in brackets is no glob
-        why = "buckets are not listed yet" if scheme == "s3" else "HTTP lists no files"
-        raise InvalidArgumentError(f"{address.path}: {why}: name each, without *, ? and [")
-    return address
-
-
 def _kind_at(address: Address) -> str:
     """By its name: a server does not say what a folder holds."""
     extension = PurePosixPath(address.path).suffix.lower()
     if address.path.endswith("/" + _MANIFEST):
         raise InvalidArgumentError(f"{address.path}: the manifest of a dataset: give its folder")
-    return {".npy": "raw", ".bin": "raw", ".idx": "megatron", ".h5ad": "h5ad"}.get(extension, "penstock")
+    if address.path.endswith("/" + _INDEX):
+        return _INDEX
+    return _EXTENSIONS.get(extension, "penstock")
 
 
 def refuse_foreign(path: str, why: str) -> None:
@@ -167,10 +189,11 @@ def _open_kind(
     checks: str,
     cache: Cache | None = None,
     paths: Sequence[str | Address] | None = None,
+    column: str = "",
 ) -> Dataset:
     """`absolute` is what another process opens; `paths`, if given, what this one does."""
-    reopen = (_open_kind, (kind, tuple(absolute), descr, checks, cache))
-    return _opened(kind, absolute if paths is None else paths, descr, checks, cache, reopen)
+    reopen = (_open_kind, (kind, tuple(absolute), descr, checks, cache, None, column))
+    return _opened(kind, absolute if paths is None else paths, descr, checks, cache, reopen, column)
 
 
 def expand(path: str) -> list[str]:
@@ -205,8 +228,10 @@ def _refuse_foreign_folder(path: str) -> None:
     folder = Path(path)
     if (folder / _MANIFEST).exists():
         return
-    if (folder / "index.json").exists():
-        raise InvalidArgumentError(f"{path}: looks like a folder of MDS or litdata, which is not read in place yet")
+    if (folder / _INDEX).exists():
+        if _native.recognise_format(path) in ("mds", "litdata"):
+            return
+        raise InvalidArgumentError(f"{path}: its {_INDEX} lists neither shards of MDS nor chunks of litdata")
     if extension := _token_extension(path):
         raise InvalidArgumentError(
             f'{path}: no dataset of penstock, but a folder of {extension} files: name the files, "{path}/*{extension}" '
@@ -215,11 +240,11 @@ def _refuse_foreign_folder(path: str) -> None:
 
 
 def _token_extension(path: str) -> str | None:
-    """ ".bin" or ".npy" where a folder holds such files and no manifest."""
+    """ ".bin", ".npy" or ".ds" where a folder holds such files and no manifest."""
     folder = Path(path)
     if (folder / _MANIFEST).exists():
         return None
-    return next((extension for extension in (".bin", ".npy") if any(folder.glob(f"*{extension}"))), None)
+    return next((each for each in (".bin", ".npy", ".ds") if any(folder.glob(f"*{each}"))), None)
 
 
 def _descr(dtype: npt.DTypeLike | None) -> str:

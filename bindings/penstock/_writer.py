@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -13,11 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _dtype, _native, codecs
+from penstock._bucket_folder import BucketFolder, is_bucket
+from penstock._bucket_writer import BucketWriter
 from penstock._column_values import ColumnSpec, ColumnValues, column_types, types_json
 from penstock._errors import InvalidArgumentError
 from penstock._features import feature_table
 from penstock._open import refuse_foreign
 from penstock._paths import PathLike, local_path
+from penstock._remote import is_address, scheme_of
+from penstock._scratch import Scratch
+from penstock._storage import Storage
+from penstock._stores import addresses_of, stores_of
+from penstock._uploads import WRITABLE
 
 _MISSING: Any = object()
 
@@ -29,7 +37,8 @@ class Writer:
     leaves finished shards and no manifest; whoever opens the folder is told how to go on.
 
     Args:
-        path: the dataset's folder; made if it is not there. `~` is the home folder.
+        path: the dataset's folder; made if it is not there. `~` is the home folder. Or its address in a bucket:
+            s3://, gs:// or az://; each shard is then written here and uploaded.
         fields: mapping from names to dtypes, or a structured dtype; None for opaque documents: metadata alone.
         metadata: "json", "raw", "msgpack", the name of a registered codec, a codec, or a NumPy dtype; "boundaries" for
             documents without metadata, 16 bytes each; None for a token stream without documents, or with `columns`
@@ -49,10 +58,14 @@ class Writer:
             different runs may not. It is in no published file. None: a run of its own, or with `shard` the run of all
             who name none.
         task: JSON value kept in shard.json: what this shard was made from.
+        storage: how a bucket is reached.
+        scratch: where the shards of a bucket are until they are uploaded, three at most; None: the folder of temporary
+            files.
 
     Raises:
         InvalidArgumentError: Fields, codec or layout that cannot be; something is there; another writer is at work.
-        IoError: The folder cannot be made.
+        NotFoundError: No such bucket.
+        IoError: The folder cannot be made; the bucket may not be listed.
 
     Example:
         >>> import os, tempfile, penstock
@@ -78,6 +91,8 @@ class Writer:
         shard: int | None = None,
         run: str | None = None,
         task: Any = None,
+        storage: Storage | None = None,
+        scratch: PathLike | None = None,
     ) -> None:
         """Makes and locks the folder."""
         self._columns = ColumnValues(column_types(columns))
@@ -86,7 +101,6 @@ class Writer:
             metadata = "boundaries"
         self._codec = codecs.get(metadata)
         self._documents = 0
-        path = local_path(path)
         if self._dtype is None and self._codec is None:
             raise InvalidArgumentError("neither fields nor metadata: there is nothing to write")
         if layout not in ("compact", "ids"):
@@ -95,21 +109,39 @@ class Writer:
         if layout == "ids" and mode != "stream":
             raise InvalidArgumentError('layout "ids" needs fields and metadata')
         self._layout = layout
-        self._native = _native.DatasetWriter(
+        self._tokenizer = _json_text(tokenizer, "tokenizer")
+        number = None if shard is None else _count(shard, "shard")
+        self._bucket: BucketWriter | None = None
+        if is_bucket(path):
+            self._bucket = BucketWriter(str(path), storage, scratch, shard=number, overwrite=overwrite)
+        else:
+            refuse_storage(path, storage, scratch)
+        try:
+            self._native = self._make(
+                self._bucket.path if self._bucket else local_path(path),
+                mode=mode,
+                layout=layout if mode == "stream" else "",
+                shard_bytes=_count(shard_size, "shard_size"),
+                task=_json_text(task, "task"),
+                shard=number,
+                run=run,
+                overwrite=overwrite,
+                features=feature_table(features),
+            )
+        except BaseException:
+            if self._bucket is not None:
+                self._bucket.abort()
+            raise
+
+    def _make(self, path: str, **options: Any) -> _native.DatasetWriter:
+        return _native.DatasetWriter(
             path=path,
-            mode=mode,
-            layout=layout if mode == "stream" else "",
             fields=json.dumps(_dtype.descr(self._dtype)) if self._dtype is not None else "[]",
             codec="null" if self._codec is None else self._codec.to_json(),
-            shard_bytes=_count(shard_size, "shard_size"),
-            tokenizer=_json_text(tokenizer, "tokenizer"),
-            task=_json_text(task, "task"),
-            shard=None if shard is None else _count(shard, "shard"),
-            run=run,
-            overwrite=overwrite,
+            tokenizer=self._tokenizer,
             columns=types_json(self._columns.types),
             categories=[each.declared or [] for each in self._columns.types],
-            features=feature_table(features),
+            **options,
         )
 
     def append(
@@ -147,6 +179,7 @@ class Writer:
             encoded = self._encode(metadata)
             self._native.append(packed, encoded, self._columns.pack(columns, None))
         self._documents += 1
+        self._upload()
 
     def append_batch(
         self,
@@ -194,6 +227,16 @@ class Writer:
             packed, counts, b"".join(encoded or ()), ends, self._columns.pack(columns, len(counts))
         )
         self._documents += len(counts)
+        self._upload()
+
+    @property
+    def uploaded(self) -> tuple[int, int]:
+        """Bytes that were uploaded, and of all files that are to be: (0, 0) on a local disk."""
+        return (0, 0) if self._bucket is None else self._bucket.uploaded
+
+    def _upload(self) -> None:
+        if self._bucket is not None:
+            self._bucket.advance(self._native)
 
     def entry(self, metadata: Any = _MISSING, *, columns: Mapping[str, Any] | None = None) -> int:
         """Adds an entry in the layout "ids".
@@ -222,15 +265,20 @@ class Writer:
 
         Raises:
             InvalidArgumentError: The writer failed before or was aborted.
-            IoError: Something cannot be written or synced; nothing is published.
+            IoError: Something cannot be written, synced or uploaded; nothing is published.
         """
-        self._native.commit()
+        if self._bucket is None:
+            self._native.commit()
+        else:
+            self._bucket.commit(self._native, self._tokenizer)
 
     close = commit
 
     def abort(self) -> None:
         """Publishes nothing and removes what this writer wrote. Nothing after `commit`."""
         self._native.abort()
+        if self._bucket is not None:
+            self._bucket.abort()
 
     def __enter__(self) -> Writer:
         """The writer."""
@@ -340,20 +388,33 @@ class ShardInfo:
     bytes: int
 
 
-def finished_shards(path: PathLike, *, overwrite: bool = False) -> list[ShardInfo]:
+def finished_shards(path: PathLike, *, overwrite: bool = False, storage: Storage | None = None) -> list[ShardInfo]:
     """The finished shards of a folder by number: the published dataset's, or without one those not published yet.
 
+    In a bucket a number is there twice if two attempts wrote different bytes.
+
     Args:
-        path: the dataset's folder.
+        path: the dataset's folder, or its address in a bucket.
         overwrite: of the dataset that is to replace the published one: what `Writer(shard=k, overwrite=True)` wrote.
+        storage: how a bucket is reached.
 
     Raises:
         NotFoundError: No such folder.
         CorruptionError: A shard.json is damaged.
     """
+    if is_bucket(path):
+        found = BucketFolder(str(path), storage).finished(overwrite)
+    else:
+        refuse_storage(path, storage)
+        found = _native.finished_shards(local_path(path), overwrite)
+    return shard_infos(found)
+
+
+def shard_infos(found: Iterable[Any]) -> list[ShardInfo]:
+    """Of what native code says."""
     return [
         ShardInfo(each.number, json.loads(each.task_json), each.records, each.spans, each.entries, each.bytes)
-        for each in _native.finished_shards(local_path(path), overwrite)
+        for each in found
     ]
 
 
@@ -366,11 +427,12 @@ def commit(
     tasks: Sequence[Any] | None = None,
     run: str | None = None,
     features: Any = None,
+    storage: Storage | None = None,
 ) -> str:
     """Publishes the shards that several writers (`Writer(shard=k)`) finished.
 
     Args:
-        path: the dataset's folder.
+        path: the dataset's folder, or its address in a bucket.
         tokenizer: as for `Writer`.
         shards: how many there must be; without it, all that are there from 0 on without a gap.
         overwrite: put them in the place of the published dataset, if there is one: they were written with
@@ -379,6 +441,7 @@ def commit(
             refused.
         run: name of the run that the writers belong to, if they named one.
         features: as for `Writer`.
+        storage: how a bucket is reached.
 
     Returns:
         The fingerprint.
@@ -389,32 +452,55 @@ def commit(
         CorruptionError: A shard's files are not as it says.
         IoError: Something cannot be written, synced or removed; the message says if the dataset is published.
     """
+    return commit_since(None, path, tokenizer, shards, overwrite, tasks, run, features, storage)
+
+
+def commit_since(
+    seen: BucketFolder | None,
+    path: PathLike,
+    tokenizer: Mapping[str, Any] | None,
+    shards: int | None,
+    overwrite: bool,
+    tasks: Sequence[Any] | None,
+    run: str | None,
+    features: Any,
+    storage: Storage | None,
+) -> str:
+    """commit(), which in a bucket replaces no dataset but the one that was `seen`; None: the one that it finds."""
     texts = None if tasks is None else [_json_text(task, "task") for task in tasks]
-    return _native.commit(
-        local_path(path),
-        _json_text(tokenizer, "tokenizer"),
-        shards,
-        overwrite,
-        texts,
-        run,
-        feature_table(features),
-    )
+    text, table = _json_text(tokenizer, "tokenizer"), feature_table(features)
+    if is_bucket(path):
+        folder = BucketFolder(str(path), storage)
+        return folder.commit(text, shards, overwrite, texts, table, Scratch, seen)
+    refuse_storage(path, storage)
+    return _native.commit(local_path(path), text, shards, overwrite, texts, run, table)
 
 
-def remove_shards(path: PathLike, numbers: Iterable[int], *, overwrite: bool = False, run: str | None = None) -> None:
+def remove_shards(
+    path: PathLike,
+    numbers: Iterable[int],
+    *,
+    overwrite: bool = False,
+    run: str | None = None,
+    storage: Storage | None = None,
+) -> None:
     """Removes finished shards that are not published.
 
     Args:
-        path: the dataset's folder.
+        path: the dataset's folder, or its address in a bucket.
         numbers: of the shards.
         overwrite: of the dataset that is to replace the published one, which stays.
         run: name of the run that removes them.
+        storage: how a bucket is reached.
 
     Raises:
         InvalidArgumentError: A dataset is published and `overwrite` is not given, or a writer is at work.
         NotFoundError: A shard is not there.
     """
-    _native.remove_shards(local_path(path), list(numbers), overwrite, run)
+    if is_bucket(path):
+        return BucketFolder(str(path), storage).remove_shards(numbers, overwrite)
+    refuse_storage(path, storage)
+    return _native.remove_shards(local_path(path), list(numbers), overwrite, run)
 
 
 def combine(inputs: Iterable[PathLike], out: PathLike) -> str:
@@ -449,12 +535,15 @@ def convert(path: PathLike, out: PathLike, layout: str) -> str:
     return _native.convert(text, local_path(out), layout)
 
 
-def verify(path: PathLike, progress: Callable[[int, int], None] | None = None) -> _native.Report:
+def verify(
+    path: PathLike, progress: Callable[[int, int], None] | None = None, *, storage: Storage | None = None
+) -> _native.Report:
     """Reads all of a dataset and names everything that is not as its manifest says.
 
     Args:
-        path: the dataset's folder.
+        path: the dataset's folder, or its address.
         progress: called with (bytes done, bytes in all) now and then; may raise to stop.
+        storage: how an address is reached.
 
     Returns:
         Report: true if nothing is wrong; `problems` has a text for each thing that is, with file and byte.
@@ -464,9 +553,36 @@ def verify(path: PathLike, progress: Callable[[int, int], None] | None = None) -
         NotFoundError: No dataset.
         InvalidArgumentError: Files of another format, which have no check values.
     """
+    if isinstance(path, str) and is_address(path):
+        return _verify_address(path, progress, storage)
+    refuse_storage(path, storage)
     text = local_path(path)
     refuse_foreign(
         text,
         "nothing is wrong with it, but it has no checksums to be verified with; `penstock info` checks its size",
     )
     return _native.verify(text, progress)
+
+
+def _verify_address(url: str, progress: Callable[[int, int], None] | None, storage: Storage | None) -> _native.Report:
+    addresses = addresses_of(url, storage)
+    if len(addresses) > 1:
+        raise InvalidArgumentError(f"{addresses[0].path}, {addresses[1].path}, …: verify one at a time")
+    report = _native.verify(addresses[0].path, progress, stores_of(addresses)[0])
+    if scheme_of(url) in WRITABLE:
+        with suppress(OSError):  # who may read need not be one who may list
+            report.notices = BucketFolder(url, storage).notices()
+    return report
+
+
+def refuse_storage(path: Any, storage: Storage | None, scratch: PathLike | None = None) -> None:
+    """Refuses what is only for buckets.
+
+    Raises:
+        InvalidArgumentError: It is given for a path of this machine.
+    """
+    for name, value in (("storage", storage), ("scratch", scratch)):
+        if value is not None:
+            raise InvalidArgumentError(
+                f"{name}=…: {str(path)!r:.200} is a path of this machine, no address of a bucket"
+            )

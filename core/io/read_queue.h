@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,21 @@ class ReadQueue {
   [[nodiscard]] bool empty() const noexcept { return head_ == reads_.size(); }
   /// All of them; valid until the next push or pop.
   [[nodiscard]] std::span<Read* const> front() const noexcept { return std::span(reads_).subspan(head_); }
+  /// The reads from the front on that follow one another in one file, for one request of at most `most_bytes`; those
+  /// that were joined to one stay together. At least one; the queue is not empty.
+  [[nodiscard]] std::span<Read* const> front_run(std::uint64_t most_bytes) const noexcept {
+    const std::span<Read* const> reads = front();
+    std::uint64_t bytes = reads.front()->size;
+    std::size_t count = 1;
+    for (; count < reads.size(); ++count) {
+      const Read& before = *reads[count - 1];
+      const Read& next = *reads[count];
+      if (next.file != before.file || next.offset != before.offset + before.size) break;
+      if (!next.joined && bytes + next.size > most_bytes) break;
+      bytes += next.size;
+    }
+    return reads.first(count);
+  }
   void pop(std::size_t count) noexcept {
     head_ += count;
     if (!empty() && head_ < kMostPopped) return;

@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import hashlib
 import hmac
+import http.client
 import os
 import random
 import re
@@ -20,10 +21,33 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
+import numpy as np
+import penstock
 import pytest
 
 LUA = Path("/usr/lib/nginx/modules/ngx_http_lua_module.so")
 NDK = LUA.with_name("ndk_http_module.so")
+
+
+def write_corpus(folder: Path, rng: np.random.Generator, *, shards: int, documents: int) -> None:
+    """folder/corpus of so many shards, of so many documents each with an entry, combined from folder/part0, …"""
+    parts = [folder / f"part{number}" for number in range(shards)]
+    for number, part in enumerate(parts):
+        with penstock.Writer(part, fields={"token": "u2"}, metadata="json") as writer:
+            for document in range(documents):
+                tokens = rng.integers(0, 60_000, int(rng.integers(1, 300))).astype("u2")
+                writer.append(token=tokens, metadata={"name": f"{number}/{document}"})
+    penstock.combine(parts, folder / "corpus")
+
+
+def without_credentials(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """For as long as the test: none of this machine's for buckets; `folder` is where boto3 looks for its files."""
+    for name in list(os.environ):
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(folder / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "credentials"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
 def free_port() -> int:
@@ -304,3 +328,95 @@ class _FaultHandler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(body) if length < 0 else length))
         self.end_headers()
         self.wfile.write(body)
+
+
+class FaultProxy(ThreadingHTTPServer):
+    """Hands requests on to another server, but for what `fault(method, path, number)` names: "503", "reset", "blind"
+    (handed on without its conditions), "lost" (handed on, and no answer), or None. It may wait.
+
+    `number` counts the requests of this proxy from 0; `requests` is what was asked: (method, path).
+    """
+
+    daemon_threads = True  # one may wait for ever
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, target: str, fault: Callable[[str, str, int], str | None]) -> None:
+        self.target, self.fault = target.removeprefix("http://"), fault
+        self.requests: list[tuple[str, str]] = []
+        self.lock = threading.Lock()
+        super().__init__(("127.0.0.1", 0), _ProxyHandler)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # clients hang up on faults
+
+
+@contextlib.contextmanager
+def fault_proxy(target: str, fault: Callable[[str, str, int], str | None]) -> Iterator[FaultProxy]:
+    server = FaultProxy(target, fault)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(20)
+
+
+class _ProxyHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: FaultProxy
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+    def hand_on(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with self.server.lock:
+            number = len(self.server.requests)
+            self.server.requests.append((self.command, self.path))
+        fault = self.server.fault(self.command, self.path, number)
+        if fault == "reset":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            self.close_connection = True
+            return
+        if fault == "503":
+            self.answer(503, {"Retry-After": "0"}, b"")
+            return
+        headers = dict(self.headers)
+        if fault == "blind":
+            headers = {
+                name: value for name, value in headers.items() if name.lower() not in ("if-match", "if-none-match")
+            }
+        connection = http.client.HTTPConnection(self.server.target, timeout=60)
+        try:
+            connection.request(self.command, self.path, body, headers)
+            reply = connection.getresponse()
+            data = reply.read()
+        finally:
+            connection.close()
+        if fault == "lost":
+            self.close_connection = True
+            return
+        dropped = ("connection", "transfer-encoding", "date", "server")
+        kept = {name: value for name, value in reply.getheaders() if name.lower() not in dropped}
+        self.answer(reply.status, kept, data)
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = hand_on
+
+    def answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() != "content-length" or self.command == "HEAD":
+                self.send_header(name, value)
+        if self.command != "HEAD":
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _servers import FaultServer, fault_server, nginx
+from _servers import FaultServer, fault_server, nginx, write_corpus
 from penstock import InvalidArgumentError
 from penstock._cli.main import main
 
@@ -29,12 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a dataset of three shards with metadata, a larger one of tokens alone, and token files."""
     folder = tmp_path_factory.mktemp("root")
     rng = np.random.default_rng(0)
-    for number in range(3):
-        with penstock.Writer(folder / f"part{number}", fields={"token": "u2"}, metadata="json") as writer:
-            for document in range(200):
-                tokens = rng.integers(0, 60_000, int(rng.integers(1, 300))).astype("u2")
-                writer.append(token=tokens, metadata={"name": f"{number}/{document}"})
-    penstock.combine([folder / f"part{number}" for number in range(3)], folder / "corpus")
+    write_corpus(folder, rng, shards=3, documents=200)
     write_tokens(folder / "tokens", 1)
     rng.integers(0, 60_000, 100_000).astype("u2").tofile(folder / "a.bin")
     return folder

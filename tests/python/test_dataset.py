@@ -241,7 +241,6 @@ def test_a_folder_of_datasets_or_a_manifest_says_what_is_meant(tmp_path):
         (None, "None is no path"),
         (3, "3 is no path"),
         (b"a", "not bytes"),
-        ("gs://bucket/a", "gs is not supported yet"),
     ],
 )
 def test_what_is_no_path_is_refused_in_words(path, words):

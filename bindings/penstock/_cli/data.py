@@ -14,43 +14,58 @@ from penstock._cli.output import SizeType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_OPENING = "penstock.opening"  # keyword arguments of penstock.open, in a command's context
-
-_STORAGE = "penstock.storage"  # Storage's fields, as they were given
+_OPENING = "penstock.opening"  # in a command's context: what storage_options() were given
+_CACHE = ("cache", "cache_bytes")  # of them; the others are Storage's
 
 out_option = click.option("--out", required=True, metavar="DIR", help="The new dataset's folder.")
+out_or_bucket_option = click.option(
+    "--out", required=True, metavar="DIR|URL", help="The new dataset's folder, or its address in a bucket."
+)
+
+scratch_option = click.option(
+    "--scratch",
+    metavar="DIR",
+    help="Where shards of a bucket are until they are uploaded; else in the temporary files.",
+)
 
 
-def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    if value:
-        context.meta.setdefault(_STORAGE, {})[parameter.name] = value
+_REACHING: dict[str, dict[str, Any]] = {
+    "--requester-pays": {"is_flag": True, "help": "The asking account is billed."},
+    "--anonymous": {"is_flag": True, "help": "Ask without credentials."},
+    "--profile": {"help": "Of the vendor's configuration files."},
+    "--region": {"help": "Where the bucket lies."},
+    "--endpoint": {"help": "Of a server that speaks the store's language."},
+}
+_KEEPING: dict[str, dict[str, Any]] = {
+    "--cache-bytes": {"type": SizeType(), "help": "It takes at most, as 20GiB; half of what is free if left out."},
+    "--cache": {"metavar": "DIR", "help": "Keeps what is read of an address."},
+}
+
+
+def bucket_options(command: Command) -> Command:
+    """Adds what says how buckets are reached; given_storage() finds it."""
+    return _noted(_REACHING, command)
 
 
 def storage_options(command: Command) -> Command:
     """Adds what says how addresses are opened and kept; open_data() finds it."""
-    for option in (
-        click.option(
-            "--requester-pays", is_flag=True, expose_value=False, callback=_keep, help="The asking account is billed."
-        ),
-        click.option("--anonymous", is_flag=True, expose_value=False, callback=_keep, help="Ask without credentials."),
-        click.option("--profile", expose_value=False, callback=_keep, help="Of the vendor's configuration files."),
-        click.option("--region", expose_value=False, callback=_keep, help="Where the bucket lies."),
-        click.option(
-            "--endpoint", expose_value=False, callback=_keep, help="Of a server that speaks the store's language."
-        ),
-    ):
-        command = option(command)
-    command = click.option(
-        "--cache-bytes",
-        type=SizeType(),
-        expose_value=False,
-        callback=_note,
-        help="It takes at most, as 20GiB; half of what is free if left out.",
-    )(command)
-    command = click.option(
-        "--cache", metavar="DIR", expose_value=False, callback=_note, help="Keeps what is read of an address."
-    )(command)
+    return _noted({**_REACHING, **_KEEPING}, command)
+
+
+def _noted(options: dict[str, dict[str, Any]], command: Command) -> Command:
+    for name, given in options.items():
+        command = click.option(name, expose_value=False, callback=_note, **given)(command)
     return command
+
+
+def given_storage() -> Any:
+    """The Storage that the options of this command say; None: they say nothing."""
+    import penstock
+
+    context = click.get_current_context(silent=True)
+    given = context.meta.get(_OPENING, {}) if context is not None else {}
+    reaching = {name: value for name, value in given.items() if name not in _CACHE}
+    return penstock.Storage(**reaching) if reaching else None
 
 
 def data_options(command: Command) -> Command:
@@ -64,7 +79,7 @@ def data_options(command: Command) -> Command:
 
 def _note(context: click.Context, option: click.Parameter, given: Any) -> None:
     """Keeps what open_data() gives on, so that no command has to."""
-    if given is not None:
+    if given is not None and given is not False:
         context.meta.setdefault(_OPENING, {})[option.name] = given
 
 
@@ -81,9 +96,10 @@ def open_data(data: Sequence[str], dtype: str | None = None, format: str | None 
         _check_dtype(dtype)
     hints: dict[str, Any] = {name: value for name, value in (("dtype", dtype), ("format", format)) if value is not None}
     context = click.get_current_context(silent=True)
-    opening: dict[str, Any] = dict(context.meta.get(_OPENING, {})) if context is not None else {}
-    if context is not None and _STORAGE in context.meta:
-        opening["storage"] = penstock.Storage(**context.meta[_STORAGE])
+    given: dict[str, Any] = context.meta.get(_OPENING, {}) if context is not None else {}
+    opening: dict[str, Any] = {name: value for name, value in given.items() if name in _CACHE}
+    if (storage := given_storage()) is not None:
+        opening["storage"] = storage
     with named_by_user():
         return penstock.open(data[0], *data[1:], **hints, **opening)
 
@@ -109,12 +125,14 @@ def named_by_user(paths: Sequence[str] | None = None) -> Iterator[None]:
     """Makes a file that is not there the wrong use that it is where the user named it: one of `paths`; None: any."""
     import penstock
     from penstock._paths import local_path
+    from penstock._remote import is_address
     from penstock._text.errors import UsageError
 
     try:
         yield
     except penstock.NotFoundError as error:
-        if paths is not None and error.filename not in map(local_path, paths):
+        mine = [each if is_address(each) else local_path(each) for each in paths or ()]
+        if paths is not None and error.filename not in mine:
             raise
         raise UsageError(str(error)) from None
 
@@ -125,10 +143,13 @@ def refuse_existing(out: str) -> None:
     Raises:
         UsageError: A dataset, or a file.
     """
+    from penstock._bucket_folder import is_bucket
     from penstock._paths import local_path
     from penstock._text.errors import UsageError
     from penstock._text.sink import refuse_file
 
+    if is_bucket(out):  # where the writer looks
+        return
     folder = Path(local_path(out))
     refuse_file(str(folder))
     if (folder / "dataset.json").exists():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
-from penstock._cli.data import named_by_user, shown
+from penstock._cli.data import bucket_options, given_storage, named_by_user, shown
 from penstock._cli.output import echo, emit_json, human_bytes, json_option, progress
 from penstock._words import counted
 
 
 @click.command("verify", short_help="Read everything and check it.")
 @click.argument("data", metavar="DATA")
+@bucket_options
 @json_option
 def command(data: str, as_json: bool) -> int:
     """Reads every byte of a dataset and checks it against the manifest, the checksums and the digests.
@@ -21,17 +22,19 @@ def command(data: str, as_json: bool) -> int:
     import penstock
 
     with progress(f"verifying {shown(data)}", as_json) as update, named_by_user():
-        report = penstock.verify(data, progress=update)
+        report = penstock.verify(data, progress=update, storage=given_storage())
     problems, notices = list(report.problems), list(report.notices)
     if as_json:
-        emit_json({"path": data, "ok": not problems, "bytes": report.bytes, "problems": problems, "notices": notices})
+        emit_json(
+            {"path": shown(data), "ok": not problems, "bytes": report.bytes, "problems": problems, "notices": notices}
+        )
         return 1 if problems else 0
     for notice in notices:
         click.echo(f"note: {notice}", err=True)
     if problems:
         for problem in problems:
             echo(problem)
-        click.echo(f"{data}: {counted(len(problems) + report.unlisted, 'problem')}", err=True)
+        click.echo(f"{shown(data)}: {counted(len(problems) + report.unlisted, 'problem')}", err=True)
     else:
-        echo(f"{data}: {human_bytes(report.bytes)} read, all as written")
+        echo(f"{shown(data)}: {human_bytes(report.bytes)} read, all as written")
     return 1 if problems else 0

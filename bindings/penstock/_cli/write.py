@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from penstock._cli.data import bucket_options, given_storage, out_or_bucket_option, scratch_option, shown
 from penstock._cli.output import (
     SizeType,
     echo,
@@ -38,7 +39,7 @@ def default_workers() -> int:
 
 @click.command("write", epilog=_EPILOG, short_help="Make a dataset of text or token ids.")
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
-@click.option("--out", required=True, metavar="DIR", help="The dataset's folder.")
+@out_or_bucket_option
 @click.option("--format", type=click.Choice(["jsonl", "text", "parquet"]), help="Of all inputs; else by suffix.")
 @click.option("--text-column", default="text", show_default=True, help="The column that holds the text.")
 @click.option("--ids-column", help="The column that holds token ids already made, instead of text.")
@@ -99,7 +100,9 @@ def default_workers() -> int:
 @click.option(
     "--clean", is_flag=True, help="Remove what other runs left unfinished in the folder; they must have ended."
 )
+@scratch_option
 @click.option("--dry-run", is_flag=True, help="Show three documents and what all would cost; write nothing.")
+@bucket_options
 @json_option
 def command(inputs: tuple[str, ...], **given: Any) -> None:
     """Makes a dataset of JSONL, Parquet or plain text, plain or as .gz or .zst.
@@ -208,13 +211,20 @@ def _options_of_task(work: Any, tokenizer: Any, given: dict[str, Any]) -> dict[s
 
 
 def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
+    from penstock._bucket_folder import is_bucket
     from penstock._paths import local_path
     from penstock._text.pipeline import TextWriter
     from penstock._text.sink import ShardSink
+    from penstock._writer import refuse_storage
+
+    storage, out = given_storage(), given["out"]
+    if not is_bucket(out):
+        refuse_storage(out, storage, given["scratch"])
+        out = local_path(out)
 
     quiet = given["as_json"]
     sink = ShardSink(
-        local_path(given["out"]),
+        out,
         dtype=tokenizer.dtype,
         codec=_codec(given),
         layout=given["layout"],
@@ -224,7 +234,10 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
         run=given["run_id"],
         clean=given["clean"],
         loss=given["messages"] is not None,
+        storage=storage,
+        scratch=given["scratch"],
     )
+    given = {**given, "out": shown(given["out"])}
     try:
         with progress(f"writing {given['out']}", quiet, of=" of text") as update:
             writer = TextWriter(
@@ -236,6 +249,8 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
                 options=_options_of_task(work, tokenizer, given),
                 observe=update,
             )
+            if is_bucket(out):
+                sink.uploading = lambda done, total: update(done, total, label=f"uploading to {given['out']}")
             summary = writer.run()
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"interrupted: {sink.left_behind()}") from None

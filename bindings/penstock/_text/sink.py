@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -12,9 +14,15 @@ from penstock._words import counted
 from .errors import UsageError
 
 if TYPE_CHECKING:
+    from penstock import _native
+    from penstock._bucket_folder import BucketFolder
+    from penstock._paths import PathLike
+    from penstock._storage import Storage
     from penstock._writer import ShardInfo, Writer
 
     from .pool import Result
+
+_LOOK = 0.2  # seconds between two looks at an upload
 
 
 def refuse_file(out: str) -> None:
@@ -47,6 +55,7 @@ class ShardFolder:
         overwrite: bool = False,
         run: str | None = None,
         clean: bool = False,
+        storage: Storage | None = None,
     ) -> None:
         """Holds the folder for this run until `close`, and looks at what is there; writes nothing yet.
 
@@ -58,29 +67,55 @@ class ShardFolder:
                 run that did not end when the first shard is begun (with `resume`: go on with them).
             run: Name of the run; None: one of its own.
             clean: Remove what other runs left unfinished.
+            storage: How a bucket is reached, which nobody holds: a second run is refused when it publishes.
 
         Raises:
             UsageError: Something is there, and neither `resume` nor `overwrite` says what to do.
             penstock.InvalidArgumentError: Another run is at work in the folder.
         """
         from penstock import _native
+        from penstock._bucket_folder import BucketFolder, is_bucket
 
-        refuse_file(path)
         self.run = _native.unique_run() if run is None else run
-        self._held = _native.Run(path, self.run)
+        self._storage = storage
+        self._bucket: BucketFolder | None = None
+        self._held: _native.Run | None = None
+        if is_bucket(path):
+            self._bucket = BucketFolder(path, storage)
+        else:
+            refuse_file(path)
+            self._held = _native.Run(path, self.run)
         try:
             self._look(path, tokenizer, resume=resume, overwrite=overwrite)
             if clean:
-                _native.clean(path, True, self.run)
+                self.clean()
         except BaseException:
-            self._held.close()
+            ShardFolder.close(self)  # what is derived of it is not made yet
             raise
 
-    def _look(self, path: str, tokenizer: dict[str, Any] | None, *, resume: bool, overwrite: bool) -> None:
+    def clean(self) -> None:
+        """Removes what is unfinished; its writers are known to have ended.
+
+        Raises:
+            penstock.Error: It cannot be removed.
+        """
+        from penstock import _native
+
+        if self._bucket is None:
+            _native.clean(self._path, True, self.run)
+        else:
+            self._bucket.clean()
+
+    def _there(self) -> list[ShardInfo]:
+        """Finished shards, as they are now."""
         from penstock._writer import finished_shards
 
+        return finished_shards(self._path, overwrite=self.replaces, storage=self._storage)
+
+    def _look(self, path: str, tokenizer: dict[str, Any] | None, *, resume: bool, overwrite: bool) -> None:
         self._path = path
-        self._published = (Path(path) / "dataset.json").exists()
+        bucket = self._bucket
+        self._published = bucket.is_published if bucket else (Path(path) / "dataset.json").exists()
         self.replaces = self._published and overwrite
         self._tasks: dict[int, dict[str, Any]] = {}
         self._tokenizer = tokenizer
@@ -88,7 +123,7 @@ class ShardFolder:
         self._stale: set[int] = set()
         if self._published and not (resume or overwrite):
             raise UsageError(f"{path} holds a dataset already: replace it with --overwrite, or choose another --out")
-        finished = finished_shards(path, overwrite=self.replaces)
+        finished = self._there()
         self._finished = {shard.number: shard for shard in finished}
         if self._finished and not (resume or overwrite):
             raise UsageError(
@@ -111,10 +146,9 @@ class ShardFolder:
     def any_finished(self) -> bool:
         """Whether any finished shard is there now that is not published."""
         from penstock._errors import Error
-        from penstock._writer import finished_shards
 
         with suppress(Error):
-            return bool(finished_shards(self._path, overwrite=self.replaces))
+            return bool(self._there())
         return False
 
     def may_keep(self, number: int, options: dict[str, Any]) -> bool:
@@ -156,7 +190,7 @@ class ShardFolder:
 
     def publish(self, shards: int, features: Any = None) -> None:
         """Publishes the dataset of the first `shards` shards, all of which are written or kept, with its features."""
-        from penstock._writer import commit
+        from penstock._writer import commit_since
 
         self._wait()
         too_many = [number for number in self._finished if number >= shards]
@@ -164,14 +198,16 @@ class ShardFolder:
             if too_many:
                 self._remove(too_many)
             tasks = [self._tasks[number] for number in range(shards)]
-            commit(
+            commit_since(
+                self._bucket,
                 self._path,
                 self._tokenizer,
-                shards=shards,
-                overwrite=self.replaces,
-                tasks=tasks,
-                run=self.run,
-                features=features,
+                shards,
+                self.replaces,
+                tasks,
+                self.run,
+                features,
+                self._storage,
             )
         elif too_many:
             self._refuse_to_change()
@@ -179,13 +215,12 @@ class ShardFolder:
     def left_behind(self) -> str:
         """What a run leaves that ends in the middle, and how to go on. Waits for the shard that is being synced."""
         from penstock._errors import Error
-        from penstock._writer import finished_shards
 
         with suppress(Exception):  # the error that ended the run is the one to tell
             self._wait()
         kept = 0
         with suppress(Error):
-            there = finished_shards(self._path, overwrite=self.replaces)
+            there = self._there()
             kept = sum(each.number not in self._stale or self._tasks.get(each.number) == each.task for each in there)
         stays = "the old dataset stays" if self.replaces else "nothing was published"
         if not kept:
@@ -196,17 +231,20 @@ class ShardFolder:
 
     def close(self) -> None:
         """Lets the folder go. Finished shards stay. May be called twice."""
-        self._held.close()
+        if self._held is not None:
+            self._held.close()
 
     def dataset_bytes(self) -> int:
-        """Bytes on disk, side files included."""
+        """Bytes of all files, side files included."""
+        if self._bucket is not None:
+            return sum(self._bucket.bucket.sizes().values())
         return sum(path.stat().st_size for path in Path(self._path).rglob("*") if path.is_file())
 
     def _remove(self, numbers: list[int]) -> None:
         from penstock._writer import remove_shards
 
         self._wait()  # else the shard before this one still holds the folder's lock
-        remove_shards(self._path, numbers, overwrite=self.replaces, run=self.run)
+        remove_shards(self._path, numbers, overwrite=self.replaces, run=self.run, storage=self._storage)
         for number in numbers:
             del self._finished[number]
 
@@ -236,6 +274,8 @@ class ShardSink(ShardFolder):
         run: str | None = None,
         clean: bool = False,
         loss: bool = False,
+        storage: Storage | None = None,
+        scratch: PathLike | None = None,
     ) -> None:
         """Holds the folder, as `ShardFolder`.
 
@@ -250,11 +290,19 @@ class ShardSink(ShardFolder):
             run: As of `ShardFolder`.
             clean: As of `ShardFolder`.
             loss: Whether there is a field `loss` beside `token`, u1.
+            storage: As of `ShardFolder`.
+            scratch: Where shards of a bucket are until they are uploaded.
         """
         self._writer: Writer | None = None
         self._number = -1
+        self.uploading: Callable[[int, int], None] | None = (
+            None  # told of the bytes sent and to be sent, while it waits
+        )
+        self._uploads: Writer | None = None
         self._syncing: Future[None] | None = None
-        super().__init__(path, tokenizer=tokenizer, resume=resume, overwrite=overwrite, run=run, clean=clean)
+        super().__init__(
+            path, tokenizer=tokenizer, resume=resume, overwrite=overwrite, run=run, clean=clean, storage=storage
+        )
         self._executor = ThreadPoolExecutor(1, "penstock-sync")
         self._options: dict[str, Any] = {
             "fields": {"token": dtype, "loss": "u1"} if loss else {"token": dtype},
@@ -262,6 +310,8 @@ class ShardSink(ShardFolder):
             "layout": layout,
             "overwrite": self.replaces,
             "run": self.run,
+            "storage": storage,
+            "scratch": scratch,
         }
 
     def append(self, number: int, result: Result) -> None:
@@ -284,6 +334,7 @@ class ShardSink(ShardFolder):
         self._writer = None
         writer.set_task(task)
         self.made(self._number, task)
+        self._uploads = writer
         self._syncing = self._executor.submit(writer.commit)
 
     def close(self) -> None:
@@ -303,5 +354,8 @@ class ShardSink(ShardFolder):
 
     def _wait(self) -> None:
         if self._syncing is not None:
+            while self.uploading is not None and self._uploads is not None and not self._syncing.done():
+                futures.wait([self._syncing], _LOOK)
+                self.uploading(*self._uploads.uploaded)
             self._syncing.result()
             self._syncing = None

@@ -106,10 +106,11 @@ void CacheFolder::settle(std::span<const CacheableFile> files, BlockShare share,
 }
 
 void CacheFolder::prune(const CacheableFile& file, BlockShare share) const {
-  const std::string name = path_ + "/" + name_of(file.path);
+  const std::string own = name_of(file.path);
+  const std::string name = path_ + "/" + own;
   const int sums = ::open((name + ".crc").c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
   const int data = ::open((name + ".data").c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-  const std::uint64_t phase = BlockShare::phase_of(name_of(file.path));
+  const std::uint64_t phase = BlockShare::phase_of(own);
   const std::uint64_t blocks = (file.bytes + kCacheBlock - 1) / kCacheBlock;
   bool done = true;
   for (std::uint64_t begin = 0; begin < blocks && done;) {

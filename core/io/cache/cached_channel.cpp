@@ -39,20 +39,6 @@ bool may_be_overwritten(const Read& read, const ByteStore& store) {
   return read.joined && read.size <= store.near_bytes() + 2 * store.block_bytes();
 }
 
-// How many reads from the front on follow one another in one file.
-std::size_t run_length(std::span<Read* const> reads, std::uint64_t most_bytes) {
-  std::uint64_t bytes = reads.front()->size;
-  std::size_t count = 1;
-  for (; count < reads.size(); ++count) {
-    const Read& before = *reads[count - 1];
-    const Read& next = *reads[count];
-    if (next.file != before.file || next.offset != end_of(before)) break;
-    if (!next.joined && bytes + next.size > most_bytes) break;
-    bytes += next.size;
-  }
-  return count;
-}
-
 }  // namespace
 
 // A run of neighbours, on its way.
@@ -116,8 +102,7 @@ std::size_t CachedChannel::wait(std::span<Read*> done, nanoseconds timeout) {
 
 void CachedChannel::begin_queued() {
   while (!queue_.empty()) {
-    const std::span<Read* const> run =
-        queue_.front().first(run_length(queue_.front(), std::max(store_.most_bytes(), kCachePage)));
+    const std::span<Read* const> run = queue_.front_run(std::max(store_.most_bytes(), kCachePage));
     if (ReadQueue::are_cancelled(run)) {
       ended_.push(run);
     } else {

@@ -14,8 +14,8 @@ namespace {
 constexpr const char* kAdvice =
     "http:// and https:// are read by the system's libcurl: install it (Debian and Ubuntu: libcurl4, Fedora: libcurl)";
 
-// curl_easy_setopt's CURLOPT_PROTOCOLS_STR is the youngest that is used.
-constexpr unsigned kOldest = 0x075500;
+// The oldest that was tried (scripts/wheel). All that is used is there.
+constexpr unsigned kOldest = 0x073d00;
 
 struct Loaded {
   Curl functions{};
@@ -46,17 +46,11 @@ void find_all(void* library, Curl& out) {
   find(library, "curl_multi_setopt", out.multi_setopt);
   find(library, "curl_multi_add_handle", out.multi_add_handle);
   find(library, "curl_multi_remove_handle", out.multi_remove_handle);
-  find(library, "curl_multi_perform", out.multi_perform);
-  find(library, "curl_multi_poll", out.multi_poll);
-  find(library, "curl_multi_wakeup", out.multi_wakeup);
+  find(library, "curl_multi_assign", out.multi_assign);
+  find(library, "curl_multi_socket_action", out.multi_socket_action);
   find(library, "curl_multi_info_read", out.multi_info_read);
   find(library, "curl_slist_append", out.slist_append);
   find(library, "curl_slist_free_all", out.slist_free_all);
-  find(library, "curl_url", out.url);
-  find(library, "curl_url_cleanup", out.url_cleanup);
-  find(library, "curl_url_set", out.url_set);
-  find(library, "curl_url_get", out.url_get);
-  find(library, "curl_free", out.free);
   if (global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) throw std::runtime_error("it does not start");
 }
 

@@ -22,20 +22,14 @@ struct Curl {
   decltype(&curl_multi_setopt) multi_setopt;
   decltype(&curl_multi_add_handle) multi_add_handle;
   decltype(&curl_multi_remove_handle) multi_remove_handle;
-  decltype(&curl_multi_perform) multi_perform;
-  decltype(&curl_multi_poll) multi_poll;
-  decltype(&curl_multi_wakeup) multi_wakeup;
+  decltype(&curl_multi_assign) multi_assign;
+  decltype(&curl_multi_socket_action) multi_socket_action;
   decltype(&curl_multi_info_read) multi_info_read;
   decltype(&curl_slist_append) slist_append;
   decltype(&curl_slist_free_all) slist_free_all;
-  decltype(&curl_url) url;
-  decltype(&curl_url_cleanup) url_cleanup;
-  decltype(&curl_url_set) url_set;
-  decltype(&curl_url_get) url_get;
-  decltype(&curl_free) free;
 };
 
-/// Throws InvalidArgument where the system has no libcurl, or one that is older than 7.85: says which package has it.
+/// Throws InvalidArgument where the system has no libcurl, or one that is older than 7.61: says which package has it.
 const Curl& curl();
 
 /// Why curl() throws; empty where it does not.

@@ -7,7 +7,6 @@
 #include <exception>
 #include <iterator>
 #include <mutex>
-#include <new>
 #include <utility>
 
 namespace penstock {
@@ -20,26 +19,6 @@ constexpr std::uint64_t kMostBytes = 8 << 20;  // of one request for neighbours
 constexpr milliseconds kLook{50};              // between two looks around while one request is waited for
 constexpr milliseconds kOthers{5};             // until another channel's request may have ended
 constexpr milliseconds kStarves{500};          // without a request of its own, where others have all
-
-// How many reads from the front on follow one another in one file.
-std::size_t run_length(std::span<Read* const> reads) {
-  std::uint64_t bytes = reads.front()->size;
-  std::size_t count = 1;
-  for (; count < reads.size(); ++count) {
-    const Read& before = *reads[count - 1];
-    const Read& next = *reads[count];
-    if (next.file != before.file || next.offset != before.offset + before.size) break;
-    if (!next.joined && bytes + next.size > kMostBytes) break;
-    bytes += next.size;
-  }
-  return count;
-}
-
-void check_multi(CURLMcode code) {
-  if (code == CURLM_OUT_OF_MEMORY) throw std::bad_alloc();
-  if (code != CURLM_OK)
-    raise(ErrorKind::IoError, "libcurl fails: code {} of its multi interface", static_cast<int>(code));
-}
 
 // Takes the element at `i` out of an unordered list.
 std::unique_ptr<Transfer> take_at(std::vector<std::unique_ptr<Transfer>>& list, std::size_t i) {
@@ -79,19 +58,16 @@ struct HttpChannel::Waker {
 HttpChannel::HttpChannel(std::shared_ptr<HttpShared> shared)
     : shared_(std::move(shared)),
       curl_(curl()),
-      multi_(curl_.multi_init()),
+      multi_(curl_, shared_->options.connections),
       forks_(fork_count()),
       waker_(std::make_shared<Waker>()),
       later_([waker = waker_] { waker->call(); }) {
-  if (multi_ == nullptr) throw std::bad_alloc();
   waker_->channel = this;
-  const auto most = static_cast<long>(shared_->options.connections);
-  (void)curl_.multi_setopt(multi_, CURLMOPT_MAX_TOTAL_CONNECTIONS, most);
-  (void)curl_.multi_setopt(multi_, CURLMOPT_MAXCONNECTS, most);
 }
 
 HttpChannel::~HttpChannel() {
   if (forks_ != fork_count()) {  // connections are the parent's: left as they are
+    multi_.abandon();
     for (auto* list : {&idle_, &active_, &paused_, &waiting_}) {
       for (auto& each : *list) static_cast<void>(each.release());
     }
@@ -99,11 +75,10 @@ HttpChannel::~HttpChannel() {
   }
   waker_->leave();
   for (const auto& each : active_) {
-    (void)curl_.multi_remove_handle(multi_, each->handle());
+    multi_.remove(each->handle());
     shared_->flights.end();
   }
   for (auto* list : {&idle_, &active_, &paused_, &waiting_}) list->clear();
-  (void)curl_.multi_cleanup(multi_);
 }
 
 void HttpChannel::submit(std::span<Read* const> reads) {
@@ -113,7 +88,7 @@ void HttpChannel::submit(std::span<Read* const> reads) {
 }
 
 void HttpChannel::wake() {
-  (void)curl_.multi_wakeup(multi_);
+  multi_.wake();
 }
 
 std::size_t HttpChannel::hand_out(std::span<Read*> done) {
@@ -126,25 +101,19 @@ std::size_t HttpChannel::hand_out(std::span<Read*> done) {
 
 std::size_t HttpChannel::wait(std::span<Read*> done, nanoseconds timeout) {
   if (!ended_.empty()) return hand_out(done);
-  advance();
-  if (ended_.empty() && timeout.count() > 0 &&
-      !(queue_.empty() && active_.empty() && paused_.empty() && waiting_.empty())) {
-    poll(timeout);
-    drop_cancelled();
-    advance();
-  }
+  if (queue_.empty() && active_.empty() && paused_.empty() && waiting_.empty()) return 0;
+  advance(timeout);
+  if (timeout.count() > 0) drop_cancelled();
   return hand_out(done);
 }
 
-// One step of everything that is under way.
-void HttpChannel::advance() {
+// One step of everything that is under way, after a wait of at most `timeout` where there is nothing to do.
+void HttpChannel::advance(nanoseconds timeout) {
   begin_some();
-  int running = 0;
-  check_multi(curl_.multi_perform(multi_, &running));
-  int left = 0;
+  multi_.run_due();
+  multi_.run(ended_.empty() ? time_to_wait(timeout) : nanoseconds(0));
   bool has_ended = false;
-  while (const CURLMsg* const message = curl_.multi_info_read(multi_, &left)) {
-    if (message->msg != CURLMSG_DONE) continue;
+  while (const CURLMsg* const message = multi_.next_ended()) {
     char* self = nullptr;
     (void)curl_.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &self);
     settle(*reinterpret_cast<Transfer*>(self), message->data.result);
@@ -152,7 +121,7 @@ void HttpChannel::advance() {
   }
   if (!has_ended) return;
   begin_some();  // connections are free
-  check_multi(curl_.multi_perform(multi_, &running));
+  multi_.run_due();
 }
 
 void HttpChannel::begin_some() {
@@ -180,9 +149,15 @@ void HttpChannel::begin_paused() {
   }
 }
 
+std::unique_ptr<Transfer> HttpChannel::make_transfer() {
+  auto made = std::make_unique<Transfer>(curl_, *shared_);
+  multi_.prepare(made->handle());
+  return made;
+}
+
 // The next run of the queue; false: no more are begun now.
 bool HttpChannel::take_next() {
-  const std::span<Read* const> run = queue_.front().first(run_length(queue_.front()));
+  const std::span<Read* const> run = queue_.front_run(kMostBytes);
   if (ReadQueue::are_cancelled(run)) {
     ended_.push(run);
     queue_.pop(run.size());
@@ -190,7 +165,7 @@ bool HttpChannel::take_next() {
   }
   // Those that wait for an address count, so that what is asked for stays bounded.
   if (active_.size() + waiting_.size() >= shared_->options.connections) return false;
-  if (idle_.empty()) idle_.push_back(std::make_unique<Transfer>(curl_, *shared_));
+  if (idle_.empty()) idle_.push_back(make_transfer());
   Read& first = *run.front();
   const Read& last = *run.back();
   Request request;
@@ -242,7 +217,7 @@ bool HttpChannel::launch(std::vector<std::unique_ptr<Transfer>>& from, std::size
       return true;
     }
     transfer.begin_attempt(now);
-    check_multi(curl_.multi_add_handle(multi_, transfer.handle()));
+    multi_.add(transfer.handle());
   } catch (...) {
     transfer.fail(present_error());
     shared_->flights.end();
@@ -253,7 +228,7 @@ bool HttpChannel::launch(std::vector<std::unique_ptr<Transfer>>& from, std::size
 
 // libcurl is done with an attempt.
 void HttpChannel::settle(Transfer& transfer, CURLcode code) {
-  (void)curl_.multi_remove_handle(multi_, transfer.handle());
+  multi_.remove(transfer.handle());
   shared_->flights.end();
   Transfer::Next next = Transfer::Next::Failed;
   try {
@@ -286,7 +261,7 @@ void HttpChannel::drop_cancelled() {
       const std::vector<Read*>& reads = list[i]->request().reads;
       if (reads.empty() || !ReadQueue::are_cancelled(reads)) continue;
       if (is_active) {
-        (void)curl_.multi_remove_handle(multi_, list[i]->handle());
+        multi_.remove(list[i]->handle());
         shared_->flights.end();
       }
       ended_.push(reads);
@@ -298,16 +273,12 @@ void HttpChannel::drop_cancelled() {
   drop(waiting_, false);
 }
 
-void HttpChannel::poll(nanoseconds timeout) {
+nanoseconds HttpChannel::time_to_wait(nanoseconds most) const {
+  if (was_refused_) return std::min<nanoseconds>(most, kOthers);  // also where some are due
+  if (most.count() <= 0 || paused_.empty()) return most;
   const Clock::time_point now = Clock::now();
-  if (was_refused_) {
-    timeout = std::min<nanoseconds>(timeout, kOthers);  // also where some are due
-  } else {
-    for (const auto& each : paused_) timeout = std::min(timeout, std::max(each->due() - now, nanoseconds(0)));
-  }
-  const auto whole = std::chrono::ceil<milliseconds>(timeout);
-  check_multi(
-      curl_.multi_poll(multi_, nullptr, 0, static_cast<int>(std::min<std::int64_t>(whole.count(), 1000)), nullptr));
+  for (const auto& each : paused_) most = std::min(most, std::max(each->due() - now, nanoseconds(0)));
+  return most;
 }
 
 std::vector<Reply> HttpChannel::ask(std::vector<Request> requests) {
@@ -326,14 +297,13 @@ std::vector<Reply> HttpChannel::ask(std::vector<Request> requests) {
     std::move(idle_.begin(), idle_.end(), std::back_inserter(free));
     idle_.clear();
     for (; begun < requests.size() && begun - ended < shared_->options.connections; ++begun) {
-      if (free.empty()) free.push_back(std::make_unique<Transfer>(curl_, *shared_));
+      if (free.empty()) free.push_back(make_transfer());
       requests[begun].number = begun;
       free.back()->take(std::move(requests[begun]));
       paused_.push_back(take_at(free, free.size() - 1));  // due at once
     }
-    advance();
+    advance(kLook);
     if (!idle_.empty()) continue;
-    poll(kLook);
     if (shared_->options.while_waiting) shared_->options.while_waiting();
   }
 }

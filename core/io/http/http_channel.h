@@ -1,4 +1,4 @@
-// HttpChannel: ranges of files by HTTP, many under way at once: one multi handle of libcurl.
+// HttpChannel: ranges of files by HTTP, many under way at once: one Multi of libcurl.
 //
 // A run of neighbours is one request. What fails in a way that may pass is asked for again, after a pause, until the
 // deadline; never beside its first attempt. Owned by one thread of one process: libcurl's handles do not survive a
@@ -8,6 +8,7 @@
 #include "core/io/byte_store.h"
 #include "core/io/http/curl.h"
 #include "core/io/http/http_shared.h"
+#include "core/io/http/multi.h"
 #include "core/io/http/transfer.h"
 #include "core/io/read_queue.h"
 
@@ -40,25 +41,26 @@ class HttpChannel final : public Channel {
   void begin_some();
   void begin_paused();
   void begin_waiting();
+  std::unique_ptr<Transfer> make_transfer();
   bool take_next();
   bool may_begin();
   bool launch(std::vector<std::unique_ptr<Transfer>>& from, std::size_t i);
   void finish(Transfer& transfer);
-  void advance();
+  void advance(std::chrono::nanoseconds timeout);
   void drop_cancelled();
-  void poll(std::chrono::nanoseconds timeout);
+  [[nodiscard]] std::chrono::nanoseconds time_to_wait(std::chrono::nanoseconds most) const;
   void settle(Transfer& transfer, CURLcode code);
   std::size_t hand_out(std::span<Read*> done);
 
   const std::shared_ptr<HttpShared> shared_;
   const Curl& curl_;
-  CURLM* multi_;
+  Multi multi_;
   const std::uint64_t forks_;
   ReadQueue queue_;        // not begun
   ReadQueue ended_;        // not handed out
   std::size_t reads_ = 0;  // submitted and not handed out
   std::vector<std::unique_ptr<Transfer>> idle_;
-  std::vector<std::unique_ptr<Transfer>> active_;   // in the multi handle
+  std::vector<std::unique_ptr<Transfer>> active_;   // in the Multi
   std::vector<std::unique_ptr<Transfer>> paused_;   // for another attempt
   std::vector<std::unique_ptr<Transfer>> waiting_;  // for an address
   Clock::time_point starves_since_ = {};            // refused, and nothing of its own under way

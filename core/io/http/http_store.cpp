@@ -17,6 +17,11 @@ constexpr std::uint64_t kNearBytes = 64 << 10;
 constexpr std::uint64_t kMostBytes = 8 << 20;
 constexpr std::uint64_t kEndBytes = 4096;  // all that a header and a fingerprint of a file want
 
+std::uint64_t total_of(const Reply& reply, const std::string& path) {
+  if (reply.range && reply.range->total) return *reply.range->total;
+  raise(ErrorKind::IoError, "{}: the server does not say how many bytes the file has", path);
+}
+
 class PlainAddresses final : public Addresses {
  public:
   PlainAddresses(std::vector<HiddenParts> hidden, bool has_headers)
@@ -90,15 +95,6 @@ Reply HttpStore::ask(Request request) const {
   requests.push_back(std::move(request));
   return std::move(HttpChannel(shared_).ask(std::move(requests)).front());
 }
-
-namespace {
-
-std::uint64_t total_of(const Reply& reply, const std::string& path) {
-  if (reply.range && reply.range->total) return *reply.range->total;
-  raise(ErrorKind::IoError, "{}: the server does not say how many bytes the file has", path);
-}
-
-}  // namespace
 
 void HttpStore::look_ahead(const std::vector<std::string>& paths) {
   refuse_child();

@@ -64,7 +64,6 @@ Transfer::Transfer(const Curl& curl, HttpShared& shared) : curl_(curl), shared_(
     set(curl_, handle_, CURLOPT_USERAGENT, "penstock");
     set(curl_, handle_, CURLOPT_NOSIGNAL, 1L);
     set(curl_, handle_, CURLOPT_PATH_AS_IS, 1L);
-    set(curl_, handle_, CURLOPT_PROTOCOLS_STR, "http,https");
     set(curl_, handle_, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     set(curl_, handle_, CURLOPT_BUFFERSIZE, kBufferBytes);
     set(curl_, handle_, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -233,7 +232,10 @@ Judgement Transfer::judge_code(CURLcode code) const {
   switch (code) {
     case CURLE_PEER_FAILED_VERIFICATION:
       return {Worth::Unwanted, reason + ". Storage(ca_file=…) names the certificates of an authority of your own"};
-    case CURLE_SSL_CACERT_BADFILE: return {Worth::Unwanted, fmt::format("{}: {}", reason, shared_.options.ca_file)};
+    case CURLE_SSL_CACERT_BADFILE: {
+      const std::string& file = shared_.options.ca_file;
+      return {Worth::Unwanted, reason + (file.empty() ? ". Storage(ca_file=…) names another file" : ": " + file)};
+    }
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
     case CURLE_BAD_FUNCTION_ARGUMENT:
@@ -247,18 +249,10 @@ Judgement Transfer::judge_code(CURLcode code) const {
 
 Transfer::Next Transfer::follow() {
   if (++redirects_ > kMostRedirects) return refuse(ErrorKind::IoError, "more than 5 redirects");
-  CURLU* const url = curl_.url();
-  if (url == nullptr) throw std::bad_alloc();
-  char* text = nullptr;
-  std::string target;
+  const char* location = nullptr;  // what the reply says, as an address of its own
+  (void)curl_.easy_getinfo(handle_, CURLINFO_REDIRECT_URL, &location);
+  std::string target = location != nullptr ? location : "";
   const std::string userinfo = userinfo_of(address_);
-  if (curl_.url_set(url, CURLUPART_URL, address_.c_str(), 0) == CURLUE_OK &&
-      curl_.url_set(url, CURLUPART_URL, reply_.location.c_str(), 0) == CURLUE_OK &&
-      curl_.url_get(url, CURLUPART_URL, &text, 0) == CURLUE_OK) {
-    target = text;
-  }
-  curl_.free(text);
-  curl_.url_cleanup(url);
   const std::string shown = shown_address(target);
   const auto is_http = [](std::string_view address) { return address.starts_with("http://"); };
   if (!is_http(target) && !target.starts_with("https://")) {

@@ -37,11 +37,12 @@ TEST(FormatsTest, APathIsOfTheFirstFormatThatRecognisesIt) {
 TEST(FormatsTest, NamesAreUniqueAndOpenWhatTheyNameOrSayWhyNot) {
   std::vector<std::string> names;
   for (const layout::FileFormat& format : layout::file_formats()) names.emplace_back(format.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"penstock", "megatron", "h5ad", "raw"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"mds", "litdata", "index.json", "penstock", "megatron", "datatrove",
+                                             "olmo", "h5ad", "raw"}));
   const TemporaryFolder folder;
   write_file(folder.path("a.bin"), bytes_of(std::vector<std::uint16_t>{1, 2, 3}));
   const auto dataset =
-      layout::open_as("raw", {local(folder.path("a.bin")), local(folder.path("a.bin"))}, {R"([["token","<u2"]])"});
+      layout::open_as("raw", {local(folder.path("a.bin")), local(folder.path("a.bin"))}, {R"([["token","<u2"]])", ""});
   EXPECT_EQ(dataset->record_count(), 6U);
   try {
     layout::open_as("parquet", {local(folder.path("a.bin"))}, {});

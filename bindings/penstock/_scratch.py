@@ -1,0 +1,86 @@
+"""Scratch folders: where shards are written before they are uploaded."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from penstock._errors import IoError
+from penstock._paths import PathLike, local_path
+
+_PREFIX = "penstock-scratch-"
+_LOCK = "lock"  # held while the owner lives
+_KEPT = "kept"  # there: the owner left a shard on purpose
+
+
+class Scratch:
+    """A folder of this process, in `parent` or in the folder of temporary files. Those of killed processes are removed.
+
+    Attributes:
+        path: of the folder.
+    """
+
+    def __init__(self, parent: PathLike | None = None) -> None:
+        """Makes it.
+
+        Raises:
+            IoError: It cannot be made.
+        """
+        above = Path(tempfile.gettempdir() if parent is None else local_path(parent))
+        self._owner = os.getpid()
+        try:
+            above.mkdir(parents=True, exist_ok=True)
+            _remove_dead(above)
+            while not self._make(above):
+                pass
+        except OSError as error:
+            raise IoError(error.errno, f"scratch folder {above}: {error.strerror}", str(above)) from None
+
+    def _make(self, above: Path) -> bool:
+        """False: another process took it for one of a dead one before it was locked."""
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=above))
+        lock = self.path / _LOCK
+        self._lock = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        with suppress(OSError):  # where nothing locks, nothing of others is removed
+            fcntl.flock(self._lock, fcntl.LOCK_SH)
+        if lock.exists():
+            return True
+        os.close(self._lock)
+        return False
+
+    def keep(self) -> None:
+        """Lets the folder stay, with what is in it."""
+        (self.path / _KEPT).touch()
+
+    def close(self) -> None:
+        """Removes it. May be called twice; does nothing in a forked child."""
+        if os.getpid() != self._owner or self._lock < 0:
+            return
+        if not (self.path / _KEPT).exists():
+            shutil.rmtree(self.path, ignore_errors=True)
+        os.close(self._lock)
+        self._lock = -1
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def _remove_dead(above: Path) -> None:
+    for folder in above.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if folder.stat().st_uid != os.getuid() or (folder / _KEPT).exists():
+                continue
+            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)  # one that is just being made has none
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)

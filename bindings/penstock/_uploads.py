@@ -1,0 +1,348 @@
+"""What is asked of a bucket that is written to: lists, small objects, uploads of files, and conditions."""
+
+from __future__ import annotations
+
+import errno
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from penstock import _buckets, _native, _s3
+from penstock._errors import Error, InvalidArgumentError, IoError, NotFoundError
+from penstock._remote import scheme_of
+from penstock._storage import Storage
+
+PART_BYTES = 8 << 20
+_PARTS_AT_ONCE = 4
+_MOST_PARTS = 9_000  # S3 takes 10,000
+_SMALL_AT_ONCE = 16
+_SLOWEST_REQUEST, _FASTEST_REQUEST = 60.0, 5.0  # seconds that an answer may take
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # between attempts
+WRITABLE = ("s3", "gs", "az")
+
+Result = TypeVar("Result")
+
+
+class Stopped(Exception):
+    """An upload that was told to end."""
+
+
+class Refused(Exception):
+    """A condition did not hold: the object is there, or is not of the version that was seen."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """Tells an object from what may later be in its place."""
+
+    e_tag: str | None
+    version: str | None
+
+    @classmethod
+    def of(cls, meta: Any) -> Version:
+        return cls(meta.get("e_tag"), meta.get("version"))
+
+    def mode(self) -> dict[str, str]:
+        """As obstore wants it."""
+        return {name: value for name, value in (("e_tag", self.e_tag), ("version", self.version)) if value is not None}
+
+
+def check_writable(url: str) -> None:
+    """Refuses addresses that datasets are not written to.
+
+    Raises:
+        InvalidArgumentError: It says which are.
+    """
+    if scheme_of(url) not in WRITABLE:
+        raise InvalidArgumentError(
+            f"{_native.shown_address(url)}: {scheme_of(url)}:// is not written to: paths of this machine, s3://, gs:// "
+            "and az:// are"
+        )
+    if set("*?[") & set(url):
+        raise InvalidArgumentError(f"{_native.shown_address(url)}: *, ? and [ are of globs: write to another name")
+
+
+class Bucket:
+    """Objects below one prefix of a bucket. Any thread; not in a forked child.
+
+    Requests are tried again until `Storage.deadline`, but for refusals. What obstore raises holds addresses, headers
+    and replies of servers, which may have secrets: it is not kept, and errors say the status and the server's code.
+    """
+
+    def __init__(self, url: str, storage: Storage | None) -> None:
+        """Asks for nothing yet.
+
+        Raises:
+            InvalidArgumentError: Not an address of a bucket; obstore is not installed; no credentials.
+        """
+        check_writable(url)
+        self.storage = storage or Storage()
+        self.url = _s3.checked(url) if scheme_of(url) == "s3" else _checked(url)
+        bucket, _, self._prefix = self.url.partition("://")[2].partition("/")
+        deadline = self.storage.deadline
+        patient = {
+            "max_retries": 1_000_000,
+            "retry_timeout": timedelta(seconds=deadline),
+            "backoff": {
+                "init_backoff": timedelta(seconds=_FIRST_PAUSE),
+                "max_backoff": timedelta(seconds=_LONGEST_PAUSE),
+                "base": 2,
+            },
+        }
+        impatient = {"max_retries": 0, "retry_timeout": timedelta(seconds=deadline)}
+        scheme = scheme_of(url)
+        self._credentials = _buckets.credentials_of(scheme, self.storage)
+        timeout = timedelta(seconds=min(_SLOWEST_REQUEST, max(_FASTEST_REQUEST, deadline)))
+        self._store, self._impatient = (
+            _buckets.bucket_of(scheme, bucket, self.storage, self._credentials, retries, timeout)[0]
+            for retries in (patient, impatient)
+        )
+
+    def address(self, name: str) -> str:
+        """Of an object, as it is shown."""
+        return f"{self.url}/{name}" if name else self.url
+
+    def key(self, name: str) -> str:
+        return f"{self._prefix}/{name}" if self._prefix else name
+
+    def sizes(self) -> dict[str, int]:
+        """Names below the prefix, and their sizes."""
+        import obstore
+
+        before = f"{self._prefix}/" if self._prefix else ""
+
+        def ask() -> dict[str, int]:
+            pages = obstore.list(self._store, before or None)
+            return {each["path"][len(before) :]: each["size"] for page in pages for each in page}
+
+        return self._done("listed", "", ask)
+
+    def get(self, name: str) -> tuple[bytes, Version] | None:
+        """An object and its version; None: there is none."""
+        import obstore
+
+        def ask() -> tuple[bytes, Version] | None:
+            try:
+                got = obstore.get(self._store, self.key(name))
+            except FileNotFoundError as error:
+                if "NoSuchBucket" in str(error):
+                    raise
+                return None
+            return bytes(got.bytes()), Version.of(got.meta)
+
+        return self._done("read", name, ask)
+
+    def get_all(self, names: Iterable[str]) -> list[bytes]:
+        """Small objects, all at once.
+
+        Raises:
+            NotFoundError: One is not there.
+        """
+
+        def ask(name: str) -> bytes:
+            found = self.get(name)
+            if found is None:
+                raise NotFoundError(errno.ENOENT, f"{self.address(name)}: no such object", self.address(name))
+            return found[0]
+
+        with ThreadPoolExecutor(_SMALL_AT_ONCE, "penstock-bucket") as threads:
+            return list(threads.map(ask, names))
+
+    def put(self, name: str, data: bytes) -> None:
+        """A small object, over what is there."""
+        import obstore
+
+        self._done("uploaded", name, lambda: obstore.put(self._store, self.key(name), data, use_multipart=False))
+
+    def put_file(self, name: str, path: Path, passed: Callable[[int], None]) -> None:
+        """A file, in parts where it is large; over what is there.
+
+        Args:
+            name: of the object.
+            path: of the file.
+            passed: called with the bytes of each part before it is sent; may raise `Stopped`.
+        """
+        import obstore
+
+        size = path.stat().st_size
+        if size <= PART_BYTES:
+            passed(size)
+            self.put(name, path.read_bytes())
+            return
+        part_bytes = max(PART_BYTES, -(-size // _MOST_PARTS))
+        last_sent = 0.0
+
+        def parts() -> Iterator[bytes]:
+            nonlocal last_sent
+            with path.open("rb") as file:
+                while part := file.read(part_bytes):
+                    passed(len(part))
+                    last_sent = time.monotonic()
+                    yield part
+
+        def send() -> None:
+            obstore.put(
+                self._store,
+                self.key(name),
+                parts(),
+                use_multipart=True,
+                chunk_size=part_bytes,
+                max_concurrency=_PARTS_AT_ONCE,
+            )
+
+        self._done("uploaded", name, send, lambda: last_sent)
+
+    def put_new(self, name: str, data: bytes, replaced: Version | None) -> None:
+        """An object where there is none, or in the place of that version.
+
+        An answer may be lost after the object was put: an attempt that finds its own bytes there has succeeded.
+
+        Raises:
+            Refused: There is another one.
+        """
+        import obstore
+
+        mode: Any = "create" if replaced is None else replaced.mode()
+        begin, attempts = time.monotonic(), 0
+        while True:
+            attempts += 1
+            refused, problem = False, None
+            try:
+                obstore.put(self._impatient, self.key(name), data, mode=mode, use_multipart=False)
+            except Exception as error:
+                refused = _is_refusal(error)
+                problem = _Problem.of(error)
+            if problem is None:
+                return
+            if refused:
+                there = self.get(name) if attempts > 1 else None
+                if there is not None and there[0] == data:
+                    return
+                raise Refused
+            if not problem.may_pass or time.monotonic() - begin >= self.storage.deadline:
+                self._fail("uploaded", name, problem, attempts, time.monotonic() - begin)
+            time.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempts))
+
+    def ignores_conditions(self, name: str, data: bytes) -> bool:
+        """Whether the server puts an object `name`, which is there with these very bytes, though it must not."""
+        import obstore
+
+        for mode in ("create", {"e_tag": '"0123456789abcdef0123456789abcdef"'}):
+            if mode != "create" and self.url.startswith("gs://"):
+                continue  # its condition is a number
+            refused, problem = False, None
+            try:
+                obstore.put(self._store, self.key(name), data, mode=mode, use_multipart=False)  # type: ignore[arg-type]
+            except Exception as error:
+                refused = _is_refusal(error)
+                problem = _Problem.of(error)
+            if problem is None or (not refused and problem.is_unsupported):
+                return True
+            if not refused:
+                self._fail("uploaded", name, problem, problem.attempts, 0.0)
+        return False
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Objects; of those that are not there nothing is said."""
+        import obstore
+
+        keys = [self.key(name) for name in names]
+        if keys:
+            self._done("removed", "", lambda: obstore.delete(self._store, keys))
+
+    def _done(
+        self, what: str, name: str, action: Callable[[], Result], last_passed: Callable[[], float] = lambda: 0.0
+    ) -> Result:
+        """What `action` returns. obstore has tried its requests again; here the whole is, until the deadline."""
+        begin, attempts = time.monotonic(), 0
+        while True:
+            try:
+                return action()
+            except (Stopped, Error):
+                raise
+            except Exception as error:
+                problem = _Problem.of(error)
+            attempts += problem.attempts
+            passed = time.monotonic() - max(begin, last_passed())
+            if not problem.may_pass or passed >= self.storage.deadline:
+                self._fail(what, name, problem, attempts, time.monotonic() - begin)
+            time.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempts, 10)))
+
+    def _fail(self, what: str, name: str, problem: _Problem, attempts: int, seconds: float) -> NoReturn:
+        shown = self.address(name)
+        failure = self._credentials.provider.failure if self._credentials.provider else ""
+        if failure:
+            raise IoError(errno.EACCES, f"{shown}: nothing could be signed {self._credentials.words}: {failure}", shown)
+        if problem.status in (401, 403):
+            raise IoError(errno.EACCES, f"{shown}: not {what} {self._credentials.words}: {problem}", shown)
+        if problem.status == 404:
+            bucket = "/".join(self.url.split("/")[:3])
+            raise NotFoundError(errno.ENOENT, f"{bucket}: no such bucket ({problem})", bucket)
+        if problem.status in (301, 307) or problem.is_redirect:
+            why = "another region than the bucket's, as it seems: give Storage(region=…)"
+            raise IoError(errno.EIO, f"{shown}: not {what}: {why} ({problem})", shown)
+        tried = f"{attempts} attempt{'' if attempts == 1 else 's'} in {seconds:.1f} s"
+        raise IoError(errno.EIO, f"{shown}: not {what} {self._credentials.words}: {tried}, the last: {problem}", shown)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """What may be said of an error that obstore raised: nothing that a server or an address put there."""
+
+    status: int | None
+    words: str
+    attempts: int
+    is_redirect: bool
+
+    @classmethod
+    def of(cls, error: Exception) -> _Problem:
+        text = str(error)
+        status = re.search(r"status code: (\d{3})( [A-Z][A-Za-z ]{0,40})?", text)
+        code = re.search(r"<Code>([A-Za-z]{1,40})</Code>", text)
+        kind = re.search(r"kind: (Connect|Timeout|Request|Decode|Body|Interrupted|Unknown)\b", text)
+        retries = re.search(r"after (\d{1,9}) retries", text)
+        if status:
+            words = f"{status[1]}{status[2] or ''}{f' ({code[1]})' if code else ''}"
+        elif isinstance(error, OSError) and error.strerror and not isinstance(error, FileNotFoundError):
+            words = error.strerror  # of a file of this machine
+        else:
+            words = {"Connect": "no connection", "Timeout": "no answer in time"}.get(
+                kind[1] if kind else "", "the connection ended" if kind else type(error).__name__
+            )
+        return cls(int(status[1]) if status else None, words, int(retries[1]) + 1 if retries else 1, "redirect" in text)
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether trying again may help."""
+        if self.is_redirect:
+            return False
+        return self.status is None or self.status in (400, 408, 409, 429) or (self.status >= 500 and self.status != 501)
+
+    @property
+    def is_unsupported(self) -> bool:
+        return self.status in (400, 501)
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def _is_refusal(error: Exception) -> bool:
+    from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+    return isinstance(error, AlreadyExistsError | PreconditionError)
+
+
+def _checked(url: str) -> str:
+    """gs:// and az://, as _s3.checked()."""
+    scheme, _, rest = url.partition("://")
+    bucket, _, key = rest.partition("/")
+    if "@" in bucket or not bucket:
+        raise InvalidArgumentError(
+            f"{scheme}://…: an address of a bucket is {scheme}://BUCKET/KEY, without credentials"
+        )
+    return f"{scheme.lower()}://{bucket}/{key.rstrip('/')}".rstrip("/")

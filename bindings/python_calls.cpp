@@ -1,0 +1,347 @@
+#include "bindings/python_calls.h"
+
+#include "core/base/fork_count.h"
+#include "core/base/mix64.h"
+#include "core/io/read_queue.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace penstock::bindings {
+namespace {
+
+using std::chrono::milliseconds;
+using State = StoreRequest::State;
+
+constexpr milliseconds kFirstPause{100};
+constexpr milliseconds kMostPause{5'000};
+constexpr milliseconds kLook{50};            // between two looks at what nobody wants, or is late
+constexpr std::chrono::seconds kIdle{30};    // after which a thread ends, but for the last
+constexpr std::uint32_t kFirstAttempts = 3;  // at a server that has not answered before
+
+// Full jitter, as for HTTP: the order of batches does not depend on it.
+milliseconds jittered(milliseconds pause) {
+  static std::atomic<std::uint64_t> count{
+      static_cast<std::uint64_t>(StoreRequest::Clock::now().time_since_epoch().count())};
+  const std::uint64_t draw = mix64(count.fetch_add(1, std::memory_order_relaxed)) >> 32;
+  return milliseconds(static_cast<std::uint64_t>(pause.count()) * draw >> 32);
+}
+
+std::string path_of(const StoreRequest& request) {
+  return request.file != nullptr ? request.file->path() : request.path;
+}
+
+std::string name_of(const StoreRequest& request) {
+  if (request.wanted != Wanted::Range) return path_of(request);
+  return fmt::format("{}, bytes {} to {}", path_of(request), with_commas(request.offset),
+                     with_commas(request.offset + request.size));
+}
+
+bool is_same_file(const StoreRequest& a, const StoreRequest& b) {
+  if (a.file == nullptr || b.file == nullptr) return false;
+  return a.file == b.file || *a.file == *b.file;
+}
+
+void place(StoreRequest& request, std::span<const std::byte> bytes) {
+  if (request.wanted == Wanted::Whole) {
+    request.text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  } else if (request.reads.empty()) {
+    std::memcpy(request.into.data(), bytes.data(), bytes.size());
+  } else {
+    for (const Read* read : request.reads) {
+      std::memcpy(read->destination, bytes.data(), read->size);
+      bytes = bytes.subspan(read->size);
+    }
+  }
+}
+
+}  // namespace
+
+bool StoreRequest::is_cancelled() const noexcept {
+  return !reads.empty() && ReadQueue::are_cancelled(reads);
+}
+
+PythonCalls::PythonCalls(CallOptions options) : options_(options), forks_(fork_count()) {}
+
+std::shared_ptr<PythonCalls> PythonCalls::make(CallOptions options) {
+  // A child after a fork has none of the threads that wait here, and cannot destroy what they wait for.
+  return {new PythonCalls(options), [](PythonCalls* calls) {
+            if (calls->forks_ == fork_count()) delete calls;
+          }};
+}
+
+// --- those who ask
+
+void PythonCalls::push(Asker& asker, StoreRequests requests) {
+  const std::lock_guard lock(mutex_);
+  if (is_stopped_) {
+    raise(ErrorKind::IoError, "{}: its store is read no more: Python ends", path_of(*requests.front()));
+  }
+  asker.open.reserve(asker.open.size() + requests.size());
+  asker.ended.reserve(asker.ended.size() + asker.open.size() + requests.size());  // ending cannot fail
+  queue_.insert(queue_.end(), requests.begin(), requests.end());
+  for (auto& request : requests) {
+    request->asker = &asker;
+    asker.open.push_back(std::move(request));
+  }
+  work_.notify_one();
+}
+
+void PythonCalls::collect(Asker& asker, StoreRequests& ended, std::chrono::nanoseconds timeout) {
+  std::unique_lock lock(mutex_);
+  const Clock::time_point until = Clock::now() + timeout;
+  while (true) {
+    const Clock::time_point now = Clock::now();
+    if (asker.is_woken || now >= asker.look_due) look(asker, now);
+    const bool was_woken = std::exchange(asker.is_woken, false);
+    if (!asker.ended.empty() || was_woken || asker.open.empty() || now >= until) break;
+    asker.signal.wait_until(lock, std::min(until, asker.look_due));
+  }
+  std::swap(ended, asker.ended);
+  asker.ended.clear();
+  asker.ended.reserve(asker.open.size());
+}
+
+// Drops what nobody wants any more, and what took too long: a call under way that never returns keeps its thread alone.
+void PythonCalls::look(Asker& asker, Clock::time_point now) {
+  asker.look_due = now + kLook;
+  std::erase_if(asker.open, [](const auto& each) { return each->state == State::Ended; });
+  for (const auto& request : asker.open) {
+    if (request->state == State::Copying) continue;
+    const bool is_late = request->attempts > 0 && now >= request->deadline;
+    if (!is_late && !request->is_cancelled()) continue;
+    if (request->state == State::Queued) std::erase(queue_, request);
+    if (is_late) {
+      fail(request, ErrorKind::IoError,
+           fmt::format("no answer that will do in {:g} s and {} attempts; the last had not returned",
+                       std::chrono::duration<double>(options_.deadline).count(), request->attempts));
+    } else {
+      end(request);
+    }
+  }
+  std::erase_if(asker.open, [](const auto& each) { return each->state == State::Ended; });
+}
+
+void PythonCalls::wake(Asker& asker) {
+  const std::lock_guard lock(mutex_);
+  asker.is_woken = true;
+  asker.signal.notify_all();
+}
+
+void PythonCalls::leave(Asker& asker) noexcept {
+  std::unique_lock lock(mutex_);
+  for (const auto& request : asker.open) {
+    if (request->state == State::Queued) std::erase(queue_, request);
+    if (request->state == State::Queued || request->state == State::UnderWay) end(request);
+  }
+  const auto is_copied = [](const auto& each) { return each->state != State::Copying; };
+  asker.signal.wait(lock, [&] { return std::all_of(asker.open.begin(), asker.open.end(), is_copied); });
+  asker.open.clear();
+}
+
+// --- threads of Python's
+
+// The first of the queue that may begin; queue_.size(): none.
+std::size_t PythonCalls::next_runnable(Clock::time_point now) const {
+  if (under_way_ >= options_.connections) return queue_.size();
+  const auto is_due = [now](const auto& each) { return each->due <= now; };
+  return static_cast<std::size_t>(std::find_if(queue_.begin(), queue_.end(), is_due) - queue_.begin());
+}
+
+std::optional<PythonCalls::Call> PythonCalls::take() {
+  std::unique_lock lock(mutex_);
+  const Clock::time_point end_of_idling = Clock::now() + kIdle;
+  ++idle_;
+  while (true) {
+    const Clock::time_point now = Clock::now();
+    const bool is_too_many = now >= end_of_idling && threads_ > 1;
+    const std::size_t i = next_runnable(now);
+    if (is_stopped_ || (is_too_many && i == queue_.size())) {
+      --idle_;
+      --threads_;
+      return std::nullopt;
+    }
+    if (i < queue_.size()) {
+      --idle_;
+      return take_from(i, now);
+    }
+    Clock::time_point until = now < end_of_idling ? end_of_idling : now + kIdle;
+    if (under_way_ < options_.connections) {
+      for (const auto& each : queue_) until = std::min(until, each->due);
+    }
+    work_.wait_until(lock, until);
+  }
+}
+
+PythonCalls::Call PythonCalls::take_from(std::size_t i, Clock::time_point now) {
+  Call call;
+  call.wanted = queue_[i]->wanted;
+  call.path = path_of(*queue_[i]);
+  call.requests.reserve(options_.ranges_a_call);
+  const auto take_at = [&](std::size_t at) {
+    const std::shared_ptr<StoreRequest> request = queue_[at];
+    queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(at));
+    if (request->attempts++ == 0) request->deadline = now + options_.deadline;
+    request->state = State::UnderWay;
+    ++under_way_;
+    call.requests.push_back(request);
+  };
+  take_at(i);
+  const StoreRequest& first = *call.requests.front();
+  // What failed is asked for alone: with ten ranges a call, one bad answer in five would leave hardly a good call.
+  const bool has_company = first.wanted == Wanted::Range && first.attempts == 1;
+  while (has_company && i < queue_.size() && call.requests.size() < options_.ranges_a_call &&
+         under_way_ < options_.connections) {
+    if (queue_[i]->attempts == 0 && is_same_file(first, *queue_[i])) {
+      take_at(i);
+    } else {
+      ++i;
+    }
+  }
+  // One is always there to take what is asked for while the others wait for their stores.
+  call.wants_thread = idle_ == 0 && threads_ <= options_.connections;
+  if (call.wants_thread) ++threads_;
+  if (next_runnable(now) < queue_.size()) work_.notify_one();
+  return call;
+}
+
+void PythonCalls::has_no_thread() {
+  const std::lock_guard lock(mutex_);
+  --threads_;
+}
+
+// With the mutex, as all below that say nothing else.
+void PythonCalls::end(const std::shared_ptr<StoreRequest>& request) {
+  if (request->state == State::UnderWay || request->state == State::Copying) {
+    --under_way_;
+    work_.notify_one();
+  }
+  request->state = State::Ended;
+  Asker* const asker = std::exchange(request->asker, nullptr);
+  asker->ended.push_back(request);
+  asker->signal.notify_all();  // with the mutex: the asker may be gone as soon as it is free
+}
+
+void PythonCalls::fail(const std::shared_ptr<StoreRequest>& request, ErrorKind kind, const std::string& what) {
+  const std::string message = fmt::format("{}: {}", name_of(*request), what);
+  request->error = kind == ErrorKind::NotFound
+                       ? std::make_exception_ptr(Error(kind, message, ENOENT, path_of(*request)))
+                       : std::make_exception_ptr(Error(kind, message));
+  end(request);
+}
+
+void PythonCalls::try_again(const std::shared_ptr<StoreRequest>& request, const std::string& reason,
+                            bool is_unreachable, Clock::time_point now) {
+  if (is_unreachable && !has_answered_ && request->attempts >= kFirstAttempts) {
+    return fail(request, ErrorKind::IoError,
+                fmt::format("no connection in {} attempts: {}", request->attempts, reason));
+  }
+  const unsigned doublings = std::min(request->attempts - 1, 10U);
+  request->due = now + jittered(std::min(kMostPause, kFirstPause * (1U << doublings)));
+  if (request->due >= request->deadline) {
+    return fail(request, ErrorKind::IoError,
+                fmt::format("no answer that will do in {:g} s and {} attempts; the last: {}",
+                            std::chrono::duration<double>(options_.deadline).count(), request->attempts, reason));
+  }
+  queue_.push_back(request);
+  request->state = State::Queued;
+  --under_way_;
+  work_.notify_one();
+}
+
+void PythonCalls::give(const StoreRequests& requests, std::span<const std::span<const std::byte>> bytes) {
+  std::vector<std::size_t> copied;
+  copied.reserve(requests.size());
+  {
+    const std::lock_guard lock(mutex_);
+    has_answered_ = true;
+    const Clock::time_point now = Clock::now();
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      StoreRequest& request = *requests[i];
+      if (request.state != State::UnderWay) continue;  // it was left
+      if (request.wanted == Wanted::Whole && bytes[i].size() > request.most) {
+        fail(requests[i], ErrorKind::IoError,
+             fmt::format("the file has {} bytes, and one of at most {} was expected", with_commas(bytes[i].size()),
+                         with_commas(request.most)));
+      } else if (request.wanted == Wanted::Range && bytes[i].size() != request.size) {
+        try_again(requests[i],
+                  fmt::format("{} of {} bytes came", with_commas(bytes[i].size()), with_commas(request.size)), false,
+                  now);
+      } else {
+        request.state = State::Copying;
+        copied.push_back(i);
+      }
+    }
+  }
+  for (const std::size_t i : copied) place(*requests[i], bytes[i]);
+  const std::lock_guard lock(mutex_);
+  for (const std::size_t i : copied) end(requests[i]);
+}
+
+void PythonCalls::give_size(const StoreRequests& requests, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  has_answered_ = true;
+  for (const auto& request : requests) {
+    if (request->state != State::UnderWay) continue;
+    request->bytes = bytes;
+    end(request);
+  }
+}
+
+void PythonCalls::give_names(const StoreRequests& requests, const std::vector<std::string>& names) {
+  const std::lock_guard lock(mutex_);
+  has_answered_ = true;
+  for (const auto& request : requests) {
+    if (request->state != State::UnderWay) continue;
+    request->names = names;
+    end(request);
+  }
+}
+
+void PythonCalls::again(const StoreRequests& requests, const std::string& reason, bool is_unreachable) {
+  const std::lock_guard lock(mutex_);
+  if (!is_unreachable) has_answered_ = true;
+  for (const auto& request : requests) {
+    if (request->state == State::UnderWay) try_again(request, reason, is_unreachable, Clock::now());
+  }
+}
+
+void PythonCalls::refuse(const StoreRequests& requests, ErrorKind kind, const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& request : requests) {
+    if (request->state == State::UnderWay) fail(request, kind, what);
+  }
+}
+
+void PythonCalls::compare_size(const StoreRequests& requests, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& request : requests) {
+    if (request->state != State::UnderWay) continue;
+    if (request->file != nullptr && request->file->bytes != bytes) {
+      fail(request, ErrorKind::Corruption,
+           fmt::format("the file has {} bytes, and {} are expected", with_commas(bytes),
+                       with_commas(request->file->bytes)));
+    } else if (request->wanted == Wanted::Range && request->offset + request->size > bytes) {
+      fail(request, ErrorKind::Corruption, fmt::format("the file has {} bytes", with_commas(bytes)));
+    }
+  }
+}
+
+void PythonCalls::stop() noexcept {
+  if (forks_ != fork_count()) return;
+  const std::lock_guard lock(mutex_);
+  is_stopped_ = true;
+  while (!queue_.empty()) {
+    const std::shared_ptr<StoreRequest> request = queue_.front();
+    queue_.pop_front();
+    request->error = std::make_exception_ptr(
+        Error(ErrorKind::IoError, fmt::format("{}: its store is read no more: Python ends", name_of(*request))));
+    end(request);
+  }
+  work_.notify_all();
+}
+
+}  // namespace penstock::bindings
