@@ -50,7 +50,7 @@ FinishedShard describe(ByteStore& files, const std::string& path, const std::str
 }
 
 // Adds a shard to those of one dataset.
-void gather(layout::Manifest& manifest, const std::string& path, layout::Format format, layout::ShardInfo info,
+void gather(layout::Manifest& manifest, const std::string& path, const layout::Format& format, layout::ShardInfo info,
             const std::optional<std::vector<std::string>>& tasks) {
   const std::uint64_t number = manifest.shards.size();
   if (number == 0) manifest.format = format;
