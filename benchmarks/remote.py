@@ -129,6 +129,7 @@ def far(corpora: Corpora, program: Path, address: str, file: Path) -> list[Resul
     return [
         line("20 ms: C loop, 64 in flight", "ranges/s", tuple(each.ranges_per_second for each in loop)),
         line("20 ms: a default loader", "ranges/s", tuple(each.ranges_per_second for each in many)),
+        line("20 ms: a default loader: CPU a range", "µs", tuple(each.cpu_us for each in many)),
         line("20 ms: 64 in flight / 1", "ratio", rates(many, one), at_least=40.0),
         line("20 ms: a default loader / C loop", "ratio", rates(many, loop), at_least=0.8),
     ]

@@ -31,9 +31,10 @@ std::chrono::nanoseconds seconds(double count) {
 
 using HiddenTuple = std::tuple<std::string, std::string, std::string>;
 
-HttpOptions options_of(std::vector<std::string> headers, std::string ca_file, std::size_t connections, double deadline,
-                       bool check_etag) {
+HttpOptions options_of(const std::string& server, std::vector<std::string> headers, std::string ca_file,
+                       std::size_t connections, double deadline, bool check_etag) {
   HttpOptions options;
+  options.server = origin_of(server);
   options.headers = std::move(headers);
   options.ca_file = std::move(ca_file);
   options.connections = connections;
@@ -81,21 +82,24 @@ void register_stores(py::module_& module) {
       .def("stop", &SignedAddresses::stop, RunsUnlocked())
       .def_property_readonly("is_stopped", &SignedAddresses::is_stopped);
   py::class_<HttpStore, ByteStore, std::shared_ptr<HttpStore>>(module, "HttpStore", "Files of a server of HTTP.")
-      .def(py::init([](std::vector<std::string> headers, std::string ca_file, std::size_t connections, double deadline,
-                       bool check_etag, const std::vector<HiddenTuple>& hidden,
-                       const std::optional<std::shared_ptr<SignedAddresses>>& signed_addresses) {
-             std::shared_ptr<Addresses> addresses;
-             if (signed_addresses) {
-               addresses = *signed_addresses;
-             } else {
-               addresses = addresses_of(hidden, !headers.empty());
-             }
-             auto options = options_of(std::move(headers), std::move(ca_file), connections, deadline, check_etag);
-             return std::make_shared<HttpStore>(std::move(options), std::move(addresses));
-           }),
-           py::kw_only(), py::arg("headers"), py::arg("ca_file"), py::arg("connections"), py::arg("deadline"),
-           py::arg("check_etag"), py::arg("hidden"), py::arg("signed_addresses"),
-           "hidden: (address as it is shown, userinfo, query) where no SignedAddresses are given");
+      .def(
+          py::init([](const std::string& server, std::vector<std::string> headers, std::string ca_file,
+                      std::size_t connections, double deadline, bool check_etag, const std::vector<HiddenTuple>& hidden,
+                      const std::optional<std::shared_ptr<SignedAddresses>>& signed_addresses) {
+            std::shared_ptr<Addresses> addresses;
+            if (signed_addresses) {
+              addresses = *signed_addresses;
+            } else {
+              addresses = addresses_of(hidden, !headers.empty());
+            }
+            auto options =
+                options_of(server, std::move(headers), std::move(ca_file), connections, deadline, check_etag);
+            return std::make_shared<HttpStore>(std::move(options), std::move(addresses));
+          }),
+          py::kw_only(), py::arg("server"), py::arg("headers"), py::arg("ca_file"), py::arg("connections"),
+          py::arg("deadline"), py::arg("check_etag"), py::arg("hidden"), py::arg("signed_addresses"),
+          "server: an address of it, whose requests this process counts together with those of other stores\n"
+          "hidden: (address as it is shown, userinfo, query) where no SignedAddresses are given");
   module.def(
       "parse_address",
       [](const std::string& url) {

@@ -344,6 +344,7 @@ class HttpStore(Store):
     def __init__(
         self,
         *,
+        server: str,
         headers: collections.abc.Sequence[str],
         ca_file: str,
         connections: typing.SupportsInt | typing.SupportsIndex,
@@ -353,6 +354,7 @@ class HttpStore(Store):
         signed_addresses: SignedAddresses | None,
     ) -> None:
         """
+        server: an address of it, whose requests this process counts together with those of other stores
         hidden: (address as it is shown, userinfo, query) where no SignedAddresses are given
         """
 

@@ -89,6 +89,7 @@ def _http_store(addresses: Sequence[Address]) -> _native.Store:
     _refuse_ambiguous(addresses)
     storage = addresses[0].storage
     return _native.HttpStore(
+        server=addresses[0].path,
         headers=[f"{name}: {value}" for name, value in (storage.headers or {}).items()],
         ca_file=str(storage.ca_file or ""),
         connections=storage.connections,

@@ -45,6 +45,7 @@ def store(storage: Storage) -> _native.Store:
     """Where buckets are read natively, at addresses that obstore signs."""
     signer = Signer(storage)
     made = _native.HttpStore(
+        server=signer.server,
         headers=[],
         ca_file=str(storage.ca_file or ""),
         connections=storage.connections,
@@ -78,6 +79,11 @@ class Signer:
         """From now on signs, until the store is gone."""
         _running.add(self.addresses)
         threading.Thread(target=self._run, name="penstock-signer", daemon=True).start()
+
+    @property
+    def server(self) -> str:
+        """An address of what answers for these buckets."""
+        return self._endpoint or "https://s3.amazonaws.com"
 
     def _bucket(self, name: str) -> Any:
         if name not in self._stores:

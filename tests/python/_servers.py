@@ -242,7 +242,7 @@ class _FaultHandler(BaseHTTPRequestHandler):
             first, last = re.fullmatch(r"bytes=(\d+)-(\d+)", asked).groups()
             begin, end = int(first), min(int(last) + 1, len(data))
             if begin >= len(data):
-                return self.empty(416, {"Content-Range": f"bytes */{len(data)}"})
+                return self.empty(416, {} if fault == "416" else {"Content-Range": f"bytes */{len(data)}"})
         body = data[begin:end]
         headers = {"ETag": '"one"'}
         if asked:

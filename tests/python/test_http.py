@@ -1,5 +1,6 @@
 """Datasets of servers of HTTP: the same batches as on a local disk, faults that pass, and errors in words."""
 
+import contextlib
 import itertools
 import os
 import pickle
@@ -92,6 +93,12 @@ def test_fingerprints_of_token_files_are_those_of_the_local_ones(tmp_path, sizes
             there = penstock.open(*(f"{address}/{each.name}" for each in local), dtype="u2")
             assert there.fingerprint == penstock.open(*local, dtype="u2").fingerprint
             assert there.records == sum(sizes) // 2
+
+
+def test_an_empty_file_opens_where_a_server_names_no_size_of_it(tmp_path):
+    (tmp_path / "none.bin").write_bytes(b"")
+    with fault_server(tmp_path, lambda path, number: "416") as server:
+        assert penstock.open(f"{server.address}/none.bin", dtype="u2").records == 0
 
 
 def test_columns_of_several_shards_are_read_by_their_own_etags(tmp_path):
@@ -257,6 +264,19 @@ def test_ctrl_c_ends_a_wait_for_a_stalled_server(root):
             assert time.monotonic() - begin < 15
         loader.close()
         assert time.monotonic() - begin < 15
+
+
+def test_datasets_of_one_server_share_its_limit_of_requests(root, tmp_path):
+    delay, limit = 0.05, 4
+    with nginx(root, tmp_path, delay=delay) as address, contextlib.ExitStack() as stack:
+        few = Storage(connections=limit)
+        views = [penstock.open(f"{address}/a.bin", dtype="u2", storage=few).windows(64) for _ in range(3)]
+        loaders = [stack.enter_context(penstock.Loader(view, 4, seed=1, prefetch=4, threads=1)) for view in views]
+        count, begin = 0, time.monotonic()
+        while time.monotonic() < begin + 2:
+            count += sum(len(next(each).indices) for each in loaders)
+        rate = count / (time.monotonic() - begin)
+    assert rate < 1.6 * limit / delay, "each of three would have as many under way"
 
 
 @pytest.mark.parametrize("order", ["uniform", penstock.orders.Blocks(4, 32)])

@@ -1,8 +1,27 @@
 #include "core/io/http/flights.h"
 
+#include "core/base/fork_count.h"
+
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
 
 namespace penstock {
+namespace {
+
+// One of a list that only grows: no lock, which a fork could leave held.
+struct Known {
+  std::string server;
+  std::uint64_t forks;  // a child has nothing of its parent's under way
+  FlightLimit limit;
+  Known* next = nullptr;
+};
+
+std::atomic<Known*> known_first{nullptr};
+
+}  // namespace
 
 bool FlightLimit::try_begin() noexcept {
   std::size_t now = under_way_.load(std::memory_order_relaxed);
@@ -27,6 +46,20 @@ void FlightLimit::was_good() noexcept {
   if (good_.fetch_add(1, std::memory_order_relaxed) + 1 < now) return;
   good_.store(0, std::memory_order_relaxed);
   limit_.compare_exchange_strong(now, now + 1, std::memory_order_relaxed);
+}
+
+FlightLimit& flights_to(const std::string& server, std::size_t most) {
+  const std::uint64_t forks = fork_count();
+  std::unique_ptr<Known> made;
+  Known* first = known_first.load(std::memory_order_acquire);
+  while (true) {
+    for (Known* each = first; each != nullptr; each = each->next) {
+      if (each->forks == forks && each->limit.most() == most && each->server == server) return each->limit;
+    }
+    if (!made) made.reset(new Known{server, forks, FlightLimit(most)});
+    made->next = first;
+    if (known_first.compare_exchange_weak(first, made.get(), std::memory_order_acq_rel)) return made.release()->limit;
+  }
 }
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// FlightLimit: how many requests a store may have under way, over all its channels.
+// FlightLimit: how many requests a process may have under way at one server, over all its stores and their channels.
 //
 // A server that says it is busy (429, 503) is asked half as much; each full round of good answers allows one more. Any
 // thread; no locks, so that a fork leaves nothing held.
@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <string>
 
 namespace penstock {
 
@@ -35,5 +36,9 @@ class FlightLimit {
   std::atomic<std::size_t> under_way_{0};
   std::atomic<std::size_t> good_{0};  // answers since the limit last changed
 };
+
+/// The limit of this process for all that asks `server` with at most `most` requests at once. It stays as long as the
+/// process. Throws std::bad_alloc.
+FlightLimit& flights_to(const std::string& server, std::size_t most);
 
 }  // namespace penstock

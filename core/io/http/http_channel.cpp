@@ -16,9 +16,12 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr std::uint64_t kMostBytes = 8 << 20;  // of one request for neighbours
-constexpr milliseconds kLook{50};              // between two looks around while one request is waited for
-constexpr milliseconds kOthers{5};             // until another channel's request may have ended
-constexpr milliseconds kStarves{500};          // without a request of its own, where others have all
+// Between two looks at the sockets, for a caller that has more to ask for: requests that begin together find the server
+// awake, and replies that are taken together cost one look.
+constexpr std::chrono::microseconds kBetweenLooks{2000};
+constexpr milliseconds kLook{50};      // between two looks around while one request is waited for
+constexpr milliseconds kOthers{5};     // until another channel's request may have ended
+constexpr milliseconds kStarves{500};  // without a request of its own, where others have all
 
 // Takes the element at `i` out of an unordered list.
 std::unique_ptr<Transfer> take_at(std::vector<std::unique_ptr<Transfer>>& list, std::size_t i) {
@@ -111,6 +114,10 @@ std::size_t HttpChannel::wait(std::span<Read*> done, nanoseconds timeout) {
 void HttpChannel::advance(nanoseconds timeout) {
   begin_some();
   multi_.run_due();
+  const Clock::time_point now = Clock::now();
+  const bool may_take_more = queue_.empty() && active_.size() < shared_->options.connections;
+  if (timeout.count() <= 0 && may_take_more && now - looked_at_ < kBetweenLooks) return;
+  looked_at_ = now;
   multi_.run(ended_.empty() ? time_to_wait(timeout) : nanoseconds(0));
   bool has_ended = false;
   while (const CURLMsg* const message = multi_.next_ended()) {
@@ -134,15 +141,17 @@ void HttpChannel::begin_some() {
 
 // Those whose addresses may be there now.
 void HttpChannel::begin_waiting() {
+  if (waiting_.empty()) return;
   const Clock::time_point now = Clock::now();
   const auto is_late = [&](const auto& each) { return each->deadline() <= now; };
-  if (waiting_.empty() || (!waker_->take() && std::none_of(waiting_.begin(), waiting_.end(), is_late))) return;
+  if (!waker_->take() && std::none_of(waiting_.begin(), waiting_.end(), is_late)) return;
   for (std::size_t i = waiting_.size(); i-- > 0 && !was_refused_;) launch(waiting_, i);
   if (was_refused_) waker_->set();  // the others' addresses may be there too
 }
 
 // Those that are due for another attempt.
 void HttpChannel::begin_paused() {
+  if (paused_.empty()) return;
   const Clock::time_point now = Clock::now();
   for (std::size_t i = paused_.size(); i-- > 0 && !was_refused_;) {
     if (paused_[i]->due() <= now) launch(paused_, i);
@@ -166,16 +175,7 @@ bool HttpChannel::take_next() {
   // Those that wait for an address count, so that what is asked for stays bounded.
   if (active_.size() + waiting_.size() >= shared_->options.connections) return false;
   if (idle_.empty()) idle_.push_back(make_transfer());
-  Read& first = *run.front();
-  const Read& last = *run.back();
-  Request request;
-  request.path = first.file->path();
-  request.reads.assign(run.begin(), run.end());
-  request.file = first.file;
-  request.begin = first.offset;
-  request.end = last.offset + last.size;
-  request.file_bytes = first.file->bytes;
-  idle_.back()->take(std::move(request));
+  idle_.back()->take(run);
   if (!launch(idle_, idle_.size() - 1)) return false;
   queue_.pop(run.size());
   return true;

@@ -63,6 +63,7 @@ class HttpChannel final : public Channel {
   std::vector<std::unique_ptr<Transfer>> active_;   // in the Multi
   std::vector<std::unique_ptr<Transfer>> paused_;   // for another attempt
   std::vector<std::unique_ptr<Transfer>> waiting_;  // for an address
+  Clock::time_point looked_at_ = {};                // at the sockets
   Clock::time_point starves_since_ = {};            // refused, and nothing of its own under way
   bool was_refused_ = false;                        // the process has enough requests under way
   struct Waker;

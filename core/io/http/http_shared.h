@@ -22,9 +22,10 @@
 namespace penstock {
 
 struct HttpOptions {
+  std::string server;                // whose requests the process counts together
   std::vector<std::string> headers;  // "Name: value"
   std::string ca_file;               // certificates to trust instead of the system's; empty: those
-  std::size_t connections = 64;      // requests under way at most, over all channels
+  std::size_t connections = 64;      // requests under way at most, of all that asks this server
   std::chrono::nanoseconds deadline = std::chrono::seconds(60);  // of one read, from its first attempt on
   bool check_etag = true;
   std::function<void()> while_waiting;  // called several times a second by what waits for an answer; may throw
@@ -37,6 +38,8 @@ class Addresses {
   /// Of the file at `path`, with all that opens it. None: it is not known yet and being made; `later` is called once it
   /// is, by any thread, or once it cannot be, which the next of() throws.
   virtual std::optional<std::string> of(const std::string& path, const std::function<void()>& later) = 0;
+  /// Whether of() a path is always the same.
+  [[nodiscard]] virtual bool are_fixed() const { return false; }
   /// The server answered 401 or 403 to of(path). True if of(path) is another address now, which is worth an attempt.
   virtual bool renew(const std::string& path) = 0;
   /// Whether an address alone opens the file, so that no other host may see it.
@@ -52,7 +55,9 @@ class Addresses {
 class HttpShared {
  public:
   HttpShared(HttpOptions options_, std::shared_ptr<Addresses> addresses_)
-      : options(std::move(options_)), addresses(std::move(addresses_)), flights(options.connections) {}
+      : options(std::move(options_)),
+        addresses(std::move(addresses_)),
+        flights(flights_to(options.server, options.connections)) {}
 
   /// The ETag that came with the file's first bytes, or with those of its path while it was opened; empty before.
   std::string etag_of(const File& file);
@@ -65,7 +70,7 @@ class HttpShared {
 
   const HttpOptions options;
   const std::shared_ptr<Addresses> addresses;
-  FlightLimit flights;
+  FlightLimit& flights;
   std::atomic<bool> has_answered{false};  // some request, in any way
   std::atomic<bool> has_given_range{false};
 

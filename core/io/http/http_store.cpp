@@ -43,6 +43,7 @@ class PlainAddresses final : public Addresses {
     return address;
   }
 
+  [[nodiscard]] bool are_fixed() const override { return true; }
   bool renew(const std::string& /*path*/) override { return false; }
   [[nodiscard]] bool are_secret() const override { return !hidden_.empty(); }
 
@@ -160,6 +161,7 @@ std::uint64_t HttpStore::size(const std::string& path, Links /*links*/) {
   request.path = path;
   request.into = {&first, 1};
   request.end = 1;
+  request.may_be_short = true;
   const Reply reply = ask(std::move(request));
   shared_->keep_etag(path, reply.etag);
   return total_of(reply, path);

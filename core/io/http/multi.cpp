@@ -92,6 +92,8 @@ int Multi::watch(curl_socket_t socket, std::uint32_t events) {
     if (!own.is_connection) forget(socket);  // a connection stays watched: nothing comes between two requests
     return 0;
   }
+  if (own.is_connection && own.is_watched && own.events == events) return 0;
+  own.events = events;
   epoll_event event{};
   event.events = events;
   event.data.fd = socket;
@@ -111,7 +113,7 @@ void Multi::forget(curl_socket_t socket) noexcept {
 }
 
 int Multi::on_open(void* self, curl_socket_t socket, curlsocktype /*purpose*/) {
-  static_cast<Multi*>(self)->sockets_[socket] = {true, false, false};
+  static_cast<Multi*>(self)->sockets_[socket] = {true, false, false, 0};
   return CURL_SOCKOPT_OK;
 }
 

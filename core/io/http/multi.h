@@ -58,6 +58,7 @@ class Multi {
     bool is_connection = false;  // and so closed by on_close; libcurl has others for looking up names
     bool is_wanted = false;      // libcurl waits for it
     bool is_watched = false;     // epoll tells of it
+    std::uint32_t events = 0;    // of which
   };
   std::unordered_map<curl_socket_t, Socket> sockets_;
   std::optional<Clock::time_point> due_;  // libcurl's next time

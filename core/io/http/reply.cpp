@@ -16,6 +16,14 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+// Of a name of a header with one in lower case.
+bool is_name(std::string_view text, std::string_view name) {
+  const auto is_same = [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  };
+  return text.size() == name.size() && std::equal(text.begin(), text.end(), name.begin(), is_same);
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   const std::size_t begin = text.find_first_not_of(kSpace);
@@ -33,7 +41,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
 // "bytes 0-99/1234", "bytes 0-99/*", "bytes */1234".
 std::optional<ContentRange> content_range(std::string_view text) {
   constexpr std::string_view kUnit = "bytes ";
-  if (lower(text.substr(0, kUnit.size())) != kUnit) return std::nullopt;
+  if (!is_name(text.substr(0, kUnit.size()), kUnit)) return std::nullopt;
   text = trimmed(text.substr(kUnit.size()));
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
@@ -53,11 +61,11 @@ std::optional<ContentRange> content_range(std::string_view text) {
 }
 
 // Seconds, or a date (RFC 9110, 10.2.3).
-std::optional<std::chrono::seconds> retry_after(const std::string& text) {
+std::optional<std::chrono::seconds> retry_after(std::string_view text) {
   constexpr std::uint64_t kMost = 86'400;  // a day
   if (const auto seconds = number(text)) return std::chrono::seconds(std::min(*seconds, kMost));
   std::tm date{};
-  if (::strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date) == nullptr) return std::nullopt;
+  if (::strptime(std::string(text).c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date) == nullptr) return std::nullopt;
   const auto left = static_cast<long long>(::timegm(&date)) - static_cast<long long>(::time(nullptr));
   return std::chrono::seconds(std::clamp<long long>(left, 0, kMost));
 }
@@ -103,30 +111,30 @@ void Reply::add(std::string_view line) {
   }
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos) return;
-  const std::string name = lower(line.substr(0, colon));
-  const std::string value(trimmed(line.substr(colon + 1)));
-  if (name == "content-range") {
+  const std::string_view name = line.substr(0, colon);
+  const std::string_view value = trimmed(line.substr(colon + 1));
+  if (is_name(name, "content-range")) {
     range = content_range(value);
-  } else if (name == "content-length") {
+  } else if (is_name(name, "content-length")) {
     length = number(value);
-  } else if (name == "etag") {
+  } else if (is_name(name, "etag")) {
     etag = value;
-  } else if (name == "content-encoding") {
+  } else if (is_name(name, "content-encoding")) {
     encoding = lower(value);
-  } else if (name == "location") {
+  } else if (is_name(name, "location")) {
     location = value;
-  } else if (name == "x-amz-bucket-region") {
+  } else if (is_name(name, "x-amz-bucket-region")) {
     region = value;
-  } else if (name == "retry-after") {
+  } else if (is_name(name, "retry-after")) {
     retry_after = penstock::retry_after(value);
-  } else if (name == "accept-ranges") {
-    has_no_ranges = lower(value) == "none";
+  } else if (is_name(name, "accept-ranges")) {
+    has_no_ranges = is_name(value, "none");
   }
 }
 
 bool has_no_bytes(const Reply& reply) {
   if (reply.status == 200) return reply.length == 0 && reply.encoding.empty();
-  return reply.status == 416 && reply.range && reply.range->total == 0;
+  return reply.status == 416 && (!reply.range || reply.range->total.value_or(0) == 0);  // some name no size
 }
 
 Judgement other_version(std::string_view before, std::string_view now) {

@@ -90,6 +90,27 @@ Transfer::~Transfer() {
 void Transfer::take(Request request) {
   request_ = std::move(request);
   address_.clear();
+  begin();
+}
+
+void Transfer::take(std::span<Read* const> run) {
+  const Read& first = *run.front();
+  const Read& last = *run.back();
+  Request request;
+  request.path = first.file->path();
+  request.reads = std::move(request_.reads);  // its memory
+  request.reads.assign(run.begin(), run.end());
+  request.file = first.file;
+  request.begin = first.offset;
+  request.end = last.offset + last.size;
+  request.file_bytes = first.file->bytes;
+  const bool is_known = shared_.addresses->are_fixed() && redirects_ == 0 && request.path == request_.path;
+  if (!is_known) address_.clear();
+  request_ = std::move(request);
+  begin();
+}
+
+void Transfer::begin() {
   etag_ = request_.file != nullptr && shared_.options.check_etag ? shared_.etag_of(*request_.file) : std::string();
   attempts_ = redirects_ = renewals_ = 0;
   deadline_ = due_ = {};
@@ -120,7 +141,10 @@ void Transfer::begin_attempt(Clock::time_point now) {
   if (request_.whole != nullptr) request_.whole->clear();
   halvings_then_ = shared_.flights.halvings();
   const auto left = std::max(std::chrono::ceil<milliseconds>(deadline_ - now), milliseconds(1));
-  set(curl_, handle_, CURLOPT_URL, address_.c_str());
+  if (url_ != address_) {
+    set(curl_, handle_, CURLOPT_URL, address_.c_str());
+    url_ = address_;
+  }
   set(curl_, handle_, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::min(left, kConnect).count()));
   // A slow transfer goes on; a stalled one ends, at the deadline at the latest.
   const long seconds = static_cast<long>(std::chrono::ceil<std::chrono::seconds>(left).count());

@@ -48,6 +48,8 @@ class Transfer {
   Transfer& operator=(const Transfer&) = delete;
 
   void take(Request request);
+  /// A request for neighbours.
+  void take(std::span<Read* const> run);
   /// Looks for the address; false: it is not known yet, and `later` is called once it is. Throws what keeps it from
   /// being known, also that the deadline is over.
   bool find_address(const std::function<void()>& later, Clock::time_point now);
@@ -71,6 +73,7 @@ class Transfer {
   static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self);
   std::size_t take_body(std::span<const char> bytes);
   void place(std::span<const char> bytes);
+  void begin();
   void judge_once();
   Judgement judge_whole() const;
   [[nodiscard]] Judgement judge_code(CURLcode code) const;
@@ -86,6 +89,7 @@ class Transfer {
   curl_slist* headers_ = nullptr;
   Request request_;
   std::string address_;
+  std::string url_;  // that the handle has
   std::string etag_;
   Reply reply_;
   Judgement judgement_;
