@@ -97,14 +97,17 @@ class BucketFolder:
         generation: of shards that are not published.
     """
 
-    def __init__(self, url: str, storage: Storage | None) -> None:
-        """Looks.
+    def __init__(self, url: str, storage: Storage | None, *, is_impatient: bool = False) -> None:
+        """Looks. With `is_impatient` requests are given up after a few seconds.
 
         Raises:
             InvalidArgumentError: As Bucket.
             NotFoundError: No such bucket.
             IoError: It may not be listed, or not read.
         """
+        storage = storage or Storage()
+        if is_impatient:
+            storage = replace(storage, deadline=min(storage.deadline, _LAST_SECONDS))
         self.bucket = Bucket(url, storage)
         self.url = self.bucket.url
         self.look()
@@ -194,8 +197,7 @@ class BucketFolder:
 
     def impatient(self) -> BucketFolder:
         """Another look, whose requests are given up after a few seconds."""
-        storage = self.bucket.storage
-        return BucketFolder(self.url, replace(storage, deadline=min(storage.deadline, _LAST_SECONDS)))
+        return BucketFolder(self.url, self.bucket.storage, is_impatient=True)
 
     def remove_shards(self, numbers: Iterable[int], overwrite: bool) -> None:
         """Finished shards that are not published, all attempts of each number.

@@ -70,7 +70,7 @@ class BucketWriter:
                 self._uploads.begin(number)
             self._uploads.wait(MOST_WAITING)
 
-    def commit(self, native: Any, tokenizer: str) -> None:
+    def commit(self, native: Any) -> None:
         """Finishes, uploads what is left, and publishes, unless it is a shard alone.
 
         Raises:
@@ -84,7 +84,7 @@ class BucketWriter:
         with self._lock:
             self._uploads.wait()
         if self._shard is None:
-            self._uploads.publish(tokenizer)
+            self._uploads.publish()
         self._uploads.close()
 
     def abort(self) -> None:

@@ -1486,6 +1486,7 @@ def shuffle(
     resume: bool,
     overwrite: bool,
     progress: typing.Any,
+    elsewhere: tuple[str, collections.abc.Sequence[bytes], bool, collections.abc.Callable] | None = None,
 ) -> str: ...
 def stored_manifest(
     path: str,

@@ -47,7 +47,8 @@ class ShardUploads:
     waits long for a server that does not answer.
 
     Attributes:
-        path: a folder of this machine, for shards that are finished as 00000, 00001, …
+        scratch: a folder of this machine for whatever; it is removed in the end.
+        path: another in it, for shards that are finished as 00000, 00001, …, and for the dataset.json of all.
         shards: (name, text of shard.json) of those that are in the bucket, in the order in which they were begun.
     """
 
@@ -73,6 +74,7 @@ class ShardUploads:
         self.folder = folder
         self._keeps_failed = keeps_failed
         self._scratch = Scratch(scratch)
+        self.scratch = self._scratch.path
         self._queue: Queue = queue.SimpleQueue()
         self._finalizer = weakref.finalize(self, _end, self._scratch, self._queue)
         self.path = str(self._scratch.path / "dataset")
@@ -98,8 +100,8 @@ class ShardUploads:
         """Bytes sent, more where they were sent again, and bytes of all files whose upload was begun."""
         return self._progress.sent, self._progress.to_send
 
-    def begin(self, number: int) -> None:
-        """Begins to upload the finished shard of this number. Waits while too many wait.
+    def begin(self, number: int, tell: Callable[[int, int], None] | None = None) -> None:
+        """Begins to upload the finished shard of this number. Waits while too many wait, as wait() does.
 
         Raises:
             IoError: An upload failed.
@@ -111,7 +113,7 @@ class ShardUploads:
         future: Future[None] = Future()
         self._queue.put((future, lambda: self._upload(number)))
         self._waiting.append(future)
-        self.wait(MOST_WAITING)
+        self.wait(MOST_WAITING, tell)
 
     def wait(self, most: int = 0, tell: Callable[[int, int], None] | None = None) -> None:
         """Until at most so many are under way. What failed stays, and is raised each time.
@@ -135,25 +137,24 @@ class ShardUploads:
             first.result()
             self._waiting.popleft()
 
-    def publish(self, tokenizer: str) -> str:
-        """Publishes all shards, with the features that lie in `path`; returns the fingerprint.
+    def publish(self) -> str:
+        """Publishes all shards, with the tokenizer and the features of the dataset.json in `path`; the fingerprint.
 
         Raises:
             InvalidArgumentError, IoError: As _bucket_publish.publish().
         """
-        fingerprint = publish(self.folder, self.shards, tokenizer, None, self._put_features())
+        said = json.loads((Path(self.path) / MANIFEST).read_bytes())
+        tokenizer = json.dumps(said["tokenizer"], ensure_ascii=False)
+        features = None
+        if found := said.get("features"):
+            local = Path(self.path) / found["folder"]
+            name = features_name(self.folder.generation, local)
+            self._progress.mine.append(name)
+            put_features(self.folder, name, local)
+            features = (name, found["fingerprint"])
+        fingerprint = publish(self.folder, self.shards, tokenizer, None, features)
         self._progress.mine.clear()
         return fingerprint
-
-    def _put_features(self) -> tuple[str, str] | None:
-        said = json.loads((Path(self.path) / MANIFEST).read_bytes()).get("features")
-        if said is None:
-            return None
-        local = Path(self.path) / said["folder"]
-        name = features_name(self.folder.generation, local)
-        self._progress.mine.append(name)
-        put_features(self.folder, name, local)
-        return name, said["fingerprint"]
 
     def abort(self, keep: bool = False) -> None:
         """Ends what is under way and removes what was uploaded, but for what is published. Again: nothing.

@@ -270,7 +270,7 @@ class Writer:
         if self._bucket is None:
             self._native.commit()
         else:
-            self._bucket.commit(self._native, self._tokenizer)
+            self._bucket.commit(self._native)
 
     close = commit
 
