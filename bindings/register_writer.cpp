@@ -349,6 +349,7 @@ void register_commit(py::module_& module) {
          const std::string& tokenizer, const std::optional<std::vector<std::string>>& tasks,
          const std::optional<std::pair<std::string, std::string>>& features) {
         std::vector<writer::StoredShard> stored;
+        stored.reserve(shards.size());
         for (const auto& [name, text] : shards) stored.push_back({name, std::string(text)});
         std::optional<layout::FeaturesInfo> info;
         if (features) info = {features->first, features->second};
