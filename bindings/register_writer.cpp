@@ -226,9 +226,14 @@ writer::TellProgress tell_python(Unlocked& released, const py::object& progress)
   };
 }
 
+// (where they go, shard.json of those that are finished there, whether a dataset of these is published, what is called
+// with the number of each shard that is whole)
+using ElsewhereTuple = std::tuple<std::string, std::vector<py::bytes>, bool, py::function>;
+
 std::string shuffle_by_seed(const std::string& path, const std::string& out, std::uint64_t seed,
                             std::optional<std::uint64_t> window, std::uint64_t memory, std::uint64_t shard_bytes,
-                            const std::string& scratch, bool resume, bool overwrite, const py::object& progress) {
+                            const std::string& scratch, bool resume, bool overwrite, const py::object& progress,
+                            const std::optional<ElsewhereTuple>& elsewhere) {
   writer::ShuffleOptions options;
   options.window = window;
   options.order_json = fmt::format(R"({{"algorithm":{},"permutation":{}}})", shuffle::kAlgorithm, seed);
@@ -243,7 +248,17 @@ std::string shuffle_by_seed(const std::string& path, const std::string& out, std
       permutation.inverse(in, out_places);
     };
   };
+  if (elsewhere) {
+    const auto& [where, finished, is_published, moving] = *elsewhere;
+    options.elsewhere = {where, {finished.begin(), finished.end()}, is_published, {}};
+  }
   Unlocked released;
+  if (elsewhere) {
+    options.elsewhere->moving = [&released, &moving = std::get<3>(*elsewhere)](std::uint64_t number) {
+      const Unlocked::Locked locked(released);
+      from_python([&] { return PyObject_CallFunction(moving.ptr(), "K", number); });
+    };
+  }
   return writer::shuffle(path, out, options, destinations, tell_python(released, progress));
 }
 
@@ -334,6 +349,7 @@ void register_commit(py::module_& module) {
          const std::string& tokenizer, const std::optional<std::vector<std::string>>& tasks,
          const std::optional<std::pair<std::string, std::string>>& features) {
         std::vector<writer::StoredShard> stored;
+        stored.reserve(shards.size());
         for (const auto& [name, text] : shards) stored.push_back({name, std::string(text)});
         std::optional<layout::FeaturesInfo> info;
         if (features) info = {features->first, features->second};
@@ -377,7 +393,7 @@ void register_commit(py::module_& module) {
   module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), RunsUnlocked());
   module.def("shuffle", &shuffle_by_seed, py::arg("path"), py::arg("out"), py::arg("seed"), py::arg("window"),
              py::arg("memory"), py::arg("shard_bytes"), py::arg("scratch"), py::arg("resume"), py::arg("overwrite"),
-             py::arg("progress"));
+             py::arg("progress"), py::arg("elsewhere") = py::none());
 }
 
 }  // namespace

@@ -256,20 +256,30 @@ void Shuffler::write(ShuffledShards& shards, const std::string& scratch) {
   shards.finish();
 }
 
+[[noreturn]] void refuse_other(const std::string& path) {
+  raise(ErrorKind::InvalidArgument,
+        "{}: there is a published dataset, made of another input or with other options: write elsewhere, or replace it "
+        "with overwrite",
+        path);
+}
+
 std::string Shuffler::run(const std::string& out) {
   const std::string task = task_json();
   LocalStore files;
   if (options_.resume && !options_.overwrite && is_published(files, out)) {
     if (is_result_of(out, task, end())) return layout::read_manifest(files, out).fingerprint;
-    raise(ErrorKind::InvalidArgument,
-          "{}: there is a published dataset, made of another input or with other options: write elsewhere, or replace "
-          "it with overwrite",
-          out);
+    refuse_other(out);
   }
+  const std::optional<ShardsElsewhere>& elsewhere = options_.elsewhere;
   DatasetFolder folder(out, options_.resume ? Access::Resume : Access::Whole, options_.overwrite);
   ShuffledShards shards(folder, manifest_, values_, task, options_.shard_bytes, end());
   try {
     if (options_.resume) shards.keep_finished();
+    if (elsewhere) {
+      shards.tell(elsewhere->moving);
+      shards.keep(elsewhere->finished, elsewhere->path);
+      if (elsewhere->is_published && !shards.is_whole()) refuse_other(elsewhere->path);
+    }
     write(shards, options_.scratch.empty() ? out : options_.scratch);
     std::optional<layout::FeaturesInfo> features = copy_features_to(folder);
     progress_.end();  // it may throw, and nothing is to stop what is published

@@ -11,8 +11,17 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace penstock::writer {
+
+/// Finished shards that do not stay in `out`, a scratch folder: each is moved on, to a bucket.
+struct ShardsElsewhere {
+  std::string path;                                  // where they go, for messages
+  std::vector<std::string> finished;                 // shard.json of those of an earlier run, from 0 on; they are kept
+  bool is_published = false;                         // those are of a published dataset, which stays as it is
+  std::function<void(std::uint64_t number)> moving;  // called when a shard is whole in `out`; it may take it. May throw
+};
 
 struct ShuffleOptions {
   std::optional<std::uint64_t> window;  // observations are windows of so many records; none: documents
@@ -22,6 +31,7 @@ struct ShuffleOptions {
   std::string scratch;                                 // folder of the scratch file; "": `out`
   bool resume = false;                                 // keep finished shards of the same task
   bool overwrite = false;                              // replace the dataset that is there, once the new one is whole
+  std::optional<ShardsElsewhere> elsewhere;            // then without `resume` and `overwrite`
 };
 
 /// out[i] = where observation in[i] of the dataset stands in the result.
@@ -31,10 +41,11 @@ using MakeDestinations = std::function<Destinations(std::uint64_t size)>;
 
 /// Writes the compact, token or opaque dataset at `path` to `out`, its observations in their new order: each span of
 /// one with its entry, then the records past the last window. The bytes do not depend on the memory. Returns the
-/// fingerprint. Memory is `memory_bytes` and 8 MiB of files' buffers; the scratch file takes what is shuffled, an
-/// observation's entry as often as it is cut by windows. Finished shards stay whatever is thrown.
-/// Throws InvalidArgument: the dataset has no such observations, too little memory, something is there; Corruption: a
-/// CRC, a digest, an index; NotFound; IoError; what `progress` throws.
+/// fingerprint. With `elsewhere` the dataset.json of `out` names shards that may be gone from there. Memory is
+/// `memory_bytes` and 8 MiB of files' buffers; the scratch file takes what is shuffled, an observation's entry as often
+/// as it is cut by windows. Finished shards stay whatever is thrown. Throws InvalidArgument: the dataset has no such
+/// observations, too little memory, something is there; Corruption: a CRC, a digest, an index; NotFound; IoError; what
+/// `progress` and `moving` throw.
 std::string shuffle(const std::string& path, const std::string& out, const ShuffleOptions& options,
                     const MakeDestinations& destinations, const TellProgress& progress);
 

@@ -47,17 +47,30 @@ void ShuffledShards::keep_finished() {
   LocalStore files;
   for (const std::uint64_t number : folder_.finished()) {
     auto [format, info] = layout::read_shard_manifest(files, folder_.path(), folder_.shard_name(number));
-    const std::optional<std::uint64_t> end = end_of(info, task_json_, next_);
-    if (number != manifest_.shards.size() || !end) {
-      raise(ErrorKind::InvalidArgument,
-            "{}/{}: it was made of another input or with other options than this run's: give those, or begin anew with "
-            "overwrite",
-            folder_.path(), info.name);
-    }
     check_sizes(folder_.path(), format, info);
-    next_ = *end;
-    manifest_.shards.push_back(std::move(info));
+    keep(number, std::move(info), folder_.path());
   }
+}
+
+void ShuffledShards::keep(const std::vector<std::string>& finished, const std::string& path) {
+  for (std::uint64_t number = 0; number < finished.size(); ++number) {
+    const std::string name = layout::shard_name(number);
+    ShardInfo info = layout::parse_shard_manifest(finished[number], path + "/" + name).second;
+    info.name = name;
+    keep(number, std::move(info), path);
+  }
+}
+
+void ShuffledShards::keep(std::uint64_t number, ShardInfo info, const std::string& path) {
+  const std::optional<std::uint64_t> end = end_of(info, task_json_, next_);
+  if (number != manifest_.shards.size() || !end) {
+    raise(ErrorKind::InvalidArgument,
+          "{}/{}: it was made of another input or with other options than this run's: give those, or begin anew with "
+          "overwrite",
+          path, info.name);
+  }
+  next_ = *end;
+  manifest_.shards.push_back(std::move(info));
 }
 
 void ShuffledShards::write(Buckets::Item& item) {
@@ -96,6 +109,7 @@ void ShuffledShards::finish_shard(std::uint64_t end) {
   manifest_.shards.push_back(shard_->finish());
   shard_.reset();
   next_ = end;
+  if (moving_) moving_(manifest_.shards.size() - 1);
 }
 
 void ShuffledShards::finish() {

@@ -11,8 +11,10 @@
 #include "writer/shuffled_values.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace penstock::writer {
@@ -27,6 +29,12 @@ class ShuffledShards {
 
   /// Takes in the finished shards that are there. Throws InvalidArgument for one of another task.
   void keep_finished();
+
+  /// The same of those that are elsewhere, at `path`: texts of their shard.json, from 0 on. Throws Corruption too.
+  void keep(const std::vector<std::string>& finished, const std::string& path);
+
+  /// Called with the number of each shard that is whole.
+  void tell(std::function<void(std::uint64_t)> moving) { moving_ = std::move(moving); }
 
   /// The first destination that is not written, and whether all are.
   [[nodiscard]] std::uint64_t next() const noexcept { return next_; }
@@ -46,6 +54,7 @@ class ShuffledShards {
   [[nodiscard]] bool has_finished() const noexcept { return !manifest_.shards.empty(); }
 
  private:
+  void keep(std::uint64_t number, layout::ShardInfo info, const std::string& path);
   void finish_shard(std::uint64_t end);
   void write_values(Buckets::Item& item);
 
@@ -59,6 +68,7 @@ class ShuffledShards {
   std::uint64_t next_ = 0;  // first destination of the shard under way
   std::uint64_t last_ = 0;  // destination of the last item
   std::optional<ShardWriter> shard_;
+  std::function<void(std::uint64_t)> moving_;
 };
 
 /// Whether the dataset that is published at `path` was made by this task, whole. Throws Corruption, NotFound, IoError.

@@ -1488,6 +1488,7 @@ def shuffle(
     resume: bool,
     overwrite: bool,
     progress: typing.Any,
+    elsewhere: tuple[str, collections.abc.Sequence[bytes], bool, collections.abc.Callable] | None = None,
 ) -> str: ...
 def stored_manifest(
     path: str,

@@ -31,11 +31,11 @@ class Scratch:
         Raises:
             IoError: It cannot be made.
         """
-        above = Path(tempfile.gettempdir() if parent is None else local_path(parent))
+        above = _above(parent)
         self._owner = os.getpid()
         try:
             above.mkdir(parents=True, exist_ok=True)
-            _remove_dead(above)
+            remove_dead(parent)
             while not self._make(above):
                 pass
         except OSError as error:
@@ -73,8 +73,13 @@ class Scratch:
         self.close()
 
 
-def _remove_dead(above: Path) -> None:
-    for folder in above.glob(f"{_PREFIX}*"):
+def _above(parent: PathLike | None) -> Path:
+    return Path(tempfile.gettempdir() if parent is None else local_path(parent))
+
+
+def remove_dead(parent: PathLike | None) -> None:
+    """Removes the scratch folders of processes that ended, in `parent` or in the folder of temporary files."""
+    for folder in _above(parent).glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if folder.stat().st_uid != os.getuid() or (folder / _KEPT).exists():
                 continue

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from penstock import _native
 from penstock._arguments import index
+from penstock._bucket_folder import BucketFolder, is_bucket
 from penstock._errors import InvalidArgumentError
 from penstock._open import refuse_foreign
 from penstock._paths import PathLike, local_path
+from penstock._shard_uploads import ShardUploads
+from penstock._storage import Storage
+from penstock._words import counted
+from penstock._writer import refuse_storage
 
 
 def shuffle(
@@ -24,6 +30,8 @@ def shuffle(
     resume: bool = False,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    storage: Storage | None = None,
+    uploading: Callable[[int, int], None] | None = None,
 ) -> str:
     """Writes the dataset again with its windows or documents in a shuffled order.
 
@@ -33,26 +41,31 @@ def shuffle(
 
     Args:
         path: the dataset's folder: of the layout "compact", a token stream or opaque documents.
-        out: the new dataset's folder.
+        out: the new dataset's folder, or its address in a bucket: s3://, gs:// or az://. A shard is uploaded while the
+            next ones are made.
         seed: of the permutation, 0 to 2^64 - 1.
         window: shuffle windows of so many records; or
         documents: shuffle documents. Exactly one of them.
         memory: bytes to work in, beside 8 MiB for files; at least 64 KiB.
         scratch: folder of the scratch file, which takes as much room as what is shuffled; None: `out`. It has no name
-            and is gone when the process ends, however that ends.
+            and is gone when the process ends, however that ends. For a bucket also where shards are until they are
+            uploaded, three at most; None: the folder of temporary files.
         shard_size: bytes of records and entries after which a shard ends, between two observations.
         resume: keep the finished shards of an earlier run with the same input, seed, window and shard size.
         overwrite: replace a published dataset, which stays as it is until the new one is whole.
         progress: called with (bytes done, bytes in all) now and then; may raise to stop.
+        storage: how a bucket is reached.
+        uploading: called with (bytes sent, bytes to be sent) now and then while it waits for uploads; may raise to
+            stop.
 
     Returns:
         The fingerprint.
 
     Raises:
         InvalidArgumentError: No such observations, too little memory (it says how much is needed), another layout,
-            something is at `out`.
+            something is at `out`, someone else has published there.
         CorruptionError: A checksum or a digest of the input is wrong.
-        IoError: It cannot be read or written; the disk is full.
+        IoError: It cannot be read, written or uploaded; the disk is full.
 
     Example:
         >>> import os, tempfile, penstock
@@ -70,15 +83,84 @@ def shuffle(
         raise InvalidArgumentError("what is shuffled: give window= or documents=True, one of them")
     text = local_path(path)
     refuse_foreign(text, "it has no checksums; write a dataset of it first")
+    given: dict[str, Any] = {
+        "seed": index("seed", seed),
+        "window": None if window is None else index("window", window, 1),
+        "memory": index("memory", memory),
+        "shard_bytes": index("shard_size", shard_size, 1),
+        "progress": progress,
+    }
+    if is_bucket(out):
+        return _Upload(str(out), storage, scratch, resume, overwrite, uploading).run(text, given)
+    refuse_storage(out, storage)
     return _native.shuffle(
         text,
         local_path(out),
-        index("seed", seed),
-        None if window is None else index("window", window, 1),
-        index("memory", memory),
-        index("shard_size", shard_size, 1),
-        "" if scratch is None else local_path(scratch),
-        bool(resume),
-        bool(overwrite),
-        progress,
+        scratch="" if scratch is None else local_path(scratch),
+        resume=bool(resume),
+        overwrite=bool(overwrite),
+        **given,
     )
+
+
+class _Upload:
+    """A shuffle into a bucket: what is finished there, and where shards go."""
+
+    def __init__(
+        self,
+        url: str,
+        storage: Storage | None,
+        scratch: PathLike | None,
+        resume: bool,
+        overwrite: bool,
+        uploading: Callable[[int, int], None] | None,
+    ) -> None:
+        """Looks at what is there.
+
+        Raises:
+            InvalidArgumentError: Something is, and neither `resume` nor `overwrite` says what to do.
+        """
+        self._folder = BucketFolder(url, storage)
+        self._scratch = scratch
+        self._uploading = uploading
+        there = self._folder.unpublished()
+        self._is_result = self._folder.is_published and not overwrite  # or it is refused
+        if self._is_result and not resume:
+            self._folder.refuse_published()
+        if there and not (resume or overwrite):
+            raise InvalidArgumentError(
+                f"{self._folder.url}: an unfinished dataset: {counted(len(there), 'finished shard')} of a run that did "
+                "not end: go on with resume (--resume), or begin anew with overwrite"
+            )
+        if there and not resume:
+            self._folder.remove_shards({each.number for each in there}, overwrite)
+            self._folder.look()
+        self._kept = self._folder.finished(overwrite) if resume else []
+
+    def run(self, path: str, given: dict[str, Any]) -> str:
+        uploads = ShardUploads(self._folder, self._scratch, shards=[(each.name, each.text) for each in self._kept])
+        try:
+            elsewhere = (
+                self._folder.url,
+                [each.text for each in self._kept],
+                self._is_result,
+                lambda number: uploads.begin(number, self._uploading),
+            )
+            fingerprint = _native.shuffle(
+                path,
+                uploads.path,
+                scratch=str(uploads.scratch),
+                resume=False,
+                overwrite=False,
+                elsewhere=elsewhere,
+                **given,
+            )
+            uploads.wait(tell=self._uploading)
+            if not self._is_result:
+                uploads.publish()
+            return fingerprint
+        except BaseException:
+            uploads.abort(keep=True)
+            raise
+        finally:
+            uploads.close()

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -252,8 +253,21 @@ class Bucket:
         import obstore
 
         keys = [self.key(name) for name in names]
+
+        def ask() -> None:
+            # S3 says nothing of keys that are not there; elsewhere obstore stops at the first one.
+            with suppress(FileNotFoundError):
+                obstore.delete(self._store, keys)
+                return
+            with ThreadPoolExecutor(_SMALL_AT_ONCE, "penstock-bucket") as threads:
+                list(threads.map(remove, keys))
+
+        def remove(key: str) -> None:
+            with suppress(FileNotFoundError):
+                obstore.delete(self._store, key)
+
         if keys:
-            self._done("removed", "", lambda: obstore.delete(self._store, keys))
+            self._done("removed", "", ask)
 
     def _done(
         self, what: str, name: str, action: Callable[[], Result], last_passed: Callable[[], float] = lambda: 0.0

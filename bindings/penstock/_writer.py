@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _dtype, _native, codecs
+from penstock import _bucket_publish, _dtype, _native, codecs
 from penstock._bucket_folder import BucketFolder, is_bucket
 from penstock._bucket_writer import BucketWriter
 from penstock._column_values import ColumnSpec, ColumnValues, column_types, types_json
@@ -270,7 +270,7 @@ class Writer:
         if self._bucket is None:
             self._native.commit()
         else:
-            self._bucket.commit(self._native, self._tokenizer)
+            self._bucket.commit(self._native)
 
     close = commit
 
@@ -403,7 +403,7 @@ def finished_shards(path: PathLike, *, overwrite: bool = False, storage: Storage
         CorruptionError: A shard.json is damaged.
     """
     if is_bucket(path):
-        found = BucketFolder(str(path), storage).finished(overwrite)
+        found = [each.shard for each in BucketFolder(str(path), storage).finished(overwrite)]
     else:
         refuse_storage(path, storage)
         found = _native.finished_shards(local_path(path), overwrite)
@@ -471,7 +471,7 @@ def commit_since(
     text, table = _json_text(tokenizer, "tokenizer"), feature_table(features)
     if is_bucket(path):
         folder = BucketFolder(str(path), storage)
-        return folder.commit(text, shards, overwrite, texts, table, Scratch, seen)
+        return _bucket_publish.commit(folder, text, shards, overwrite, texts, table, Scratch, seen)
     refuse_storage(path, storage)
     return _native.commit(local_path(path), text, shards, overwrite, texts, run, table)
 

@@ -48,6 +48,11 @@ def make(counts: Any = None, seed: int = 0, prefix: str = "g") -> Any:
     return made
 
 
+def as_kind(made: Any, kind: str) -> Any:
+    made.X = {"csr": made.X, "csc": made.X.tocsc(), "dense": made.X.toarray()}[kind]
+    return made
+
+
 def write(made: Any, path: Path, **options: Any) -> Path:
     if path.suffix == ".zarr":
         made.write_zarr(path)

@@ -345,7 +345,7 @@ class FaultProxy(ThreadingHTTPServer):
         self.target, self.fault = target.removeprefix("http://"), fault
         self.requests: list[tuple[str, str]] = []
         self.lock = threading.Lock()
-        super().__init__(("127.0.0.1", 0), _ProxyHandler)
+        super().__init__(("127.0.0.1", 0), ProxyHandler)
 
     @property
     def address(self) -> str:
@@ -368,9 +368,10 @@ def fault_proxy(target: str, fault: Callable[[str, str, int], str | None]) -> It
         thread.join(20)
 
 
-class _ProxyHandler(BaseHTTPRequestHandler):
+class ProxyHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    keeps_host = True  # signatures are of it
     server: FaultProxy
 
     def log_message(self, *arguments: Any) -> None:
@@ -389,7 +390,7 @@ class _ProxyHandler(BaseHTTPRequestHandler):
         if fault == "503":
             self.answer(503, {"Retry-After": "0"}, b"")
             return
-        headers = dict(self.headers)
+        headers = {name: value for name, value in self.headers.items() if self.keeps_host or name.lower() != "host"}
         if fault == "blind":
             headers = {
                 name: value for name, value in headers.items() if name.lower() not in ("if-match", "if-none-match")

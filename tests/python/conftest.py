@@ -1,6 +1,9 @@
 """What all tests need of the process that runs them."""
 
 import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,3 +18,27 @@ def tokenizer_file(tmp_path_factory: pytest.TempPathFactory) -> str:
     from text_corpus import train_tokenizer
 
     return str(train_tokenizer(tmp_path_factory.mktemp("tokenizer") / "small.json"))
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a server of S3 with the empty bucket `data`."""
+    from _servers import moto
+
+    folder = tmp_path_factory.mktemp("moto")
+    (folder / "empty").mkdir()
+    with moto({"data": folder / "empty"}, folder / "log") as address:
+        yield address
+
+
+@pytest.fixture
+def place(s3_server: str, request: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """A prefix of that bucket for this test, with keys of its own and no other credentials: a _places.Place."""
+    pytest.importorskip("obstore")
+    from _places import ACCESS, SECRET, Place
+    from _servers import without_credentials
+
+    without_credentials(monkeypatch, tmp_path)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    return Place(s3_server, request.node.name.translate({ord(each): "-" for each in "[]() ,"}))

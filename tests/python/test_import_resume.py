@@ -20,7 +20,7 @@ sparse = pytest.importorskip("scipy.sparse")
 zarr = pytest.importorskip("zarr")
 pytest.importorskip("msgpack")
 
-from _anndata_files import CELLS, files_of, make, make_counts, write  # noqa: E402
+from _anndata_files import CELLS, as_kind, files_of, make, make_counts, write  # noqa: E402
 from penstock._anndata import run  # noqa: E402
 from penstock._anndata.limits import Limits  # noqa: E402
 
@@ -105,11 +105,6 @@ CHANGES = {
     "genes, joined": ("csr", "a.h5ad", permute_genes),
     "names of genes": ("csr", "a.h5ad", swap_names_of_genes),
 }
-
-
-def as_kind(made: Any, kind: str) -> Any:
-    made.X = {"csr": made.X, "csc": made.X.tocsc(), "dense": made.X.toarray()}[kind]
-    return made
 
 
 @pytest.mark.parametrize("what", list(CHANGES))

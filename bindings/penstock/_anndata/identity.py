@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._errors import InvalidArgumentError, IoError, NotFoundError
+from penstock._text.sink import ShardFolder
 from penstock._words import counted
 
 from .columns import Planned, read_values
@@ -30,46 +31,47 @@ _ROW_BYTES = 1 << 12  # of a column's value up to which all are digested
 
 
 class Stamps:
-    """Size and time of every file of the inputs, kept in the dataset's folder until it is published."""
+    """Size and time of every file of the inputs, kept beside the dataset's shards until it is published."""
 
-    def __init__(self, out: str, inputs: list[Input]) -> None:
+    def __init__(self, inputs: list[Input]) -> None:
         """Looks at the inputs."""
-        self._file = Path(out) / _FILE
         self._inputs = inputs
         self._now = [_stamp(each.path) for each in inputs]
 
-    def check(self, shards: int) -> bool:
-        """Whether the inputs are those of the `shards` finished shards that are there; False where nothing tells.
+    def check(self, folder: ShardFolder, shards: int) -> bool:
+        """Whether the inputs are those of the `shards` finished shards that are in it; False where nothing tells.
 
         Raises:
             InvalidArgumentError: one of them is another; the message names it.
         """
         try:
-            then = json.loads(self._file.read_text())
+            then = json.loads(folder.read_note(_FILE) or b"null")
         except (OSError, ValueError):
+            return False
+        if then is None:
             return False
         for number, each in enumerate(self._inputs):
             if not isinstance(then, list) or number >= len(then) or then[number] != self._now[number]:
                 raise InvalidArgumentError(
-                    f"{each.path}: is another than when {counted(shards, 'finished shard')} in {self._file.parent} "
+                    f"{each.path}: is another than when {counted(shards, 'finished shard')} in {folder.path} "
                     f"{'was' if shards == 1 else 'were'} made, or has changed since: go on with that input, or start "
                     "anew with --overwrite and without --resume"
                 )
         if len(then) > len(self._inputs):
             raise InvalidArgumentError(
-                f"{self._file.parent}: {counted(shards, 'finished shard')} of {counted(len(then), 'input')}, "
+                f"{folder.path}: {counted(shards, 'finished shard')} of {counted(len(then), 'input')}, "
                 f"{len(self._inputs):,} of them given now: give all, or start anew with --overwrite and without "
                 "--resume"
             )
         return True
 
-    def write(self) -> None:
+    def write(self, folder: ShardFolder) -> None:
         """Notes them, before a first shard is made."""
-        self._file.write_text(json.dumps(self._now))
+        folder.write_note(_FILE, json.dumps(self._now).encode())
 
-    def remove(self) -> None:
+    def remove(self, folder: ShardFolder) -> None:
         """Of a dataset that is published, or of which nothing is finished."""
-        self._file.unlink(missing_ok=True)
+        folder.remove_note(_FILE)
 
     def check_unchanged(self) -> None:
         """Refuses inputs that changed since this was made.

@@ -6,10 +6,13 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from penstock._bucket_folder import is_bucket
 from penstock._errors import InvalidArgumentError
 from penstock._open import expand
 from penstock._paths import PathLike, local_path
+from penstock._storage import Storage
 from penstock._text.errors import UsageError
+from penstock._writer import refuse_storage
 
 from .opened import Input
 from .plan import matrix_names
@@ -32,6 +35,8 @@ def import_anndata(
     preparing: Callable[[str, int, int], None] | None = None,
     format: str | None = None,
     overwrite: bool = False,
+    storage: Storage | None = None,
+    scratch: PathLike | None = None,
 ) -> Imported:
     """Makes a dataset of AnnData's .h5ad files or zarr stores: a document a cell, with a record for each gene it has.
 
@@ -40,7 +45,8 @@ def import_anndata(
 
     Args:
         inputs: a file or folder, a glob of them, or several: their cells end to end.
-        out: the dataset's folder.
+        out: the dataset's folder, or its address in a bucket: s3://, gs:// or az://. Each worker then writes a shard
+            here and uploads it.
         x: where the counts are: "X", "raw" or "layers/NAME".
         layers: names of layers that become fields beside `count`.
         obs: columns of obs; None: all. Strings of more than 65,535 values go to the cells' entries.
@@ -54,6 +60,9 @@ def import_anndata(
             at, compressed columns transposed; may raise to stop.
         format: "h5ad" or "zarr"; None: as the extension says.
         overwrite: replace a dataset that is there, once the new one is whole.
+        storage: how a bucket is reached.
+        scratch: where the shards of a bucket are until they are uploaded, one for each worker, and compressed columns
+            while they are transposed; None: the folder of temporary files. Not for a folder of this machine.
 
     Returns:
         Counts, and what was left out.
@@ -92,7 +101,11 @@ def import_anndata(
         "join": join,
     }
     try:
-        done = run.run(local_path(out), options, resume, overwrite)
+        if is_bucket(out):
+            done = run.run(str(out), options, resume, overwrite, storage, scratch)
+        else:
+            refuse_storage(out, storage, scratch)
+            done = run.run(local_path(out), options, resume, overwrite)
     except UsageError as error:
         raise InvalidArgumentError(str(error)) from None
     done.seconds = time.perf_counter() - begin

@@ -7,13 +7,16 @@ import pickle
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock import _native
+from penstock._bucket_folder import is_bucket
 from penstock._errors import Error, InvalidArgumentError, IoError
+from penstock._paths import PathLike
+from penstock._scratch import Scratch, remove_dead
+from penstock._storage import Storage
 from penstock._text.errors import WorkerError
 from penstock._text.sink import ShardFolder
 
@@ -39,7 +42,7 @@ class Imported:
     """What an import made.
 
     Attributes:
-        path: the dataset's folder.
+        path: the dataset's folder, or its address in a bucket.
         cells: documents of the dataset.
         genes: features of the dataset.
         records: (gene, count) of all cells.
@@ -103,20 +106,29 @@ class Run:
         self._call: Callable[[Any], Any] | None = None
         self._cells = 0
 
-    def run(self, out: str, options: dict[str, Any], resume: bool, overwrite: bool) -> Imported:
-        """Imports into `out`; `options` decide the bytes of shards, as import_anndata() has them."""
-        stamps = Stamps(out, self._inputs)
+    def run(
+        self,
+        out: str,
+        options: dict[str, Any],
+        resume: bool,
+        overwrite: bool,
+        storage: Storage | None = None,
+        scratch: PathLike | None = None,
+    ) -> Imported:
+        """Imports into `out`; `options` decide the bytes of shards, and all are as import_anndata() has them."""
+        stamps = Stamps(self._inputs)
+        self._storage, self._scratch = storage, scratch
         try:
             self._cells = sum(check_shapes(self._opened, self._names))
             if not self._cells:
                 raise InvalidArgumentError(f"{', '.join(each.path for each in self._inputs)}: there are no cells")
-            shards = ShardFolder(out, resume=resume, overwrite=overwrite)
+            shards = ShardFolder(out, resume=resume, overwrite=overwrite, storage=storage)
             try:
-                return self._write(shards, out, options, stamps)
+                return self._write(shards, options, stamps)
             except BaseException as error:
-                self._end_workers(shards, out)
+                self._end_workers(shards)
                 if not shards.any_finished():
-                    stamps.remove()
+                    stamps.remove(shards)
                 if isinstance(error, KeyboardInterrupt):
                     raise KeyboardInterrupt(f"interrupted: {shards.left_behind()}") from None
                 if isinstance(error, WorkerError):
@@ -125,26 +137,37 @@ class Run:
                     raise IoError(error.errno, f"{error}: {shards.left_behind()}", error.filename) from error
                 raise
             finally:
-                self._end_workers(shards, out)
+                self._end_workers(shards)
                 shards.close()  # which removes the folder if it made it and nothing is in it
         finally:
             self._opened.close()
 
-    def _end_workers(self, shards: ShardFolder, out: str) -> None:
+    def _end_workers(self, shards: ShardFolder) -> None:
         """Kills them, and removes what they left unfinished."""
         if self._pool is None:
             return
+        is_under_way = self._pool.pending()
         self._pool.close()
         self._pool = None
-        with suppress(Error):  # what ended the run is the error to tell
-            _native.clean(out, shards.replaces, shards.run)
+        if is_under_way:
+            remove_dead(self._scratch)
+            shards.clean_after()
 
-    def _write(self, shards: ShardFolder, out: str, options: dict[str, Any], stamps: Stamps) -> Imported:
+    def _write(self, shards: ShardFolder, options: dict[str, Any], stamps: Stamps) -> Imported:
         there = shards.made_with(options)
-        may_keep = shards.stays or (there > 0 and stamps.check(there))
+        may_keep = shards.stays or (there > 0 and stamps.check(shards, there))
         planner = Planner(self._opened, self._names, options)
-        work = Working(self._inputs, self._names, LIMITS, out, shards.run, shards.replaces)
-        done = Imported(out, left_out=planner.left_out)
+        work = Working(
+            self._inputs,
+            self._names,
+            LIMITS,
+            shards.path,
+            shards.run,
+            shards.replaces,
+            self._storage,
+            self._scratch,
+        )
+        done = Imported(shards.path, left_out=planner.left_out)
         ranges = self._look(work, done)
         plan = planner.plan(ranges)
         tasks = cut(plan, self._opened, ranges, LIMITS)
@@ -154,13 +177,13 @@ class Run:
         for task in waiting:
             shards.make_room(task.number)
         if waiting:
-            with _writing(Path(out)):
-                stamps.write()
-            with _scratch(out, shards.run, plan) as scratch:
+            with _writing(Path(shards.path)):
+                stamps.write(shards)
+            with self._planned(shards, plan) as scratch:
                 self._make(shards, work, waiting, done, scratch, self._transpose(waiting, done, scratch))
             stamps.check_unchanged()
         shards.publish(len(tasks), planner.features)
-        stamps.remove()
+        stamps.remove(shards)
         return done
 
     def _look(self, work: Working, done: Imported) -> list[list[Range]]:
@@ -185,7 +208,7 @@ class Run:
         identity = plan.identity()
         there = [task for task in tasks if shards.may_keep(task.number, identity)]
         waiting = [task for task in tasks if task not in there]
-        with _scratch(done.path, shards.run, plan) as scratch:
+        with self._planned(shards, plan) as scratch:
             jobs = [Compare(task, str(scratch / _PLAN)) for task in there]
             digests = []
             for found in self._answers(work, jobs, len(jobs)):
@@ -202,6 +225,15 @@ class Run:
             done.records += shards.kept_tokens(task.number)
             done.cells += task.end - task.begin
         return waiting
+
+    @contextmanager
+    def _planned(self, shards: ShardFolder, plan: Plan) -> Iterator[Path]:
+        """A folder of this machine with the plan in it: in the dataset's, for a bucket in the scratch folder."""
+        made = Scratch(self._scratch) if is_bucket(shards.path) else _partial(shards.path, shards.run)
+        with made as folder:
+            with _writing(folder):
+                (folder / _PLAN).write_bytes(pickle.dumps(plan))
+            yield folder
 
     def _transpose(self, tasks: list[Task], done: Imported, scratch: Path) -> dict[tuple[int, int], Buckets]:
         """Of the inputs of these tasks what is of compressed columns."""
@@ -265,13 +297,12 @@ class Run:
 
 
 @contextmanager
-def _scratch(out: str, run: str, plan: Plan) -> Iterator[Path]:
-    """A folder in the dataset's, with the plan in it, while no shard is removed or published: that removes it."""
+def _partial(out: str, run: str) -> Iterator[Path]:
+    """A folder in the dataset's, while no shard is removed or published: that removes it."""
     folder = Path(out) / f".partial-import@{_boot()}@{run}@{os.getpid()}"
     try:
         with _writing(folder):
             folder.mkdir(parents=True)
-            (folder / _PLAN).write_bytes(pickle.dumps(plan))
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)

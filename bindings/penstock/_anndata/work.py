@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._errors import InvalidArgumentError
+from penstock._paths import PathLike
+from penstock._storage import Storage
 from penstock._words import excerpt
 from penstock._writer import Writer
 
@@ -64,6 +66,8 @@ class Working:
     out: str
     run: str
     overwrite: bool
+    storage: Storage | None = None
+    scratch: PathLike | None = None
 
     def begin(self) -> Callable[[Job], Any]:
         """What is called for each job."""
@@ -92,6 +96,8 @@ class Working:
             run=self.run,
             overwrite=self.overwrite,
             task=description,
+            storage=self.storage,
+            scratch=self.scratch,
         )
         with writer:
             records = TaskWriter(plan, opened, job, writer, self.limits).write()

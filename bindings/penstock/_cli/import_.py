@@ -6,7 +6,14 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import named_by_user
+from penstock._cli.data import (
+    bucket_options,
+    given_storage,
+    named_by_user,
+    out_or_bucket_option,
+    scratch_option,
+    shown,
+)
 from penstock._cli.output import echo, emit_json, emit_table, human_seconds, json_option, progress, report_of
 from penstock._cli.write import default_workers
 from penstock._words import counted
@@ -29,7 +36,7 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
 
 @click.command("import", epilog=_EPILOG, short_help="Make a dataset of single cells.")
 @click.argument("files", nargs=-1, required=True, metavar="FILES...")
-@click.option("--out", required=True, metavar="DIR", help="The dataset's folder.")
+@out_or_bucket_option
 @click.option("--format", type=click.Choice(["h5ad", "zarr"]), help="Of all files; else by the extension.")
 @click.option("--x", default="X", show_default=True, metavar="X|raw|layers/NAME", help="Where the counts are.")
 @click.option("--layers", callback=_names, metavar="A,B", help="Layers that become fields beside the counts.")
@@ -45,6 +52,8 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
 @click.option("--workers", type=click.IntRange(1), help="Processes; else one for each core.")
 @click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run that were made of the same.")
 @click.option("--overwrite", is_flag=True, help="Replace the dataset that is there, once the new one is whole.")
+@scratch_option
+@bucket_options
 @json_option
 def command(files: tuple[str, ...], out: str, as_json: bool, **given: Any) -> None:
     """Makes a dataset of AnnData: a document a cell, (gene, count) records, obs as columns, genes as features.
@@ -55,13 +64,14 @@ def command(files: tuple[str, ...], out: str, as_json: bool, **given: Any) -> No
 
     given["layers"], given["obsm"] = given["layers"] or (), given["obsm"] or ()
     given["workers"] = given["workers"] or default_workers()
-    with named_by_user(files), progress(f"writing {out}", as_json, "cells") as update:
+    given["storage"] = given_storage()
+    with named_by_user(files), progress(f"writing {shown(out)}", as_json, "cells") as update:
 
         def prepare(what: str, done: int, total: int) -> None:
             update(done, total, label=what)
 
         done = penstock.import_anndata(files, out, progress=update, preparing=prepare, **given)
-    with report_of(out):
+    with report_of(shown(out)):
         _report(done, as_json)
 
 

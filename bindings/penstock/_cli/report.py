@@ -66,9 +66,9 @@ def report_new(out: str, as_json: bool) -> None:
 
     dataset = open_data((out,))
     if as_json:
-        with report_of(out):
+        with report_of(shown(out)):
             emit_json(describe((out,), dataset))
         return
     counts = ((dataset.records, "record"), (dataset.spans, "span"), (len(dataset.shards), "shard"))
-    with report_of(out):
-        echo(f"{out}: {', '.join(counted(count, noun) for count, noun in counts)}")
+    with report_of(shown(out)):
+        echo(f"{shown(out)}: {', '.join(counted(count, noun) for count, noun in counts)}")

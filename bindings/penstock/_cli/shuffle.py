@@ -6,7 +6,14 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import named_by_user, out_option, refuse_existing, shown
+from penstock._cli.data import (
+    bucket_options,
+    given_storage,
+    named_by_user,
+    out_or_bucket_option,
+    refuse_existing,
+    shown,
+)
 from penstock._cli.output import SizeType, json_option, progress
 from penstock._cli.report import report_new
 from penstock._words import counted
@@ -14,15 +21,16 @@ from penstock._words import counted
 
 @click.command("shuffle", short_help="Put a dataset's windows or documents into a shuffled order.")
 @click.argument("data", metavar="DATA")
-@out_option
+@out_or_bucket_option
 @click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), required=True, help="Of the permutation.")
 @click.option("--window", type=click.IntRange(1), metavar="W", help="Shuffle windows of W records; or")
 @click.option("--documents", is_flag=True, help="shuffle documents.")
 @click.option("--memory", type=SizeType(), default="1GiB", show_default=True, help="To work in, as 512M or 4GiB.")
-@click.option("--scratch", metavar="DIR", help="Folder of the scratch file; else that of --out.")
+@click.option("--scratch", metavar="DIR", help="Folder of the scratch file; else that of --out, or of temporary files.")
 @click.option("--shard-size", type=SizeType(), default="1GiB", show_default=True, help="Of the new dataset's shards.")
 @click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run of the same.")
 @click.option("--overwrite", is_flag=True, help="Replace the dataset that is there, once the new one is whole.")
+@bucket_options
 @json_option
 def command(data: str, out: str, as_json: bool, **given: Any) -> None:
     """Writes a dataset again with its windows or documents in the order of a permutation.
@@ -38,22 +46,34 @@ def command(data: str, out: str, as_json: bool, **given: Any) -> None:
         raise click.UsageError("what is shuffled: give --window W or --documents, one of them")
     if not (given["resume"] or given["overwrite"]):
         refuse_existing(out)
+    storage = given_storage()
     try:
         named = [data] if given["scratch"] is None else [data, given["scratch"]]
         with progress(f"shuffling {shown(data)}", as_json) as update, named_by_user(named):
-            penstock.shuffle(data, out, progress=update, **given)
+            penstock.shuffle(
+                data,
+                out,
+                progress=update,
+                storage=storage,
+                uploading=lambda done, total: update(done, total, label=f"uploading to {shown(out)}"),
+                **given,
+            )
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted: {_left_behind(out, given['overwrite'])}") from None
+        raise KeyboardInterrupt(f"interrupted: {_left_behind(out, given['overwrite'], storage)}") from None
     except (penstock.IoError, penstock.CorruptionError) as error:
-        raise InputError(f"{error}; {_left_behind(out, given['overwrite'])}") from error
+        raise InputError(f"{error}; {_left_behind(out, given['overwrite'], storage)}") from error
     report_new(out, as_json)
 
 
-def _left_behind(out: str, overwrite: bool) -> str:
+def _left_behind(out: str, overwrite: bool, storage: Any) -> str:
     import penstock
+    from penstock._bucket_folder import BucketFolder, is_bucket
 
     try:
-        kept = len(penstock.finished_shards(out, overwrite=overwrite))
+        if is_bucket(out):
+            kept = len(BucketFolder(out, storage, is_impatient=True).finished(overwrite))
+        else:
+            kept = len(penstock.finished_shards(out, overwrite=overwrite))
     except penstock.Error:
         kept = 0
     if not kept:

@@ -42,6 +42,7 @@ class ShardFolder:
     """A dataset's folder while shards of tasks are made in it by whoever: what is there, what is kept, the publishing.
 
     Attributes:
+        path: of the folder, or its address in a bucket.
         run: name of the run that all its writers belong to.
         replaces: whether a published dataset is there, to be replaced.
     """
@@ -102,18 +103,66 @@ class ShardFolder:
         from penstock import _native
 
         if self._bucket is None:
-            _native.clean(self._path, True, self.run)
+            _native.clean(self.path, True, self.run)
         else:
             self._bucket.clean()
 
-    def _there(self) -> list[ShardInfo]:
-        """Finished shards, as they are now."""
-        from penstock._writer import finished_shards
+    def clean_after(self) -> None:
+        """Removes what writers of this run left unfinished, which are known to have ended. Raises nothing."""
+        from penstock import _native
+        from penstock._errors import Error
 
-        return finished_shards(self._path, overwrite=self.replaces, storage=self._storage)
+        with suppress(Error):  # what ended the run is the error to tell
+            if self._bucket is None:
+                _native.clean(self.path, self.replaces, self.run)
+            else:
+                self._bucket.impatient().clean(but=self._bucket.shards)
+
+    def read_note(self, name: str) -> bytes | None:
+        """A small file beside the shards, which no dataset is made of; None: there is none.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        if self._bucket is not None:
+            found = self._bucket.bucket.get(name)
+            return None if found is None else found[0]
+        file = Path(self.path) / name
+        return file.read_bytes() if file.exists() else None
+
+    def write_note(self, name: str, data: bytes) -> None:
+        """Writes it, over what is there.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        if self._bucket is None:
+            (Path(self.path) / name).write_bytes(data)
+        else:
+            self._bucket.bucket.put(name, data)
+
+    def remove_note(self, name: str) -> None:
+        """Removes it if it is there. In a bucket that does not answer it stays; nobody takes it for a part of it."""
+        from penstock._errors import Error
+
+        if self._bucket is None:
+            (Path(self.path) / name).unlink(missing_ok=True)
+            return
+        with suppress(Error):
+            self._bucket.impatient().bucket.remove([name])
+
+    def _there(self) -> list[ShardInfo]:
+        """Finished shards, as they are now. Does not wait long for a bucket."""
+        from penstock._writer import finished_shards, shard_infos
+
+        if self._bucket is None:
+            return finished_shards(self.path, overwrite=self.replaces)
+        return shard_infos(each.shard for each in self._bucket.impatient().finished(self.replaces))
 
     def _look(self, path: str, tokenizer: dict[str, Any] | None, *, resume: bool, overwrite: bool) -> None:
-        self._path = path
+        from penstock._writer import finished_shards
+
+        self.path = path
         bucket = self._bucket
         self._published = bucket.is_published if bucket else (Path(path) / "dataset.json").exists()
         self.replaces = self._published and overwrite
@@ -123,7 +172,7 @@ class ShardFolder:
         self._stale: set[int] = set()
         if self._published and not (resume or overwrite):
             raise UsageError(f"{path} holds a dataset already: replace it with --overwrite, or choose another --out")
-        finished = self._there()
+        finished = finished_shards(path, overwrite=self.replaces, storage=self._storage)
         self._finished = {shard.number: shard for shard in finished}
         if self._finished and not (resume or overwrite):
             raise UsageError(
@@ -200,7 +249,7 @@ class ShardFolder:
             tasks = [self._tasks[number] for number in range(shards)]
             commit_since(
                 self._bucket,
-                self._path,
+                self.path,
                 self._tokenizer,
                 shards,
                 self.replaces,
@@ -238,19 +287,19 @@ class ShardFolder:
         """Bytes of all files, side files included."""
         if self._bucket is not None:
             return sum(self._bucket.bucket.sizes().values())
-        return sum(path.stat().st_size for path in Path(self._path).rglob("*") if path.is_file())
+        return sum(path.stat().st_size for path in Path(self.path).rglob("*") if path.is_file())
 
     def _remove(self, numbers: list[int]) -> None:
         from penstock._writer import remove_shards
 
         self._wait()  # else the shard before this one still holds the folder's lock
-        remove_shards(self._path, numbers, overwrite=self.replaces, run=self.run, storage=self._storage)
+        remove_shards(self.path, numbers, overwrite=self.replaces, run=self.run, storage=self._storage)
         for number in numbers:
             del self._finished[number]
 
     def _refuse_to_change(self) -> None:
         raise UsageError(
-            f"{self._path} holds a dataset made of other input or options: replace it with --overwrite,"
+            f"{self.path} holds a dataset made of other input or options: replace it with --overwrite,"
             " or choose another --out"
         )
 
@@ -350,7 +399,7 @@ class ShardSink(ShardFolder):
 
         self.make_room(number)
         self._number = number
-        return Writer(self._path, **self._options, shard=number)
+        return Writer(self.path, **self._options, shard=number)
 
     def _wait(self) -> None:
         if self._syncing is not None:

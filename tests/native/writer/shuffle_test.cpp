@@ -393,6 +393,44 @@ TEST_F(ShuffleTest, WhatWasStoppedAnywhereIsGoneOnWith) {
   }
 }
 
+TEST_F(ShuffleTest, ShardsGoElsewhereOneByOneAndThoseThatAreThereAreNotMadeAgain) {
+  const std::string in = write("in", documents(300, 900, 13), "stream");
+  const std::string whole = run(in, "whole", options(), 2);
+  LocalStore files;
+  const layout::Manifest manifest = layout::read_manifest(files, whole);
+  ASSERT_GT(manifest.shards.size(), 5U);
+  const auto wanted = contents(whole);
+  const std::string out = root_ + "/out";
+  const std::string there = root_ + "/there";
+  ShuffleOptions made = options();
+  made.elsewhere = {"s3://bucket/out", {}, false, [&](std::uint64_t number) {
+                      const std::string name = "/" + layout::shard_name(number);
+                      fs::rename(out + name, there + name);
+                    }};
+  for (const std::size_t finished : {std::size_t{0}, std::size_t{2}, manifest.shards.size()}) {
+    fs::create_directory(there);
+    for (std::size_t i = 0; i < finished; ++i) {
+      const std::string name = "/" + layout::shard_name(i);
+      fs::copy(whole + name, there + name, fs::copy_options::recursive);
+      if (made.elsewhere->finished.size() <= i) made.elsewhere->finished.push_back(file(whole + name + "/shard.json"));
+    }
+    if (finished == 2) {
+      ShuffleOptions other = made;
+      other.order_json = "7";
+      EXPECT_EQ(refusal(in, other, "other options", "out"), ErrorKind::InvalidArgument);
+      other = made;
+      other.elsewhere->is_published = true;
+      EXPECT_EQ(refusal(in, other, "published dataset, made of another input", "out"), ErrorKind::InvalidArgument);
+    }
+    EXPECT_EQ(shuffle(in, out, made, by_seed(2), {}), manifest.fingerprint);
+    EXPECT_EQ(std::distance(fs::directory_iterator(out), fs::directory_iterator()), 1);  // dataset.json
+    fs::copy(out + "/dataset.json", there + "/dataset.json");
+    EXPECT_EQ(contents(there), wanted) << finished;
+    fs::remove_all(out);
+    fs::remove_all(there);
+  }
+}
+
 TEST_F(ShuffleTest, AStoppedRunLeavesFinishedShardsAloneAndNothingElse) {
   struct Stop {};
   std::vector<Document> made(100);
