@@ -14,12 +14,17 @@ class Adapter(Protocol):
     ranges_a_call: int
     has_whole: bool
     credentials: str  # with what it asks, for messages
+    listing_right: str  # what these need to list, for messages
 
     def size(self, key: str) -> int: ...
     def read(self, key: str, offsets: list[int], sizes: list[int]) -> Sequence[Any]: ...
     def whole(self, key: str) -> Any: ...
     def secrets(self) -> Sequence[str]:
         """What no message may hold."""
+        ...
+
+    def region(self, key: str) -> str | None:
+        """Where the bucket of a key lies, where anything says it."""
         ...
 
     def folder(self, key: str) -> tuple[dict[str, int], list[str]]:

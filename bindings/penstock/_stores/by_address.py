@@ -28,6 +28,7 @@ class ByAddress:
         self.ranges_a_call = max(each.ranges_a_call for each in made)
         self.has_whole = all(each.has_whole for each in made)
         self.credentials = made[0].credentials
+        self.listing_right = made[0].listing_right
 
     def _find(self, path: str) -> tuple[Adapter, str]:
         scheme = scheme_of(path)
@@ -60,6 +61,11 @@ class ByAddress:
         """All of a file."""
         adapter, key = self._find(path)
         return adapter.whole(key)
+
+    def region(self, path: str) -> str | None:
+        """Where the bucket of an address lies, where anything says it."""
+        adapter, key = self._find(path)
+        return adapter.region(key)
 
     def folder(self, path: str) -> tuple[dict[str, int], list[str]]:
         """Bytes of each file in it, and the names of folders. Raises InvalidArgumentError for servers of HTTP."""

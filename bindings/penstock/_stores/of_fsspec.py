@@ -24,6 +24,7 @@ class OfFsspec:
 
     has_whole = False
     credentials = "with those of its fsspec filesystem"
+    listing_right = "to list"
 
     def __init__(self, filesystem: Any) -> None:
         self._fs = filesystem
@@ -71,6 +72,10 @@ class OfFsspec:
     def secrets(self) -> Sequence[str]:
         """None that are known."""
         return ()
+
+    def region(self, key: str) -> str | None:
+        """Not known."""
+        return None
 
     def folder(self, key: str) -> tuple[dict[str, int], list[str]]:
         """Bytes of each file in it, -1 where they are not told, and the names of folders."""

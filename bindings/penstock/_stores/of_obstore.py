@@ -9,6 +9,12 @@ from typing import Any
 from penstock import _buckets
 from penstock._stores.adapter import RANGES_A_CALL
 
+_LISTING_RIGHTS = {
+    "S3Store": "s3:ListBucket on the bucket",
+    "GCSStore": "storage.objects.list on the bucket",
+    "AzureStore": "to list the container's blobs",
+}
+
 
 class OfObstore:
     """A store of obstore's, by its blocking calls: its asynchronous ones end the process badly where Python ends."""
@@ -24,6 +30,7 @@ class OfObstore:
         self._store = store
         self._provider = provider
         self.credentials = words
+        self.listing_right = _LISTING_RIGHTS.get(type(store).__name__, "to list")
 
     def secrets(self) -> Sequence[str]:
         """Those of the credentials that its provider gave last."""
@@ -37,11 +44,19 @@ class OfObstore:
         """A buffer of each range."""
         if len(offsets) == 1:
             return [self._obstore.get_range(self._store, key, start=offsets[0], length=sizes[0])]
-        return self._obstore.get_ranges(self._store, key, starts=offsets, lengths=sizes)
+        # What is near was joined before; obstore would join what lies up to 1 MiB apart.
+        return self._obstore.get_ranges(self._store, key, starts=offsets, lengths=sizes, coalesce=0)
 
     def whole(self, key: str) -> Any:
         """All of a file."""
         return self._obstore.get(self._store, key).bytes()
+
+    def region(self, key: str) -> str | None:
+        """Where a bucket of S3 lies, as its server says."""
+        config = getattr(self._store, "config", None) or {}
+        if type(self._store).__name__ != "S3Store" or not config.get("bucket"):
+            return None
+        return _buckets.told_region(str(config["bucket"]), config.get("endpoint"))
 
     def folder(self, key: str) -> tuple[dict[str, int], list[str]]:
         """Bytes of each file in it, and the names of folders."""

@@ -16,6 +16,7 @@ class Own:
     ranges_a_call = RANGES_A_CALL
     has_whole = False
     credentials = "with those of store="
+    listing_right = "to list"
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -35,6 +36,10 @@ class Own:
     def secrets(self) -> Sequence[str]:
         """None that are known."""
         return ()
+
+    def region(self, key: str) -> str | None:
+        """Not known."""
+        return None
 
     def folder(self, key: str) -> tuple[dict[str, int], list[str]]:
         """Bytes of each file in it, -1 where they are not told, and the names of folders."""

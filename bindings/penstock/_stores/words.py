@@ -20,6 +20,10 @@ _MISTAKES = (
     ImportError,
     SyntaxError,
 )
+# obstore gives a status only in words, and the answer's body after them.
+_STATUS = re.compile(r"status code: (\d{3})\b[^:<\n]*")
+_CODE = re.compile(r"<Code>(\w{1,64})</Code>")
+_REGION = re.compile(r"<Region>([a-z0-9-]{1,32})</Region>")
 
 
 class Told(Protocol):
@@ -34,24 +38,25 @@ class Told(Protocol):
 
 def tell(call: Any, files: Told, error: BaseException) -> None:
     """Answers a call by the error that it ended with."""
-    said = f"{type(error).__name__}: {harmless(str(error), files.secrets())}"
+    adapter = files.adapter
+    text = str(error)
+    said = f"{type(error).__name__}: {harmless(text, files.secrets())}"
     status = _status_of(error)
     if isinstance(error, FileNotFoundError) or type(error).__name__ == "NotFoundError" or status == 404:
         call.refuse("missing", "there is no such file" if call.kind != "names" else "there is no such folder")
+    elif "without LOCATION" in text or _REGION.search(text):
+        call.refuse("refused", _of_region(_REGION.search(text), adapter, call.path))
     elif (
         isinstance(error, PermissionError)
         or type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
         or status in (401, 403)
     ):
-        what = "listing is not allowed" if call.kind == "names" else "access is refused"
-        call.refuse("refused", f"{what}: it was asked for {files.adapter.credentials}: {said}")
+        call.refuse("refused", _of_access(call.kind, adapter, _answer_of(text) or said))
     elif isinstance(error, _MISTAKES):
         call.refuse("refused", f"it cannot be read: {said}")
-    elif "without LOCATION" in str(error):
-        call.refuse("refused", "the bucket lies in another region than was asked: Storage(region=…) names its own")
     else:
         if call.kind == "ranges":
-            compare_size(call, files.adapter)
+            compare_size(call, adapter)
         call.again(said, _is_unreachable(error))
 
 
@@ -61,13 +66,40 @@ def compare_size(call: Any, adapter: Adapter) -> None:
         call.compare_size(int(adapter.size(call.path)))
 
 
+def _of_access(kind: str, adapter: Adapter, said: str) -> str:
+    if kind != "names":
+        return f"access is refused: it was asked for {adapter.credentials}: {said}"
+    return (
+        f"listing is not allowed: it was asked for {adapter.credentials}, which need the right {adapter.listing_right}: "
+        f"{said}. Without it, name the dataset's folder or each file, without *, ? and ["
+    )
+
+
+def _of_region(found: re.Match[str] | None, adapter: Adapter, path: str) -> str:
+    region = found.group(1) if found else adapter.region(path)
+    if not region:
+        return "the bucket lies in another region than was asked: Storage(region=…) names its own"
+    return f'the bucket is in the region {region}: give Storage(region="{region}")'
+
+
+def _answer_of(text: str) -> str:
+    """What a server answered: its status, and the code of the error; empty where that is not told."""
+    status, code = _STATUS.search(text), _CODE.search(text)
+    if status is None:
+        return ""
+    return status.group().removeprefix("status code: ").strip() + (f" ({code.group(1)})" if code else "")
+
+
 def _status_of(error: BaseException) -> int | None:
     for holder in (error, getattr(error, "response", None)):
         for name in ("status_code", "status", "code"):
             found = getattr(holder, name, None)
             if isinstance(found, int):
                 return found
-    return None
+    if type(error).__module__.partition(".")[0] != "obstore":
+        return None
+    status = _STATUS.search(str(error))
+    return int(status.group(1)) if status else None
 
 
 def _is_unreachable(error: BaseException) -> bool:
