@@ -438,11 +438,10 @@ class _ProxyHandler(_FaultyHandler):
         if fault == "503":
             self.send(503, {"Retry-After": "0"}, b"")
             return
-        headers = dict(self.headers)
+        withheld = ["host"]  # which is the other server's own
         if fault == "blind":
-            headers = {
-                name: value for name, value in headers.items() if name.lower() not in ("if-match", "if-none-match")
-            }
+            withheld += ["if-match", "if-none-match"]
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in withheld}
         connection = http.client.HTTPConnection(self.server.target, timeout=60)
         try:
             connection.request(self.command, self.path, body, headers)
