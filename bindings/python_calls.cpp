@@ -1,11 +1,10 @@
 #include "bindings/python_calls.h"
 
 #include "core/base/fork_count.h"
-#include "core/base/mix64.h"
+#include "core/io/back_off.h"
 #include "core/io/read_queue.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -16,19 +15,9 @@ namespace {
 using std::chrono::milliseconds;
 using State = StoreRequest::State;
 
-constexpr milliseconds kFirstPause{100};
-constexpr milliseconds kMostPause{5'000};
-constexpr milliseconds kLook{50};            // between two looks at what nobody wants, or is late
-constexpr std::chrono::seconds kIdle{30};    // after which a thread ends, but for the last
-constexpr std::uint32_t kFirstAttempts = 3;  // at a server that has not answered before
-
-// Full jitter, as for HTTP: the order of batches does not depend on it.
-milliseconds jittered(milliseconds pause) {
-  static std::atomic<std::uint64_t> count{
-      static_cast<std::uint64_t>(StoreRequest::Clock::now().time_since_epoch().count())};
-  const std::uint64_t draw = mix64(count.fetch_add(1, std::memory_order_relaxed)) >> 32;
-  return milliseconds(static_cast<std::uint64_t>(pause.count()) * draw >> 32);
-}
+constexpr milliseconds kLook{50};          // between two looks at what nobody wants, or is late
+constexpr std::chrono::seconds kIdle{30};  // after which a thread ends, but for the last
+constexpr const char* kStopped = "its store is read no more: Python ends";
 
 std::string path_of(const StoreRequest& request) {
   return request.file != nullptr ? request.file->path() : request.path;
@@ -41,7 +30,7 @@ std::string name_of(const StoreRequest& request) {
 }
 
 bool is_same_file(const StoreRequest& a, const StoreRequest& b) {
-  if (a.file == nullptr || b.file == nullptr) return false;
+  if (a.file == nullptr || b.file == nullptr) return a.file == b.file && a.path == b.path;
   return a.file == b.file || *a.file == *b.file;
 }
 
@@ -78,7 +67,7 @@ std::shared_ptr<PythonCalls> PythonCalls::make(CallOptions options) {
 void PythonCalls::push(Asker& asker, StoreRequests requests) {
   const std::lock_guard lock(mutex_);
   if (is_stopped_) {
-    raise(ErrorKind::IoError, "{}: its store is read no more: Python ends", path_of(*requests.front()));
+    raise(ErrorKind::IoError, "{}: {}", path_of(*requests.front()), kStopped);
   }
   asker.open.reserve(asker.open.size() + requests.size());
   asker.ended.reserve(asker.ended.size() + asker.open.size() + requests.size());  // ending cannot fail
@@ -115,9 +104,7 @@ void PythonCalls::look(Asker& asker, Clock::time_point now) {
     if (!is_late && !request->is_cancelled()) continue;
     if (request->state == State::Queued) std::erase(queue_, request);
     if (is_late) {
-      fail(request, ErrorKind::IoError,
-           fmt::format("no answer that will do in {:g} s and {} attempts; the last had not returned",
-                       std::chrono::duration<double>(options_.deadline).count(), request->attempts));
+      fail(request, ErrorKind::IoError, given_up(options_.deadline, request->attempts) + " had not returned");
     } else {
       end(request);
     }
@@ -195,7 +182,7 @@ PythonCalls::Call PythonCalls::take_from(std::size_t i, Clock::time_point now) {
   const bool has_company = first.wanted == Wanted::Range && first.attempts == 1;
   while (has_company && i < queue_.size() && call.requests.size() < options_.ranges_a_call &&
          under_way_ < options_.connections) {
-    if (queue_[i]->attempts == 0 && is_same_file(first, *queue_[i])) {
+    if (queue_[i]->attempts == 0 && queue_[i]->wanted == Wanted::Range && is_same_file(first, *queue_[i])) {
       take_at(i);
     } else {
       ++i;
@@ -235,16 +222,15 @@ void PythonCalls::fail(const std::shared_ptr<StoreRequest>& request, ErrorKind k
 
 void PythonCalls::try_again(const std::shared_ptr<StoreRequest>& request, const std::string& reason,
                             bool is_unreachable, Clock::time_point now) {
+  if (is_stopped_) return fail(request, ErrorKind::IoError, kStopped);  // no thread would take it
   if (is_unreachable && !has_answered_ && request->attempts >= kFirstAttempts) {
     return fail(request, ErrorKind::IoError,
                 fmt::format("no connection in {} attempts: {}", request->attempts, reason));
   }
-  const unsigned doublings = std::min(request->attempts - 1, 10U);
-  request->due = now + jittered(std::min(kMostPause, kFirstPause * (1U << doublings)));
+  request->due = now + back_off(request->attempts);
   if (request->due >= request->deadline) {
     return fail(request, ErrorKind::IoError,
-                fmt::format("no answer that will do in {:g} s and {} attempts; the last: {}",
-                            std::chrono::duration<double>(options_.deadline).count(), request->attempts, reason));
+                fmt::format("{}: {}", given_up(options_.deadline, request->attempts), reason));
   }
   queue_.push_back(request);
   request->state = State::Queued;
@@ -337,9 +323,7 @@ void PythonCalls::stop() noexcept {
   while (!queue_.empty()) {
     const std::shared_ptr<StoreRequest> request = queue_.front();
     queue_.pop_front();
-    request->error = std::make_exception_ptr(
-        Error(ErrorKind::IoError, fmt::format("{}: its store is read no more: Python ends", name_of(*request))));
-    end(request);
+    fail(request, ErrorKind::IoError, kStopped);
   }
   work_.notify_all();
 }

@@ -1,10 +1,9 @@
 #include "bindings/python_store.h"
 
 #include "bindings/gil.h"
+#include "bindings/python_channel.h"
 #include "core/base/fork_count.h"
-#include "core/io/read_queue.h"
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -12,84 +11,24 @@
 namespace penstock::bindings {
 namespace {
 
-// As over HTTP, where they were measured (core/io/http/http_store.cpp).
-constexpr std::uint64_t kNearBytes = 64 << 10;
-constexpr std::uint64_t kMostBytes = 8 << 20;
+constexpr std::uint64_t kNearBytes = 64 << 10;  // as over HTTP, where it was measured (core/io/http/http_store.cpp)
 
 constexpr std::chrono::milliseconds kSignalPeriod{50};
 
-std::shared_ptr<StoreRequest> request_for(std::span<Read* const> run) {
-  auto request = std::make_shared<StoreRequest>();
-  request->file = run.front()->file;
-  request->offset = run.front()->offset;
-  request->size = run.back()->offset + run.back()->size - request->offset;
-  request->reads.assign(run.begin(), run.end());
+StoreRequest request_for(Wanted wanted, const std::string& path) {
+  StoreRequest request;
+  request.wanted = wanted;
+  request.path = path;
   return request;
 }
 
-class PythonChannel final : public Channel {
- public:
-  explicit PythonChannel(std::shared_ptr<PythonCalls> calls)
-      : calls_(std::move(calls)), forks_(fork_count()), asker_(std::make_unique<Asker>()) {}
-
-  ~PythonChannel() override {
-    if (forks_ == fork_count()) {
-      calls_->leave(*asker_);
-    } else {
-      static_cast<void>(asker_.release());  // whoever waited for it is in the parent
-    }
-  }
-  PythonChannel(const PythonChannel&) = delete;
-  PythonChannel& operator=(const PythonChannel&) = delete;
-
-  void submit(std::span<Read* const> reads) override {
-    StoreRequests requests;
-    ReadQueue rest;
-    rest.push(reads);
-    while (!rest.empty()) {
-      const std::span<Read* const> run = rest.front_run(kMostBytes);
-      requests.push_back(request_for(run));
-      rest.pop(run.size());
-    }
-    under_way_ += reads.size();
-    ended_.reserve(under_way_);  // handing out cannot fail
-    try {
-      if (!requests.empty()) calls_->push(*asker_, std::move(requests));
-    } catch (...) {
-      under_way_ -= reads.size();
-      throw;
-    }
-  }
-
-  std::size_t wait(std::span<Read*> done, std::chrono::nanoseconds timeout) override {
-    if (ended_.empty()) {
-      calls_->collect(*asker_, collected_, timeout);
-      for (const auto& request : collected_) {
-        for (Read* const read : request->reads) {
-          read->retries += request->attempts > 0 ? request->attempts - 1 : 0;
-          if (request->error) read->fail(request->error);
-        }
-        ended_.push(request->reads);
-      }
-      collected_.clear();
-    }
-    const std::size_t count = std::min(done.size(), ended_.size());
-    std::copy_n(ended_.front().begin(), count, done.begin());
-    ended_.pop(count);
-    under_way_ -= count;
-    return count;
-  }
-
-  void wake() override { calls_->wake(*asker_); }
-
- private:
-  const std::shared_ptr<PythonCalls> calls_;
-  const std::uint64_t forks_;
-  std::unique_ptr<Asker> asker_;
-  StoreRequests collected_;
-  ReadQueue ended_;  // not handed out
-  std::size_t under_way_ = 0;
-};
+StoreRequest request_for(const std::string& path, std::uint64_t offset, std::span<std::byte> into) {
+  StoreRequest request = request_for(Wanted::Range, path);
+  request.offset = offset;
+  request.size = into.size();
+  request.into = into;
+  return request;
+}
 
 }  // namespace
 
@@ -113,8 +52,13 @@ std::unique_ptr<Channel> PythonStore::open_channel(ChannelMode mode) {
   return std::make_unique<PythonChannel>(calls_);
 }
 
-std::shared_ptr<StoreRequest> PythonStore::ask(StoreRequest request) {
+// Those requests, answered.
+StoreRequests PythonStore::ask_all(std::vector<StoreRequest> requests) {
   refuse_child();
+  StoreRequests asked;
+  asked.reserve(requests.size());
+  for (StoreRequest& each : requests) asked.push_back(std::make_shared<StoreRequest>(std::move(each)));
+  if (asked.empty()) return asked;
   std::optional<Unlocked> released;  // threads of Python's are to answer
   if (has_gil()) released.emplace();
   struct Waits {
@@ -125,48 +69,67 @@ std::shared_ptr<StoreRequest> PythonStore::ask(StoreRequest request) {
     PythonCalls& calls;
     Asker asker;
   } waits(*calls_);
-  StoreRequests ended{std::make_shared<StoreRequest>(std::move(request))};
-  calls_->push(waits.asker, std::move(ended));
-  for (ended.clear(); ended.empty();) {
+  calls_->push(waits.asker, asked);
+  StoreRequests ended;
+  for (std::size_t left = asked.size(); left > 0;) {
     calls_->collect(waits.asker, ended, kSignalPeriod);
     if (ended.empty() && while_waiting_) while_waiting_();
+    for (const auto& each : ended) {
+      if (each->error) std::rethrow_exception(each->error);
+    }
+    left -= ended.size();
   }
-  if (ended.front()->error) std::rethrow_exception(ended.front()->error);
-  return ended.front();
+  return asked;
+}
+
+std::shared_ptr<StoreRequest> PythonStore::ask(StoreRequest request) {
+  std::vector<StoreRequest> requests;
+  requests.push_back(std::move(request));
+  return ask_all(std::move(requests)).front();
 }
 
 std::uint64_t PythonStore::size(const std::string& path, Links /*links*/) {
-  StoreRequest request;
-  request.wanted = Wanted::Size;
-  request.path = path;
-  return ask(std::move(request))->bytes;
+  if (const auto bytes = ends_.bytes_of(path)) return *bytes;
+  return ask(request_for(Wanted::Size, path))->bytes;
 }
 
 void PythonStore::read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) {
-  if (out.empty()) return;
-  StoreRequest request;
-  request.path = path;
-  request.offset = offset;
-  request.size = out.size();
-  request.into = out;
-  (void)ask(std::move(request));
+  if (out.empty() || ends_.read(path, offset, out)) return;
+  (void)ask(request_for(path, offset, out));
+}
+
+void PythonStore::look_ahead(const std::vector<std::string>& paths) {
+  std::vector<StoreRequest> requests;
+  requests.reserve(paths.size());
+  for (const std::string& path : paths) requests.push_back(request_for(Wanted::Size, path));
+  std::vector<FileEnds::Ends> found;
+  found.reserve(paths.size());
+  for (const auto& size : ask_all(std::move(requests))) found.emplace_back(size->bytes);
+  requests.clear();
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    FileEnds::Ends& ends = found[i];
+    if (!ends.head.empty()) requests.push_back(request_for(paths[i], 0, std::as_writable_bytes(std::span(ends.head))));
+    if (ends.tail.empty()) continue;
+    requests.push_back(request_for(paths[i], ends.tail_begin(), std::as_writable_bytes(std::span(ends.tail))));
+  }
+  (void)ask_all(std::move(requests));
+  for (std::size_t i = 0; i < paths.size(); ++i) ends_.keep(paths[i], std::move(found[i]));
+}
+
+void PythonStore::drop_ends() noexcept {
+  ends_.drop();
 }
 
 bool PythonStore::read_whole(const std::string& path, std::uint64_t most, std::string& text) {
   if (!has_whole_) return false;
-  StoreRequest request;
-  request.wanted = Wanted::Whole;
-  request.path = path;
+  StoreRequest request = request_for(Wanted::Whole, path);
   request.most = most;
   text = std::move(ask(std::move(request))->text);
   return true;
 }
 
 std::vector<std::string> PythonStore::list(const std::string& path) {
-  StoreRequest request;
-  request.wanted = Wanted::Names;
-  request.path = path;
-  return std::move(ask(std::move(request))->names);
+  return std::move(ask(request_for(Wanted::Names, path))->names);
 }
 
 std::uint64_t PythonStore::near_bytes() const {
@@ -174,7 +137,7 @@ std::uint64_t PythonStore::near_bytes() const {
 }
 
 std::uint64_t PythonStore::most_bytes() const {
-  return kMostBytes;
+  return PythonChannel::kMostBytes;
 }
 
 }  // namespace penstock::bindings

@@ -5,7 +5,7 @@
 #include "core/batch/source.h"
 #include "core/batch/sub_view.h"
 #include "core/io/cache/cached_store.h"
-#include "core/io/http/http_store.h"
+#include "core/io/file_ends.h"
 #include "core/io/open_store.h"
 #include "layout/dataset.h"
 #include "layout/dataset_columns.h"
@@ -91,17 +91,17 @@ std::vector<Location> find(const std::vector<std::string>& urls, const Stores& s
   return found;
 }
 
-// While token files are opened, what their server is asked for is asked for at once.
+// While token files are opened, what a far store is asked for is asked for at once.
 class EndsAhead {
  public:
   EndsAhead(const std::string& format, const std::vector<std::string>& paths, const Stores& stores) {
     const layout::FileFormat* const found = layout::find_format(format);
     if (found == nullptr) return;
-    std::map<HttpStore*, std::vector<std::string>> by_store;
+    std::map<AsksAhead*, std::vector<std::string>> by_store;
     for (std::size_t i = 0; i < paths.size(); ++i) {
       ByteStore* asked = stores.at(i).value_or(nullptr).get();
       if (const auto* const cached = dynamic_cast<CachedStore*>(asked)) asked = cached->inner().get();
-      auto* const store = dynamic_cast<HttpStore*>(asked);
+      auto* const store = dynamic_cast<AsksAhead*>(asked);
       if (store == nullptr) continue;
       for (const Location& file : found->files({*stores[i], paths[i]})) by_store[store].push_back(file.path);
     }
@@ -111,13 +111,13 @@ class EndsAhead {
     }
   }
   ~EndsAhead() {
-    for (HttpStore* store : stores_) store->drop_ends();
+    for (AsksAhead* store : stores_) store->drop_ends();
   }
   EndsAhead(const EndsAhead&) = delete;
   EndsAhead& operator=(const EndsAhead&) = delete;
 
  private:
-  std::vector<HttpStore*> stores_;
+  std::vector<AsksAhead*> stores_;
 };
 
 // Values of a column as they are given out, `dtype` one of them: [count, dims…].

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
 #include "core/engine/loader.h"
+#include "core/io/cache/cached_store.h"
 #include "core/job/balance.h"
 
 #include <pybind11/numpy.h>
@@ -15,7 +16,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -27,6 +30,29 @@ namespace py = pybind11;
 
 namespace penstock::bindings {
 namespace {
+
+// What is read through Python though its dataset was opened natively; a local cache of it is used all the same. Any
+// thread.
+class FarReader {
+ public:
+  explicit FarReader(std::shared_ptr<ByteStore> store) : store_(std::move(store)) {}
+
+  ByteStore& of(ByteStore& files) {
+    const auto is_of_python = [](ByteStore* store) { return dynamic_cast<PythonStore*>(store) != nullptr; };
+    auto* const cache = dynamic_cast<CachedStore*>(&files);
+    if (cache == nullptr) return is_of_python(&files) ? files : *store_;
+    if (is_of_python(cache->inner().get())) return files;
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<ByteStore>& made = caches_[cache];
+    if (!made) made = cache->filled_through(store_);
+    return *made;
+  }
+
+ private:
+  const std::shared_ptr<ByteStore> store_;
+  std::mutex mutex_;
+  std::map<CachedStore*, std::shared_ptr<ByteStore>> caches_;
+};
 
 constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
 
@@ -223,9 +249,11 @@ struct MakeLoader {
     if (formats.size() > 1) formats = join(std::move(formats));
     options.formats = std::make_shared<const BatchFormats>(std::move(formats));
     std::shared_ptr<ByteStore> reading = local->reading_by(parse_reader(reader));
-    options.through = [local = local, reading, far = far_reader.value_or(nullptr)](ByteStore& files) -> ByteStore& {
+    std::shared_ptr<FarReader> far;
+    if (far_reader) far = std::make_shared<FarReader>(*far_reader);
+    options.through = [local = local, reading, far](ByteStore& files) -> ByteStore& {
       if (&files == local.get()) return *reading;
-      return far && dynamic_cast<PythonStore*>(&files) == nullptr ? *far : files;
+      return far ? far->of(files) : files;
     };
     if (balance) options.balance = balance_of(*balance);
     options.threads = threads;

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 from penstock import _native
 from penstock._errors import InvalidArgumentError
 from penstock._storage import Storage, check_endpoint
 
 SCHEMES = ("s3", "gs", "az")
+_PATIENCE = 5.0  # seconds for a server that is to say where a bucket lies
 _LOOK_AGAIN = timedelta(minutes=10)  # for credentials of boto3, which does not say when they end
 _ENDPOINTS = {
     "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
@@ -176,6 +182,21 @@ def _of_boto3(storage: Storage) -> Credentials:
 def region_of(storage: Storage) -> str | None:
     """Where buckets of S3 lie, if anything says it."""
     return storage.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+
+
+def told_region(bucket: str, endpoint: str | None) -> str | None:
+    """Where a server of S3 says that a bucket lies, asked without credentials; None where it does not say it."""
+    address = f"{(endpoint or 'https://s3.us-east-1.amazonaws.com').rstrip('/')}/{quote(bucket)}"
+    try:
+        try:
+            reply: Any = urlopen(Request(address, method="HEAD"), timeout=_PATIENCE)
+        except HTTPError as refusal:  # a refusal says it as well
+            reply = refusal
+        with reply:
+            region = reply.headers.get("x-amz-bucket-region") or ""
+    except (OSError, ValueError, HTTPException):
+        return None
+    return region if re.fullmatch(r"[a-z0-9-]{1,32}", region) else None
 
 
 def endpoint_of(scheme: str, storage: Storage) -> str | None:

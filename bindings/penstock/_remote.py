@@ -11,7 +11,8 @@ from penstock._errors import InvalidArgumentError
 from penstock._storage import Storage
 
 _APART = "another password or query: open them apart and join them with penstock.concatenate"
-_NATIVE = ("http", "https", "s3")
+HTTP = ("http", "https")
+NATIVE = (*HTTP, "s3")
 
 
 def scheme_of(path: str) -> str:
@@ -43,10 +44,9 @@ class Address:
     @classmethod
     def parse(cls, url: str, storage: Storage | None) -> Address:
         scheme = scheme_of(url)
-        if scheme not in _NATIVE:
+        if scheme not in NATIVE:
             raise InvalidArgumentError(
-                f"{_native.shown_address(url)}: {scheme} is not supported yet: paths of this machine, file://, "
-                "http://, https:// and s3:// open"
+                f"{_native.shown_address(url)}: {scheme}:// is not read natively: http://, https:// and s3:// are"
             )
         if scheme == "s3":
             return cls(_s3.checked(url), "", "", storage or Storage())

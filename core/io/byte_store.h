@@ -1,4 +1,4 @@
-// ByteStore and Channel: the seam to where bytes live (local files here; object stores and Python collections later).
+// ByteStore and Channel: the seam to where bytes live: local files, servers of HTTP, buckets, stores of Python's.
 //
 // A ByteStore is asked by any thread. A Channel is owned by one thread, which submits reads and collects those that
 // ended, in any order. Only wait() blocks that thread.

@@ -62,8 +62,11 @@ Location open_store(const std::string& url, const std::shared_ptr<ByteStore>& lo
   const std::string scheme = scheme_of(url);
   if (scheme.empty()) return {local, url};
   if (scheme == "file") return {local, path_of_file_url(url)};
+  // The address may hold a password or a signature.
   raise(ErrorKind::InvalidArgument,
-        "{}: {} is not supported yet: local paths and file:// URLs open; http, https and s3 are to come", url, scheme);
+        "{}://…: only paths and file:// URLs are opened here; penstock.open in Python also opens http://, https://, "
+        "s3://, gs://, az:// and the schemes of fsspec: open it there",
+        scheme);
 }
 
 }  // namespace penstock

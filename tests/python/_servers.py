@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import hmac
 import http.client
+import json
 import os
 import random
 import re
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -109,7 +111,7 @@ http {{
 
 def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
     """Until it answers."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if server.poll() is not None:
             break
@@ -117,6 +119,28 @@ def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
             return
         time.sleep(0.02)
     raise AssertionError("the server did not start")
+
+
+def files_of(root: Path) -> dict[str, bytes]:
+    """All files below a folder, by their paths in it."""
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def permit(moto_address: str, user: str, actions: list[str]) -> dict[str, str]:
+    """From now on this moto looks at signatures and rights. Returns the keys of a user who may do `actions` alone."""
+    boto3 = pytest.importorskip("boto3")
+    keys = {"aws_access_key_id": "access", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
+    client = boto3.client("iam", endpoint_url=moto_address, **keys)
+    allowed = {"Effect": "Allow", "Action": actions, "Resource": "*"}
+    policy = {"Version": "2012-10-17", "Statement": [allowed]}
+    client.create_user(UserName=user)
+    client.put_user_policy(UserName=user, PolicyName="all", PolicyDocument=json.dumps(policy))
+    made = client.create_access_key(UserName=user)["AccessKey"]
+    command = urllib.request.Request(
+        f"{moto_address}/moto-api/reset-auth", b"0", {"Content-Type": "text/plain"}, method="POST"
+    )
+    urllib.request.urlopen(command, timeout=20).close()
+    return {"access_key_id": made["AccessKeyId"], "secret_access_key": made["SecretAccessKey"]}
 
 
 @contextlib.contextmanager
@@ -145,7 +169,73 @@ def moto(buckets: dict[str, Path], log: Path) -> Iterator[str]:
         server.wait(20)
 
 
-class FaultServer(ThreadingHTTPServer):
+class _Faulty(ThreadingHTTPServer):
+    """A server that does on purpose what servers do by accident; `requests` is what it was asked for."""
+
+    request_queue_size = 128
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        self.requests: list[Any] = []
+        self.lock = threading.Lock()
+        super().__init__(("127.0.0.1", 0), handler)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def count(self, request: Any) -> int:
+        """Takes note of a request and returns how many there were before."""
+        with self.lock:
+            self.requests.append(request)
+            return len(self.requests) - 1
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # clients hang up on faults
+
+    def hang_up(self) -> None:
+        """Ends all connections, whatever is under way."""
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Any]:
+        thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.shutdown()
+            self.hang_up()
+            self.server_close()
+            thread.join(20)
+
+
+class _FaultyHandler(BaseHTTPRequestHandler):
+    """What both servers answer with."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+    def reset(self) -> None:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self.close_connection = True
+
+    def send(self, status: int, headers: dict[str, str], body: bytes, length: int | None = -1) -> None:
+        """`length` is what is said of the body, None for nothing; by default what it has."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if length is None:
+            self.send_header("Connection", "close")
+        elif "Content-Length" not in headers:
+            self.send_header("Content-Length", str(len(body) if length < 0 else length))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+class FaultServer(_Faulty):
     """Serves the files of a folder by ranges, but for what `fault(path, number)` names: one of FAULTS, or None.
 
     `number` counts the requests of this server from 0. `requests` is what was asked: (path, Range or None, headers).
@@ -154,20 +244,13 @@ class FaultServer(ThreadingHTTPServer):
     """
 
     daemon_threads = False  # so that they are waited for, and leave no connection behind
-    request_queue_size = 128
 
     def __init__(self, root: Path, fault: Callable[[str, int], str | None]) -> None:
         self.root, self.fault = root, fault
-        self.requests: list[tuple[str, str | None, dict[str, str]]] = []
-        self.lock = threading.Lock()
         self.connections: set[socket.socket] = set()
         self.elsewhere = ""  # where redirects lead
         self.keys: dict[str, tuple[str, str | None]] = {}
-        super().__init__(("127.0.0.1", 0), _FaultHandler)
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        super().__init__(_FaultHandler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self.lock:
@@ -186,24 +269,11 @@ class FaultServer(ThreadingHTTPServer):
             self.connections.discard(request)
         self.close_request(request)  # without a farewell, so that those who do not linger reset
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # clients hang up on faults
 
-
-@contextlib.contextmanager
 def fault_server(
     root: Path, fault: Callable[[str, int], str | None] = lambda path, number: None
-) -> Iterator[FaultServer]:
-    server = FaultServer(root, fault)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.hang_up()
-        server.server_close()
-        thread.join(20)
+) -> contextlib.AbstractContextManager[FaultServer]:
+    return FaultServer(root, fault).running()
 
 
 FAULTS = (
@@ -217,20 +287,16 @@ def at_random(share: float, seed: int = 0, faults: tuple[str, ...] = FAULTS) -> 
     return lambda path, number: draw.choice(faults) if draw.random() < share else None
 
 
-class _FaultHandler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class _FaultHandler(_FaultyHandler):
     server: FaultServer
-
-    def log_message(self, *arguments: Any) -> None:
-        pass
 
     def do_GET(self) -> None:
         asked = self.headers.get("Range")
+        number = self.server.count((self.path, asked, dict(self.headers)))
         with self.server.lock:
-            number = len(self.server.requests)
-            self.server.requests.append((self.path, asked, dict(self.headers)))
             fault = self.server.fault(self.path, number)
+        if fault == "region":
+            return self.empty(301, {"x-amz-bucket-region": "eu-west-9"})
         if self.server.keys and not self.is_signed():
             return self.empty(403)
         file = self.server.root / unquote(self.path.partition("?")[0]).lstrip("/")
@@ -252,6 +318,8 @@ class _FaultHandler(BaseHTTPRequestHandler):
             return self.send(status, headers, body)
         self.fail(fault, status, headers, body, data)
         return None
+
+    do_HEAD = do_GET
 
     def is_signed(self) -> bool:
         path, _, query = self.path.partition("?")
@@ -284,8 +352,7 @@ class _FaultHandler(BaseHTTPRequestHandler):
         elif fault == "200":
             self.send(200, {"ETag": headers["ETag"]}, data)
         elif fault == "reset":
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            self.close_connection = True
+            self.reset()
         elif fault == "closed":
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
@@ -308,8 +375,6 @@ class _FaultHandler(BaseHTTPRequestHandler):
             for byte in body:
                 time.sleep(1)
                 self.wfile.write(bytes([byte]))
-        elif fault == "region":
-            self.empty(301, {"x-amz-bucket-region": "eu-west-9"})
         elif fault == "redirect":
             self.empty(302, {"Location": self.server.elsewhere + self.path})
         else:
@@ -318,19 +383,8 @@ class _FaultHandler(BaseHTTPRequestHandler):
     def empty(self, status: int, headers: dict[str, str] | None = None) -> None:
         self.send(status, headers or {}, b"")
 
-    def send(self, status: int, headers: dict[str, str], body: bytes, length: int | None = -1) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        if length is None:
-            self.send_header("Connection", "close")
-        else:
-            self.send_header("Content-Length", str(len(body) if length < 0 else length))
-        self.end_headers()
-        self.wfile.write(body)
 
-
-class FaultProxy(ThreadingHTTPServer):
+class FaultProxy(_Faulty):
     """Hands requests on to another server, but for what `fault(method, path, number)` names: "503", "reset", "blind"
     (handed on without its conditions), "lost" (handed on, and no answer), or None. It may wait.
 
@@ -339,62 +393,35 @@ class FaultProxy(ThreadingHTTPServer):
 
     daemon_threads = True  # one may wait for ever
     block_on_close = False
-    request_queue_size = 128
 
     def __init__(self, target: str, fault: Callable[[str, str, int], str | None]) -> None:
         self.target, self.fault = target.removeprefix("http://"), fault
-        self.requests: list[tuple[str, str]] = []
-        self.lock = threading.Lock()
-        super().__init__(("127.0.0.1", 0), ProxyHandler)
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # clients hang up on faults
+        super().__init__(ProxyHandler)
 
 
-@contextlib.contextmanager
-def fault_proxy(target: str, fault: Callable[[str, str, int], str | None]) -> Iterator[FaultProxy]:
-    server = FaultProxy(target, fault)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(20)
+def fault_proxy(
+    target: str, fault: Callable[[str, str, int], str | None]
+) -> contextlib.AbstractContextManager[FaultProxy]:
+    return FaultProxy(target, fault).running()
 
 
-class ProxyHandler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    keeps_host = True  # signatures are of it
+class ProxyHandler(_FaultyHandler):
     server: FaultProxy
-
-    def log_message(self, *arguments: Any) -> None:
-        pass
 
     def hand_on(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        with self.server.lock:
-            number = len(self.server.requests)
-            self.server.requests.append((self.command, self.path))
+        number = self.server.count((self.command, self.path))
         fault = self.server.fault(self.command, self.path, number)
         if fault == "reset":
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            self.close_connection = True
+            self.reset()
             return
         if fault == "503":
-            self.answer(503, {"Retry-After": "0"}, b"")
+            self.send(503, {"Retry-After": "0"}, b"")
             return
-        headers = {name: value for name, value in self.headers.items() if self.keeps_host or name.lower() != "host"}
+        withheld = ["host"]  # which is the other server's own
         if fault == "blind":
-            headers = {
-                name: value for name, value in headers.items() if name.lower() not in ("if-match", "if-none-match")
-            }
+            withheld += ["if-match", "if-none-match"]
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in withheld}
         connection = http.client.HTTPConnection(self.server.target, timeout=60)
         try:
             connection.request(self.command, self.path, body, headers)
@@ -405,19 +432,10 @@ class ProxyHandler(BaseHTTPRequestHandler):
         if fault == "lost":
             self.close_connection = True
             return
-        dropped = ("connection", "transfer-encoding", "date", "server")
+        dropped = ["connection", "transfer-encoding", "date", "server"]
+        if self.command != "HEAD":  # of which it says what a GET would give
+            dropped.append("content-length")
         kept = {name: value for name, value in reply.getheaders() if name.lower() not in dropped}
-        self.answer(reply.status, kept, data)
+        self.send(reply.status, kept, data)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = hand_on
-
-    def answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            if name.lower() != "content-length" or self.command == "HEAD":
-                self.send_header(name, value)
-        if self.command != "HEAD":
-            self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)

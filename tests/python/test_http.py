@@ -1,7 +1,6 @@
 """Datasets of servers of HTTP: the same batches as on a local disk, faults that pass, and errors in words."""
 
 import contextlib
-import itertools
 import os
 import pickle
 import signal
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _batches import VIEWS, contents
 from _servers import FAULTS, at_random, fault_server, nginx, write_corpus
 from penstock import CorruptionError, InvalidArgumentError, NotFoundError, Storage
 
@@ -34,24 +34,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     with nginx(root, tmp_path_factory.mktemp("nginx")) as address:
         yield address
-
-
-def contents(loader: penstock.Loader, has_entries: bool = True, most: int | None = None) -> list[Any]:
-    found = []
-    for batch in itertools.islice(loader, most):
-        spans = None
-        if batch.spans is not None:
-            entries = [s.metadata for s in batch.spans] if has_entries else None
-            spans = ([(s.row, s.start, s.stop, s.id) for s in batch.spans], entries)
-        found.append((np.asarray(batch.indices).tolist(), np.asarray(batch["token"]).tolist(), spans))
-    return found
-
-
-VIEWS = {
-    "windows": lambda dataset: dataset.windows(64, lookahead=1),
-    "documents": lambda dataset: dataset.documents(),
-    "spans alone": lambda dataset: dataset.windows(100, metadata="spans"),
-}
 
 
 @pytest.mark.parametrize("view", VIEWS)

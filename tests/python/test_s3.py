@@ -2,7 +2,6 @@
 
 import pickle
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -13,6 +12,8 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _batches import contents
+from _child import HOWS, run_child
 from _servers import fault_server, moto, without_credentials, write_corpus
 from penstock import InvalidArgumentError, NotFoundError, Storage
 
@@ -51,13 +52,6 @@ def server(folder: Path) -> Any:
     with fault_server(folder.parent) as server:
         server.keys[ACCESS] = (SECRET, None)
         yield server
-
-
-def contents(loader: penstock.Loader) -> list[Any]:
-    return [
-        (batch.indices.tolist(), batch["token"].tolist(), [span.metadata for span in batch.spans or ()])
-        for batch in loader
-    ]
 
 
 @pytest.mark.parametrize("name", ["corpus", "a b+c=(d)!'é"])
@@ -252,35 +246,6 @@ def test_no_signer_is_left_where_a_store_cannot_be_made(keys, monkeypatch):
     assert not signers() - before
 
 
-CHILD = """
-import os, signal, sys, threading, penstock
-how, address = sys.argv[1:]
-view = penstock.open("s3://data/corpus", storage=penstock.Storage(endpoint=address)).windows(64)
-loader = penstock.Loader(view, 4, seed=1)
-next(loader)
-if how == "fork":
-    child = os.fork()
-    if child == 0:
-        try:
-            view[0]
-        except penstock.InvalidArgumentError as error:
-            os._exit(0 if "spawn" in str(error) else 2)
-        os._exit(3)
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-if how == "interrupt":
-    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    try:
-        for batch in loader:
-            pass
-        loader = penstock.Loader(view, 4, seed=1)
-        while True:
-            next(loader)
-    except KeyboardInterrupt:
-        sys.exit(0)
-"""
-
-
-@pytest.mark.parametrize("how", ["exit", "interrupt", "fork"])
+@pytest.mark.parametrize("how", HOWS)
 def test_a_process_ends_with_requests_under_way(server, keys, how):
-    done = subprocess.run([sys.executable, "-c", CHILD, how, server.address], capture_output=True, timeout=60)
-    assert (done.returncode, done.stderr.decode()) == (0, "")
+    run_child(how, "s3", server.address)

@@ -59,8 +59,8 @@ struct CachedChannel::Job {
   std::size_t waits = 0;                // of them, not ended
 };
 
-CachedChannel::CachedChannel(CachedStore& store, LocalStore& local, ChannelMode mode)
-    : store_(store), local_store_(local), mode_(mode), writer_(store.counts()) {}
+CachedChannel::CachedChannel(CachedStore& store, ByteStore& behind, LocalStore& local, ChannelMode mode)
+    : store_(store), behind_(behind), local_store_(local), mode_(mode), writer_(store.counts()) {}
 
 CachedChannel::~CachedChannel() = default;
 
@@ -258,7 +258,7 @@ void CachedChannel::end_local(Job& job) {
 // One request for all missing pages that are near to one another.
 void CachedChannel::begin_remote(Job& job) {
   try {
-    if (!remote_.channel) set_channel(remote_, store_.inner()->open_channel(mode_));
+    if (!remote_.channel) set_channel(remote_, behind_.open_channel(mode_));
     job.reads.clear();
     if (job.file == nullptr) {
       for (const Read* read : job.run) {

@@ -24,8 +24,8 @@ namespace penstock {
 
 class CachedChannel final : public Channel {
  public:
-  /// Both outlive it.
-  CachedChannel(CachedStore& store, LocalStore& local, ChannelMode mode);
+  /// What is not kept is read through `behind`. All outlive it.
+  CachedChannel(CachedStore& store, ByteStore& behind, LocalStore& local, ChannelMode mode);
   ~CachedChannel() override;
 
   void submit(std::span<Read* const> reads) override;
@@ -56,6 +56,7 @@ class CachedChannel final : public Channel {
   std::size_t hand_out(std::span<Read*> done);
 
   CachedStore& store_;
+  ByteStore& behind_;
   LocalStore& local_store_;
   const ChannelMode mode_;
   PageWriter writer_;

@@ -24,6 +24,34 @@ std::uint64_t free_bytes(const std::string& path) {
   return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
 }
 
+// A cache around another store than that which its dataset was opened through.
+class FilledThrough final : public ByteStore {
+ public:
+  FilledThrough(CachedStore& cache, std::shared_ptr<ByteStore> behind) : cache_(cache), behind_(std::move(behind)) {}
+
+  std::unique_ptr<Channel> open_channel(ChannelMode mode) override { return cache_.open_channel_to(*behind_, mode); }
+  std::uint64_t size(const std::string& path, Links links) override { return behind_->size(path, links); }
+  void read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) override {
+    behind_->read_small(path, offset, out);
+  }
+  std::vector<std::string> list(const std::string& path) override { return behind_->list(path); }
+  void forget(std::span<const std::byte> files) noexcept override {
+    behind_->forget(files);
+    cache_.forget(files);
+  }
+  [[nodiscard]] std::size_t reads_in_flight() override { return behind_->reads_in_flight(); }
+  [[nodiscard]] std::uint64_t near_bytes() const override { return behind_->near_bytes(); }
+  [[nodiscard]] std::uint64_t most_unwanted() const override { return behind_->most_unwanted(); }
+  [[nodiscard]] std::uint64_t most_bytes() const override { return behind_->most_bytes(); }
+  [[nodiscard]] bool is_far() const override { return behind_->is_far(); }
+  [[nodiscard]] std::uint64_t block_bytes() const override { return behind_->block_bytes(); }
+  [[nodiscard]] std::string name() override { return behind_->name(); }
+
+ private:
+  CachedStore& cache_;
+  const std::shared_ptr<ByteStore> behind_;
+};
+
 }  // namespace
 
 CachedStore::CachedStore(std::shared_ptr<ByteStore> store, std::shared_ptr<LocalStore> local, std::string root)
@@ -120,13 +148,17 @@ CachedFile* CachedStore::find_path(const std::string& path, std::uint64_t bytes)
   return nullptr;
 }
 
-std::unique_ptr<Channel> CachedStore::open_channel(ChannelMode mode) {
+std::shared_ptr<ByteStore> CachedStore::filled_through(std::shared_ptr<ByteStore> behind) {
+  return std::make_shared<FilledThrough>(*this, std::move(behind));
+}
+
+std::unique_ptr<Channel> CachedStore::open_channel_to(ByteStore& behind, ChannelMode mode) {
   if (forks_ != fork_count()) {
     raise(ErrorKind::InvalidArgument,
           "a dataset that is read through a cache was opened before this process was forked: open it here, or start "
           "processes by spawn");
   }
-  return std::make_unique<CachedChannel>(*this, *local_, mode);
+  return std::make_unique<CachedChannel>(*this, behind, *local_, mode);
 }
 
 void CachedStore::forget(std::span<const std::byte> files) noexcept {

@@ -54,7 +54,12 @@ class CachedStore final : public ByteStore {
   /// Where the pages of a file are; null: nothing of it is kept. It lives as long as the store.
   CachedFile* find(const File& file);
 
-  std::unique_ptr<Channel> open_channel(ChannelMode mode) override;
+  /// The same cache, where what is not kept is read through another way to the same files. It may not outlive this.
+  [[nodiscard]] std::shared_ptr<ByteStore> filled_through(std::shared_ptr<ByteStore> behind);
+  /// A channel of that.
+  std::unique_ptr<Channel> open_channel_to(ByteStore& behind, ChannelMode mode);
+
+  std::unique_ptr<Channel> open_channel(ChannelMode mode) override { return open_channel_to(*store_, mode); }
   std::uint64_t size(const std::string& path, Links links) override { return store_->size(path, links); }
   std::string resolve(const std::string& path) override { return store_->resolve(path); }
   void read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) override {

@@ -15,7 +15,6 @@ namespace {
 /// One request of 16 KiB costs a client 39 µs of CPU, one of 64 KiB 43; a shared network is scarcer than that.
 constexpr std::uint64_t kNearBytes = 64 << 10;
 constexpr std::uint64_t kMostBytes = 8 << 20;
-constexpr std::uint64_t kEndBytes = 4096;  // all that a header and a fingerprint of a file want
 
 std::uint64_t total_of(const Reply& reply, const std::string& path) {
   if (reply.range && reply.range->total) return *reply.range->total;
@@ -99,63 +98,41 @@ Reply HttpStore::ask(Request request) const {
 
 void HttpStore::look_ahead(const std::vector<std::string>& paths) {
   refuse_child();
-  std::vector<Ends> found(paths.size());
+  std::vector<std::string> heads(paths.size(), std::string(FileEnds::kBytes, '\0'));
   std::vector<Request> requests(paths.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    found[i].head.resize(kEndBytes);
     requests[i].path = paths[i];
-    requests[i].into = std::as_writable_bytes(std::span(found[i].head));
-    requests[i].end = kEndBytes;
+    requests[i].into = std::as_writable_bytes(std::span(heads[i]));
+    requests[i].end = FileEnds::kBytes;
     requests[i].may_be_short = true;
   }
   HttpChannel channel(shared_);
-  const std::vector<Reply> heads = channel.ask(std::move(requests));
+  const std::vector<Reply> replies = channel.ask(std::move(requests));
   requests.clear();
+  std::vector<FileEnds::Ends> found;
+  found.reserve(paths.size());
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    Ends& ends = found[i];
-    ends.bytes = total_of(heads[i], paths[i]);
-    shared_->keep_etag(paths[i], heads[i].etag);
-    ends.head.resize(std::min(ends.bytes, kEndBytes));
-    if (ends.bytes <= kEndBytes) continue;
-    ends.tail.resize(std::min(ends.bytes - kEndBytes, kEndBytes));
+    FileEnds::Ends& ends = found.emplace_back(total_of(replies[i], paths[i]));
+    shared_->keep_etag(paths[i], replies[i].etag);
+    ends.head = heads[i].substr(0, ends.head.size());
+    if (ends.tail.empty()) continue;
     Request request;
     request.path = paths[i];
     request.into = std::as_writable_bytes(std::span(ends.tail));
-    request.begin = ends.bytes - ends.tail.size();
+    request.begin = ends.tail_begin();
     request.end = request.file_bytes = ends.bytes;
     requests.push_back(std::move(request));
   }
   (void)channel.ask(std::move(requests));
-  const std::lock_guard lock(mutex_);
-  for (std::size_t i = 0; i < paths.size(); ++i) ends_[paths[i]] = std::move(found[i]);
+  for (std::size_t i = 0; i < paths.size(); ++i) ends_.keep(paths[i], std::move(found[i]));
 }
 
 void HttpStore::drop_ends() noexcept {
-  const std::lock_guard lock(mutex_);
-  ends_.clear();
-}
-
-// False: they are not among the ends that are kept.
-bool HttpStore::read_ends(const std::string& path, std::uint64_t offset, std::span<std::byte> out) const {
-  const std::lock_guard lock(mutex_);
-  const auto at = ends_.find(path);
-  if (at == ends_.end()) return false;
-  const Ends& ends = at->second;
-  if (offset > ends.bytes || out.size() > ends.bytes - offset) return false;
-  const std::uint64_t tail = ends.bytes - ends.tail.size();
-  const std::uint64_t in_head = offset < ends.head.size() ? std::min(out.size(), ends.head.size() - offset) : 0;
-  if (in_head < out.size() && offset + in_head < tail) return false;
-  std::memcpy(out.data(), ends.head.data() + (in_head > 0 ? offset : 0), in_head);
-  out = out.subspan(in_head);
-  if (!out.empty()) std::memcpy(out.data(), ends.tail.data() + (offset + in_head - tail), out.size());
-  return true;
+  ends_.drop();
 }
 
 std::uint64_t HttpStore::size(const std::string& path, Links /*links*/) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto at = ends_.find(path); at != ends_.end()) return at->second.bytes;
-  }
+  if (const auto bytes = ends_.bytes_of(path)) return *bytes;
   std::byte first{};
   Request request;
   request.path = path;
@@ -172,7 +149,7 @@ std::string HttpStore::etag(const std::string& path) const {
 }
 
 void HttpStore::read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) {
-  if (out.empty() || read_ends(path, offset, out)) return;
+  if (out.empty() || ends_.read(path, offset, out)) return;
   Request request;
   request.path = path;
   request.into = out;

@@ -5,21 +5,20 @@
 #pragma once
 
 #include "core/io/byte_store.h"
+#include "core/io/file_ends.h"
 #include "core/io/http/http_shared.h"
 #include "core/io/http/transfer.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace penstock {
 
-class HttpStore final : public ByteStore {
+class HttpStore final : public ByteStore, public AsksAhead {
  public:
   /// Throws InvalidArgument where there is no libcurl.
   HttpStore(HttpOptions options, std::shared_ptr<Addresses> addresses);
@@ -30,11 +29,9 @@ class HttpStore final : public ByteStore {
   std::unique_ptr<Channel> open_channel(ChannelMode mode) override;
   std::uint64_t size(const std::string& path, Links links) override;
   void read_small(const std::string& path, std::uint64_t offset, std::span<std::byte> out) override;
-  /// Asks for the beginnings and ends of these files, many at once, and keeps them for size() and read_small() until
-  /// drop_ends(): opening a thousand files of others then takes the time of two requests, not of three thousand. Throws
-  /// as size().
-  void look_ahead(const std::vector<std::string>& paths);
-  void drop_ends() noexcept;
+  /// Two requests a file, the second ones once all of the first are answered.
+  void look_ahead(const std::vector<std::string>& paths) override;
+  void drop_ends() noexcept override;
   bool read_whole(const std::string& path, std::uint64_t most, std::string& text) override;
   std::vector<std::string> list(const std::string& path) override;
   void forget(std::span<const std::byte> files) noexcept override;
@@ -48,20 +45,12 @@ class HttpStore final : public ByteStore {
   [[nodiscard]] std::string etag(const std::string& path) const;
 
  private:
-  struct Ends {
-    std::uint64_t bytes = 0;  // of the file
-    std::string head;
-    std::string tail;
-  };
-
   void refuse_child() const;
   Reply ask(Request request) const;
-  bool read_ends(const std::string& path, std::uint64_t offset, std::span<std::byte> out) const;
 
   const std::shared_ptr<HttpShared> shared_;
   const std::uint64_t forks_;
-  mutable std::mutex mutex_;
-  std::unordered_map<std::string, Ends> ends_;
+  FileEnds ends_;
 };
 
 /// What an address has that may not be shown.

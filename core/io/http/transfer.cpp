@@ -1,11 +1,10 @@
 #include "core/io/http/transfer.h"
 
 #include "core/base/error.h"
-#include "core/base/mix64.h"
+#include "core/io/back_off.h"
 #include "core/io/http/address.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -19,19 +18,8 @@ constexpr long kBufferBytes = 64 << 10;
 constexpr long kSlowBytes = 1024;  // a second, for so many seconds: a stall
 constexpr long kSlowSeconds = 5;
 constexpr milliseconds kConnect{10'000};
-constexpr milliseconds kFirstPause{100};
-constexpr milliseconds kMostPause{5'000};
 constexpr std::uint64_t kMostUnwanted = 64 << 10;  // of a reply's body: more is not worth a kept connection
 constexpr std::uint32_t kMostRedirects = 5;
-constexpr std::uint32_t kFirstAttempts = 3;  // at a server that has not answered before
-
-// Full jitter: a part of the pause that is no other's. The order of batches does not depend on it.
-milliseconds jittered(milliseconds pause) {
-  static std::atomic<std::uint64_t> count{
-      static_cast<std::uint64_t>(Transfer::Clock::now().time_since_epoch().count())};
-  const std::uint64_t draw = mix64(count.fetch_add(1, std::memory_order_relaxed)) >> 32;
-  return milliseconds(static_cast<std::uint64_t>(pause.count()) * draw >> 32);
-}
 
 std::string userinfo_of(std::string_view address) {
   const std::size_t host = address.find("://") + 3;
@@ -240,14 +228,11 @@ Transfer::Next Transfer::refuse(ErrorKind kind, const std::string& what) {
 }
 
 Transfer::Next Transfer::again(const std::string& reason, Clock::time_point now) {
-  const unsigned doublings = std::min(attempts_ - 1, 10U);
-  auto pause = jittered(std::min(kMostPause, kFirstPause * (1U << doublings)));
+  milliseconds pause = back_off(attempts_);
   if (reply_.retry_after) pause = std::max<milliseconds>(pause, *reply_.retry_after);
   due_ = now + pause;
   if (due_ < deadline_) return Next::Again;
-  const double seconds = std::chrono::duration<double>(shared_.options.deadline).count();
-  return refuse(ErrorKind::IoError, fmt::format("no answer that will do in {:g} s and {} attempts; the last: {}",
-                                                seconds, attempts_, reason));
+  return refuse(ErrorKind::IoError, fmt::format("{}: {}", given_up(shared_.options.deadline, attempts_), reason));
 }
 
 // What libcurl could not do. Its own words, without the address that they may hold.

@@ -1,0 +1,39 @@
+"""What the threads of a store fetch from: one interface for obstore, fsspec and a user's own object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+RANGES_A_CALL = 10  # as many as obstore has under way in one call
+
+
+class Adapter(Protocol):
+    """What threads fetch from; blocking calls, of several threads at once. Keys have no slash at either end."""
+
+    ranges_a_call: int
+    has_whole: bool
+    credentials: str  # with what it asks, for messages
+    listing_right: str  # what these need to list, for messages
+
+    def size(self, key: str) -> int: ...
+    def read(self, key: str, offsets: list[int], sizes: list[int]) -> Sequence[Any]: ...
+    def whole(self, key: str) -> Any: ...
+    def secrets(self) -> Sequence[str]:
+        """What no message may hold."""
+        ...
+
+    def region(self, key: str) -> str | None:
+        """Where the bucket of a key lies, where anything says it."""
+        ...
+
+    def folder(self, key: str) -> tuple[dict[str, int], list[str]]:
+        """Bytes of each file in it, by its name; and the names of folders."""
+        ...
+
+
+def buffers(given: Any) -> list[Any]:
+    """What read() returned. Raises TypeError where that is no list."""
+    if isinstance(given, bytes | bytearray | memoryview | str):
+        raise TypeError(f"read() returned {type(given).__name__}, not a list of buffers")
+    return list(given)

@@ -1,0 +1,134 @@
+"""The local cache over stores that Python reads: what was read once is not asked for again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import penstock
+import pytest
+from _batches import VIEWS, contents
+from _google import google
+from _python_stores import Failing, write_root
+from _servers import FaultProxy, fault_proxy, moto, without_credentials
+from penstock import Storage
+
+pytest.importorskip("obstore")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("root")
+    write_root(folder)
+    return folder
+
+
+def nothing(method: str, path: str, number: int) -> None:
+    """No fault."""
+
+
+@pytest.fixture(scope="module")
+def google_proxy(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultProxy]:
+    with google({"data": root}, tmp_path_factory.mktemp("gs")) as server, fault_proxy(server, nothing) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def moto_proxy(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultProxy]:
+    log = tmp_path_factory.mktemp("moto") / "log"
+    with moto({"data": root}, log) as server, fault_proxy(server, nothing) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def proxy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """(a server's proxy, how what lies there is opened)"""
+    scheme = request.param
+    if scheme == "s3":
+        without_credentials(monkeypatch, tmp_path)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    found: FaultProxy = request.getfixturevalue("moto_proxy" if scheme == "s3" else "google_proxy")
+    found.requests.clear()
+    storage = Storage(endpoint=found.address) if scheme == "s3" else Storage(endpoint=found.address, anonymous=True)
+    return found, lambda path, **given: penstock.open(f"{scheme}://data/{path}", storage=storage, **given)
+
+
+def asked(proxy: FaultProxy) -> list[str]:
+    """Names of the files that were asked for since the last call, but for check values."""
+    with proxy.lock:
+        names = [unquote(path.partition("?")[0]).rpartition("/")[2] for _, path in proxy.requests]
+        proxy.requests.clear()
+    return [name for name in names if not name.endswith(".crc")]
+
+
+def epoch(dataset: penstock.Dataset, view: str) -> list[Any]:
+    order = penstock.orders.Blocks(4, 32)
+    loader = penstock.Loader(VIEWS[view](dataset), 16, order=order, seed=3, epochs=1, reader="python")
+    assert loader.reader == "python"
+    return contents(loader, view != "spans alone")
+
+
+def local_epoch(root: Path, view: str) -> list[Any]:
+    order = penstock.orders.Blocks(4, 32)
+    loader = penstock.Loader(VIEWS[view](penstock.open(root / "corpus")), 16, order=order, seed=3, epochs=1)
+    return contents(loader, view != "spans alone")
+
+
+both = pytest.mark.parametrize("proxy", ["s3", "gs"], indirect=True)
+
+
+@both
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_second_open_reads_nothing_but_the_manifest(root, proxy, tmp_path, view):
+    server, opened = proxy
+    expected = local_epoch(root, view)
+    assert epoch(opened("corpus", cache=tmp_path / "cache"), view) == expected
+    assert "stream.bin" in asked(server) or view == "spans alone"
+    again = opened("corpus", cache=tmp_path / "cache")
+    assert asked(server) == ["dataset.json"]
+    assert epoch(again, view) == expected
+    assert asked(server) == []
+    assert again.cache_counts["wrong"] == 0
+    assert again.cache_counts["hits"] > 0
+
+
+@both
+def test_a_second_open_of_token_files_reads_their_ends_alone(root, proxy, tmp_path):
+    server, opened = proxy
+
+    def tokens(dataset: penstock.Dataset) -> list[Any]:
+        return contents(penstock.Loader(dataset.windows(50), 100, seed=1, epochs=1, reader="python"))
+
+    expected = contents(penstock.Loader(penstock.open(root / "*.npy").windows(50), 100, seed=1, epochs=1))
+    assert tokens(opened("*.npy", cache=tmp_path / "cache")) == expected
+    asked(server)
+    again = opened("*.npy", cache=tmp_path / "cache")
+    asked(server)
+    assert tokens(again) == expected
+    assert asked(server) == []
+
+
+@both
+def test_a_smaller_cache_reads_the_rest_again(root, proxy, tmp_path):
+    server, opened = proxy
+    expected = local_epoch(root, "windows")
+    for _ in range(2):
+        asked(server)
+        small = opened("corpus", cache=tmp_path / "cache", cache_bytes=1)
+        assert epoch(small, "windows") == expected
+        assert "stream.bin" in asked(server)
+
+
+def test_a_store_of_ones_own_is_cached(root, tmp_path):
+    def read(fault: Callable[[str, int], Any]) -> list[Any]:
+        dataset = penstock.open("corpus", store=Failing(root, fault), cache=tmp_path / "cache")
+        return contents(penstock.Loader(dataset.windows(64, lookahead=1), 16, seed=3, epochs=1))
+
+    def gone(path: str, number: int) -> None:
+        if not path.endswith("dataset.json"):
+            raise PermissionError("it was read before")
+
+    assert read(lambda path, number: None) == read(gone)
