@@ -45,10 +45,9 @@ def google(buckets: dict[str, Path], folder: Path) -> Iterator[str]:
 def writable_google(folder: Path) -> Iterator[Front]:
     """The same with the empty bucket `data`, to be written to."""
     (folder / "empty").mkdir(parents=True)
-    with google({"bucket": folder / "empty"}, folder) as address:
-        with Front(address).running() as server:
-            assert server.ask("POST", "/storage/v1/b?project=test", b'{"name": "data"}')[0] == 200
-            yield server
+    with google({"bucket": folder / "empty"}, folder) as address, Front(address).running() as server:
+        assert server.ask("POST", "/storage/v1/b?project=test", b'{"name": "data"}')[0] == 200
+        yield server
 
 
 class Front(FaultProxy):
