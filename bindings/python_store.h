@@ -41,6 +41,9 @@ class PythonStore final : public ByteStore, public AsksAhead {
   [[nodiscard]] std::uint64_t most_unwanted() const override { return 50; }
   [[nodiscard]] std::uint64_t most_bytes() const override;
   [[nodiscard]] bool is_far() const override { return true; }
+  void while_waiting() override {
+    if (while_waiting_) while_waiting_();
+  }
   [[nodiscard]] std::string name() override { return "python"; }
 
  private:

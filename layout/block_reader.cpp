@@ -8,20 +8,38 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 namespace penstock::layout {
 namespace {
 
-void wait_for(Channel& channel, Reads& reads) {
+constexpr std::chrono::milliseconds kPatience{50};
+
+void wait_for(ByteStore& store, Channel& channel, Reads& reads) {
+  std::atomic<bool> cancelled{false};
   boost::container::small_vector<Read*, 2> some;
-  for (Read& read : reads) some.push_back(&read);
+  for (Read& read : reads) {
+    read.cancelled = &cancelled;
+    some.push_back(&read);
+  }
   channel.submit(std::span<Read* const>(some.data(), some.size()));
+  std::exception_ptr given_up;
   for (std::size_t left = some.size(); left > 0;) {
     std::array<Read*, 2> done{};
-    left -= channel.wait(done, std::chrono::seconds(1));
+    const std::size_t count = channel.wait(done, kPatience);
+    left -= count;
+    if (count > 0 || given_up) continue;
+    try {
+      store.while_waiting();
+    } catch (...) {  // the reads end first: they write to memory of the caller
+      given_up = std::current_exception();
+      cancelled = true;
+    }
   }
+  if (given_up) std::rethrow_exception(given_up);
   for (const Read& read : reads) {
     if (read.outcome == Outcome::Failed) std::rethrow_exception(read.error);
   }
@@ -44,7 +62,8 @@ void check_blocks(const File& file, std::uint64_t begin, std::span<const std::by
 BlockReader::BlockReader(const File& file, File side, const StoreChoice& through)
     : file_(file),
       side_(std::move(side)),
-      channel_(choose_store(through, *file.store()).open_channel(ChannelMode::MayWait)) {}
+      store_(choose_store(through, *file.store())),
+      channel_(store_.open_channel(ChannelMode::MayWait)) {}
 
 std::span<const std::byte> BlockReader::read(std::uint64_t offset, std::uint64_t size) {
   check_inside(file_, offset, size);
@@ -58,7 +77,7 @@ std::span<const std::byte> BlockReader::read(std::uint64_t offset, std::uint64_t
   plan_read(file_, begin, blocks_.size(), blocks_.data(), reads);
   const auto values = std::as_writable_bytes(std::span(checks_));
   if (checks) plan_read(side_, begin / kCrcBlockBytes * sizeof(std::uint32_t), values.size(), values.data(), reads);
-  wait_for(*channel_, reads);
+  wait_for(store_, *channel_, reads);
   check_blocks(file_, begin, blocks_, checks_);
   return std::span<const std::byte>(blocks_).subspan(offset - begin, size);
 }

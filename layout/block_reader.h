@@ -21,12 +21,14 @@ class BlockReader {
   BlockReader(const File& file, File side, const StoreChoice& through);
 
   /// Bytes [offset, offset + size) of the file, valid until the next call. Whole blocks of 4 KiB are read. Throws
-  /// NotFound, IoError, Corruption (beyond the file; another check value).
+  /// NotFound, IoError, Corruption (beyond the file; another check value), and what the store throws while it is waited
+  /// for.
   std::span<const std::byte> read(std::uint64_t offset, std::uint64_t size);
 
  private:
   const File& file_;
   const File side_;
+  ByteStore& store_;
   std::unique_ptr<Channel> channel_;
   std::vector<std::byte> blocks_;
   std::vector<std::uint32_t> checks_;

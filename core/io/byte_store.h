@@ -74,6 +74,8 @@ class ByteStore {
   [[nodiscard]] virtual std::uint64_t most_bytes() const { return 1U << 20; }
   /// Whether a read takes a network's time, so that threads that have other reads under way wait for none.
   [[nodiscard]] virtual bool is_far() const { return false; }
+  /// Called several times a second by who waits for a read and has nothing else to do; throws to have it given up.
+  virtual void while_waiting() {}
   /// Reads should begin and end at multiples of this; 1: anywhere.
   [[nodiscard]] virtual std::uint64_t block_bytes() const { return 1; }
   /// How it reads: "pread", "uring", … Throws as open_channel().

@@ -233,12 +233,15 @@ def test_redirects_have_an_end(root):
 
 def test_ctrl_c_ends_a_wait_for_a_stalled_server(root):
     def slow(path: str, number: int) -> str | None:
-        return "slow" if "stream.bin" in path else None
+        return "slow" if "stream.bin" in path or "columns.bin" in path else None
 
+    with penstock.Writer(root / "column", {"token": "u2"}, None, columns={"n": "u4"}, overwrite=True) as writer:
+        writer.append(token=[1], columns={"n": 1})
     with fault_server(root, slow) as server:
         view = penstock.open(f"{server.address}/corpus").windows(64)
         loader = penstock.Loader(view, 4, seed=1)
-        for read in (lambda: next(loader), lambda: view[0]):
+        column = penstock.open(f"{server.address}/column").columns["n"]
+        for read in (lambda: next(loader), lambda: view[0], lambda: column[:]):
             threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
             begin = time.monotonic()
             with pytest.raises(KeyboardInterrupt):

@@ -73,6 +73,7 @@ class CachedStore final : public ByteStore {
   [[nodiscard]] std::uint64_t most_unwanted() const override { return store_->most_unwanted(); }
   [[nodiscard]] std::uint64_t most_bytes() const override { return store_->most_bytes(); }
   [[nodiscard]] bool is_far() const override { return store_->is_far(); }
+  void while_waiting() override { store_->while_waiting(); }
   [[nodiscard]] std::uint64_t block_bytes() const override { return store_->block_bytes(); }
   [[nodiscard]] std::string name() override { return store_->name(); }
 

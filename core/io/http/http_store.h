@@ -40,6 +40,9 @@ class HttpStore final : public ByteStore, public AsksAhead {
   [[nodiscard]] std::uint64_t most_unwanted() const override { return 50; }
   [[nodiscard]] std::uint64_t most_bytes() const override;
   [[nodiscard]] bool is_far() const override { return true; }
+  void while_waiting() override {
+    if (shared_->options.while_waiting) shared_->options.while_waiting();
+  }
   [[nodiscard]] std::string name() override { return "http"; }
   /// The ETag that came when the file's size was asked for; empty if none came.
   [[nodiscard]] std::string etag(const std::string& path) const;
