@@ -84,7 +84,7 @@ def test_a_bucket_of_moto_gives_the_same_batches(folder, bucket, keys, monkeypat
 
 
 def test_credentials_that_a_function_gives_are_asked_for_again_before_they_end(folder, server):
-    lifetime = 2.0
+    lifetime = 3.0
     asked: list[float] = []
 
     def credentials() -> dict[str, Any]:
