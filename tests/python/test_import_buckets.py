@@ -164,7 +164,7 @@ def test_ctrl_c_ends_an_import_soon(place: Place, s3_server: str, tmp_path: Path
         )
         assert held.wait(200)
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=15)[1]
+        said = process.communicate(timeout=60)[1]
         over.set()
     assert process.returncode == 130 and "interrupted: nothing was published" in said
     assert list((tmp_path / "scratch").iterdir()) == []

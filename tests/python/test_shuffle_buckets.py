@@ -197,7 +197,7 @@ def test_a_run_that_was_ended_goes_on_to_the_same_bytes(
         )
         assert held.wait(100)
         process.send_signal(how)
-        said = process.communicate(timeout=15)[1]
+        said = process.communicate(timeout=60)[1]
         over.set()
     if how == signal.SIGINT:
         assert process.returncode == 130

@@ -186,6 +186,15 @@ def test_ids_of_jsonl_and_parquet_are_equal_and_what_is_no_integer_is_refused(tm
             extract_ids(read([tmp_path / "b.jsonl"], columns), columns)
 
 
+@pytest.mark.parametrize("kind", ["uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_ids_in_parquet_are_of_any_integer_type(tmp_path: Path, kind: str) -> None:
+    columns = Columns("text", "ids", ("n",), "file")
+    ids = pyarrow.array([[1, 2, 100], [], [5]], pyarrow.list_(getattr(pyarrow, kind)()))
+    pyarrow.parquet.write_table(pyarrow.table({"ids": ids, "n": [1, 2, 3]}), tmp_path / "a.parquet")
+    arrays, _ = extract_ids(read([tmp_path / "a.parquet"], columns), columns)
+    assert [each.tolist() for each in arrays] == [[1, 2, 100], [], [5]]
+
+
 def test_reading_again_from_any_document_gives_the_rest(tmp_path: Path) -> None:
     paths = [
         write_jsonl(tmp_path / f"{name}.jsonl", rows()[at : at + 9]) for at, name in ((0, "a"), (9, "b"), (18, "c"))

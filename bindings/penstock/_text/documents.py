@@ -408,8 +408,9 @@ class ParquetInput:
             if values.null_count:
                 raise InputError(f'{self._source.name}: column "{self._payload}" holds a null id')
             array = values.to_numpy(zero_copy_only=False)
-            # An id beyond int64 is beyond every token type: it stays too large.
-            yield np.minimum(array, np.iinfo(np.int64).max).astype(np.int64)
+            if array.dtype == np.uint64:  # an id beyond int64 is beyond every token type: it stays too large
+                array = np.minimum(array, np.iinfo(np.int64).max)
+            yield array.astype(np.int64)
 
 
 def _without_nulls(value: Any) -> Any:

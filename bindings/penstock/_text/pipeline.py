@@ -95,6 +95,9 @@ class TextWriter:
                 raise InputError("there are no documents in the input: nothing was written")
             self.sink.publish(self._summary.tasks)
             self._summary.workers = pool.started
+        except KeyboardInterrupt:
+            self.sink.stop_uploading()
+            raise
         except WorkerError as error:
             raise WorkerError(f"{error}: {self.sink.left_behind()}") from error
         except OSError as error:  # of the output: inputs have InputError

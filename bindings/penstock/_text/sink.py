@@ -386,6 +386,14 @@ class ShardSink(ShardFolder):
         self._uploads = writer
         self._syncing = self._executor.submit(writer.commit)
 
+    def stop_uploading(self) -> None:
+        """Ends the upload of a shard that is under way, and removes what of it is in the bucket.
+
+        It waits a few seconds for the request under way, whatever the server does.
+        """
+        if self._bucket is not None and self._uploads is not None:
+            self._uploads.abort()
+
     def close(self) -> None:
         """Gives up what is not finished. Finished shards stay. May be called twice."""
         writer, self._writer = self._writer, None
