@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _fault_servers import fault_server
 from _python_stores import Own, write_root
-from _servers import fault_server, moto, permit, without_credentials
+from _servers import moto, permit, without_credentials
 from penstock import Storage
 
 obstore = pytest.importorskip("obstore")

@@ -11,8 +11,9 @@ import numpy as np
 import penstock
 import pytest
 from _batches import VIEWS, contents
+from _fault_servers import fault_server
 from _python_stores import Own, memory_filesystem, memory_store, write_root
-from _servers import fault_server, google, moto, nginx
+from _servers import google, moto, nginx
 from penstock import InvalidArgumentError, NotFoundError, Storage
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _servers import fault_proxy, moto, without_credentials
+from _fault_servers import fault_proxy
+from _servers import moto, without_credentials
 from penstock import CorruptionError, Error, InvalidArgumentError, IoError, NotFoundError, Storage
 
 pytest.importorskip("obstore")
