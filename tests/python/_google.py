@@ -18,7 +18,8 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
 import pytest
-from _servers import FaultProxy, ProxyHandler, free_port, wait_for
+from _fault_servers import FaultProxy, ProxyHandler
+from _servers import free_port, wait_for
 
 
 @contextlib.contextmanager

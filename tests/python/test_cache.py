@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _servers import FaultServer, fault_server, nginx, write_corpus
+from _fault_servers import FaultServer, fault_server
+from _servers import nginx, write_corpus
 from penstock import InvalidArgumentError
 from penstock._cli.main import main
 

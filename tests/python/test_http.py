@@ -15,7 +15,8 @@ import numpy as np
 import penstock
 import pytest
 from _batches import VIEWS, contents
-from _servers import FAULTS, at_random, fault_server, nginx, write_corpus
+from _fault_servers import FAULTS, at_random, fault_server
+from _servers import nginx, write_corpus
 from penstock import CorruptionError, InvalidArgumentError, NotFoundError, Storage
 
 

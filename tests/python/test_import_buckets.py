@@ -19,8 +19,8 @@ pytest.importorskip("h5py")
 pytest.importorskip("msgpack")
 
 from _anndata_files import CELLS, as_kind, make, write  # noqa: E402
+from _fault_servers import fault_proxy  # noqa: E402
 from _places import SECRET, Place, plain, tree, without_names  # noqa: E402
-from _servers import fault_proxy  # noqa: E402
 from penstock import InvalidArgumentError, IoError, Storage  # noqa: E402
 from penstock._anndata import run  # noqa: E402
 from penstock._anndata.limits import Limits  # noqa: E402

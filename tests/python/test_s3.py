@@ -14,7 +14,8 @@ import penstock
 import pytest
 from _batches import contents
 from _child import HOWS, run_child
-from _servers import fault_server, moto, without_credentials, write_corpus
+from _fault_servers import fault_server
+from _servers import moto, without_credentials, write_corpus
 from penstock import InvalidArgumentError, NotFoundError, Storage
 
 pytest.importorskip("obstore")

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _fault_servers import fault_proxy
 from _places import SECRET, SHARD_BYTES, Place, plain, tree, without_names
-from _servers import fault_proxy
 from penstock import InvalidArgumentError, IoError, Storage
 
 pytest.importorskip("obstore")

@@ -10,9 +10,10 @@ from urllib.parse import unquote
 import penstock
 import pytest
 from _batches import VIEWS, contents
+from _fault_servers import FaultProxy, fault_proxy
 from _google import google
 from _python_stores import Failing, write_root
-from _servers import FaultProxy, fault_proxy, moto, without_credentials
+from _servers import moto, without_credentials
 from penstock import Storage
 
 pytest.importorskip("obstore")

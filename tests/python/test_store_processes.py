@@ -13,8 +13,9 @@ from pathlib import Path
 import penstock
 import pytest
 from _child import HOWS, run_child
+from _fault_servers import fault_server
 from _python_stores import Own, memory_store, write_root
-from _servers import fault_server, moto
+from _servers import moto
 from penstock import InvalidArgumentError
 
 

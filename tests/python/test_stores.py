@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import penstock
 import pytest
 from _batches import VIEWS, contents
+from _fault_servers import fault_server
 from _google import google
 from _python_stores import Own, memory_filesystem, memory_store, write_root
-from _servers import fault_server, moto
+from _servers import moto, nginx
 from penstock import InvalidArgumentError, NotFoundError, Storage
 
 
@@ -100,6 +103,25 @@ def test_a_glob_costs_one_listing_and_no_request_for_sizes(root):
     store = Counting(root)
     assert penstock.open("*.npy", store=store).records == 60_000
     assert (store.sizes, store.lists) == (0, 1)
+
+
+def test_token_files_open_all_at_once(tmp_path):
+    obstore = pytest.importorskip("obstore")
+    names = [f"{number}.bin" for number in range(40)]
+    for number, name in enumerate(names):
+        np.full(5_000 * number, number, "u2").tofile(tmp_path / name)
+    with nginx(tmp_path, tmp_path / "nginx", delay=0.02) as address:
+        store = obstore.store.HTTPStore.from_url(address, client_options={"allow_http": True})
+
+        def seconds_of(names: list[str]) -> float:
+            begin = time.monotonic()
+            there = penstock.open(*names, store=store, dtype="u2")
+            taken = time.monotonic() - begin
+            assert there.fingerprint == penstock.open(*(tmp_path / name for name in names), dtype="u2").fingerprint
+            return taken
+
+        one = min(seconds_of(["7.bin"]) for _ in range(3))
+        assert seconds_of(names) < 15 * one  # one after another they take 40 times that
 
 
 def test_globs_go_through_folders(root):

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _fault_servers import fault_proxy
 from _places import ACCESS, SECRET, SHARD_BYTES, Place, chain, plain, tree, without_names
-from _servers import fault_proxy
 from penstock import CorruptionError, Error, InvalidArgumentError, IoError, NotFoundError, Storage
 
 pytest.importorskip("obstore")

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 import numpy as np
 import penstock
 import pytest
+from _fault_servers import fault_proxy
 from _google import Front, writable_google
 from _places import SHARD_BYTES, chain, plain, tree, without_names
-from _servers import fault_proxy
 from penstock import InvalidArgumentError, IoError, Storage
 
 pytest.importorskip("obstore")

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _fault_servers import fault_proxy
 from _places import SHARD_BYTES, Place, plain, tree
-from _servers import fault_proxy
 from penstock import Storage
 
 pytest.importorskip("obstore")

@@ -70,8 +70,8 @@ def _of_access(kind: str, adapter: Adapter, said: str) -> str:
     if kind != "names":
         return f"access is refused: it was asked for {adapter.credentials}: {said}"
     return (
-        f"listing is not allowed: it was asked for {adapter.credentials}, which need the right "
-        f"{adapter.listing_right}: {said}. Without it, name the dataset's folder or each file, without *, ? and ["
+        f"listing is not allowed: it was asked for {adapter.credentials} and needs the right {adapter.listing_right}: "
+        f"{said}. Without it, name the dataset's folder or each file, without *, ? and ["
     )
 
 

@@ -28,6 +28,7 @@
 namespace {
 
 using namespace std::chrono_literals;
+using penstock::ByteStore;
 using penstock::CachedStore;
 using penstock::Channel;
 using penstock::ChannelMode;
@@ -110,8 +111,8 @@ class CachedStoreTest : public ::testing::Test {
 
   // Ranges [begin, end), submitted together.
   std::vector<Result> read(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& ranges,
-                           ChannelMode mode = ChannelMode::MayWait) {
-    const auto channel = store_->open_channel(mode);
+                           ChannelMode mode = ChannelMode::MayWait, ByteStore* through = nullptr) {
+    const auto channel = (through != nullptr ? through : store_.get())->open_channel(mode);
     std::vector<Result> results(ranges.size());
     std::deque<Read> reads;
     std::vector<Read*> pointers;
@@ -141,8 +142,8 @@ class CachedStoreTest : public ::testing::Test {
     return results;
   }
 
-  void expect_right(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& ranges) {
-    const auto results = read(ranges);
+  void expect_right(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& ranges, ByteStore* through = nullptr) {
+    const auto results = read(ranges, ChannelMode::MayWait, through);
     for (std::size_t i = 0; i < ranges.size(); ++i) {
       ASSERT_EQ(results[i].outcome, Outcome::Done);
       ASSERT_TRUE(std::equal(results[i].bytes.begin(), results[i].bytes.end(),
@@ -179,6 +180,22 @@ class CachedStoreTest : public ::testing::Test {
   std::shared_ptr<CachedStore> store_;
   std::optional<File> file_;
 };
+
+TEST_F(CachedStoreTest, WhatIsNotKeptIsReadThroughAnotherStoreWhereOneIsGiven) {
+  CachedStore& cache = open();
+  expect_right({{0, 2 * kCachePage}});
+  const std::uint64_t before = behaviour_->bytes;
+  const auto behaviour = std::make_shared<Behaviour>();
+  const auto other = std::make_shared<MemoryStore>(behaviour);
+  other->put("corpus/stream.bin", bytes_);
+  const std::shared_ptr<ByteStore> through = cache.filled_through(other);
+  for (int round = 0; round < 2; ++round) {
+    expect_right({{0, 5 * kCachePage}}, through.get());
+    EXPECT_EQ(behaviour->bytes, 3 * kCachePage);
+  }
+  expect_right({{0, 5 * kCachePage}});
+  EXPECT_EQ(behaviour_->bytes, before);
+}
 
 TEST_F(CachedStoreTest, WhatWasReadIsNotAskedForAgain) {
   open();
