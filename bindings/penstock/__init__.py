@@ -35,6 +35,8 @@ from penstock._errors import (
     StateMismatchError,
 )
 from penstock._features import Features
+from penstock._foreign.importing import import_tokens
+from penstock._foreign.run import ImportedTokens
 from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
 from penstock._locate import LocatedRow, LocatedSpan
@@ -63,6 +65,7 @@ __all__ = [
     "Error",
     "Features",
     "Imported",
+    "ImportedTokens",
     "InvalidArgumentError",
     "IoError",
     "Job",
@@ -97,6 +100,7 @@ __all__ = [
     "eval_loader",
     "finished_shards",
     "import_anndata",
+    "import_tokens",
     "open",
     "orders",
     "remove_shards",
