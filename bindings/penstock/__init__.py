@@ -35,6 +35,7 @@ from penstock._errors import (
     StateMismatchError,
 )
 from penstock._features import Features
+from penstock._foreign.exporting import Exported, export
 from penstock._foreign.importing import import_tokens
 from penstock._foreign.run import ImportedTokens
 from penstock._job import Job
@@ -63,6 +64,7 @@ __all__ = [
     "CorruptionError",
     "Dataset",
     "Error",
+    "Exported",
     "Features",
     "Imported",
     "ImportedTokens",
@@ -98,6 +100,7 @@ __all__ = [
     "concatenate",
     "convert",
     "eval_loader",
+    "export",
     "finished_shards",
     "import_anndata",
     "import_tokens",

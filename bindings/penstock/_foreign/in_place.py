@@ -19,10 +19,10 @@ from penstock._errors import CorruptionError, InvalidArgumentError
 from penstock._open import open as open_dataset
 
 from .olmo import Rows
-from .reader import AUTO, ENTRY_BYTES, PART_BYTES, TOKEN, Input, Part, Piece, check_integers
+from .reader import AUTO, ENTRY_BYTES, TOKEN, Input, Part, Piece, check_integers
+from .records import BLOCK, Records, runs
 
 _LOOK = 1 << 20  # documents whose lengths are read at once
-_BLOCK = 1 << 12  # records of a window, in which records are read
 _BESIDE = ("", ".bin", ".idx", ".index", ".loss", ".metadata")
 
 
@@ -52,7 +52,8 @@ class InPlace:
         if self._end is not None and self._end > np.iinfo(self.fields[TOKEN]).max:
             raise InvalidArgumentError(f"end_of_document={self._end:,}: no token of type {self.fields[TOKEN]} can be")
         self.has_documents = self._has_own or self._end is not None
-        self._record_bytes = dtype.itemsize
+        self._records = Records(self.dataset, list(self.fields))
+        self._record_bytes = self._records.bytes
         self._rows = Rows.of(given, self.dataset)
 
     def identity(self) -> str:
@@ -122,21 +123,20 @@ class InPlace:
         return _native.document_lengths(self.dataset._native, first, count).astype(np.int64)
 
     def _documents(self, begin: int, end: int, at: int) -> Iterator[Part]:
-        most = max(1, PART_BYTES // self._record_bytes)
         rows = None if self._rows is None else self._rows.entries(begin, end)
         for first in range(begin, end, _LOOK // 16):
             lengths = self._lengths(first, min(_LOOK // 16, end - first))
-            for low, high in _runs(lengths, most):
+            for low, high in runs(lengths, self._records.most):
                 count = int(lengths[low:high].sum())
                 entries = None if rows is None else _next(rows, high - low, self._given.path)
-                yield Part(lengths[low:high], self._read(at, at + count), entries)
+                yield Part(lengths[low:high], self._records.read(at, at + count), entries)
                 at += count
 
     # ---- records
 
     def _pieces_of_records(self, most: int) -> Iterator[Piece]:
         records, begin = self.dataset.records, 0
-        most = max(most // _BLOCK, 1) * _BLOCK
+        most = max(most // BLOCK, 1) * BLOCK
         for wanted in range(most, records + most, most):
             end = self._next_begin(max(wanted, begin), records) if wanted < records else records
             if end > begin:
@@ -147,34 +147,15 @@ class InPlace:
         """The first document that begins at record `at` or behind it."""
         if self._end is None:
             return at
-        for first in range(at - 1, records, _BLOCK):
-            found = np.flatnonzero(self._read(first, min(first + _BLOCK, records))[TOKEN] == self._end)
+        for first in range(at - 1, records, BLOCK):
+            found = np.flatnonzero(self._records.read(first, min(first + BLOCK, records))[TOKEN] == self._end)
             if len(found):
                 return first + int(found[0]) + 1
         return records
 
-    def _read(self, begin: int, end: int) -> dict[str, npt.NDArray[Any]]:
-        """Records [begin, end), read in whole windows but at the end of the input."""
-        records = self.dataset.records
-        first, last = begin // _BLOCK, -(-end // _BLOCK)
-        whole = min(last, records // _BLOCK)
-        found: list[Any] = []
-        if first < whole:
-            found.append(self.dataset.windows(_BLOCK, metadata=False).read(np.arange(first, whole, dtype=np.uint64)))
-        tail = max(first, whole) * _BLOCK
-        if end > tail:
-            found.append(self.dataset.windows(1, metadata=False).read(np.arange(tail, end, dtype=np.uint64)))
-        return {
-            name: np.concatenate([each[name].reshape(-1) for each in found])[
-                begin - first * _BLOCK : end - first * _BLOCK
-            ]
-            for name in self.fields
-        }
-
     def _stream(self, begin: int, end: int) -> Iterator[Part]:
-        step = max(PART_BYTES // self._record_bytes // _BLOCK, 1) * _BLOCK
-        for first in range(begin, end, step):
-            yield Part(None, self._read(first, min(first + step, end)), None)
+        for fields in self._records.parts(begin, end):
+            yield Part(None, fields, None)
 
     def _between_ends(self, begin: int, end: int, token: int) -> Iterator[Part]:
         """Documents of [begin, end), which begins with one; the token is the last of its document."""
@@ -211,16 +192,6 @@ def _open(given: Input) -> Dataset:
         if given.dtype is None:
             raise
     return open_dataset(given.path, dtype=given.dtype, **hints)  # of a file that does not say it
-
-
-def _runs(lengths: npt.NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
-    """Documents that have at most so many records together, or one."""
-    ends, low = np.cumsum(lengths), 0
-    while low < len(lengths):
-        done = int(ends[low - 1]) if low else 0
-        high = max(int(np.searchsorted(ends, done + most, "right")), low + 1)
-        yield low, high
-        low = high
 
 
 def _joined(parts: list[dict[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[Any]]:
