@@ -22,6 +22,7 @@ _READERS = {
     "huggingface": "arrow.ArrowReader",
     "parquet": "parquet.ParquetReader",
     "webdataset": "tars.TarReader",
+    "mds": "mds.open_mds",
 }
 _EXTENSIONS = {".parquet": "parquet", ".arrow": "huggingface", ".tar": "webdataset", ".tgz": "webdataset"}
 _WITH_COLUMN = ("mds", "huggingface", "parquet", "webdataset")
