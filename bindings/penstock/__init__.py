@@ -35,6 +35,9 @@ from penstock._errors import (
     StateMismatchError,
 )
 from penstock._features import Features
+from penstock._foreign.exporting import Exported, export
+from penstock._foreign.importing import import_tokens
+from penstock._foreign.run import ImportedTokens
 from penstock._job import Job
 from penstock._loader import Loader, Resume, eval_loader
 from penstock._locate import LocatedRow, LocatedSpan
@@ -61,8 +64,10 @@ __all__ = [
     "CorruptionError",
     "Dataset",
     "Error",
+    "Exported",
     "Features",
     "Imported",
+    "ImportedTokens",
     "InvalidArgumentError",
     "IoError",
     "Job",
@@ -95,8 +100,10 @@ __all__ = [
     "concatenate",
     "convert",
     "eval_loader",
+    "export",
     "finished_shards",
     "import_anndata",
+    "import_tokens",
     "open",
     "orders",
     "remove_shards",

@@ -6,23 +6,81 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import open_data, storage_options
-from penstock._cli.output import echo, emit_json, json_option, progress, report_of
+from penstock._cli.data import data_options, open_data
+from penstock._cli.output import echo, emit_json, emit_table, human_seconds, json_option, progress, report_of
 from penstock._words import counted
 
+_EPILOG = """\b
+Examples:
+  penstock export corpus/ --to megatron --out corpus_text_document --drop metadata
+  penstock export corpus/ --to mds --window 2048 --drop metadata --out mds/
+  penstock export cells/ --to h5ad --out cells.h5ad
+"""
 
-@click.command("export", short_help="Write single cells as AnnData.")
-@click.argument("data", nargs=-1, required=True, metavar="DATA...")
-@storage_options
-@click.option("--to", "format", type=click.Choice(["h5ad"]), required=True, help="What is written.")
-@click.option("--out", required=True, metavar="FILE", help="The new file.")
+
+@click.command("export", epilog=_EPILOG, short_help="Write a dataset as files of another format.")
+@data_options
+@click.option(
+    "--to",
+    type=click.Choice(["megatron", "datatrove", "mds", "h5ad"]),
+    required=True,
+    help="What is written; h5ad is of single cells.",
+)
+@click.option("--out", required=True, metavar="PATH", help="The new file, Megatron's prefix, or the folder of MDS.")
+@click.option("--window", type=click.IntRange(1), metavar="W", help="Sequences of W records; else documents.")
+@click.option("--drop", metavar="A,B", help="Left out: metadata, columns, features, or names of fields.")
 @json_option
-def command(data: tuple[str, ...], format: str, out: str, as_json: bool) -> None:
-    """Writes a dataset of cells as an .h5ad file: records as X and layers, columns as obs and obsm, features as var."""
+def command(
+    data: tuple[str, ...],
+    dtype: str | None,
+    format: str | None,
+    to: str,
+    out: str,
+    window: int | None,
+    drop: str | None,
+    as_json: bool,
+) -> None:
+    """Writes a dataset as token files, or a dataset of cells as an .h5ad file.
+
+    What the format cannot hold is refused, or left out where --drop names it. Cells are written with records as X and
+    layers, columns as obs and obsm, features as var.
+    """
+    if to == "h5ad":
+        for name, given in (("--window", window), ("--drop", drop)):
+            if given is not None:
+                raise click.UsageError(f"{name} is for token files, not h5ad: leave it out")
+        _export_cells(open_data(data, dtype, format), out, as_json)
+        return
+    names = [] if drop is None else [name.strip() for name in drop.split(",")]
+    if "" in names or len(set(names)) < len(names):
+        raise click.UsageError(f'--drop "{drop}": name each once, as in metadata,loss')
+    _export_tokens(open_data(data, dtype, format), to, out, window, names, as_json)
+
+
+def _export_tokens(dataset: Any, to: str, out: str, window: int | None, drop: list[str], as_json: bool) -> None:
+    import penstock
+
+    with progress(f"writing {out}", as_json) as update:
+        done = penstock.export(dataset, out, to=to, window=window, drop=drop, progress=update)
+    with report_of(out):
+        if as_json:
+            emit_json(vars(done))
+            return
+        rows = [
+            ("files", ", ".join(done.paths)),
+            ("documents" if window is None else "windows", f"{done.sequences:,}"),
+            ("records", f"{done.records:,}"),
+            ("took", human_seconds(done.seconds)),
+        ]
+        emit_table(rows)
+        if done.left_out:
+            echo(f"left out: {', '.join(done.left_out)}")
+
+
+def _export_cells(dataset: Any, out: str, as_json: bool) -> None:
     from penstock._anndata.exporting import export_h5ad
     from penstock._paths import local_path
 
-    dataset: Any = open_data(data)
     with progress(f"writing {out}", as_json, "cells") as update:
         cells = export_h5ad(dataset, local_path(out), update)
     with report_of(out):

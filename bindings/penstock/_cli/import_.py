@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,15 +16,31 @@ from penstock._cli.data import (
     scratch_option,
     shown,
 )
-from penstock._cli.output import echo, emit_json, emit_table, human_seconds, json_option, progress, report_of
+from penstock._cli.output import (
+    SizeType,
+    echo,
+    emit_json,
+    emit_table,
+    human_bytes,
+    human_seconds,
+    json_option,
+    progress,
+    report_of,
+)
 from penstock._cli.write import default_workers
 from penstock._words import counted
 
 _EPILOG = """\b
 Examples:
+  penstock import 'tokenized/*.ds' --out corpus/
+  penstock import train.bin --dtype u2 --end-of-document 50256 --out corpus/
+  penstock import 'part-*.parquet' --column input_ids --metadata url,date --out corpus/
   penstock import plate1.h5ad plate2.h5ad --out cells/ --obs drug,cell_line --obsm X_pca
-  penstock import atlas.zarr --x raw --out cells/ --workers 8
 """
+_CELLS = {"h5ad": (".h5ad", ".h5", ".hdf5"), "zarr": (".zarr",)}
+_OF_CELLS = ("x", "layers", "obs", "obsm", "join")
+_OF_TOKENS = ("column", "metadata", "dtype", "end_of_document", "shard_size")
+_FORMATS = ("raw", "megatron", "datatrove", "olmo", "litdata", "mds", "huggingface", "parquet", "webdataset")
 
 
 def _names(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...] | None:
@@ -34,20 +52,32 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     return names
 
 
-@click.command("import", epilog=_EPILOG, short_help="Make a dataset of single cells.")
-@click.argument("files", nargs=-1, required=True, metavar="FILES...")
+@click.command("import", epilog=_EPILOG, short_help="Make a dataset of other formats' files.")
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @out_or_bucket_option
-@click.option("--format", type=click.Choice(["h5ad", "zarr"]), help="Of all files; else by the extension.")
-@click.option("--x", default="X", show_default=True, metavar="X|raw|layers/NAME", help="Where the counts are.")
-@click.option("--layers", callback=_names, metavar="A,B", help="Layers that become fields beside the counts.")
-@click.option("--obs", callback=_names, metavar="A,B", help="Columns of obs that are kept; else all.")
-@click.option("--obsm", callback=_names, metavar="A,B", help="Dense arrays of obsm that become columns.")
+@click.option("--format", type=click.Choice([*_FORMATS, *_CELLS]), help="Of all inputs; else by name and content.")
+@click.option("--column", metavar="C", help="Tokens: the column that has them; else tokens or input_ids.")
+@click.option(
+    "--metadata", callback=_names, metavar="A,B|all", help="Tokens: columns or keys kept with each document, as JSON."
+)
+@click.option("--dtype", metavar="T", help="Tokens: u1, u2 or u4, of a token of bare files; of others, what is stored.")
+@click.option(
+    "--end-of-document",
+    type=click.IntRange(0),
+    metavar="ID",
+    help="Tokens without documents: the id that ends one, which it keeps.",
+)
+@click.option("--shard-size", type=SizeType(), default="1GiB", show_default=True, help="Tokens: bytes of a shard.")
+@click.option("--x", default="X", show_default=True, metavar="X|raw|layers/NAME", help="Cells: where the counts are.")
+@click.option("--layers", callback=_names, metavar="A,B", help="Cells: layers that become fields beside the counts.")
+@click.option("--obs", callback=_names, metavar="A,B", help="Cells: columns of obs that are kept; else all.")
+@click.option("--obsm", callback=_names, metavar="A,B", help="Cells: dense arrays of obsm that become columns.")
 @click.option(
     "--join",
     type=click.Choice(["exact", "inner", "outer"]),
     default="exact",
     show_default=True,
-    help="Several files: their genes are the same; else those of all files, or of any.",
+    help="Cells of several files: their genes are the same; else those of all files, or of any.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes; else one for each core.")
 @click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run that were made of the same.")
@@ -55,40 +85,110 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
 @scratch_option
 @bucket_options
 @json_option
-def command(files: tuple[str, ...], out: str, as_json: bool, **given: Any) -> None:
-    """Makes a dataset of AnnData: a document a cell, (gene, count) records, obs as columns, genes as features.
+def command(inputs: tuple[str, ...], out: str, as_json: bool, **given: Any) -> None:
+    """Makes a dataset of files of other formats: token files, or AnnData's .h5ad and zarr.
 
-    FILES are .h5ad files or zarr stores, whose cells go one after the other.
+    INPUT is a file, a folder, a glob or, of token files that open in place, an address. Of tokens each document, row or
+    sample becomes a document. Of cells each becomes a document of (gene, count) records, with obs as columns and genes
+    as features. The bytes written are the same for any number of workers.
     """
+    cells = _are_cells(inputs, given["format"])
+    _refuse(_OF_TOKENS if cells else _OF_CELLS, "AnnData" if cells else "token files")
+    given["workers"] = given["workers"] or default_workers()
+    if cells:
+        _import_cells(inputs, out, as_json, {name: each for name, each in given.items() if name not in _OF_TOKENS})
+    else:
+        _import_tokens(inputs, out, as_json, {name: each for name, each in given.items() if name not in _OF_CELLS})
+
+
+def _are_cells(inputs: Sequence[str], format: str | None) -> bool:
+    if format is not None:
+        return format in _CELLS
+    endings = tuple(each for suffixes in _CELLS.values() for each in suffixes)
+    found = {Path(each.rstrip("/")).suffix.lower() in endings for each in inputs}
+    if len(found) > 1:
+        raise click.UsageError("AnnData and token files: import them apart")
+    return found.pop()
+
+
+def _refuse(names: Sequence[str], what: str) -> None:
+    """Options that were given and are of the other kind of import."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name.replace('_', '-')} is not for {what}: leave it out")
+
+
+def _import_tokens(inputs: Sequence[str], out: str, as_json: bool, given: dict[str, Any]) -> None:
+    import penstock
+
+    metadata = given.pop("metadata") or ()
+    with named_by_user(inputs), progress(f"writing {shown(out)}", as_json) as update:
+        done = penstock.import_tokens(
+            inputs,
+            out,
+            metadata="all" if metadata == ("all",) else metadata,
+            storage=given_storage(),
+            progress=update,
+            **given,
+        )
+    with report_of(shown(out)):
+        if as_json:
+            emit_json({**vars(done), "path": shown(out)})
+            return
+        _report_tokens(shown(out), done)
+
+
+def _report_tokens(out: str, done: Any) -> None:
+    record_bytes = sum(int(each[-1]) for each in done.fields.values())
+    rate = human_bytes(done.records * record_bytes / max(done.seconds, 1e-9))
+    none = "none: say with --end-of-document where they end, or read windows" if done.codec is None else ""
+    rows = [
+        ("dataset", out),
+        ("documents", none or f"{done.documents:,}"),
+        ("records", f"{done.records:,} of {_fields(done)}"),
+        ("shards", _shards(done)),
+        ("took", f"{human_seconds(done.seconds)}: {rate}/s"),
+    ]
+    emit_table(rows)
+
+
+def _import_cells(inputs: Sequence[str], out: str, as_json: bool, given: dict[str, Any]) -> None:
     import penstock
 
     given["layers"], given["obsm"] = given["layers"] or (), given["obsm"] or ()
-    given["workers"] = given["workers"] or default_workers()
     given["storage"] = given_storage()
-    with named_by_user(files), progress(f"writing {shown(out)}", as_json, "cells") as update:
+    with named_by_user(inputs), progress(f"writing {shown(out)}", as_json, "cells") as update:
 
         def prepare(what: str, done: int, total: int) -> None:
             update(done, total, label=what)
 
-        done = penstock.import_anndata(files, out, progress=update, preparing=prepare, **given)
+        done = penstock.import_anndata(inputs, out, progress=update, preparing=prepare, **given)
     with report_of(shown(out)):
-        _report(done, as_json)
+        if as_json:
+            emit_json(vars(done))
+            return
+        _report_cells(done)
 
 
-def _report(done: Any, as_json: bool) -> None:
-    if as_json:
-        emit_json(vars(done))
-        return
-    fields = ", ".join(f"{name} {dtype.lstrip('<')}" for name, dtype in done.fields.items())
+def _report_cells(done: Any) -> None:
     rows = [
         ("dataset", done.path),
         ("cells", f"{done.cells:,}"),
         ("genes", f"{done.genes:,}"),
-        ("records", f"{done.records:,}" + (f" of {fields}" if fields else "")),
+        ("records", f"{done.records:,}" + (f" of {_fields(done)}" if done.fields else "")),
         ("columns", ", ".join(done.columns) or "none"),
-        ("shards", f"{done.shards:,}" + (f", {done.kept_shards:,} of an earlier run" if done.kept_shards else "")),
+        ("shards", _shards(done)),
         ("took", f"{human_seconds(done.seconds)}: {counted(round(done.cells / max(done.seconds, 1e-9)), 'cell')}/s"),
     ]
     emit_table(rows)
     if done.left_out:
         echo(f"left out: {', '.join(done.left_out)}")
+
+
+def _fields(done: Any) -> str:
+    return ", ".join(f"{name} {dtype.lstrip('<')}" for name, dtype in done.fields.items())
+
+
+def _shards(done: Any) -> str:
+    return f"{done.shards:,}" + (f", {done.kept_shards:,} of an earlier run" if done.kept_shards else "")

@@ -20,8 +20,8 @@ EXIT_INTERRUPTED = 130
 
 _COMMANDS = {
     "write": "Make a dataset of text, or of token ids, on many processes.",
-    "import": "Make a dataset of single cells: AnnData's .h5ad and zarr.",
-    "export": "Write single cells as AnnData.",
+    "import": "Make a dataset of token files of other formats, or of single cells.",
+    "export": "Write a dataset as files of another format: Megatron, datatrove, MDS, AnnData.",
     "info": "What a dataset is: fields, sizes, tokenizer, fingerprint.",
     "show": "Windows or documents, decoded, with their spans.",
     "trace": "Which documents a training step saw, as text.",

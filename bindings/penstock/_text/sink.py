@@ -219,6 +219,10 @@ class ShardFolder:
         """Tokens of a shard that is kept."""
         return self._finished[number].records
 
+    def kept_documents(self, number: int) -> int:
+        """Documents of a shard that is kept; 0 of a token stream."""
+        return self._finished[number].spans
+
     def make_room(self, number: int) -> None:
         """Removes what is in the place of shard `number`, which is to be made now.
 

@@ -1,5 +1,6 @@
-"""Writes the small files of other packages in this folder: `python make.py datatrove|mds|litdata`, each where it is
-installed (datatrove 0.10.1, mosaicml-streaming 0.13.0, litdata 0.2.76, torch 2.13.0).
+"""Writes the small files of other packages in this folder: `python make.py datatrove|mds|packed|litdata|huggingface|
+webdataset`, each where it is installed (datatrove 0.10.1, mosaicml-streaming 0.13.0, litdata 0.2.76, datasets 5.2.0,
+webdataset 1.0.2, torch 2.13.0). `make formats` has environments in which they are.
 
 What they must give is documents(). streaming imports torchvision: an empty module of that name will do.
 """
@@ -74,6 +75,48 @@ def mds() -> None:
         writer.write({"tokens": np.arange(9, dtype="i4")})
 
 
+def packed() -> None:
+    import numpy as np
+    from streaming import MDSWriter
+
+    columns = {"a": "int", "kind": "json", "text": "str", "tokens": "ndarray:uint16", "weight": "float32"}
+    for kind in ("zstd", "br", "gz", "bz2", "snappy"):
+        folder = HERE / "packed" / kind
+        with MDSWriter(out=str(folder), columns=columns, compression=kind, size_limit=1400) as writer:
+            for number, tokens in enumerate(documents()):
+                values = {"a": number, "kind": {"of": [number]}, "text": "x" * number, "weight": number / 4}
+                writer.write({**values, "tokens": np.array(tokens, "u2")})
+
+
+def huggingface() -> None:
+    import datasets
+
+    rows = {
+        "input_ids": documents(),
+        "url": [f"page/{number}" for number in range(len(LENGTHS))],
+        "n": list(range(len(LENGTHS))),
+    }
+    datasets.Dataset.from_dict(rows).save_to_disk(str(HERE / "huggingface" / "plain"), num_shards=2)
+
+
+def webdataset() -> None:
+    import numpy as np
+    from webdataset import TarWriter
+
+    (HERE / "webdataset").mkdir(exist_ok=True)
+    for name in ("npy", "json", "bytes"):
+        with TarWriter(str(HERE / "webdataset" / f"{name}.tar"), mtime=0) as writer:
+            for number, tokens in enumerate(documents()):
+                sample: dict[str, Any] = {"__key__": f"{number:06}", "cls": number, "json": {"url": f"page/{number}"}}
+                if name == "json":
+                    sample["json"]["tokens"] = tokens
+                elif name == "npy":
+                    sample["npy"] = np.array(tokens, "u2")
+                else:
+                    sample["bytes"] = np.array(tokens, "<u2").tobytes()
+                writer.write(sample)
+
+
 def litdata() -> None:
     import numpy as np
     import torch
@@ -90,7 +133,10 @@ def litdata() -> None:
 
 
 if __name__ == "__main__":
-    which = {"datatrove": datatrove, "mds": mds, "litdata": litdata}
+    which = {
+        "datatrove": datatrove, "mds": mds, "packed": packed, "litdata": litdata, "huggingface": huggingface,
+        "webdataset": webdataset,
+    }  # fmt: skip
     for each in sys.argv[1:]:
         shutil.rmtree(HERE / each, ignore_errors=True)
         which[each]()

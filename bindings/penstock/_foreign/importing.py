@@ -1,0 +1,110 @@
+"""`penstock.import_tokens`: what it takes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from penstock._arguments import index
+from penstock._bucket_folder import is_bucket
+from penstock._errors import InvalidArgumentError
+from penstock._paths import PathLike, local_path
+from penstock._storage import Storage
+from penstock._text.errors import UsageError
+
+from .formats import inputs_of
+from .plan import make_plan
+from .run import ImportedTokens, Run
+
+
+def import_tokens(
+    inputs: PathLike | Iterable[PathLike],
+    out: PathLike,
+    *,
+    format: str | None = None,
+    column: str | None = None,
+    metadata: Sequence[str] | str = (),
+    dtype: str | None = None,
+    end_of_document: int | None = None,
+    shard_size: int = 1 << 30,
+    workers: int = 1,
+    resume: bool = False,
+    overwrite: bool = False,
+    storage: Storage | None = None,
+    scratch: PathLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> ImportedTokens:
+    """Makes a dataset of token files of other formats: all that `penstock.open` reads in place, and what it cannot.
+
+    The bytes written are the same for any `workers`. Tokens that have no documents become a token stream, others a
+    document each. docs/foreign.md says what each format loses.
+
+    Args:
+        inputs: a file, a folder, a glob or an address, or several of them, end to end.
+        out: the dataset's folder, or its address in a bucket.
+        format: of all inputs: "raw" (.bin and .npy of bare tokens, llm.c), "megatron", "datatrove", "olmo", "litdata",
+            "mds", "huggingface" (a folder of save_to_disk), "parquet" or "webdataset"; None: as name and content say.
+        column: what holds the tokens, in formats that have columns; None: "tokens" or "input_ids".
+        metadata: names of columns or keys that become the documents' metadata, as JSON; "all": all of them.
+        dtype: "u1", "u2" or "u4": of a token, where the file does not say it; else the type that the dataset stores.
+        end_of_document: the token that ends a document, for inputs without documents: it stays the document's last.
+        shard_size: bytes of tokens that a shard is made of; a file that cannot be cut is not.
+        workers: processes; 1: this one alone.
+        resume: keep the finished shards of a run that did not end and had the same inputs and options.
+        overwrite: replace a dataset that is there, once the new one is whole.
+        storage: how addresses are reached.
+        scratch: where shards of a bucket are until they are uploaded.
+        progress: called with (bytes done, bytes in all) as shards are finished; may raise to stop.
+
+    Returns:
+        Counts.
+
+    Raises:
+        InvalidArgumentError: an input or option that cannot be; a token that does not fit; something is at `out`.
+        CorruptionError: an input is damaged or truncated.
+        NotFoundError: an input is not there.
+        IoError: the dataset cannot be written; finished shards are kept.
+        ModuleNotFoundError: the format needs the extra penstock[formats].
+        RuntimeError: a worker process was killed; finished shards are kept.
+
+    Example:
+        >>> import numpy as np, os, penstock, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> np.array([5, 6, 0, 7, 0, 8], "u2").tofile(os.path.join(folder, "train.bin"))
+        >>> out = os.path.join(folder, "corpus")
+        >>> penstock.import_tokens(os.path.join(folder, "train.bin"), out, dtype="u2", end_of_document=0).documents
+        3
+        >>> [each["token"].tolist() for each in penstock.open(out).documents()]
+        [[5, 6, 0], [7, 0], [8]]
+    """
+    begin = time.perf_counter()
+    given = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
+    if not given:
+        raise InvalidArgumentError("inputs: there are none")
+    if isinstance(metadata, str) and metadata != "all":
+        raise InvalidArgumentError(f'metadata={metadata!r:.80}: a list of names is wanted, or "all"')
+    kept = None if metadata == "all" else tuple(metadata)
+    end = None if end_of_document is None else index("end_of_document", end_of_document)
+    most, count = index("shard_size", shard_size, 1), index("workers", workers, 1)
+    if is_bucket(out):
+        place = str(out)
+    else:
+        place = local_path(out)
+        if scratch is not None:
+            raise InvalidArgumentError(f"scratch=…: {place} is a path of this machine, no address of a bucket")
+    found = inputs_of(given, format, column, kept, dtype, end, storage)
+    options = {
+        "column": column,
+        "metadata": "all" if kept is None else list(kept),
+        "end_of_document": end,
+        "task_bytes": most,
+    }
+    plan = make_plan(found, options, dtype, most)
+    try:
+        run = Run(plan, place, count, progress, storage if is_bucket(out) else None, scratch)
+        done = run.run(resume, overwrite)
+    except UsageError as error:
+        raise InvalidArgumentError(str(error)) from None
+    done.seconds = time.perf_counter() - begin
+    return done

@@ -1,0 +1,170 @@
+"""MDS: uncompressed folders are read in place; compressed shards are unpacked one by one; columns become metadata."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from penstock._errors import CorruptionError, InvalidArgumentError
+from penstock._words import excerpt
+
+from .in_place import InPlace
+from .mds_columns import Columns
+from .reader import Input, Part, Piece, Reader, damaged, digest_of, kept_columns, one_column
+from .unpack import unpack
+
+_INDEX = "index.json"
+_MOST = 1 << 32  # bytes of a shard, which has offsets of 4
+
+
+def open_mds(given: Input) -> Reader:
+    """A folder, as its shards want it."""
+    folder = Path(given.path)
+    if folder.name == _INDEX:
+        folder = folder.parent
+    if "://" in given.path or not (folder / _INDEX).is_file():
+        return InPlace(given)
+    shards = _shards_of(folder)
+    if given.metadata == () and not any(shard.get("compression") for shard in shards):
+        return InPlace(given)
+    return Folder(given, folder, shards)
+
+
+class Folder:
+    """Shards that are read one after the other, each as a folder of its own: a unit is a shard."""
+
+    def __init__(self, given: Input, folder: Path, shards: list[dict[str, Any]]) -> None:
+        """Unpacks the first shard, which says the types.
+
+        Raises:
+            InvalidArgumentError: a column that there is not, or that is pickled; a package is missing.
+            CorruptionError: index.json or a shard is not as it says.
+        """
+        self._given = given
+        self._folder = folder
+        self._shards = shards
+        names = shards[0].get("column_names") if shards else None
+        if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+            raise CorruptionError(f"{folder / _INDEX}: a shard says no column_names")
+        tokens = one_column(given.path, names, given.column)
+        kept = kept_columns(given.path, names, tokens, given.metadata)
+        self._columns = Columns(given.path, shards, kept) if kept else None
+        with _Unpacked(self, 0) as (first, _):
+            self.fields = dict(first.fields)
+        self.has_documents = True
+
+    def identity(self) -> str:
+        """Sizes and samples."""
+        return digest_of(self.files())
+
+    def files(self) -> list[str]:
+        """As of Reader."""
+        return [str(self._folder / _INDEX), *(str(self.path(number)) for number in range(len(self._shards)))]
+
+    def pieces(self, most_bytes: int) -> Iterator[Piece]:
+        """As of Reader: a piece is a shard."""
+        for number in range(len(self._shards)):
+            yield Piece(number, number + 1, self.raw_bytes(number))
+
+    def parts(self, piece: Piece) -> Iterator[Part]:
+        """As of Reader."""
+        for number in range(piece.begin, piece.end):
+            with _Unpacked(self, number) as (opened, raw):
+                entries = None if self._columns is None else self._columns.entries(raw)
+                for each in opened.pieces(1 << 62):
+                    for part in opened.parts(each):
+                        assert part.lengths is not None
+                        rows = None if entries is None else [next(entries) for _ in range(len(part.lengths))]
+                        yield Part(part.lengths, part.fields, rows)
+
+    def close(self) -> None:
+        """As of Reader: no file stays open."""
+
+    def path(self, number: int) -> Path:
+        """Of the file of a shard, as it lies there."""
+        return self._folder / _file_of(
+            self._shards[number], "zip_data" if self.compression(number) else "raw_data", self._folder
+        )
+
+    def compression(self, number: int) -> str:
+        """Of a shard, as "zstd"; "": none."""
+        said = self._shards[number].get("compression") or ""
+        return str(said).partition(":")[0]
+
+    def raw_bytes(self, number: int) -> int:
+        """Of a shard without compression."""
+        raw = self._shards[number].get("raw_data")
+        size = raw.get("bytes") if isinstance(raw, dict) else None
+        if not isinstance(size, int) or not 0 < size < _MOST:
+            raise CorruptionError(f"{self._folder / _INDEX}: shard {number:,} says no bytes of raw_data below 4 GiB")
+        return size
+
+    def alone(self, number: int) -> dict[str, Any]:
+        """What an index.json says of the unpacked shard."""
+        shard = {**self._shards[number], "compression": None, "zip_data": None}
+        raw = {"basename": "shard.00000.mds", "bytes": self.raw_bytes(number), "hashes": {}}
+        return {"shards": [{**shard, "raw_data": raw, "hashes": []}], "version": 2}
+
+    @property
+    def given(self) -> Input:
+        """As it was opened."""
+        return self._given
+
+
+class _Unpacked:
+    """One shard of a folder as a folder of its own, in temporary files. Gives its reader, and the shard's file."""
+
+    def __init__(self, folder: Folder, number: int) -> None:
+        self._of = folder
+        self._number = number
+        self._scratch = ""
+
+    def __enter__(self) -> tuple[InPlace, Path]:
+        self._scratch = tempfile.mkdtemp(prefix="penstock-mds-")
+        try:
+            return self._make(Path(self._scratch))
+        except BaseException:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _make(self, scratch: Path) -> tuple[InPlace, Path]:
+        of, number, raw = self._of, self._number, scratch / "shard.00000.mds"
+        source, kind = of.path(number), of.compression(number)
+        if kind:
+            unpack(source, kind, of.raw_bytes(number), raw)
+        else:
+            raw.symlink_to(source.resolve())
+        (scratch / _INDEX).write_text(json.dumps(of.alone(number)))
+        given = of.given
+        try:
+            opened = InPlace(Input(str(scratch), "mds", given.column, (), given.dtype, given.end_of_document))
+        except (CorruptionError, InvalidArgumentError) as error:
+            said = str(error).replace(str(raw), str(source)).replace(str(scratch), given.path)
+            raise type(error)(said) from None
+        return opened, raw
+
+
+def _shards_of(folder: Path) -> list[dict[str, Any]]:
+    try:
+        index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise damaged(str(folder / _INDEX), error) from error
+    shards = index.get("shards") if isinstance(index, dict) else None
+    if not isinstance(shards, list) or not all(isinstance(each, dict) for each in shards) or not shards:
+        raise CorruptionError(f"{folder / _INDEX}: it lists no shards")
+    return shards
+
+
+def _file_of(shard: dict[str, Any], key: str, folder: Path) -> str:
+    said = shard.get(key)
+    name = said.get("basename") if isinstance(said, dict) else None
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise CorruptionError(f"{folder / _INDEX}: {excerpt(name)!r} names no file of its folder")
+    return name

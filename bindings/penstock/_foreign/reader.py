@@ -1,0 +1,196 @@
+"""What an import asks of one input, whatever its format: how it can be cut, and what documents or tokens it has."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock._errors import CorruptionError, InvalidArgumentError, IoError, NotFoundError
+from penstock._storage import Storage
+from penstock._words import excerpt
+
+AUTO = "auto"  # of a format: penstock.open finds it out
+TOKEN = "token"
+ENTRY_BYTES = 16  # where a document begins, in the index of the dataset
+PART_BYTES = 1 << 23  # of what is read at once
+COLUMNS = ("tokens", "input_ids")  # where tokens are, unless a name is given
+_SAMPLES = 16
+_SAMPLE_BYTES = 1 << 12
+
+Tokens = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input and how it is read. Pickled into the processes that read.
+
+    Attributes:
+        path: a file, a folder or an address.
+        format: one of `formats.FORMATS`, or AUTO.
+        column: where the tokens are, in formats that have columns; None: as COLUMNS says.
+        metadata: names of what becomes the document's entry; None: all.
+        dtype: of a token, where the file does not say it.
+        end_of_document: the token that ends a document, of a format without documents.
+        storage: how an address is reached.
+    """
+
+    path: str
+    format: str
+    column: str | None = None
+    metadata: tuple[str, ...] | None = ()
+    dtype: str | None = None
+    end_of_document: int | None = None
+    storage: Storage | None = None
+
+
+class Piece(NamedTuple):
+    """Units [begin, end) of an input, whatever its format counts: documents, records, batches.
+
+    Attributes:
+        begin: the first unit.
+        end: the one behind the last.
+        bytes: that they hold, about.
+        at: records before the first unit, where the reader wants to know them.
+    """
+
+    begin: int
+    end: int
+    bytes: int
+    at: int = 0
+
+
+class Part(NamedTuple):
+    """Documents that follow one another.
+
+    Attributes:
+        lengths: records of each document [d]; None: tokens without documents.
+        fields: of all documents, end to end: name to [records].
+        entries: what is kept with each document [d]; None: nothing.
+    """
+
+    lengths: npt.NDArray[Any] | None
+    fields: dict[str, Tokens]
+    entries: list[dict[str, Any]] | None
+
+
+class Reader(Protocol):
+    """One opened input. One thread at a time."""
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Types of a record as they lie there, the token first."""
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether it says where documents begin."""
+
+    def identity(self) -> str:
+        """What tells its content from others': sizes and samples."""
+
+    def files(self) -> list[str]:
+        """Those of this machine that it is made of."""
+
+    def pieces(self, most_bytes: int) -> Iterator[Piece]:
+        """All of it, in order, in pieces of at most so many bytes where units are not longer."""
+
+    def parts(self, piece: Piece) -> Iterator[Part]:
+        """What a piece holds, few documents at a time."""
+
+    def close(self) -> None:
+        """Lets its files go."""
+
+
+def needed(module: str, what: str) -> Any:
+    """A module of the extra penstock[formats].
+
+    Raises:
+        ModuleNotFoundError: it is not installed; the message says what to install.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name != package:
+            raise
+        raise ModuleNotFoundError(
+            f"{excerpt(what)}: reading it needs the package {package}: pip install 'penstock[formats]'", name=package
+        ) from None
+
+
+def digest_of(files: Sequence[str], more: str = "") -> str:
+    """Sizes of files and samples of what they hold; the names do not count."""
+    found = hashlib.sha256(more.encode("utf-8", "surrogateescape"))
+    for path in files:
+        try:
+            with Path(path).open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                found.update(f"{size}\n".encode())
+                for number in range(_SAMPLES):
+                    file.seek(max(0, size - _SAMPLE_BYTES) * number // (_SAMPLES - 1))
+                    found.update(file.read(_SAMPLE_BYTES))
+        except FileNotFoundError as error:
+            raise NotFoundError(error.errno, f"{path}: no such file", path) from None
+        except OSError as error:
+            raise IoError(error.errno, f"{path}: {error.strerror or error}", path) from error
+    return found.hexdigest()
+
+
+def check_integers(path: str, dtype: np.dtype[Any]) -> str:
+    """The type of tokens as text.
+
+    Raises:
+        InvalidArgumentError: it is none of integers.
+    """
+    if dtype.kind not in "iu":
+        raise InvalidArgumentError(f"{path}: tokens of type {dtype}: integers are wanted")
+    return dtype.newbyteorder("<").str
+
+
+def one_column(path: str, names: Sequence[str], given: str | None) -> str:
+    """The name of what holds the tokens.
+
+    Raises:
+        InvalidArgumentError: there is none of this name, or none of the usual ones.
+    """
+    if given is not None:
+        if given not in names:
+            raise InvalidArgumentError(f"{path}: no column {excerpt(given)!r}: there are {excerpt(', '.join(names))}")
+        return given
+    for name in COLUMNS:
+        if name in names:
+            return name
+    raise InvalidArgumentError(
+        f"{path}: no column is called {' or '.join(COLUMNS)}: say with column which has the tokens, of "
+        f"{excerpt(', '.join(names))}"
+    )
+
+
+def kept_columns(path: str, names: Sequence[str], tokens: str, wanted: tuple[str, ...] | None) -> list[str]:
+    """Names of what goes to documents' entries.
+
+    Raises:
+        InvalidArgumentError: there is none of a name, or it is that of the tokens.
+    """
+    others = [name for name in names if name != tokens]
+    if wanted is None:
+        return others
+    for name in wanted:
+        if name not in others:
+            raise InvalidArgumentError(
+                f"{path}: no column {excerpt(name)!r} beside {excerpt(tokens)!r} for metadata: there are "
+                f"{excerpt(', '.join(others)) or 'none'}"
+            )
+    return list(wanted)
+
+
+def damaged(path: str, error: object) -> CorruptionError:
+    """What a library says of a file that it cannot read, on one line."""
+    return CorruptionError(f"{path}: {excerpt(' '.join(str(error).split())) or type(error).__name__}")

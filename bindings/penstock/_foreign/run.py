@@ -1,0 +1,175 @@
+"""The run of an import: look at the inputs, keep what an earlier run made of them, make the other shards, publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock._anndata.identity import Stamps
+from penstock._anndata.opened import Input as Named
+from penstock._bucket_folder import is_bucket
+from penstock._errors import Error, InvalidArgumentError, IoError
+from penstock._paths import PathLike
+from penstock._storage import Storage
+from penstock._text.errors import WorkerError
+from penstock._text.sink import ShardFolder
+
+from .cutting import Task
+from .plan import Plan
+from .work import Job, Working
+
+if TYPE_CHECKING:
+    from penstock._workers import WorkerPool
+
+
+@dataclass
+class ImportedTokens:
+    """What an import made.
+
+    Attributes:
+        path: the dataset's folder or address.
+        documents: of the dataset; 0 of tokens without documents.
+        records: of the dataset.
+        shards: of the dataset.
+        kept_shards: those among them that an earlier run had made.
+        fields: of a record, with their types.
+        codec: of documents' entries: "json", "boundaries" or None, tokens without documents.
+        seconds: that it took.
+    """
+
+    path: str
+    documents: int = 0
+    records: int = 0
+    shards: int = 0
+    kept_shards: int = 0
+    fields: dict[str, str] = field(default_factory=dict)
+    codec: str | None = None
+    seconds: float = 0.0
+
+
+class Run:
+    """One import. One thread."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        out: str,
+        workers: int,
+        progress: Callable[[int, int], None] | None,
+        storage: Storage | None,
+        scratch: PathLike | None,
+    ) -> None:
+        """Writes nothing yet; `out` is a path of this machine or a bucket's address."""
+        self._plan = plan
+        self._out = out
+        self._workers = workers
+        self._progress = progress
+        self._storage = storage
+        self._scratch = scratch
+        self._total = sum(task.bytes for task in plan.tasks)
+        self._bytes = 0
+        self._pool: WorkerPool | None = None
+        # A bucket has no place for them; the shards' tasks have samples of the inputs all the same.
+        self._stamps = None if is_bucket(out) else Stamps(out, [Named(path, "") for path in plan.files])
+
+    def run(self, resume: bool, overwrite: bool) -> ImportedTokens:
+        """Imports everything."""
+        shards = ShardFolder(self._out, resume=resume, overwrite=overwrite, storage=self._storage)
+        try:
+            return self._write(shards)
+        except BaseException as error:
+            self._end_workers(shards)
+            if self._stamps is not None and not shards.any_finished():
+                self._stamps.remove()
+            if isinstance(error, KeyboardInterrupt):
+                raise KeyboardInterrupt(f"interrupted: {shards.left_behind()}") from None
+            if isinstance(error, WorkerError):
+                raise WorkerError(f"{error}: {shards.left_behind()}") from error
+            if isinstance(error, IoError):
+                raise IoError(error.errno, f"{error}: {shards.left_behind()}", error.filename) from error
+            raise
+        finally:
+            self._end_workers(shards)
+            shards.close()
+
+    def _write(self, shards: ShardFolder) -> ImportedTokens:
+        plan = self._plan
+        done = ImportedTokens(self._out, shards=len(plan.tasks), fields=plan.fields, codec=plan.codec)
+        there = shards.made_with(plan.identity())
+        if there and self._stamps is not None and not shards.stays:
+            self._stamps.check(there)
+        waiting = [task for task in plan.tasks if not self._keep(shards, task, done)]
+        for task in waiting:
+            shards.make_room(task.number)
+        if waiting:
+            if self._stamps is not None:
+                Path(self._out).mkdir(parents=True, exist_ok=True)
+                self._stamps.write()
+            self._make(shards, waiting, done)
+            if self._stamps is not None:
+                self._stamps.check_unchanged()
+        shards.publish(len(plan.tasks))
+        if self._stamps is not None:
+            self._stamps.remove()
+        return done
+
+    def _keep(self, shards: ShardFolder, task: Task, done: ImportedTokens) -> bool:
+        """Whether its shard is there.
+
+        Raises:
+            InvalidArgumentError: a shard is there that was made of other input.
+        """
+        if not shards.may_keep(task.number, self._plan.identity()):
+            return False
+        if not shards.keep(task.number, self._plan.description(task)):
+            raise InvalidArgumentError(
+                f"{self._plan.inputs[task.runs[0].source].path}: shard {task.number} of {self._out} was made of other "
+                "input: go on with that, or start anew with --overwrite and without --resume"
+            )
+        done.kept_shards += 1
+        done.records += shards.kept_tokens(task.number)
+        done.documents += shards.kept_documents(task.number)
+        self._bytes += task.bytes
+        return True
+
+    def _make(self, shards: ShardFolder, tasks: list[Task], done: ImportedTokens) -> None:
+        plan = self._plan
+        work = Working(plan.fields, plan.codec, self._out, shards.run, shards.replaces, self._storage, self._scratch)
+        jobs = (
+            Job(task, {run.source: plan.inputs[run.source] for run in task.runs}, plan.description(task))
+            for task in tasks
+        )
+        for task, made in zip(tasks, self._answers(work, jobs, len(tasks)), strict=True):
+            shards.made(task.number, plan.description(task))
+            done.records += made.records
+            done.documents += made.documents
+            self._bytes += task.bytes
+            if self._progress is not None:
+                self._progress(self._bytes, self._total)
+
+    def _answers(self, work: Working, jobs: Iterable[Job], count: int) -> Iterator[Any]:
+        """What the work says to each of `count` jobs, in order."""
+        if self._workers == 1 or count <= 1:
+            yield from map(work.begin(), jobs)
+            return
+        from penstock._workers import WorkerPool  # which imports multiprocessing
+
+        pool = self._pool = WorkerPool(self._workers, work)
+        for job in jobs:
+            while not pool.has_room():
+                yield from pool.next_results()
+            pool.submit(job)
+        while pool.pending():
+            yield from pool.next_results()
+
+    def _end_workers(self, shards: ShardFolder) -> None:
+        """Kills them, and removes what they left unfinished."""
+        if self._pool is None:
+            return
+        self._pool.close()
+        self._pool = None
+        with suppress(Error):  # what ended the run is the error to tell
+            shards.clean()

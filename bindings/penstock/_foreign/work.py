@@ -1,0 +1,128 @@
+"""What worker processes do: make the shards of tasks."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from penstock._errors import InvalidArgumentError
+from penstock._paths import PathLike
+from penstock._storage import Storage
+from penstock._words import excerpt
+from penstock._writer import Writer
+
+from .cutting import Task
+from .formats import open_reader
+from .reader import Input, Part, Reader
+
+
+class Made(NamedTuple):
+    """Of one shard."""
+
+    documents: int
+    records: int
+
+
+class Job(NamedTuple):
+    """One task; with it the inputs that it needs, by number, and what shard.json says of it."""
+
+    task: Task
+    inputs: dict[int, Input]
+    description: dict[str, Any]
+
+
+@dataclass
+class Working:
+    """Work of a pool. The answer to a Job is what was Made."""
+
+    fields: dict[str, str]
+    codec: str | None
+    out: str
+    run: str
+    overwrite: bool
+    storage: Storage | None
+    scratch: PathLike | None
+
+    def begin(self) -> Callable[[Job], Made]:
+        """What is called for each job."""
+        return self._make
+
+    def place(self, job: Job) -> str:
+        """What the job is about."""
+        run = job.task.runs[0]
+        return f"{job.inputs[run.source].path}: {run.piece.begin:,}"
+
+    def _make(self, job: Job) -> Made:
+        writer = Writer(
+            self.out,
+            self.fields,
+            self.codec,
+            shard=job.task.number,
+            run=self.run,
+            overwrite=self.overwrite,
+            task=job.description,
+            storage=self.storage,
+            scratch=self.scratch,
+        )
+        documents = records = 0
+        with writer:
+            for run in job.task.runs:
+                reader = open_reader(job.inputs[run.source])
+                try:
+                    done = self._append(writer, reader, run.piece, job.inputs[run.source].path)
+                finally:
+                    reader.close()
+                documents, records = documents + done.documents, records + done.records
+        return Made(documents, records)
+
+    def _append(self, writer: Writer, reader: Reader, piece: Any, path: str) -> Made:
+        documents = records = 0
+        for part in reader.parts(piece):
+            count = len(next(iter(part.fields.values())))
+            try:
+                self._append_part(writer, part, count)
+            except InvalidArgumentError as error:
+                raise InvalidArgumentError(f"{path}: {error}") from None
+            documents += 0 if part.lengths is None else len(part.lengths)
+            records += count
+        return Made(documents, records)
+
+    def _append_part(self, writer: Writer, part: Part, count: int) -> None:
+        fields: dict[str, Any] = part.fields
+        if part.lengths is None:
+            writer.append_batch([count], **fields)
+            return
+        encoded = None
+        if self.codec == "json":
+            encoded = [encode(entry) for entry in part.entries or [{}] * len(part.lengths)]
+        writer.append_batch(part.lengths, encoded=encoded, **fields)
+
+
+def encode(entry: dict[str, Any]) -> bytes:
+    """An entry as the codec "json" has it; dates, times and decimals are text.
+
+    Raises:
+        InvalidArgumentError: it has what JSON has not.
+    """
+    try:
+        return json.dumps(entry, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgumentError(f"metadata {excerpt(entry)} is no JSON: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is none of its types")

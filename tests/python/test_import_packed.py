@@ -1,0 +1,331 @@
+"""`penstock.import_tokens` of what does not open in place: Arrow, Parquet, tars, compressed MDS."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import pickle
+import shutil
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "foreign"
+sys.path.insert(0, str(GOLDEN))
+
+import make  # noqa: E402
+from test_import_tokens import files_of, tokens_of  # noqa: E402
+
+pyarrow: Any = pytest.importorskip("pyarrow")
+parquet: Any = importlib.import_module("pyarrow.parquet") if pyarrow else None
+DOCUMENTS = make.documents()
+SMALL = 512
+
+
+def metadata_of(path: Path) -> list[Any]:
+    return [one.spans[0].metadata for one in penstock.open(path).documents()]
+
+
+def table(kind: Any = None, name: str = "input_ids") -> Any:
+    return pyarrow.table(
+        {
+            "url": [f"page/{number}" for number in range(len(DOCUMENTS))],
+            name: pyarrow.array(DOCUMENTS, kind or pyarrow.list_(pyarrow.int32())),
+            "day": pyarrow.array(range(len(DOCUMENTS)), pyarrow.date32()),
+            "score": pyarrow.array([0.5 * number for number in range(len(DOCUMENTS))]),
+        }
+    )
+
+
+WANTED = [{"url": f"page/{n}", "day": f"1970-01-{n + 1:02}", "score": 0.5 * n} for n in range(len(DOCUMENTS))]
+
+
+def put_parquet(path: Path, kind: Any = None, name: str = "input_ids", rows: int = 2) -> Path:
+    parquet.write_table(table(kind, name), path, row_group_size=rows)
+    return path
+
+
+def put_arrow(path: Path, stream: bool = True) -> Path:
+    writer = pyarrow.ipc.new_stream if stream else pyarrow.ipc.new_file
+    with writer(str(path), table().schema) as file:
+        file.write_table(table(), max_chunksize=3)
+    return path
+
+
+def put_mds(folder: Path) -> Path:
+    """Of golden files, packed with what Python has."""
+    import gzip
+
+    shutil.copytree(GOLDEN / "mds" / "beside", folder)
+    index = json.loads((folder / "index.json").read_text())
+    for shard in index["shards"]:
+        name = shard["raw_data"]["basename"]
+        data = gzip.compress((folder / name).read_bytes())
+        (folder / name).unlink()
+        (folder / f"{name}.gz").write_bytes(data)
+        shard["compression"] = "gz:6"
+        shard["zip_data"] = {"basename": f"{name}.gz", "bytes": len(data), "hashes": {}}
+    (folder / "index.json").write_text(json.dumps(index))
+    return folder
+
+
+def npy(values: Any, dtype: str = "<u2") -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.asarray(values, dtype))
+    return file.getvalue()
+
+
+def put_tar(path: Path, *members: tuple[str, bytes], mode: str = "w") -> Path:
+    with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
+        for name, data in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return path
+
+
+def samples(extension: str = "npy", make: Callable[[Any], bytes] = npy) -> list[tuple[str, bytes]]:
+    return [
+        each
+        for number, tokens in enumerate(DOCUMENTS)
+        for each in (
+            (f"a/{number:06}.{extension}", make(tokens)),
+            (f"a/{number:06}.json", json.dumps({"url": f"page/{number}", "n": number}).encode()),
+        )
+    ]
+
+
+CASES: dict[str, Callable[[Path], Path]] = {
+    "parquet": lambda folder: put_parquet(folder / "a.parquet"),
+    "stream": lambda folder: put_arrow(folder / "a.arrow"),
+    "file": lambda folder: put_arrow(folder / "b.arrow", stream=False),
+    "mds": lambda folder: put_mds(folder / "mds"),
+    "tar": lambda folder: put_tar(folder / "a.tar", *samples()),
+    "tar.gz": lambda folder: put_tar(folder / "a.tar.gz", *samples(), mode="w:gz"),
+}
+
+
+@pytest.mark.parametrize("what", list(CASES))
+def test_documents_and_workers(tmp_path: Path, what: str) -> None:
+    path = CASES[what](tmp_path)
+    done = penstock.import_tokens([path, path], tmp_path / "d", shard_size=SMALL)
+    assert done.documents == 2 * len(DOCUMENTS) and done.shards > 1 and done.codec == "boundaries"
+    assert tokens_of(tmp_path / "d") == DOCUMENTS + DOCUMENTS
+    assert penstock.verify(tmp_path / "d")
+    penstock.import_tokens([path, path], tmp_path / "e", shard_size=SMALL, workers=2)
+    assert files_of(tmp_path / "d") == files_of(tmp_path / "e")
+
+
+@pytest.mark.parametrize("what", ["parquet", "stream", "file"])
+def test_columns_become_metadata(tmp_path: Path, what: str) -> None:
+    path = CASES[what](tmp_path)
+    penstock.import_tokens(path, tmp_path / "d", metadata=["url", "day", "score"], shard_size=SMALL)
+    assert metadata_of(tmp_path / "d") == WANTED
+    penstock.import_tokens(path, tmp_path / "e", metadata="all")
+    assert metadata_of(tmp_path / "e") == WANTED
+    with pytest.raises(penstock.InvalidArgumentError, match="no column 'date' beside 'input_ids' for metadata"):
+        penstock.import_tokens(path, tmp_path / "f", metadata=["date"])
+
+
+@pytest.mark.parametrize("name", ["list_", "large_list"])
+@pytest.mark.parametrize("kind", ["uint16", "int64", "uint8"])
+def test_lists_of_integers(tmp_path: Path, name: str, kind: str) -> None:
+    lists = [[token % 200 for token in each] for each in DOCUMENTS] + [[]]
+    made = pyarrow.table({"ids": pyarrow.array(lists, getattr(pyarrow, name)(getattr(pyarrow, kind)()))})
+    parquet.write_table(made, tmp_path / "a.parquet")
+    with pytest.raises(penstock.InvalidArgumentError, match="say with column which has the tokens, of ids"):
+        penstock.import_tokens(tmp_path / "a.parquet", tmp_path / "d")
+    done = penstock.import_tokens(tmp_path / "a.parquet", tmp_path / "d", column="ids")
+    assert done.fields == {"token": {"uint16": "u2", "int64": "u4", "uint8": "u1"}[kind]}
+    assert tokens_of(tmp_path / "d") == lists
+
+
+def test_a_folder_of_save_to_disk(tmp_path: Path) -> None:
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    names = []
+    for number in range(2):
+        put_arrow(folder / f"data-{number:05}-of-00002.arrow")
+        names.append({"filename": f"data-{number:05}-of-00002.arrow"})
+    (folder / "state.json").write_text(json.dumps({"_data_files": names}))
+    penstock.import_tokens(folder, tmp_path / "d", metadata=["url"], shard_size=SMALL, workers=2)
+    assert tokens_of(tmp_path / "d") == DOCUMENTS + DOCUMENTS
+    assert metadata_of(tmp_path / "d")[1] == {"url": "page/1"}
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": "../a.arrow"}]}))
+    with pytest.raises(penstock.CorruptionError, match="names no file of its folder"):
+        penstock.import_tokens(folder, tmp_path / "e")
+    (tmp_path / "dict").mkdir()
+    (tmp_path / "dict" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    with pytest.raises(penstock.InvalidArgumentError, match=r"a folder of splits \(train, test\): import one of them"):
+        penstock.import_tokens(tmp_path / "dict", tmp_path / "e")
+
+
+def test_golden_files(tmp_path: Path) -> None:
+    for name in ("huggingface/plain", "webdataset/npy.tar", "webdataset/json.tar"):
+        penstock.import_tokens(GOLDEN / name, tmp_path / name.replace("/", "-"), metadata="all")
+        assert tokens_of(tmp_path / name.replace("/", "-")) == DOCUMENTS
+    assert metadata_of(tmp_path / "huggingface-plain")[2] == {"url": "page/2", "n": 2}
+    assert metadata_of(tmp_path / "webdataset-npy.tar")[2] == {"__key__": "000002", "url": "page/2", "cls": "2"}
+    penstock.import_tokens(GOLDEN / "webdataset" / "bytes.tar", tmp_path / "bytes", column="bytes", dtype="u2")
+    assert tokens_of(tmp_path / "bytes") == DOCUMENTS
+
+
+@pytest.mark.parametrize("kind", ["zstd", "br", "gz", "bz2", "snappy"])
+def test_golden_files_of_compressed_mds(tmp_path: Path, kind: str) -> None:
+    path = GOLDEN / "packed" / kind
+    done = penstock.import_tokens(path, tmp_path / "d", metadata="all", workers=2, shard_size=SMALL)
+    assert tokens_of(tmp_path / "d") == DOCUMENTS and done.shards > 1
+    entries = [{"a": n, "kind": {"of": [n]}, "text": "x" * n, "weight": n / 4} for n in range(len(DOCUMENTS))]
+    assert metadata_of(tmp_path / "d") == entries
+
+
+def test_columns_of_uncompressed_mds(tmp_path: Path) -> None:
+    penstock.import_tokens(GOLDEN / "mds" / "beside", tmp_path / "d", metadata=["text", "a"])
+    assert metadata_of(tmp_path / "d") == [{"text": "x" * n, "a": n} for n in range(len(DOCUMENTS))]
+
+
+def test_damaged_mds(tmp_path: Path) -> None:
+    folder = put_mds(tmp_path / "a")
+    file = sorted(folder.glob("*.gz"))[-1]
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-20])
+    with pytest.raises(penstock.CorruptionError, match=r"shard\.\d+\.mds\.gz"):
+        penstock.import_tokens(folder, tmp_path / "d")
+    file.write_bytes(whole)
+    index = json.loads((folder / "index.json").read_text())
+    shard = index["shards"][0]
+    for change, message in (
+        ({"raw_data": {**shard["raw_data"], "bytes": 5}}, "unpacks to more bytes, index.json says 5"),
+        ({"raw_data": {**shard["raw_data"], "bytes": 1 << 33}}, "says no bytes of raw_data below 4 GiB"),
+        ({"zip_data": {"basename": "../a"}}, "names no file of its folder"),
+        ({"compression": "lzma"}, "compression 'lzma': zstd, br, snappy, gz and bz2 are read"),
+        ({"column_encodings": ["int", "str", "pkl"]}, "pickle|pkl"),
+    ):
+        changed = {**index, "shards": [{**shard, **change}, *index["shards"][1:]]}
+        (folder / "index.json").write_text(json.dumps(changed))
+        with pytest.raises(penstock.Error, match=message):
+            penstock.import_tokens(folder, tmp_path / "d")
+    assert not (tmp_path / "d").exists()
+
+
+# ---- tars
+
+TARS: dict[str, tuple[list[tuple[str, bytes]], dict[str, Any]]] = {
+    "bytes": (samples("bin", lambda each: np.array(each, "<u4").tobytes()), {"dtype": "u4"}),
+    "a name of two parts": (samples("ids.npy"), {"column": "ids.npy"}),
+    "tokens.npy": ([*samples("tokens.npy")], {}),
+    "packed": (samples("npy.gz", lambda each: __import__("gzip").compress(npy(each))), {"column": "npy.gz"}),
+    "int64": (samples("npy", lambda each: npy(each, ">i8")), {}),
+    "a key of json": (
+        [(f"{n}.json", json.dumps({"input_ids": each, "n": n}).encode()) for n, each in enumerate(DOCUMENTS)],
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", list(TARS))
+def test_members_that_have_tokens(tmp_path: Path, what: str) -> None:
+    members, options = TARS[what]
+    path = put_tar(tmp_path / "a.tar", *members)
+    penstock.import_tokens(path, tmp_path / "d", metadata=["n", "__key__"], **options)
+    assert tokens_of(tmp_path / "d") == DOCUMENTS
+    entries = metadata_of(tmp_path / "d")
+    assert [each["n"] for each in entries] == list(range(len(DOCUMENTS)))
+    assert entries[2]["__key__"] == ("2" if what == "a key of json" else "a/000002")
+
+
+class Unpickled:
+    def __reduce__(self) -> Any:
+        return pytest.fail, ("unpickled",)
+
+
+REFUSED: dict[str, tuple[list[tuple[str, bytes]], dict[str, Any], str]] = {
+    "a pickle": ([("a.pyd", pickle.dumps(Unpickled()))], {}, "pyd is pickled, and penstock unpickles nothing"),
+    "a pickle by name": ([("a.pyd", b"")], {"column": "pyd"}, "pickled, and penstock unpickles nothing"),
+    "objects": ([("a.npy", npy([1]).replace(b"'<u2'", b"'|O' "))], {}, "holds Python objects"),
+    "no tokens": ([("a.jpg", b"x")], {}, r"which member has the tokens\? There are \.jpg"),
+    "no type": ([("a.bin", b"xx")], {}, "bytes do not say their type: give the dtype"),
+    "half a token": ([("a.bin", b"xxx")], {"dtype": "u2"}, "3 bytes, a multiple of 2 is wanted"),
+    "no .npy": ([("a.npy", b"xxx")], {}, "does not begin as a .npy does"),
+    "a cut .npy": ([("a.npy", npy(range(9))[:-3])], {}, "15 bytes of values, its header says 18"),
+    "floats": ([("a.npy", npy([1.5], "<f4"))], {}, "integers are wanted"),
+    "twice": ([("a.npy", npy([1])), ("a.npy", npy([1]))], {}, "a.npy is there twice"),
+    "missing": ([("a.npy", npy([1])), ("b.json", b"{}")], {}, r"b\.npy is missing, which the first sample has"),
+    "no list": ([("a.json", b'{"tokens": [1.5]}')], {}, "'tokens' is no list of integers"),
+    "no json": ([("a.npy", npy([1])), ("a.json", b"{")], {"metadata": ["n"]}, r"a\.json"),
+    "nothing": ([], {}, "no sample is in it"),
+    "metadata": ([("a.npy", npy([1]))], {"metadata": ["url"]}, "no 'url' for metadata: there are __key__"),
+}
+
+
+@pytest.mark.parametrize("what", list(REFUSED))
+def test_tars_that_are_refused(tmp_path: Path, what: str) -> None:
+    members, options, message = REFUSED[what]
+    path = put_tar(tmp_path / "a.tar", *members)
+    with pytest.raises((penstock.InvalidArgumentError, penstock.CorruptionError), match=message):
+        penstock.import_tokens(path, tmp_path / "d", **options)
+
+
+def test_damaged_files(tmp_path: Path) -> None:
+    tar = put_tar(tmp_path / "a.tar", *samples())
+    tar.write_bytes(tar.read_bytes()[:3000])
+    with pytest.raises(penstock.CorruptionError, match=r"a\.tar"):
+        penstock.import_tokens(tar, tmp_path / "d")
+    for name, message in (("a.tar", "no whole tar"), ("a.arrow", "no file of Arrow"), ("a.parquet", "no Parquet file")):
+        (tmp_path / name).write_bytes(b"neither of them" * 100)
+        with pytest.raises(penstock.CorruptionError, match=message):
+            penstock.import_tokens(tmp_path / name, tmp_path / "d")
+    path = put_arrow(tmp_path / "cut.arrow")
+    path.write_bytes(path.read_bytes()[:-1500])
+    with pytest.raises(penstock.CorruptionError, match=r"cut\.arrow"):
+        penstock.import_tokens(path, tmp_path / "d")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_arrow_file_that_lies_is_refused(tmp_path: Path, stream: bool) -> None:
+    """A list that ends far behind the values."""
+    batch = pyarrow.record_batch([pyarrow.array([list(range(1234))], pyarrow.list_(pyarrow.int32()))], ["input_ids"])
+    make_writer = pyarrow.ipc.new_stream if stream else pyarrow.ipc.new_file
+    with make_writer(str(tmp_path / "a.arrow"), batch.schema) as file:
+        file.write_batch(batch)
+    data, offsets = (tmp_path / "a.arrow").read_bytes(), np.array([0, 1234], "<i4").tobytes()
+    at = data.rindex(offsets)  # behind those that the header may have
+    (tmp_path / "a.arrow").write_bytes(data[:at] + np.array([0, 1 << 30], "<i4").tobytes() + data[at + 8 :])
+    with pytest.raises(penstock.CorruptionError, match=r"a\.arrow"):
+        penstock.import_tokens(tmp_path / "a.arrow", tmp_path / "d")
+
+
+def test_rows_that_are_refused(tmp_path: Path) -> None:
+    kind = pyarrow.list_(pyarrow.int32())
+    for rows, message in (
+        ([[1], None], "a row of 'input_ids' is null"),
+        ([[1, None]], "a token of 'input_ids' is null"),
+        ([[1], [-5]], r"a\.parquet: token -5 .* does not fit u4"),
+    ):
+        parquet.write_table(pyarrow.table({"input_ids": pyarrow.array(rows, kind)}), tmp_path / "a.parquet")
+        with pytest.raises(penstock.InvalidArgumentError, match=message):
+            penstock.import_tokens(tmp_path / "a.parquet", tmp_path / "d")
+    parquet.write_table(pyarrow.table({"input_ids": ["1 2"]}), tmp_path / "a.parquet")
+    with pytest.raises(penstock.InvalidArgumentError, match="'input_ids' holds string: lists of integers are wanted"):
+        penstock.import_tokens(tmp_path / "a.parquet", tmp_path / "d")
+    put_parquet(tmp_path / "b.parquet")
+    with pytest.raises(penstock.InvalidArgumentError, match="does not fit u2"):
+        rows = [[70_000]]
+        parquet.write_table(pyarrow.table({"input_ids": pyarrow.array(rows, kind)}), tmp_path / "a.parquet")
+        penstock.import_tokens([tmp_path / "b.parquet", tmp_path / "a.parquet"], tmp_path / "d", dtype="u2")
+
+
+def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put_parquet(tmp_path / "a.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"reading it needs the package pyarrow: pip install 'penstock\[formats"
+    ):
+        penstock.import_tokens(path, tmp_path / "d")
