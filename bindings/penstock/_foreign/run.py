@@ -72,8 +72,7 @@ class Run:
         self._total = sum(task.bytes for task in plan.tasks)
         self._bytes = 0
         self._pool: WorkerPool | None = None
-        # A bucket has no place for them; the shards' tasks have samples of the inputs all the same.
-        self._stamps = None if is_bucket(out) else Stamps(out, [Named(path, "") for path in plan.files])
+        self._stamps = Stamps([Named(path, "") for path in plan.files])
 
     def run(self, resume: bool, overwrite: bool) -> ImportedTokens:
         """Imports everything."""
@@ -82,8 +81,8 @@ class Run:
             return self._write(shards)
         except BaseException as error:
             self._end_workers(shards)
-            if self._stamps is not None and not shards.any_finished():
-                self._stamps.remove()
+            if not shards.any_finished():
+                self._stamps.remove(shards)
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(f"interrupted: {shards.left_behind()}") from None
             if isinstance(error, WorkerError):
@@ -99,21 +98,19 @@ class Run:
         plan = self._plan
         done = ImportedTokens(self._out, shards=len(plan.tasks), fields=plan.fields, codec=plan.codec)
         there = shards.made_with(plan.identity())
-        if there and self._stamps is not None and not shards.stays:
-            self._stamps.check(there)
+        if there and not shards.stays:
+            self._stamps.check(shards, there)
         waiting = [task for task in plan.tasks if not self._keep(shards, task, done)]
         for task in waiting:
             shards.make_room(task.number)
         if waiting:
-            if self._stamps is not None:
+            if not is_bucket(self._out):
                 Path(self._out).mkdir(parents=True, exist_ok=True)
-                self._stamps.write()
+            self._stamps.write(shards)
             self._make(shards, waiting, done)
-            if self._stamps is not None:
-                self._stamps.check_unchanged()
+            self._stamps.check_unchanged()
         shards.publish(len(plan.tasks))
-        if self._stamps is not None:
-            self._stamps.remove()
+        self._stamps.remove(shards)
         return done
 
     def _keep(self, shards: ShardFolder, task: Task, done: ImportedTokens) -> bool:
