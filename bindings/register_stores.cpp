@@ -61,7 +61,7 @@ void register_stores(py::module_& module) {
       .def("list", &ByteStore::list, RunsUnlocked(), py::arg("path"), "Names in the folder, folders with a slash.");
   py::class_<SignedAddresses, std::shared_ptr<SignedAddresses>>(module, "SignedAddresses", "See its header.",
                                                                 py::dynamic_attr())
-      .def(py::init<std::string>(), py::kw_only(), py::arg("credentials"))
+      .def(py::init(&SignedAddresses::make), py::kw_only(), py::arg("credentials"))
       .def(
           "take",
           [](SignedAddresses& addresses, std::size_t most, double patience) {

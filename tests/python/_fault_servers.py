@@ -198,6 +198,8 @@ class _FaultHandler(_FaultyHandler):
     def fail(self, fault: str, status: int, headers: dict[str, str], body: bytes, data: bytes) -> None:
         if fault in ("503", "429"):
             self.empty(int(fault), {"Retry-After": "0"})
+        elif fault == "later":
+            self.empty(503, {"Retry-After": "2"})
         elif fault.isdigit() and fault != "200":
             self.empty(int(fault))
         elif fault == "200":

@@ -48,10 +48,10 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def nginx(root: Path, folder: Path, *, delay: float = 0.0, tls: bool = False) -> Iterator[str]:
+def nginx(root: Path, folder: Path, *, delay: float = 0.0, tls: bool = False, elsewhere: str = "") -> Iterator[str]:
     """The address of an nginx that serves `root`; what it writes goes to `folder`; each answer waits `delay` seconds.
 
-    With `tls` its certificate is folder/cert.pem, of nobody's authority.
+    With `tls` its certificate is folder/cert.pem, of nobody's authority. With `elsewhere` it answers with redirects.
     """
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     if not Path(program).exists():
@@ -62,6 +62,8 @@ def nginx(root: Path, folder: Path, *, delay: float = 0.0, tls: bool = False) ->
     port = free_port()
     modules = f"load_module {NDK};\nload_module {LUA};\n" if delay else ""
     wait = f"access_by_lua_block {{ ngx.sleep({delay}) }}" if delay else ""
+    if elsewhere:
+        wait = f"return 302 {elsewhere}$request_uri;"
     listen, scheme = f"listen 127.0.0.1:{port};", "http"
     if tls:
         name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]

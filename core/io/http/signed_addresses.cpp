@@ -14,6 +14,13 @@ void call_all(const std::vector<std::function<void()>>& waiting) {
 
 }  // namespace
 
+std::shared_ptr<SignedAddresses> SignedAddresses::make(std::string credentials) {
+  // A child after a fork has no thread that signs, and cannot destroy what it waits for.
+  return {new SignedAddresses(std::move(credentials)), [](SignedAddresses* addresses) {
+            if (addresses->forks_ == fork_count()) delete addresses;
+          }};
+}
+
 void SignedAddresses::ask(const std::string& path, Entry& entry) {
   if (entry.is_asked) return;
   queue_.push_back(path);
@@ -44,7 +51,7 @@ bool SignedAddresses::renew(const std::string& path) {
 }
 
 std::vector<std::string> SignedAddresses::list(const std::string& path) {
-  raise(ErrorKind::InvalidArgument, "{}: buckets are not listed yet: name a dataset's folder, or each file", path);
+  raise(ErrorKind::InvalidArgument, "{}: its folders are not listed: name a dataset's folder, or each file", path);
 }
 
 std::vector<std::string> SignedAddresses::take(std::size_t most, std::chrono::nanoseconds patience) {
@@ -97,6 +104,7 @@ void SignedAddresses::refuse(const std::vector<std::string>& paths, const Error&
 }
 
 void SignedAddresses::stop() {
+  if (forks_ != fork_count()) return;
   std::vector<std::function<void()>> waiting;
   {
     const std::lock_guard lock(mutex_);

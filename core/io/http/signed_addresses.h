@@ -5,12 +5,15 @@
 #pragma once
 
 #include "core/base/error.h"
+#include "core/base/fork_count.h"
 #include "core/io/http/http_shared.h"
 
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -25,7 +28,9 @@ class SignedAddresses final : public Addresses {
   using Clock = std::chrono::steady_clock;
 
   /// `credentials` says in words with what it signs.
-  explicit SignedAddresses(std::string credentials) : credentials_(std::move(credentials)) {}
+  explicit SignedAddresses(std::string credentials) : credentials_(std::move(credentials)), forks_(fork_count()) {}
+  /// The same; it stays as it is in a child after a fork.
+  static std::shared_ptr<SignedAddresses> make(std::string credentials);
 
   std::optional<std::string> of(const std::string& path, const std::function<void()>& later) override;
   bool renew(const std::string& path) override;
@@ -39,7 +44,8 @@ class SignedAddresses final : public Addresses {
   void give(const std::vector<std::pair<std::string, std::string>>& addresses, std::chrono::nanoseconds lifetime);
   /// They cannot be signed: who asked, or asks for them again in the next second, gets this error.
   void refuse(const std::vector<std::string>& paths, const Error& error);
-  /// Nobody signs any more: who waits gets an error.
+  /// Nobody signs any more: who waits gets an error. Nothing in a child after a fork, where a thread of the parent may
+  /// hold the lock.
   void stop() override;
   [[nodiscard]] bool is_stopped() const;
 
@@ -56,6 +62,7 @@ class SignedAddresses final : public Addresses {
   void ask(const std::string& path, Entry& entry);
 
   const std::string credentials_;
+  const std::uint64_t forks_;
   mutable std::mutex mutex_;
   std::condition_variable asked_;
   std::unordered_map<std::string, Entry> entries_;

@@ -28,6 +28,12 @@ std::string userinfo_of(std::string_view address) {
   return std::string(at == std::string_view::npos ? std::string_view() : authority.substr(0, at));
 }
 
+// What an address has that is wrong, or a machine without a network. A server that resets is there.
+bool reaches_nobody(CURLcode code) {
+  return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_COULDNT_CONNECT ||
+         code == CURLE_SSL_CONNECT_ERROR;
+}
+
 template <typename Value>
 void set(const Curl& curl, CURL* handle, CURLoption option, Value value) {
   const CURLcode code = curl.easy_setopt(handle, option, value);
@@ -293,6 +299,7 @@ bool Transfer::renew() {
 }
 
 Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
+  is_unreachable_ = reaches_nobody(code);
   if (reply_.status > 0) {
     judge_once();
     shared_.has_answered.store(true, std::memory_order_relaxed);
@@ -337,7 +344,7 @@ Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
     case Worth::Again: break;
   }
   if (reply_.status == 429 || reply_.status == 503) shared_.flights.was_busy(halvings_then_);
-  if (attempts_ >= kFirstAttempts && !shared_.has_answered.load(std::memory_order_relaxed)) {
+  if (is_unreachable_ && attempts_ >= kFirstAttempts && !shared_.has_answered.load(std::memory_order_relaxed)) {
     return refuse(ErrorKind::IoError, fmt::format("no connection in {} attempts: {}", attempts_, judgement_.reason));
   }
   return again(judgement_.reason, now);

@@ -102,6 +102,7 @@ class Transfer {
   std::uint32_t renewals_ = 0;
   std::size_t halvings_then_ = 0;  // of the limit of requests, when the attempt began
   bool is_empty_ = false;          // the file has no bytes
+  bool is_unreachable_ = false;    // the attempt reached no server
   Clock::time_point deadline_;
   Clock::time_point due_;
   std::exception_ptr error_;
