@@ -130,10 +130,11 @@ def test_a_function_of_credentials_that_fails_is_told_without_what_it_says(guard
     assert "stream" not in refused(lambda: penstock.open("s3://data/*.npy", storage=storage), SECRET)
 
 
-def test_another_region_is_named(root, guarded):
+@pytest.mark.parametrize("fault", ["region", "signed for another region"])
+def test_another_region_is_named(root, guarded, fault):
     _, keys = guarded
     words = r'in the region eu-west-9: give Storage\(region="eu-west-9"\)'
-    with fault_server(root, lambda path, number: "region") as server:
+    with fault_server(root, lambda path, number: fault) as server:
         for call in (
             lambda: penstock.open("corpus", store=store_of(server.address, keys), storage=Storage(deadline=3600)),
             lambda: penstock.open("s3://data/*.npy", storage=storage_of(server.address, keys, deadline=3600)),
