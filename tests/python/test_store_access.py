@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -188,6 +189,20 @@ def test_without_libcurl_obstore_reads(root, tmp_path, no_libcurl, scheme):
             url = "s3://data"
         command = [sys.executable, "-c", WITHOUT, url, str(root)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_dataset_that_may_not_be_listed_is_verified(guarded, no_libcurl):
+    address, keys = guarded
+    code = """
+        import sys, penstock
+        report = penstock.verify("s3://data/corpus", storage=penstock.Storage(endpoint=sys.argv[1], deadline=3600))
+        assert report.ok, report
+    """
+    environment = {**os.environ, "LD_LIBRARY_PATH": no_libcurl}
+    environment |= {f"AWS_{name.upper()}": value for name, value in keys.items()}
+    command = [sys.executable, "-c", textwrap.dedent(code), address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
 
 
