@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 using State = StoreRequest::State;
 
 constexpr milliseconds kLook{50};          // between two looks at what nobody wants, or is late
+constexpr std::size_t kCompany = 256;      // requests among which a call looks for more of its file
 constexpr std::chrono::seconds kIdle{30};  // after which a thread ends, but for the last
 constexpr const char* kStopped = "its store is read no more: Python ends";
 
@@ -180,7 +181,8 @@ PythonCalls::Call PythonCalls::take_from(std::size_t i, Clock::time_point now) {
   const StoreRequest& first = *call.requests.front();
   // What failed is asked for alone: with ten ranges a call, one bad answer in five would leave hardly a good call.
   const bool has_company = first.wanted == Wanted::Range && first.attempts == 1;
-  while (has_company && i < queue_.size() && call.requests.size() < options_.ranges_a_call &&
+  const std::size_t end = i + std::min(kCompany, queue_.size() - i);
+  while (has_company && i < std::min(end, queue_.size()) && call.requests.size() < options_.ranges_a_call &&
          under_way_ < options_.connections) {
     if (queue_[i]->attempts == 0 && queue_[i]->wanted == Wanted::Range && is_same_file(first, *queue_[i])) {
       take_at(i);

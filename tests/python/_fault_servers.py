@@ -148,6 +148,9 @@ class _FaultHandler(_FaultyHandler):
             fault = self.server.fault(self.path, number)
         if fault == "region":
             return self.empty(301, {"x-amz-bucket-region": "eu-west-9"})
+        if fault == "signed for another region":
+            body = b"<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-9</Region></Error>"
+            return self.send(400, {}, body)
         if self.server.keys and not self.is_signed():
             return self.empty(403)
         file = self.server.root / unquote(self.path.partition("?")[0]).lstrip("/")

@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import textwrap
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,10 +131,11 @@ def test_a_function_of_credentials_that_fails_is_told_without_what_it_says(guard
     assert "stream" not in refused(lambda: penstock.open("s3://data/*.npy", storage=storage), SECRET)
 
 
-def test_another_region_is_named(root, guarded):
+@pytest.mark.parametrize("fault", ["region", "signed for another region"])
+def test_another_region_is_named(root, guarded, fault):
     _, keys = guarded
     words = r'in the region eu-west-9: give Storage\(region="eu-west-9"\)'
-    with fault_server(root, lambda path, number: "region") as server:
+    with fault_server(root, lambda path, number: fault) as server:
         for call in (
             lambda: penstock.open("corpus", store=store_of(server.address, keys), storage=Storage(deadline=3600)),
             lambda: penstock.open("s3://data/*.npy", storage=storage_of(server.address, keys, deadline=3600)),
@@ -187,6 +189,20 @@ def test_without_libcurl_obstore_reads(root, tmp_path, no_libcurl, scheme):
             url = "s3://data"
         command = [sys.executable, "-c", WITHOUT, url, str(root)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_dataset_that_may_not_be_listed_is_verified(guarded, no_libcurl):
+    address, keys = guarded
+    code = """
+        import sys, penstock
+        report = penstock.verify("s3://data/corpus", storage=penstock.Storage(endpoint=sys.argv[1], deadline=3600))
+        assert report.ok, report
+    """
+    environment = {**os.environ, "LD_LIBRARY_PATH": no_libcurl}
+    environment |= {f"AWS_{name.upper()}": value for name, value in keys.items()}
+    command = [sys.executable, "-c", textwrap.dedent(code), address]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
 
 
