@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from penstock._errors import InvalidArgumentError
 from penstock._open import expand
@@ -16,6 +17,9 @@ from .plan import matrix_names
 from .run import Imported, Run, Told
 from .stores import format_of
 
+if TYPE_CHECKING:
+    from penstock._workers import Executor
+
 
 def import_anndata(
     inputs: PathLike | Iterable[PathLike],
@@ -25,7 +29,7 @@ def import_anndata(
     obs: Sequence[str] | None = None,
     obsm: Sequence[str] = (),
     join: str = "exact",
-    workers: int = 1,
+    workers: int | Executor = 1,
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
     *,
@@ -46,7 +50,7 @@ def import_anndata(
         obs: columns of obs; None: all. Strings of more than 65,535 values go to the cells' entries.
         obsm: names of dense obsm, which become columns.
         join: "exact" (inputs have the same genes in the same order), "inner" (genes of all) or "outer" (of any).
-        workers: processes; 1: this one alone.
+        workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
         resume: keep the finished shards of a run that did not end and had the same options. Inputs that changed since
             are refused.
         progress: called with (cells done, cells in all) now and then; may raise to stop.
@@ -79,7 +83,7 @@ def import_anndata(
     for name, value in (("layers", layers), ("obs", obs), ("obsm", obsm)):
         if isinstance(value, str):
             raise InvalidArgumentError(f"{name}={value!r:.80}: a list of names is wanted")
-    if workers < 1:
+    if isinstance(workers, int) and workers < 1:
         raise InvalidArgumentError(f"workers={workers}: must be at least 1")
     paths = [path for each in given for path in expand(local_path(each))]
     told = Told(progress, preparing)
