@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock._errors import InvalidArgumentError
@@ -86,6 +87,9 @@ def import_anndata(
     if isinstance(workers, int) and workers < 1:
         raise InvalidArgumentError(f"workers={workers}: must be at least 1")
     paths = [path for each in given for path in expand(local_path(each))]
+    folder = local_path(out)
+    if not isinstance(workers, int):  # on other machines, where the working directory is another
+        paths, folder = [str(Path(each).absolute()) for each in paths], str(Path(folder).absolute())
     told = Told(progress, preparing)
     run = Run([Input(path, format_of(path, format)) for path in paths], matrix_names(x, layers), workers, told)
     options = {
@@ -96,7 +100,7 @@ def import_anndata(
         "join": join,
     }
     try:
-        done = run.run(local_path(out), options, resume, overwrite)
+        done = run.run(folder, options, resume, overwrite)
     except UsageError as error:
         raise InvalidArgumentError(str(error)) from None
     done.seconds = time.perf_counter() - begin

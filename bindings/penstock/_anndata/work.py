@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from penstock._errors import InvalidArgumentError
 from penstock._words import excerpt
-from penstock._writer import Writer
+from penstock._writer import Writer, finished_shards
 
 from .columns import read_values
 from .exact import first_inexact
@@ -83,6 +83,17 @@ class Working:
 
     def _make(self, plan: Plan, opened: Opened, job: Make, found: str) -> tuple[dict[str, Any], int]:
         description = plan.description(job.task, found)
+        try:
+            return description, self._write(plan, opened, job, description)
+        except InvalidArgumentError:
+            # An earlier attempt at this task may have finished it and been killed before it could say so.
+            there = finished_shards(self.out, overwrite=self.overwrite)
+            records = [each.records for each in there if (each.number, each.task) == (job.task.number, description)]
+            if not records:
+                raise
+            return description, records[0]
+
+    def _write(self, plan: Plan, opened: Opened, job: Make, description: dict[str, Any]) -> int:
         writer = Writer(
             self.out,
             plan.record,
@@ -94,8 +105,7 @@ class Working:
             task=description,
         )
         with writer:
-            records = TaskWriter(plan, opened, job, writer, self.limits).write()
-        return description, records
+            return TaskWriter(plan, opened, job, writer, self.limits).write()
 
     def place(self, job: Job) -> str:
         """What the job is about."""

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from penstock._cli.data import named_by_user
+from penstock._cli.executors import cluster_of, default_workers, ray_option
 from penstock._cli.output import echo, emit_json, emit_table, human_seconds, json_option, progress, report_of
-from penstock._cli.write import default_workers
 from penstock._words import counted
 
 _EPILOG = """\b
@@ -43,6 +43,7 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     help="Several files: their genes are the same; else those of all files, or of any.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes; else one for each core.")
+@ray_option
 @click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run that were made of the same.")
 @click.option("--overwrite", is_flag=True, help="Replace the dataset that is there, once the new one is whole.")
 @json_option
@@ -54,7 +55,7 @@ def command(files: tuple[str, ...], out: str, as_json: bool, **given: Any) -> No
     import penstock
 
     given["layers"], given["obsm"] = given["layers"] or (), given["obsm"] or ()
-    given["workers"] = given["workers"] or default_workers()
+    given["workers"] = cluster_of(given) or given["workers"] or default_workers()
     with named_by_user(files), progress(f"writing {out}", as_json, "cells") as update:
 
         def prepare(what: str, done: int, total: int) -> None:

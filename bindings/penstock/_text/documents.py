@@ -85,11 +85,11 @@ class RawDocument(NamedTuple):
 class DocumentReader:
     """Reads inputs one after the other. One thread at a time; one iteration at a time."""
 
-    def __init__(self, inputs: Sequence[Input], columns: Columns) -> None:
-        """Opens nothing yet."""
+    def __init__(self, inputs: Sequence[Input], columns: Columns, first_number: int = 0) -> None:
+        """Opens nothing yet; `first_number` is that of the first document of the first input."""
         self._inputs = inputs
         self._columns = columns
-        self._first_numbers = [0]  # of each input that was begun
+        self._first_numbers = [first_number]  # of each input that was begun
         self._finished_bytes = 0
         self._last_bytes = 0  # of the input that was read last
         self._open: ByteInput | ParquetInput | None = None
@@ -122,12 +122,12 @@ class DocumentReader:
         return self._finished_bytes + (self._open.consumed() if self._open else 0)
 
     def documents(self, first: int = 0) -> Iterator[RawDocument]:
-        """Documents from number `first` on, which must be 0 or one that was given before.
+        """Documents from number `first` on: 0, one of the first input, or one that was given before.
 
         Raises:
             InputError: A file that cannot be read or is damaged; a Parquet file without the columns asked for.
         """
-        index = max(i for i, number in enumerate(self._first_numbers) if number <= first)
+        index = max((i for i, number in enumerate(self._first_numbers) if number <= first), default=0)
         number = self._first_numbers[index]
         del self._first_numbers[index + 1 :]
         self._finished_bytes = sum(each.size_bytes for each in self._inputs[:index])
