@@ -161,7 +161,7 @@ class BucketFolder:
     def commit(
         self,
         tokenizer: str,
-        shards: int | None,
+        shards: int | Sequence[int] | None,
         overwrite: bool,
         tasks: Sequence[str] | None,
         features: Any,
@@ -172,7 +172,7 @@ class BucketFolder:
 
         Args:
             tokenizer: as JSON.
-            shards: how many there must be.
+            shards: how many there must be, or their numbers.
             overwrite: in the place of a published dataset.
             tasks: of each shard, as JSON.
             features: as native code takes them, or None.
@@ -207,7 +207,7 @@ class BucketFolder:
                 raise
 
     def _choose(
-        self, found: list[tuple[str, bytes, Any]], shards: int | None, tasks: Sequence[str] | None
+        self, found: list[tuple[str, bytes, Any]], shards: int | Sequence[int] | None, tasks: Sequence[str] | None
     ) -> list[tuple[str, bytes, Any]]:
         """One attempt for each number: of several the one that was made of the task."""
         if not found:
@@ -215,16 +215,21 @@ class BucketFolder:
         by_number: dict[int, list[tuple[str, bytes, Any]]] = {}
         for each in found:
             by_number.setdefault(each[2].number, []).append(each)
-        chosen = []
-        for number in range(len(by_number)):
+        chosen: list[tuple[str, bytes, Any]] = []
+        named = range(len(by_number)) if shards is None or isinstance(shards, int) else shards
+        if more := by_number.keys() - set(named) if named is shards else set():
+            raise InvalidArgumentError(
+                f"{self.url}: shard {min(more):05} is finished, and is not one of those that are to be committed"
+            )
+        for position, number in enumerate(named):
             attempts = by_number.get(number)
             if attempts is None:
                 raise InvalidArgumentError(
                     f"{self.url}: shard {number:05} is missing (finished shards: {len(by_number)}, the last is "
                     f"{max(by_number):05})"
                 )
-            if tasks is not None and number < len(tasks) and len(attempts) > 1:
-                attempts = [each for each in attempts if json.loads(each[2].task_json) == json.loads(tasks[number])]
+            if tasks is not None and position < len(tasks) and len(attempts) > 1:
+                attempts = [each for each in attempts if json.loads(each[2].task_json) == json.loads(tasks[position])]
             if len(attempts) != 1:
                 names = " and ".join(each[0] for each in by_number[number][:_KEPT_LINES])
                 raise InvalidArgumentError(
@@ -232,7 +237,7 @@ class BucketFolder:
                     f"{names}. penstock.remove_shards() removes them; write it again"
                 )
             chosen += attempts
-        if shards is not None and len(chosen) != shards:
+        if isinstance(shards, int) and len(chosen) != shards:
             raise InvalidArgumentError(f"{self.url}: finished shards: {len(chosen)}, expected: {shards}")
         return chosen
 

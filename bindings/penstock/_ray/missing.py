@@ -13,6 +13,7 @@ def needed() -> ModuleType:
     """
     try:
         import ray
+        import ray.data  # which a folder called ray, such as Ray's own of temporary files, has not
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
             f"Ray is needed, and {error.name} is not installed: pip install 'penstock[ray]'", name=error.name

@@ -372,7 +372,7 @@ class ParquetInput:
                 raise InputError(f'{self._source.name} row {line:,}: column "{self._payload}" is null: drop such rows')
             if self._is_messages:
                 payload = self._conversation(payload, line)
-            plain = None if metadata is None else {name: _plain(value) for name, value in metadata.items()}
+            plain = None if metadata is None else {name: plain(value) for name, value in metadata.items()}
             yield RawDocument(number + offset if number >= 0 else -1, self._source.name, line, "row", payload, plain)
 
     def _payloads(self, column: Any) -> Iterable[Any]:
@@ -386,7 +386,7 @@ class ParquetInput:
     def _conversation(self, messages: list[Any], line: int) -> bytes:
         """Messages as JSON, without fields that are null: in Parquet each has the fields of all."""
         try:
-            return json.dumps(_without_nulls(_plain(messages)), ensure_ascii=False).encode()
+            return json.dumps(_without_nulls(plain(messages)), ensure_ascii=False).encode()
         except TypeError as error:
             raise InputError(
                 f'{self._source.name} row {line:,}: column "{self._payload}": no conversation: {_one_line(error)}'
@@ -418,7 +418,7 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Dates, times and decimals as text: JSON and msgpack have no such types."""
     import datetime
     import decimal
@@ -428,9 +428,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, decimal.Decimal):
         return str(value)
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     return value
 
 
