@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DEDUP_LOGS="0")
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "python"))
+# Workers import what the tests define by the tests' names.
+PATHS = [str(HERE), str(HERE.parent / "python"), os.environ.get("PYTHONPATH", "")]
+os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DEDUP_LOGS="0", PYTHONPATH=":".join(PATHS))
 
-import ray
-from ray.cluster_utils import Cluster
-from text_corpus import rows, train_tokenizer, write_jsonl
+import ray  # noqa: E402
+from ray.cluster_utils import Cluster  # noqa: E402
+from text_corpus import rows, train_tokenizer, write_jsonl  # noqa: E402
 
 HEAD = {"num_cpus": 1, "include_dashboard": False}
 
@@ -33,7 +36,7 @@ def cluster() -> Iterator[Cluster]:
     found.shutdown()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def connected(cluster: Cluster) -> Iterator[Cluster]:
     """This process is a driver of the cluster."""
     ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
