@@ -22,6 +22,7 @@ _COMMANDS = {
     "write": "Make a dataset of text, or of token ids, on many processes.",
     "import": "Make a dataset of single cells: AnnData's .h5ad and zarr.",
     "export": "Write single cells as AnnData.",
+    "commit": "Publish the shards that several writers finished.",
     "info": "What a dataset is: fields, sizes, tokenizer, fingerprint.",
     "show": "Windows or documents, decoded, with their spans.",
     "trace": "Which documents a training step saw, as text.",
