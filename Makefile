@@ -7,7 +7,7 @@ PYTEST_FLAGS ?= -n 2
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget adapters bench bench-peers bench-cells demo faults fuzz format clean
+.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget adapters ray bench bench-peers bench-cells demo faults fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -72,6 +72,9 @@ budget: setup-check build  ## instructions of the hot paths against benchmarks/b
 
 adapters: build  ## the adapters inside their frameworks, in an environment of its own (about 20 minutes, 3 GB)
 	python tests/adapters/run.py --json build/adapters/results.json --markdown build/adapters/results.md
+
+ray: build  ## on a Ray cluster of two nodes here, killed workers and nodes, in an environment of its own (about 8 minutes, 1 GB)
+	python tests/ray/run.py --json build/ray/results.json --markdown build/ray/results.md
 
 demo: build  ## train, kill, resume on other numbers of processes, compare every token and loss
 	python examples/demo/run.py --out demo-output
