@@ -18,6 +18,7 @@ sys.path.insert(0, str(HERE.parent / "python"))
 # Workers import what the tests define by the tests' names.
 PATHS = [str(HERE), str(HERE.parent / "python"), os.environ.get("PYTHONPATH", "")]
 os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_DEDUP_LOGS="0", PYTHONPATH=":".join(PATHS))
+os.environ.update(AWS_ACCESS_KEY_ID="access", AWS_SECRET_ACCESS_KEY="secret", AWS_EC2_METADATA_DISABLED="true")
 
 import ray  # noqa: E402
 from ray.cluster_utils import Cluster  # noqa: E402
@@ -68,9 +69,16 @@ class Killer(threading.Thread):
     Unfinished folders say in their names which process writes them, as docs/format.md has it.
     """
 
-    def __init__(self, out: Path, kill: Callable[[int], Any] | None = None, workers: int = 1) -> None:
+    def __init__(
+        self,
+        out: Path,
+        kill: Callable[[int], Any] | None = None,
+        workers: int = 1,
+        pattern: str = ".partial-0*",
+    ) -> None:
         super().__init__(daemon=True)
         self._out = out
+        self._pattern = pattern
         self._kill = kill or (lambda pid: os.kill(pid, signal.SIGKILL))
         self._workers = workers
         self._stopped = threading.Event()
@@ -79,7 +87,7 @@ class Killer(threading.Thread):
     def run(self) -> None:
         seen: set[int] = set()
         while not self._stopped.is_set():
-            for each in sorted(self._out.glob(".partial-0*")):
+            for each in sorted(self._out.glob(self._pattern)):
                 pid = int(each.name.rsplit("@", 1)[1].partition("-")[0])
                 seen.add(pid)
                 if len(seen) >= self._workers:
