@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from _servers import moto
 from conftest import Killer
 from ray.cluster_utils import Cluster
 from test_sink import documents
-from test_write import command, write
+from test_write import write
 
 REGION = "us-east-1"
 
@@ -47,11 +45,8 @@ def test_write_on_ray_puts_the_objects_of_processes_though_a_worker_is_killed(
     assert objects(server, "ray") == objects(server, "here")
     storage = penstock.Storage(endpoint=server, region=REGION)
     assert penstock.verify("s3://data/ray", storage=storage)
-    done = subprocess.run(
-        command(corpus, "s3://data/ray", "--ray", *there), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "holds a dataset already" in json.loads(done.stdout)["error"]
+    said = write(corpus, "s3://data/ray", "--ray", cluster.address, *there, code=2)
+    assert "holds a dataset already" in said["error"]
 
 
 def test_a_ray_dataset_is_written_to_a_bucket_with_gaps_between_its_shards(connected: Cluster, server: str) -> None:

@@ -372,8 +372,8 @@ class ParquetInput:
                 raise InputError(f'{self._source.name} row {line:,}: column "{self._payload}" is null: drop such rows')
             if self._is_messages:
                 payload = self._conversation(payload, line)
-            plain = None if metadata is None else {name: plain(value) for name, value in metadata.items()}
-            yield RawDocument(number + offset if number >= 0 else -1, self._source.name, line, "row", payload, plain)
+            kept = None if metadata is None else {name: plain(value) for name, value in metadata.items()}
+            yield RawDocument(number + offset if number >= 0 else -1, self._source.name, line, "row", payload, kept)
 
     def _payloads(self, column: Any) -> Iterable[Any]:
         if self._is_ids:
