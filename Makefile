@@ -7,7 +7,7 @@ PYTEST_FLAGS ?= -n 2
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget adapters formats bench bench-peers bench-cells demo faults fuzz format clean
+.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget adapters formats ray bench bench-peers bench-cells demo faults fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -75,6 +75,9 @@ adapters: build  ## the adapters inside their frameworks, in an environment of i
 
 formats: build  ## importers and exporters against the packages whose formats they are (about 10 minutes, 3 GB)
 	python tests/formats/run.py --markdown build/formats/results.md
+
+ray: build  ## on a Ray cluster of two nodes here, killed workers and nodes, in an environment of its own (about 8 minutes, 1 GB)
+	python tests/ray/run.py --json build/ray/results.json --markdown build/ray/results.md
 
 demo: build  ## train, kill, resume on other numbers of processes, compare every token and loss
 	python examples/demo/run.py --out demo-output

@@ -330,13 +330,13 @@ void register_commit(py::module_& module) {
       "commit",
       [](const std::string& path, const std::string& tokenizer, std::optional<std::uint64_t> shards, bool overwrite,
          const std::optional<std::vector<std::string>>& tasks, const std::optional<std::string>& run,
-         const std::optional<FeatureTuple>& features) {
+         const std::optional<FeatureTuple>& features, const std::optional<std::vector<std::uint64_t>>& numbers) {
         const std::optional<writer::FeatureTable> table = table_of(features);
         const Unlocked released;
-        return writer::commit(path, tokenizer, shards, overwrite, tasks, run, table);
+        return writer::commit(path, tokenizer, shards, overwrite, tasks, run, table, numbers);
       },
       py::arg("path"), py::arg("tokenizer"), py::arg("shards"), py::arg("overwrite"), py::arg("tasks"), py::arg("run"),
-      py::arg("features") = py::none());
+      py::arg("features") = py::none(), py::arg("numbers") = py::none());
   module.def(
       "describe_shard",
       [](const py::bytes& text, const std::string& path, std::uint64_t number) {

@@ -6,6 +6,7 @@
 #include "layout/format.h"
 #include "writer/dataset_folder.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace penstock::writer {
@@ -21,6 +22,18 @@ void check_contiguous(const std::string& path, const std::vector<std::uint64_t>&
   }
   if (expected && numbers.size() != *expected) {
     raise(ErrorKind::InvalidArgument, "{}: finished shards: {}, expected: {}", path, numbers.size(), *expected);
+  }
+}
+
+void check_same(const std::string& path, const std::vector<std::uint64_t>& numbers,
+                const std::vector<std::uint64_t>& wanted) {
+  const auto [there, named] = std::mismatch(numbers.begin(), numbers.end(), wanted.begin(), wanted.end());
+  if (named != wanted.end() && (there == numbers.end() || *named < *there)) {
+    raise(ErrorKind::InvalidArgument, "{}: shard {} is missing", path, layout::shard_name(*named));
+  }
+  if (there != numbers.end()) {
+    raise(ErrorKind::InvalidArgument, "{}: shard {} is finished, and is not one of those that are to be committed",
+          path, layout::shard_name(*there));
   }
 }
 
@@ -97,13 +110,18 @@ std::vector<FinishedShard> finished_shards(const std::string& path, bool overwri
 
 std::string commit(const std::string& path, const std::string& tokenizer_json, std::optional<std::uint64_t> expected,
                    bool overwrite, const std::optional<std::vector<std::string>>& tasks,
-                   const std::optional<std::string>& run, const std::optional<FeatureTable>& features) {
+                   const std::optional<std::string>& run, const std::optional<FeatureTable>& features,
+                   const std::optional<std::vector<std::uint64_t>>& wanted) {
   layout::Manifest manifest;
   manifest.tokenizer_json = layout::check_tokenizer(tokenizer_json);
   DatasetFolder folder(path, Access::Commit, overwrite, run);
   const std::vector<std::uint64_t> numbers = folder.finished();
   if (numbers.empty()) raise(ErrorKind::NotFound, "{}: no finished shard to commit", path);
-  check_contiguous(path, numbers, expected);
+  if (wanted) {
+    check_same(path, numbers, *wanted);
+  } else {
+    check_contiguous(path, numbers, expected);
+  }
   LocalStore files;
   for (const std::uint64_t number : numbers) {
     auto [format, info] = layout::read_shard_manifest(files, path, folder.shard_name(number));

@@ -34,14 +34,16 @@ std::vector<FinishedShard> finished_shards(const std::string& path, bool overwri
 /// when it has its name, and this finds what was done to it since, at the price of a stat a file. NotFound, IoError.
 void check_sizes(const std::string& path, const layout::Format& format, const layout::ShardInfo& shard);
 
-/// Gathers the finished shards 0, 1, … under one dataset.json and returns the fingerprint. `features` go with it.
-/// Throws InvalidArgument: a number is missing, there are not `expected` of them, formats differ, a task is not that of
-/// `tasks` (JSON of each shard, if given), a dataset is published already, a writer is at work or another run than
-/// `run`; NotFound: no shard; Corruption: a file's size is not what shard.json says; IoError.
+/// Gathers the finished shards 0, 1, … under one dataset.json and returns the fingerprint. `features` go with it. With
+/// `numbers`, ascending, exactly these shards in the place of 0, 1, …. Throws InvalidArgument: a number is missing,
+/// there are not `expected` of them, formats differ, a task is not that of `tasks` (JSON of each shard, if given), a
+/// dataset is published already, a writer is at work or another run than `run`; NotFound: no shard; Corruption: a
+/// file's size is not what shard.json says; IoError.
 std::string commit(const std::string& path, const std::string& tokenizer_json, std::optional<std::uint64_t> expected,
                    bool overwrite, const std::optional<std::vector<std::string>>& tasks = std::nullopt,
                    const std::optional<std::string>& run = std::nullopt,
-                   const std::optional<FeatureTable>& features = std::nullopt);
+                   const std::optional<FeatureTable>& features = std::nullopt,
+                   const std::optional<std::vector<std::uint64_t>>& numbers = std::nullopt);
 
 /// What the text of a shard.json says; `path` names it. Throws Corruption.
 FinishedShard describe_shard(std::string shard_json, const std::string& path, std::uint64_t number);

@@ -22,7 +22,7 @@ _NAMED_ATTEMPTS = 3  # of what a message lists
 def commit(
     folder: BucketFolder,
     tokenizer: str,
-    shards: int | None,
+    shards: int | Sequence[int] | None,
     overwrite: bool,
     tasks: Sequence[str] | None,
     features: Any,
@@ -34,7 +34,7 @@ def commit(
     Args:
         folder: a look at it.
         tokenizer: as JSON.
-        shards: how many there must be.
+        shards: how many there must be, or their numbers.
         overwrite: in the place of a published dataset.
         tasks: of each shard, as JSON.
         features: as native code takes them, or None.
@@ -71,7 +71,7 @@ def commit(
 
 
 def _choose(
-    folder: BucketFolder, found: list[Described], shards: int | None, tasks: Sequence[str] | None
+    folder: BucketFolder, found: list[Described], shards: int | Sequence[int] | None, tasks: Sequence[str] | None
 ) -> list[Described]:
     """One attempt for each number: of several the one that was made of the task."""
     if not found:
@@ -79,16 +79,21 @@ def _choose(
     by_number: dict[int, list[Described]] = {}
     for each in found:
         by_number.setdefault(each.shard.number, []).append(each)
-    chosen = []
-    for number in range(len(by_number)):
+    chosen: list[Described] = []
+    named = range(len(by_number)) if shards is None or isinstance(shards, int) else shards
+    if more := by_number.keys() - set(named) if named is shards else set():
+        raise InvalidArgumentError(
+            f"{folder.url}: shard {min(more):05} is finished, and is not one of those that are to be committed"
+        )
+    for position, number in enumerate(named):
         attempts = by_number.get(number)
         if attempts is None:
             raise InvalidArgumentError(
                 f"{folder.url}: shard {number:05} is missing (finished shards: {len(by_number)}, the last is "
                 f"{max(by_number):05})"
             )
-        if tasks is not None and number < len(tasks) and len(attempts) > 1:
-            attempts = [each for each in attempts if json.loads(each.shard.task_json) == json.loads(tasks[number])]
+        if tasks is not None and position < len(tasks) and len(attempts) > 1:
+            attempts = [each for each in attempts if json.loads(each.shard.task_json) == json.loads(tasks[position])]
         if len(attempts) != 1:
             names = " and ".join(each.name for each in by_number[number][:_NAMED_ATTEMPTS])
             raise InvalidArgumentError(
@@ -96,7 +101,7 @@ def _choose(
                 f"{names}. penstock.remove_shards() removes them; write it again"
             )
         chosen += attempts
-    if shards is not None and len(chosen) != shards:
+    if isinstance(shards, int) and len(chosen) != shards:
         raise InvalidArgumentError(f"{folder.url}: finished shards: {len(chosen)}, expected: {shards}")
     return chosen
 

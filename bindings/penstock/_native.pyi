@@ -1202,6 +1202,7 @@ def commit(
         collections.abc.Sequence[typing_extensions.Buffer],
     ]
     | None = None,
+    numbers: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None = None,
 ) -> str: ...
 def concatenate(datasets: collections.abc.Sequence[Dataset]) -> Dataset:
     """

@@ -1,4 +1,7 @@
-"""Worker processes: what they are given is worked on by many, and results come back in the order of what was given."""
+"""Executors of tasks: many workers take items, and results come back in the order of the items.
+
+`Processes` are those of this machine; penstock._ray.cluster.Cluster has those of a Ray cluster.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing import connection, get_context, resource_tracker
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,13 +26,90 @@ _BATCHES_EACH = 2  # sent to one worker and not answered: one in work, one waiti
 
 
 class Job(Protocol):
-    """What the workers of a pool do; it is pickled."""
+    """What the workers of a pool do; it is pickled.
+
+    On a cluster its paths are absolute, and an item whose worker was lost is done again: an attempt that finds the
+    shard of its own task finished answers as if it had made it.
+    """
 
     def begin(self) -> Callable[[Any], Any]:
         """Called once in each worker: what it calls for each item that was submitted."""
 
     def place(self, item: Any) -> str:
         """Where an item begins, for messages."""
+
+
+class Pool(Protocol):
+    """Workers under way. One thread at a time."""
+
+    @property
+    def started(self) -> int:
+        """How many workers there are."""
+
+    def has_room(self) -> bool:
+        """Whether `submit` may be called now."""
+
+    def submit(self, item: Any) -> None:
+        """Hands the next item to a worker."""
+
+    def next_results(self) -> Iterator[Any]:
+        """Waits for a worker where nothing is ready; then gives the results that are next in order.
+
+        Raises:
+            InputError: Something of the next item cannot be used.
+            penstock.Error: It cannot be written, or not be used either.
+            WorkerError: A worker ended.
+        """
+
+    def pending(self) -> bool:
+        """Whether results are still to come."""
+
+    def check(self) -> None:
+        """Looks whether all workers are alive, where nobody else does.
+
+        Raises:
+            WorkerError: One ended.
+        """
+
+    def close(self) -> None:
+        """Ends the workers, at once. May be called twice."""
+
+
+class Executor(Protocol):
+    """Where items are worked on."""
+
+    def pool(self, work: Job) -> Pool:
+        """Workers that do `work`."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """An executor: `count` processes of this machine."""
+
+    count: int
+
+    def pool(self, work: Job) -> Pool:
+        """Starts nothing yet."""
+        return WorkerPool(self.count, work)
+
+
+def executor_of(workers: int | Executor) -> Executor:
+    """So many processes of this machine, or what else was given."""
+    return Processes(workers) if isinstance(workers, int) else workers
+
+
+def results_of(pool: Pool, items: Iterable[Any]) -> Iterator[Any]:
+    """Has all items worked on, taking the next one when there is room; the results in order.
+
+    Raises:
+        InputError, penstock.Error, WorkerError: As `Pool.next_results`.
+    """
+    for item in items:
+        while not pool.has_room():
+            yield from pool.next_results()
+        pool.submit(item)
+    while pool.pending():
+        yield from pool.next_results()
 
 
 class WorkerPool:
@@ -152,7 +233,8 @@ def how_it_ended(process: SpawnProcess, advice: str = "") -> str:
     return f"was killed by {signal.Signals(-code).name}{out_of_memory}"
 
 
-_ONE_THREAD = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+ONE_THREAD = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""The environment of a worker, beside which as many others run as there are cores."""
 
 
 @contextmanager
@@ -162,8 +244,8 @@ def surroundings_of_workers() -> Iterator[None]:
     Ctrl-C reaches the whole process group, from a worker's first instruction on; the parent alone decides.
     """
     resource_tracker.ensure_running()  # else it starts below, and unblocks the signal
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
-    os.environ.update(_ONE_THREAD)
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -182,16 +264,18 @@ def _run_worker(pipe: Connection, work: Job) -> None:
     process = work.begin()
     while (item := batches.get()) is not None:
         sequence, given = item
-        result: Any
-        try:
-            result = process(given)
-        except (InputError, Error) as error:
-            result = error
-        except Exception as error:
-            place = work.place(given)
-            result = WorkerError(f"{type(error).__name__} in the batch that begins with {place}: {error}")
         with suppress(BrokenPipeError, ConnectionResetError):
-            pipe.send((sequence, result))
+            pipe.send((sequence, answer(work, process, given)))
+
+
+def answer(work: Job, process: Callable[[Any], Any], item: Any) -> Any:
+    """What a worker says to an item: the result, or the error that `Pool.next_results` is to raise."""
+    try:
+        return process(item)
+    except (InputError, Error) as error:
+        return error
+    except Exception as error:
+        return WorkerError(f"{type(error).__name__} in the batch that begins with {work.place(item)}: {error}")
 
 
 def _receive_batches(pipe: Connection, batches: queue.SimpleQueue[tuple[int, Any] | None]) -> None:

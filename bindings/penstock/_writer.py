@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
@@ -422,7 +423,7 @@ def commit(
     path: PathLike,
     tokenizer: Mapping[str, Any] | None = None,
     *,
-    shards: int | None = None,
+    shards: int | Sequence[int] | None = None,
     overwrite: bool = False,
     tasks: Sequence[Any] | None = None,
     run: str | None = None,
@@ -434,7 +435,8 @@ def commit(
     Args:
         path: the dataset's folder, or its address in a bucket.
         tokenizer: as for `Writer`.
-        shards: how many there must be; without it, all that are there from 0 on without a gap.
+        shards: how many there must be; without it, all that are there from 0 on without a gap. Or the numbers of all
+            that there must be, ascending: a task that had nothing to write leaves a gap.
         overwrite: put them in the place of the published dataset, if there is one: they were written with
             `Writer(shard=k, overwrite=True)`. By one rename; the old shards are removed after it.
         tasks: the task of each shard, which must be that of its `Writer(task=…)`: a shard that something else made is
@@ -459,7 +461,7 @@ def commit_since(
     seen: BucketFolder | None,
     path: PathLike,
     tokenizer: Mapping[str, Any] | None,
-    shards: int | None,
+    shards: int | Sequence[int] | None,
     overwrite: bool,
     tasks: Sequence[Any] | None,
     run: str | None,
@@ -469,11 +471,21 @@ def commit_since(
     """commit(), which in a bucket replaces no dataset but the one that was `seen`; None: the one that it finds."""
     texts = None if tasks is None else [_json_text(task, "task") for task in tasks]
     text, table = _json_text(tokenizer, "tokenizer"), feature_table(features)
+    numbers = None if shards is None or isinstance(shards, int) else _ascending(shards)
+    count = shards if isinstance(shards, int) else None
     if is_bucket(path):
         folder = BucketFolder(str(path), storage)
-        return _bucket_publish.commit(folder, text, shards, overwrite, texts, table, Scratch, seen)
+        wanted = count if numbers is None else numbers
+        return _bucket_publish.commit(folder, text, wanted, overwrite, texts, table, Scratch, seen)
     refuse_storage(path, storage)
-    return _native.commit(local_path(path), text, shards, overwrite, texts, run, table)
+    return _native.commit(local_path(path), text, count, overwrite, texts, run, table, numbers)
+
+
+def _ascending(shards: Sequence[int]) -> list[int]:
+    numbers = [_count(each, "shards") for each in shards]
+    if any(b <= a for a, b in pairwise(numbers)):
+        raise InvalidArgumentError(f"shards={numbers!r:.200}: give the numbers in order, each once")
+    return numbers
 
 
 def remove_shards(

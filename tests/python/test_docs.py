@@ -285,10 +285,13 @@ def test_what_a_page_tells_to_run_runs_and_prints_what_it_shows(page: Path, tmp_
 def test_commands_without_output_have_options_that_are_known(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
     # They run for minutes; that they run, tests/python/test_benchmarks.py tells.
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    for line in block.body.splitlines():
+    for line in block.body.replace("\\\n", "").splitlines():
         words = shlex.split(line, comments=True)
         if words[0] == "make":
             subprocess.run(["bash", "-c", as_run(shlex.join(words))], check=True)
+        elif words[0] == "penstock":  # on a cluster
+            command = importlib.import_module(f"penstock._cli.{words[1]}").command
+            command.make_context(words[1], words[2:])
         else:
             assert words[:2] == ["python", "benchmarks/run.py"], f"{block.name()}: {line}: not known to this test"
             importlib.import_module("run").arguments(words[2:])

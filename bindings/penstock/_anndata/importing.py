@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock._bucket_folder import is_bucket
 from penstock._errors import InvalidArgumentError
@@ -19,6 +21,9 @@ from .plan import matrix_names
 from .run import Imported, Run, Told
 from .stores import format_of
 
+if TYPE_CHECKING:
+    from penstock._workers import Executor
+
 
 def import_anndata(
     inputs: PathLike | Iterable[PathLike],
@@ -28,7 +33,7 @@ def import_anndata(
     obs: Sequence[str] | None = None,
     obsm: Sequence[str] = (),
     join: str = "exact",
-    workers: int = 1,
+    workers: int | Executor = 1,
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
     *,
@@ -52,7 +57,7 @@ def import_anndata(
         obs: columns of obs; None: all. Strings of more than 65,535 values go to the cells' entries.
         obsm: names of dense obsm, which become columns.
         join: "exact" (inputs have the same genes in the same order), "inner" (genes of all) or "outer" (of any).
-        workers: processes; 1: this one alone.
+        workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
         resume: keep the finished shards of a run that did not end and had the same options. Inputs that changed since
             are refused.
         progress: called with (cells done, cells in all) now and then; may raise to stop.
@@ -88,9 +93,15 @@ def import_anndata(
     for name, value in (("layers", layers), ("obs", obs), ("obsm", obsm)):
         if isinstance(value, str):
             raise InvalidArgumentError(f"{name}={value!r:.80}: a list of names is wanted")
-    if workers < 1:
+    if isinstance(workers, int) and workers < 1:
         raise InvalidArgumentError(f"workers={workers}: must be at least 1")
     paths = [path for each in given for path in expand(local_path(each))]
+    folder = str(out) if is_bucket(out) else local_path(out)
+    if not is_bucket(out):
+        refuse_storage(out, storage, scratch)
+    if not isinstance(workers, int):  # on other machines, where the working directory is another
+        paths = [str(Path(each).absolute()) for each in paths]
+        folder = folder if is_bucket(out) else str(Path(folder).absolute())
     told = Told(progress, preparing)
     run = Run([Input(path, format_of(path, format)) for path in paths], matrix_names(x, layers), workers, told)
     options = {
@@ -101,11 +112,7 @@ def import_anndata(
         "join": join,
     }
     try:
-        if is_bucket(out):
-            done = run.run(str(out), options, resume, overwrite, storage, scratch)
-        else:
-            refuse_storage(out, storage, scratch)
-            done = run.run(local_path(out), options, resume, overwrite)
+        done = run.run(folder, options, resume, overwrite, storage, scratch)
     except UsageError as error:
         raise InvalidArgumentError(str(error)) from None
     done.seconds = time.perf_counter() - begin

@@ -29,7 +29,7 @@ from .value_range import Range
 from .work import Compare, Make, Scan, Working
 
 if TYPE_CHECKING:
-    from penstock._workers import WorkerPool
+    from penstock._workers import Executor, Pool
 
 LIMITS = Limits()
 _PLAN = "plan"
@@ -94,7 +94,7 @@ class Told:
 class Run:
     """One import. One thread."""
 
-    def __init__(self, inputs: list[Input], names: list[str], workers: int, told: Told) -> None:
+    def __init__(self, inputs: list[Input], names: list[str], workers: int | Executor, told: Told) -> None:
         """Opens nothing yet; `names` of the matrices."""
         self._inputs = inputs
         self._names = names
@@ -102,7 +102,7 @@ class Run:
         self._workers = workers
         self._told = told
         self._opened = Opened(inputs, names, LIMITS)
-        self._pool: WorkerPool | None = None
+        self._pool: Pool | None = None
         self._call: Callable[[Any], Any] | None = None
         self._cells = 0
 
@@ -281,19 +281,14 @@ class Run:
 
     def _answers(self, work: Working, jobs: Iterable[Any], count: int) -> Iterator[Any]:
         """What the work says to each of `count` jobs, in order."""
-        if self._workers == 1 or (self._pool is None and count <= 1):
+        if self._workers == 1 or (isinstance(self._workers, int) and self._pool is None and count <= 1):
             self._call = self._call or work.begin()
             yield from map(self._call, jobs)
             return
-        from penstock._workers import WorkerPool  # which imports multiprocessing
+        from penstock._workers import executor_of, results_of  # which import multiprocessing
 
-        pool = self._pool = self._pool or WorkerPool(self._workers, work)
-        for job in jobs:
-            while not pool.has_room():
-                yield from pool.next_results()
-            pool.submit(job)
-        while pool.pending():
-            yield from pool.next_results()
+        self._pool = self._pool or executor_of(self._workers).pool(work)
+        yield from results_of(self._pool, jobs)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from penstock._errors import InvalidArgumentError
 from penstock._paths import PathLike
 from penstock._storage import Storage
 from penstock._words import excerpt
-from penstock._writer import Writer
+from penstock._writer import Writer, finished_shards
 
 from .columns import read_values
 from .exact import first_inexact
@@ -87,6 +87,17 @@ class Working:
 
     def _make(self, plan: Plan, opened: Opened, job: Make, found: str) -> tuple[dict[str, Any], int]:
         description = plan.description(job.task, found)
+        try:
+            return description, self._write(plan, opened, job, description)
+        except InvalidArgumentError:
+            # An earlier attempt at this task may have finished it and been killed before it could say so.
+            there = finished_shards(self.out, overwrite=self.overwrite, storage=self.storage)
+            records = [each.records for each in there if (each.number, each.task) == (job.task.number, description)]
+            if not records:
+                raise
+            return description, records[0]
+
+    def _write(self, plan: Plan, opened: Opened, job: Make, description: dict[str, Any]) -> int:
         writer = Writer(
             self.out,
             plan.record,
@@ -100,8 +111,7 @@ class Working:
             scratch=self.scratch,
         )
         with writer:
-            records = TaskWriter(plan, opened, job, writer, self.limits).write()
-        return description, records
+            return TaskWriter(plan, opened, job, writer, self.limits).write()
 
     def place(self, job: Job) -> str:
         """What the job is about."""

@@ -16,6 +16,7 @@ from penstock._cli.data import (
     scratch_option,
     shown,
 )
+from penstock._cli.executors import cluster_of, default_workers, ray_option
 from penstock._cli.output import (
     SizeType,
     echo,
@@ -27,7 +28,6 @@ from penstock._cli.output import (
     progress,
     report_of,
 )
-from penstock._cli.write import default_workers
 from penstock._words import counted
 
 _EPILOG = """\b
@@ -80,6 +80,7 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     help="Cells of several files: their genes are the same; else those of all files, or of any.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes; else one for each core.")
+@ray_option
 @click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run that were made of the same.")
 @click.option("--overwrite", is_flag=True, help="Replace the dataset that is there, once the new one is whole.")
 @scratch_option
@@ -94,7 +95,7 @@ def command(inputs: tuple[str, ...], out: str, as_json: bool, **given: Any) -> N
     """
     cells = _are_cells(inputs, given["format"])
     _refuse(_OF_TOKENS if cells else _OF_CELLS, "AnnData" if cells else "token files")
-    given["workers"] = given["workers"] or default_workers()
+    given["workers"] = cluster_of(given) or given["workers"] or default_workers()
     if cells:
         _import_cells(inputs, out, as_json, {name: each for name, each in given.items() if name not in _OF_TOKENS})
     else:

@@ -22,6 +22,7 @@ _COMMANDS = {
     "write": "Make a dataset of text, or of token ids, on many processes.",
     "import": "Make a dataset of token files of other formats, or of single cells.",
     "export": "Write a dataset as files of another format: Megatron, datatrove, MDS, AnnData.",
+    "commit": "Publish the shards that several writers finished.",
     "info": "What a dataset is: fields, sizes, tokenizer, fingerprint.",
     "show": "Windows or documents, decoded, with their spans.",
     "trace": "Which documents a training step saw, as text.",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from penstock._cli.data import bucket_options, given_storage, out_or_bucket_option, scratch_option, shown
+from penstock._cli.executors import cluster_of, default_workers, ray_option
 from penstock._cli.output import (
     SizeType,
     echo,
@@ -30,11 +32,6 @@ Examples:
 
 
 _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of columns
-
-
-def default_workers() -> int:
-    """One for each core that this process may use."""
-    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 @click.command("write", epilog=_EPILOG, short_help="Make a dataset of text or token ids.")
@@ -87,6 +84,7 @@ def default_workers() -> int:
     help="Bytes of input text that one shard is made of, as 64M or 1GiB.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes that tokenize; else one for each core.")
+@ray_option
 @click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run that were made of the same.")
 @click.option(
     "--overwrite",
@@ -107,13 +105,15 @@ def default_workers() -> int:
 def command(inputs: tuple[str, ...], **given: Any) -> None:
     """Makes a dataset of JSONL, Parquet or plain text, plain or as .gz or .zst.
 
-    INPUT is a file, a glob or - for standard input. The bytes written are the same for any number of workers.
+    INPUT is a file, a glob or - for standard input. The bytes written are the same for any number of workers and on
+    any cluster.
     """
     from penstock._text.documents import DocumentReader
     from penstock._text.inputs import expand_inputs
     from penstock._text.pool import Work, make_tokenizer
 
     _check(given)
+    cluster = cluster_of(given)
     work = Work(_tokenizer_options(given), _columns(given), given["codec"])
     tokenizer = make_tokenizer(work.tokenizer)
     found = expand_inputs(inputs, given["format"])
@@ -124,6 +124,8 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     reader = DocumentReader(found, work.columns)
     if given["dry_run"]:
         _dry_run(reader, work, tokenizer, given)
+    elif cluster is not None:
+        _write_on(cluster, reader, work, tokenizer, given)
     else:
         _write(reader, work, tokenizer, given)
 
@@ -210,19 +212,25 @@ def _options_of_task(work: Any, tokenizer: Any, given: dict[str, Any]) -> dict[s
     }
 
 
-def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
+def _out_and_storage(given: dict[str, Any]) -> tuple[Any, Any]:
+    """Where the dataset goes, as the writer takes it, and how a bucket is reached."""
     from penstock._bucket_folder import is_bucket
     from penstock._paths import local_path
-    from penstock._text.pipeline import TextWriter
-    from penstock._text.sink import ShardSink
     from penstock._writer import refuse_storage
 
     storage, out = given_storage(), given["out"]
-    if not is_bucket(out):
-        refuse_storage(out, storage, given["scratch"])
-        out = local_path(out)
+    if is_bucket(out):
+        return out, storage
+    refuse_storage(out, storage, given["scratch"])
+    return local_path(out), None
 
-    quiet = given["as_json"]
+
+def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
+    from penstock._bucket_folder import is_bucket
+    from penstock._text.pipeline import TextWriter
+    from penstock._text.sink import ShardSink
+
+    out, storage = _out_and_storage(given)
     sink = ShardSink(
         out,
         dtype=tokenizer.dtype,
@@ -238,24 +246,71 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
         scratch=given["scratch"],
     )
     given = {**given, "out": shown(given["out"])}
-    try:
-        with progress(f"writing {given['out']}", quiet, of=" of text") as update:
-            writer = TextWriter(
-                reader=reader,
-                work=work,
-                sink=sink,
-                task_bytes=given["shard_size"],
-                workers=given["workers"] or default_workers(),
-                options=_options_of_task(work, tokenizer, given),
-                observe=update,
-            )
-            if is_bucket(out):
-                sink.uploading = lambda done, total: update(done, total, label=f"uploading to {given['out']}")
-            summary = writer.run()
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted: {sink.left_behind()}") from None
+    with _interrupted(sink), progress(f"writing {given['out']}", given["as_json"], of=" of text") as update:
+        writer = TextWriter(
+            reader=reader,
+            work=work,
+            sink=sink,
+            task_bytes=given["shard_size"],
+            workers=given["workers"] or default_workers(),
+            options=_options_of_task(work, tokenizer, given),
+            observe=update,
+        )
+        if is_bucket(out):
+            sink.uploading = lambda done, total: update(done, total, label=f"uploading to {given['out']}")
+        summary = writer.run()
     with report_of(given["out"]):
         _report(given, summary, sink.dataset_bytes())
+
+
+def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
+    from penstock._text.sink import ShardFolder, fields_of
+    from penstock._text.whole_tasks import TaskWriter
+
+    out, storage = _out_and_storage(given)
+    folder = ShardFolder(
+        out,
+        tokenizer=tokenizer.manifest_entry(),
+        resume=given["resume"],
+        overwrite=given["overwrite"],
+        run=given["run_id"],
+        clean=given["clean"],
+        storage=storage,
+    )
+    given = {**given, "out": shown(given["out"])}
+    with _interrupted(folder), progress(f"writing {given['out']}", given["as_json"], of=" of text") as update:
+        writer = TaskWriter(
+            reader=reader,
+            work=work,
+            folder=folder,
+            out=out,
+            writing={
+                "fields": fields_of(tokenizer.dtype, given["messages"] is not None),
+                "metadata": _codec(given),
+                "layout": given["layout"],
+                "overwrite": folder.replaces,
+                "run": folder.run,
+                "storage": storage,
+                "scratch": given["scratch"],
+            },
+            task_bytes=given["shard_size"],
+            executor=cluster,
+            options=_options_of_task(work, tokenizer, given),
+            observe=update,
+            measured=lambda done, total: update(done, total, label="cutting the input into tasks"),
+        )
+        summary = writer.run()
+    with report_of(given["out"]):
+        _report(given, summary, folder.dataset_bytes())
+
+
+@contextmanager
+def _interrupted(folder: Any) -> Iterator[None]:
+    """Makes Ctrl-C say what is left behind."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted: {folder.left_behind()}") from None
 
 
 def _report(given: dict[str, Any], summary: Any, dataset_bytes: int) -> None:

@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock._arguments import index
 from penstock._bucket_folder import is_bucket
 from penstock._errors import InvalidArgumentError
 from penstock._paths import PathLike, local_path
+from penstock._remote import is_address
 from penstock._storage import Storage
 from penstock._text.errors import UsageError
 
 from .formats import inputs_of
 from .plan import make_plan
 from .run import ImportedTokens, Run
+
+if TYPE_CHECKING:
+    from penstock._workers import Executor
 
 
 def import_tokens(
@@ -28,7 +34,7 @@ def import_tokens(
     dtype: str | None = None,
     end_of_document: int | None = None,
     shard_size: int = 1 << 30,
-    workers: int = 1,
+    workers: int | Executor = 1,
     resume: bool = False,
     overwrite: bool = False,
     storage: Storage | None = None,
@@ -50,7 +56,7 @@ def import_tokens(
         dtype: "u1", "u2" or "u4": of a token, where the file does not say it; else the type that the dataset stores.
         end_of_document: the token that ends a document, for inputs without documents: it stays the document's last.
         shard_size: bytes of tokens that a shard is made of; a file that cannot be cut is not.
-        workers: processes; 1: this one alone.
+        workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
         resume: keep the finished shards of a run that did not end and had the same inputs and options.
         overwrite: replace a dataset that is there, once the new one is whole.
         storage: how addresses are reached.
@@ -86,11 +92,17 @@ def import_tokens(
         raise InvalidArgumentError(f'metadata={metadata!r:.80}: a list of names is wanted, or "all"')
     kept = None if metadata == "all" else tuple(metadata)
     end = None if end_of_document is None else index("end_of_document", end_of_document)
-    most, count = index("shard_size", shard_size, 1), index("workers", workers, 1)
+    most = index("shard_size", shard_size, 1)
+    if isinstance(workers, int):
+        workers = index("workers", workers, 1)
+    else:  # on other machines, where the working directory is another
+        given = [
+            each if isinstance(each, str) and is_address(each) else Path(local_path(each)).absolute() for each in given
+        ]
     if is_bucket(out):
         place = str(out)
     else:
-        place = local_path(out)
+        place = local_path(out) if isinstance(workers, int) else str(Path(local_path(out)).absolute())
         if scratch is not None:
             raise InvalidArgumentError(f"scratch=…: {place} is a path of this machine, no address of a bucket")
     found = inputs_of(given, format, column, kept, dtype, end, storage)
@@ -102,7 +114,7 @@ def import_tokens(
     }
     plan = make_plan(found, options, dtype, most)
     try:
-        run = Run(plan, place, count, progress, storage if is_bucket(out) else None, scratch)
+        run = Run(plan, place, workers, progress, storage if is_bucket(out) else None, scratch)
         done = run.run(resume, overwrite)
     except UsageError as error:
         raise InvalidArgumentError(str(error)) from None

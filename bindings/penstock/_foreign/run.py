@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock._anndata.identity import Stamps
 from penstock._anndata.opened import Input as Named
 from penstock._bucket_folder import is_bucket
-from penstock._errors import Error, InvalidArgumentError, IoError
+from penstock._errors import InvalidArgumentError, IoError
 from penstock._paths import PathLike
 from penstock._storage import Storage
 from penstock._text.errors import WorkerError
@@ -22,7 +21,7 @@ from .plan import Plan
 from .work import Job, Working
 
 if TYPE_CHECKING:
-    from penstock._workers import WorkerPool
+    from penstock._workers import Executor, Pool
 
 
 @dataclass
@@ -57,7 +56,7 @@ class Run:
         self,
         plan: Plan,
         out: str,
-        workers: int,
+        workers: int | Executor,
         progress: Callable[[int, int], None] | None,
         storage: Storage | None,
         scratch: PathLike | None,
@@ -71,7 +70,7 @@ class Run:
         self._scratch = scratch
         self._total = sum(task.bytes for task in plan.tasks)
         self._bytes = 0
-        self._pool: WorkerPool | None = None
+        self._pool: Pool | None = None
         self._stamps = Stamps([Named(path, "") for path in plan.files])
 
     def run(self, resume: bool, overwrite: bool) -> ImportedTokens:
@@ -149,18 +148,13 @@ class Run:
 
     def _answers(self, work: Working, jobs: Iterable[Job], count: int) -> Iterator[Any]:
         """What the work says to each of `count` jobs, in order."""
-        if self._workers == 1 or count <= 1:
+        if isinstance(self._workers, int) and (self._workers == 1 or count <= 1):
             yield from map(work.begin(), jobs)
             return
-        from penstock._workers import WorkerPool  # which imports multiprocessing
+        from penstock._workers import executor_of, results_of  # which import multiprocessing
 
-        pool = self._pool = WorkerPool(self._workers, work)
-        for job in jobs:
-            while not pool.has_room():
-                yield from pool.next_results()
-            pool.submit(job)
-        while pool.pending():
-            yield from pool.next_results()
+        self._pool = executor_of(self._workers).pool(work)
+        yield from results_of(self._pool, jobs)
 
     def _end_workers(self, shards: ShardFolder) -> None:
         """Kills them, and removes what they left unfinished."""
@@ -168,5 +162,4 @@ class Run:
             return
         self._pool.close()
         self._pool = None
-        with suppress(Error):  # what ended the run is the error to tell
-            shards.clean()
+        shards.clean_after()

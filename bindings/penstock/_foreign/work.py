@@ -15,7 +15,7 @@ from penstock._errors import InvalidArgumentError
 from penstock._paths import PathLike
 from penstock._storage import Storage
 from penstock._words import excerpt
-from penstock._writer import Writer
+from penstock._writer import Writer, finished_shards
 
 from .cutting import Task
 from .formats import open_reader
@@ -59,6 +59,17 @@ class Working:
         return f"{job.inputs[run.source].path}: {run.piece.begin:,}"
 
     def _make(self, job: Job) -> Made:
+        try:
+            return self._write(job)
+        except InvalidArgumentError:
+            # An earlier attempt at this task may have finished it and been killed before it could say so.
+            there = finished_shards(self.out, overwrite=self.overwrite, storage=self.storage)
+            made = [each for each in there if (each.number, each.task) == (job.task.number, job.description)]
+            if not made:
+                raise
+            return Made(made[0].spans if self.codec is not None else 0, made[0].records)
+
+    def _write(self, job: Job) -> Made:
         writer = Writer(
             self.out,
             self.fields,

@@ -85,11 +85,11 @@ class RawDocument(NamedTuple):
 class DocumentReader:
     """Reads inputs one after the other. One thread at a time; one iteration at a time."""
 
-    def __init__(self, inputs: Sequence[Input], columns: Columns) -> None:
-        """Opens nothing yet."""
+    def __init__(self, inputs: Sequence[Input], columns: Columns, first_number: int = 0) -> None:
+        """Opens nothing yet; `first_number` is that of the first document of the first input."""
         self._inputs = inputs
         self._columns = columns
-        self._first_numbers = [0]  # of each input that was begun
+        self._first_numbers = [first_number]  # of each input that was begun
         self._finished_bytes = 0
         self._last_bytes = 0  # of the input that was read last
         self._open: ByteInput | ParquetInput | None = None
@@ -122,12 +122,12 @@ class DocumentReader:
         return self._finished_bytes + (self._open.consumed() if self._open else 0)
 
     def documents(self, first: int = 0) -> Iterator[RawDocument]:
-        """Documents from number `first` on, which must be 0 or one that was given before.
+        """Documents from number `first` on: 0, one of the first input, or one that was given before.
 
         Raises:
             InputError: A file that cannot be read or is damaged; a Parquet file without the columns asked for.
         """
-        index = max(i for i, number in enumerate(self._first_numbers) if number <= first)
+        index = max((i for i, number in enumerate(self._first_numbers) if number <= first), default=0)
         number = self._first_numbers[index]
         del self._first_numbers[index + 1 :]
         self._finished_bytes = sum(each.size_bytes for each in self._inputs[:index])
@@ -372,8 +372,8 @@ class ParquetInput:
                 raise InputError(f'{self._source.name} row {line:,}: column "{self._payload}" is null: drop such rows')
             if self._is_messages:
                 payload = self._conversation(payload, line)
-            plain = None if metadata is None else {name: _plain(value) for name, value in metadata.items()}
-            yield RawDocument(number + offset if number >= 0 else -1, self._source.name, line, "row", payload, plain)
+            kept = None if metadata is None else {name: plain(value) for name, value in metadata.items()}
+            yield RawDocument(number + offset if number >= 0 else -1, self._source.name, line, "row", payload, kept)
 
     def _payloads(self, column: Any) -> Iterable[Any]:
         if self._is_ids:
@@ -386,7 +386,7 @@ class ParquetInput:
     def _conversation(self, messages: list[Any], line: int) -> bytes:
         """Messages as JSON, without fields that are null: in Parquet each has the fields of all."""
         try:
-            return json.dumps(_without_nulls(_plain(messages)), ensure_ascii=False).encode()
+            return json.dumps(_without_nulls(plain(messages)), ensure_ascii=False).encode()
         except TypeError as error:
             raise InputError(
                 f'{self._source.name} row {line:,}: column "{self._payload}": no conversation: {_one_line(error)}'
@@ -419,7 +419,7 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Dates, times and decimals as text: JSON and msgpack have no such types."""
     import datetime
     import decimal
@@ -429,9 +429,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, decimal.Decimal):
         return str(value)
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     return value
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from .documents import DocumentReader
 from .errors import InputError, WorkerError
 from .pool import Result, Work, WorkerPool
-from .sink import ShardSink
+from .sink import ShardFolder, ShardSink
 from .tasks import Batch, cut
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -53,6 +53,14 @@ class Summary:
     def tokenizer_share(self) -> float:
         """Of the time that all workers together had, the part spent inside the tokenizer: 1 is the best there is."""
         return self.tokenizing_seconds / max(self.seconds * self.workers, 1e-9)
+
+
+def resumable(error: OSError, folder: ShardFolder) -> OSError:
+    """The same error, which says what is kept and how to go on: the disk is full, or lost for a while."""
+    import penstock
+
+    room = "make room; " if error.errno in _NO_ROOM else ""
+    return penstock.IoError(error.errno, f"{error}: {room}{folder.left_behind()}", error.filename)
 
 
 @dataclass
@@ -101,7 +109,7 @@ class TextWriter:
         except WorkerError as error:
             raise WorkerError(f"{error}: {self.sink.left_behind()}") from error
         except OSError as error:  # of the output: inputs have InputError
-            raise self._resumable(error) from error
+            raise resumable(error, self.sink) from error
         finally:
             pool.close()
             self.sink.close()
@@ -110,13 +118,6 @@ class TextWriter:
 
     def _observe(self) -> None:
         self.observe(self.reader.consumed_bytes(), self.reader.total_bytes, self._summary.text_bytes)
-
-    def _resumable(self, error: OSError) -> OSError:
-        """The same error, which says what is kept and how to go on: the disk is full, or lost for a while."""
-        import penstock
-
-        room = "make room; " if error.errno in _NO_ROOM else ""
-        return penstock.IoError(error.errno, f"{error}: {room}{self.sink.left_behind()}", error.filename)
 
     def _batches(self) -> Iterator[Batch]:
         """What is to be done: all batches but those of tasks whose shard is there and was made of the same."""

@@ -38,6 +38,22 @@ def refuse_file(out: str) -> None:
             return
 
 
+def append_result(writer: Writer, result: Result) -> None:
+    """Adds a batch of documents to a writer of the fields that `fields_of` says.
+
+    Raises:
+        penstock.Error: It cannot be written.
+    """
+    lengths, ids, loss = result.encoded
+    fields: dict[str, Any] = {"token": ids} if loss is None else {"token": ids, "loss": loss}
+    writer.append_batch(lengths, encoded=result.entries, **fields)
+
+
+def fields_of(dtype: str, loss: bool) -> dict[str, str]:
+    """Of a record: `token`, and `loss` beside it where conversations say what is trained on."""
+    return {"token": dtype, "loss": "u1"} if loss else {"token": dtype}
+
+
 class ShardFolder:
     """A dataset's folder while shards of tasks are made in it by whoever: what is there, what is kept, the publishing.
 
@@ -358,7 +374,7 @@ class ShardSink(ShardFolder):
         )
         self._executor = ThreadPoolExecutor(1, "penstock-sync")
         self._options: dict[str, Any] = {
-            "fields": {"token": dtype, "loss": "u1"} if loss else {"token": dtype},
+            "fields": fields_of(dtype, loss),
             "metadata": codec,
             "layout": layout,
             "overwrite": self.replaces,
@@ -375,9 +391,7 @@ class ShardSink(ShardFolder):
         """
         if self._writer is None:
             self._writer = self._begin(number)
-        lengths, ids, loss = result.encoded
-        fields: dict[str, Any] = {"token": ids} if loss is None else {"token": ids, "loss": loss}
-        self._writer.append_batch(lengths, encoded=result.entries, **fields)
+        append_result(self._writer, result)
 
     def finish(self, task: dict[str, Any]) -> None:
         """Ends the shard; it is synced while the next one begins."""

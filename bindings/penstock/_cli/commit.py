@@ -1,0 +1,30 @@
+"""`penstock commit`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from penstock._cli.data import bucket_options, given_storage
+from penstock._cli.output import json_option
+from penstock._cli.report import report_new
+
+
+@click.command("commit", short_help="Publish the shards that several writers finished.")
+@click.argument("data", metavar="DIR|URL")
+@click.option("--shards", type=click.IntRange(1), help="How many there must be; else all from 0 on without a gap.")
+@click.option("--run-id", help="Name of the run, if its writers were given one.")
+@click.option("--overwrite", is_flag=True, help="Replace the dataset that is there; its writers were told so too.")
+@bucket_options
+@json_option
+def command(data: str, as_json: bool, **given: Any) -> None:
+    """Publishes the finished shards of a folder as one dataset: what writers made with penstock.Writer(shard=K).
+
+    A shard that is missing is an error, and nothing is published.
+    """
+    import penstock
+
+    storage, run = given_storage(), given["run_id"]
+    penstock.commit(data, shards=given["shards"], run=run, overwrite=given["overwrite"], storage=storage)
+    report_new(data, as_json)

@@ -1,0 +1,182 @@
+"""The jobs of `penstock write` where each task is done as a whole: it reads its documents and makes its shard."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from penstock._bucket_folder import is_bucket
+from penstock._errors import InvalidArgumentError
+from penstock._writer import Writer, finished_shards
+
+from .documents import Columns, DocumentReader, RawDocument
+from .errors import InputError
+from .inputs import Input
+from .pool import Work, make_tokenizer, process_batch
+from .sink import append_result
+from .tasks import Task, cut
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class Piece(NamedTuple):
+    """The documents of one task, and where they begin.
+
+    Attributes:
+        number: Of the task.
+        input: Number of the input that the first document is in.
+        input_begins: Number of that input's first document, over all inputs.
+        first_document: Its number, over all inputs.
+        documents: How many there are.
+        size_bytes: What they count, together.
+    """
+
+    number: int
+    input: int
+    input_begins: int
+    first_document: int
+    documents: int
+    size_bytes: int
+
+
+class Measure(NamedTuple):
+    """A job: what each document of input `input` counts when tasks are cut. The answer is u4 or u8 [documents]."""
+
+    input: int
+
+
+class Digest(NamedTuple):
+    """A job: the answer is the Task of a piece."""
+
+    piece: Piece
+
+
+class Make(NamedTuple):
+    """A job: make the shard of a piece. The answer is a Made."""
+
+    piece: Piece
+
+
+class Made(NamedTuple):
+    """A shard that is finished, and the seconds that its tokenizer took."""
+
+    task: Task
+    tokens: int
+    tokenizing_seconds: float
+
+
+@dataclass
+class ShardWork:
+    """All that a worker needs to know, wherever it is: paths are absolute.
+
+    Attributes:
+        inputs: In their order.
+        work: How documents become tokens.
+        task_bytes: After which a task ends.
+        options: That decide a shard's bytes, for `shard.json`.
+        out: The dataset's folder.
+        writing: Keyword arguments of its Writer, beside the shard.
+    """
+
+    inputs: list[Input]
+    work: Work
+    task_bytes: int
+    options: dict[str, Any]
+    out: str
+    writing: dict[str, Any]
+    _tokenizer: Any = field(default=None, repr=False)
+
+    def begin(self) -> Callable[[Measure | Digest | Make], Any]:
+        """What is called for each job."""
+
+        def work(job: Measure | Digest | Make) -> Any:
+            if isinstance(job, Measure):
+                return self._measure(job.input)
+            return self._digest(job.piece) if isinstance(job, Digest) else self._make(job.piece)
+
+        return work
+
+    def place(self, job: Measure | Digest | Make) -> str:
+        """The first document."""
+        if isinstance(job, Measure):
+            return self.inputs[job.input].name
+        return f"document {job.piece.first_document + 1:,}"
+
+    def _measure(self, number: int) -> npt.NDArray[Any]:
+        # Metadata counts nothing, and reading it takes time.
+        columns = self.work.columns._replace(metadata=())
+        reader = self._reader(slice(number, number + 1), columns, 0)
+        sizes = np.fromiter((each.size_bytes() for each in reader.documents()), np.uint64)
+        return sizes.astype(np.uint32) if sizes.max(initial=0) < 1 << 32 else sizes
+
+    def _reader(self, inputs: slice, columns: Columns, first_number: int) -> DocumentReader:
+        chosen = self.inputs[inputs]
+        for each in chosen[:1]:
+            if each.path is not None and not each.path.exists():
+                raise InputError(f"{each.name}: not there on {platform.node()}: {_SHARED}")
+        return DocumentReader(chosen, columns, first_number)
+
+    def _documents(self, piece: Piece) -> Iterator[RawDocument]:
+        reader = self._reader(slice(piece.input, None), self.work.columns, piece.input_begins)
+        return islice(reader.documents(piece.first_document), piece.documents)
+
+    def _digest(self, piece: Piece) -> Task:
+        completed = [batch.completed for batch in cut(self._documents(piece), self.task_bytes, piece.number)]
+        return _only(completed, piece)
+
+    def _make(self, piece: Piece) -> Made:
+        try:
+            return self._write(piece)
+        except InvalidArgumentError:
+            made = self._made_before(piece)
+            if made is None:
+                raise
+            return made
+
+    def _write(self, piece: Piece) -> Made:
+        if not is_bucket(self.out) and not Path(self.out).is_dir():
+            raise InputError(f"{self.out}: not there on {platform.node()}: {_SHARED}")
+        self._tokenizer = self._tokenizer or make_tokenizer(self.work.tokenizer)
+        tokens, seconds, completed = 0, 0.0, []
+        with Writer(self.out, **self.writing, shard=piece.number) as writer:
+            for batch in cut(self._documents(piece), self.task_bytes, piece.number):
+                result = process_batch(self._tokenizer, self.work, batch.documents)
+                append_result(writer, result)
+                tokens += len(result.encoded.ids)
+                seconds += result.tokenizing_seconds
+                completed.append(batch.completed)
+            task = _only(completed, piece)
+            writer.set_task(task.description(self.options))
+        return Made(task, tokens, seconds)
+
+    def _made_before(self, piece: Piece) -> Made | None:
+        """The shard, if an earlier attempt at this task finished it and was killed before it could say so."""
+        overwrite, storage = self.writing["overwrite"], self.writing["storage"]
+        there = finished_shards(self.out, overwrite=overwrite, storage=storage)
+        for found in (each for each in there if each.number == piece.number):
+            task = self._digest(piece)
+            if found.task == task.description(self.options):
+                return Made(task, found.records, 0.0)
+        return None
+
+
+_SHARED = "inputs and --out must be where all nodes of the cluster have them, at the same path"
+
+
+def _only(completed: list[Task | None], piece: Piece) -> Task:
+    """The one task that the documents of a piece are.
+
+    Raises:
+        InputError: They are others than they were when tasks were cut.
+    """
+    tasks = [each for each in completed if each is not None]
+    if len(tasks) != 1 or (tasks[0].documents, tasks[0].size_bytes) != (piece.documents, piece.size_bytes):
+        raise InputError(f"the inputs changed while they were read, from document {piece.first_document + 1:,} on")
+    return tasks[0]

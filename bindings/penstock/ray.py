@@ -1,0 +1,14 @@
+"""Many machines, on Ray: where tasks run, where a Ray Dataset is written to, and one that is read.
+
+`penstock write --ray` and `penstock import --ray` run on `Cluster`. Needs the extra penstock[ray].
+"""
+
+from penstock._ray.cluster import Cluster
+from penstock._ray.missing import needed
+from penstock._ray.reading import read
+
+needed()  # now: a class of Ray's is the base of the next
+
+from penstock._ray.sink import Datasink  # noqa: E402
+
+__all__ = ["Cluster", "Datasink", "read"]

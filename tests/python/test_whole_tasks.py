@@ -1,0 +1,176 @@
+"""`penstock write` by whole tasks, as `--ray` has them done, here on processes: the same pieces, the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tokenizers")
+pytest.importorskip("zstandard")
+pytest.importorskip("pyarrow")
+
+import penstock
+import pyarrow
+import pyarrow.parquet
+from penstock._text.documents import Columns, DocumentReader, RawDocument
+from penstock._text.errors import InputError, UsageError
+from penstock._text.inputs import expand_inputs
+from penstock._text.pipeline import Summary, TextWriter
+from penstock._text.pool import Work, make_tokenizer
+from penstock._text.shards import Make, ShardWork
+from penstock._text.sink import ShardFolder, ShardSink, fields_of
+from penstock._text.tasks import cut
+from penstock._text.tokenizing import TokenizerOptions
+from penstock._text.whole_tasks import Cutter, TaskWriter
+from penstock._workers import Processes
+from text_corpus import END, rows, train_tokenizer, write_jsonl
+
+COLUMNS = Columns("text", None, ("url", "n"), "file")
+OPTIONS: dict[str, Any] = {"a": 1}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Inputs of three formats, one of them without a document, and a tokenizer."""
+    folder = tmp_path_factory.mktemp("corpus")
+    content = rows()
+    first, second = len(content) // 3, len(content) // 2
+    write_jsonl(folder / "a.jsonl", content[:first])
+    (folder / "b.jsonl").write_bytes(b"")
+    plain = write_jsonl(folder / "c.jsonl", content[first:second]).read_bytes()
+    (folder / "c.jsonl").unlink()
+    (folder / "c.jsonl.gz").write_bytes(gzip.compress(plain))
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(content[second:]), folder / "d.parquet", row_group_size=100)
+    train_tokenizer(folder / "tokenizer.json")
+    return folder
+
+
+def work(corpus: Path) -> Work:
+    return Work(TokenizerOptions(str(corpus / "tokenizer.json"), append=(END,)), COLUMNS)
+
+
+def reader(corpus: Path) -> DocumentReader:
+    return DocumentReader(expand_inputs([str(corpus / "[a-d].*")]), COLUMNS)
+
+
+def by_tasks(corpus: Path, out: Path, task_bytes: int, workers: int = 2, **given: Any) -> Summary:
+    folder = ShardFolder(str(out), tokenizer=make_tokenizer(work(corpus).tokenizer).manifest_entry(), **given)
+    writing = {"fields": fields_of("u2", False), "metadata": "json", "layout": "compact", "scratch": None}
+    writing |= {"overwrite": folder.replaces, "run": folder.run, "storage": None}
+    seen: list[tuple[int, int, int]] = []
+    writer = TaskWriter(
+        reader=reader(corpus), work=work(corpus), folder=folder, out=str(out), writing=writing, task_bytes=task_bytes,
+        executor=Processes(workers), options=OPTIONS, observe=lambda *each: seen.append(each),
+    )  # fmt: skip
+    summary = writer.run()
+    assert seen[-1][0] == seen[-1][1] > 0
+    return summary
+
+
+def by_batches(corpus: Path, out: Path, task_bytes: int) -> Summary:
+    tokenizer = make_tokenizer(work(corpus).tokenizer).manifest_entry()
+    sink = ShardSink(str(out), dtype="u2", codec="json", layout="compact", tokenizer=tokenizer)
+    return TextWriter(reader(corpus), work(corpus), sink, task_bytes, 2, OPTIONS).run()
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("task_bytes", [1, 7, 100, 1000, 10**9])
+def test_pieces_are_the_tasks_that_the_one_reader_cuts(task_bytes: int) -> None:
+    random = np.random.default_rng(task_bytes)
+    for _ in range(200):
+        inputs = [random.integers(0, 60, random.integers(0, 30)) for _ in range(random.integers(0, 6))]
+        sizes = [int(size) for each in inputs for size in each]
+        documents = [RawDocument(i, "", 0, "text", b"x" * size, None) for i, size in enumerate(sizes)]
+        tasks = [batch.completed for batch in cut(documents, task_bytes) if batch.completed]
+        cutter = Cutter(task_bytes)
+        pieces = [piece for each in inputs for piece in cutter.add(each.astype(np.uint32))]
+        pieces += cutter.end()
+        assert [(p.number, p.first_document, p.documents, p.size_bytes) for p in pieces] == [task[:4] for task in tasks]
+        begins = np.cumsum([0, *map(len, inputs)])
+        for piece in pieces:
+            assert begins[piece.input] == piece.input_begins <= piece.first_document < begins[piece.input + 1]
+
+
+@pytest.mark.parametrize("task_bytes", [30_000, 1 << 30])
+def test_whole_tasks_give_the_bytes_and_the_figures_of_batches(corpus: Path, tmp_path: Path, task_bytes: int) -> None:
+    expected = by_batches(corpus, tmp_path / "batches", task_bytes)
+    for workers in (1, 3):
+        found = by_tasks(corpus, tmp_path / str(workers), task_bytes, workers)
+        assert files(tmp_path / str(workers)) == files(tmp_path / "batches")
+        assert 1 <= found.workers <= workers
+        timed = {"workers": 0, "seconds": 0.0, "tokenizing_seconds": 0.0}
+        assert replace(found, **timed) == replace(expected, **timed)
+
+
+def test_resume_keeps_shards_of_the_same_documents_and_makes_others_again(corpus: Path, tmp_path: Path) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    shards = by_tasks(corpus, whole, 30_000).tasks
+    changed = tmp_path / "changed"
+    shutil.copytree(corpus, changed)
+    text = (corpus / "a.jsonl").read_bytes()
+    (changed / "a.jsonl").write_bytes(text.replace(b"import", b"Import", 1))
+    by_tasks(changed, out, 30_000)
+    (out / "dataset.json").unlink()
+    penstock.remove_shards(out, [1, 4])
+    with pytest.raises(UsageError, match="of a run that did not end: go on with --resume"):
+        by_tasks(corpus, out, 30_000)
+    summary = by_tasks(corpus, out, 30_000, resume=True)
+    assert (summary.tasks, summary.kept_tasks) == (shards, shards - 3)
+    assert files(out) == files(whole)
+    assert by_tasks(corpus, out, 30_000, overwrite=True).kept_tasks == 0
+    assert penstock.verify(out)
+
+
+def test_an_attempt_that_finds_its_own_shard_answers_as_if_it_had_made_it(corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    by_tasks(corpus, out, 30_000)
+    (out / "dataset.json").unlink()
+    writing = {"fields": fields_of("u2", False), "metadata": "json", "overwrite": False, "run": "r", "storage": None}
+    inputs = list(reader(corpus).inputs)
+    job = ShardWork(inputs, work(corpus), 30_000, OPTIONS, str(out), writing)
+    sizes = [np.array([each.size_bytes() for each in DocumentReader([one], COLUMNS).documents()]) for one in inputs]
+    cutter = Cutter(30_000)
+    pieces = [piece for each in sizes for piece in cutter.add(each)]
+    before = files(out)
+    made = job.begin()(Make(pieces[3]))
+    shard = penstock.finished_shards(out)[3]
+    assert (made.task.number, made.task.description(OPTIONS), made.tokens) == (3, shard.task, shard.records)
+    assert files(out) == before
+    other = ShardWork(inputs, work(corpus), 30_000, {"a": 2}, str(out), writing)
+    with pytest.raises(penstock.InvalidArgumentError, match="00003 is finished already"):
+        other.begin()(Make(pieces[3]))
+
+
+def test_a_node_without_the_inputs_or_the_output_says_so(corpus: Path, tmp_path: Path) -> None:
+    inputs = list(reader(corpus).inputs)
+    gone = [replace(inputs[0], path=tmp_path / "elsewhere")]
+    writing = {"fields": fields_of("u2", False), "metadata": "json", "overwrite": False, "run": "r", "storage": None}
+    cutter = Cutter(30_000)
+    piece = next(iter(cutter.add(np.full(100, 1000))))
+    shared = "must be where all nodes of the cluster have them"
+    with pytest.raises(InputError, match=rf"a.jsonl: not there on .*: inputs and --out {shared}"):
+        ShardWork(gone, work(corpus), 30_000, OPTIONS, str(tmp_path), writing).begin()(Make(piece))
+    nowhere = str(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=rf"nowhere: not there on .*{shared}"):
+        ShardWork(inputs, work(corpus), 30_000, OPTIONS, nowhere, writing).begin()(Make(piece))
+    assert not os.path.exists(nowhere)  # noqa: PTH110
+
+
+def test_inputs_that_change_between_cutting_and_making_are_refused(corpus: Path, tmp_path: Path) -> None:
+    writing = {"fields": fields_of("u2", False), "metadata": "json", "overwrite": False, "run": "r", "storage": None}
+    cutter = Cutter(30_000)
+    piece = next(iter(cutter.add(np.full(100, 1000))))
+    with pytest.raises(InputError, match="the inputs changed while they were read, from document 1 on"):
+        ShardWork(list(reader(corpus).inputs), work(corpus), 30_000, OPTIONS, str(tmp_path), writing).begin()(
+            Make(piece)
+        )

@@ -1,0 +1,110 @@
+"""Runs penstock on Ray: `make ray`, or `python tests/ray/run.py --help`.
+
+Makes an environment with the packages of requirements.txt, and runs the tests beside this file in it with the penstock
+of this environment. docs/ray.md shows the record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+HERE = Path(__file__).resolve().parent
+BUILD = HERE.parents[1] / "build" / "ray"
+SHOWN = ("ray", "datatrove", "anndata", "pyarrow")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def environment(folder: Path) -> Path:
+    """The interpreter of a virtual environment with exactly the pinned packages, made when they change."""
+    requirements = HERE / "requirements.txt"
+    stamp = folder / "installed"
+    wanted = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
+    python = folder / "bin" / "python"
+    if not (stamp.exists() and stamp.read_text() == wanted):
+        say(f"installing {requirements.relative_to(HERE.parents[1])} into {folder}")
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(requirements)]
+        subprocess.run(pip, check=True)
+        stamp.write_text(wanted)
+    return python
+
+
+def penstock_alone(folder: Path) -> Path:
+    """A folder that has the penstock of this environment and nothing else of it, for PYTHONPATH."""
+    import penstock
+
+    folder.mkdir(parents=True, exist_ok=True)
+    link = folder / "penstock"
+    link.unlink(missing_ok=True)
+    link.symlink_to(Path(penstock.__file__).parent)
+    return folder
+
+
+def run_tests(python: Path, build: Path, chosen: list[str]) -> list[dict[str, Any]]:
+    """What came of each test: file, name, seconds, and whether it passed."""
+    outside = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "VIRTUAL_ENV")}
+    inside = {**outside, "PYTHONPATH": str(penstock_alone(build / "path")), "RAY_USAGE_STATS_ENABLED": "0"}
+    report = build / "report.xml"
+    report.unlink(missing_ok=True)
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(HERE)]
+    command += ["--show-capture=stderr", "-W", "ignore", f"--junitxml={report}", f"--timeout={300}"]
+    subprocess.run([*command, *(chosen or [str(HERE)])], env=inside, check=False)
+    found = []
+    for case in ElementTree.parse(report).iter("testcase"):
+        passed = not any(case.find(kind) is not None for kind in ("failure", "error", "skipped"))
+        file, name = case.get("classname", "").rpartition(".")[2], case.get("name", "")
+        found.append({"file": file, "test": name, "seconds": float(case.get("time", 0)), "passed": passed})
+    return found
+
+
+def versions(python: Path) -> dict[str, str]:
+    script = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
+    said = subprocess.run([str(python), "-c", script, *SHOWN], check=True, capture_output=True, text=True).stdout
+    return dict(zip(SHOWN, said.split(), strict=True))
+
+
+def markdown(found: list[dict[str, Any]], packages: dict[str, str]) -> str:
+    """The record that docs/ray.md shows."""
+    tested = ", ".join(f"{name} {number}" for name, number in packages.items())
+    rows = [f"{tested}:", "", "| test | what it says | seconds | passed |", "| --- | --- | --: | --- |"]
+    for each in found:
+        name, _, case = each["test"].removeprefix("test_").partition("[")
+        said = name.replace("_s_", "'s ").replace("_", " ") + (f" ({case[:40].rstrip(']')})" if case else "")
+        rows.append(f"| {each['file']} | {said} | {each['seconds']:.0f} | {'yes' if each['passed'] else 'no'} |")
+    return "\n".join(rows) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tests", nargs="*", help="files of tests; else all")
+    parser.add_argument("--build", type=Path, default=BUILD, help="where the environment is kept: 1 GB")
+    parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--markdown", type=Path, help="file for the record")
+    options = parser.parse_args()
+    build = options.build.absolute()
+    python = environment(build / "environment")
+    found, packages = run_tests(python, build, options.tests), versions(python)
+    record = markdown(found, packages)
+    print(record)
+    if options.markdown:
+        options.markdown.write_text(record, encoding="utf-8")
+    if options.json:
+        results = {"penstock": version("penstock"), "packages": packages, "tests": found}
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    return int(not found or not all(each["passed"] for each in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
