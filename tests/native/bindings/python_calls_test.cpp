@@ -248,6 +248,23 @@ TEST(PythonCalls, WhatFailedIsAskedForAloneAfterAPauseThatHasABound) {
   for (const Read& read : ranges.reads) EXPECT_EQ(read.retries, 1U);
 }
 
+TEST(PythonCalls, WhatFailedGetsNoCompanyOfWhatIsNew) {
+  const Calls calls = PythonCalls::make(options(64, 4));
+  Ranges ranges(4);
+  PythonChannel channel(calls);
+  channel.submit({ranges.pointers.data(), 1});
+  calls->again(calls->take()->requests, "it fails", false);
+  std::this_thread::sleep_for(100ms);  // it is due
+  channel.submit({ranges.pointers.data() + 1, 3});
+  for (const std::size_t count : {1, 3}) {
+    const auto call = calls->take();
+    EXPECT_EQ(call->requests.size(), count);
+    answer(*calls, *call);
+  }
+  collect(channel, 4);
+  EXPECT_TRUE(ranges.are_right());
+}
+
 TEST(PythonCalls, AnAnswerOfAnotherLengthIsAskedForAgain) {
   const Calls calls = PythonCalls::make(options(64, 1));
   std::atomic<int> count{0};
