@@ -331,8 +331,9 @@ class _FaultHandler(BaseHTTPRequestHandler):
 
 
 class FaultProxy(ThreadingHTTPServer):
-    """Hands requests on to another server, but for what `fault(method, path, number)` names: "503", "reset", "blind"
-    (handed on without its conditions), "lost" (handed on, and no answer), or None. It may wait.
+    """Hands requests on to another server, but for what `fault(method, path, number)` names: "503", another status
+    (with all that a careless server tells of the request), "reset", "blind" (handed on without its conditions), "lost"
+    (handed on, and no answer), or None. It may wait.
 
     `number` counts the requests of this proxy from 0; `requests` is what was asked: (method, path).
     """
@@ -389,6 +390,12 @@ class ProxyHandler(BaseHTTPRequestHandler):
             return
         if fault == "503":
             self.answer(503, {"Retry-After": "0"}, b"")
+            return
+        if fault is not None and fault.isdigit():
+            told = (
+                f"<Error><Code>Refused</Code><Message>{self.path} {self.headers.get('Authorization')}</Message></Error>"
+            )
+            self.answer(int(fault), {}, told.encode())
             return
         headers = {name: value for name, value in self.headers.items() if self.keeps_host or name.lower() != "host"}
         if fault == "blind":
