@@ -11,6 +11,7 @@ from penstock import _dtype, _native
 from penstock._column_values import ColumnValues, column_types, infer, types_json
 from penstock._open import refuse_foreign
 from penstock._paths import PathLike, local_path
+from penstock._remote import refuse_address
 
 
 def annotate(
@@ -46,6 +47,11 @@ def annotate(
         >>> penstock.open(path).documents(columns=["score"])[1].columns["score"].item()
         0.25
     """
+    refuse_address(
+        path,
+        "columns are added on this machine alone: annotate a copy of the dataset here, then copy that into another "
+        "folder of the bucket, dataset.json last",
+    )
     text = local_path(path)
     refuse_foreign(text, "columns are kept beside a dataset's own shards")
     removed = [name for name, values in columns.items() if values is None]

@@ -74,10 +74,11 @@ class BucketWriter:
         """Finishes, uploads what is left, and publishes, unless it is a shard alone.
 
         Raises:
-            InvalidArgumentError: Someone else has published meanwhile.
+            InvalidArgumentError: Someone else has published meanwhile; abort() was called.
             IoError: An upload failed; nothing is published.
         """
         native.commit()
+        self._uploads.refuse_aborted()
         if not self._uploads.is_open:
             return
         self.advance(native)

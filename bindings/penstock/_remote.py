@@ -25,6 +25,16 @@ def is_address(path: str) -> bool:
     return scheme_of(path) not in ("", "file")
 
 
+def refuse_address(path: Any, instead: str) -> None:
+    """Refuses an address where paths of this machine alone are taken; `instead` says why and what to do.
+
+    Raises:
+        InvalidArgumentError: It is one.
+    """
+    if isinstance(path, str) and is_address(path):
+        raise InvalidArgumentError(f"{_native.shown_address(path)}: {instead}")
+
+
 @dataclass(frozen=True)
 class Address:
     """A file or folder of a server, and what opens it.

@@ -132,10 +132,14 @@ class ShardUploads:
                 futures.wait([first], _LOOK)
                 if tell is not None:
                     tell(*self.uploaded)
-            if self._stopped.is_set():
-                raise InvalidArgumentError(f"{self.folder.url}: this writer was aborted")
+            self.refuse_aborted()
             first.result()
             self._waiting.popleft()
+
+    def refuse_aborted(self) -> None:
+        """Raises InvalidArgumentError if abort() was called."""
+        if self._stopped.is_set():
+            raise InvalidArgumentError(f"{self.folder.url}: this writer was aborted")
 
     def publish(self) -> str:
         """Publishes all shards, with the tokenizer and the features of the dataset.json in `path`; the fingerprint.

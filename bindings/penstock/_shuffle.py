@@ -11,6 +11,7 @@ from penstock._bucket_folder import BucketFolder, is_bucket
 from penstock._errors import InvalidArgumentError
 from penstock._open import refuse_foreign
 from penstock._paths import PathLike, local_path
+from penstock._remote import refuse_address
 from penstock._shard_uploads import ShardUploads
 from penstock._storage import Storage
 from penstock._words import counted
@@ -81,6 +82,7 @@ def shuffle(
     """
     if (window is None) == (not documents):
         raise InvalidArgumentError("what is shuffled: give window= or documents=True, one of them")
+    refuse_address(path, "what is shuffled lies on this machine: copy it here first; the result may go to a bucket")
     text = local_path(path)
     refuse_foreign(text, "it has no checksums; write a dataset of it first")
     given: dict[str, Any] = {

@@ -22,13 +22,14 @@ from penstock._errors import InvalidArgumentError
 from penstock._features import feature_table
 from penstock._open import refuse_foreign
 from penstock._paths import PathLike, local_path
-from penstock._remote import is_address, scheme_of
+from penstock._remote import is_address, refuse_address, scheme_of
 from penstock._scratch import Scratch
 from penstock._storage import Storage
 from penstock._stores import addresses_of, stores_of
 from penstock._uploads import WRITABLE
 
 _MISSING: Any = object()
+_COPY = "write to a folder here, then copy that into the bucket, dataset.json last"
 
 
 class Writer:
@@ -526,7 +527,15 @@ def combine(inputs: Iterable[PathLike], out: PathLike) -> str:
     """
     if isinstance(inputs, (str, os.PathLike)):
         raise InvalidArgumentError(f"inputs {str(inputs)!r}: a list of datasets is wanted")
-    paths = [local_path(each) for each in inputs]
+    given = list(inputs)
+    for each in given:
+        refuse_address(
+            each,
+            "datasets are combined on this machine alone: copy it here first, or leave them where they are and open "
+            "them as one, penstock.open(first, second)",
+        )
+    refuse_address(out, f"datasets are combined on this machine alone: {_COPY}")
+    paths = [local_path(each) for each in given]
     for path in paths:
         refuse_foreign(path, "it can be opened as one with others of its kind, but not combined on disk")
     return _native.combine(paths, local_path(out))
@@ -542,6 +551,8 @@ def convert(path: PathLike, out: PathLike, layout: str) -> str:
         InvalidArgumentError: It has this layout or none, or an empty document cannot be expressed in it.
         CorruptionError: Its bytes are not what its manifest says.
     """
+    refuse_address(path, "a layout is converted on this machine alone: copy the dataset here first")
+    refuse_address(out, f"a layout is converted on this machine alone: {_COPY}")
     text = local_path(path)
     refuse_foreign(text, "it has no layout of spans to be converted")
     return _native.convert(text, local_path(out), layout)

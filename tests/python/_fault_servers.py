@@ -241,8 +241,9 @@ class _FaultHandler(_FaultyHandler):
 
 
 class FaultProxy(_Faulty):
-    """Hands requests on to another server, but for what `fault(method, path, number)` names: "503", "reset", "blind"
-    (handed on without its conditions), "lost" (handed on, and no answer), or None. It may wait.
+    """Hands requests on to another server, but for what `fault(method, path, number)` names: "503", another status
+    (with all that a careless server tells of the request), "reset", "blind" (handed on without its conditions), "lost"
+    (handed on, and no answer), or None. It may wait.
 
     `number` counts the requests of this proxy from 0; `requests` is what was asked: (method, path).
     """
@@ -273,6 +274,12 @@ class ProxyHandler(_FaultyHandler):
             return
         if fault == "503":
             self.send(503, {"Retry-After": "0"}, b"")
+            return
+        if fault is not None and fault.isdigit():
+            told = (
+                f"<Error><Code>Refused</Code><Message>{self.path} {self.headers.get('Authorization')}</Message></Error>"
+            )
+            self.send(int(fault), {}, told.encode())
             return
         withheld = ["host"]  # which is the other server's own
         if fault == "blind":
