@@ -94,8 +94,8 @@ def test_mds_holds_metadata_and_fields(tmp_path: Path) -> None:
     path = corpus(
         tmp_path / "d", metadata="json", weight=("f4", lambda tokens: tokens / 2), loss=("?", lambda t: t > 9)
     )
-    done = penstock.export(path, tmp_path / "m", to="mds")
-    assert done.left_out == []
+    done = penstock.export(path, f"{tmp_path}/m/", to="mds")
+    assert (done.paths, done.left_out) == ([str(tmp_path / "m")], [])
     shards = json.loads((tmp_path / "m" / "index.json").read_text())["shards"]
     assert shards[0]["column_names"] == ["loss", "metadata", "tokens", "weight"]
     assert shards[0]["column_encodings"] == ["ndarray:uint8", "json", "ndarray:uint16", "ndarray:float32"]

@@ -310,3 +310,12 @@ def test_the_command(tmp_path: Path) -> None:
     assert code == 2 and "no such file" in error
     code, _, error = run(*given)
     assert code == 2 and "holds a dataset already" in error
+
+
+def test_a_token_that_ends_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from penstock._foreign import in_place
+
+    monkeypatch.setattr(in_place, "_LONGEST", 10_000)
+    path = put_bin(tmp_path / "train.bin", np.full(40_000, 5))
+    with pytest.raises(penstock.InvalidArgumentError, match=r"no token 7 from token .* is end_of_document another one"):
+        penstock.import_tokens(path, tmp_path / "d", dtype="u2", end_of_document=END, shard_size=1000)

@@ -90,7 +90,8 @@ def export(
     length = None if window is None else index("window", window, 1)
     keep, left_out = _kept(dataset, to, length, list(drop))
     feed = Feed(dataset, length, [each for each in keep if each != _METADATA], progress or (lambda done, total: None))
-    place = local_path(out)
+    given = local_path(out)
+    place = given.rstrip("/") or given
     if to == "megatron":
         paths = write_megatron(feed, place)
     elif to == "datatrove":

@@ -23,6 +23,7 @@ from .reader import AUTO, ENTRY_BYTES, TOKEN, Input, Part, Piece, check_integers
 from .records import BLOCK, Records, runs
 
 _LOOK = 1 << 20  # documents whose lengths are read at once
+_LONGEST = 1 << 28  # tokens of a document that is cut at a token, which is held in memory
 _BESIDE = ("", ".bin", ".idx", ".index", ".loss", ".metadata")
 
 
@@ -73,8 +74,9 @@ class InPlace:
             beside = [shard.name + suffix for suffix in _BESIDE]
             beside.append(shard.name.removesuffix(".npy") + ".csv.gz")
             found += [each for each in beside if Path(each).is_file()]
-        index = Path(found[0]).parent / "index.json"
-        return [*found, str(index)] if self.dataset.kind in ("mds", "litdata") else found
+        if found and self.dataset.kind in ("mds", "litdata"):
+            found.append(str(Path(found[0]).parent / "index.json"))
+        return found
 
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
         """As of Reader."""
@@ -151,6 +153,11 @@ class InPlace:
             found = np.flatnonzero(self._records.read(first, min(first + BLOCK, records))[TOKEN] == self._end)
             if len(found):
                 return first + int(found[0]) + 1
+            if first - at > _LONGEST:
+                raise InvalidArgumentError(
+                    f"{self._given.path}: no token {self._end:,} from token {at:,} on: a document of more than "
+                    f"{_LONGEST:,} tokens is not read: is end_of_document another one?"
+                )
         return records
 
     def _stream(self, begin: int, end: int) -> Iterator[Part]:
