@@ -126,7 +126,7 @@ std::string commit(const std::string& path, const std::string& tokenizer_json, s
   for (const std::uint64_t number : numbers) {
     auto [format, info] = layout::read_shard_manifest(files, path, folder.shard_name(number));
     check_sizes(path, format, info);
-    gather(manifest, path, std::move(format), std::move(info), tasks);
+    gather(manifest, path, format, std::move(info), tasks);
   }
   if (features) manifest.features = write_features(folder, *features);
   folder.publish_manifest(manifest);
@@ -148,7 +148,7 @@ std::string stored_manifest(const std::string& path, const std::vector<StoredSha
     const std::string file = path + "/" + shard.name + "/" + layout::kShardManifestName;
     auto [format, info] = layout::parse_shard_manifest(shard.shard_json, file);
     info.name = shard.name;
-    gather(manifest, path, std::move(format), std::move(info), tasks);
+    gather(manifest, path, format, std::move(info), tasks);
   }
   return layout::write_manifest(manifest);
 }

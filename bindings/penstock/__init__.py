@@ -17,6 +17,9 @@ Example:
     [0, 1]
 """
 
+import importlib
+from typing import Any
+
 from penstock import adapters, cells, chat, codecs, columns, orders
 from penstock._anndata.importing import import_anndata
 from penstock._anndata.run import Imported
@@ -53,6 +56,14 @@ from penstock._storage import Storage
 from penstock._writer import Writer, combine, commit, convert, finished_shards, remove_shards, verify
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Imports `penstock.ray`, which needs Ray, when it is first asked for."""
+    if name != "ray":
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    return importlib.import_module("penstock.ray")
+
 
 __all__ = [
     "Balance",

@@ -852,16 +852,8 @@ def test_json_of_bench(corpus: Corpus) -> None:
 def test_every_command_has_its_test_of_json() -> None:
     from penstock._cli.main import cli
 
-    of_others = {
-        "annotate",
-        "cache",
-        "commit",
-        "query",
-        "export",
-        "import",
-        "mix",
-        "trace",
-    }  # test_query, test_cache, …
+    # test_query, test_cache, …
+    of_others = {"annotate", "cache", "commit", "query", "export", "import", "mix", "trace"}
     here = set(cli.list_commands(None)) - of_others
     assert sorted(here) == ["bench", "combine", "convert", "info", "pack", "show", "shuffle", "verify", "write"]
 

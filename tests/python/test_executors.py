@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from penstock._cli.main import main
 from penstock._text.errors import InputError, WorkerError
 from penstock._workers import Processes, results_of
 
@@ -77,3 +81,27 @@ def test_a_killed_process_is_an_error_that_says_so() -> None:
     finally:
         workers.close()
         workers.close()
+
+
+def test_ray_is_neither_imported_nor_needed_until_it_is_used(tmp_path: Path) -> None:
+    program = "import sys, penstock, penstock._cli.write, penstock._cli.import_; assert 'ray' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    # Where it is installed too: what cannot be imported is not there.
+    hidden = "import sys; sys.modules['ray'] = None; "
+    shown = subprocess.run([sys.executable, "-c", f"{hidden}import penstock.ray"], capture_output=True, text=True)
+    assert "ModuleNotFoundError: Ray is needed, and ray is not installed: pip install 'penstock[ray]'" in shown.stderr
+    words = ["write", "a.jsonl", "--tokenizer", "t.json", "--out", "out", "--ray"]
+    command = f"{hidden}from penstock._cli.main import main; sys.exit(main({words}))"
+    shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert (shown.returncode, "pip install 'penstock[ray]'" in shown.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("words", [["--ray", "a.jsonl"], ["--ray", "head:6379x", "a.jsonl"]])
+def test_what_follows_ray_and_is_no_address_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["write", *words, "--tokenizer", "t.json", "--out", "out"]) == 2
+    assert "no address of a Ray cluster" in capsys.readouterr().err
+
+
+def test_workers_and_ray_are_not_both_given(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["write", "a.jsonl", "--ids-column", "a", "--out", "out", "--workers", "2", "--ray"]) == 2
+    assert "give one of them" in capsys.readouterr().err

@@ -392,3 +392,20 @@ def test_of_a_wrong_endpoint_no_secret_is_said(place: Place) -> None:
         place.writer(storage=storage)
     for secret in (SECRET, ACCESS, "Signature"):
         assert secret not in chain(raised.value)
+
+
+def test_named_shards_are_published_with_gaps_between_them(place: Place, tmp_path: Path) -> None:
+    for shard in (1, 4):
+        with place.writer(shard=shard, task=shard) as writer:
+            append(writer, shard)
+        with penstock.Writer(tmp_path, fields={"token": "u2"}, metadata="json", shard=shard, task=shard) as writer:
+            append(writer, shard)
+    with pytest.raises(InvalidArgumentError, match="shard 00000 is missing"):
+        penstock.commit(place.url, storage=place.storage)
+    with pytest.raises(InvalidArgumentError, match="shard 00004 is finished, and is not one of those"):
+        penstock.commit(place.url, shards=[1], storage=place.storage)
+    with pytest.raises(InvalidArgumentError, match="shard 00002 is missing"):
+        penstock.commit(place.url, shards=[1, 2, 4], storage=place.storage)
+    fingerprint = penstock.commit(place.url, shards=[1, 4], tasks=[1, 4], storage=place.storage)
+    assert fingerprint == penstock.commit(tmp_path, shards=[1, 4])
+    assert penstock.verify(place.url, storage=place.storage)

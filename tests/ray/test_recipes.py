@@ -15,7 +15,7 @@ import numpy as np
 import penstock
 import pytest
 import scipy.sparse
-from conftest import files
+from conftest import Killer, files
 from ray.cluster_utils import Cluster
 from text_corpus import rows, write_jsonl
 
@@ -83,19 +83,29 @@ def test_datatrove_s_executor_writes_the_shards_of_the_array(parts: Path) -> Non
     assert penstock.commit(parts / "corpus") == found
 
 
-def test_anndata_is_imported_on_the_cluster_with_the_bytes_of_processes(cluster: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "plates").mkdir()
+def write_plates(folder: Path, cells: int, genes: int) -> list[str]:
+    folder.mkdir()
     for plate in range(3):
-        random = np.random.default_rng(plate)
-        counts = scipy.sparse.random(400, 60, 0.2, "csr", random_state=random)
+        counts = scipy.sparse.random(cells, genes, 0.2, "csr", random_state=np.random.default_rng(plate))
         counts.data = np.ceil(counts.data * 9)
         data = anndata.AnnData(counts)
-        data.obs["drug"] = [f"d{number % 7}" for number in range(400)]
-        data.write_h5ad(tmp_path / "plates" / f"{plate}.h5ad")
+        data.obs["drug"] = [f"d{number % 7}" for number in range(cells)]
+        data.write_h5ad(folder / f"{plate}.h5ad")
+    return sorted(str(each) for each in folder.glob("*"))
+
+
+def test_anndata_is_imported_on_the_cluster_with_the_bytes_of_processes(cluster: Cluster, tmp_path: Path) -> None:
+    inputs = write_plates(tmp_path / "plates", 400, 60)
     run(tmp_path, "import_cells.py", RAY_ADDRESS=cluster.address)
-    penstock.import_anndata(tmp_path / "plates" / "*.h5ad", tmp_path / "here", workers=2)
+    penstock.import_anndata(inputs, tmp_path / "here", workers=2)
     assert files(tmp_path / "cells") == files(tmp_path / "here")
-    inputs = sorted(str(each) for each in (tmp_path / "plates").glob("*"))
-    command = [sys.executable, "-m", "penstock", "import", *inputs, "--out", "cli", "--ray", cluster.address]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=200)
-    assert files(tmp_path / "cli") == files(tmp_path / "here")
+
+
+def test_an_import_whose_worker_is_killed_has_the_bytes_of_processes(cluster: Cluster, tmp_path: Path) -> None:
+    inputs = write_plates(tmp_path / "plates", 10_000, 1_000)
+    penstock.import_anndata(inputs, tmp_path / "here", workers=2)
+    command = [sys.executable, "-m", "penstock", "import", *inputs, "--out", "ray", "--ray", cluster.address]
+    with Killer(tmp_path / "ray") as killer:
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=200)
+    assert killer.killed
+    assert files(tmp_path / "ray") == files(tmp_path / "here")
