@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from penstock._errors import CorruptionError, InvalidArgumentError
+from penstock._scratch import Scratch
 from penstock._words import excerpt
 
 from .in_place import InPlace
@@ -121,18 +120,19 @@ class _Unpacked:
     def __init__(self, folder: Folder, number: int) -> None:
         self._of = folder
         self._number = number
-        self._scratch = ""
+        self._scratch: Scratch | None = None
 
     def __enter__(self) -> tuple[InPlace, Path]:
-        self._scratch = tempfile.mkdtemp(prefix="penstock-mds-")
+        self._scratch = Scratch()  # which also removes those of killed processes
         try:
-            return self._make(Path(self._scratch))
+            return self._make(self._scratch.path)
         except BaseException:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch.close()
             raise
 
     def __exit__(self, *error: object) -> None:
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        if self._scratch is not None:
+            self._scratch.close()
 
     def _make(self, scratch: Path) -> tuple[InPlace, Path]:
         of, number, raw = self._of, self._number, scratch / "shard.00000.mds"
