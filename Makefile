@@ -73,7 +73,7 @@ budget: setup-check build  ## instructions of the hot paths against benchmarks/b
 adapters: build  ## the adapters inside their frameworks, in an environment of its own (about 20 minutes, 3 GB)
 	python tests/adapters/run.py --json build/adapters/results.json --markdown build/adapters/results.md
 
-ray: build  ## on a Ray cluster of two nodes here, killed workers and nodes, in an environment of its own (about 8 minutes, 2 GB)
+ray: build  ## on a Ray cluster of two nodes here, killed workers and nodes, in an environment of its own (about 8 minutes, 1.2 GB)
 	python tests/ray/run.py --json build/ray/results.json --markdown build/ray/results.md
 
 demo: build  ## train, kill, resume on other numbers of processes, compare every token and loss
