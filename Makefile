@@ -76,7 +76,7 @@ adapters: build  ## the adapters inside their frameworks, in an environment of i
 formats: build  ## importers and exporters against the packages whose formats they are (about 10 minutes, 3 GB)
 	python tests/formats/run.py --markdown build/formats/results.md
 
-ray: build  ## on a Ray cluster of two nodes here, killed workers and nodes, in an environment of its own (about 8 minutes, 2 GB)
+ray: build  ## on a Ray cluster of two nodes here, killed workers and nodes, in an environment of its own (about 8 minutes, 1.2 GB)
 	python tests/ray/run.py --json build/ray/results.json --markdown build/ray/results.md
 
 demo: build  ## train, kill, resume on other numbers of processes, compare every token and loss
