@@ -109,3 +109,15 @@ def test_an_import_whose_worker_is_killed_has_the_bytes_of_processes(cluster: Cl
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=200)
     assert killer.killed
     assert files(tmp_path / "ray") == files(tmp_path / "here")
+
+
+def test_token_files_are_imported_with_the_bytes_of_processes(cluster: Cluster, tmp_path: Path) -> None:
+    tokens = np.random.default_rng(0).integers(0, 500, 3_000_000).astype("u2")
+    tokens[::97] = 500
+    tokens.tofile(tmp_path / "train.bin")
+    options = ["train.bin", "--dtype", "u2", "--end-of-document", "500", "--shard-size", "1MB"]
+    for place, where in (("here", ["--workers", "2"]), ("ray", ["--ray", cluster.address])):
+        command = [sys.executable, "-m", "penstock", "import", *options, "--out", place, *where]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=200)
+    assert files(tmp_path / "ray") == files(tmp_path / "here")
+    assert len(list((tmp_path / "ray").glob("0*"))) > 2
