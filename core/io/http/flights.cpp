@@ -7,12 +7,16 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace penstock {
 namespace {
 
 // One of a list that only grows: no lock, which a fork could leave held.
 struct Known {
+  Known(std::string server_, std::uint64_t forks_, std::size_t most)
+      : server(std::move(server_)), forks(forks_), limit(most) {}
+
   std::string server;
   std::uint64_t forks;  // a child has nothing of its parent's under way
   FlightLimit limit;
@@ -56,7 +60,7 @@ FlightLimit& flights_to(const std::string& server, std::size_t most) {
     for (Known* each = first; each != nullptr; each = each->next) {
       if (each->forks == forks && each->limit.most() == most && each->server == server) return each->limit;
     }
-    if (!made) made.reset(new Known{server, forks, FlightLimit(most)});
+    if (!made) made = std::make_unique<Known>(server, forks, most);
     made->next = first;
     if (known_first.compare_exchange_weak(first, made.get(), std::memory_order_acq_rel)) return made.release()->limit;
   }
