@@ -136,7 +136,7 @@ def _opened(
             if kind != "penstock" and any(is_in_store(each) for each in addresses):
                 raise InvalidArgumentError(
                     f"cache={cache.folder!r}: nothing tells {names[0]} in this store= from a file of the same name in "
-                    "another one: give an address instead of store=, or write a dataset of penstock, whose manifest does"
+                    "another one: give an address instead of store=; a dataset of penstock is told by its manifest"
                 )
             place = ";".join(sorted({place_of(scheme_of(each.path), each.storage) for each in addresses}))
             return cache.opened(kind, names, descr, checks, stores, reopen, column, place)

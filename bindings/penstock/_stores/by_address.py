@@ -17,7 +17,6 @@ from penstock._stores.of_fsspec import OfFsspec
 from penstock._stores.of_obstore import OfObstore
 from penstock._stores.words import harmless
 
-
 _QUERY = re.compile(r"\?[^/?*\[\]]*=")  # a glob's ? is not followed by a name and its value
 
 
@@ -139,8 +138,8 @@ def _made_for(scheme: str, host: str, path: str, storage: Storage) -> Adapter:
     if storage.headers:
         without = _native.curl_refusal()
         raise InvalidArgumentError(
-            f"{root}: Storage(headers={{{', '.join(map(repr, storage.headers))}}}): obstore sends headers to wherever a "
-            "server redirects, so they are sent natively alone: " + (f"{without}" if without else "reader='http'")
+            f"{root}: Storage(headers={{{', '.join(map(repr, storage.headers))}}}): obstore sends headers wherever a "
+            f"server redirects, so they are sent natively alone: {without or "reader='http'"}"
         )
     options = _buckets.client_options(storage, root)  # obstore follows redirects, but none from https to http
     made = stores.HTTPStore.from_url(root, client_options=options, retry_config=retries)

@@ -9,7 +9,6 @@ from typing import Any
 from penstock._errors import InvalidArgumentError
 from penstock._stores.adapter import RANGES_A_CALL
 
-
 _TELLS_CONTENT = ("ETag", "etag", "e_tag", "md5", "blob_id", "sha", "LastModified", "last_modified", "mtime", "created")
 
 
@@ -75,7 +74,7 @@ class OfFsspec:
         raise NotImplementedError
 
     def etags(self) -> dict[str, str]:
-        """Of files whose size was asked for: an ETag, a digest or a time, which tell a later opening that they changed."""
+        """Of files whose size was told: an ETag, a digest or a time, by which a later opening sees a change."""
         return dict(self._etags)
 
     def _note(self, key: str, info: dict[str, Any]) -> None:

@@ -13,9 +13,9 @@ from penstock._stores.of_fsspec import is_filesystem
 
 _SECRET_NAMES = re.compile(
     r"secret|token|passw|passphrase|pwd|sas|signature|credential|private|api_?key|account_?key|access_?key$|"
-    r"service_account|headers|cookie|auth|^key$|key_id$|^username$|^user$"
+    r"service_account|headers|cookie|auth|^key$|key_id$"
 )
-_NO_SECRETS = frozenset({"skip_signature", "allow_http", "request_payer"})
+_PUBLIC_VALUES = frozenset({"", "true", "false", "anon", "google_default", "cloud"})  # the last three are gcsfs' tokens
 # Of an address: a password, and a query with a value.
 _SECRET_ADDRESS = re.compile(r"://[^/\s]*@|://[^?\s]*\?[^\s]*=")
 _DEPTH = 8  # of what holds what
@@ -43,6 +43,8 @@ def _options_of(store: Any) -> Iterable[tuple[str, Any]]:
         given = getattr(store, name, None)
         if isinstance(given, Mapping):
             yield from given.items()
+    if isinstance(getattr(store, "url", None), str):  # of obstore's HTTPStore
+        yield "url", store.url
     given = getattr(store, "storage_args", None)
     if isinstance(given, tuple) and given:
         names = [name for name in inspect.signature(type(store).__init__).parameters if name != "self"]
@@ -51,12 +53,13 @@ def _options_of(store: Any) -> Iterable[tuple[str, Any]]:
 
 def _holds_secret(name: Any, value: Any, depth: int) -> bool:
     """Whether an option is named as secrets are, or has one somewhere in it."""
-    if value is None or isinstance(value, bool) or value == "" or depth == 0:
+    if value is None or isinstance(value, bool) or depth == 0:
+        return False
+    if isinstance(value, str) and value in _PUBLIC_VALUES:
         return False
     if isinstance(value, Mapping | list | tuple | set) and not value:
         return False
-    name = str(name).lower()
-    if name not in _NO_SECRETS and _SECRET_NAMES.search(name):
+    if _SECRET_NAMES.search(str(name).lower()):
         return True
     if isinstance(value, str):
         return _SECRET_ADDRESS.search(value) is not None
