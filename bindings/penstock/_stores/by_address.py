@@ -109,10 +109,10 @@ def checked(url: str, scheme: str) -> str:
         raise InvalidArgumentError(
             f"{scheme}://…@…: what stands before an @ may be a password: give store=fsspec.filesystem({scheme!r}, …)"
         )
-    if scheme != "s3" and _QUERY.search(rest):
-        shown = rest[: _QUERY.search(rest).start()]
+    query = _QUERY.search(rest)
+    if scheme != "s3" and query:
         raise InvalidArgumentError(
-            f"{scheme}://{shown}?…: what stands after a ? may be a secret, and such an address is shown: give its "
+            f"{scheme}://{rest[: query.start()]}?…: what stands after a ? may be a secret, and such an address is shown: give its "
             "credentials in Storage(…) or in store="
         )
     if scheme in _buckets.SCHEMES and not host:
@@ -136,10 +136,10 @@ def _made_for(scheme: str, host: str, path: str, storage: Storage) -> Adapter:
     _buckets.refuse_fields(storage, scheme)
     root = f"{scheme}://{host}"
     if storage.headers:
-        without = _native.curl_refusal()
+        way = _native.curl_refusal() or "reader='http'"
         raise InvalidArgumentError(
             f"{root}: Storage(headers={{{', '.join(map(repr, storage.headers))}}}): obstore sends headers wherever a "
-            f"server redirects, so they are sent natively alone: {without or "reader='http'"}"
+            f"server redirects, so they are sent natively alone: {way}"
         )
     options = _buckets.client_options(storage, root)  # obstore follows redirects, but none from https to http
     made = stores.HTTPStore.from_url(root, client_options=options, retry_config=retries)

@@ -22,7 +22,7 @@ def store_through(adapter: Adapter, storage: Storage) -> _native.Store:
     )
     _running.add(calls)
     _start(calls, _Files(adapter, storage))
-    store = _native.PythonStore(calls=calls, has_whole=adapter.has_whole)
+    store: Any = _native.PythonStore(calls=calls, has_whole=adapter.has_whole)
     store.etags = adapter.etags
     return store
 
