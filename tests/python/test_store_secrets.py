@@ -140,11 +140,12 @@ def test_stores_of_obstore_travel_without_secrets_alone(root):
 def test_of_what_a_server_says_its_status_and_code_are_shown(tmp_path, status):
     np.arange(1000, dtype="u2").tofile(tmp_path / "a.bin")
     body = f"<Error><Code>InvalidAccessKeyId</Code><AWSAccessKeyId>{SECRET}</AWSAccessKeyId></Error>".encode()
-    with fault_server(tmp_path, lambda path, number: str(status)) as server:
-        server.body = body
+    with fault_server(tmp_path) as server:
         store = obstore.store.HTTPStore.from_url(
             server.address, client_options={"allow_http": True}, retry_config={"max_retries": 0}
         )
+        view = penstock.open("a.bin", dtype="u2", store=store, storage=Storage(deadline=0.5)).windows(10)
+        server.fault, server.body = (lambda path, number: str(status)), body
         with pytest.raises(penstock.IoError, match=rf"{status} [A-Z][A-Za-z ]+ \(InvalidAccessKeyId\)") as error:
-            penstock.open("a.bin", dtype="u2", store=store, storage=Storage(deadline=0.5))
+            view[5]
         assert SECRET not in str(error.value)
