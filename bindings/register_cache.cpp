@@ -27,7 +27,7 @@ using RunsUnlocked = py::call_guard<Unlocked>;
 
 // What tells files of others from other files at the same address.
 struct Told {
-  std::string place;                        // the server of a bucket
+  std::string place;                         // the server of a bucket
   std::map<std::string, std::string> etags;  // of paths that were read through Python
 };
 

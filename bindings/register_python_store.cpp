@@ -160,9 +160,8 @@ void register_python_store(py::module_& module) {
           RunsUnlocked(), "What to do next; None: the thread is to end.")
       .def("has_no_thread", &PythonCalls::has_no_thread, RunsUnlocked(), "The one that was wanted could not begin.")
       .def("stop", &PythonCalls::stop, RunsUnlocked());
-  py::class_<PythonStore, ByteStore, std::shared_ptr<PythonStore>>(module, "PythonStore",
-                                                                   "Files that threads of Python fetch.",
-                                                                   py::dynamic_attr())
+  py::class_<PythonStore, ByteStore, std::shared_ptr<PythonStore>>(
+      module, "PythonStore", "Files that threads of Python fetch.", py::dynamic_attr())
       .def(py::init([](std::shared_ptr<PythonCalls> calls, bool has_whole) {
              return std::make_shared<PythonStore>(std::move(calls), has_whole, &look_for_signals);
            }),

@@ -80,7 +80,7 @@ class Cache:
         if kind in _BESIDE:
             pattern, owner = _BESIDE[kind]
             addresses = [re.sub(pattern, owner, each) for each in addresses]
-        etags = getattr(store, "etags", dict)()  # of those that Python reads
+        etags: dict[str, str] = getattr(store, "etags", dict)()  # of those that Python reads
         cached.keep(dataset._native, addresses, self.most_bytes, place, etags)
         dataset._cache = cached
         return dataset

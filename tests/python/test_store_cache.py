@@ -139,7 +139,7 @@ def test_a_store_of_ones_own_is_cached(root, tmp_path):
 
 def test_files_of_others_in_a_store_are_not_kept(root, tmp_path):
     for names in (["0.npy"], ["*.npy"]):
-        with pytest.raises(InvalidArgumentError, match="nothing tells .*npy in this store="):
+        with pytest.raises(InvalidArgumentError, match=r"nothing tells .*npy in this store="):
             penstock.open(*names, store=Own(root), cache=tmp_path / "cache")
 
 

@@ -112,8 +112,8 @@ def checked(url: str, scheme: str) -> str:
     query = _QUERY.search(rest)
     if scheme != "s3" and query:
         raise InvalidArgumentError(
-            f"{scheme}://{rest[: query.start()]}?…: what stands after a ? may be a secret, and such an address is shown: give its "
-            "credentials in Storage(…) or in store="
+            f"{scheme}://{rest[: query.start()]}?…: what stands after a ? may be a secret, and such an address is shown: "
+            "give its credentials in Storage(…) or in store="
         )
     if scheme in _buckets.SCHEMES and not host:
         raise InvalidArgumentError(f"{scheme}:///…: no bucket: {scheme}://BUCKET/KEY is an address")

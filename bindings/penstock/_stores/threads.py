@@ -22,8 +22,8 @@ def store_through(adapter: Adapter, storage: Storage) -> _native.Store:
     )
     _running.add(calls)
     _start(calls, _Files(adapter, storage))
-    store: Any = _native.PythonStore(calls=calls, has_whole=adapter.has_whole)
-    store.etags = adapter.etags
+    store = _native.PythonStore(calls=calls, has_whole=adapter.has_whole)
+    store.etags = adapter.etags  # type: ignore[attr-defined]
     return store
 
 
