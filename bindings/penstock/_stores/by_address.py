@@ -112,7 +112,7 @@ def checked(url: str, scheme: str) -> str:
     query = _QUERY.search(rest)
     if scheme != "s3" and query:
         raise InvalidArgumentError(
-            f"{scheme}://{rest[: query.start()]}?…: what stands after a ? may be a secret, and such an address is shown: "
+            f"{scheme}://{rest[: query.start()]}?…: what stands after a ? may be a secret, and the address is shown: "
             "give its credentials in Storage(…) or in store="
         )
     if scheme in _buckets.SCHEMES and not host:
