@@ -72,6 +72,7 @@ void PythonCalls::push(Asker& asker, StoreRequests requests) {
   }
   asker.open.reserve(asker.open.size() + requests.size());
   asker.ended.reserve(asker.ended.size() + asker.open.size() + requests.size());  // ending cannot fail
+  if (queue_.empty()) last_taken_ = Clock::now();
   queue_.insert(queue_.end(), requests.begin(), requests.end());
   for (auto& request : requests) {
     request->asker = &asker;
@@ -95,16 +96,22 @@ void PythonCalls::collect(Asker& asker, StoreRequests& ended, std::chrono::nanos
   asker.ended.reserve(asker.open.size());
 }
 
-// Drops what nobody wants any more, and what took too long: a call under way that never returns keeps its thread alone.
+// Drops what nobody wants any more, and what took too long. A call that never returns keeps its thread; if all threads
+// are kept so, nothing is taken from the queue, and what waits there fails too.
 void PythonCalls::look(Asker& asker, Clock::time_point now) {
   asker.look_due = now + kLook;
+  const bool is_stuck = now >= last_taken_ + options_.deadline;
   std::erase_if(asker.open, [](const auto& each) { return each->state == State::Ended; });
   for (const auto& request : asker.open) {
     if (request->state == State::Copying) continue;
-    const bool is_late = request->attempts > 0 && now >= request->deadline;
+    const bool is_late = request->attempts > 0 ? now >= request->deadline : is_stuck;
     if (!is_late && !request->is_cancelled()) continue;
     if (request->state == State::Queued) std::erase(queue_, request);
-    if (is_late) {
+    if (is_late && request->attempts == 0) {
+      fail(request, ErrorKind::IoError,
+           fmt::format("no thread was free to ask for it in {:g} s: {} calls of its store have not returned",
+                       std::chrono::duration<double>(options_.deadline).count(), threads_ - idle_));
+    } else if (is_late) {
       fail(request, ErrorKind::IoError, given_up(options_.deadline, request->attempts) + " had not returned");
     } else {
       end(request);
@@ -165,6 +172,7 @@ std::optional<PythonCalls::Call> PythonCalls::take() {
 }
 
 PythonCalls::Call PythonCalls::take_from(std::size_t i, Clock::time_point now) {
+  last_taken_ = now;
   Call call;
   call.wanted = queue_[i]->wanted;
   call.path = path_of(*queue_[i]);

@@ -27,7 +27,8 @@ namespace penstock::bindings {
 struct CallOptions {
   std::size_t connections = 64;  // ranges under way at most, and so threads
   std::size_t ranges_a_call = 1;
-  std::chrono::nanoseconds deadline = std::chrono::seconds(60);  // of a request, from its first attempt on
+  // Of a request, from its first attempt on; of one that no thread has taken, while none takes any.
+  std::chrono::nanoseconds deadline = std::chrono::seconds(60);
 };
 
 enum class Wanted { Range, Whole, Size, Names };
@@ -133,6 +134,7 @@ class PythonCalls : public std::enable_shared_from_this<PythonCalls> {
   std::condition_variable work_;
   std::deque<std::shared_ptr<StoreRequest>> queue_;  // also those that are due later
   std::size_t under_way_ = 0;
+  Clock::time_point last_taken_ = {};  // or pushed to an empty queue
   std::size_t threads_ = 1;
   std::size_t idle_ = 0;
   bool has_answered_ = false;

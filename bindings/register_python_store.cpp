@@ -86,7 +86,10 @@ class TakenCall {
   }
   void refuse(const std::string& kind, const std::string& what) {
     is_answered_ = true;
-    calls_->refuse(call_.requests, kind == "missing" ? ErrorKind::NotFound : ErrorKind::IoError, what);
+    const ErrorKind as = kind == "missing"   ? ErrorKind::NotFound
+                         : kind == "changed" ? ErrorKind::Corruption
+                                             : ErrorKind::IoError;
+    calls_->refuse(call_.requests, as, what);
   }
   void compare_size(std::uint64_t bytes) { calls_->compare_size(call_.requests, bytes); }
 
@@ -137,7 +140,8 @@ void register_python_store(py::module_& module) {
       .def("give_names", &TakenCall::give_names, RunsUnlocked(), py::arg("names"))
       .def("again", &TakenCall::again, RunsUnlocked(), py::arg("reason"), py::arg("is_unreachable"),
            "It failed in a way that may pass.")
-      .def("refuse", &TakenCall::refuse, RunsUnlocked(), py::arg("kind"), py::arg("what"), "kind: missing, or another")
+      .def("refuse", &TakenCall::refuse, RunsUnlocked(), py::arg("kind"), py::arg("what"),
+           "kind: missing, changed, or another")
       .def("compare_size", &TakenCall::compare_size, RunsUnlocked(), py::arg("bytes"), "The file has so many.");
   py::class_<PythonCalls, std::shared_ptr<PythonCalls>>(module, "StoreCalls", "See bindings/python_calls.h.",
                                                         py::dynamic_attr())
@@ -156,8 +160,8 @@ void register_python_store(py::module_& module) {
           RunsUnlocked(), "What to do next; None: the thread is to end.")
       .def("has_no_thread", &PythonCalls::has_no_thread, RunsUnlocked(), "The one that was wanted could not begin.")
       .def("stop", &PythonCalls::stop, RunsUnlocked());
-  py::class_<PythonStore, ByteStore, std::shared_ptr<PythonStore>>(module, "PythonStore",
-                                                                   "Files that threads of Python fetch.")
+  py::class_<PythonStore, ByteStore, std::shared_ptr<PythonStore>>(
+      module, "PythonStore", "Files that threads of Python fetch.", py::dynamic_attr())
       .def(py::init([](std::shared_ptr<PythonCalls> calls, bool has_whole) {
              return std::make_shared<PythonStore>(std::move(calls), has_whole, &look_for_signals);
            }),

@@ -210,13 +210,19 @@ def endpoint_of(scheme: str, storage: Storage) -> str | None:
     return None
 
 
+def place_of(scheme: str, storage: Storage) -> str:
+    """What tells a bucket from one of the same name elsewhere; empty: its name does."""
+    if scheme not in SCHEMES:
+        return ""
+    account = os.environ.get("AZURE_STORAGE_ACCOUNT_NAME", "") if scheme == "az" else ""
+    return f"{endpoint_of(scheme, storage) or ''} {account}".strip()
+
+
 def client_options(storage: Storage, address: str) -> dict[str, Any]:
     """obstore's `client_options` for a server at `address`."""
     options: dict[str, Any] = {}
     if address.lower().startswith("http://"):
         options["allow_http"] = True
-    if storage.headers:
-        options["default_headers"] = dict(storage.headers)
     if storage.ca_file:
         options["root_certificate"] = Path(storage.ca_file).read_bytes()
     return options

@@ -60,8 +60,14 @@ class Cache:
         stores: Sequence[_native.Store | None],
         reopen: Any,
         column: str = "",
+        place: str = "",
     ) -> Dataset:
-        """A dataset of which what is read stays. Raises OSError where the folder cannot be written."""
+        """A dataset of which what is read stays. `place` is the server of a bucket, where it is not the vendor's.
+
+        Raises:
+            InvalidArgumentError: addresses of servers and of buckets at once.
+            OSError: the folder cannot be written.
+        """
         store = next(each for each in stores if each is not None)
         if any(each not in (None, store) for each in stores):
             raise InvalidArgumentError(
@@ -74,7 +80,8 @@ class Cache:
         if kind in _BESIDE:
             pattern, owner = _BESIDE[kind]
             addresses = [re.sub(pattern, owner, each) for each in addresses]
-        cached.keep(dataset._native, addresses, self.most_bytes)
+        etags: dict[str, str] = getattr(store, "etags", dict)()  # of those that Python reads
+        cached.keep(dataset._native, addresses, self.most_bytes, place, etags)
         dataset._cache = cached
         return dataset
 

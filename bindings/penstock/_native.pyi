@@ -382,7 +382,7 @@ class StoreCall:
         """
     def refuse(self, kind: str, what: str) -> None:
         """
-        kind: missing, or another
+        kind: missing, changed, or another
         """
     @property
     def kind(self) -> str:
@@ -546,9 +546,13 @@ class CachedStore(Store):
         dataset: Dataset,
         addresses: collections.abc.Sequence[str],
         most_bytes: typing.SupportsInt | typing.SupportsIndex | None,
+        place: str,
+        etags: collections.abc.Mapping[str, str],
     ) -> None:
         """
         From now on keeps what is read of the dataset, which was opened from these addresses.
+
+        place, etags: tell files of other formats apart: the server of their bucket; of paths read through Python
         """
     @property
     def counts(self) -> dict[str, int]:

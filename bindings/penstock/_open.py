@@ -14,13 +14,14 @@ import numpy.typing as npt
 
 from penstock import _dtype, _native
 from penstock._arguments import one_of
+from penstock._buckets import place_of
 from penstock._cache import Cache
 from penstock._dataset import Dataset
 from penstock._errors import InvalidArgumentError, NotFoundError
 from penstock._paths import PathLike, check_name, local_path
-from penstock._remote import Address, is_address
+from penstock._remote import Address, is_address, scheme_of
 from penstock._storage import Storage
-from penstock._stores import addresses_of, stores_of
+from penstock._stores import addresses_of, is_in_store, stores_of
 
 _INDEX = "index.json"  # of MDS or litdata
 FORMATS = tuple(name for name in _native.format_names() if name != _INDEX)
@@ -132,7 +133,13 @@ def _opened(
         names = [each.path if isinstance(each, Address) else each for each in paths]
         stores = stores_of(paths)
         if cache is not None:
-            return cache.opened(kind, names, descr, checks, stores, reopen, column)
+            if kind != "penstock" and any(is_in_store(each) for each in addresses):
+                raise InvalidArgumentError(
+                    f"cache={cache.folder!r}: nothing tells {names[0]} in this store= from a file of the same name in "
+                    "another one: give an address instead of store=; a dataset of penstock is told by its manifest"
+                )
+            place = ";".join(sorted({place_of(scheme_of(each.path), each.storage) for each in addresses}))
+            return cache.opened(kind, names, descr, checks, stores, reopen, column, place)
         return Dataset(_native.open_as(kind, names, descr, checks, stores, column), reopen)
     if addresses:
         raise InvalidArgumentError(f"{addresses[0].path}: .h5ad files are opened in place on this machine alone")

@@ -34,7 +34,7 @@ def local_path(path: Any) -> str:
         text = _path_of_file_url(text, rest)
     elif separator:
         address = _native.shown_address(text.encode(errors="replace").decode())
-        raise InvalidArgumentError(f"{address}: {scheme} is not supported yet: this works on paths of this machine")
+        raise InvalidArgumentError(f"{address}: an address: this works on paths of this machine alone")
     check_name(text)
     return os.path.expanduser(text)  # noqa: PTH111 - a Path would change how the name is written
 

@@ -100,7 +100,9 @@ class FaultServer(_Faulty):
         self.root, self.fault = root, fault
         self.connections: set[socket.socket] = set()
         self.elsewhere = ""  # where redirects lead
+        self.body = b""  # of replies that are a status and no more
         self.keys: dict[str, tuple[str, str | None]] = {}
+        self.etag = '"one"'  # of all files
         super().__init__(_FaultHandler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -164,7 +166,7 @@ class _FaultHandler(_FaultyHandler):
             if begin >= len(data):
                 return self.empty(416, {} if fault == "416" else {"Content-Range": f"bytes */{len(data)}"})
         body = data[begin:end]
-        headers = {"ETag": '"one"'}
+        headers = {"ETag": self.server.etag}
         if asked:
             headers["Content-Range"] = f"bytes {begin}-{end - 1}/{len(data)}"
         status = 206 if asked else 200
@@ -204,7 +206,7 @@ class _FaultHandler(_FaultyHandler):
         elif fault == "later":
             self.empty(503, {"Retry-After": "2"})
         elif fault.isdigit() and fault != "200":
-            self.empty(int(fault))
+            self.send(int(fault), {}, self.server.body)
         elif fault == "200":
             self.send(200, {"ETag": headers["ETag"]}, data)
         elif fault == "reset":

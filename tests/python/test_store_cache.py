@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import penstock
 import pytest
 from _batches import VIEWS, contents
 from _fault_servers import FaultProxy, fault_proxy
 from _google import google
-from _python_stores import Failing, write_root
+from _python_stores import Failing, Own, write_root
 from _servers import moto, without_credentials
-from penstock import Storage
+from penstock import InvalidArgumentError, Storage
 
 pytest.importorskip("obstore")
 
@@ -133,3 +135,41 @@ def test_a_store_of_ones_own_is_cached(root, tmp_path):
             raise PermissionError("it was read before")
 
     assert read(lambda path, number: None) == read(gone)
+
+
+def test_files_of_others_in_a_store_are_not_kept(root, tmp_path):
+    for names in (["0.npy"], ["*.npy"]):
+        with pytest.raises(InvalidArgumentError, match=r"nothing tells .*npy in this store="):
+            penstock.open(*names, store=Own(root), cache=tmp_path / "cache")
+
+
+def test_files_of_one_name_at_two_servers_do_not_mix(tmp_path, monkeypatch):
+    """They differ in the middle alone."""
+    without_credentials(monkeypatch, tmp_path)
+    tokens = np.zeros(50_000, "u2")
+    found = []
+    with contextlib.ExitStack() as servers:
+        for number in (1, 2):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            tokens[25_000:25_100] = number
+            tokens.tofile(folder / "a.bin")
+            storage = Storage(
+                endpoint=servers.enter_context(google({"data": folder}, tmp_path / f"gs{number}")), anonymous=True
+            )
+            for _ in range(2):
+                dataset = penstock.open("gs://data/a.bin", dtype="u2", storage=storage, cache=tmp_path / "cache")
+                found.append(next(iter(penstock.Loader(dataset.windows(100)[250:251], 1, seed=1)))["token"].max())
+            assert dataset.cache_counts["hits"] > 0
+    assert found == [1, 1, 2, 2]
+
+
+def test_a_changed_file_of_a_filesystem_is_read_again(tmp_path):
+    filesystem = pytest.importorskip("fsspec").filesystem("memory")
+    tokens, found = np.zeros(50_000, "u2"), []
+    for number in (1, 2):
+        tokens[25_000:25_100] = number
+        filesystem.pipe_file("/kept/a.bin", tokens.tobytes())
+        dataset = penstock.open("memory://kept/a.bin", dtype="u2", cache=tmp_path / "cache")
+        found.append(next(iter(penstock.Loader(dataset.windows(100)[250:251], 1, seed=1)))["token"].max())
+    assert found == [1, 2]

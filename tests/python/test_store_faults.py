@@ -11,6 +11,7 @@ from typing import Any
 import penstock
 import pytest
 from _batches import contents
+from _fault_servers import fault_server
 from _python_stores import Failing, Own, memory_filesystem, memory_store, write_root
 from _servers import free_port
 from penstock import InvalidArgumentError, NotFoundError, Storage
@@ -145,3 +146,50 @@ def test_secrets_are_in_no_message(root):
     with pytest.raises(InvalidArgumentError, match="holds no credentials") as refusal:
         penstock.open(f"gs://id:{secret}@bucket/key")
     assert secret not in str(refusal.value)
+
+
+def test_reads_end_though_more_calls_than_connections_never_return(root):
+    release, hangs = threading.Event(), threading.Event()
+
+    def hang(path: str, number: int) -> Any:
+        if hangs.is_set() and path.endswith("stream.bin"):
+            release.wait(600)
+        return None
+
+    view = penstock.open("corpus", store=Failing(root, hang), storage=Storage(connections=2, deadline=0.5)).windows(64)
+    hangs.set()
+    messages = []
+    try:
+        for _ in range(6):
+            with pytest.raises(penstock.IoError) as error:
+                view[5]
+            messages.append(str(error.value))
+    finally:
+        release.set()
+    assert "no thread was free to ask for it in 0.5 s: 3 calls of its store have not returned" in messages[-1]
+
+
+def test_another_file_of_the_same_size_is_refused_by_its_etag(root):
+    obstore = pytest.importorskip("obstore")
+    changed = (root / "0.npy").read_bytes()[:128] + bytes(40_000)
+    store = memory_store(root)
+    view = penstock.open("0.npy", store=store, storage=Storage(deadline=3600)).windows(10)
+    obstore.put(store, "0.npy", changed)
+    with pytest.raises(penstock.CorruptionError, match=r"0\.npy, bytes .* another one than before: its ETag was"):
+        view[1000]
+    store = memory_store(root)
+    view = penstock.open("0.npy", store=store, storage=Storage(check_etag=False)).windows(10)
+    obstore.put(store, "0.npy", changed)
+    assert view[1000]["token"].tolist() == [0] * 10
+
+
+def test_another_etag_of_a_server_is_refused_through_python(root):
+    pytest.importorskip("obstore")
+    with fault_server(root) as server:
+        view = penstock.open(f"{server.address}/corpus", storage=Storage(deadline=3600)).windows(64)
+        with penstock.Loader(view, 16, seed=1, reader="python") as loader:
+            next(loader)
+            server.etag = '"two"'
+            with pytest.raises(penstock.CorruptionError, match='its ETag was "one" and is "two"'):
+                for _ in range(100):
+                    next(loader)

@@ -8,6 +8,10 @@ from typing import Any, Protocol
 RANGES_A_CALL = 10  # as many as obstore has under way in one call
 
 
+class Changed(Exception):
+    """A file is another one than when it was first read; its words say how that is seen."""
+
+
 class Adapter(Protocol):
     """What threads fetch from; blocking calls, of several threads at once. Keys have no slash at either end."""
 
@@ -21,6 +25,10 @@ class Adapter(Protocol):
     def whole(self, key: str) -> Any: ...
     def secrets(self) -> Sequence[str]:
         """What no message may hold."""
+        ...
+
+    def etags(self) -> dict[str, str]:
+        """Of keys that were read: what the store said that tells their content from another."""
         ...
 
     def region(self, key: str) -> str | None:

@@ -40,6 +40,11 @@ class StoreAddress(Address):
         return StoreAddress, (self.path, "", "", self.storage, self.store)
 
 
+def is_in_store(address: Address) -> bool:
+    """Whether it is a key in a store that the user gave."""
+    return isinstance(address, StoreAddress) and address.store is not None
+
+
 def addresses_of(path_or_url: str | os.PathLike[str], storage: Storage | None, store: Any = None) -> list[Address]:
     """What an address, or a key in `store`, names: globs are expanded where the store lists.
 
@@ -111,13 +116,15 @@ def _python_store(addresses: Sequence[Address], storage: Storage, store: Any = N
             raise InvalidArgumentError(
                 f"{each.path}: its address holds a password or a signature, which is read natively alone: reader='http'"
             )
-    adapter = _adapter_of(store) if store is not None else ByAddress([each.path for each in addresses], storage)
+    adapter = (
+        _adapter_of(store, storage) if store is not None else ByAddress([each.path for each in addresses], storage)
+    )
     return store_through(adapter, storage)
 
 
-def _adapter_of(store: Any) -> Adapter:
+def _adapter_of(store: Any, storage: Storage) -> Adapter:
     if type(store).__module__.partition(".")[0] == "obstore":
-        return OfObstore(store, "with those of store=")
+        return OfObstore(store, "with those of store=", check_etag=storage.check_etag)
     if is_filesystem(store):
         return OfFsspec(store)
     missing = [name for name in METHODS if not callable(getattr(store, name, None))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,6 +16,8 @@ from penstock._stores.adapter import Adapter
 from penstock._stores.of_fsspec import OfFsspec
 from penstock._stores.of_obstore import OfObstore
 from penstock._stores.words import harmless
+
+_QUERY = re.compile(r"\?[^/?*\[\]]*=")  # a glob's ? is not followed by a name and its value
 
 
 class ByAddress:
@@ -57,6 +60,17 @@ class ByAddress:
         with self._mutex:
             return [each for adapter in self._made.values() for each in adapter.secrets()]
 
+    def etags(self) -> dict[str, str]:
+        """Of addresses."""
+        with self._mutex:
+            made = list(self._made.items())
+        # A filesystem's keys are addresses already.
+        return {
+            f"{root}/{key}" if "://" in root else key: etag
+            for root, adapter in made
+            for key, etag in adapter.etags().items()
+        }
+
     def whole(self, path: str) -> Any:
         """All of a file."""
         adapter, key = self._find(path)
@@ -95,6 +109,12 @@ def checked(url: str, scheme: str) -> str:
         raise InvalidArgumentError(
             f"{scheme}://…@…: what stands before an @ may be a password: give store=fsspec.filesystem({scheme!r}, …)"
         )
+    query = _QUERY.search(rest)
+    if scheme != "s3" and query:
+        raise InvalidArgumentError(
+            f"{scheme}://{rest[: query.start()]}?…: what stands after a ? may be a secret, and the address is shown: "
+            "give its credentials in Storage(…) or in store="
+        )
     if scheme in _buckets.SCHEMES and not host:
         raise InvalidArgumentError(f"{scheme}:///…: no bucket: {scheme}://BUCKET/KEY is an address")
     return f"{scheme}://{rest.rstrip('/')}"
@@ -111,13 +131,19 @@ def _made_for(scheme: str, host: str, path: str, storage: Storage) -> Adapter:
     if scheme in _buckets.SCHEMES:
         credentials = _buckets.credentials_of(scheme, storage)
         made, words = _buckets.bucket_of(scheme, host, storage, credentials, retries)
-        return OfObstore(made, words, credentials.provider)
+        return OfObstore(made, words, credentials.provider, check_etag=storage.check_etag)
     stores = _buckets.obstore_for(scheme)
     _buckets.refuse_fields(storage, scheme)
     root = f"{scheme}://{host}"
-    options = _buckets.client_options(storage, root)
-    words = "with the headers of Storage" if storage.headers else "without headers"
-    return OfObstore(stores.HTTPStore.from_url(root, client_options=options, retry_config=retries), words)
+    if storage.headers:
+        way = _native.curl_refusal() or "reader='http'"
+        raise InvalidArgumentError(
+            f"{root}: Storage(headers={{{', '.join(map(repr, storage.headers))}}}): obstore sends headers wherever a "
+            f"server redirects, so they are sent natively alone: {way}"
+        )
+    options = _buckets.client_options(storage, root)  # obstore follows redirects, but none from https to http
+    made = stores.HTTPStore.from_url(root, client_options=options, retry_config=retries)
+    return OfObstore(made, "without headers", check_etag=storage.check_etag)
 
 
 def _filesystem_for(scheme: str, path: str, storage: Storage) -> Adapter:

@@ -9,6 +9,8 @@ from typing import Any
 from penstock._errors import InvalidArgumentError
 from penstock._stores.adapter import RANGES_A_CALL
 
+_TELLS_CONTENT = ("ETag", "etag", "e_tag", "md5", "blob_id", "sha", "LastModified", "last_modified", "mtime", "created")
+
 
 def is_filesystem(store: Any) -> bool:
     """Whether this is one of fsspec's."""
@@ -31,6 +33,7 @@ class OfFsspec:
         self._is_async = bool(getattr(filesystem, "async_impl", False))
         self._is_memory = type(filesystem).__module__ == "fsspec.implementations.memory"
         self.ranges_a_call = RANGES_A_CALL if self._is_async else 1
+        self._etags: dict[str, str] = {}
 
     def size(self, key: str) -> int:
         """Bytes of the file. Raises InvalidArgumentError where the filesystem does not say it."""
@@ -39,6 +42,7 @@ class OfFsspec:
             raise IsADirectoryError(f"{key} is a folder")
         if info.get("size") is None:
             raise InvalidArgumentError(f"{key}: its filesystem does not say how many bytes it has")
+        self._note(key, info)
         return int(info["size"])
 
     def read(self, key: str, offsets: list[int], sizes: list[int]) -> Sequence[Any]:
@@ -69,6 +73,15 @@ class OfFsspec:
         """Not asked for: `has_whole` is false."""
         raise NotImplementedError
 
+    def etags(self) -> dict[str, str]:
+        """Of files whose size was told: an ETag, a digest or a time, by which a later opening sees a change."""
+        return dict(self._etags)
+
+    def _note(self, key: str, info: dict[str, Any]) -> None:
+        told = [f"{name} {info[name]}" for name in _TELLS_CONTENT if info.get(name)]
+        if told:
+            self._etags[key] = told[0]
+
     def secrets(self) -> Sequence[str]:
         """None that are known."""
         return ()
@@ -86,5 +99,6 @@ class OfFsspec:
             if each["type"] == "directory":
                 folders.append(name)
             else:
+                self._note(f"{key}/{name}" if key and not key.endswith("/") else key + name, each)
                 files[name] = -1 if each.get("size") is None else int(each["size"])
         return files, folders

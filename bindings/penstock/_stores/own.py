@@ -37,6 +37,10 @@ class Own:
         """None that are known."""
         return ()
 
+    def etags(self) -> dict[str, str]:
+        """None: it tells none."""
+        return {}
+
     def region(self, key: str) -> str | None:
         """Not known."""
         return None

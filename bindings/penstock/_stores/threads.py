@@ -22,7 +22,9 @@ def store_through(adapter: Adapter, storage: Storage) -> _native.Store:
     )
     _running.add(calls)
     _start(calls, _Files(adapter, storage))
-    return _native.PythonStore(calls=calls, has_whole=adapter.has_whole)
+    store = _native.PythonStore(calls=calls, has_whole=adapter.has_whole)
+    store.etags = adapter.etags  # type: ignore[attr-defined]
+    return store
 
 
 class _Files:

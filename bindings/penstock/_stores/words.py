@@ -7,7 +7,7 @@ import re
 from typing import Any, Protocol
 
 from penstock._errors import InvalidArgumentError
-from penstock._stores.adapter import Adapter
+from penstock._stores.adapter import Adapter, Changed
 
 # Faults of the program, which no other attempt will mend.
 _MISTAKES = (
@@ -39,8 +39,11 @@ class Told(Protocol):
 def tell(call: Any, files: Told, error: BaseException) -> None:
     """Answers a call by the error that it ended with."""
     adapter = files.adapter
+    if isinstance(error, Changed):
+        call.refuse("changed", str(error))
+        return
     text = str(error)
-    said = f"{type(error).__name__}: {harmless(text, files.secrets())}"
+    said = f"{type(error).__name__}: {_answer_of(text) or harmless(text, files.secrets())}"
     status = _status_of(error)
     if isinstance(error, FileNotFoundError) or type(error).__name__ == "NotFoundError" or status == 404:
         call.refuse("missing", "there is no such file" if call.kind != "names" else "there is no such folder")

@@ -453,6 +453,39 @@ TEST(PythonCalls, ThreadsAreWantedWhileNoneIsIdleAndNotBeyondTheConnections) {
   EXPECT_TRUE(ranges.are_right());
 }
 
+TEST(PythonCalls, WhatNoThreadIsFreeForFailsAtTheDeadline) {
+  const Calls calls = PythonCalls::make(options(1, 1, 200ms));
+  Ranges ranges(3);
+  PythonChannel channel(calls);
+  const auto begin_one = [&](std::size_t i) { channel.submit({&ranges.pointers[i], 1}); };
+  begin_one(0);
+  const auto first = calls->take();  // both threads that one connection has; neither returns
+  collect(channel, 1);
+  begin_one(1);
+  const auto second = calls->take();
+  collect(channel, 1);
+  begin_one(2);
+  const Clock::time_point begin = Clock::now();
+  collect(channel, 1);
+  EXPECT_GE(Clock::now() - begin, 190ms);
+  EXPECT_TRUE(message_of(ranges.reads[2])
+                  .ends_with("no thread was free to ask for it in 0.2 s: 2 calls of its store have not returned"))
+      << message_of(ranges.reads[2]);
+}
+
+TEST(PythonCalls, WhatWaitsLongBehindCallsThatReturnDoesNotFail) {
+  const Calls calls = PythonCalls::make(options(1, 1, 300ms));
+  const Workers workers(calls, [&calls](const auto& call) {
+    std::this_thread::sleep_for(50ms);
+    answer(*calls, call);
+  });
+  Ranges ranges(12);
+  PythonChannel channel(calls);
+  channel.submit(ranges.pointers);
+  collect(channel, 12);
+  EXPECT_TRUE(ranges.are_right());
+}
+
 // --- requests that are not reads
 
 struct Asking {
