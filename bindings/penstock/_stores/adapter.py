@@ -23,6 +23,10 @@ class Adapter(Protocol):
         """What no message may hold."""
         ...
 
+    def refusal(self) -> str:
+        """Why it got no credentials when it asked last; empty: it did."""
+        ...
+
     def region(self, key: str) -> str | None:
         """Where the bucket of a key lies, where anything says it."""
         ...

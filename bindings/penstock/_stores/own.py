@@ -37,6 +37,10 @@ class Own:
         """None that are known."""
         return ()
 
+    def refusal(self) -> str:
+        """Not known."""
+        return ""
+
     def region(self, key: str) -> str | None:
         """Not known."""
         return None
