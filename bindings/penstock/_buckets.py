@@ -39,6 +39,12 @@ _OWN_CHAIN = {
     "gs": "with Google's application default credentials",
     "az": "with credentials of the environment (AZURE_…) or the machine",
 }
+# (keys that credentials have, others that they may have), with texts; beside expires_at
+_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "s3": (("access_key_id", "secret_access_key"), ("token",)),
+    "gs": (("token",), ()),
+    "az": ((), ("token", "access_key")),
+}
 _in_use = False  # in this process or the one that it was forked from
 _was_in_use = False  # in the one that it was forked from
 
@@ -59,31 +65,67 @@ class Credentials:
 class Watched:
     """A provider of credentials, with what must be known of those that it gave last."""
 
-    def __init__(self, provider: Callable[[], Any]) -> None:
+    def __init__(self, provider: Callable[[], Any], scheme: str) -> None:
         self._provider = provider
+        self._scheme = scheme
         self.ends: datetime | None = None  # None: never
-        self.failure = ""  # what the provider raised last; obstore says only that it failed
+        self.failure = ""  # why the provider gave none; obstore says only that it failed
+        self.is_mistaken = False  # what it gave cannot be used, however often it is asked
         self.secrets: tuple[str, ...] = ()  # which no message may hold
 
     def __call__(self) -> Any:
-        self.failure = ""
+        given: Any = None
+        self.failure, self.is_mistaken = "", False
         try:
             given = self._provider()
         except Exception as error:
             self.failure = in_words(error)
-            raise
-        if not isinstance(given, dict):
-            self.failure = f"it returned {type(given).__name__}, not a dict"
+        if self.failure:
+            raise RuntimeError(self.failure)  # not the error itself: obstore would quote it
+        self.failure = _refusal(given, self._scheme)
+        if self.failure:
+            self.is_mistaken = True
             raise InvalidArgumentError(f"Storage(credentials=…): {self.failure}")
         self.ends = given.get("expires_at")
         self.secrets = tuple(each for each in given.values() if isinstance(each, str) and len(each) > 3)
         return {"expires_at": None, **given}
 
 
+def _refusal(given: Any, scheme: str) -> str:
+    """What is wrong with what a function of credentials returned, and what would be right; empty: nothing."""
+    wanted, more = _KEYS[scheme]
+    if not isinstance(given, dict):
+        names = ", ".join(f"{name}: …" for name in wanted or more)
+        return f"it returned {type(given).__name__}, not a dict {{{names}, expires_at: …}}"
+    for name in (*wanted, *more):
+        value = given.get(name)
+        if not isinstance(value, str) and (name in wanted or value is not None):
+            there = f"is {_a(value)}" if name in given else "is missing"
+            return f"{name} {there}: a str is wanted" + ("" if name in wanted else ", or None")
+    ends = given.get("expires_at")
+    if ends is None or (isinstance(ends, datetime) and ends.utcoffset() is not None):
+        return ""
+    found = "a datetime without time zone" if isinstance(ends, datetime) else _a(ends)
+    return (
+        f"expires_at is {found}: a datetime with time zone is wanted, as datetime.now(timezone.utc) + "
+        "timedelta(hours=1) gives, or None for credentials that do not end"
+    )
+
+
+def _a(value: Any) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"
+
+
 def in_words(error: Exception) -> str:
-    """What a provider raised. botocore's messages name no secrets; what others quote is not known."""
+    """What a provider raised. Texts that botocore makes name no secrets; what it and others quote is not known."""
     name = type(error).__name__
-    return f"{name}: {error!s:.200}" if type(error).__module__.startswith("botocore") else name
+    if not type(error).__module__.startswith("botocore"):
+        return name
+    quoted = getattr(error, "kwargs", {})
+    if "error_msg" in quoted and name != "InvalidConfigError":  # what a process or a server said
+        of = f" of {quoted['provider']}" if quoted.get("provider") else ""
+        return f"{name}{of}, whose own words are not shown: they may hold secrets"
+    return f"{name}: {error!s:.200}"
 
 
 def bucket_of(
@@ -149,7 +191,7 @@ def credentials_of(scheme: str, storage: Storage) -> Credentials:
     if storage.anonymous:
         return Credentials("anonymously", None)
     if storage.credentials is not None:
-        return Credentials("with credentials of a function", Watched(storage.credentials))
+        return Credentials("with credentials of a function", Watched(storage.credentials, scheme))
     return _of_boto3(storage) if scheme == "s3" else Credentials(_OWN_CHAIN[scheme], None)
 
 
@@ -164,19 +206,22 @@ def _of_boto3(storage: Storage) -> Credentials:
                 "profiles are read by boto3, which is not installed: pip install 'penstock[s3]'"
             ) from None
         return Credentials(_OWN_CHAIN["s3"], None)  # keys in the environment, web identity, containers, instances
+    failure, found = "", None
     try:
         session = boto3.Session(profile_name=storage.profile, region_name=region_of(storage))
         found = session.get_credentials()
     except BotoCoreError as error:
+        failure = in_words(error)
+    if failure:
         of = f"Storage(profile={storage.profile!r})" if storage.profile else "s3://: no credentials"
-        raise InvalidArgumentError(f"{of}: {error!s:.200}") from None
+        raise InvalidArgumentError(f"{of}: {failure}")
     if found is None:
         raise InvalidArgumentError(
             "s3://: no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile, give "
             "Storage(credentials=…), or Storage(anonymous=True) for a public bucket"
         )
     of = f"the profile {storage.profile}" if storage.profile else "boto3's chain"
-    return Credentials(f"with credentials of {of}", Watched(Boto3CredentialProvider(session, ttl=_LOOK_AGAIN)))
+    return Credentials(f"with credentials of {of}", Watched(Boto3CredentialProvider(session, ttl=_LOOK_AGAIN), "s3"))
 
 
 def region_of(storage: Storage) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import re
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 from penstock import _buckets, _native, _s3
 from penstock._errors import Error, InvalidArgumentError, IoError, NotFoundError
+from penstock._obstore_errors import Said, of_region
 from penstock._remote import scheme_of
 from penstock._storage import Storage
 
@@ -25,6 +26,12 @@ _SMALL_AT_ONCE = 16
 _SLOWEST_REQUEST, _FASTEST_REQUEST = 60.0, 5.0  # seconds that an answer may take
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # between attempts
 WRITABLE = ("s3", "gs", "az")
+_MALFORMED = ("AuthorizationHeaderMalformed", "AuthorizationQueryParametersError")  # of another region, or no key
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+# Of status 400: what a server answers to bytes that came late or damaged, and to credentials that end.
+_PASSING_CODES = frozenset(
+    {"", "RequestTimeout", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch", "InvalidPart", "ExpiredToken"}
+)
 
 Result = TypeVar("Result")
 
@@ -131,7 +138,7 @@ class Bucket:
             try:
                 got = obstore.get(self._store, self.key(name))
             except FileNotFoundError as error:
-                if "NoSuchBucket" in str(error):
+                if Said.of(error).code in _NO_BUCKET:
                     raise
                 return None
             return bytes(got.bytes()), Version.of(got.meta)
@@ -170,10 +177,10 @@ class Bucket:
         """
         import obstore
 
-        size = path.stat().st_size
+        size = self._done("uploaded", name, lambda: path.stat().st_size)
         if size <= PART_BYTES:
             passed(size)
-            self.put(name, path.read_bytes())
+            self.put(name, self._done("uploaded", name, path.read_bytes))
             return
         part_bytes = max(PART_BYTES, -(-size // _MOST_PARTS))
         last_sent = 0.0
@@ -225,7 +232,7 @@ class Bucket:
                 if there is not None and there[0] == data:
                     return
                 raise Refused
-            if not problem.may_pass or time.monotonic() - begin >= self.storage.deadline:
+            if not self._may_pass(problem) or time.monotonic() - begin >= self.storage.deadline:
                 self._fail("uploaded", name, problem, attempts, time.monotonic() - begin)
             time.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempts))
 
@@ -245,7 +252,7 @@ class Bucket:
             if problem is None or (not refused and problem.is_unsupported):
                 return True
             if not refused:
-                self._fail("uploaded", name, problem, problem.attempts, 0.0)
+                self._fail("uploaded", name, problem, problem.said.attempts, 0.0)
         return False
 
     def remove(self, names: Iterable[str]) -> None:
@@ -281,65 +288,88 @@ class Bucket:
                 raise
             except Exception as error:
                 problem = _Problem.of(error)
-            attempts += problem.attempts
+            attempts += problem.said.attempts
             passed = time.monotonic() - max(begin, last_passed())
-            if not problem.may_pass or passed >= self.storage.deadline:
+            if not self._may_pass(problem) or passed >= self.storage.deadline:
                 self._fail(what, name, problem, attempts, time.monotonic() - begin)
             time.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempts, 10)))
 
+    def _may_pass(self, problem: _Problem) -> bool:
+        """Whether trying again may help."""
+        provider = self._credentials.provider
+        return problem.may_pass and not (provider is not None and provider.is_mistaken)
+
     def _fail(self, what: str, name: str, problem: _Problem, attempts: int, seconds: float) -> NoReturn:
         shown = self.address(name)
+        status, code = problem.said.status, problem.said.code
         failure = self._credentials.provider.failure if self._credentials.provider else ""
+        if problem.local is not None:
+            errno_, file, words = problem.local
+            raise IoError(errno_, f"{shown}: not {what}: {file}: {words}", file)
         if failure:
             raise IoError(errno.EACCES, f"{shown}: nothing could be signed {self._credentials.words}: {failure}", shown)
-        if problem.status in (401, 403):
+        if status in (401, 403):
             raise IoError(errno.EACCES, f"{shown}: not {what} {self._credentials.words}: {problem}", shown)
-        if problem.status == 404:
+        if status == 404 and code != "NoSuchUpload":
             bucket = "/".join(self.url.split("/")[:3])
             raise NotFoundError(errno.ENOENT, f"{bucket}: no such bucket ({problem})", bucket)
-        if problem.status in (301, 307) or problem.is_redirect:
-            why = "another region than the bucket's, as it seems: give Storage(region=…)"
+        region = problem.said.region
+        if problem.said.is_of_region or code in _MALFORMED:
+            region = region or self._told_region() or ""
+        if problem.said.is_of_region or region:
+            why = of_region(region)
             raise IoError(errno.EIO, f"{shown}: not {what}: {why} ({problem})", shown)
         tried = f"{attempts} attempt{'' if attempts == 1 else 's'} in {seconds:.1f} s"
         raise IoError(errno.EIO, f"{shown}: not {what} {self._credentials.words}: {tried}, the last: {problem}", shown)
 
+    def _told_region(self) -> str | None:
+        scheme, _, rest = self.url.partition("://")
+        if scheme != "s3":
+            return None
+        return _buckets.told_region(rest.partition("/")[0], _buckets.endpoint_of(scheme, self.storage))
+
 
 @dataclass(frozen=True)
 class _Problem:
-    """What may be said of an error that obstore raised: nothing that a server or an address put there."""
+    """What may be said of an error: of obstore's nothing that a server or an address put there.
 
-    status: int | None
+    Attributes:
+        said: by obstore.
+        words: for messages.
+        local: (errno, file, words) of a file of this machine.
+    """
+
+    said: Said
     words: str
-    attempts: int
-    is_redirect: bool
+    local: tuple[int, str, str] | None = None
 
     @classmethod
     def of(cls, error: Exception) -> _Problem:
-        text = str(error)
-        status = re.search(r"status code: (\d{3})( [A-Z][A-Za-z ]{0,40})?", text)
-        code = re.search(r"<Code>([A-Za-z]{1,40})</Code>", text)
-        kind = re.search(r"kind: (Connect|Timeout|Request|Decode|Body|Interrupted|Unknown)\b", text)
-        retries = re.search(r"after (\d{1,9}) retries", text)
-        if status:
-            words = f"{status[1]}{status[2] or ''}{f' ({code[1]})' if code else ''}"
-        elif isinstance(error, OSError) and error.strerror and not isinstance(error, FileNotFoundError):
-            words = error.strerror  # of a file of this machine
-        else:
-            words = {"Connect": "no connection", "Timeout": "no answer in time"}.get(
-                kind[1] if kind else "", "the connection ended" if kind else type(error).__name__
-            )
-        return cls(int(status[1]) if status else None, words, int(retries[1]) + 1 if retries else 1, "redirect" in text)
+        said = Said.of(error)
+        if isinstance(error, OSError) and error.errno is not None:
+            local = error.errno, os.fsdecode(error.filename or "a local file"), error.strerror or type(error).__name__
+            return cls(said, local[2], local)
+        if said.is_redirect:
+            return cls(said, "a redirect without an address")
+        kinds = {"Connect": "no connection", "Timeout": "no answer in time"}
+        ended = kinds.get(said.kind, "the connection ended" if said.kind else type(error).__name__)
+        return cls(said, said.answer or ended)
 
     @property
     def may_pass(self) -> bool:
-        """Whether trying again may help."""
-        if self.is_redirect:
-            return False
-        return self.status is None or self.status in (400, 408, 409, 429) or (self.status >= 500 and self.status != 501)
+        """Whether trying again may help. Of what has no status only requests that failed: the rest are mistakes."""
+        status = self.said.status
+        if status is None:
+            return self.said.is_passing and not self.said.is_of_region
+        if status == 400:
+            return self.said.code in _PASSING_CODES
+        if status == 404:
+            return self.said.code == "NoSuchUpload"  # the upload begins anew
+        return status in (408, 409, 429) or (status >= 500 and status != 501)
 
     @property
     def is_unsupported(self) -> bool:
-        return self.status in (400, 501)
+        return self.said.status in (400, 501)
 
     def __str__(self) -> str:
         return self.words

@@ -242,10 +242,18 @@ class _FaultHandler(_FaultyHandler):
         self.send(status, headers or {}, b"")
 
 
+REFUSALS = {
+    "region": (301, {"x-amz-bucket-region": "eu-west-9"}, "<Code>PermanentRedirect</Code>"),
+    "malformed": (400, {}, "<Code>AuthorizationHeaderMalformed</Code><Region>eu-west-9</Region>"),
+    "no upload": (404, {}, "<Code>NoSuchUpload</Code>"),
+}
+
+
 class FaultProxy(_Faulty):
     """Hands requests on to another server, but for what `fault(method, path, number)` names: "503", another status
     (with all that a careless server tells of the request), "reset", "blind" (handed on without its conditions), "lost"
-    (handed on, and no answer), or None. It may wait.
+    (handed on, and no answer), "region" and "malformed" (Amazon's two answers where a bucket lies in another region),
+    "no upload" (its parts are not there any more), or None. It may wait.
 
     `number` counts the requests of this proxy from 0; `requests` is what was asked: (method, path).
     """
@@ -282,6 +290,10 @@ class ProxyHandler(_FaultyHandler):
                 f"<Error><Code>Refused</Code><Message>{self.path} {self.headers.get('Authorization')}</Message></Error>"
             )
             self.send(int(fault), {}, told.encode())
+            return
+        if fault in REFUSALS:
+            status, headers, body = REFUSALS[fault]
+            self.send(status, headers, f"<Error>{body}</Error>".encode())
             return
         withheld = ["host"]  # which is the other server's own
         if fault == "blind":

@@ -131,7 +131,16 @@ def test_overwrite_replaces_the_version_that_it_saw_and_no_other(place: Place) -
     only_what_is_published(place, published)  # the old shards are gone
 
 
-def test_an_exception_leaves_nothing(place: Place, tmp_path: Path) -> None:
+def only_finished_shards(place: Place) -> set[str]:
+    """Asserts that nothing is published, and that what is there are whole shards; their folders."""
+    files = place.files()
+    assert "dataset.json" not in files
+    folders = {name.split("/")[0] for name in files}
+    assert all(f"{folder}/shard.json" in files for folder in folders)
+    return folders
+
+
+def test_an_exception_leaves_finished_shards_alone(place: Place, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
 
     def write() -> None:
@@ -141,8 +150,11 @@ def test_an_exception_leaves_nothing(place: Place, tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         write()
-    assert place.files() == {}
+    only_finished_shards(place)
     assert list(scratch.iterdir()) == []
+    with place.writer(overwrite=True) as writer:  # goes on with them
+        append(writer)
+    only_what_is_published(place, place.files()["dataset.json"])
 
 
 def test_shards_of_several_writers_are_committed(place: Place, tmp_path: Path) -> None:
@@ -245,8 +257,33 @@ def test_a_failed_upload_of_a_dataset_publishes_nothing(place: Place, server: st
         storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.5)
         with pytest.raises(IoError, match="503"), place.writer(storage=storage, scratch=tmp_path) as writer:
             append(writer)
-    assert place.files() == {}
+    assert {each.split("-")[0] for each in only_finished_shards(place)} == {"00000"}
     assert not list(tmp_path.glob("penstock-scratch-*"))
+
+
+def test_a_writer_that_fails_leaves_what_another_of_the_same_bytes_publishes(place: Place, server: str) -> None:
+    """A run and its restart: the first fails and looks, the second publishes, the first goes on to remove."""
+    restarted: list[bytes] = []
+
+    def fault(method: str, path: str, number: int) -> str | None:
+        if method == "PUT" and "/00001" in path:
+            return "503"
+        if method in ("POST", "DELETE") and not restarted:  # the look is over, nothing is removed yet
+            publish()
+        return None
+
+    def publish() -> None:
+        with place.writer(overwrite=True) as writer:
+            append(writer)
+        restarted.append(place.files()["dataset.json"])
+
+    with fault_proxy(server, fault) as proxy:
+        storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.5)
+        with pytest.raises(IoError, match="503"), place.writer(storage=storage) as writer:
+            append(writer)
+    if not restarted:  # it had nothing to remove
+        publish()
+    only_what_is_published(place, restarted[0])
 
 
 def test_a_server_that_ignores_conditions_is_noticed(place: Place, server: str) -> None:
@@ -257,7 +294,7 @@ def test_a_server_that_ignores_conditions_is_noticed(place: Place, server: str) 
             place.writer(storage=storage) as writer,
         ):
             append(writer)
-    assert place.files() == {}
+    assert only_finished_shards(place)
 
 
 def test_verify_names_what_is_damaged(place: Place) -> None:

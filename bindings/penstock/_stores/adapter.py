@@ -31,6 +31,10 @@ class Adapter(Protocol):
         """Of keys that were read: what the store said that tells their content from another."""
         ...
 
+    def refusal(self) -> str:
+        """Why it got no credentials when it asked last; empty: it did."""
+        ...
+
     def region(self, key: str) -> str | None:
         """Where the bucket of a key lies, where anything says it."""
         ...

@@ -76,6 +76,11 @@ class ByAddress:
         adapter, key = self._find(path)
         return adapter.whole(key)
 
+    def refusal(self) -> str:
+        """Of the first store that got none."""
+        with self._mutex:
+            return next(filter(None, (adapter.refusal() for adapter in self._made.values())), "")
+
     def region(self, path: str) -> str | None:
         """Where the bucket of an address lies, where anything says it."""
         adapter, key = self._find(path)

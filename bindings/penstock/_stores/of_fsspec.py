@@ -86,6 +86,10 @@ class OfFsspec:
         """None that are known."""
         return ()
 
+    def refusal(self) -> str:
+        """Not known."""
+        return ""
+
     def region(self, key: str) -> str | None:
         """Not known."""
         return None

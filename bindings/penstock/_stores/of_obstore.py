@@ -41,6 +41,10 @@ class OfObstore:
         """Those of the credentials that its provider gave last."""
         return () if self._provider is None else self._provider.secrets
 
+    def refusal(self) -> str:
+        """Of the function that it asks for credentials."""
+        return "" if self._provider is None else self._provider.failure
+
     def size(self, key: str) -> int:
         """Bytes of the file."""
         return int(self._obstore.head(self._store, key)["size"])

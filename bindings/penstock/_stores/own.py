@@ -41,6 +41,10 @@ class Own:
         """None: it tells none."""
         return {}
 
+    def refusal(self) -> str:
+        """Not known."""
+        return ""
+
     def region(self, key: str) -> str | None:
         """Not known."""
         return None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import re
+import socket
 from typing import Any, Protocol
 
 from penstock._errors import InvalidArgumentError
+from penstock._obstore_errors import Said, of_region
 from penstock._stores.adapter import Adapter, Changed
 
 # Faults of the program, which no other attempt will mend.
@@ -20,10 +22,7 @@ _MISTAKES = (
     ImportError,
     SyntaxError,
 )
-# obstore gives a status only in words, and the answer's body after them.
-_STATUS = re.compile(r"status code: (\d{3})\b[^:<\n]*")
-_CODE = re.compile(r"<Code>(\w{1,64})</Code>")
-_REGION = re.compile(r"<Region>([a-z0-9-]{1,32})</Region>")
+_UNREACHABLE = ("ClientConnectorError", "ClientConnectorDNSError", "EndpointConnectionError")  # aiohttp's, botocore's
 
 
 class Told(Protocol):
@@ -42,25 +41,27 @@ def tell(call: Any, files: Told, error: BaseException) -> None:
     if isinstance(error, Changed):
         call.refuse("changed", str(error))
         return
-    text = str(error)
-    said = f"{type(error).__name__}: {_answer_of(text) or harmless(text, files.secrets())}"
-    status = _status_of(error)
+    told = Said.of(error)
+    said = f"{type(error).__name__}: {told.answer or harmless(str(error), files.secrets())}"
+    status = _status_of(error, told)
     if isinstance(error, FileNotFoundError) or type(error).__name__ == "NotFoundError" or status == 404:
         call.refuse("missing", "there is no such file" if call.kind != "names" else "there is no such folder")
-    elif "without LOCATION" in text or _REGION.search(text):
-        call.refuse("refused", _of_region(_REGION.search(text), adapter, call.path))
+    elif status is None and adapter.refusal():
+        call.refuse("refused", f"nothing could be signed {adapter.credentials}: {adapter.refusal()}")
+    elif told.is_of_region:
+        call.refuse("refused", of_region(told.region or adapter.region(call.path)))
     elif (
         isinstance(error, PermissionError)
         or type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError")
         or status in (401, 403)
     ):
-        call.refuse("refused", _of_access(call.kind, adapter, _answer_of(text) or said))
+        call.refuse("refused", _of_access(call.kind, adapter, told.answer or said))
     elif isinstance(error, _MISTAKES):
         call.refuse("refused", f"it cannot be read: {said}")
     else:
         if call.kind == "ranges":
             compare_size(call, adapter)
-        call.again(said, _is_unreachable(error))
+        call.again(said, _is_unreachable(error, told))
 
 
 def compare_size(call: Any, adapter: Adapter) -> None:
@@ -78,36 +79,25 @@ def _of_access(kind: str, adapter: Adapter, said: str) -> str:
     )
 
 
-def _of_region(found: re.Match[str] | None, adapter: Adapter, path: str) -> str:
-    region = found.group(1) if found else adapter.region(path)
-    if not region:
-        return "the bucket lies in another region than was asked: Storage(region=…) names its own"
-    return f'the bucket is in the region {region}: give Storage(region="{region}")'
-
-
-def _answer_of(text: str) -> str:
-    """What a server answered: its status, and the code of the error; empty where that is not told."""
-    status, code = _STATUS.search(text), _CODE.search(text)
-    if status is None:
-        return ""
-    return status.group().removeprefix("status code: ").strip() + (f" ({code.group(1)})" if code else "")
-
-
-def _status_of(error: BaseException) -> int | None:
+def _status_of(error: BaseException, told: Said) -> int | None:
     for holder in (error, getattr(error, "response", None)):
         for name in ("status_code", "status", "code"):
             found = getattr(holder, name, None)
             if isinstance(found, int):
                 return found
-    if type(error).__module__.partition(".")[0] != "obstore":
-        return None
-    status = _STATUS.search(str(error))
-    return int(status.group(1)) if status else None
+    return told.status
 
 
-def _is_unreachable(error: BaseException) -> bool:
-    words = ("error sending request", "error trying to connect", "Connection refused", "dns error", "Cannot connect")
-    return isinstance(error, ConnectionRefusedError) or any(each in str(error) for each in words)
+def _is_unreachable(error: BaseException, told: Said) -> bool:
+    """Whether no server took the request, which may be of a wrong address."""
+    if told.kind:
+        return told.kind in ("Connect", "Request")
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ConnectionRefusedError | socket.gaierror) or type(cause).__name__ in _UNREACHABLE:
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def harmless(text: str, secrets: list[str]) -> str:
