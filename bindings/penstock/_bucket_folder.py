@@ -185,30 +185,22 @@ class BucketFolder:
         self.bucket.remove(sorted(set(objects) - set(ends)))
 
     def remove_mine(self, names: Iterable[str]) -> None:
-        """Of folders that this process uploaded those that nobody can publish, or go on with. Raises nothing.
+        """Of folders that this process uploaded those that nobody can publish. Raises nothing.
 
-        Another writer of the same bytes, as a restart of this one, has the same folders. Once a manifest is published
-        that this writer did not see, the condition refuses every other writer of this generation: nobody will name
-        these folders who has not done so, and those that are named stay. Until then finished folders stay: another one
-        may name them at any time. Unfinished ones are removed. What is not excluded: that another writer finishes the
-        same folder and publishes between this look and that removal.
+        Another writer of the same bytes, as a restart of this one, has the same folders, and may finish and publish
+        them at any time. Only once a manifest stands that this writer did not see, the condition refuses every other
+        writer of this generation: those that it names stay, and nobody will name the others. Until then all stay, for
+        the restart or for the next commit, which removes what it does not name.
 
         It does not wait for a server that does not answer: who gives up wants to end.
         """
         try:
             there = self.impatient()
-            mine = set(names) - there.named
-            if there.manifest is not None and there._names is None:
-                return  # it cannot be read, so that it may name them
-            if there.manifest is None or there.version == self.version:
-                mine = {name for name in mine if not there.is_finished(name)}
-            there.remove_folders(mine)
-        except Error:  # they stay, unfinished or not published
+            if there.manifest is None or there.version == self.version or there._names is None:
+                return
+            there.remove_folders(set(names) - there.named)
+        except Error:
             return
-
-    def is_finished(self, name: str) -> bool:
-        """Whether the object is there that is put last into a folder of this name: of a shard, or of features."""
-        return f"{name}/{SHARD_MANIFEST}" in self.sizes or f"{name}/{MANIFEST}" in self.sizes
 
     def impatient(self) -> BucketFolder:
         """Another look, whose requests are given up after a few seconds."""
@@ -232,10 +224,10 @@ class BucketFolder:
             names.update(mine)
         self.remove_folders(names)
 
-    def clean(self, but: Iterable[Shard] = ()) -> None:
-        """Removes shards that are not finished, but for some; their writers are known to have ended."""
+    def clean(self) -> None:
+        """Removes shards that are not finished; their writers are known to have ended."""
         unfinished = {each.name for each in self.shards if not each.is_finished}
-        self.remove_folders(unfinished - self.named - {each.name for each in but})
+        self.remove_folders(unfinished - self.named)
 
     def notices(self) -> list[str]:
         """What lies here though the manifest does not name it: a text for each kind, with what to do."""

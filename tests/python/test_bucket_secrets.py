@@ -143,7 +143,7 @@ def test_no_refusal_leads_to_obstore_or_a_secret(place: Place, s3_server: str) -
         with pytest.raises(Error, match="ignores If-None-Match") as raised:
             write(place, storage)
     check(raised.value)
-    first, second = place.writer(), place.writer()
+    first, second = place.writer(overwrite=True), place.writer(overwrite=True)
     for number, writer in enumerate((first, second)):
         writer.append(token=np.arange(100), metadata=number)
     first.commit()

@@ -124,15 +124,16 @@ class ShardFolder:
             self._bucket.clean()
 
     def clean_after(self) -> None:
-        """Removes what writers of this run left unfinished, which are known to have ended. Raises nothing."""
+        """Removes what writers of this run left unfinished, which are known to have ended. Raises nothing.
+
+        In a bucket it stays: a restart of this run has the same folders, and may be finishing them.
+        """
         from penstock import _native
         from penstock._errors import Error
 
-        with suppress(Error):  # what ended the run is the error to tell
-            if self._bucket is None:
+        if self._bucket is None:
+            with suppress(Error):  # what ended the run is the error to tell
                 _native.clean(self.path, self.replaces, self.run)
-            else:
-                self._bucket.impatient().clean(but=self._bucket.shards)
 
     def read_note(self, name: str) -> bytes | None:
         """A small file beside the shards, which no dataset is made of; None: there is none.
