@@ -129,3 +129,16 @@ def test_no_secret_of_an_address_goes_elsewhere(root, secret):
             penstock.open(url)
         assert not target.requests
         assert "Pa55word" not in f"{error.value!r} {error.value.__cause__!r}"
+
+
+def test_a_proxy_of_the_environment_is_used(root, tmp_path, monkeypatch):
+    (tmp_path / "http:").mkdir()  # what a proxy is asked for is a whole address
+    (tmp_path / "http:" / "nowhere.invalid").symlink_to(root)
+    with fault_server(tmp_path) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.address)
+        monkeypatch.setenv("no_proxy", "")
+        dataset = penstock.open("http://nowhere.invalid/corpus")
+        assert (
+            dataset.windows(64)[3]["token"].tolist() == penstock.open(root / "corpus").windows(64)[3]["token"].tolist()
+        )
+        assert all(path.startswith("http://nowhere.invalid/corpus/") for path, _, _ in proxy.requests)

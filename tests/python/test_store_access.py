@@ -214,3 +214,22 @@ def test_what_lies_apart_is_not_joined(tmp_path):
             wanted = sum(batch["token"].nbytes for batch in loader)
         bounds = [each.removeprefix("bytes=").split("-") for _, each, _ in server.requests if each]
         assert sum(int(last) + 1 - int(first) for first, last in bounds) <= 2 * wanted
+
+
+def test_without_libcurl_and_obstore_it_is_said_what_to_install(root, no_libcurl):
+    code = """
+        import sys, penstock
+        sys.modules["obstore"] = None
+        for address in (f"{sys.argv[1]}/corpus", "s3://data/corpus"):
+            try:
+                penstock.open(address)
+            except penstock.InvalidArgumentError as error:
+                print(error)
+    """
+    with fault_server(root) as server:
+        command = [sys.executable, "-c", textwrap.dedent(code), server.address]
+        environment = {**os.environ, "LD_LIBRARY_PATH": no_libcurl}
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    http, s3 = done.stdout.splitlines()
+    assert "libcurl4" in http and "penstock[s3]" in http, done.stderr
+    assert "penstock[s3]" in s3
