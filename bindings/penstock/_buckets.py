@@ -170,13 +170,15 @@ def bucket_of(
     if timeout is not None:
         options["timeout"] = timeout
     make = {"s3": stores.S3Store, "gs": stores.GCSStore, "az": stores.AzureStore}[scheme]
-    made = make(
-        bucket,
-        client_options=options,
-        credential_provider=credentials.provider,
-        retry_config=retries,
-        **config,
-    )
+    config |= {"client_options": options, "credential_provider": credentials.provider, "retry_config": retries}
+    if not (endpoint and scheme == "s3" and "AWS_ENDPOINT_URL_S3" in os.environ):
+        return make(bucket, **config), credentials.words
+    from obstore.exceptions import UnknownConfigurationKeyError
+
+    try:  # by the name of the variable, which obstore would prefer to `endpoint`
+        made = make(bucket, **config, aws_endpoint_url_s3=endpoint)
+    except UnknownConfigurationKeyError:  # one that does not look at it
+        made = make(bucket, **config)
     return made, credentials.words
 
 

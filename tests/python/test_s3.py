@@ -213,6 +213,19 @@ def test_an_endpoint_of_the_environment_holds_no_password(keys, monkeypatch, nam
     assert "secret" not in str(error.value)
 
 
+def test_an_endpoint_that_is_given_counts_before_the_environment_s(folder, server, keys, monkeypatch):
+    with fault_server(folder.parent) as other:
+        server.keys.clear()  # which are of signatures in addresses alone
+        for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"):
+            monkeypatch.setenv(name, other.address)
+        for options in ({}, {"reader": "python"}):
+            view = penstock.open("s3://data/corpus", storage=Storage(endpoint=server.address)).windows(64)
+            next(penstock.Loader(view, 4, seed=1, **options))
+        with pytest.raises(penstock.Error):  # it takes no writing
+            penstock.Writer("s3://data/new", {"token": "u2"}, storage=Storage(endpoint=server.address)).commit()
+        assert server.requests and not other.requests
+
+
 def test_a_profile_wants_boto3(monkeypatch):
     monkeypatch.setitem(sys.modules, "boto3", None)
     with pytest.raises(InvalidArgumentError, match="profiles are read by boto3, which is not installed"):
