@@ -84,7 +84,7 @@ def shuffle(
         raise InvalidArgumentError("what is shuffled: give window= or documents=True, one of them")
     refuse_address(path, "what is shuffled lies on this machine: copy it here first; the result may go to a bucket")
     text = local_path(path)
-    refuse_foreign(text, "it has no checksums; write a dataset of it first")
+    refuse_foreign(text, "it has no checksums; penstock import makes a dataset of it")
     given: dict[str, Any] = {
         "seed": index("seed", seed),
         "window": None if window is None else index("window", window, 1),
@@ -132,7 +132,7 @@ class _Upload:
         if there and not (resume or overwrite):
             raise InvalidArgumentError(
                 f"{self._folder.url}: an unfinished dataset: {counted(len(there), 'finished shard')} of a run that did "
-                "not end: go on with resume (--resume), or begin anew with overwrite"
+                "not end: go on with resume (--resume), or begin anew with overwrite (--overwrite)"
             )
         if there and not resume:
             self._folder.remove_shards({each.number for each in there}, overwrite)

@@ -25,20 +25,23 @@ out_or_bucket_option = click.option(
 scratch_option = click.option(
     "--scratch",
     metavar="DIR",
-    help="Where shards of a bucket are until they are uploaded; else in the temporary files.",
+    help="With --out in a bucket: where a few shards are until they are uploaded; else in the temporary files.",
 )
 
 
 _REACHING: dict[str, dict[str, Any]] = {
-    "--requester-pays": {"is_flag": True, "help": "The asking account is billed."},
-    "--anonymous": {"is_flag": True, "help": "Ask without credentials."},
-    "--profile": {"help": "Of the vendor's configuration files."},
-    "--region": {"help": "Where the bucket lies."},
-    "--endpoint": {"help": "Of a server that speaks the store's language."},
+    "--requester-pays": {"is_flag": True, "help": "Of a bucket: the asking account is billed."},
+    "--anonymous": {"is_flag": True, "help": "Of a bucket: ask without credentials."},
+    "--profile": {"metavar": "NAME", "help": "Of a bucket: a profile of ~/.aws/config; else AWS_PROFILE."},
+    "--region": {"metavar": "NAME", "help": "Of a bucket: where it lies; else AWS_REGION, else us-east-1."},
+    "--endpoint": {
+        "metavar": "URL",
+        "help": "Of a bucket: a server that speaks S3, as http://minio:9000; else AWS_ENDPOINT_URL_S3.",
+    },
 }
 _KEEPING: dict[str, dict[str, Any]] = {
-    "--cache-bytes": {"type": SizeType(), "help": "It takes at most, as 20GiB; half of what is free if left out."},
-    "--cache": {"metavar": "DIR", "help": "Keeps what is read of an address."},
+    "--cache-bytes": {"type": SizeType(), "help": "What --cache takes at most, as 20GiB; else half of what is free."},
+    "--cache": {"metavar": "DIR", "help": "A folder that keeps what is read of an address."},
 }
 
 
@@ -137,7 +140,7 @@ def named_by_user(paths: Sequence[str] | None = None) -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
-def refuse_existing(out: str) -> None:
+def refuse_existing(out: str, otherwise: str = "choose another --out") -> None:
     """Says that something is there where a new dataset is to be made.
 
     Raises:
@@ -153,4 +156,4 @@ def refuse_existing(out: str) -> None:
     folder = Path(local_path(out))
     refuse_file(str(folder))
     if (folder / "dataset.json").exists():
-        raise UsageError(f"{out} holds a dataset already: choose another --out")
+        raise UsageError(f"{out} holds a dataset already: {otherwise}")

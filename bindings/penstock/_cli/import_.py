@@ -60,14 +60,16 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
 @click.option(
     "--metadata", callback=_names, metavar="A,B|all", help="Tokens: columns or keys kept with each document, as JSON."
 )
-@click.option("--dtype", metavar="T", help="Tokens: u1, u2 or u4, of a token of bare files; of others, what is stored.")
+@click.option("--dtype", metavar="T", help="Tokens: u1, u2 or u4: of bare files what they hold; else what is stored.")
 @click.option(
     "--end-of-document",
     type=click.IntRange(0),
     metavar="ID",
-    help="Tokens without documents: the id that ends one, which it keeps.",
+    help="Bare token files: cut a document behind each token ID, which stays its last.",
 )
-@click.option("--shard-size", type=SizeType(), default="1GiB", show_default=True, help="Tokens: bytes of a shard.")
+@click.option(
+    "--shard-size", type=SizeType(), default="1GiB", show_default=True, help="Tokens: bytes of input for a shard."
+)
 @click.option("--x", default="X", show_default=True, metavar="X|raw|layers/NAME", help="Cells: where the counts are.")
 @click.option("--layers", callback=_names, metavar="A,B", help="Cells: layers that become fields beside the counts.")
 @click.option("--obs", callback=_names, metavar="A,B", help="Cells: columns of obs that are kept; else all.")
@@ -81,7 +83,7 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes; else one for each core.")
 @ray_option
-@click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run that were made of the same.")
+@click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run of the same inputs.")
 @click.option("--overwrite", is_flag=True, help="Replace the dataset that is there, once the new one is whole.")
 @scratch_option
 @bucket_options

@@ -26,7 +26,9 @@ from penstock._words import counted
 @click.option("--window", type=click.IntRange(1), metavar="W", help="Shuffle windows of W records; or")
 @click.option("--documents", is_flag=True, help="shuffle documents.")
 @click.option("--memory", type=SizeType(), default="1GiB", show_default=True, help="To work in, as 512M or 4GiB.")
-@click.option("--scratch", metavar="DIR", help="Folder of the scratch file; else that of --out, or of temporary files.")
+@click.option(
+    "--scratch", metavar="DIR", help="Folder of a file as large as DATA; else that of --out, or of temporary files."
+)
 @click.option("--shard-size", type=SizeType(), default="1GiB", show_default=True, help="Of the new dataset's shards.")
 @click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run of the same.")
 @click.option("--overwrite", is_flag=True, help="Replace the dataset that is there, once the new one is whole.")
@@ -45,7 +47,7 @@ def command(data: str, out: str, as_json: bool, **given: Any) -> None:
     if (given["window"] is None) == (not given["documents"]):
         raise click.UsageError("what is shuffled: give --window W or --documents, one of them")
     if not (given["resume"] or given["overwrite"]):
-        refuse_existing(out)
+        refuse_existing(out, "replace it with --overwrite, or choose another --out")
     storage = given_storage()
     try:
         named = [data] if given["scratch"] is None else [data, given["scratch"]]

@@ -67,8 +67,20 @@ _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of
     help="Columns kept with each document, as in url,date (plain text has path, kind and size); boundaries: where each "
     "document begins, 16 bytes; none: tokens alone.",
 )
-@click.option("--codec", type=click.Choice(["json", "msgpack", "raw"]), default="json", show_default=True)
-@click.option("--layout", type=click.Choice(["compact", "ids"]), default="compact", show_default=True)
+@click.option(
+    "--codec",
+    type=click.Choice(["json", "msgpack", "raw"]),
+    default="json",
+    show_default=True,
+    help="How metadata is stored; raw: the text of one column as it is.",
+)
+@click.option(
+    "--layout",
+    type=click.Choice(["compact", "ids"]),
+    default="compact",
+    show_default=True,
+    help="ids: the document's number beside each token.",
+)
 @click.option(
     "--dtype",
     type=click.Choice(["auto", "u1", "u2", "u4"]),

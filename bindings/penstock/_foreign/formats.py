@@ -25,6 +25,8 @@ _READERS = {
     "mds": "mds.open_mds",
 }
 _EXTENSIONS = {".parquet": "parquet", ".arrow": "huggingface", ".tar": "webdataset", ".tgz": "webdataset"}
+_TEXT = (".jsonl", ".json", ".txt", ".csv", ".tsv", ".md", ".html", ".zst", ".gz")  # never tokens alone
+_WITH_DOCUMENTS = ("huggingface", "parquet", "webdataset")
 _WITH_COLUMN = ("mds", "huggingface", "parquet", "webdataset")
 _WITH_METADATA = (*_WITH_COLUMN, "olmo")
 
@@ -108,6 +110,12 @@ def _format_of_folder(folder: Path) -> str:
 
 def _check(given: Input) -> None:
     """Refuses options that the format has not; what a file of it has is not known yet."""
+    if given.format == AUTO and Path(given.path).suffix.lower() in _TEXT and not given.path.endswith("index.json"):
+        raise InvalidArgumentError(f"{given.path}: text, not tokens: penstock write makes a dataset of it")
+    if given.end_of_document is not None and given.format in _WITH_DOCUMENTS:
+        raise InvalidArgumentError(
+            f"{given.path}: {given.format} says itself where documents end: leave end_of_document out"
+        )
     remote_index = given.format == AUTO and given.path.endswith("/index.json")
     if given.column is not None and given.format not in _WITH_COLUMN and not remote_index:
         raise InvalidArgumentError(
