@@ -36,26 +36,41 @@ void plan_fields(const Dataset& dataset, const Shard& shard, std::uint64_t first
   }
 }
 
+// Apart from the usual case, which stays short.
+[[gnu::noinline]] void plan_apart(const Dataset& dataset, const Shard& shard, std::uint64_t first, std::uint64_t count,
+                                  const RowPlace& to, Reads& out) {
+  const std::uint64_t bytes = dataset.stored_record_bytes;
+  if (dataset.fields_apart) return plan_fields(dataset, shard, first, count, to, out);
+  plan_pieces(shard, first, count, bytes, to.records + static_cast<std::ptrdiff_t>(to.at * bytes), out);
+}
+
+bool lies_apart(const Dataset& dataset, const Shard& shard) {
+  return dataset.fields_apart || (shard.table != nullptr && shard.table->knows_bytes());
+}
+
+// `at` may be one record before the row: unsigned wrap-around on purpose.
+void plan_together(const Dataset& dataset, const Shard& shard, std::uint64_t first, std::uint64_t count,
+                   std::byte* records, std::uint64_t at, Reads& out) {
+  const std::uint64_t bytes = dataset.stored_record_bytes;
+  std::byte* const destination = records + static_cast<std::ptrdiff_t>(at * bytes);
+  plan_read(shard.stream, shard.stream_offset + first * bytes, count * bytes, destination, out);
+}
+
 }  // namespace
 
 void plan_stream(const Dataset& dataset, const Shard& shard, std::uint64_t first, std::uint64_t count,
                  const RowPlace& to, Reads& out) {
-  const std::uint64_t bytes = dataset.stored_record_bytes;
-  // Unsigned wrap-around on purpose: the first record may be one before the row.
-  std::byte* const destination = to.records + static_cast<std::ptrdiff_t>(to.at * bytes);
-  if (dataset.fields_apart) {
-    plan_fields(dataset, shard, first, count, to, out);
-  } else if (shard.table != nullptr && shard.table->knows_bytes()) {
-    plan_pieces(shard, first, count, bytes, destination, out);
-  } else {
-    plan_read(shard.stream, shard.stream_offset + first * bytes, count * bytes, destination, out);
-  }
+  if (lies_apart(dataset, shard)) return plan_apart(dataset, shard, first, count, to, out);
+  plan_together(dataset, shard, first, count, to.records, to.at, out);
 }
 
 void plan_records(const Dataset& dataset, const Piece& piece, std::byte* records, std::uint64_t length, Reads& out) {
+  const Shard& shard = dataset.shards[piece.shard];
   const std::uint64_t first = piece.first - (piece.has_lead ? 1 : 0);
   const std::uint64_t stop = piece.stop + (piece.has_tail ? 1 : 0);
-  plan_stream(dataset, dataset.shards[piece.shard], first, stop - first, {records, piece.at(first), length}, out);
+  const std::uint64_t at = piece.at(first);
+  if (lies_apart(dataset, shard)) return plan_apart(dataset, shard, first, stop - first, {records, at, length}, out);
+  plan_together(dataset, shard, first, stop - first, records, at, out);
 }
 
 }  // namespace penstock::layout
