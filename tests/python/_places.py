@@ -41,8 +41,9 @@ class Place:
         return penstock.Writer(self.url, fields={"token": "u2"}, metadata="json", **options)
 
     def uploads(self) -> list[str]:
-        """Of all objects whose parts were begun and not ended."""
-        return [each["Key"] for each in self.client.list_multipart_uploads(Bucket="data").get("Uploads", [])]
+        """Of objects here whose parts were begun and not ended."""
+        keys = [each["Key"] for each in self.client.list_multipart_uploads(Bucket="data").get("Uploads", [])]
+        return [key for key in keys if f"s3://data/{key}".startswith(f"{self.url}/")]
 
 
 def tree(folder: Path) -> dict[str, bytes]:
