@@ -20,6 +20,7 @@ constexpr long kBufferBytes = 64 << 10;
 constexpr std::uint64_t kSlowBytes = 1024;  // a second, for so long: a stall
 constexpr std::chrono::seconds kStall{5};
 constexpr std::uint64_t kMostUnwanted = 64 << 10;  // of a reply's body: more is not worth a kept connection
+constexpr std::size_t kMostTold = 1 << 10;         // of a page that says what was wrong
 constexpr std::uint32_t kMostRedirects = 5;
 
 std::string userinfo_of(std::string_view address) {
@@ -127,6 +128,7 @@ void Transfer::begin_attempt(Clock::time_point now) {
   reply_ = {};
   judgement_ = {};
   is_judged_ = false;
+  told_.clear();
   got_ = piece_got_ = 0;
   piece_ = 0;
   if (request_.whole != nullptr) request_.whole->clear();
@@ -191,7 +193,10 @@ std::size_t Transfer::take_body(std::span<const char> bytes) {
   judge_once();
   if (is_empty_) return bytes.size();  // the page that says so
   got_ += bytes.size();
-  if (judgement_.worth != Worth::Good) return got_ <= kMostUnwanted ? bytes.size() : 0;
+  if (judgement_.worth != Worth::Good) {
+    if (reply_.status >= 400) told_.append(bytes.data(), std::min(bytes.size(), kMostTold - told_.size()));
+    return got_ <= kMostUnwanted ? bytes.size() : 0;
+  }
   const std::uint64_t most = request_.whole != nullptr ? request_.most : request_.end - request_.begin;
   if (got_ > most) {
     judgement_ = {Worth::Again, fmt::format("more than {} bytes came", with_commas(most))};
@@ -306,6 +311,9 @@ Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
     judge_once();
     shared_.has_answered.store(true, std::memory_order_relaxed);
   }
+  if (const std::string_view error = error_code(told_); !error.empty()) {
+    judgement_.reason += fmt::format(", {}", error);
+  }
   const bool is_short = request_.may_be_short && reply_.range;
   const std::uint64_t wanted = (is_short ? reply_.range->end : request_.end) - request_.begin;
   if (code != CURLE_OK && (reply_.status == 0 || judgement_.worth == Worth::Good)) {
@@ -329,7 +337,9 @@ Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
                     fmt::format("{}: it was asked for {}", judgement_.reason, shared_.addresses->credentials()));
     }
     case Worth::Missing:
-      return refuse(ErrorKind::NotFound, fmt::format("there is no such file ({})", judgement_.reason));
+      return refuse(ErrorKind::NotFound,
+                    fmt::format("there is no such {} ({})", error_code(told_) == "NoSuchBucket" ? "bucket" : "file",
+                                judgement_.reason));
     case Worth::Changed: return refuse(ErrorKind::Corruption, judgement_.reason);
     case Worth::Unwanted:
       // Amazon answers 400 where a token has ended.

@@ -96,6 +96,7 @@ class Transfer {
   std::string url_;  // that the handle has
   std::string etag_;
   Reply reply_;
+  std::string told_;  // the first of the body of a reply that says what was wrong
   Judgement judgement_;
   bool is_judged_ = false;
   std::uint64_t got_ = 0;  // bytes of the body
