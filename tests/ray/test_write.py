@@ -15,7 +15,7 @@ from typing import Any
 import penstock
 import pytest
 from conftest import Killer, files
-from penstock._text.sink import ShardFolder
+from penstock._text.shard_folder import ShardFolder
 from ray.cluster_utils import Cluster
 from text_corpus import END
 

@@ -17,8 +17,7 @@ from penstock._errors import Error, InvalidArgumentError, IoError
 from penstock._paths import PathLike
 from penstock._scratch import Scratch, remove_dead
 from penstock._storage import Storage
-from penstock._text.errors import WorkerError
-from penstock._text.sink import ShardFolder
+from penstock._text.shard_folder import ShardFolder
 
 from .identity import Stamps
 from .limits import Limits
@@ -123,22 +122,17 @@ class Run:
             if not self._cells:
                 raise InvalidArgumentError(f"{', '.join(each.path for each in self._inputs)}: there are no cells")
             shards = ShardFolder(out, resume=resume, overwrite=overwrite, storage=storage)
-            try:
-                return self._write(shards, options, stamps)
-            except BaseException as error:
-                self._end_workers(shards)
-                if not shards.any_finished():
-                    stamps.remove(shards)
-                if isinstance(error, KeyboardInterrupt):
-                    raise KeyboardInterrupt(f"interrupted: {shards.left_behind()}") from None
-                if isinstance(error, WorkerError):
-                    raise WorkerError(f"{error}: {shards.left_behind()}") from error
-                if isinstance(error, IoError):  # of the output: inputs have other errors
-                    raise IoError(error.errno, f"{error}: {shards.left_behind()}", error.filename) from error
-                raise
-            finally:
-                self._end_workers(shards)
-                shards.close()  # which removes the folder if it made it and nothing is in it
+            with shards.told_at_the_end():
+                try:
+                    return self._write(shards, options, stamps)
+                except BaseException:
+                    self._end_workers(shards)
+                    if not shards.any_finished():
+                        stamps.remove(shards)
+                    raise
+                finally:
+                    self._end_workers(shards)
+                    shards.close()  # which removes the folder if it made it and nothing is in it
         finally:
             self._opened.close()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -258,7 +256,7 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
         scratch=given["scratch"],
     )
     given = {**given, "out": shown(given["out"])}
-    with _interrupted(sink), progress(f"writing {given['out']}", given["as_json"], of=" of text") as update:
+    with progress(f"writing {given['out']}", given["as_json"], of=" of text") as update:
         writer = TextWriter(
             reader=reader,
             work=work,
@@ -276,7 +274,8 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
 
 
 def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
-    from penstock._text.sink import ShardFolder, fields_of
+    from penstock._text.shard_folder import ShardFolder
+    from penstock._text.sink import fields_of
     from penstock._text.whole_tasks import TaskWriter
 
     out, storage = _out_and_storage(given)
@@ -290,7 +289,7 @@ def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[
         storage=storage,
     )
     given = {**given, "out": shown(given["out"])}
-    with _interrupted(folder), progress(f"writing {given['out']}", given["as_json"], of=" of text") as update:
+    with progress(f"writing {given['out']}", given["as_json"], of=" of text") as update:
         writer = TaskWriter(
             reader=reader,
             work=work,
@@ -314,15 +313,6 @@ def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[
         summary = writer.run()
     with report_of(given["out"]):
         _report(given, summary, folder.dataset_bytes())
-
-
-@contextmanager
-def _interrupted(folder: Any) -> Iterator[None]:
-    """Makes Ctrl-C say what is left behind."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted: {folder.left_behind()}") from None
 
 
 def _report(given: dict[str, Any], summary: Any, dataset_bytes: int) -> None:
