@@ -197,6 +197,10 @@ class ShardFolder:
             return bool(self._there())
         return False
 
+    def has(self, number: int) -> bool:
+        """Whether shard `number` is there, finished, and not to be removed."""
+        return number in self._finished and number not in self._stale
+
     def may_keep(self, number: int, options: dict[str, Any]) -> bool:
         """Whether shard `number` is there and was made with the same options; of what input, `keep` will say."""
         shard = self._finished.get(number)
