@@ -115,8 +115,8 @@ _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of
 def command(inputs: tuple[str, ...], **given: Any) -> None:
     """Makes a dataset of JSONL, Parquet or plain text, plain or as .gz or .zst.
 
-    INPUT is a file, a glob or - for standard input. The bytes written are the same for any number of workers and on
-    any cluster.
+    INPUT is a file, an address, a glob or - for standard input. The bytes written are the same for any number of
+    workers and on any cluster.
     """
     from penstock._text.documents import DocumentReader
     from penstock._text.inputs import expand_inputs
@@ -126,18 +126,27 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     cluster = cluster_of(given)
     work = Work(_tokenizer_options(given), _columns(given), given["codec"])
     tokenizer = make_tokenizer(work.tokenizer)
-    found = expand_inputs(inputs, given["format"])
+    found = expand_inputs(inputs, given["format"], given_storage())
     for each in found:
         if each.format == "text" and (work.columns.ids is not None or work.columns.messages):
             option = "--messages" if work.columns.messages else "--ids-column"
             raise click.UsageError(f"{each.name}: plain text has no columns: {option} is for JSON lines and Parquet")
     reader = DocumentReader(found, work.columns)
     if given["dry_run"]:
+        _refuse_far(found)
         _dry_run(reader, work, tokenizer, given)
     elif cluster is not None:
         _write_on(cluster, reader, work, tokenizer, given)
     else:
         _write(reader, work, tokenizer, given)
+
+
+def _refuse_far(inputs: Any) -> None:
+    from penstock._text.far import FarFile
+
+    for each in inputs:
+        if isinstance(each.path, FarFile):
+            raise click.UsageError(f"{each.name}: --dry-run looks at files of this machine: copy some of them here")
 
 
 def _check(given: dict[str, Any]) -> None:
@@ -222,16 +231,17 @@ def _options_of_task(work: Any, tokenizer: Any, given: dict[str, Any]) -> dict[s
     }
 
 
-def _out_and_storage(given: dict[str, Any]) -> tuple[Any, Any]:
+def _out_and_storage(given: dict[str, Any], inputs: Any) -> tuple[Any, Any]:
     """Where the dataset goes, as the writer takes it, and how a bucket is reached."""
     from penstock._bucket_folder import is_bucket
     from penstock._paths import local_path
+    from penstock._remote import is_address
     from penstock._writer import refuse_storage
 
     storage, out = given_storage(), given["out"]
     if is_bucket(out):
         return out, storage
-    refuse_storage(out, storage, given["scratch"])
+    refuse_storage(out, None if any(map(is_address, inputs)) else storage, given["scratch"])
     return local_path(out), None
 
 
@@ -240,7 +250,7 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
     from penstock._text.pipeline import TextWriter
     from penstock._text.sink import ShardSink
 
-    out, storage = _out_and_storage(given)
+    out, storage = _out_and_storage(given, [each.name for each in reader.inputs])
     sink = ShardSink(
         out,
         dtype=tokenizer.dtype,
@@ -278,7 +288,7 @@ def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[
     from penstock._text.sink import fields_of
     from penstock._text.whole_tasks import TaskWriter
 
-    out, storage = _out_and_storage(given)
+    out, storage = _out_and_storage(given, [each.name for each in reader.inputs])
     folder = ShardFolder(
         out,
         tokenizer=tokenizer.manifest_entry(),
