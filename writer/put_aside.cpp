@@ -116,7 +116,6 @@ void AsideFiles::take(std::size_t number, const BucketRange& range, Progress& pr
   }
   const auto loaded = std::make_unique_for_overwrite<std::byte[]>(bytes);
   for (std::size_t i = 0; i < paths_.size(); ++i) {  // one open file at a time: there may be thousands
-    if (entries[i].bytes == 0) continue;
     load({ScratchFile::existing(paths_[i]), entries[i]}, loaded.get() + ends[i] - entries[i].bytes, progress);
   }
   const auto file_of = [&](std::uint64_t offset) {
