@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from penstock import _native
 from penstock._bucket_folder import BucketFolder, is_bucket
 from penstock._errors import InvalidArgumentError
-from penstock._open import open
+from penstock._open import open as open_dataset
 from penstock._scratch import Scratch, beside_shards, remove_dead
 from penstock._shard_uploads import ShardUploads
 from penstock._storage import Storage
@@ -224,7 +224,7 @@ class TaskShuffle:
 
     def run(self, resume: bool, overwrite: bool) -> str:
         """Shuffles; the fingerprint."""
-        given = open(self._given["path"])
+        given = open_dataset(self._given["path"])
         shards = ShardFolder(
             self._out, tokenizer=given.tokenizer, resume=resume, overwrite=overwrite, storage=self._storage
         )
@@ -233,7 +233,7 @@ class TaskShuffle:
         finally:
             self._end_workers(shards)
             shards.close()
-        return open(self._out, storage=self._storage).fingerprint
+        return open_dataset(self._out, storage=self._storage).fingerprint
 
     def _write(self, shards: ShardFolder, features: Any) -> None:
         planned = Planned(*_native.plan_shuffle(**self._given, progress=lambda done, total: None))
