@@ -166,8 +166,44 @@ def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
         penstock.export(stream, out, to=to, window=10)
         with pytest.raises(penstock.InvalidArgumentError, match="is there already"):
             penstock.export(stream, out, to=to, window=10)
-    with pytest.raises(penstock.IoError, match="cannot be written"):
-        penstock.export(stream, tmp_path / "none" / "a", to="megatron", window=10)
+    (tmp_path / "file").write_bytes(b"")
+    for to, name in FORMATS.items():
+        with pytest.raises(penstock.IoError, match="cannot be written: Not a directory"):
+            penstock.export(stream, tmp_path / "file" / name, to=to, window=10)
+
+
+def test_folders_are_made_and_names_must_be_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = corpus(tmp_path / "d", metadata="boundaries")
+    for to, name in FORMATS.items():
+        done = penstock.export(path, tmp_path / "new" / to / name, to=to)
+        assert all(Path(each).exists() for each in done.paths)
+    monkeypatch.chdir(tmp_path)
+    for out in ("m/", "", ".", "..", "m/.."):
+        with pytest.raises(penstock.InvalidArgumentError, match="names no file: megatron writes files, so say their "):
+            penstock.export(path, out, to="megatron")
+    with pytest.raises(penstock.InvalidArgumentError, match=r"say their name, as m/corpus\.ds"):
+        penstock.export(path, "m/", to="datatrove")
+    with pytest.raises(penstock.InvalidArgumentError, match="no name of a new folder"):
+        penstock.export(path, "", to="mds")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["d", "new"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"a": b"\xff"}, "document 1 is no JSON, which MDS has: Object of type bytes"),
+        ({"a": [{1: 2}]}, "document 1 is no JSON, which MDS has: the key 1 is no text"),
+        ({"a": float("nan")}, "document 1 is no JSON, which MDS has: .*--drop metadata leaves all of it out"),
+    ],
+)
+def test_metadata_that_is_no_json_is_refused(tmp_path: Path, entry: Any, message: str) -> None:
+    with penstock.Writer(tmp_path / "d", fields={"token": "u2"}, metadata="msgpack") as writer:
+        writer.append(token=[1], metadata={"a": [1, "b", None]})
+        writer.append(token=[2], metadata=entry)
+    with pytest.raises(penstock.InvalidArgumentError, match=message):
+        penstock.export(tmp_path / "d", tmp_path / "m", to="mds")
+    assert not (tmp_path / "m").exists()
+    penstock.export(tmp_path / "d", tmp_path / "m", to="mds", drop=["metadata"])
 
 
 @pytest.mark.parametrize("to", list(FORMATS))

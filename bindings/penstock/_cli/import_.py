@@ -154,6 +154,8 @@ def _report_tokens(out: str, done: Any) -> None:
         ("took", f"{human_seconds(done.seconds)}: {rate}/s"),
     ]
     emit_table(rows)
+    for note in done.notes:
+        echo(f"note: {note}")
 
 
 def _import_cells(inputs: Sequence[str], out: str, as_json: bool, given: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from penstock._errors import CorruptionError, InvalidArgumentError
 from penstock._words import excerpt
 
 from .lists import ListColumn
-from .reader import Input, Part, Piece, damaged, digest_of, needed
+from .reader import Input, Part, Piece, damaged, digest_of, is_own_name, needed
 
 
 class ArrowReader:
@@ -32,6 +32,8 @@ class ArrowReader:
             self._lists = ListColumn(given, opened.schema)
         self.fields = self._lists.fields
         self.has_documents = True
+        self.has_metadata = bool(self._lists.metadata)
+        self.unit = "record batch"
 
     def identity(self) -> str:
         """Sizes and samples."""
@@ -46,6 +48,7 @@ class ArrowReader:
         number = at = 0
         for path in self._paths:
             for batch in self._batches(path):
+                self._check(batch, path, full=False)
                 count = self._lists.records(batch, path)
                 yield Piece(number, number + 1, self._lists.bytes(batch.num_rows, count), at)
                 number, at = number + 1, at + count
@@ -56,6 +59,7 @@ class ArrowReader:
         for path in self._paths:
             for batch in self._batches(path):
                 if piece.begin <= number < piece.end:
+                    self._check(batch, path, full=True)
                     yield from self._lists.parts(batch, path)
                 number += 1
                 if number >= piece.end:
@@ -69,11 +73,16 @@ class ArrowReader:
             self._lists.check_schema(opened.schema, path)
             try:
                 for batch in _batches_of(opened):
-                    wanted = batch.select(self._lists.columns)
-                    wanted.validate(full=True)  # a file that lies would have memory read that is not its own
-                    yield wanted
+                    yield batch.select(self._lists.columns)
             except (self._pyarrow.ArrowException, OSError) as error:
                 raise damaged(path, error) from error
+
+    def _check(self, batch: Any, path: str, full: bool) -> None:
+        """Refuses a batch that lies, which would have memory read that is not its own; `full`: looks at all of it."""
+        try:
+            batch.validate(full=full)
+        except self._pyarrow.ArrowException as error:
+            raise damaged(path, error) from error
 
     def _open(self, path: str) -> Any:
         try:
@@ -111,9 +120,9 @@ def _files_of(path: str) -> list[str]:
     found = []
     for each in files:
         name = each.get("filename") if isinstance(each, dict) else None
-        if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
+        if not is_own_name(name):
             raise CorruptionError(f"{folder / 'state.json'}: {excerpt(each)} names no file of its folder")
-        found.append(str(folder / name))
+        found.append(str(folder / str(name)))
     return found
 
 

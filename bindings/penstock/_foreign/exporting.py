@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from penstock._arguments import index
 from penstock._dataset import Dataset
@@ -90,8 +91,7 @@ def export(
     length = None if window is None else index("window", window, 1)
     keep, left_out = _kept(dataset, to, length, list(drop))
     feed = Feed(dataset, length, [each for each in keep if each != _METADATA], progress or (lambda done, total: None))
-    given = local_path(out)
-    place = given.rstrip("/") or given
+    place = _place(local_path(out), to)
     if to == "megatron":
         paths = write_megatron(feed, place)
     elif to == "datatrove":
@@ -102,6 +102,24 @@ def export(
     if feed.tail:
         left_out.append(f"{feed.tail:,} records behind the last window")
     return Exported(paths, feed.count, feed.records, left_out, time.perf_counter() - begin)
+
+
+def _place(out: str, to: str) -> str:
+    """Without slashes at the end.
+
+    Raises:
+        InvalidArgumentError: it names no file where files are written.
+    """
+    place = out.rstrip("/")
+    if to != "mds" and (place != out or not place or Path(out).name in ("", ".", "..")):
+        example = "corpus_text_document" if to == "megatron" else "corpus.ds"
+        said = (
+            f"{out!r:.200}: names no file: {to} writes files, so say their {'prefix' if to == 'megatron' else 'name'}"
+        )
+        raise InvalidArgumentError(f"{said}, as {Path(place or '.') / example}")
+    if not place:
+        raise InvalidArgumentError(f"{out!r}: no name of a new folder")
+    return place
 
 
 def _kept(dataset: Dataset, to: str, window: int | None, drop: list[str]) -> tuple[list[str], list[str]]:

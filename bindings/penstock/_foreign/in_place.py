@@ -56,6 +56,8 @@ class InPlace:
         self._records = Records(self.dataset, list(self.fields))
         self._record_bytes = self._records.bytes
         self._rows = Rows.of(given, self.dataset)
+        self.has_metadata = self._rows is not None
+        self.unit = "document" if self._has_own else "record"
 
     def identity(self) -> str:
         """Its fingerprint: sizes, first and last bytes, and all that says where documents begin."""
@@ -98,13 +100,7 @@ class InPlace:
     # ---- documents
 
     def _pieces_of_documents(self, most_bytes: int) -> Iterator[Piece]:
-        begin, held, last, at, before = (
-            0,
-            0,
-            0,
-            0,
-            0,
-        )  # `held` bytes are of [begin, first), `before` records of [0, first)
+        begin = held = last = at = before = 0  # `held` bytes are of [begin, first), `before` records of [0, first)
         for first in range(0, self.dataset.spans, _LOOK):
             lengths = self._lengths(first, min(_LOOK, self.dataset.spans - first))
             records, last = np.cumsum(lengths), first + len(lengths)

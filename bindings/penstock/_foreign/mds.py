@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from penstock._errors import CorruptionError, InvalidArgumentError
+from penstock._errors import CorruptionError, InvalidArgumentError, NotFoundError
 from penstock._scratch import Scratch
 from penstock._words import excerpt
 
 from .in_place import InPlace
 from .mds_columns import Columns
-from .reader import Input, Part, Piece, Reader, damaged, digest_of, kept_columns, one_column
-from .unpack import unpack
+from .reader import Input, Part, Piece, Reader, damaged, digest_of, is_own_name, kept_columns, one_column
+from .unpack import check_packed, unpack
 
 _INDEX = "index.json"
 _MOST = 1 << 32  # bytes of a shard, which has offsets of 4
@@ -55,6 +56,8 @@ class Folder:
         with _Unpacked(self, 0) as (first, _):
             self.fields = dict(first.fields)
         self.has_documents = True
+        self.has_metadata = bool(kept)
+        self.unit = "shard"
 
     def identity(self) -> str:
         """Sizes and samples."""
@@ -93,6 +96,11 @@ class Folder:
         """Of a shard, as "zstd"; "": none."""
         said = self._shards[number].get("compression") or ""
         return str(said).partition(":")[0]
+
+    def packed(self, number: int) -> dict[str, Any]:
+        """What index.json says of a shard's compressed file."""
+        said = self._shards[number].get("zip_data")
+        return said if isinstance(said, dict) else {}
 
     def raw_bytes(self, number: int) -> int:
         """Of a shard without compression."""
@@ -137,7 +145,10 @@ class _Unpacked:
     def _make(self, scratch: Path) -> tuple[InPlace, Path]:
         of, number, raw = self._of, self._number, scratch / "shard.00000.mds"
         source, kind = of.path(number), of.compression(number)
+        if not source.is_file():
+            raise NotFoundError(errno.ENOENT, f"{source}: no such file, which index.json names", str(source))
         if kind:
+            check_packed(source, of.packed(number))
             unpack(source, kind, of.raw_bytes(number), raw)
         else:
             raw.symlink_to(source.resolve())
@@ -165,6 +176,6 @@ def _shards_of(folder: Path) -> list[dict[str, Any]]:
 def _file_of(shard: dict[str, Any], key: str, folder: Path) -> str:
     said = shard.get(key)
     name = said.get("basename") if isinstance(said, dict) else None
-    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
+    if not is_own_name(name):
         raise CorruptionError(f"{folder / _INDEX}: {excerpt(name)!r} names no file of its folder")
-    return name
+    return str(name)

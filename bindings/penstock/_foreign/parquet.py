@@ -33,6 +33,8 @@ class ParquetReader:
         self._lists = ListColumn(given, self._file.schema_arrow)
         self.fields = self._lists.fields
         self.has_documents = True
+        self.has_metadata = bool(self._lists.metadata)
+        self.unit = "row group"
 
     def identity(self) -> str:
         """Size and samples."""
@@ -46,6 +48,8 @@ class ParquetReader:
         """As of Reader: a piece is a row group."""
         for number in range(self._file.metadata.num_row_groups):
             group = self._file.metadata.row_group(number)
+            if not group.num_rows:
+                continue
             chunks = (group.column(each) for each in range(group.num_columns))
             values = sum(
                 each.num_values for each in chunks if f"{each.path_in_schema}.".startswith(f"{self._lists.column}.")

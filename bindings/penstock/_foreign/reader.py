@@ -24,6 +24,7 @@ PART_BYTES = 1 << 23  # of what is read at once
 COLUMNS = ("tokens", "input_ids")  # where tokens are, unless a name is given
 _SAMPLES = 16
 _SAMPLE_BYTES = 1 << 12
+_LONGEST_NAME = 255  # bytes, on all file systems that are usual
 
 Tokens = npt.NDArray[Any]
 
@@ -91,6 +92,14 @@ class Reader(Protocol):
     @property
     def has_documents(self) -> bool:
         """Whether it says where documents begin."""
+
+    @property
+    def has_metadata(self) -> bool:
+        """Whether something is kept with each document."""
+
+    @property
+    def unit(self) -> str:
+        """What pieces count, in a word."""
 
     def identity(self) -> str:
         """What tells its content from others': sizes and samples."""
@@ -189,6 +198,16 @@ def kept_columns(path: str, names: Sequence[str], tokens: str, wanted: tuple[str
                 f"{excerpt(', '.join(others)) or 'none'}"
             )
     return list(wanted)
+
+
+def is_own_name(name: object) -> bool:
+    """Whether it names a file of the folder in which it is said."""
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
+        return False
+    try:
+        return len(os.fsencode(name)) <= _LONGEST_NAME
+    except UnicodeEncodeError:
+        return False
 
 
 def damaged(path: str, error: object) -> CorruptionError:

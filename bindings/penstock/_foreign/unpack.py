@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from penstock._errors import CorruptionError, Error, InvalidArgumentError
+from penstock._words import excerpt
 
 from .reader import damaged, needed
 
@@ -44,6 +46,24 @@ def unpack(source: Path, kind: str, size: int, out: Path) -> None:
         if isinstance(error, Error):
             raise
         raise damaged(str(source), error) from error
+
+
+def check_packed(source: Path, said: dict[str, Any]) -> None:
+    """Compares a compressed file with what index.json says of it: its size, and the digests that there are.
+
+    Raises:
+        CorruptionError: they differ.
+    """
+    size, hashes = said.get("bytes"), said.get("hashes")
+    if isinstance(size, int) and source.stat().st_size != size:
+        raise CorruptionError(f"{source}: {source.stat().st_size:,} bytes, index.json says {size:,}")
+    for name, wanted in (hashes if isinstance(hashes, dict) else {}).items():
+        if name not in hashlib.algorithms_guaranteed or name.startswith("shake"):  # others are not of Python
+            continue
+        with source.open("rb") as file:
+            found = hashlib.file_digest(file, name).hexdigest()
+        if found != wanted:
+            raise CorruptionError(f"{source}: its {name} is {found}, index.json says {excerpt(wanted)}")
 
 
 def _unpack_snappy(source: Path, size: int, out: Path) -> None:

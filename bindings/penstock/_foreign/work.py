@@ -19,7 +19,7 @@ from penstock._writer import Writer, finished_shards
 
 from .cutting import Task
 from .formats import open_reader
-from .reader import Input, Part, Reader
+from .reader import TOKEN, Input, Part, Reader
 
 
 class Made(NamedTuple):
@@ -99,10 +99,30 @@ class Working:
             try:
                 self._append_part(writer, part, count)
             except InvalidArgumentError as error:
-                raise InvalidArgumentError(f"{path}: {error}") from None
+                misfit = self._misfit(part, reader.unit, piece.begin, documents, records)
+                raise InvalidArgumentError(f"{path}: {misfit or error}") from None
             documents += 0 if part.lengths is None else len(part.lengths)
             records += count
         return Made(documents, records)
+
+    def _misfit(self, part: Part, unit: str, begin: int, documents: int, records: int) -> str:
+        """Which token the dataset's type does not hold, `documents` and `records` behind unit `begin`; "": none."""
+        tokens, limits = part.fields[TOKEN], np.iinfo(self.fields[TOKEN])
+        bad = (tokens > limits.max) | (tokens < limits.min)
+        if not bad.any():
+            return ""
+        at = int(np.argmax(bad))
+        if part.lengths is None or unit == "record":
+            place = f"record {begin + records + at:,}"
+        else:
+            number = documents + int(np.searchsorted(np.cumsum(part.lengths), at, "right"))
+            place = f"document {begin + number:,}" if unit == "document" else f"document {number:,}"
+            if begin and unit != "document":
+                place += f" of those from {unit} {begin:,} on"
+        return (
+            f"{place}: token {int(tokens[at]):,} does not fit {self.fields[TOKEN]} "
+            f"({limits.min:,} to {limits.max:,}): say with dtype what does, or leave the document out"
+        )
 
     def _append_part(self, writer: Writer, part: Part, count: int) -> None:
         fields: dict[str, Any] = part.fields
