@@ -68,6 +68,9 @@ REFUSED: dict[str, tuple[list[tuple[str, bytes]], dict[str, Any], str]] = {
     ),
     "floats later": ([("a.npy", npy([1])), ("b.npy", npy([1.5], "<f4"))], {}, r"b\.npy: tokens of type float32"),
     "a header of no array": ([("a.npy", npy([1, 2, 3]).replace(b"(3,)", b"((3,"))], {}, r"a\.npy"),
+    "an archive": ([("a.npz", b"xx")], {"column": "npz", "dtype": "u2"}, r"\.npz holds no bare tokens: \.npy does"),
+    "a text": ([("a.json", b"{}")], {"column": "json", "dtype": "u2"}, r"\.json holds no bare tokens"),
+    "metadata of bytes": ([("a.npy", npy([1])), ("a.json", b'{"n": 1, "x": NaN}')], {"metadata": "all"}, "{'x': nan}"),
     "no type of NumPy": ([("a.bin", b"xx")], {"dtype": "foo"}, "'foo' is no type that NumPy knows"),
 }
 

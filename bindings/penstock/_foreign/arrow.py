@@ -115,7 +115,9 @@ def _files_of(path: str) -> list[str]:
             f"{path}: a folder of splits ({excerpt(names)}): import one of them, {path.rstrip('/')}/SPLIT"
         )
     files = _json(folder / "state.json").get("_data_files")
-    if not isinstance(files, list) or not files:
+    if files == []:
+        raise InvalidArgumentError(f"{path}: it has no rows: {folder / 'state.json'} names no files")
+    if not isinstance(files, list):
         raise CorruptionError(f"{folder / 'state.json'}: it names no files under _data_files")
     found = []
     for each in files:

@@ -25,6 +25,7 @@ from .tar_file import TarFile
 _BARE = ("bin", "bytes")
 _PICKLED = ("pyd", "pickle", "pkl", "pth", "pt")
 _MOST = 1 << 32  # bytes of a member that was unpacked
+_NOT_BARE = ("json", "jsonl", "npz", "ten", "tb", "mp", "msg", "cbor", "txt", "text", "cls")
 _KEY = "__key__"
 _SAMPLES = 1 << 12  # of a part
 
@@ -139,6 +140,11 @@ class TarReader:
                 if name.rpartition(".")[2] in _PICKLED:
                     raise InvalidArgumentError(
                         f"{self._path}: .{name} is pickled, and penstock unpickles nothing: write .npy"
+                    )
+                if name.removesuffix(".gz").rpartition(".")[2] in _NOT_BARE:
+                    raise InvalidArgumentError(
+                        f"{self._path}: .{name} holds no bare tokens: .npy does, bytes of a given dtype, or a list of "
+                        ".json, of which column is the key"
                     )
                 return name, None
         keys = (wanted,) if wanted is not None else COLUMNS

@@ -144,7 +144,10 @@ def encode(entry: dict[str, Any]) -> bytes:
     try:
         return json.dumps(entry, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"metadata {excerpt(entry)} is no JSON: {error}") from None
+        if len(entry) > 1:
+            for name, value in entry.items():  # which names the one that is none
+                encode({name: value})
+        raise InvalidArgumentError(f"metadata {excerpt(entry)} is no JSON: {error}: leave it out") from None
 
 
 def _plain(value: Any) -> Any:
