@@ -82,7 +82,7 @@ def test_a_mask_goes_to_datatrove(tmp_path: Path) -> None:
             metadata="boundaries",
             loss=(kind, odd if kind == "u1" else lambda tokens: odd(tokens) == 1),
         )
-        with pytest.raises(penstock.InvalidArgumentError, match="1 document without tokens: .*--drop empty leaves"):
+        with pytest.raises(penstock.InvalidArgumentError, match=r"1 document without tokens: .*--drop empty leaves"):
             penstock.export(path, tmp_path / f"{name}.ds", to="datatrove")
         done = penstock.export(path, tmp_path / f"{name}.ds", to="datatrove", drop=["empty"])
         assert done.left_out == ["1 document without tokens"] and len(done.paths) == 4

@@ -12,7 +12,6 @@ from penstock._words import excerpt
 
 from .reader import (
     ENTRY_BYTES,
-    PART_BYTES,
     TOKEN,
     Input,
     Part,
@@ -22,6 +21,7 @@ from .reader import (
     needed,
     one_column,
 )
+from .records import PART_BYTES
 
 _ROWS = 1 << 14  # of a part
 
@@ -41,16 +41,16 @@ class ListColumn:
         Raises:
             InvalidArgumentError: no such column, or one that does not hold lists of integers.
         """
-        self._types = needed("pyarrow", given.path).types
-        self._compute = needed("pyarrow.compute", given.path)
+        self._types = needed("pyarrow", given.name).types
+        self._compute = needed("pyarrow.compute", given.name)
         names = list(dict.fromkeys(schema.names))
-        self.column = one_column(given.path, names, given.column)
-        self.metadata = kept_columns(given.path, names, self.column, given.metadata)
+        self.column = one_column(given.name, names, given.column)
+        self.metadata = kept_columns(given.name, names, self.column, given.metadata)
         for name in self.columns:
             if schema.names.count(name) > 1:
-                raise InvalidArgumentError(f"{given.path}: several columns are called {excerpt(name)!r}: rename them")
-        self._type = self._type_of(schema, given.path)
-        self.fields = {TOKEN: check_integers(given.path, np.dtype(self._type.to_pandas_dtype()))}
+                raise InvalidArgumentError(f"{given.name}: several columns are called {excerpt(name)!r}: rename them")
+        self._type = self._type_of(schema, given.name)
+        self.fields = {TOKEN: check_integers(given.name, np.dtype(self._type.to_pandas_dtype()))}
         self._item_bytes = np.dtype(self.fields[TOKEN]).itemsize
 
     @property

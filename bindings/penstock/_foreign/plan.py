@@ -73,7 +73,7 @@ def make_plan(inputs: list[Input], options: dict[str, Any], dtype: str | None, t
                 plan.codec = "boundaries" if reader.has_documents else None
             if reader.has_documents and reader.has_metadata:
                 plan.codec = "json"
-            _check_alike(plan, first, reader, inputs[0].path, each.path, dtype)
+            _check_alike(plan, first, reader, inputs[0].name, each.name, dtype)
             cutter.add(len(plan.inputs), reader.pieces(cutter.piece_bytes))
             plan.inputs.append(each)
             plan.identities.append(reader.identity())
@@ -82,7 +82,7 @@ def make_plan(inputs: list[Input], options: dict[str, Any], dtype: str | None, t
             reader.close()
     plan.tasks = cutter.finish()
     if not plan.tasks:
-        raise InvalidArgumentError(f"{', '.join(each.path for each in inputs[:3])}: there are no tokens")
+        raise InvalidArgumentError(f"{', '.join(each.name for each in inputs[:3])}: there are no tokens")
     return plan
 
 

@@ -13,11 +13,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import IO, Any, cast
 
-from penstock._errors import CorruptionError, Error, InvalidArgumentError, IoError, NotFoundError
+from penstock._errors import CorruptionError, Error, InvalidArgumentError, IoError
 from penstock._words import excerpt
+
+from .files import open_file
+from .reader import Input
 
 _BUFFER = 1 << 20
 _MOST = 1 << 32  # bytes of a member
@@ -31,9 +33,10 @@ _ERRORS = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OverflowError
 class TarFile:
     """One tar, plain or in gzip, bzip2 or xz. One thread."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, given: Input) -> None:
         """Opens nothing yet."""
-        self._path = path
+        self._given = given
+        self._path = given.name
         self._passed = 0
 
     def members(self) -> Iterator[tuple[str, Callable[[], bytes]]]:
@@ -57,11 +60,11 @@ class TarFile:
             self._read_rest(tar.fileobj)
 
     def _opened(self) -> IO[bytes]:
-        path = Path(self._path)
-        with path.open("rb") as file:
-            head = file.read(6)
+        file = open_file(self._given.path, self._given.storage)
+        head = file.read(6)
+        file.seek(0)
         opener = next((each for magic, each in _OPEN.items() if head.startswith(magic)), None)
-        return path.open("rb") if opener is None else cast(IO[bytes], opener(path))
+        return file if opener is None else cast(IO[bytes], opener(file))
 
     def _read_rest(self, file: Any) -> None:
         """To the end, where gzip compares its check value."""
@@ -91,8 +94,6 @@ class TarFile:
             yield
         except Error:
             raise
-        except FileNotFoundError as error:
-            raise NotFoundError(error.errno, f"{self._path}: no such file", self._path) from None
         except _ERRORS as error:
             raise CorruptionError(
                 f"{self._path}: no whole tar, after {self._passed:,} members: {excerpt(error)}: {_AGAIN}"

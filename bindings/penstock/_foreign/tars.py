@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,10 @@ import numpy.typing as npt
 from penstock._errors import CorruptionError, InvalidArgumentError
 from penstock._words import excerpt
 
+from .files import size_of
 from .npy import array_of
-from .reader import COLUMNS, PART_BYTES, TOKEN, Input, Part, Piece, check_integers, damaged, digest_of
+from .reader import COLUMNS, TOKEN, Input, Part, Piece, check_integers, damaged, digest_of, of_this_machine
+from .records import PART_BYTES
 from .tar_file import TarFile
 
 _BARE = ("bin", "bytes")
@@ -43,30 +44,33 @@ class TarReader:
             InvalidArgumentError: no member has the tokens, or one is pickled.
         """
         self._given = given
-        self._path = given.path
-        self._tar = TarFile(given.path)
+        self._path = given.name
+        self._tar = TarFile(given)
         self.has_documents = True
         self.has_metadata = given.metadata != ()
-        self.unit = "tar"
         first = next(self._samples(), None)
         if first is None:
-            raise InvalidArgumentError(f"{given.path}: no sample is in it: members are called KEY.EXTENSION")
+            raise InvalidArgumentError(f"{given.name}: no sample is in it: members are called KEY.EXTENSION")
         self._member, self._key = self._find(first[1])
         self._dtype = None if given.dtype is None else np.dtype(given.dtype)
         self._first: np.dtype[Any] | None = None  # type of tokens
-        self.fields = {TOKEN: check_integers(given.path, self._tokens(*first).dtype)}
+        self.fields = {TOKEN: check_integers(given.name, self._tokens(*first).dtype)}
 
     def identity(self) -> str:
         """Size and samples."""
-        return digest_of([self._path])
+        return digest_of([self._given.path], self._given.storage)
 
     def files(self) -> list[str]:
         """As of Reader."""
-        return [self._path]
+        return of_this_machine([self._given.path])
+
+    def place(self, unit: int) -> str:
+        """As of Reader: a tar is one unit."""
+        return ""
 
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
         """As of Reader: a piece is the tar."""
-        yield Piece(0, 1, Path(self._path).stat().st_size)
+        yield Piece(0, 1, size_of(self._given.path, self._given.storage))
 
     def parts(self, piece: Piece) -> Iterator[Part]:
         """As of Reader."""

@@ -56,7 +56,7 @@ class Working:
     def place(self, job: Job) -> str:
         """What the job is about."""
         run = job.task.runs[0]
-        return f"{job.inputs[run.source].path}: {run.piece.begin:,}"
+        return f"{job.inputs[run.source].name}: {run.piece.begin:,}"
 
     def _make(self, job: Job) -> Made:
         try:
@@ -86,7 +86,7 @@ class Working:
             for run in job.task.runs:
                 reader = open_reader(job.inputs[run.source])
                 try:
-                    done = self._append(writer, reader, run.piece, job.inputs[run.source].path)
+                    done = self._append(writer, reader, run.piece, job.inputs[run.source].name)
                 finally:
                     reader.close()
                 documents, records = documents + done.documents, records + done.records
@@ -99,26 +99,25 @@ class Working:
             try:
                 self._append_part(writer, part, count)
             except InvalidArgumentError as error:
-                misfit = self._misfit(part, reader.unit, piece.begin, documents, records)
+                misfit = self._misfit(reader, part, piece.begin, documents, records)
                 raise InvalidArgumentError(f"{path}: {misfit or error}") from None
             documents += 0 if part.lengths is None else len(part.lengths)
             records += count
         return Made(documents, records)
 
-    def _misfit(self, part: Part, unit: str, begin: int, documents: int, records: int) -> str:
+    def _misfit(self, reader: Reader, part: Part, begin: int, documents: int, records: int) -> str:
         """Which token the dataset's type does not hold, `documents` and `records` behind unit `begin`; "": none."""
         tokens, limits = part.fields[TOKEN], np.iinfo(self.fields[TOKEN])
         bad = (tokens > limits.max) | (tokens < limits.min)
         if not bad.any():
             return ""
         at = int(np.argmax(bad))
-        if part.lengths is None or unit == "record":
+        if part.lengths is None:
             place = f"record {begin + records + at:,}"
         else:
             number = documents + int(np.searchsorted(np.cumsum(part.lengths), at, "right"))
-            place = f"document {begin + number:,}" if unit == "document" else f"document {number:,}"
-            if begin and unit != "document":
-                place += f" of those from {unit} {begin:,} on"
+            unit = reader.place(begin) if begin else ""
+            place = f"document {number:,} from {unit} on" if unit else f"document {begin + number:,}"
         return (
             f"{place}: token {int(tokens[at]):,} does not fit {self.fields[TOKEN]} "
             f"({limits.min:,} to {limits.max:,}): say with dtype what does, or leave the document out"
