@@ -92,7 +92,8 @@ def command(inputs: tuple[str, ...], out: str, as_json: bool, **given: Any) -> N
     """Makes a dataset of files of other formats: token files, or AnnData's .h5ad and zarr.
 
     INPUT is a file, a folder, a glob or, of tokens, an address. Of tokens each document, row or sample becomes a
-    document. Of cells each becomes a document of (gene, count) records, with obs as columns and genes as features. The bytes written are the same for any number of workers.
+    document. Of cells each becomes a document of (gene, count) records, with obs as columns and genes as features.
+    The bytes written are the same for any number of workers.
     """
     cells = _are_cells(inputs, given["format"])
     _refuse(_OF_TOKENS if cells else _OF_CELLS, "AnnData" if cells else "token files")
