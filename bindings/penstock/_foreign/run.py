@@ -36,6 +36,7 @@ class ImportedTokens:
         fields: of a record, with their types.
         codec: of documents' entries: "json", "boundaries" or None, tokens without documents.
         seconds: that it took.
+        notes: what may be another result than was wanted.
     """
 
     path: str
@@ -46,6 +47,7 @@ class ImportedTokens:
     fields: dict[str, str] = field(default_factory=dict)
     codec: str | None = None
     seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
 
 
 class Run:
