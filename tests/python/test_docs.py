@@ -5,6 +5,7 @@
 - `console`: the commands of a page run one after the other in the same folder, after its Python blocks, and must print
   what the page shows. `penstock` is this one; what else the folder holds, `make_inputs` makes.
 - `sh`: commands without output, whose options are checked only.
+- `cpp`, `cmake`: parts of examples/cpp, which tests/python/test_cpp.py builds and runs.
 - `text`: a picture or the content of a file; see TEXT_BLOCKS.
 """
 
@@ -292,6 +293,9 @@ def test_commands_without_output_have_options_that_are_known(block: Block, monke
         elif words[0] == "penstock":  # on a cluster
             command = importlib.import_module(f"penstock._cli.{words[1]}").command
             command.make_context(words[1], words[2:])
+        elif words[0] == "cmake":  # minutes; tests/python/test_cpp.py does the like with build/release
+            folders = [words[at + 1] for at, word in enumerate(words) if word == "-S"]
+            assert all((ROOT / each / "CMakeLists.txt").exists() for each in folders)
         else:
             assert words[:2] == ["python", "benchmarks/run.py"], f"{block.name()}: {line}: not known to this test"
             importlib.import_module("run").arguments(words[2:])
@@ -382,13 +386,19 @@ def test_a_text_block_is_true(block: Block, tmp_path: Path) -> None:
     check(block, tmp_path)
 
 
+@pytest.mark.parametrize("block", blocks("cpp") + blocks("cmake"), ids=Block.name)
+def test_blocks_of_cpp_are_parts_of_the_example(block: Block) -> None:
+    name = "main.cpp" if block.language == "cpp" else "CMakeLists.txt"
+    assert block.body in (ROOT / "examples" / "cpp" / name).read_text()
+
+
 # ---- that nothing is missed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_block_of_a_page_is_one_that_is_run(page: Path) -> None:
     for block in BLOCKS[page]:
-        assert block.language in ("python", "console", "sh", "text"), (
+        assert block.language in ("python", "console", "sh", "text", "cpp", "cmake"), (
             f"{block.name()}: a block of {block.language or 'no language'}: nothing here runs it"
         )
     # Markdown takes lines indented after a blank one as code as well; in lists they are text.

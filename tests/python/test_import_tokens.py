@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import shutil
 import subprocess
 import sys
@@ -263,11 +264,33 @@ def resume_when_workers_ended(path: Path, out: Path, **options: Any) -> penstock
             time.sleep(0.2)
 
 
-def test_a_killed_import_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+def put_documents(folder: Path) -> Path:
+    """Enough for a dozen shards of 64 KiB."""
     rng = np.random.default_rng(1)
     ends = np.cumsum(rng.integers(0, 400, 2000)).astype("<u8")
-    put_bin(tmp_path / "a.ds", rng.integers(0, 60_000, int(ends[-1])))
-    ends.tofile(tmp_path / "a.ds.index")
+    put_bin(folder / "a.ds", rng.integers(0, 60_000, int(ends[-1])))
+    ends.tofile(folder / "a.ds.index")
+    return folder / "a.ds"
+
+
+def test_a_killed_worker_of_an_import_is_said_and_resume_goes_on(tmp_path: Path) -> None:
+    path, out = put_documents(tmp_path), tmp_path / "d"
+
+    def kill(done: int, total: int) -> None:
+        for child in multiprocessing.active_children():
+            child.kill()
+
+    with pytest.raises(RuntimeError, match=r"was killed by SIGKILL.*kept: go on with --resume"):
+        penstock.import_tokens(path, out, shard_size=1 << 16, workers=2, progress=kill)
+    assert not (out / "dataset.json").exists() and not list(out.glob(".partial-*"))
+    done = penstock.import_tokens(path, out, shard_size=1 << 16, workers=2, resume=True)
+    assert 0 < done.kept_shards < done.shards
+    penstock.import_tokens(path, tmp_path / "e", shard_size=1 << 16)
+    assert files_of(out) == files_of(tmp_path / "e")
+
+
+def test_a_killed_import_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    put_documents(tmp_path)
     (tmp_path / "killed.py").write_text(KILLED)
     command = [sys.executable, str(tmp_path / "killed.py"), str(tmp_path / "a.ds"), str(tmp_path / "d")]
     assert subprocess.run(command, timeout=120).returncode == -9

@@ -80,8 +80,10 @@ def test_a_bucket_of_moto_gives_the_same_batches(folder, bucket, keys, monkeypat
                for path in (folder / "corpus", "s3://data/corpus/")]  # fmt: skip
     assert contents(loaders[0]) == contents(loaders[1])
     assert penstock.open("s3://data/a.bin", dtype="u2").records == 10_000
-    with pytest.raises(NotFoundError, match=r"s3://data/nothing/dataset\.json"):
+    with pytest.raises(NotFoundError, match=r"s3://data/nothing/dataset\.json.*NoSuchKey"):
         penstock.open("s3://data/nothing")
+    with pytest.raises(NotFoundError, match=r"s3://dota/corpus/dataset\.json: there is no such bucket .*NoSuchBucket"):
+        penstock.open("s3://dota/corpus")
 
 
 def test_credentials_that_a_function_gives_are_asked_for_again_before_they_end(folder, server):

@@ -12,19 +12,31 @@ _VALUES_SHOWN = 24
 
 
 class Decoder:
-    """Ids to text, where a tokenizer is given; else numbers."""
+    """Ids to text, where a tokenizer is given; else numbers.
+
+    Attributes:
+        field: the field that has the ids; None: no field can.
+        note: what is odd about the tokenizer; empty: nothing.
+    """
 
     def __init__(self, file: str | None, dataset: Any) -> None:
         """Of a dataset; `file` is a tokenizer.json."""
         names = dataset.dtype.names if dataset.dtype is not None else ()
         self.field = "token" if "token" in names else next((name for name in names if _is_ids(dataset, name)), None)
+        self.note = ""
         self._tokenizer: Any = None
         if file is None:
             return
         self._tokenizer = _load_tokenizer(file)
         written = (dataset.tokenizer or {}).get("hash")
         if written is not None and written != f"sha256:{self._tokenizer.sha256}":
-            click.echo(f"penstock: {file} is not the tokenizer that wrote the dataset: the text may be wrong", err=True)
+            self.note = f"{file} is not the tokenizer that wrote the dataset: the text may be wrong"
+            click.echo(f"penstock: {self.note}", err=True)
+
+    @property
+    def decodes(self) -> bool:
+        """Whether `text` gives text, not numbers."""
+        return self._tokenizer is not None and self.field is not None
 
     def text(self, record_values: Any) -> str:
         """What records say: text, or numbers."""

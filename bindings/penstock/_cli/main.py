@@ -25,6 +25,7 @@ _COMMANDS = {
     "commit": "Publish the shards that several writers finished.",
     "info": "What a dataset is: fields, sizes, tokenizer, fingerprint.",
     "show": "Windows or documents, decoded, with their spans.",
+    "view": "A page that shows datasets in the browser: shards, histograms, windows, documents.",
     "trace": "Which documents a training step saw, as text.",
     "verify": "Read everything and check it against what was written.",
     "combine": "Join datasets into one, with no byte encoded again.",

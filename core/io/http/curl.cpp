@@ -49,8 +49,6 @@ void find_all(void* library, Curl& out) {
   find(library, "curl_multi_assign", out.multi_assign);
   find(library, "curl_multi_socket_action", out.multi_socket_action);
   find(library, "curl_multi_info_read", out.multi_info_read);
-  find(library, "curl_slist_append", out.slist_append);
-  find(library, "curl_slist_free_all", out.slist_free_all);
   if (global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) throw std::runtime_error("it does not start");
 }
 

@@ -25,8 +25,6 @@ struct Curl {
   decltype(&curl_multi_assign) multi_assign;
   decltype(&curl_multi_socket_action) multi_socket_action;
   decltype(&curl_multi_info_read) multi_info_read;
-  decltype(&curl_slist_append) slist_append;
-  decltype(&curl_slist_free_all) slist_free_all;
 };
 
 /// Throws InvalidArgument where the system has no libcurl, or one that is older than 7.61: says which package has it.

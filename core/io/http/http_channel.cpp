@@ -20,6 +20,7 @@ constexpr std::uint64_t kMostBytes = 8 << 20;  // of one request for neighbours
 // awake, and replies that are taken together cost one look.
 constexpr std::chrono::microseconds kBetweenLooks{2000};
 constexpr milliseconds kLook{50};      // between two looks around while one request is waited for
+constexpr milliseconds kStalls{1000};  // between two looks for requests that have stalled
 constexpr milliseconds kOthers{5};     // until another channel's request may have ended
 constexpr milliseconds kStarves{500};  // without a request of its own, where others have all
 
@@ -126,9 +127,19 @@ void HttpChannel::advance(nanoseconds timeout) {
     settle(*reinterpret_cast<Transfer*>(self), message->data.result);
     has_ended = true;
   }
+  if (now - stalls_at_ >= kStalls) {
+    stalls_at_ = now;
+    give_up_stalled(now);
+  }
   if (!has_ended) return;
   begin_some();  // connections are free
   multi_.run_due();
+}
+
+void HttpChannel::give_up_stalled(Clock::time_point now) {
+  for (std::size_t i = active_.size(); i-- > 0;) {
+    if (active_[i]->is_stalled(now)) settle(*active_[i], CURLE_OPERATION_TIMEDOUT);
+  }
 }
 
 void HttpChannel::begin_some() {

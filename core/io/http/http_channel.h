@@ -50,6 +50,7 @@ class HttpChannel final : public Channel {
   void drop_cancelled();
   [[nodiscard]] std::chrono::nanoseconds time_to_wait(std::chrono::nanoseconds most) const;
   void settle(Transfer& transfer, CURLcode code);
+  void give_up_stalled(Clock::time_point now);
   std::size_t hand_out(std::span<Read*> done);
 
   const std::shared_ptr<HttpShared> shared_;
@@ -64,6 +65,7 @@ class HttpChannel final : public Channel {
   std::vector<std::unique_ptr<Transfer>> paused_;   // for another attempt
   std::vector<std::unique_ptr<Transfer>> waiting_;  // for an address
   Clock::time_point looked_at_ = {};                // at the sockets
+  Clock::time_point stalls_at_ = {};                // was looked for them
   Clock::time_point starves_since_ = {};            // refused, and nothing of its own under way
   bool was_refused_ = false;                        // the process has enough requests under way
   struct Waker;

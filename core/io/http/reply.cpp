@@ -175,4 +175,14 @@ Judgement judge(const Reply& reply, const Wanted& wanted) {
   return with_status(Worth::Unwanted, "");
 }
 
+std::string_view error_code(std::string_view body) noexcept {
+  constexpr std::string_view kBegin = "<Code>";
+  const std::size_t at = body.find(kBegin);
+  if (at == std::string_view::npos) return {};
+  body.remove_prefix(at + kBegin.size());
+  const auto is_letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); };
+  const auto end = static_cast<std::size_t>(std::find_if_not(body.begin(), body.end(), is_letter) - body.begin());
+  return body.substr(end).starts_with("</Code>") ? body.substr(0, end) : std::string_view();
+}
+
 }  // namespace penstock

@@ -69,4 +69,8 @@ Judgement other_version(std::string_view before, std::string_view now);
 /// Of the header of a reply to a request for a range.
 Judgement judge(const Reply& reply, const Wanted& wanted);
 
+/// The name that an object store gives the error which `body` tells of: "NoSuchBucket" (Amazon's REST API, "Error
+/// Responses"). Empty where there is none. A part of `body`.
+std::string_view error_code(std::string_view body) noexcept;
+
 }  // namespace penstock

@@ -5,6 +5,8 @@
 #include "core/io/http/address.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -15,10 +17,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr long kBufferBytes = 64 << 10;
-constexpr long kSlowBytes = 1024;  // a second, for so many seconds: a stall
-constexpr long kSlowSeconds = 5;
-constexpr milliseconds kConnect{10'000};
+constexpr std::uint64_t kSlowBytes = 1024;  // a second, for so long: a stall
+constexpr std::chrono::seconds kStall{5};
 constexpr std::uint64_t kMostUnwanted = 64 << 10;  // of a reply's body: more is not worth a kept connection
+constexpr std::size_t kMostTold = 1 << 10;         // of a page that says what was wrong
 constexpr std::uint32_t kMostRedirects = 5;
 
 std::string userinfo_of(std::string_view address) {
@@ -34,6 +36,12 @@ bool reaches_nobody(CURLcode code) {
          code == CURLE_SSL_CONNECT_ERROR;
 }
 
+// libcurl looks for it in the environment at each request.
+bool has_proxy() {
+  constexpr std::array kNames{"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+  return std::any_of(kNames.begin(), kNames.end(), [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
 template <typename Value>
 void set(const Curl& curl, CURL* handle, CURLoption option, Value value) {
   const CURLcode code = curl.easy_setopt(handle, option, value);
@@ -46,23 +54,15 @@ void set(const Curl& curl, CURL* handle, CURLoption option, Value value) {
 
 Transfer::Transfer(const Curl& curl, HttpShared& shared) : curl_(curl), shared_(shared), handle_(curl.easy_init()) {
   if (handle_ == nullptr) throw std::bad_alloc();
-  const auto add_header = [&](const std::string& header) {
-    curl_slist* const longer = curl_.slist_append(headers_, header.c_str());
-    if (longer == nullptr) throw std::bad_alloc();
-    headers_ = longer;
-  };
   try {
-    for (const std::string& header : shared.options.headers) add_header(header);
-    add_header("Accept-Encoding: identity");
-    set(curl_, handle_, CURLOPT_HTTPHEADER, headers_);
-    set(curl_, handle_, CURLOPT_USERAGENT, "penstock");
+    headers_.set_fixed(shared.options.headers);
     set(curl_, handle_, CURLOPT_NOSIGNAL, 1L);
     set(curl_, handle_, CURLOPT_PATH_AS_IS, 1L);
     set(curl_, handle_, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     set(curl_, handle_, CURLOPT_BUFFERSIZE, kBufferBytes);
     set(curl_, handle_, CURLOPT_TCP_KEEPALIVE, 1L);
+    if (!has_proxy()) set(curl_, handle_, CURLOPT_PROXY, "");
     set(curl_, handle_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);  // a proxy's answer is no reply
-    set(curl_, handle_, CURLOPT_LOW_SPEED_LIMIT, kSlowBytes);
     if (!shared.options.ca_file.empty()) set(curl_, handle_, CURLOPT_CAINFO, shared.options.ca_file.c_str());
     set(curl_, handle_, CURLOPT_HEADERFUNCTION, &Transfer::on_header);
     set(curl_, handle_, CURLOPT_HEADERDATA, static_cast<void*>(this));
@@ -71,14 +71,12 @@ Transfer::Transfer(const Curl& curl, HttpShared& shared) : curl_(curl), shared_(
     set(curl_, handle_, CURLOPT_PRIVATE, static_cast<void*>(this));
   } catch (...) {
     curl_.easy_cleanup(handle_);
-    curl_.slist_free_all(headers_);
     throw;
   }
 }
 
 Transfer::~Transfer() {
   curl_.easy_cleanup(handle_);
-  curl_.slist_free_all(headers_);
 }
 
 void Transfer::take(Request request) {
@@ -130,21 +128,27 @@ void Transfer::begin_attempt(Clock::time_point now) {
   reply_ = {};
   judgement_ = {};
   is_judged_ = false;
+  told_.clear();
   got_ = piece_got_ = 0;
   piece_ = 0;
   if (request_.whole != nullptr) request_.whole->clear();
   halvings_then_ = shared_.flights.halvings();
-  const auto left = std::max(std::chrono::ceil<milliseconds>(deadline_ - now), milliseconds(1));
+  looked_at_ = was_fast_at_ = now;
+  got_then_ = 0;
   if (url_ != address_) {
     set(curl_, handle_, CURLOPT_URL, address_.c_str());
     url_ = address_;
   }
-  set(curl_, handle_, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::min(left, kConnect).count()));
-  // A slow transfer goes on; a stalled one ends, at the deadline at the latest.
-  const long seconds = static_cast<long>(std::chrono::ceil<std::chrono::seconds>(left).count());
-  set(curl_, handle_, CURLOPT_LOW_SPEED_TIME, std::min(kSlowSeconds, seconds));
-  const std::string range = fmt::format("{}-{}", request_.begin, request_.end - 1);
-  set(curl_, handle_, CURLOPT_RANGE, request_.whole != nullptr ? nullptr : range.c_str());
+  const bool is_whole = request_.whole != nullptr;
+  set(curl_, handle_, CURLOPT_HTTPHEADER, is_whole ? headers_.whole() : headers_.range(request_.begin, request_.end));
+}
+
+bool Transfer::is_stalled(Clock::time_point now) noexcept {
+  const std::chrono::duration<double> since = now - looked_at_;
+  if (static_cast<double>(got_ - got_then_) >= static_cast<double>(kSlowBytes) * since.count()) was_fast_at_ = now;
+  looked_at_ = now;
+  got_then_ = got_;
+  return now - was_fast_at_ >= kStall || (now > was_fast_at_ && now >= deadline_);
 }
 
 std::size_t Transfer::on_header(char* data, std::size_t size, std::size_t count, void* self) {
@@ -189,7 +193,10 @@ std::size_t Transfer::take_body(std::span<const char> bytes) {
   judge_once();
   if (is_empty_) return bytes.size();  // the page that says so
   got_ += bytes.size();
-  if (judgement_.worth != Worth::Good) return got_ <= kMostUnwanted ? bytes.size() : 0;
+  if (judgement_.worth != Worth::Good) {
+    if (reply_.status >= 400) told_.append(bytes.data(), std::min(bytes.size(), kMostTold - told_.size()));
+    return got_ <= kMostUnwanted ? bytes.size() : 0;
+  }
   const std::uint64_t most = request_.whole != nullptr ? request_.most : request_.end - request_.begin;
   if (got_ > most) {
     judgement_ = {Worth::Again, fmt::format("more than {} bytes came", with_commas(most))};
@@ -304,6 +311,9 @@ Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
     judge_once();
     shared_.has_answered.store(true, std::memory_order_relaxed);
   }
+  if (const std::string_view error = error_code(told_); !error.empty()) {
+    judgement_.reason += fmt::format(", {}", error);
+  }
   const bool is_short = request_.may_be_short && reply_.range;
   const std::uint64_t wanted = (is_short ? reply_.range->end : request_.end) - request_.begin;
   if (code != CURLE_OK && (reply_.status == 0 || judgement_.worth == Worth::Good)) {
@@ -327,7 +337,9 @@ Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
                     fmt::format("{}: it was asked for {}", judgement_.reason, shared_.addresses->credentials()));
     }
     case Worth::Missing:
-      return refuse(ErrorKind::NotFound, fmt::format("there is no such file ({})", judgement_.reason));
+      return refuse(ErrorKind::NotFound,
+                    fmt::format("there is no such {} ({})", error_code(told_) == "NoSuchBucket" ? "bucket" : "file",
+                                judgement_.reason));
     case Worth::Changed: return refuse(ErrorKind::Corruption, judgement_.reason);
     case Worth::Unwanted:
       // Amazon answers 400 where a token has ended.

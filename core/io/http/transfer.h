@@ -8,6 +8,7 @@
 #include "core/io/http/curl.h"
 #include "core/io/http/http_shared.h"
 #include "core/io/http/reply.h"
+#include "core/io/http/request_headers.h"
 #include "core/io/read.h"
 
 #include <chrono>
@@ -56,6 +57,9 @@ class Transfer {
   [[nodiscard]] Clock::time_point deadline() const noexcept { return deadline_; }
   /// Makes the handle ready for the next attempt, at the address that was found.
   void begin_attempt(Clock::time_point now);
+  /// Of an attempt that is under way: whether next to nothing has come for so long that it is to be given up, or
+  /// lately, at the deadline. Asked about once a second: libcurl's own watch costs each request a timer or two.
+  bool is_stalled(Clock::time_point now) noexcept;
   /// After the attempt: what is to be done. Again: not before due(). Failed: error() says why.
   Next end_attempt(CURLcode code, Clock::time_point now);
   /// It could not begin.
@@ -86,12 +90,13 @@ class Transfer {
   const Curl& curl_;
   HttpShared& shared_;
   CURL* handle_;
-  curl_slist* headers_ = nullptr;
+  RequestHeaders headers_;
   Request request_;
   std::string address_;
   std::string url_;  // that the handle has
   std::string etag_;
   Reply reply_;
+  std::string told_;  // the first of the body of a reply that says what was wrong
   Judgement judgement_;
   bool is_judged_ = false;
   std::uint64_t got_ = 0;  // bytes of the body
@@ -103,6 +108,9 @@ class Transfer {
   std::size_t halvings_then_ = 0;  // of the limit of requests, when the attempt began
   bool is_empty_ = false;          // the file has no bytes
   bool is_unreachable_ = false;    // the attempt reached no server
+  std::uint64_t got_then_ = 0;     // of the body, when it was last looked whether it stalls
+  Clock::time_point looked_at_;    // then
+  Clock::time_point was_fast_at_;  // the last of these times when it did not
   Clock::time_point deadline_;
   Clock::time_point due_;
   std::exception_ptr error_;

@@ -91,5 +91,13 @@ TEST(Reply, EachStatusHasItsConsequence) {
   EXPECT_EQ(worth({"HTTP/1.1 400 x"}), Worth::Unwanted);
 }
 
+TEST(ErrorCode, IsTheNameInTheBodyAndNothingElse) {
+  EXPECT_EQ(error_code("<?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code><Message>x</Message>"), "NoSuchBucket");
+  EXPECT_EQ(error_code("<html>404 Not Found</html>"), "");
+  EXPECT_EQ(error_code("<Code>no letters alone</Code>"), "");
+  EXPECT_EQ(error_code("<Code>CutOf"), "");
+  EXPECT_EQ(error_code(""), "");
+}
+
 }  // namespace
 }  // namespace penstock::testing

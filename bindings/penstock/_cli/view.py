@@ -1,0 +1,91 @@
+"""`penstock view`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from penstock._cli.data import data_options, open_data
+from penstock._cli.output import echo, emit_json, json_option
+from penstock._text.errors import UsageError
+
+if TYPE_CHECKING:
+    from penstock._dataset import Dataset
+
+
+@click.command("view", short_help="A page that shows datasets in the browser.")
+@data_options
+@click.option("--tokenizer", metavar="FILE", help="The tokenizer.json that wrote the ids; else ids are shown.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default, takes any that is free.")
+@click.option("--no-open", is_flag=True, help="Print the address only; do not open a browser.")
+@json_option
+def command(
+    data: tuple[str, ...],
+    dtype: str | None,
+    format: str | None,
+    tokenizer: str | None,
+    port: int,
+    no_open: bool,
+    as_json: bool,
+) -> None:
+    """Serves a page on this machine that shows datasets, until Ctrl-C.
+
+    Each DATA is a dataset of its own; a glob in quotes is one dataset. Of several, --dtype and --format are for those
+    that do not say it themselves. For example:
+    penstock view corpus/ 'tokens/*.bin' --dtype u2 --tokenizer tokenizer.json
+
+    The page shows shards, histograms of document lengths and tokens, and any window or document as text with its
+    spans, by index or in the order of a seed. It answers on 127.0.0.1 alone, at the address that is printed, whose key
+    keeps out others who use the machine. On a machine far away: ssh -L PORT:127.0.0.1:PORT HOST, with --port PORT.
+    """
+    from penstock._view.exhibit import Exhibit
+    from penstock._view.server import ViewServer
+
+    exhibits = [Exhibit((each,), _opened(each, len(data) > 1, dtype, format), tokenizer) for each in data]
+    try:
+        server = ViewServer(exhibits, port)
+    except OSError as error:
+        raise UsageError(f"--port {port}: {error.strerror or error}: choose another, or 0 for any") from None
+    try:
+        with contextlib.suppress(KeyboardInterrupt):  # how it is ended
+            _tell(server.address, as_json)
+            if not (no_open or as_json) and _may_open():
+                _open(server.address)
+            server.serve_forever(poll_interval=0.2)
+    finally:
+        server.close()
+
+
+def _opened(path: str, is_one_of_several: bool, dtype: str | None, format: str | None) -> Dataset:
+    """With the hints where they are needed: of several, some may say themselves what they hold."""
+    import penstock
+
+    if is_one_of_several and (dtype or format):
+        with contextlib.suppress(penstock.InvalidArgumentError):
+            return cast("Dataset", open_data((path,)))
+    return cast("Dataset", open_data((path,), dtype, format))
+
+
+def _tell(address: str, as_json: bool) -> None:
+    if as_json:
+        emit_json({"address": address})
+    else:
+        echo(f"{address}\nCtrl-C ends it")
+    sys.stdout.flush()
+
+
+def _may_open() -> bool:
+    """Whether someone sits before this terminal, with a browser that is not drawn into it."""
+    return sys.stdout.isatty() and any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+
+
+def _open(address: str) -> None:
+    import threading
+    import webbrowser
+
+    # Some browsers keep their caller waiting until they are closed.
+    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

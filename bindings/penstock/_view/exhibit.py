@@ -1,0 +1,220 @@
+"""A dataset as the page shows it: what it is, and any of its windows and documents, as JSON values.
+
+Only what is shown is read. Long documents come in parts, and sizes are those of the manifest.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from penstock import _native
+from penstock._cli.decoder import Decoder
+from penstock._cli.report import describe
+from penstock._dataset import Dataset, View
+from penstock._errors import InvalidArgumentError
+from penstock._resources import memory_bytes
+from penstock._view.records import cell_genes, field_table, ids_text, is_cells, span_json
+
+PART = 8192
+"""Records of a document that are shown at once."""
+MOST_WINDOW = 1 << 16
+NO_TOKENS = "its records have no field of whole numbers, so there are no tokens to count"
+_NO_LENGTHS = "its documents are entries without records: they have no lengths"
+_MOST_SHARDS = 200  # that the page lists
+
+
+class Exhibit:
+    """One dataset of the page; any thread."""
+
+    def __init__(self, data: tuple[str, ...], dataset: Dataset, tokenizer: str | None) -> None:
+        """`data`: as the user named it; `tokenizer`: a tokenizer.json, or None for ids."""
+        self.dataset = dataset
+        self.decoder = Decoder(tokenizer, dataset)
+        self.lock = threading.Lock()  # around samples, which are read once
+        self.samples: dict[str, Any] = {}
+        self._data = data
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What `penstock info --json` says, and what of it can be looked at."""
+        shards = self.dataset.shards
+        refusal = self._documents_refusal
+        return {
+            **describe(self._data, self.dataset),
+            "shard_list": [
+                {"name": each.name, "records": each.records, "documents": each.spans, "bytes": each.size_bytes}
+                for each in shards[:_MOST_SHARDS]
+            ],
+            "documents": 0 if refusal else self.dataset.spans,
+            "no_documents": refusal,
+            "no_lengths": refusal or (_NO_LENGTHS if self.dataset.mode == "opaque" else ""),
+            "no_tokens": "" if self.decoder.field or is_cells(self.dataset) else NO_TOKENS,
+            "cells": is_cells(self.dataset),
+            "part": PART,
+            "most_window": min(MOST_WINDOW, self.dataset.records),
+            "decodes": self.decoder.decodes,
+            "tokenizer_note": self.decoder.note,
+        }
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of features, such as genes, read when the first cell is shown; none where there are none."""
+        features = self.dataset.features
+        return [] if features is None else features.names
+
+    def row(self, kind: str, window: int, at: dict[str, int], seed: int, part: int) -> dict[str, Any]:
+        """One window or document.
+
+        Args:
+            kind: "window" or "document".
+            window: records of a window.
+            at: one of {"index": i}, {"record": r} (the window that has it) and {"position": p} of `seed`'s order.
+            seed: of the uniform order.
+            part: of a long document, from 0.
+
+        Raises:
+            InvalidArgumentError: there is no such row, or the dataset has none of this kind.
+        """
+        view = self._view(kind, window)
+        count = len(view)
+        position = at.get("position")
+        epoch = 0 if position is None or count == 0 else position // count
+        order = _native.Permutation(count, seed, epoch) if count else None
+        index = at.get("index", 0)
+        if "record" in at:
+            index = self._window_of(at["record"], kind, window)
+        elif position is not None and order is not None:
+            index = order[position % count]
+        if order is None or not 0 <= index < count:
+            raise InvalidArgumentError(_no_such(kind, index, count, window))
+        if position is None:
+            position = int(order.inverse(np.array([index], np.uint64))[0])
+        found = self._window(view, index) if kind == "window" else self._document(view, index, part)
+        known = {"kind": kind, "index": index, "count": count, "window": window}
+        return {**known, "seed": str(seed), "position": str(position), "epoch": str(epoch), **found}
+
+    @cached_property
+    def _documents_refusal(self) -> str:
+        """Why there are no documents to look at; empty where there are."""
+        try:
+            self.dataset.documents(metadata=False)
+        except InvalidArgumentError as error:
+            return str(error)
+        return ""
+
+    @cached_property
+    def _first_documents(self) -> list[int]:
+        """Number of each shard's first document."""
+        firsts = [0]
+        for shard in self.dataset.shards:
+            firsts.append(firsts[-1] + shard.spans)
+        return firsts
+
+    def _view(self, kind: str, window: int) -> View:
+        names = list(self.dataset.columns)
+        if kind == "document":
+            return self.dataset.documents(columns=names)
+        if kind != "window":
+            raise InvalidArgumentError(f'kind={kind!r:.80}: must be "window" or "document"')
+        if self.dataset.mode == "opaque":
+            raise InvalidArgumentError("this dataset has entries without records: look at its documents")
+        if not 1 <= window <= MOST_WINDOW:
+            raise InvalidArgumentError(f"window={window:,}: this page shows windows of 1 to {MOST_WINDOW:,} records")
+        return self.dataset.windows(window, columns=names)
+
+    def _window_of(self, record: int, kind: str, window: int) -> int:
+        if kind != "window":
+            raise InvalidArgumentError("a record is looked for in windows")
+        records = self.dataset.records
+        if record >= records:
+            raise InvalidArgumentError(f"there is no record {record:,}: they are from 0 to {records - 1:,}")
+        if record >= records // window * window:
+            raise InvalidArgumentError(
+                f"record {record:,} is behind the last whole window of {window:,} records: choose a smaller window"
+            )
+        return record // window
+
+    def _window(self, view: View, index: int) -> dict[str, Any]:
+        row = view[index]
+        fields = {name: row[name] for name in row}
+        columns = row._batch.columns if view.columns else {}
+        spans = [
+            self._span(span, {name: values[at] for name, values in columns.items()}, fields)
+            for at, span in enumerate(row.spans)
+        ]
+        first = index * view.window
+        return {
+            "records": view.window,
+            "first_record": first,
+            "spans": spans or [self._plain(fields)],
+            "table": field_table(fields, self.decoder.field),
+        }
+
+    def _document(self, view: View, index: int, part: int) -> dict[str, Any]:
+        if self.dataset.mode == "opaque":
+            row = view[index]
+            values = {name: each[0] for name, each in row._batch.columns.items()} if view.columns else {}
+            return {"records": 0, "spans": [self._span(row.spans[0], values, {})]}
+        length = int(_native.document_lengths(self.dataset._native, index, 1)[0])
+        first = self._first_record(view, index)
+        is_long = length > PART and not view._source.fields_apart
+        row = (view.padded(to=1) if is_long else view)[index]
+        columns = {name: each[0] for name, each in row._batch.columns.items()} if view.columns else {}
+        begin = 0
+        if is_long:
+            begin = part * PART
+            if not 0 <= begin < length:
+                raise InvalidArgumentError(
+                    f"document {index:,} has {length:,} records: there is no part {part:,} of {PART:,} records"
+                )
+            stream = self.dataset.windows(1, metadata=False)
+            some = stream.read(np.arange(first + begin, first + min(begin + PART, length), dtype=np.uint64))
+            fields = {name: some[name][:, 0] for name in some}
+        else:
+            fields = {name: row[name] for name in row}
+        span = self._span(row.spans[0], columns, {})
+        span |= self._plain(fields)
+        found = {
+            "records": length,
+            "first_record": first,
+            "begin": begin,
+            "spans": [span],
+            "table": None,
+        }
+        if is_cells(self.dataset):
+            found["genes"] = cell_genes(fields, self.names)
+        else:
+            found["table"] = field_table(fields, self.decoder.field)
+        return found
+
+    def _first_record(self, view: View, index: int) -> int:
+        at, zero = np.array([index]), np.zeros(1, np.int64)
+        found = _native.locate_rows([view._source], zero, at, zero, 0, memory_bytes())
+        return int(found.first_records()[0])
+
+    def _span(self, span: Any, columns: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+        shown = span_json(span, columns, self.dataset)
+        if self.dataset.layout != "ids":
+            shown["document"] = self._first_documents[span.id.shard] + span.id.entry
+        return shown | self._plain({name: values[span.start : span.stop] for name, values in fields.items()})
+
+    def _plain(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Text and ids of records."""
+        if self.decoder.field not in fields:
+            return {}
+        length = len(fields[self.decoder.field])
+        return {
+            "length": length,
+            "ids": ids_text(fields[self.decoder.field]),
+            "text": self.decoder.text(fields) if self.decoder.decodes else None,
+        }
+
+
+def _no_such(kind: str, index: int, count: int, window: int) -> str:
+    what = f"windows of {window:,} records" if kind == "window" else "documents"
+    there = f"{what} are from 0 to {count - 1:,}" if count else f"there are no {what}"
+    return f"there is no {kind} {index:,}: {there}"

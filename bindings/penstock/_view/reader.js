@@ -1,0 +1,154 @@
+// One window or document: its text in the colours of its spans, and a card for each span. Whatever comes from the data
+// is put in as text nodes, never as markup.
+import { visible } from "./charts.js";
+
+const full = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
+const COLOURS = 6;
+
+/** An element with text and children. */
+export function make(name, { text, ...attributes } = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  made.append(...children);
+  return made;
+}
+
+/** A table of a head and rows; `numbers` are the columns that are aligned right. */
+export function table(into, head, rows, numbers = []) {
+  const align = (at) => (numbers.includes(at) ? { class: "number" } : {});
+  const cell = (each, at) => (each instanceof Node ? each : make("td", { text: each, ...align(at) }));
+  const lines = rows.map((row) => make("tr", {}, ...row.map(cell)));
+  const parts = [make("tbody", {}, ...lines)];
+  if (head.length) {
+    const names = head.map((each, at) => make("th", { text: each, scope: "col", ...align(at) }));
+    parts.unshift(make("thead", {}, make("tr", {}, ...names)));
+  }
+  into.replaceChildren(...parts);
+}
+
+/** Which forms a row can be shown in. */
+export function formsOf(row) {
+  const found = [];
+  if (row.genes) return ["table"];
+  if (row.spans.some((span) => typeof span.text === "string")) found.push("text");
+  if (row.spans.some((span) => typeof span.ids === "string")) found.push("ids");
+  if (row.table) found.push("table");
+  return found;
+}
+
+/** Draws the row into `content` and `cards`; `open(document)` is called where one is asked for. */
+export function drawRow(row, form, content, cards, open) {
+  const runs = drawContent(row, form, content);
+  const described = row.spans.filter((span) => span.shard !== undefined);
+  content.parentElement.classList.toggle("alone", described.length === 0);
+  cards.replaceChildren(...described.map((span, at) => card(row, span, at, open)));
+  const light = (at, on) => {
+    runs[at]?.classList.toggle("on", on);
+    cards.children[at]?.classList.toggle("on", on);
+  };
+  for (const [at, each] of [...runs.entries(), ...[...cards.children].entries()]) {
+    each.addEventListener("mouseenter", () => light(at, true));
+    each.addEventListener("mouseleave", () => light(at, false));
+  }
+  // Within their own boxes: the page itself stays where it is.
+  const show = (box, each) => box.scrollTo({ top: each.offsetTop - box.offsetTop - 10, behavior: "smooth" });
+  runs.forEach((run, at) => run.addEventListener("click", () => cards.children[at] && show(cards, cards.children[at])));
+  [...cards.children].forEach((each, at) => each.addEventListener("click", () => runs[at] && show(content, runs[at])));
+}
+
+function drawContent(row, form, content) {
+  content.scrollTop = 0;
+  if (row.genes) {
+    drawGenes(row.genes, content);
+    return [];
+  }
+  if (form === "table" && row.table) {
+    drawTable(row, content);
+    return [];
+  }
+  const said = (span) => (form === "text" ? span.text : span.ids);
+  const runs = row.spans.filter((span) => typeof said(span) === "string");
+  if (runs.length === 0 || (row.records === 0 && row.spans.every((span) => !said(span)))) {
+    const words = row.first_record === undefined ? "An entry without records: what it says is beside." : "No records.";
+    content.replaceChildren(make("p", { class: "empty", text: words }));
+    return [];
+  }
+  const text = make("p", { class: "text" });
+  const made = runs.map((span, at) => make("span", { class: `s${at % COLOURS}`, text: said(span) }));
+  made.forEach((run, at) => text.append(...(form === "ids" && at ? ["\n", run] : [run])));
+  content.replaceChildren(text);
+  if (!runs.some(said)) content.append(make("p", { class: "empty", text: "The tokenizer makes no text of these ids." }));
+  return made;
+}
+
+function drawTable(row, content) {
+  const shown = make("table");
+  const begin = row.begin ?? 0;
+  const lines = row.table.rows.map((values, at) => [full.format(begin + at), ...values]);
+  table(shown, ["record", ...row.table.names], lines, [0, ...row.table.names.map((_, at) => at + 1)]);
+  content.replaceChildren(shown);
+  if (lines.length < row.table.records) {
+    const words = `The first ${full.format(lines.length)} of ${full.format(row.table.records)} records.`;
+    content.append(make("p", { class: "empty", text: words }));
+  }
+}
+
+function drawGenes(genes, content) {
+  const most = Math.max(...genes.rows.map((each) => each.values[0] ?? 0), 1e-30);
+  const shown = make("table");
+  const lines = genes.rows.map((each) => {
+    const bar = make("i");
+    bar.style.width = `${Math.max((each.values[0] ?? 0) / most, 0) * 100}%`;
+    return [each.name ?? "–", full.format(each.gene), ...each.values.map((value) => full.format(value)),
+      make("td", { class: "count" }, bar)];
+  });
+  table(shown, ["gene", "number", ...genes.fields, ""], lines, [1, ...genes.fields.map((_, at) => at + 2)]);
+  content.replaceChildren(shown);
+  if (lines.length < genes.count) {
+    const words = `The ${full.format(lines.length)} largest of ${full.format(genes.count)} genes.`;
+    content.append(make("p", { class: "empty", text: words }));
+  }
+}
+
+function card(row, span, at, open) {
+  const known = span.document !== undefined;
+  const noun = row.genes ? "Cell" : "Document";
+  const title = make("h3", {}, make("span", { text: known ? `${noun} ${full.format(span.document)}` : "Span" }));
+  if (known && row.kind === "window") {
+    const button = make("button", { type: "button", text: "open" });
+    button.addEventListener("click", (event) => {
+      event.stopPropagation();
+      open(span.document);
+    });
+    title.append(button);
+  }
+  const parts = [title, make("p", { class: "at", text: placeOf(row, span) })];
+  if (span.problem) parts.push(make("p", { class: "bad", text: span.problem }));
+  parts.push(...pairs("columns", span.columns), ...metadataOf(span));
+  return make("li", { class: `s${at % COLOURS}` }, ...parts);
+}
+
+function placeOf(row, span) {
+  const entry = `shard ${full.format(span.shard)}, entry ${full.format(span.entry)}`;
+  if (row.kind === "document") return entry;
+  const from = span.begins ? "from its beginning" :
+    span.offset === null ? "" : `from its record ${full.format(span.offset)}`;
+  const to = span.ends ? "to its end" : "";
+  return [`${full.format(span.start)} to ${full.format(span.stop)}`, [from, to].filter(Boolean).join(" "), entry]
+    .filter(Boolean).join(" · ");
+}
+
+function metadataOf(span) {
+  if (span.metadata === null) return [];
+  if (Array.isArray(span.metadata)) return pairs("metadata", span.metadata);
+  return [make("p", { class: "pairs-of", text: "metadata" }),
+    make("dl", { class: "pairs" }, make("dt", { text: "" }), make("dd", { text: span.metadata }))];
+}
+
+function pairs(what, found) {
+  if (!found.length) return [];
+  const list = make("dl", { class: "pairs" });
+  for (const [name, value] of found) list.append(make("dt", { text: visible(name) }), make("dd", { text: value }));
+  return [make("p", { class: "pairs-of", text: what }), list];
+}

@@ -1,0 +1,116 @@
+"""Records, spans and cells as JSON values. Numbers travel as text where JavaScript would round them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from penstock._cli.decoder import metadata_of
+from penstock._errors import Error
+
+_MOST_ROWS = 512  # of the table of fields
+_MOST_GENES = 1000  # of a cell
+_LONGEST = 4000  # characters of a value
+
+
+def is_cells(dataset: Any) -> bool:
+    """Whether documents are cells: records that name genes."""
+    return dataset.features is not None and dataset.dtype is not None and "gene" in (dataset.dtype.names or ())
+
+
+def ids_text(values: Any) -> str:
+    """Numbers, separated by blanks."""
+    return " ".join(map(str, values.tolist()))
+
+
+def shortened(text: str) -> str:
+    """A value's text; of a long one the beginning, and how long it is."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+
+
+def value_text(value: Any) -> str:
+    """A text as it is, anything else as JSON."""
+    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+
+
+def span_json(span: Any, columns: dict[str, Any], dataset: Any) -> dict[str, Any]:
+    """What is known of a span beside its records.
+
+    Args:
+        span: of a batch with entries.
+        columns: its value of each column.
+        dataset: whose columns they are.
+    """
+    metadata: list[tuple[str, str]] | str | None
+    problem = None
+    try:
+        value = metadata_of(span)
+    except Error as error:  # one entry that cannot be decoded leaves the others to be seen
+        value, problem = None, str(error)
+    if isinstance(value, dict):
+        metadata = [(str(name), value_text(each)) for name, each in value.items()]
+    else:
+        metadata = None if value is None else value_text(value)
+    return {
+        "shard": span.id.shard,
+        "entry": span.id.entry,
+        "start": span.start,
+        "stop": span.stop,
+        "begins": span.begins,
+        "ends": span.ends,
+        "offset": span.offset,
+        "metadata": metadata,
+        "problem": problem,
+        "columns": [(name, _column_text(dataset.columns[name], value)) for name, value in columns.items()],
+    }
+
+
+def _column_text(column: Any, value: Any) -> str:
+    if column.categories is not None:
+        return "none" if value < 0 else shortened(column.categories[int(value)])
+    return value_text(value.tolist())
+
+
+def field_table(fields: dict[str, Any], ids: str | None) -> dict[str, Any] | None:
+    """The first records as a table; None where the ids say all."""
+    if not fields or list(fields) == [ids]:
+        return None
+    columns = [[_cell(each) for each in values[:_MOST_ROWS].tolist()] for values in fields.values()]
+    length = len(next(iter(fields.values())))
+    return {"names": list(fields), "rows": list(zip(*columns, strict=True)), "records": length}
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return shortened(json.dumps(value, default=str))
+
+
+def cell_genes(fields: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """The genes of a cell with their counts, the largest first.
+
+    Args:
+        fields: of the cell's records.
+        names: of genes, by number.
+    """
+    numbers = fields["gene"]
+    values = {name: array for name, array in fields.items() if name != "gene" and array.ndim == 1}
+    first = next(iter(values.values()), None)
+    order = np.arange(len(numbers)) if first is None else np.argsort(-first.astype(np.float64), kind="stable")
+    shown = order[:_MOST_GENES]
+    rows = [
+        {
+            "gene": int(numbers[at]),
+            "name": names[int(numbers[at])] if int(numbers[at]) < len(names) else None,
+            "values": [float(array[at]) for array in values.values()],
+        }
+        for at in shown
+    ]
+    return {
+        "fields": list(values),
+        "rows": rows,
+        "count": len(numbers),
+        "sums": [float(array.astype(np.float64).sum()) for array in values.values()],
+    }

@@ -1,0 +1,283 @@
+"""The page of `penstock view`, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from _browser import Browser, browser
+from _datasets import LENGTHS, compact, opaque, raw_tokens
+from _views import ATTACK, ask, cells, hostile, one_long, serving
+from penstock._view.server import ViewServer
+
+PROBLEM = "document.getElementById('problem')?.hidden === false"
+READY = "document.getElementById('reader')?.dataset.ready"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+@pytest.fixture
+def tab(shared: Browser) -> Iterator[Browser]:
+    """The tab, whose console must stay empty and whose requests go to its own server alone."""
+    shared.size(1400)
+    shared.dark(False)
+    shared.console.clear()
+    shared.requests.clear()
+    yield shared
+    assert shared.console == []
+    others = [each for each in shared.requests if not each.startswith(("http://127.0.0.1:", "data:", "about:"))]
+    assert others == []
+
+
+def show(tab: Browser, server: ViewServer, wanted: str, **what: Any) -> None:
+    """Opens the page at what is wanted, and waits until `wanted`, such as "window 3", is shown."""
+    tab.open(server.address + "#" + "&".join(f"{name}={value}" for name, value in what.items()))
+    wait(tab, wanted)
+
+
+def wait(tab: Browser, wanted: str) -> None:
+    tab.until(f"{READY} === {wanted!r}")
+
+
+def click(tab: Browser, selector: str) -> None:
+    tab.do(f"document.querySelector({selector!r}).click()")
+
+
+def forget_refusals(tab: Browser) -> None:
+    """The browser notes each answer that says no; the page has shown it."""
+    tab.console[:] = [each for each in tab.console if "status of 400" not in each]
+
+
+def fill(tab: Browser, name: str, value: Any, form: str) -> None:
+    """Types into a field, and sends its form."""
+    tab.do(f"document.getElementById({name!r}).value = {str(value)!r}")
+    tab.do(f"document.getElementById({form!r}).requestSubmit()")
+
+
+def texts(tab: Browser, selector: str) -> list[str]:
+    return list(tab.do(f"[...document.querySelectorAll({selector!r})].map((each) => each.textContent)"))
+
+
+def test_a_window_is_shown_with_a_colour_and_a_card_for_each_span(tab: Browser, tmp_path: Path) -> None:
+    dataset, model = compact(tmp_path, LENGTHS)
+    with serving(dataset) as server:
+        show(tab, server, "window 2", window=7, index=2)
+        spans = model.window_spans(2, 7)
+        wanted = model.window(2, 7)["token"]
+        assert texts(tab, "#content .text span") == [
+            " ".join(map(str, wanted[start:stop])) for start, stop, *_ in spans
+        ]
+        runs = "[...document.querySelectorAll('#content .text span')]"
+        colours = tab.do(f"{runs}.map((each) => getComputedStyle(each).backgroundColor)")
+        assert len(set(colours)) == len(spans) > 1
+        cards = texts(tab, "#spans li")
+        assert len(cards) == len(spans)
+        for card, (*_, (shard, entry), metadata) in zip(cards, spans, strict=True):
+            assert f"shard {shard}, entry {entry}" in card and f"number{metadata['number']}" in card
+        assert f"{dataset.records:,}" == f"{dataset.records}" and str(dataset.records) in texts(tab, "#facts dd")
+        rows = texts(tab, "#shards tbody tr")
+        assert len(rows) == len(dataset.shards)
+        # Records of more than one field are a table as well.
+        click(tab, "[data-form=table]")
+        tab.until("document.querySelectorAll('#content tbody tr').length === 7")
+
+
+def test_text_is_decoded(tab: Browser, tmp_path: Path, tokenizer_file: str) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    tokenizer = tokenizers.Tokenizer.from_file(tokenizer_file)
+    text = f"naïve 東京 🚰\n\tdef main():  {ATTACK} \x1b[31m \u202e end"
+    with penstock.Writer(tmp_path / "text", {"token": "u2"}, metadata="json") as writer:
+        for _ in range(3):
+            writer.append(token=tokenizer.encode(text).ids, metadata={"a": 1})
+    with serving(penstock.open(tmp_path / "text"), tokenizer=tokenizer_file) as server:
+        show(tab, server, "document 1", kind="document", index=1)
+        assert texts(tab, "#content .text span") == [text]
+        click(tab, "[data-form=ids]")
+        ids = " ".join(map(str, tokenizer.encode(text).ids))
+        tab.until(f"document.querySelector('#content .text span').textContent === {ids!r}")
+        assert tab.do("document.hacked") is None
+
+
+def test_markup_of_the_data_stays_text(tab: Browser, tmp_path: Path) -> None:
+    dataset = hostile(tmp_path)
+    with serving(dataset, cells(tmp_path)) as server:
+        show(tab, server, "window 1", window=40, index=1)
+        assert ATTACK in texts(tab, "#spans dd") and ATTACK in " ".join(texts(tab, "#more td"))
+        assert dataset.path in texts(tab, "#path")[0] and dataset.path in texts(tab, "#dataset option")[0]
+        show(tab, server, "document 0", dataset=1)
+        for index in range(30):
+            genes = [
+                each["name"] for each in ask(server, "row", dataset=1, kind="document", index=index)["genes"]["rows"]
+            ]
+            if ATTACK in genes:
+                break
+        show(tab, server, f"document {index}", dataset=1, kind="document", index=index)
+        assert ATTACK in texts(tab, "#content td")
+        tab.until("document.querySelectorAll('.chart svg').length === 3")
+        # An error says what was asked for.
+        tab.open(f"{server.address}#index={ATTACK.replace('#', '').replace('&', '')}")
+        tab.until(PROBLEM)
+        assert "<script>" in texts(tab, "#problem")[0]
+        assert tab.do("document.hacked") is None
+        assert tab.do("document.querySelectorAll('main script, main img, #path img, #problem img').length") == 0
+    forget_refusals(tab)
+
+
+def test_one_goes_from_row_to_row_by_number_record_and_order(tab: Browser, tmp_path: Path) -> None:
+    dataset, tokens = raw_tokens(tmp_path / "tokens.bin", 6400)
+    order = [penstock.Permutation(100, 9)[at] for at in range(100)]
+    with serving(dataset) as server:
+        show(tab, server, "window 0", window=64)
+        click(tab, "#next")
+        wait(tab, "window 1")
+        click(tab, "#previous")
+        wait(tab, "window 0")
+        assert tab.do("document.getElementById('previous').disabled")
+        fill(tab, "number", 99, "search")
+        wait(tab, "window 99")
+        assert tab.do("document.getElementById('next').disabled")
+        tab.do("document.getElementById('by').value = 'record'")
+        fill(tab, "number", "1,000", "search")
+        wait(tab, f"window {1000 // 64}")
+        # Another seed alone stays at this window, and says where it comes in that order.
+        fill(tab, "seed", 9, "order")
+        place = order.index(15)
+        tab.until(f"document.getElementById('position').value === '{place}'")
+        click(tab, "#later")
+        wait(tab, f"window {order[place + 1]}")
+        click(tab, "#earlier")
+        wait(tab, "window 15")
+        fill(tab, "position", 107, "order")
+        wait(tab, f"window {penstock.Permutation(100, 9, 1)[7]}")
+        assert "epoch 1" in texts(tab, "#row-place")[0]
+        tab.do("history.back()")
+        wait(tab, "window 15")
+        # Windows of another size begin at the record that was looked at.
+        fill(tab, "window", 32, "search")
+        wait(tab, "window 30")
+        assert texts(tab, "#content .text span") == [" ".join(map(str, tokens[960:992]))]
+        fill(tab, "number", 500, "search")
+        tab.until(PROBLEM)
+        assert texts(tab, "#problem") == ["there is no window 500: windows of 32 records are from 0 to 199"]
+    forget_refusals(tab)
+
+
+def test_documents_are_opened_from_windows_and_read_in_parts(tab: Browser, tmp_path: Path) -> None:
+    dataset, tokens = one_long(tmp_path)
+    with serving(dataset) as server:
+        show(tab, server, "window 0", window=100)
+        click(tab, "#spans li:nth-child(2) button")
+        wait(tab, "document 1")
+        assert "part 1 of 3" in texts(tab, "#part")[0]
+        click(tab, "#part-after")
+        tab.until("document.getElementById('part').textContent.includes('part 2 of 3')")
+        assert texts(tab, "#content .text span") == [" ".join(map(str, tokens[8195:16387]))]
+        click(tab, "[data-kind=window]")
+        wait(tab, "window 0")
+
+
+def test_histograms_are_drawn_and_say_what_they_are_of(tab: Browser, tmp_path: Path) -> None:
+    dataset, _ = compact(tmp_path, LENGTHS)
+    with serving(dataset) as server:
+        show(tab, server, "window 0", window=7)
+        tab.until("document.querySelectorAll('.chart svg').length === 3")
+        assert texts(tab, "#lengths-of")[0].startswith("All 14 documents.")
+        lengths = ask(server, "lengths")
+        assert len(texts(tab, "#lengths svg g")) == len(lengths["bins"])
+        bars = tab.do("[...document.querySelectorAll('#lengths rect.bar')].map((each) => +each.getAttribute('height'))")
+        documents = np.array([each["documents"] for each in lengths["bins"]])
+        np.testing.assert_allclose(np.array(bars) / max(bars), documents / documents.max(), atol=0.01)
+        assert f"All {dataset.records} records." in texts(tab, "#tokens-of")[0]
+        assert len(texts(tab, "#tokens svg g")) == len(ask(server, "tokens")["most"])
+
+
+def test_entries_and_several_datasets(tab: Browser, tmp_path: Path) -> None:
+    (entries, _), (tokens, _) = opaque(tmp_path, 13), raw_tokens(tmp_path / "tokens.bin", 1000)
+    with serving(entries, tokens) as server:
+        show(tab, server, "document 12", index=12)
+        assert "list[0, 1]" in "".join(texts(tab, "#spans dt, #spans dd"))
+        assert "have no lengths" in tab.until(
+            "document.querySelector('#lengths p')?.textContent.includes('no lengths')"
+            " && document.querySelector('#lengths p').textContent"
+        )
+        tab.do("const s = document.getElementById('dataset'); s.value = '1'; s.dispatchEvent(new Event('change'))")
+        wait(tab, "window 0")
+        assert texts(tab, "#path") == [tokens.path]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_nothing_is_wider_than_the_screen_and_all_can_be_read(
+    tab: Browser, tmp_path: Path, width: int, dark: bool
+) -> None:
+    tab.size(width)
+    tab.dark(dark)
+    with penstock.Writer(tmp_path / "wide", {"token": "u2"}, metadata="json") as writer:
+        for _ in range(9):
+            writer.append(token=np.arange(300), metadata={"url": "x" * 600, "k" * 200: "<b>"})
+    with serving(penstock.open(tmp_path / "wide"), cells(tmp_path)) as server:
+        for dataset, first in ((0, "window 0"), (1, "document 0")):
+            show(tab, server, first, dataset=dataset)
+            tab.until("document.querySelectorAll('.chart svg').length === 3")
+            assert tab.do("document.documentElement.scrollWidth") <= width
+            assert contrast(tab, "#content .text span" if dataset == 0 else "#content td") >= 7
+            assert contrast(tab, "#row-place") >= 4.5
+
+
+def contrast(tab: Browser, selector: str) -> float:
+    """Of an element's text and what is behind it, as WCAG counts it."""
+    found = tab.do(
+        f"""(() => {{
+          let each = document.querySelector({selector!r});
+          const ink = getComputedStyle(each).color;
+          while (getComputedStyle(each).backgroundColor === 'rgba(0, 0, 0, 0)') each = each.parentElement;
+          return [ink, getComputedStyle(each).backgroundColor];
+        }})()"""
+    )
+    light, dark = sorted((luminance(each) for each in found), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = np.array([float(each) for each in colour[colour.index("(") + 1 : -1].split(",")[:3]]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def test_from_an_address_of_what_is_not_there_one_goes_on(tab: Browser, tmp_path: Path) -> None:
+    dataset, _ = compact(tmp_path, LENGTHS)
+    with serving(dataset) as server:
+        tab.open(f"{server.address}#kind=document&index=99")
+        tab.until(PROBLEM)
+        assert texts(tab, "#problem") == ["there is no document 99: documents are from 0 to 13"]
+        fill(tab, "number", 13, "search")
+        wait(tab, "document 13")
+        assert tab.do("document.getElementById('problem').hidden")
+    forget_refusals(tab)
+
+
+def test_an_empty_dataset_says_so(tab: Browser, tmp_path: Path) -> None:
+    penstock.Writer(tmp_path / "empty", {"token": "u2"}, metadata="json").close()
+    with serving(penstock.open(tmp_path / "empty")) as server:
+        tab.open(server.address)
+        tab.until("document.querySelector('#content .empty') !== null")
+        tab.until("document.querySelectorAll('.chart p').length === 3")
+        assert texts(tab, "#content") == ["There are no records and no documents."]
+
+
+def test_a_server_that_ended_is_told(tab: Browser, tmp_path: Path) -> None:
+    dataset, _ = raw_tokens(tmp_path / "tokens.bin", 1000)
+    with serving(dataset) as server:
+        show(tab, server, "window 0", window=10)
+    click(tab, "#next")
+    tab.until(PROBLEM)
+    assert texts(tab, "#problem") == ["penstock view no longer answers: was it ended?"]
+    tab.console.clear()
