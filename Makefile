@@ -34,7 +34,7 @@ lint:  ## formatting of C++ and Python, ruff
 	ruff format --check -q
 	ruff check -q
 
-types:  ## mypy --strict over the package
+types:  ## mypy --strict over the package and what a user writes
 	mypy
 
 stubs:  ## _native.pyi is what the extension says

@@ -10,6 +10,7 @@
 #include <pybind11/stl.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -51,6 +52,17 @@ std::shared_ptr<Addresses> addresses_of(const std::vector<HiddenTuple>& hidden, 
   return plain_addresses(std::move(parts), has_headers);
 }
 
+py::bytes read_range(ByteStore& store, const std::string& path, std::uint64_t offset, std::size_t size) {
+  auto made = py::reinterpret_steal<py::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size)));
+  if (!made) throw py::error_already_set();
+  auto* const begin = reinterpret_cast<std::byte*>(PyBytes_AsString(made.ptr()));  // nobody else has it yet
+  {
+    const Unlocked released;
+    store.read_small(path, offset, {begin, size});
+  }
+  return made;
+}
+
 }  // namespace
 
 void register_stores(py::module_& module) {
@@ -58,6 +70,8 @@ void register_stores(py::module_& module) {
       .def(
           "size", [](ByteStore& store, const std::string& path) { return store.size(path, Links::Follow); },
           RunsUnlocked(), py::arg("path"), "Bytes of the file.")
+      .def("read", &read_range, py::arg("path"), py::arg("offset"), py::arg("size"),
+           "So many bytes of the file. Raises CorruptionError if it ends before.")
       .def("list", &ByteStore::list, RunsUnlocked(), py::arg("path"), "Names in the folder, folders with a slash.");
   py::class_<SignedAddresses, std::shared_ptr<SignedAddresses>>(module, "SignedAddresses", "See its header.",
                                                                 py::dynamic_attr())

@@ -2,19 +2,18 @@
 // codecs are the business of penstock._writer.
 #include "bindings/gil.h"
 #include "bindings/register.h"
+#include "bindings/tell_python.h"
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
 #include "core/batch/schema.h"
 #include "core/io/local/local_store.h"
 #include "layout/folder.h"
 #include "layout/format.h"
-#include "shuffle/permutation.h"
 #include "writer/annotate.h"
 #include "writer/commit.h"
 #include "writer/convert.h"
 #include "writer/dataset_writer.h"
 #include "writer/run.h"
-#include "writer/shuffle.h"
 #include "writer/unnamed.h"
 #include "writer/verify.h"
 
@@ -215,53 +214,6 @@ py::typing::List<py::str> texts(const std::vector<std::string>& from) {
   return list;
 }
 
-// Called without the GIL, about every 8 MiB; looks for Ctrl-C, so that hours of reading can be stopped.
-writer::TellProgress tell_python(Unlocked& released, const py::object& progress) {
-  return [&released, &progress](std::uint64_t done, std::uint64_t total) {
-    const Unlocked::Locked locked(released);
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    if (!progress.is_none()) {
-      from_python([&] { return PyObject_CallFunction(progress.ptr(), "KK", done, total); });
-    }
-  };
-}
-
-// (where they go, shard.json of those that are finished there, whether a dataset of these is published, what is called
-// with the number of each shard that is whole)
-using ElsewhereTuple = std::tuple<std::string, std::vector<py::bytes>, bool, py::function>;
-
-std::string shuffle_by_seed(const std::string& path, const std::string& out, std::uint64_t seed,
-                            std::optional<std::uint64_t> window, std::uint64_t memory, std::uint64_t shard_bytes,
-                            const std::string& scratch, bool resume, bool overwrite, const py::object& progress,
-                            const std::optional<ElsewhereTuple>& elsewhere) {
-  writer::ShuffleOptions options;
-  options.window = window;
-  options.order_json = fmt::format(R"({{"algorithm":{},"permutation":{}}})", shuffle::kAlgorithm, seed);
-  options.memory_bytes = memory;
-  options.shard_bytes = shard_bytes;
-  options.scratch = scratch;
-  options.resume = resume;
-  options.overwrite = overwrite;
-  const auto destinations = [seed](std::uint64_t size) -> writer::Destinations {
-    return [permutation = shuffle::Permutation(size, seed)](std::span<const std::uint64_t> in,
-                                                            std::span<std::uint64_t> out_places) {
-      permutation.inverse(in, out_places);
-    };
-  };
-  if (elsewhere) {
-    const auto& [where, finished, is_published, moving] = *elsewhere;
-    options.elsewhere = {where, {finished.begin(), finished.end()}, is_published, {}};
-  }
-  Unlocked released;
-  if (elsewhere) {
-    options.elsewhere->moving = [&released, &moving = std::get<3>(*elsewhere)](std::uint64_t number) {
-      const Unlocked::Locked locked(released);
-      from_python([&] { return PyObject_CallFunction(moving.ptr(), "K", number); });
-    };
-  }
-  return writer::shuffle(path, out, options, destinations, tell_python(released, progress));
-}
-
 void register_verify(py::module_& module) {
   py::class_<writer::VerifyReport>(module, "Report", "What verify() read and found; true if nothing is wrong.")
       .def_readonly("shards", &writer::VerifyReport::shards)
@@ -391,9 +343,6 @@ void register_commit(py::module_& module) {
   module.def("combine", &writer::combine, py::arg("inputs"), py::arg("out"), RunsUnlocked());
   module.def("annotate", &annotate, py::arg("path"), py::arg("columns"), py::arg("removed"), py::arg("progress"));
   module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), RunsUnlocked());
-  module.def("shuffle", &shuffle_by_seed, py::arg("path"), py::arg("out"), py::arg("seed"), py::arg("window"),
-             py::arg("memory"), py::arg("shard_bytes"), py::arg("scratch"), py::arg("resume"), py::arg("overwrite"),
-             py::arg("progress"), py::arg("elsewhere") = py::none());
 }
 
 }  // namespace

@@ -18,12 +18,29 @@ std::uint64_t BucketPlanner::Range::cost() const noexcept {
   return bytes + items * kTableBytes;
 }
 
+void refuse_little_memory(std::uint64_t memory_bytes) {
+  if (memory_bytes >= BucketPlanner::kLeastMemory) return;
+  raise(ErrorKind::InvalidArgument, "memory of {} bytes, must be at least {}", with_commas(memory_bytes),
+        with_commas(BucketPlanner::kLeastMemory));
+}
+
+void check_memory(const BucketsNeed& need, std::uint64_t memory_bytes) {
+  constexpr std::uint64_t kLeastBuffer = BucketPlanner::kLeastBuffer;
+  const bool has_buffers = need.buckets == 0 || memory_bytes / 2 / need.buckets >= kLeastBuffer;
+  if (has_buffers && need.most <= bucket_limit(memory_bytes)) return;
+  // b buckets of 3/4 m hold all, and their buffers fit into m / 2. What is cut off at their ends is less than a half.
+  const double buckets = 1.5 * 4.0 / 3.0 * static_cast<double>(need.cost);
+  const auto for_all = static_cast<std::uint64_t>(std::sqrt(buckets * 2.0 * static_cast<double>(kLeastBuffer)));
+  const std::uint64_t for_buffers = for_all + 2 * kLeastBuffer * need.least_buckets;
+  const std::uint64_t needed = std::max(for_buffers, std::min(2 * need.most, 2 * memory_bytes));
+  constexpr std::uint64_t kMib = 1 << 20;
+  raise(ErrorKind::InvalidArgument, "{} bytes to be shuffled need more than {} bytes of memory: give {} MiB",
+        with_commas(need.bytes), with_commas(memory_bytes), with_commas((needed + kMib - 1) / kMib));
+}
+
 BucketPlanner::BucketPlanner(std::uint64_t first, std::uint64_t end, std::uint64_t memory_bytes)
     : first_(first), end_(end), memory_bytes_(memory_bytes), large_above_(memory_bytes / 8) {
-  if (memory_bytes < kLeastMemory) {
-    raise(ErrorKind::InvalidArgument, "memory of {} bytes, must be at least {}", with_commas(memory_bytes),
-          with_commas(kLeastMemory));
-  }
+  refuse_little_memory(memory_bytes);
   const std::uint64_t most = std::min(kMaxRanges, memory_bytes / 16 / sizeof(Range));
   width_ = std::max<std::uint64_t>(1, (end - first + most - 1) / most);
   ranges_.resize((end - first + width_ - 1) / width_);
@@ -48,7 +65,7 @@ BucketPlan BucketPlanner::plan() const {
   BucketPlan::Bucket bucket{first_, first_};
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
     const Range both{bucket.bytes + ranges_[i].bytes, bucket.items + ranges_[i].items};
-    if (both.cost() > bucket_limit()) {
+    if (both.cost() > bucket_limit(memory_bytes_)) {
       add_bucket(plan, bucket);
       bucket = {bucket.end, bucket.end};
     }
@@ -72,14 +89,12 @@ void BucketPlanner::check(const BucketPlan& plan) const {
     all.bytes += range.bytes;
     all.items += range.items;
   }
-  if (plan.buffer_bytes >= kLeastBuffer && most.cost() <= bucket_limit()) return;
-  // b buckets of 3/4 m hold all, and their buffers fit into m / 2. What is cut off at their ends is less than a half.
-  const double buckets = 1.5 * 4.0 / 3.0 * static_cast<double>(all.cost());
-  const auto for_buffers = static_cast<std::uint64_t>(std::sqrt(buckets * 2.0 * static_cast<double>(kLeastBuffer)));
-  const std::uint64_t needed = std::max(for_buffers, std::min(2 * most.cost(), 2 * memory_bytes_));
-  constexpr std::uint64_t kMib = 1 << 20;
-  raise(ErrorKind::InvalidArgument, "{} bytes to be shuffled need more than {} bytes of memory: give {} MiB",
-        with_commas(all.bytes + large_bytes_), with_commas(memory_bytes_), with_commas((needed + kMib - 1) / kMib));
+  check_memory({.bytes = all.bytes + large_bytes_,
+                .cost = all.cost(),
+                .most = most.cost(),
+                .buckets = plan.buckets.size(),
+                .least_buckets = 0},
+               memory_bytes_);
 }
 
 }  // namespace penstock::writer

@@ -25,6 +25,27 @@ struct BucketPlan {
   std::uint64_t scratch_bytes = 0;  // of all
 };
 
+/// What a bucket in memory may take.
+inline std::uint64_t bucket_limit(std::uint64_t memory_bytes) noexcept {
+  return memory_bytes / 4 * 3;
+}
+
+/// What is to be put into buckets: bytes, what they cost of memory, the most of what cannot be parted.
+struct BucketsNeed {
+  std::uint64_t bytes = 0;
+  std::uint64_t cost = 0;
+  std::uint64_t most = 0;
+  std::size_t buckets = 0;
+  std::size_t least_buckets = 0;  // however much memory there is
+};
+
+/// Throws InvalidArgument where a bucket does not fit into the memory, or the buffers of all into a half of it, with
+/// what is needed.
+void check_memory(const BucketsNeed& need, std::uint64_t memory_bytes);
+
+/// Throws InvalidArgument below BucketPlanner::kLeastMemory.
+void refuse_little_memory(std::uint64_t memory_bytes);
+
 class BucketPlanner {
  public:
   /// For destinations [first, end) and so much memory, of which buckets being filled take a half, an item less than an
@@ -46,7 +67,6 @@ class BucketPlanner {
     std::uint64_t items = 0;
     [[nodiscard]] std::uint64_t cost() const noexcept;
   };
-  [[nodiscard]] std::uint64_t bucket_limit() const noexcept { return memory_bytes_ / 4 * 3; }
   void add_bucket(BucketPlan& plan, const BucketPlan::Bucket& bucket) const;
   void check(const BucketPlan& plan) const;
 

@@ -9,17 +9,20 @@
 #include "writer/bucket_plan.h"
 #include "writer/progress.h"
 #include "writer/scratch_file.h"
+#include "writer/taken_items.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace penstock::writer {
+
+/// Throws Corruption: what was read twice was not the same.
+[[noreturn]] void refuse_changed_input();
 
 class Buckets {
  public:
@@ -27,6 +30,8 @@ class Buckets {
 
   /// Makes the scratch file in `folder`. Throws NotFound, IoError.
   Buckets(BucketPlan plan, const std::string& folder);
+  /// The same in a file that is there, for others who take the items: see writer/put_aside.h.
+  Buckets(BucketPlan plan, ScratchFile file);
 
   /// Begins an item; put() then gives its parts end to end, in any pieces. Throws IoError; Corruption where there is
   /// more than was planned: the input changed while it was read.
@@ -35,34 +40,16 @@ class Buckets {
   /// After the last item. Throws Corruption where there was less than was planned.
   void finish();
 
-  /// An item that is taken. Valid until the next call.
-  class Item {
-   public:
-    [[nodiscard]] std::uint64_t destination() const noexcept { return header_.destination; }
-    [[nodiscard]] std::uint64_t bytes(ItemPart part) const noexcept { return header_.bytes[part]; }
-    /// The part at once, if the item is not a large one; else nothing.
-    [[nodiscard]] std::optional<Bytes> whole(ItemPart part) const noexcept;
-    /// Calls put(piece) for all of the part, in pieces of at most 1 MiB whose sizes are multiples of `unit`. Of a large
-    /// item each part that has bytes is asked for once, in order: take_all() then compares the digest. Throws IoError.
-    void each(ItemPart part, std::uint64_t unit, const std::function<void(Bytes)>& put);
-
-   private:
-    friend class Buckets;
-    [[nodiscard]] std::uint64_t offset_of(ItemPart part) const noexcept;
-    void check_digest() const;  // of a large one that was read
-
-    ItemHeader header_;
-    const std::byte* behind_ = nullptr;  // the header
-    Buckets* buckets_ = nullptr;
-    std::uint64_t read_ = 0;        // bytes of a large one
-    std::optional<Digest> digest_;  // of those
-  };
+  using Item = TakenItem;
   /// Calls take(item) for all items, ascending by destination, and for equal ones in the order of begin(). Gives the
   /// scratch file's room back on the way. Throws IoError; Corruption before an item, or after a large one, of which not
   /// the bytes that were written were read back.
   void take_all(Progress& progress, const std::function<void(Item&)>& take);
 
   [[nodiscard]] const BucketPlan& plan() const noexcept { return plan_; }
+  [[nodiscard]] ScratchFile& file() noexcept { return file_; }
+  /// After finish(): the digest of each bucket's bytes.
+  [[nodiscard]] const std::vector<DigestBytes>& digests() const noexcept { return digests_; }
 
  private:
   struct Filling {
@@ -74,8 +61,6 @@ class Buckets {
   void append(std::size_t bucket, Bytes bytes);
   void flush(std::size_t bucket);
   void load(const BucketPlan::Bucket& bucket, const DigestBytes& wanted, Progress& progress);
-  std::vector<std::uint64_t> sorted(const BucketPlan::Bucket& bucket) const;
-  [[noreturn]] void refuse_change() const;
 
   BucketPlan plan_;
   ScratchFile file_;

@@ -30,6 +30,25 @@ ScratchFile::ScratchFile(const std::string& folder, std::uint64_t bytes)
   take_room(folder, bytes);
 }
 
+ScratchFile ScratchFile::named(const std::string& path, std::uint64_t bytes) {
+  Descriptor made(::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+  if (made.get() < 0) raise_system(errno, "make a scratch file", path);
+  ScratchFile file(path, std::move(made));
+  try {
+    file.take_room(path, bytes);
+  } catch (...) {
+    ::unlink(path.c_str());
+    throw;
+  }
+  return file;
+}
+
+ScratchFile ScratchFile::existing(const std::string& path) {
+  Descriptor found(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (found.get() < 0) raise_system(errno, "open", path);
+  return {path, std::move(found)};
+}
+
 void ScratchFile::take_room(const std::string& folder, std::uint64_t bytes) {
   if (bytes == 0) return;
   while (::fallocate(file_.get(), 0, 0, static_cast<off_t>(bytes)) != 0) {

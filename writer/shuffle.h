@@ -34,6 +34,9 @@ struct ShuffleOptions {
   std::optional<ShardsElsewhere> elsewhere;            // then without `resume` and `overwrite`
 };
 
+/// Throws InvalidArgument for a shard size of 0.
+void check_shard_bytes(const ShuffleOptions& options);
+
 /// out[i] = where observation in[i] of the dataset stands in the result.
 using Destinations = std::function<void(std::span<const std::uint64_t> in, std::span<std::uint64_t> out)>;
 /// The destinations for a dataset of so many observations, which is not 0.

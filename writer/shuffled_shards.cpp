@@ -14,23 +14,59 @@ namespace {
 
 using layout::ShardInfo;
 
-std::string task_of(const std::string& task_json, std::uint64_t first, std::uint64_t end) {
-  nlohmann::json task = nlohmann::json::parse(task_json);
-  task["first"] = first;
-  task["end"] = end;
-  return layout::check_task(task.dump());
-}
-
 // Where the shard ends, if it is of this task and begins at `first`.
 std::optional<std::uint64_t> end_of(const ShardInfo& info, const std::string& task_json, std::uint64_t first) {
   const nlohmann::json task = nlohmann::json::parse(info.task_json);
   if (!task.is_object() || !task.contains("end") || !task["end"].is_number_unsigned()) return std::nullopt;
   const auto end = task["end"].get<std::uint64_t>();
-  if (end <= first || info.task_json != task_of(task_json, first, end)) return std::nullopt;
+  if (end <= first || info.task_json != shuffled_shard_task(task_json, first, end)) return std::nullopt;
   return end;
 }
 
 }  // namespace
+
+std::string shuffled_shard_task(const std::string& identity, std::uint64_t first, std::uint64_t end) {
+  nlohmann::json task = nlohmann::json::parse(identity);
+  task["first"] = first;
+  task["end"] = end;
+  return layout::check_task(task.dump());
+}
+
+ShuffledShard::ShuffledShard(DatasetFolder& folder, std::uint64_t number, const layout::Format& format,
+                             const ShuffledValues& values)
+    : format_(format), values_(values), writer_(folder, number, format, "null", values.first()) {}
+
+void ShuffledShard::write(TakenItem& item) {
+  if (format_.has_metadata()) {
+    if (const auto entry = item.whole(kEntryPart)) {
+      writer_.begin_span(*entry);
+    } else {
+      writer_.begin_span([&](const auto& put) { item.each(kEntryPart, 1, put); });
+    }
+  }
+  if (format_.has_columns()) write_values(item);
+  if (!format_.has_records()) return;
+  if (const auto records = item.whole(kRecordsPart)) {
+    writer_.write_records(*records);
+  } else {
+    item.each(kRecordsPart, format_.stored_record_bytes(), [&](TakenItem::Bytes part) { writer_.write_records(part); });
+  }
+}
+
+void ShuffledShard::write_values(TakenItem& item) {
+  std::optional<TakenItem::Bytes> values = item.whole(kValuesPart);
+  if (!values) {
+    held_.clear();
+    item.each(kValuesPart, 1, [&](TakenItem::Bytes part) { held_.insert(held_.end(), part.begin(), part.end()); });
+    values = held_;
+  }
+  writer_.add_values(values_.split(*values), 0, values_.names());
+}
+
+layout::ShardInfo ShuffledShard::finish(std::string task_json) {
+  writer_.set_task(std::move(task_json));
+  return writer_.finish();
+}
 
 ShuffledShards::ShuffledShards(DatasetFolder& folder, layout::Manifest manifest, const ShuffledValues& values,
                                std::string task_json, std::uint64_t shard_bytes, std::uint64_t end)
@@ -73,47 +109,22 @@ void ShuffledShards::keep(std::uint64_t number, ShardInfo info, const std::strin
   manifest_.shards.push_back(std::move(info));
 }
 
-void ShuffledShards::write(Buckets::Item& item) {
+void ShuffledShards::write(TakenItem& item) {
   if (shard_ && item.destination() != last_ && shard_->bytes() >= shard_bytes_) finish_shard(item.destination());
   last_ = item.destination();
-  const layout::Format& format = manifest_.format;
-  if (!shard_) shard_.emplace(folder_, manifest_.shards.size(), format, "null", values_.first());
-  if (format.has_metadata()) {
-    if (const auto entry = item.whole(kEntryPart)) {
-      shard_->begin_span(*entry);
-    } else {
-      shard_->begin_span([&](const auto& put) { item.each(kEntryPart, 1, put); });
-    }
-  }
-  if (format.has_columns()) write_values(item);
-  if (!format.has_records()) return;
-  if (const auto records = item.whole(kRecordsPart)) {
-    shard_->write_records(*records);
-  } else {
-    item.each(kRecordsPart, format.stored_record_bytes(), [&](Buckets::Bytes part) { shard_->write_records(part); });
-  }
-}
-
-void ShuffledShards::write_values(Buckets::Item& item) {
-  std::optional<Buckets::Bytes> values = item.whole(kValuesPart);
-  if (!values) {
-    held_.clear();
-    item.each(kValuesPart, 1, [&](Buckets::Bytes part) { held_.insert(held_.end(), part.begin(), part.end()); });
-    values = held_;
-  }
-  shard_->add_values(values_.split(*values), 0, values_.names());
+  if (!shard_) shard_.emplace(folder_, manifest_.shards.size(), manifest_.format, values_);
+  shard_->write(item);
 }
 
 void ShuffledShards::finish_shard(std::uint64_t end) {
-  shard_->set_task(task_of(task_json_, next_, end));
-  manifest_.shards.push_back(shard_->finish());
+  manifest_.shards.push_back(shard_->finish(shuffled_shard_task(task_json_, next_, end)));
   shard_.reset();
   next_ = end;
   if (moving_) moving_(manifest_.shards.size() - 1);
 }
 
 void ShuffledShards::finish() {
-  if (!shard_ && manifest_.shards.empty()) shard_.emplace(folder_, 0, manifest_.format, "null", values_.first());
+  if (!shard_ && manifest_.shards.empty()) shard_.emplace(folder_, 0, manifest_.format, values_);
   if (shard_) finish_shard(end_);
 }
 

@@ -5,11 +5,12 @@
 #pragma once
 
 #include "layout/manifest.h"
-#include "writer/buckets.h"
 #include "writer/dataset_folder.h"
 #include "writer/shard_writer.h"
 #include "writer/shuffled_values.h"
+#include "writer/taken_items.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -18,6 +19,32 @@
 #include <vector>
 
 namespace penstock::writer {
+
+/// What shard.json says of a shard with the destinations [first, end), of the shuffle that `identity` tells from
+/// others.
+std::string shuffled_shard_task(const std::string& identity, std::uint64_t first, std::uint64_t end);
+
+/// One shard while its items are written.
+class ShuffledShard {
+ public:
+  /// `folder` and `values` outlive this.
+  ShuffledShard(DatasetFolder& folder, std::uint64_t number, const layout::Format& format,
+                const ShuffledValues& values);
+
+  /// The next item.
+  void write(TakenItem& item);
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return writer_.bytes(); }
+  /// Completes it, with this task.
+  layout::ShardInfo finish(std::string task_json);
+
+ private:
+  void write_values(TakenItem& item);
+
+  const layout::Format format_;
+  const ShuffledValues& values_;
+  ShardWriter writer_;
+  std::vector<std::byte> held_;  // values of a large item
+};
 
 class ShuffledShards {
  public:
@@ -41,7 +68,7 @@ class ShuffledShards {
   [[nodiscard]] bool is_whole() const noexcept { return next_ == end_ && !manifest_.shards.empty(); }
 
   /// The next item; ends a shard where one is full, never within a destination.
-  void write(Buckets::Item& item);
+  void write(TakenItem& item);
 
   /// Ends the last shard, if one is under way or there is none at all.
   void finish();
@@ -56,18 +83,16 @@ class ShuffledShards {
  private:
   void keep(std::uint64_t number, layout::ShardInfo info, const std::string& path);
   void finish_shard(std::uint64_t end);
-  void write_values(Buckets::Item& item);
 
   DatasetFolder& folder_;
   layout::Manifest manifest_;
   const ShuffledValues& values_;
-  std::vector<std::byte> held_;  // values of a large item
   const std::string task_json_;
   const std::uint64_t shard_bytes_;
   const std::uint64_t end_;
   std::uint64_t next_ = 0;  // first destination of the shard under way
   std::uint64_t last_ = 0;  // destination of the last item
-  std::optional<ShardWriter> shard_;
+  std::optional<ShuffledShard> shard_;
   std::function<void(std::uint64_t)> moving_;
 };
 

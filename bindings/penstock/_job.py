@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,10 @@ from penstock._errors import InvalidArgumentError
 from penstock._locate import LocatedRow, Sources, batch_position, locate
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_stages import Tokens
+from penstock._options import BatchSize, Tail
 from penstock._parallel import Balance, resolve_balance
 from penstock._resources import memory_bytes
 from penstock.orders import resolve
-
-BatchSize = int | Tokens | Sequence[tuple[int, int | Tokens]]
 
 
 class Plan(NamedTuple):
@@ -67,7 +66,7 @@ class Job:
         order: SourceOrder = "uniform",
         epochs: int | None = None,
         per_epoch: bool = False,
-        tail: str = "pad",
+        tail: Tail = "pad",
         skip: Iterable[tuple[int, int]] = (),
     ) -> None:
         """Makes a job; no file is opened.
@@ -255,7 +254,7 @@ def job_of(
     Raises:
         InvalidArgumentError: an argument that cannot be.
     """
-    one_of("tail", tail, ("pad", "drop"))
+    one_of("tail", tail, get_args(Tail))
     return _native.Job(
         sources=sources if isinstance(sources, list) else [sources],
         order=order,

@@ -7,20 +7,21 @@ import importlib.util
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, cast, get_args
 
 from penstock import _native
 from penstock._agreement import check_agreement
 from penstock._arguments import index, one_of
 from penstock._batch import Batch
-from penstock._dataset import Dataset
+from penstock._dataset import Dataset, View
 from penstock._errors import InvalidArgumentError
-from penstock._job import BatchSize, batch_sizes, check_view, global_size, is_endless, native_job, window_changes
+from penstock._job import batch_sizes, check_view, global_size, is_endless, native_job, window_changes
 from penstock._layout import DtypeChoice
 from penstock._locate import LocatedRow, Sources, batch_position, locate
 from penstock._metrics import Metrics, metrics_of
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_layout import plan_layouts
+from penstock._options import BatchSize, Framework, LoaderOptions, OnMismatch, Reader, Tail
 from penstock._parallel import Balance, ContextParallel, check_sliced, in_words, resolve_balance, resolve_slice
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
@@ -28,12 +29,19 @@ from penstock._spans import parts_of
 from penstock._stores import far_reader
 from penstock.columns import Column
 
-_READERS = ("auto", "pread", "uring", "direct", "mmap", "http", "python")
+if TYPE_CHECKING:
+    from typing_extensions import Self, TypeVar, Unpack
+
+    Given = TypeVar("Given", default=Batch)
+else:
+    from typing import TypeVar
+
+    Given = TypeVar("Given")
+
 _DEFAULT_PREFETCH = 4
-_FRAMEWORKS = ("auto", "torch", "numpy")
 _MOST_THREADS = 1 << 14  # what no machine has cores for, and no system threads
 _MOST_PREFETCH = 1 << 20
-_running: weakref.WeakSet[Loader] = weakref.WeakSet()
+_running: weakref.WeakSet[Loader[Any]] = weakref.WeakSet()
 
 
 @dataclass(frozen=True)
@@ -57,8 +65,10 @@ class Resume:
         return self.message
 
 
-class Loader:
+class Loader(Generic[Given]):
     """Batches of one rank, read ahead by native threads; iterate over it.
+
+    To a type checker a `Loader` is of what `next` gives: `Batch`, or what `transform` returns.
 
     The state holds the position: how many observations the whole job has consumed. It is the same on every rank and
     does not depend on ranks, batch size, threads or prefetching, so a run resumes exactly on any number of ranks.
@@ -82,7 +92,7 @@ class Loader:
 
     def __init__(
         self,
-        view: Any,
+        view: View | Mixture,
         batch_size: BatchSize | None = None,
         *,
         global_batch_size: BatchSize | None = None,
@@ -93,17 +103,17 @@ class Loader:
         mesh: Mesh | None = None,
         epochs: int | None = None,
         per_epoch: bool = False,
-        tail: str = "pad",
+        tail: Tail = "pad",
         skip: Iterable[tuple[int, int]] = (),
         dtype: DtypeChoice = None,
         pin_memory: bool = False,
-        reader: str = "auto",
+        reader: Reader = "auto",
         threads: int | None = None,
         prefetch: int | None = None,
         max_bytes: int | None = None,
-        transform: Callable[[Any], Any] | None = None,
-        on_mismatch: str = "refuse",
-        framework: str = "auto",
+        transform: Callable[[Batch], Given] | None = None,
+        on_mismatch: OnMismatch = "refuse",
+        framework: Framework = "auto",
         columns: Iterable[str | Column] = (),
         max_documents: int | None = None,
         context_parallel: ContextParallel | None = None,
@@ -165,9 +175,9 @@ class Loader:
             raise InvalidArgumentError(f"transform={transform!r}: must be a function of a batch")
         self.rank, self.world_size, of_mesh = resolve(rank, world_size, mesh)
         part = self._part = resolve_slice(context_parallel, of_mesh, view)
-        one_of("reader", reader, _READERS)
-        one_of("framework", framework, _FRAMEWORKS)
-        one_of("on_mismatch", on_mismatch, ("refuse", "restart", "keep_position"))
+        one_of("reader", reader, get_args(Reader))
+        one_of("framework", framework, get_args(Framework))
+        one_of("on_mismatch", on_mismatch, get_args(OnMismatch))
         torch = _import_torch(framework, pin_memory)
         if (batch_size is None) == (global_batch_size is None):
             raise InvalidArgumentError("give exactly one of batch_size (per rank) and global_batch_size")
@@ -216,12 +226,12 @@ class Loader:
 
     # --- iteration
 
-    def __iter__(self) -> Loader:
+    def __iter__(self) -> Self:
         """Goes on at the position."""
         self._native.begin()
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Given:
         """The next batch, as `transform` returns it.
 
         Raises:
@@ -236,11 +246,11 @@ class Loader:
             raise StopIteration
         batch = Batch(native, self._layout, self._job)
         if self._transform is None and self._span_functions is None:
-            return batch
+            return cast("Given", batch)
         try:
             if self._span_functions is not None:
                 self._span_functions.fill(batch)
-            return batch if self._transform is None else self._transform(batch)
+            return cast("Given", batch) if self._transform is None else self._transform(batch)
         except BaseException:
             self._native.seek(batch.position)  # it was not delivered: it comes again
             raise
@@ -375,6 +385,33 @@ class Loader:
         """Observations that the whole job has consumed."""
         return self._native.position
 
+    @property
+    def epoch(self) -> int:
+        """The epoch of the next observation, from 0; after the last one, the number of epochs. Of a mixture: of its
+        whole order, see `Mixture`.
+        """
+        job: _native.Job = self._native.job
+        return job.epoch(self.position)
+
+    @property
+    def step(self) -> int:
+        """The number of the next batch in the run, from 0, by this loader's batch sizes."""
+        job: _native.Job = self._native.job
+        return job.steps_before(self.position)
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of this rank's batches at the position, by the schedule and `set_batch_size`; padding counts."""
+        job: _native.Job = self._native.job
+        position, (schedule, *_) = self.position, job.batching
+        size: int = [size for begin, size in schedule if begin <= position][-1]
+        return size // self.world_size
+
+    @property
+    def view(self) -> View | Mixture:
+        """What is loaded."""
+        return self._view
+
     def seek(self, position: int) -> None:
         """Goes on at `position`."""
         self._native.seek(index("position", position))
@@ -418,7 +455,7 @@ class Loader:
         """
         self._native.close()
 
-    def __enter__(self) -> Loader:
+    def __enter__(self) -> Self:
         """Itself."""
         return self
 
@@ -437,21 +474,28 @@ class Loader:
         )
 
 
-class EvalLoader(Loader):
+class EvalLoader(Loader[Given]):
     """A loader that begins at 0 at every `iter()`; made by `eval_loader`."""
 
-    def __iter__(self) -> Loader:
+    def __iter__(self) -> Self:
         """Begins again."""
         self.rewind()
         return super().__iter__()
 
 
-def eval_loader(view: Any, batch_size: BatchSize | None = None, **options: Any) -> Loader:
+def eval_loader(
+    view: View | Mixture,
+    batch_size: BatchSize | None = None,
+    *,
+    transform: Callable[[Batch], Given] | None = None,
+    **options: Unpack[LoaderOptions],
+) -> EvalLoader[Given]:
     """A loader for evaluation: the same batches at every `for`, as many on every rank.
 
     Args:
         view: what to load.
         batch_size: as for `Loader`.
+        transform: as for `Loader`.
         **options: as for `Loader`; `epochs` is 1 unless it is given. A mixture needs an end.
 
     Raises:
@@ -470,8 +514,9 @@ def eval_loader(view: Any, batch_size: BatchSize | None = None, **options: Any) 
         raise InvalidArgumentError(
             f"eval_loader: {view!r} has no end: give Mixture(…, end=…), or epochs= of each source"
         )
-    once = {} if isinstance(view, Mixture) else {"epochs": 1}
-    return EvalLoader(view, batch_size, **{**once, **options})
+    if not isinstance(view, Mixture):
+        options.setdefault("epochs", 1)
+    return EvalLoader(view, batch_size, transform=transform, **options)
 
 
 def checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:

@@ -41,6 +41,7 @@ __all__: list[str] = [
     "Run",
     "SentenceSpec",
     "SequentialOrder",
+    "ShuffleWork",
     "SignedAddresses",
     "Source",
     "SourceIdentity",
@@ -81,6 +82,7 @@ __all__: list[str] = [
     "open_features",
     "open_field_arrays",
     "parse_address",
+    "plan_shuffle",
     "read_rows",
     "recognise_format",
     "remove_shards",
@@ -304,6 +306,15 @@ class Store:
     def list(self, path: str) -> list[str]:
         """
         Names in the folder, folders with a slash.
+        """
+    def read(
+        self,
+        path: str,
+        offset: typing.SupportsInt | typing.SupportsIndex,
+        size: typing.SupportsInt | typing.SupportsIndex,
+    ) -> bytes:
+        """
+        So many bytes of the file. Raises CorruptionError if it ends before.
         """
     def size(self, path: str) -> int:
         """
@@ -1158,6 +1169,47 @@ class Run:
     def __init__(self, path: str, run: str) -> None: ...
     def close(self) -> None: ...
 
+class ShuffleWork:
+    """
+    What each process of a shuffle does: penstock._shuffle_tasks.
+    """
+    def __init__(
+        self,
+        path: str,
+        seed: typing.SupportsInt | typing.SupportsIndex,
+        window: typing.SupportsInt | typing.SupportsIndex | None,
+        memory: typing.SupportsInt | typing.SupportsIndex,
+        shard_bytes: typing.SupportsInt | typing.SupportsIndex,
+        identity: str,
+        buckets: collections.abc.Sequence[
+            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+        ],
+    ) -> None: ...
+    def make_shards(
+        self,
+        shards: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex,
+                str,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+            ]
+        ],
+        first_bucket: typing.SupportsInt | typing.SupportsIndex,
+        end_bucket: typing.SupportsInt | typing.SupportsIndex,
+        files: collections.abc.Sequence[str],
+        out: str,
+        overwrite: bool,
+        run: str | None,
+    ) -> None: ...
+    def put_aside(
+        self,
+        begin: typing.SupportsInt | typing.SupportsIndex,
+        end: typing.SupportsInt | typing.SupportsIndex,
+        file: str,
+        is_synced: bool,
+    ) -> None: ...
+
 def annotate(
     path: str,
     columns: collections.abc.Sequence[tuple[str, collections.abc.Sequence[str], bool, typing_extensions.Buffer]],
@@ -1394,6 +1446,14 @@ def parse_address(url: str) -> tuple[str, str, str]:
     (what may be shown, userinfo, query)
     """
 
+def plan_shuffle(
+    path: str,
+    seed: typing.SupportsInt | typing.SupportsIndex,
+    window: typing.SupportsInt | typing.SupportsIndex | None,
+    memory: typing.SupportsInt | typing.SupportsIndex,
+    shard_bytes: typing.SupportsInt | typing.SupportsIndex,
+    progress: typing.Any,
+) -> tuple[str, list[str], list[tuple[int, int, int]], list[tuple[int, int]], list[int]]: ...
 def read_rows(
     source: Source,
     indices: typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],

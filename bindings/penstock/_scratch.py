@@ -6,11 +6,12 @@ import fcntl
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from penstock._errors import IoError
+from penstock._errors import Error, IoError
 from penstock._paths import PathLike, local_path
 
 _PREFIX = "penstock-scratch-"
@@ -89,3 +90,34 @@ def remove_dead(parent: PathLike | None) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(lock)
+
+
+@contextmanager
+def beside_shards(out: str, run: str, what: str) -> Iterator[Path]:
+    """A folder in the dataset's, while no shard is removed or published: that removes it."""
+    folder = Path(out) / f".partial-{what}@{_boot()}@{run}@{os.getpid()}"
+    try:
+        with telling_of(folder):
+            folder.mkdir(parents=True)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def telling_of(folder: Path) -> Iterator[None]:
+    """Says of what Python cannot write in a folder what the native writer says."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, Error):
+            raise
+        raise IoError(error.errno, f"{error.filename or folder}: {error.strerror or error}", str(folder)) from error
+
+
+def _boot() -> str:
+    """As a writer's unfinished folders have it, so that the next run removes what a killed one left."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    except OSError:
+        return "unknown"

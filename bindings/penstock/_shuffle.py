@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from penstock import _native
 from penstock._arguments import index
 from penstock._bucket_folder import BucketFolder, is_bucket
-from penstock._errors import InvalidArgumentError
+from penstock._errors import InvalidArgumentError, NotFoundError
 from penstock._open import refuse_foreign
 from penstock._paths import PathLike, local_path
 from penstock._remote import refuse_address
 from penstock._shard_uploads import ShardUploads
 from penstock._storage import Storage
+from penstock._text.errors import UsageError
 from penstock._words import counted
-from penstock._writer import refuse_storage
+from penstock._writer import finished_shards, refuse_storage
+
+if TYPE_CHECKING:
+    from penstock._workers import Executor
 
 
 def shuffle(
@@ -28,6 +33,7 @@ def shuffle(
     memory: int = 1 << 30,
     scratch: PathLike | None = None,
     shard_size: int = 1 << 30,
+    workers: int | Executor = 1,
     resume: bool = False,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
@@ -38,7 +44,8 @@ def shuffle(
 
     Observation i of the result is observation `Permutation(n, seed)[i]` of the input. Windows keep their spans: each
     document's piece with its entry, so a document that windows cut becomes several; the records past the last window
-    come last. The bytes do not depend on `memory`. Finished shards stay after an error or Ctrl-C, for `resume`.
+    come last. The bytes do not depend on `memory` and `workers`. Finished shards stay after an error or
+    Ctrl-C, for `resume`.
 
     Args:
         path: the dataset's folder: of the layout "compact", a token stream or opaque documents.
@@ -47,11 +54,13 @@ def shuffle(
         seed: of the permutation, 0 to 2^64 - 1.
         window: shuffle windows of so many records; or
         documents: shuffle documents. Exactly one of them.
-        memory: bytes to work in, beside 8 MiB for files; at least 64 KiB.
+        memory: bytes to work in, beside 8 MiB for files; at least 64 KiB. Of each worker, if there are several.
         scratch: folder of the scratch file, which takes as much room as what is shuffled; None: `out`. It has no name
             and is gone when the process ends, however that ends. For a bucket also where shards are until they are
-            uploaded, three at most; None: the folder of temporary files.
+            uploaded, three at most; None: the folder of temporary files. Several workers put files aside in a folder
+            instead, which is removed in the end; nodes of a cluster must share it.
         shard_size: bytes of records and entries after which a shard ends, between two observations.
+        workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
         resume: keep the finished shards of an earlier run with the same input, seed, window and shard size.
         overwrite: replace a published dataset, which stays as it is until the new one is whole.
         progress: called with (bytes done, bytes in all) now and then; may raise to stop.
@@ -67,6 +76,7 @@ def shuffle(
             something is at `out`, someone else has published there.
         CorruptionError: A checksum or a digest of the input is wrong.
         IoError: It cannot be read, written or uploaded; the disk is full.
+        RuntimeError: A worker process was killed; finished shards are kept.
 
     Example:
         >>> import os, tempfile, penstock
@@ -92,9 +102,13 @@ def shuffle(
         "shard_bytes": index("shard_size", shard_size, 1),
         "progress": progress,
     }
+    if not is_bucket(out):
+        refuse_storage(out, storage)
+    many = not isinstance(workers, int) or index("workers", workers, 1) > 1
+    if many or (resume and _has_gaps(out, overwrite, storage)):
+        return _in_tasks(text, out, given, workers, scratch, storage, resume=bool(resume), overwrite=bool(overwrite))
     if is_bucket(out):
         return _Upload(str(out), storage, scratch, resume, overwrite, uploading).run(text, given)
-    refuse_storage(out, storage)
     return _native.shuffle(
         text,
         local_path(out),
@@ -103,6 +117,40 @@ def shuffle(
         overwrite=bool(overwrite),
         **given,
     )
+
+
+def _has_gaps(out: PathLike, overwrite: bool, storage: Storage | None) -> bool:
+    """Whether shards are finished behind one that is not, as workers leave them: one process makes them in order."""
+    try:
+        there = finished_shards(out, overwrite=overwrite, storage=storage)
+    except NotFoundError:
+        return False
+    return {each.number for each in there} != set(range(len(there)))
+
+
+def _in_tasks(
+    path: str,
+    out: PathLike,
+    given: dict[str, Any],
+    workers: int | Executor,
+    scratch: PathLike | None,
+    storage: Storage | None,
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> str:
+    from penstock._shuffle_tasks import TaskShuffle
+
+    place, folder = str(out) if is_bucket(out) else local_path(out), None if scratch is None else local_path(scratch)
+    if not isinstance(workers, int):  # on other machines, where the working directory is another
+        path = str(Path(path).absolute())
+        place = place if is_bucket(out) else str(Path(place).absolute())
+        folder = None if folder is None else str(Path(folder).absolute())
+    progress = given.pop("progress")
+    try:
+        return TaskShuffle({"path": path, **given}, place, workers, storage, folder, progress).run(resume, overwrite)
+    except UsageError as error:
+        raise InvalidArgumentError(str(error)) from None
 
 
 class _Upload:

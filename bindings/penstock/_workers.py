@@ -112,7 +112,47 @@ def results_of(pool: Pool, items: Iterable[Any]) -> Iterator[Any]:
         yield from pool.next_results()
 
 
-class WorkerPool:
+class InOrder:
+    """Of a pool: results that come in any order and are given in that of their items.
+
+    Attributes:
+        _results: what is received and not given, by the item's number: a result, or the error to raise in its place.
+        _sent: items that were submitted.
+        _taken: results that were given.
+    """
+
+    def __init__(self) -> None:
+        self._results: dict[int, Any] = {}
+        self._sent = 0
+        self._taken = 0
+
+    def _receive(self) -> None:
+        """Waits for a worker, and puts what came into `_results`."""
+        raise NotImplementedError
+
+    def next_results(self) -> Iterator[Any]:
+        """Waits for a worker where nothing is ready; then gives the results that are next in order.
+
+        Raises:
+            InputError: Something of the next item cannot be used.
+            penstock.Error: It cannot be written, or not be used either.
+            WorkerError: Its worker ended.
+        """
+        if self._taken not in self._results and self._sent > self._taken:
+            self._receive()
+        while self._taken in self._results:
+            result = self._results.pop(self._taken)
+            if isinstance(result, BaseException):
+                raise result
+            self._taken += 1
+            yield result
+
+    def pending(self) -> bool:
+        """Whether results are still to come."""
+        return self._sent > self._taken
+
+
+class WorkerPool(InOrder):
     """Keeps `count` spawned processes busy and gives their results in order. One thread at a time.
 
     Memory is bounded: at most two batches a worker are in its hands, and at most twice as many are not yet taken.
@@ -120,15 +160,13 @@ class WorkerPool:
 
     def __init__(self, count: int, work: Job) -> None:
         """Starts nothing yet: a process starts when there is a batch for it, so that little input takes few."""
+        super().__init__()
         self._count = count
         self._work = work
         self._context = get_context("spawn")
         self._processes: list[SpawnProcess] = []
         self._connections: list[Connection] = []
         self._waiting: list[int] = []  # batches in the hands of each
-        self._results: dict[int, Any] = {}
-        self._sent = 0
-        self._taken = 0
 
     def _start(self) -> None:
         ours, theirs = self._context.Pipe()
@@ -163,27 +201,6 @@ class WorkerPool:
             self._raise_dead(index)
         self._waiting[index] += 1
         self._sent += 1
-
-    def next_results(self) -> Iterator[Any]:
-        """Waits for a worker where nothing is ready; then gives the results that are next in order.
-
-        Raises:
-            InputError: Something of the next batch cannot be used.
-            penstock.Error: It cannot be written, or not be used either.
-            WorkerError: A worker ended.
-        """
-        if self._taken not in self._results and self._sent > self._taken:
-            self._receive()
-        while self._taken in self._results:
-            result = self._results.pop(self._taken)
-            if isinstance(result, BaseException):
-                raise result
-            self._taken += 1
-            yield result
-
-    def pending(self) -> bool:
-        """Whether results are still to come."""
-        return self._sent > self._taken
 
     def check(self) -> None:
         """Looks whether all processes are alive.

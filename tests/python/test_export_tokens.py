@@ -13,6 +13,7 @@ import penstock
 import pytest
 
 FORMATS = {"megatron": "out", "datatrove": "out.ds", "mds": "out"}
+NO_EMPTY = {"datatrove": ["empty"]}  # which its reader does not read
 LENGTHS = (5, 1, 300, 2, 0, 70_000, 3)
 
 
@@ -41,14 +42,17 @@ def documents_of(path: Any, **hints: Any) -> list[list[int]]:
 @pytest.mark.parametrize("to", list(FORMATS))
 def test_documents_come_back(tmp_path: Path, to: str, dtype: str) -> None:
     path = corpus(tmp_path / "d", dtype, "boundaries")
-    done = penstock.export(path, tmp_path / FORMATS[to], to=to)
-    assert (done.sequences, done.records, done.left_out) == (len(LENGTHS), sum(LENGTHS), [])
+    drops = to == "datatrove"  # of the document without tokens
+    done = penstock.export(path, tmp_path / FORMATS[to], to=to, drop=NO_EMPTY.get(to, []))
+    assert (done.sequences, done.records) == (len(LENGTHS) - drops, sum(LENGTHS))
+    assert done.left_out == (["1 document without tokens"] if drops else [])
     assert penstock.open(tmp_path / FORMATS[to]).kind == to
-    assert documents_of(tmp_path / FORMATS[to]) == documents_of(path)
+    wanted = [each for each in documents_of(path) if each or not drops]
+    assert documents_of(tmp_path / FORMATS[to]) == wanted
     assert all(Path(each).exists() for each in done.paths)
     assert not [each for each in tmp_path.iterdir() if "partial" in each.name]
     penstock.import_tokens(tmp_path / FORMATS[to], tmp_path / "back")
-    assert documents_of(tmp_path / "back") == documents_of(path)
+    assert documents_of(tmp_path / "back") == wanted
 
 
 @pytest.mark.parametrize("to", list(FORMATS))
@@ -78,15 +82,16 @@ def test_a_mask_goes_to_datatrove(tmp_path: Path) -> None:
             metadata="boundaries",
             loss=(kind, odd if kind == "u1" else lambda tokens: odd(tokens) == 1),
         )
-        done = penstock.export(path, tmp_path / f"{name}.ds", to="datatrove")
-        assert done.left_out == [] and len(done.paths) == 4
-        for ours, theirs in zip(
-            penstock.open(path).documents(), penstock.open(tmp_path / f"{name}.ds").documents(), strict=True
-        ):
+        with pytest.raises(penstock.InvalidArgumentError, match=r"1 document without tokens: .*--drop empty leaves"):
+            penstock.export(path, tmp_path / f"{name}.ds", to="datatrove")
+        done = penstock.export(path, tmp_path / f"{name}.ds", to="datatrove", drop=["empty"])
+        assert done.left_out == ["1 document without tokens"] and len(done.paths) == 4
+        whole = [one for one in penstock.open(path).documents() if len(one["token"])]
+        for ours, theirs in zip(whole, penstock.open(tmp_path / f"{name}.ds").documents(), strict=True):
             assert ours["loss"].astype(bool).tolist() == theirs["loss"].tolist()
     path = corpus(tmp_path / "c", metadata="boundaries", loss=("u1", lambda tokens: tokens % 3))
     with pytest.raises(penstock.InvalidArgumentError, match="loss has the value 2, and datatrove holds 0 and 1"):
-        penstock.export(path, tmp_path / "c.ds", to="datatrove")
+        penstock.export(path, tmp_path / "c.ds", to="datatrove", drop=["empty"])
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith("c.")] == []
 
 
@@ -119,8 +124,9 @@ def test_what_a_format_cannot_hold_is_refused_or_dropped(tmp_path: Path) -> None
         drop = [each for each in ("rank", "metadata") if each != name]
         with pytest.raises(penstock.InvalidArgumentError, match=why):
             penstock.export(path, tmp_path / FORMATS[to], to=to, drop=drop)
-        done = penstock.export(path, tmp_path / f"{to}-{name}.ds", to=to, drop=[*drop, name])
-        assert sorted(done.left_out) == ["metadata", "rank"]
+        done = penstock.export(path, tmp_path / f"{to}-{name}.ds", to=to, drop=[*drop, name, *NO_EMPTY.get(to, [])])
+        left_out = ["1 document without tokens"] if to == "datatrove" else []
+        assert sorted(done.left_out) == [*left_out, "metadata", "rank"]
     with pytest.raises(penstock.InvalidArgumentError, match="a window has the metadata of several documents"):
         penstock.export(path, tmp_path / "m", to="mds", window=10)
     with pytest.raises(penstock.InvalidArgumentError, match=r"beside its tokens .* has rank, metadata"):
@@ -166,8 +172,44 @@ def test_what_cannot_be_exported_says_why(tmp_path: Path) -> None:
         penstock.export(stream, out, to=to, window=10)
         with pytest.raises(penstock.InvalidArgumentError, match="is there already"):
             penstock.export(stream, out, to=to, window=10)
-    with pytest.raises(penstock.IoError, match="cannot be written"):
-        penstock.export(stream, tmp_path / "none" / "a", to="megatron", window=10)
+    (tmp_path / "file").write_bytes(b"")
+    for to, name in FORMATS.items():
+        with pytest.raises(penstock.IoError, match="cannot be written: Not a directory"):
+            penstock.export(stream, tmp_path / "file" / name, to=to, window=10)
+
+
+def test_folders_are_made_and_names_must_be_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = corpus(tmp_path / "d", metadata="boundaries")
+    for to, name in FORMATS.items():
+        done = penstock.export(path, tmp_path / "new" / to / name, to=to, drop=NO_EMPTY.get(to, []))
+        assert all(Path(each).exists() for each in done.paths)
+    monkeypatch.chdir(tmp_path)
+    for out in ("m/", "", ".", "..", "m/.."):
+        with pytest.raises(penstock.InvalidArgumentError, match="names no file: megatron writes files, so say their "):
+            penstock.export(path, out, to="megatron")
+    with pytest.raises(penstock.InvalidArgumentError, match=r"say their name, as m/corpus\.ds"):
+        penstock.export(path, "m/", to="datatrove")
+    with pytest.raises(penstock.InvalidArgumentError, match="no name of a new folder"):
+        penstock.export(path, "", to="mds")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["d", "new"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"a": b"\xff"}, "document 1 is no JSON, which MDS has: Object of type bytes"),
+        ({"a": [{1: 2}]}, "document 1 is no JSON, which MDS has: the key 1 is no text"),
+        ({"a": float("nan")}, "document 1 is no JSON, which MDS has: .*--drop metadata leaves all of it out"),
+    ],
+)
+def test_metadata_that_is_no_json_is_refused(tmp_path: Path, entry: Any, message: str) -> None:
+    with penstock.Writer(tmp_path / "d", fields={"token": "u2"}, metadata="msgpack") as writer:
+        writer.append(token=[1], metadata={"a": [1, "b", None]})
+        writer.append(token=[2], metadata=entry)
+    with pytest.raises(penstock.InvalidArgumentError, match=message):
+        penstock.export(tmp_path / "d", tmp_path / "m", to="mds")
+    assert not (tmp_path / "m").exists()
+    penstock.export(tmp_path / "d", tmp_path / "m", to="mds", drop=["metadata"])
 
 
 @pytest.mark.parametrize("to", list(FORMATS))
@@ -178,7 +220,7 @@ def test_nothing_is_left_when_it_stops(tmp_path: Path, to: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        penstock.export(path, tmp_path / FORMATS[to], to=to, progress=stop)
+        penstock.export(path, tmp_path / FORMATS[to], to=to, drop=NO_EMPTY.get(to, []), progress=stop)
     assert [each.name for each in tmp_path.iterdir()] == ["d"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import io
 import json
-import pickle
 import shutil
 import sys
 import tarfile
@@ -204,7 +203,14 @@ def test_damaged_mds(tmp_path: Path) -> None:
     for change, message in (
         ({"raw_data": {**shard["raw_data"], "bytes": 5}}, "unpacks to more bytes, index.json says 5"),
         ({"raw_data": {**shard["raw_data"], "bytes": 1 << 33}}, "says no bytes of raw_data below 4 GiB"),
-        ({"zip_data": {"basename": "../a"}}, "names no file of its folder"),
+        *(
+            ({"zip_data": {**shard["zip_data"], "basename": name}}, "names no file of its folder")
+            for name in ("../a", "/etc/passwd", "..", "", "a/b", "a\0b", "x" * 300, "\ud800", None)
+        ),
+        ({"zip_data": {**shard["zip_data"], "basename": "a"}}, r"mds\.a|a: no such file, which index.json names"),
+        ({"compression": None}, r"shard\.00000\.mds: no such file, which index.json names"),
+        ({"zip_data": {**shard["zip_data"], "bytes": 5}}, "bytes, index.json says 5"),
+        ({"zip_data": {**shard["zip_data"], "hashes": {"sha1": "00"}}}, "its sha1 is [0-9a-f]{40}, index.json says 00"),
         ({"compression": "lzma"}, "compression 'lzma': zstd, br, snappy, gz and bz2 are read"),
         ({"column_encodings": ["int", "str", "pkl"]}, "pickle|pkl"),
     ):
@@ -213,64 +219,6 @@ def test_damaged_mds(tmp_path: Path) -> None:
         with pytest.raises(penstock.Error, match=message):
             penstock.import_tokens(folder, tmp_path / "d")
     assert not (tmp_path / "d").exists()
-
-
-# ---- tars
-
-TARS: dict[str, tuple[list[tuple[str, bytes]], dict[str, Any]]] = {
-    "bytes": (samples("bin", lambda each: np.array(each, "<u4").tobytes()), {"dtype": "u4"}),
-    "a name of two parts": (samples("ids.npy"), {"column": "ids.npy"}),
-    "tokens.npy": ([*samples("tokens.npy")], {}),
-    "packed": (samples("npy.gz", lambda each: __import__("gzip").compress(npy(each))), {"column": "npy.gz"}),
-    "int64": (samples("npy", lambda each: npy(each, ">i8")), {}),
-    "a key of json": (
-        [(f"{n}.json", json.dumps({"input_ids": each, "n": n}).encode()) for n, each in enumerate(DOCUMENTS)],
-        {},
-    ),
-}
-
-
-@pytest.mark.parametrize("what", list(TARS))
-def test_members_that_have_tokens(tmp_path: Path, what: str) -> None:
-    members, options = TARS[what]
-    path = put_tar(tmp_path / "a.tar", *members)
-    penstock.import_tokens(path, tmp_path / "d", metadata=["n", "__key__"], **options)
-    assert tokens_of(tmp_path / "d") == DOCUMENTS
-    entries = metadata_of(tmp_path / "d")
-    assert [each["n"] for each in entries] == list(range(len(DOCUMENTS)))
-    assert entries[2]["__key__"] == ("2" if what == "a key of json" else "a/000002")
-
-
-class Unpickled:
-    def __reduce__(self) -> Any:
-        return pytest.fail, ("unpickled",)
-
-
-REFUSED: dict[str, tuple[list[tuple[str, bytes]], dict[str, Any], str]] = {
-    "a pickle": ([("a.pyd", pickle.dumps(Unpickled()))], {}, "pyd is pickled, and penstock unpickles nothing"),
-    "a pickle by name": ([("a.pyd", b"")], {"column": "pyd"}, "pickled, and penstock unpickles nothing"),
-    "objects": ([("a.npy", npy([1]).replace(b"'<u2'", b"'|O' "))], {}, "holds Python objects"),
-    "no tokens": ([("a.jpg", b"x")], {}, r"which member has the tokens\? There are \.jpg"),
-    "no type": ([("a.bin", b"xx")], {}, "bytes do not say their type: give the dtype"),
-    "half a token": ([("a.bin", b"xxx")], {"dtype": "u2"}, "3 bytes, a multiple of 2 is wanted"),
-    "no .npy": ([("a.npy", b"xxx")], {}, "does not begin as a .npy does"),
-    "a cut .npy": ([("a.npy", npy(range(9))[:-3])], {}, "15 bytes of values, its header says 18"),
-    "floats": ([("a.npy", npy([1.5], "<f4"))], {}, "integers are wanted"),
-    "twice": ([("a.npy", npy([1])), ("a.npy", npy([1]))], {}, "a.npy is there twice"),
-    "missing": ([("a.npy", npy([1])), ("b.json", b"{}")], {}, r"b\.npy is missing, which the first sample has"),
-    "no list": ([("a.json", b'{"tokens": [1.5]}')], {}, "'tokens' is no list of integers"),
-    "no json": ([("a.npy", npy([1])), ("a.json", b"{")], {"metadata": ["n"]}, r"a\.json"),
-    "nothing": ([], {}, "no sample is in it"),
-    "metadata": ([("a.npy", npy([1]))], {"metadata": ["url"]}, "no 'url' for metadata: there are __key__"),
-}
-
-
-@pytest.mark.parametrize("what", list(REFUSED))
-def test_tars_that_are_refused(tmp_path: Path, what: str) -> None:
-    members, options, message = REFUSED[what]
-    path = put_tar(tmp_path / "a.tar", *members)
-    with pytest.raises((penstock.InvalidArgumentError, penstock.CorruptionError), match=message):
-        penstock.import_tokens(path, tmp_path / "d", **options)
 
 
 def test_damaged_files(tmp_path: Path) -> None:
@@ -307,7 +255,7 @@ def test_rows_that_are_refused(tmp_path: Path) -> None:
     for rows, message in (
         ([[1], None], "a row of 'input_ids' is null"),
         ([[1, None]], "a token of 'input_ids' is null"),
-        ([[1], [-5]], r"a\.parquet: token -5 .* does not fit u4"),
+        ([[1], [-5]], r"a\.parquet: document 1: token -5 does not fit u4"),
     ):
         parquet.write_table(pyarrow.table({"input_ids": pyarrow.array(rows, kind)}), tmp_path / "a.parquet")
         with pytest.raises(penstock.InvalidArgumentError, match=message):
@@ -320,6 +268,56 @@ def test_rows_that_are_refused(tmp_path: Path) -> None:
         rows = [[70_000]]
         parquet.write_table(pyarrow.table({"input_ids": pyarrow.array(rows, kind)}), tmp_path / "a.parquet")
         penstock.import_tokens([tmp_path / "b.parquet", tmp_path / "a.parquet"], tmp_path / "d", dtype="u2")
+
+
+@pytest.mark.parametrize("put", ["parquet", "arrow"])
+def test_columns_that_cannot_be_metadata_are_named(tmp_path: Path, put: str) -> None:
+    tokens = pyarrow.array([[1], [2]], pyarrow.list_(pyarrow.int32()))
+    text = pyarrow.Array.from_buffers(pyarrow.string(), 2, pyarrow.array([b"\xff", b"a"]).buffers())
+    for values, message in (
+        (pyarrow.array([10**15, 2], pyarrow.timestamp("s")), "'t' has a value that Python has not: .*: leave it out"),
+        (pyarrow.array([1, 2], pyarrow.timestamp("us", "Mars/Olympus")), "'t' has a value that Python has not"),
+        (pyarrow.array([b"\xff", b"a"]), "is no JSON"),
+        (text, r"a\.(parquet|arrow): .*(utf-8|UTF8)"),
+    ):
+        found = pyarrow.table({"tokens": tokens, "t": values})
+        path = tmp_path / f"a.{put}"
+        if put == "parquet":
+            parquet.write_table(found, path)
+        else:
+            with pyarrow.ipc.new_stream(str(path), found.schema) as file:
+                file.write_table(found)
+        with pytest.raises((penstock.InvalidArgumentError, penstock.CorruptionError), match=message):
+            penstock.import_tokens(path, tmp_path / "d", metadata="all")
+
+
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    tokens = pyarrow.array([[1], [2]], pyarrow.list_(pyarrow.int32()))
+    for names in (["tokens", "tokens", "a"], ["tokens", "a", "a"]):
+        parquet.write_table(pyarrow.Table.from_arrays([tokens] * 3, names=names), tmp_path / "a.parquet")
+        with pytest.raises(penstock.InvalidArgumentError, match=r"several columns are called '(tokens|a)'"):
+            penstock.import_tokens(tmp_path / "a.parquet", tmp_path / "d", metadata="all")
+
+
+def test_a_batch_is_looked_at_by_its_own_task_alone(tmp_path: Path) -> None:
+    """Else the work grows with the square of the data."""
+    from penstock._foreign.arrow import ArrowReader
+    from penstock._foreign.formats import inputs_of
+
+    (given,) = inputs_of([put_arrow(tmp_path / "a.arrow")], None, None, (), None, None, None)
+    reader, looked = ArrowReader(given), []
+    reader._check = lambda batch, path, full: looked.append(batch.num_rows) if full else None  # type: ignore
+    pieces = list(reader.pieces(1))
+    assert len(pieces) == 3 and not looked
+    assert [sum(map(len, part.lengths.reshape(-1, 1))) for part in reader.parts(pieces[2])] == looked == [2]
+
+
+def test_empty_tables_have_no_tokens(tmp_path: Path) -> None:
+    parquet.write_table(table().slice(0, 0), tmp_path / "a.parquet")
+    with pytest.raises(penstock.InvalidArgumentError, match=r"a\.parquet: there are no tokens"):
+        penstock.import_tokens(tmp_path / "a.parquet", tmp_path / "d")
+    penstock.import_tokens([tmp_path / "a.parquet", put_parquet(tmp_path / "b.parquet")], tmp_path / "d")
+    assert tokens_of(tmp_path / "d") == DOCUMENTS
 
 
 def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

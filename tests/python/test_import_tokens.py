@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import shutil
 import subprocess
 import sys
@@ -157,6 +158,41 @@ def test_a_pattern_that_matches_index_files_takes_each_once(tmp_path: Path) -> N
     assert penstock.import_tokens(tmp_path / "plain.ds*", tmp_path / "d").documents == len(DOCUMENTS)
 
 
+def test_an_input_named_twice_is_taken_twice(tmp_path: Path) -> None:
+    path = put_bin(tmp_path / "a.bin", [1, 2])
+    for out, inputs in (("d", [path, path]), ("e", [path, f"{tmp_path}/*.bin"])):
+        assert penstock.import_tokens(inputs, tmp_path / out, dtype="u2").records == 4
+    plain = GOLDEN / "datatrove" / "plain.ds"
+    penstock.import_tokens([plain, plain, f"{plain}.index"], tmp_path / "f")
+    assert tokens_of(tmp_path / "f") == DOCUMENTS + DOCUMENTS
+
+
+def test_all_metadata_of_what_has_none_is_none(tmp_path: Path) -> None:
+    done = penstock.import_tokens(GOLDEN / "datatrove" / "plain.ds", tmp_path / "d", metadata="all")
+    assert done.codec == "boundaries"
+    both = [GOLDEN / "mds" / "tokens", GOLDEN / "mds" / "beside"]  # of which one has columns beside the tokens
+    penstock.import_tokens(both, tmp_path / "e", metadata="all", dtype="u4")
+    found = [one.spans[0].metadata for one in penstock.open(tmp_path / "e").documents()]
+    assert found[0] == {} and found[len(DOCUMENTS) + 1] == {"a": 1, "text": "x"}
+
+
+def test_a_token_that_occurs_nowhere_is_said(tmp_path: Path) -> None:
+    note = f"token {END:,} occurs nowhere, so each input is one document: is end_of_document another?"
+    paths = [put_bin(tmp_path / "a.bin", [1, 2]), put_bin(tmp_path / "b.bin", [3])]
+    options: dict[str, Any] = {"dtype": "u2", "end_of_document": END}
+    done = penstock.import_tokens(paths, tmp_path / "d", **options)
+    assert (done.documents, done.notes) == (2, [note])
+    assert penstock.import_tokens(paths, tmp_path / "d", resume=True, **options).notes == [note]
+    paths.append(put_bin(tmp_path / "c.bin", [4, END]))
+    assert penstock.import_tokens(paths, tmp_path / "e", **options).notes == []
+    assert penstock.import_tokens(put_bin(tmp_path / "f.bin", [END, 5]), tmp_path / "f", **options).notes == []
+    given = ["import", paths[0], "--dtype", "u2", "--end-of-document", END, "--out", tmp_path / "g"]
+    code, out, _ = run(*given)
+    assert code == 0 and f"note: {note}" in out
+    code, out, _ = run(*given, "--overwrite", "--json")
+    assert code == 0 and json.loads(out)["notes"] == [note]
+
+
 def test_metadata_of_olmo(tmp_path: Path) -> None:
     path = put_olmo(tmp_path)
     penstock.import_tokens(path, tmp_path / "d", dtype="u2", metadata=["id", "location"], shard_size=SMALL)
@@ -228,11 +264,33 @@ def resume_when_workers_ended(path: Path, out: Path, **options: Any) -> penstock
             time.sleep(0.2)
 
 
-def test_a_killed_import_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+def put_documents(folder: Path) -> Path:
+    """Enough for a dozen shards of 64 KiB."""
     rng = np.random.default_rng(1)
     ends = np.cumsum(rng.integers(0, 400, 2000)).astype("<u8")
-    put_bin(tmp_path / "a.ds", rng.integers(0, 60_000, int(ends[-1])))
-    ends.tofile(tmp_path / "a.ds.index")
+    put_bin(folder / "a.ds", rng.integers(0, 60_000, int(ends[-1])))
+    ends.tofile(folder / "a.ds.index")
+    return folder / "a.ds"
+
+
+def test_a_killed_worker_of_an_import_is_said_and_resume_goes_on(tmp_path: Path) -> None:
+    path, out = put_documents(tmp_path), tmp_path / "d"
+
+    def kill(done: int, total: int) -> None:
+        for child in multiprocessing.active_children():
+            child.kill()
+
+    with pytest.raises(RuntimeError, match=r"was killed by SIGKILL.*kept: go on with --resume"):
+        penstock.import_tokens(path, out, shard_size=1 << 16, workers=2, progress=kill)
+    assert not (out / "dataset.json").exists() and not list(out.glob(".partial-*"))
+    done = penstock.import_tokens(path, out, shard_size=1 << 16, workers=2, resume=True)
+    assert 0 < done.kept_shards < done.shards
+    penstock.import_tokens(path, tmp_path / "e", shard_size=1 << 16)
+    assert files_of(out) == files_of(tmp_path / "e")
+
+
+def test_a_killed_import_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    put_documents(tmp_path)
     (tmp_path / "killed.py").write_text(KILLED)
     command = [sys.executable, str(tmp_path / "killed.py"), str(tmp_path / "a.ds"), str(tmp_path / "d")]
     assert subprocess.run(command, timeout=120).returncode == -9
@@ -248,10 +306,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a column": ({"column": "text"}, "has no columns; mds, huggingface, parquet, webdataset have"),
     "metadata": ({"metadata": ["url"]}, "no metadata 'url': datatrove has none that is read"),
     "no format": ({"format": "arrow"}, "must be one of 'raw', 'megatron'"),
-    "too small": ({"dtype": "u1"}, r"plain\.ds: token \d+ at record \d+ of this append does not fit u1"),
+    "too small": ({"dtype": "u1"}, r"plain\.ds: document 1?\d: token \d+ does not fit u1 \(0 to 255\)"),
     "no type": ({"dtype": "f4"}, "a token of a dataset has u1, u2, u4"),
     "one name": ({"metadata": "url"}, 'a list of names is wanted, or "all"'),
+    "a name twice": ({"metadata": ["url", "url"]}, "metadata: 'url': a list of names is wanted, each once"),
     "no workers": ({"workers": 0}, "workers"),
+    "workers of a word": ({"workers": "two"}, "workers='two': a number of processes is wanted"),
 }
 
 
@@ -281,7 +341,7 @@ def test_inputs_that_do_not_go_together(tmp_path: Path) -> None:
         penstock.import_tokens(GOLDEN / "datatrove", tmp_path / "e")
     with pytest.raises(penstock.InvalidArgumentError, match="there are no tokens"):
         penstock.import_tokens(put_bin(tmp_path / "empty.bin", []), tmp_path / "e", dtype="u2")
-    with pytest.raises(penstock.InvalidArgumentError, match=r"n\.bin: token -1 at record 0 .* does not fit u4"):
+    with pytest.raises(penstock.InvalidArgumentError, match=r"n\.bin: record 0: token -1 does not fit u4"):
         penstock.import_tokens(put_bin(tmp_path / "n.bin", [-1], "<i4"), tmp_path / "e", format="raw", dtype="i4")
 
 

@@ -52,8 +52,6 @@ def test_a_run_that_was_stopped_goes_on(storage: penstock.Storage) -> None:
     assert done.kept_shards == 1 and done.documents == len(DOCUMENTS)
 
 
-def test_what_is_read_of_this_machine_alone_says_so(storage: penstock.Storage, tmp_path: Path) -> None:
-    with pytest.raises(penstock.InvalidArgumentError, match="parquet is read of this machine alone: copy it here"):
-        penstock.import_tokens("s3://data/a.parquet", tmp_path / "d", storage=storage)
+def test_a_folder_of_scratch_is_for_buckets(tmp_path: Path) -> None:
     with pytest.raises(penstock.InvalidArgumentError, match="is a path of this machine, no address of a bucket"):
         penstock.import_tokens(GOLDEN / "datatrove" / "plain.ds", tmp_path / "d", scratch=tmp_path)

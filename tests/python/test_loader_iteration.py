@@ -381,3 +381,19 @@ def test_a_position_after_the_end_says_so(tmp_path):
     state = {**loader.state_dict(), "position": 1000}
     assert str(loader.load_state_dict(state)).endswith("the run is over")
     assert next(loader, None) is None
+
+
+def test_a_loader_says_where_it_is(view):
+    with make(view, global_batch_size=[(0, 4), (12, 8)], rank=1, world_size=2, per_epoch=True) as loader:
+        assert loader.view is view
+        assert (loader.epoch, loader.step, loader.batch_size) == (0, 0, 2)
+        for step, batch in enumerate(loader):
+            assert (loader.step, loader.epoch) == (step + 1, loader.position // len(view))
+            assert len(batch.indices) == (2 if batch.position < 12 else 4)
+        assert (loader.epoch, loader.step, len(loader)) == (1, 15, 13)  # as long as the present epoch
+        loader.set_batch_size(6)
+        assert loader.batch_size == 3
+        loader.rewind()
+        assert (loader.epoch, loader.step, loader.batch_size) == (0, 0, 2)
+        resume = loader.load_state_dict({**loader.state_dict(), "position": len(view) + 8})
+        assert (loader.epoch, loader.step) == (resume.epoch, resume.step)

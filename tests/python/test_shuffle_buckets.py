@@ -62,9 +62,10 @@ def check(place: Place, local: Path) -> None:
     assert set(place.files()) == {"dataset.json"} | {name for name in place.files() if "/" in name}
 
 
+@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("what", [{"documents": True}, {"documents": False, "window": 100}])
 def test_files_have_the_bytes_of_a_local_shuffle(
-    place: Place, data: Path, tmp_path: Path, what: dict[str, Any]
+    place: Place, data: Path, tmp_path: Path, what: dict[str, Any], workers: int
 ) -> None:
     told: list[tuple[int, int]] = []
     options = {**what, "memory": 1 << 18}
@@ -73,6 +74,7 @@ def test_files_have_the_bytes_of_a_local_shuffle(
         place.url,
         storage=place.storage,
         scratch=tmp_path / "scratch",
+        workers=workers,
         progress=lambda done, total: told.append((done, total)),
         **options,
     )
@@ -116,6 +118,21 @@ def test_what_is_there_is_refused_kept_or_replaced(place: Place, data: Path, tmp
     named = {*(each["name"] for each in manifest["shards"]), manifest["features"]["folder"]}
     assert {name.split("/")[0] for name in place.files() if "/" in name} == named
     assert penstock.verify(place.url, storage=place.storage)
+
+
+def test_workers_keep_what_is_there_and_fill_the_gaps(place: Place, data: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"storage": place.storage, "scratch": tmp_path / "scratch", "workers": 2}
+    shuffle(data, place.url, **options)
+    whole = place.files()
+    first, second = sorted({name.partition("/")[0] for name in whole if "/" in name})[:2]
+    keys = ["dataset.json", *(name for name in whole if name.startswith(("features", f"{second}/")))]
+    for key in keys:
+        place.client.delete_object(Bucket="data", Key=f"{place.name}/{key}")
+    with pytest.raises(InvalidArgumentError, match="resume"):
+        shuffle(data, place.url, **options)
+    shuffle(data, place.url, **{**options, "workers": 1}, resume=True)
+    assert place.files() == whole and first != second
+    assert not list((tmp_path / "scratch").iterdir())
 
 
 def test_of_two_at_once_the_second_is_refused(place: Place, s3_server: str, data: Path) -> None:

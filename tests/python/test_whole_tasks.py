@@ -24,8 +24,9 @@ from penstock._text.errors import InputError, UsageError
 from penstock._text.inputs import expand_inputs
 from penstock._text.pipeline import Summary, TextWriter
 from penstock._text.pool import Work, make_tokenizer
+from penstock._text.shard_folder import ShardFolder
 from penstock._text.shards import Make, ShardWork
-from penstock._text.sink import ShardFolder, ShardSink, fields_of
+from penstock._text.sink import ShardSink, fields_of
 from penstock._text.tasks import cut
 from penstock._text.tokenizing import TokenizerOptions
 from penstock._text.whole_tasks import Cutter, TaskWriter

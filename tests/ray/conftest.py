@@ -88,7 +88,7 @@ class Killer(threading.Thread):
         seen: set[int] = set()
         while not self._stopped.is_set():
             for each in sorted(self._out.glob(self._pattern)):
-                pid = int(each.name.rsplit("@", 1)[1].partition("-")[0])
+                pid = int(each.name.rpartition("@")[2].rpartition(".")[2].partition("-")[0])
                 seen.add(pid)
                 if len(seen) >= self._workers:
                     time.sleep(0.1)

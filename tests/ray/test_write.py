@@ -15,21 +15,26 @@ from typing import Any
 import penstock
 import pytest
 from conftest import Killer, files
-from penstock._text.sink import ShardFolder
+from penstock._text.shard_folder import ShardFolder
 from ray.cluster_utils import Cluster
 from text_corpus import END
 
 SHARD = "400k"
 
 
-def command(corpus: Path, out: Path | str, *more: str, shard: str = SHARD) -> list[str]:
-    inputs = [str(corpus / "a.jsonl"), str(corpus / "b.jsonl"), "--tokenizer", str(corpus / "tokenizer.json")]
-    options = ["--append", END, "--metadata", "url,n", "--shard-size", shard, "--out", str(out), "--json"]
+def command(
+    corpus: Path, out: Path | str, *more: str, shard: str = SHARD, inputs: list[str] | None = None
+) -> list[str]:
+    inputs = inputs or [str(corpus / "a.jsonl"), str(corpus / "b.jsonl")]
+    options = ["--tokenizer", str(corpus / "tokenizer.json"), "--append", END, "--metadata", "url,n", "--json"]
+    options += ["--shard-size", shard, "--out", str(out)]
     return [sys.executable, "-m", "penstock", "write", *inputs, *options, *more]
 
 
-def write(corpus: Path, out: Path | str, *more: str, code: int = 0) -> dict[str, Any]:
-    done = subprocess.run(command(corpus, out, *more), capture_output=True, text=True, check=False, timeout=200)
+def write(corpus: Path, out: Path | str, *more: str, code: int = 0, inputs: list[str] | None = None) -> dict[str, Any]:
+    done = subprocess.run(
+        command(corpus, out, *more, inputs=inputs), capture_output=True, text=True, check=False, timeout=200
+    )
     assert done.returncode == code, done.stderr[-3000:]
     said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return said

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._errors import InvalidArgumentError, IoError, NotFoundError
-from penstock._text.sink import ShardFolder
+from penstock._text.shard_folder import ShardFolder
 from penstock._words import counted
 
 from .columns import Planned, read_values

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock._bucket_folder import is_bucket
-from penstock._errors import Error, InvalidArgumentError, IoError
+from penstock._errors import InvalidArgumentError
 from penstock._paths import PathLike
-from penstock._scratch import Scratch, remove_dead
+from penstock._scratch import Scratch, beside_shards, remove_dead, telling_of
 from penstock._storage import Storage
-from penstock._text.errors import WorkerError
-from penstock._text.sink import ShardFolder
+from penstock._text.shard_folder import ShardFolder
 
 from .identity import Stamps
 from .limits import Limits
@@ -123,22 +120,17 @@ class Run:
             if not self._cells:
                 raise InvalidArgumentError(f"{', '.join(each.path for each in self._inputs)}: there are no cells")
             shards = ShardFolder(out, resume=resume, overwrite=overwrite, storage=storage)
-            try:
-                return self._write(shards, options, stamps)
-            except BaseException as error:
-                self._end_workers(shards)
-                if not shards.any_finished():
-                    stamps.remove(shards)
-                if isinstance(error, KeyboardInterrupt):
-                    raise KeyboardInterrupt(f"interrupted: {shards.left_behind()}") from None
-                if isinstance(error, WorkerError):
-                    raise WorkerError(f"{error}: {shards.left_behind()}") from error
-                if isinstance(error, IoError):  # of the output: inputs have other errors
-                    raise IoError(error.errno, f"{error}: {shards.left_behind()}", error.filename) from error
-                raise
-            finally:
-                self._end_workers(shards)
-                shards.close()  # which removes the folder if it made it and nothing is in it
+            with shards.told_at_the_end():
+                try:
+                    return self._write(shards, options, stamps)
+                except BaseException:
+                    self._end_workers(shards)
+                    if not shards.any_finished():
+                        stamps.remove(shards)
+                    raise
+                finally:
+                    self._end_workers(shards)
+                    shards.close()  # which removes the folder if it made it and nothing is in it
         finally:
             self._opened.close()
 
@@ -177,7 +169,7 @@ class Run:
         for task in waiting:
             shards.make_room(task.number)
         if waiting:
-            with _writing(Path(shards.path)):
+            with telling_of(Path(shards.path)):
                 stamps.write(shards)
             with self._planned(shards, plan) as scratch:
                 self._make(shards, work, waiting, done, scratch, self._transpose(waiting, done, scratch))
@@ -229,9 +221,9 @@ class Run:
     @contextmanager
     def _planned(self, shards: ShardFolder, plan: Plan) -> Iterator[Path]:
         """A folder of this machine with the plan in it: in the dataset's, for a bucket in the scratch folder."""
-        made = Scratch(self._scratch) if is_bucket(shards.path) else _partial(shards.path, shards.run)
+        made = Scratch(self._scratch) if is_bucket(shards.path) else beside_shards(shards.path, shards.run, "import")
         with made as folder:
-            with _writing(folder):
+            with telling_of(folder):
                 (folder / _PLAN).write_bytes(pickle.dumps(plan))
             yield folder
 
@@ -247,7 +239,7 @@ class Run:
                 self._told.prepared("transposing", before + scattered, sum(stored.values()), done, self._cells)
 
             matrix, folder = self._opened.matrix(source, number), scratch / f"{source}-{number}"
-            with _writing(folder):
+            with telling_of(folder):
                 buckets[source, number] = transpose(matrix, folder, LIMITS.values // 2, tell)
             before += count
         return buckets
@@ -289,34 +281,3 @@ class Run:
 
         self._pool = self._pool or executor_of(self._workers).pool(work)
         yield from results_of(self._pool, jobs)
-
-
-@contextmanager
-def _partial(out: str, run: str) -> Iterator[Path]:
-    """A folder in the dataset's, while no shard is removed or published: that removes it."""
-    folder = Path(out) / f".partial-import@{_boot()}@{run}@{os.getpid()}"
-    try:
-        with _writing(folder):
-            folder.mkdir(parents=True)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    """Says of what Python cannot write in a folder what the native writer says."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, Error):
-            raise
-        raise IoError(error.errno, f"{error.filename or folder}: {error.strerror or error}", str(folder)) from error
-
-
-def _boot() -> str:
-    """As a writer's unfinished folders have it, so that the next run removes what a killed one left."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
-    except OSError:
-        return "unknown"

@@ -149,7 +149,7 @@ def refuse_existing(out: str, otherwise: str = "choose another --out") -> None:
     from penstock._bucket_folder import is_bucket
     from penstock._paths import local_path
     from penstock._text.errors import UsageError
-    from penstock._text.sink import refuse_file
+    from penstock._text.shard_folder import refuse_file
 
     if is_bucket(out):  # where the writer looks
         return

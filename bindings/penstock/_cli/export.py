@@ -28,7 +28,11 @@ Examples:
 )
 @click.option("--out", required=True, metavar="PATH", help="The new file, Megatron's prefix, or the folder of MDS.")
 @click.option("--window", type=click.IntRange(1), metavar="W", help="Sequences of W records; else documents.")
-@click.option("--drop", metavar="A,B", help="Left out: metadata, columns, features, or names of fields.")
+@click.option(
+    "--drop",
+    metavar="A,B",
+    help="Left out: metadata, columns, features, fields; datatrove: empty, documents without tokens.",
+)
 @json_option
 def command(
     data: tuple[str, ...],

@@ -91,9 +91,9 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
 def command(inputs: tuple[str, ...], out: str, as_json: bool, **given: Any) -> None:
     """Makes a dataset of files of other formats: token files, or AnnData's .h5ad and zarr.
 
-    INPUT is a file, a folder, a glob or, of token files that open in place, an address. Of tokens each document, row or
-    sample becomes a document. Of cells each becomes a document of (gene, count) records, with obs as columns and genes
-    as features. The bytes written are the same for any number of workers.
+    INPUT is a file, a folder, a glob or, of tokens, an address. Of tokens each document, row or sample becomes a
+    document. Of cells each becomes a document of (gene, count) records, with obs as columns and genes as features.
+    The bytes written are the same for any number of workers.
     """
     cells = _are_cells(inputs, given["format"])
     _refuse(_OF_TOKENS if cells else _OF_CELLS, "AnnData" if cells else "token files")
@@ -154,6 +154,8 @@ def _report_tokens(out: str, done: Any) -> None:
         ("took", f"{human_seconds(done.seconds)}: {rate}/s"),
     ]
     emit_table(rows)
+    for note in done.notes:
+        echo(f"note: {note}")
 
 
 def _import_cells(inputs: Sequence[str], out: str, as_json: bool, given: dict[str, Any]) -> None:

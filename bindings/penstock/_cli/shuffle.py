@@ -14,6 +14,7 @@ from penstock._cli.data import (
     refuse_existing,
     shown,
 )
+from penstock._cli.executors import cluster_of, ray_option
 from penstock._cli.output import SizeType, json_option, progress
 from penstock._cli.report import report_new
 from penstock._words import counted
@@ -30,6 +31,8 @@ from penstock._words import counted
     "--scratch", metavar="DIR", help="Folder of a file as large as DATA; else that of --out, or of temporary files."
 )
 @click.option("--shard-size", type=SizeType(), default="1GiB", show_default=True, help="Of the new dataset's shards.")
+@click.option("--workers", type=click.IntRange(1), help="Processes, each with --memory; else one.")
+@ray_option
 @click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run of the same.")
 @click.option("--overwrite", is_flag=True, help="Replace the dataset that is there, once the new one is whole.")
 @bucket_options
@@ -39,15 +42,16 @@ def command(data: str, out: str, as_json: bool, **given: Any) -> None:
 
     A window's records and spans stay together, and so do a document's. The input is read once from front to back and
     put aside in a scratch file of the same size, and the result is written from front to back. The bytes are the same
-    for any --memory.
+    for any --memory, and for any number of workers.
     """
     import penstock
-    from penstock._text.errors import InputError
+    from penstock._text.errors import InputError, WorkerError
 
     if (given["window"] is None) == (not given["documents"]):
         raise click.UsageError("what is shuffled: give --window W or --documents, one of them")
     if not (given["resume"] or given["overwrite"]):
         refuse_existing(out, "replace it with --overwrite, or choose another --out")
+    given["workers"] = cluster_of(given) or given["workers"] or 1
     storage = given_storage()
     try:
         named = [data] if given["scratch"] is None else [data, given["scratch"]]
@@ -64,6 +68,8 @@ def command(data: str, out: str, as_json: bool, **given: Any) -> None:
         raise KeyboardInterrupt(f"interrupted: {_left_behind(out, given['overwrite'], storage)}") from None
     except (penstock.IoError, penstock.CorruptionError) as error:
         raise InputError(f"{error}; {_left_behind(out, given['overwrite'], storage)}") from error
+    except WorkerError as error:
+        raise WorkerError(f"{error}; {_left_behind(out, given['overwrite'], storage)}") from error
     report_new(out, as_json)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -117,8 +115,8 @@ _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of
 def command(inputs: tuple[str, ...], **given: Any) -> None:
     """Makes a dataset of JSONL, Parquet or plain text, plain or as .gz or .zst.
 
-    INPUT is a file, a glob or - for standard input. The bytes written are the same for any number of workers and on
-    any cluster.
+    INPUT is a file, an address, a glob or - for standard input. The bytes written are the same for any number of
+    workers and on any cluster.
     """
     from penstock._text.documents import DocumentReader
     from penstock._text.inputs import expand_inputs
@@ -128,18 +126,27 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     cluster = cluster_of(given)
     work = Work(_tokenizer_options(given), _columns(given), given["codec"])
     tokenizer = make_tokenizer(work.tokenizer)
-    found = expand_inputs(inputs, given["format"])
+    found = expand_inputs(inputs, given["format"], given_storage())
     for each in found:
         if each.format == "text" and (work.columns.ids is not None or work.columns.messages):
             option = "--messages" if work.columns.messages else "--ids-column"
             raise click.UsageError(f"{each.name}: plain text has no columns: {option} is for JSON lines and Parquet")
     reader = DocumentReader(found, work.columns)
     if given["dry_run"]:
+        _refuse_far(found)
         _dry_run(reader, work, tokenizer, given)
     elif cluster is not None:
         _write_on(cluster, reader, work, tokenizer, given)
     else:
         _write(reader, work, tokenizer, given)
+
+
+def _refuse_far(inputs: Any) -> None:
+    from penstock._text.far import FarFile
+
+    for each in inputs:
+        if isinstance(each.path, FarFile):
+            raise click.UsageError(f"{each.name}: --dry-run looks at files of this machine: copy some of them here")
 
 
 def _check(given: dict[str, Any]) -> None:
@@ -224,16 +231,17 @@ def _options_of_task(work: Any, tokenizer: Any, given: dict[str, Any]) -> dict[s
     }
 
 
-def _out_and_storage(given: dict[str, Any]) -> tuple[Any, Any]:
+def _out_and_storage(given: dict[str, Any], inputs: Any) -> tuple[Any, Any]:
     """Where the dataset goes, as the writer takes it, and how a bucket is reached."""
     from penstock._bucket_folder import is_bucket
     from penstock._paths import local_path
+    from penstock._remote import is_address
     from penstock._writer import refuse_storage
 
     storage, out = given_storage(), given["out"]
     if is_bucket(out):
         return out, storage
-    refuse_storage(out, storage, given["scratch"])
+    refuse_storage(out, None if any(map(is_address, inputs)) else storage, given["scratch"])
     return local_path(out), None
 
 
@@ -242,7 +250,7 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
     from penstock._text.pipeline import TextWriter
     from penstock._text.sink import ShardSink
 
-    out, storage = _out_and_storage(given)
+    out, storage = _out_and_storage(given, [each.name for each in reader.inputs])
     sink = ShardSink(
         out,
         dtype=tokenizer.dtype,
@@ -258,7 +266,7 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
         scratch=given["scratch"],
     )
     given = {**given, "out": shown(given["out"])}
-    with _interrupted(sink), progress(f"writing {given['out']}", given["as_json"], of=" of text") as update:
+    with progress(f"writing {given['out']}", given["as_json"], of=" of text") as update:
         writer = TextWriter(
             reader=reader,
             work=work,
@@ -276,10 +284,11 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
 
 
 def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
-    from penstock._text.sink import ShardFolder, fields_of
+    from penstock._text.shard_folder import ShardFolder
+    from penstock._text.sink import fields_of
     from penstock._text.whole_tasks import TaskWriter
 
-    out, storage = _out_and_storage(given)
+    out, storage = _out_and_storage(given, [each.name for each in reader.inputs])
     folder = ShardFolder(
         out,
         tokenizer=tokenizer.manifest_entry(),
@@ -290,7 +299,7 @@ def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[
         storage=storage,
     )
     given = {**given, "out": shown(given["out"])}
-    with _interrupted(folder), progress(f"writing {given['out']}", given["as_json"], of=" of text") as update:
+    with progress(f"writing {given['out']}", given["as_json"], of=" of text") as update:
         writer = TaskWriter(
             reader=reader,
             work=work,
@@ -314,15 +323,6 @@ def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[
         summary = writer.run()
     with report_of(given["out"]):
         _report(given, summary, folder.dataset_bytes())
-
-
-@contextmanager
-def _interrupted(folder: Any) -> Iterator[None]:
-    """Makes Ctrl-C say what is left behind."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted: {folder.left_behind()}") from None
 
 
 def _report(given: dict[str, Any], summary: Any, dataset_bytes: int) -> None:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,10 @@ from penstock._collections.identity import fingerprint_of, is_opener, length_of
 from penstock._collections.planning import Fetch, PlannedBatch, Planner
 from penstock._collections.threads import ThreadReader
 from penstock._errors import Error, InvalidArgumentError
-from penstock._job import BatchSize, batch_sizes, job_of
+from penstock._job import batch_sizes, job_of
 from penstock._loader import Resume, checked_state
 from penstock._locate import LocatedRow, batch_position, located, planned
+from penstock._options import BatchSize, OnMismatch, Tail
 from penstock._ranks import Mesh
 from penstock._ranks import resolve as resolve_rank
 from penstock.orders import Order, Sequential
@@ -94,7 +95,7 @@ class CollectionLoader:
         mesh: Mesh | None = None,
         epochs: int | None = None,
         per_epoch: bool = False,
-        tail: str = "pad",
+        tail: Tail = "pad",
         skip: Iterable[tuple[int, int]] = (),
         fetch_callback: Callable[[Any, Any], Any] | None = None,
         fetch_transform: Callable[[Any], Any] | None = None,
@@ -104,7 +105,7 @@ class CollectionLoader:
         processes: int = 0,
         prefetch: int = 1,
         fingerprint: str | None = None,
-        on_mismatch: str = "refuse",
+        on_mismatch: OnMismatch = "refuse",
     ) -> None:
         """Makes a loader; nothing is read, and no thread or process started, before the first batch is asked for.
 
@@ -155,7 +156,7 @@ class CollectionLoader:
                 "mesh with the dimension cp: rows of a collection have no window that ranks could share: give the part "
                 "of the mesh without cp, or rank= and world_size="
             )
-        one_of("on_mismatch", on_mismatch, ("refuse", "restart", "keep_position"))
+        one_of("on_mismatch", on_mismatch, get_args(OnMismatch))
         if (batch_size is None) == (global_batch_size is None):
             raise InvalidArgumentError("give exactly one of batch_size (per rank) and global_batch_size")
         if fingerprint is not None and not isinstance(fingerprint, str):

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock._errors import CorruptionError, InvalidArgumentError
+from penstock._errors import CorruptionError, Error, InvalidArgumentError
+from penstock._remote import is_address
 from penstock._words import excerpt
 
+from .files import beside, open_file
 from .lists import ListColumn
-from .reader import Input, Part, Piece, damaged, digest_of, needed
+from .reader import Input, Part, Piece, damaged, digest_of, is_own_name, needed, of_this_machine
+
+_STATE = "state.json"
+_SPLITS = "dataset_dict.json"
+_FILE = 1 << 32  # units from one file's first batch to that of the next
 
 
 class ArrowReader:
@@ -24,67 +31,87 @@ class ArrowReader:
             InvalidArgumentError: a folder of splits; no such column; it does not hold lists of integers.
             CorruptionError: a file cannot be read.
         """
-        self._pyarrow = needed("pyarrow", given.path)
-        self._ipc = needed("pyarrow.ipc", given.path)
+        self._pyarrow = needed("pyarrow", given.name)
+        self._ipc = needed("pyarrow.ipc", given.name)
         self._given = given
-        self._paths = _files_of(given.path)
+        self._paths = _files_of(given)
         with self._open(self._paths[0]) as opened:
             self._lists = ListColumn(given, opened.schema)
         self.fields = self._lists.fields
         self.has_documents = True
+        self.has_metadata = bool(self._lists.metadata)
 
     def identity(self) -> str:
         """Sizes and samples."""
-        return digest_of(self._paths)
+        return digest_of(self._paths, self._given.storage)
 
     def files(self) -> list[str]:
         """As of Reader."""
-        return self._paths
+        return of_this_machine(self._paths)
+
+    def place(self, unit: int) -> str:
+        """As of Reader."""
+        return f"record batch {unit % _FILE:,} of {self._shown(self._paths[unit // _FILE])}"
 
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
         """As of Reader: a piece is a batch."""
-        number = at = 0
-        for path in self._paths:
-            for batch in self._batches(path):
-                count = self._lists.records(batch, path)
-                yield Piece(number, number + 1, self._lists.bytes(batch.num_rows, count), at)
-                number, at = number + 1, at + count
+        for file, path in enumerate(self._paths):
+            for number, batch in enumerate(self._batches(path), file * _FILE):
+                self._check(batch, path, full=False)
+                count = self._lists.records(batch, self._shown(path))
+                yield Piece(number, number + 1, self._lists.bytes(batch.num_rows, count))
 
     def parts(self, piece: Piece) -> Iterator[Part]:
         """As of Reader."""
-        number = 0
-        for path in self._paths:
-            for batch in self._batches(path):
-                if piece.begin <= number < piece.end:
-                    yield from self._lists.parts(batch, path)
-                number += 1
-                if number >= piece.end:
-                    return
+        path = self._paths[piece.begin // _FILE]
+        for number, batch in enumerate(self._batches(path), piece.begin // _FILE * _FILE):
+            if number >= piece.end:
+                return
+            if number >= piece.begin:
+                self._check(batch, path, full=True)
+                yield from self._lists.parts(batch, self._shown(path))
 
     def close(self) -> None:
         """As of Reader: no file stays open."""
 
     def _batches(self, path: str) -> Iterator[Any]:
         with self._open(path) as opened:
-            self._lists.check_schema(opened.schema, path)
+            self._lists.check_schema(opened.schema, self._shown(path))
             try:
                 for batch in _batches_of(opened):
-                    wanted = batch.select(self._lists.columns)
-                    wanted.validate(full=True)  # a file that lies would have memory read that is not its own
-                    yield wanted
+                    yield batch.select(self._lists.columns)
+            except Error:
+                raise
             except (self._pyarrow.ArrowException, OSError) as error:
-                raise damaged(path, error) from error
+                raise damaged(self._shown(path), error) from error
+
+    def _check(self, batch: Any, path: str, full: bool) -> None:
+        """Refuses a batch that lies, which would have memory read that is not its own; `full`: looks at all of it."""
+        try:
+            batch.validate(full=full)
+        except self._pyarrow.ArrowException as error:
+            raise damaged(self._shown(path), error) from error
 
     def _open(self, path: str) -> Any:
         try:
-            mapped = self._pyarrow.memory_map(path)
+            if is_address(path):
+                file = self._pyarrow.PythonFile(open_file(path, self._given.storage), mode="r")
+            else:
+                file = self._pyarrow.memory_map(path)
             try:
-                return self._ipc.open_stream(mapped)
+                return self._ipc.open_stream(file)
             except self._pyarrow.ArrowInvalid:
-                mapped.seek(0)
-                return self._ipc.open_file(mapped)
+                file.seek(0)
+                return self._ipc.open_file(file)
+        except Error:
+            raise
         except (self._pyarrow.ArrowException, OSError) as error:
-            raise CorruptionError(f"{path}: no file of Arrow that can be read: {excerpt(error)}") from error
+            raise CorruptionError(
+                f"{self._shown(path)}: no file of Arrow that can be read: {excerpt(error)}"
+            ) from error
+
+    def _shown(self, path: str) -> str:
+        return replace(self._given, path=path).name
 
 
 def _batches_of(opened: Any) -> Iterator[Any]:
@@ -94,34 +121,38 @@ def _batches_of(opened: Any) -> Iterator[Any]:
     return iter(opened)
 
 
-def _files_of(path: str) -> list[str]:
+def _files_of(given: Input) -> list[str]:
     """Of a folder those that its state.json names, in order."""
-    folder = Path(path)
-    if not folder.is_dir():
+    path, name = given.path, given.name
+    if (not is_address(path) and not Path(path).is_dir()) or path.partition("?")[0].endswith(".arrow"):
         return [path]
-    if (folder / "dataset_dict.json").exists():
-        splits = _json(folder / "dataset_dict.json").get("splits")
+    if not is_address(path) and (Path(path) / _SPLITS).exists():
+        splits = _json(given, _SPLITS).get("splits")
         names = ", ".join(map(str, splits)) if isinstance(splits, list) else "none"
         raise InvalidArgumentError(
-            f"{path}: a folder of splits ({excerpt(names)}): import one of them, {path.rstrip('/')}/SPLIT"
+            f"{name}: a folder of splits ({excerpt(names)}): import one of them, {name.rstrip('/')}/SPLIT"
         )
-    files = _json(folder / "state.json").get("_data_files")
-    if not isinstance(files, list) or not files:
-        raise CorruptionError(f"{folder / 'state.json'}: it names no files under _data_files")
+    files = _json(given, _STATE).get("_data_files")
+    if files == []:
+        raise InvalidArgumentError(f"{name}: it has no rows: its {_STATE} names no files")
+    if not isinstance(files, list):
+        raise CorruptionError(f"{name}/{_STATE}: it names no files under _data_files")
     found = []
     for each in files:
-        name = each.get("filename") if isinstance(each, dict) else None
-        if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
-            raise CorruptionError(f"{folder / 'state.json'}: {excerpt(each)} names no file of its folder")
-        found.append(str(folder / name))
+        file = each.get("filename") if isinstance(each, dict) else None
+        if not is_own_name(file):
+            raise CorruptionError(f"{name}/{_STATE}: {excerpt(each)} names no file of its folder")
+        found.append(beside(path, str(file)))
     return found
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(given: Input, name: str) -> dict[str, Any]:
+    path = beside(given.path, name)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise damaged(str(path), error) from error
+        with open_file(path, given.storage) as file:
+            found = json.loads(file.read())
+    except (ValueError, RecursionError) as error:
+        raise damaged(f"{given.name}/{name}", error) from error
     if not isinstance(found, dict):
-        raise CorruptionError(f"{path}: no JSON object")
+        raise CorruptionError(f"{given.name}/{name}: no JSON object")
     return found

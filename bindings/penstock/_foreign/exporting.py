@@ -5,21 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from penstock._arguments import index
 from penstock._dataset import Dataset
 from penstock._errors import InvalidArgumentError
 from penstock._open import open as open_dataset
 from penstock._paths import PathLike, local_path
-from penstock._words import excerpt
+from penstock._words import counted, excerpt
 
 from .feed import Feed
-from .to_datatrove import LOSS, write_datatrove
+from .to_datatrove import LOSS, empty_documents, write_datatrove
 from .to_mds import write_mds
 from .to_megatron import write_megatron
 
 FORMATS = ("megatron", "datatrove", "mds")
 _METADATA = "metadata"
+_EMPTY = "empty"
 _CODECS = {"json": "json", "msgpack": "json", "raw": "bytes"}  # of MDS
 
 
@@ -58,7 +60,8 @@ def export(
         out: Megatron's prefix, datatrove's .ds file, or the folder of MDS. Nothing may be there.
         to: "megatron", "datatrove" or "mds".
         window: sequences are windows of so many records; records behind the last are left out. None: documents.
-        drop: what is left out of what the format cannot hold: "metadata", "columns", "features", or fields' names.
+        drop: what is left out of what the format cannot hold: "metadata", "columns", "features", fields' names, or, of
+            datatrove, "empty": documents without tokens.
         progress: called with (bytes done, bytes in all) now and then; may raise to stop.
 
     Returns:
@@ -88,20 +91,60 @@ def export(
         raise InvalidArgumentError(f"drop={drop!r:.80}: a list of names is wanted")
     dataset = path if isinstance(path, Dataset) else open_dataset(path)
     length = None if window is None else index("window", window, 1)
-    keep, left_out = _kept(dataset, to, length, list(drop))
+    names = list(drop)
+    drops_empty = to == "datatrove" and _EMPTY in names
+    if drops_empty and _EMPTY not in _parts(dataset):
+        names = [each for each in names if each != _EMPTY]
+    keep, left_out = _kept(dataset, to, length, names)
     feed = Feed(dataset, length, [each for each in keep if each != _METADATA], progress or (lambda done, total: None))
-    given = local_path(out)
-    place = given.rstrip("/") or given
+    empty = 0
+    place = _place(local_path(out), to)
     if to == "megatron":
         paths = write_megatron(feed, place)
     elif to == "datatrove":
+        empty = _count_empty(feed, drops_empty)
+        if empty:
+            left_out.append(f"{counted(empty, 'document')} without tokens")
         paths = write_datatrove(feed, place, LOSS in keep)
     else:
         fields = [each for each in keep if each != _METADATA]
         paths = write_mds(feed, place, fields, _CODECS[dataset.codec or ""] if _METADATA in keep else None)
     if feed.tail:
         left_out.append(f"{feed.tail:,} records behind the last window")
-    return Exported(paths, feed.count, feed.records, left_out, time.perf_counter() - begin)
+    return Exported(paths, feed.count - empty, feed.records, left_out, time.perf_counter() - begin)
+
+
+def _count_empty(feed: Feed, drops: bool) -> int:
+    """Documents that datatrove's files are to be without.
+
+    Raises:
+        InvalidArgumentError: there are some, and they are not dropped.
+    """
+    found = empty_documents(feed)
+    if found and not drops:
+        raise InvalidArgumentError(
+            f"{feed.dataset.path}: {counted(found, 'document')} without tokens: behind one datatrove's reader finds no "
+            f"beginning of a document: --drop {_EMPTY} leaves them out"
+        )
+    return found
+
+
+def _place(out: str, to: str) -> str:
+    """Without slashes at the end.
+
+    Raises:
+        InvalidArgumentError: it names no file where files are written.
+    """
+    place = out.rstrip("/")
+    if to != "mds" and (place != out or not place or Path(out).name in ("", ".", "..")):
+        example = "corpus_text_document" if to == "megatron" else "corpus.ds"
+        said = (
+            f"{out!r:.200}: names no file: {to} writes files, so say their {'prefix' if to == 'megatron' else 'name'}"
+        )
+        raise InvalidArgumentError(f"{said}, as {Path(place or '.') / example}")
+    if not place:
+        raise InvalidArgumentError(f"{out!r}: no name of a new folder")
+    return place
 
 
 def _kept(dataset: Dataset, to: str, window: int | None, drop: list[str]) -> tuple[list[str], list[str]]:

@@ -14,6 +14,7 @@ from penstock._remote import is_address
 from penstock._storage import Storage
 from penstock._words import excerpt
 
+from .files import open_file
 from .reader import AUTO, Input, Reader
 
 IN_PLACE = ("raw", "megatron", "datatrove", "olmo", "litdata", "mds")
@@ -26,6 +27,7 @@ _READERS = {
 }
 _EXTENSIONS = {".parquet": "parquet", ".arrow": "huggingface", ".tar": "webdataset", ".tgz": "webdataset"}
 _TEXT = (".jsonl", ".json", ".txt", ".csv", ".tsv", ".md", ".html", ".zst", ".gz")  # never tokens alone
+_INDEX_BYTES = 1 << 20  # of an index.json that are looked at
 _WITH_DOCUMENTS = ("huggingface", "parquet", "webdataset")
 _WITH_COLUMN = ("mds", "huggingface", "parquet", "webdataset")
 _WITH_METADATA = (*_WITH_COLUMN, "olmo")
@@ -40,7 +42,7 @@ def inputs_of(
     end_of_document: int | None,
     storage: Storage | None,
 ) -> list[Input]:
-    """Each file, folder or address that is named, in order; nothing is opened.
+    """Each file, folder or address that is named, in order; of them an index.json is opened.
 
     Raises:
         NotFoundError: there is none of a name.
@@ -52,9 +54,7 @@ def inputs_of(
     for each in given:
         far = isinstance(each, str) and is_address(each)
         for path in [str(each)] if far else expand(local_path(each)):
-            kind = format or (_format_of_name(path) if far else _format_at(path))
-            if far and kind not in (*IN_PLACE, AUTO):
-                raise InvalidArgumentError(f"{path}: {kind} is read of this machine alone: copy it here first")
+            kind = format or (_format_of_address(path, storage) if far else _format_at(path))
             found.append(Input(path, kind, column, metadata, dtype, end_of_document, storage if far else None))
     for one in found:
         _check(one)
@@ -74,8 +74,16 @@ def open_reader(given: Input) -> Reader:
     return found
 
 
+def _format_of_address(path: str, storage: Storage | None) -> str:
+    name = path.partition("?")[0]
+    if name.endswith("/index.json"):
+        with open_file(path, storage) as file:
+            return "mds" if b'"shards"' in file.read(_INDEX_BYTES) else AUTO
+    return _format_of_name(name)
+
+
 def _format_of_name(path: str) -> str:
-    return "auto" if path.endswith("/index.json") else _EXTENSIONS.get(Path(path).suffix.lower(), AUTO)
+    return "webdataset" if path.endswith(".tar.gz") else _EXTENSIONS.get(Path(path).suffix.lower(), AUTO)
 
 
 def _format_at(path: str) -> str:
@@ -89,7 +97,7 @@ def _format_at(path: str) -> str:
         return _format_of_folder(place)
     if place.name == "index.json":
         return _format_of_folder(place.parent)
-    return "webdataset" if path.endswith(".tar.gz") else _EXTENSIONS.get(place.suffix.lower(), AUTO)
+    return _format_of_name(path)
 
 
 def _format_of_folder(folder: Path) -> str:
@@ -98,7 +106,7 @@ def _format_of_folder(folder: Path) -> str:
     if (folder / "state.json").exists() or (folder / "dataset_dict.json").exists():
         return "huggingface"
     if (folder / "index.json").exists():
-        text = (folder / "index.json").read_bytes()[: 1 << 20]
+        text = (folder / "index.json").read_bytes()[:_INDEX_BYTES]
         return "mds" if b'"shards"' in text else AUTO
     for suffix in (*_EXTENSIONS, ".ds", ".npy", ".bin"):
         if next(folder.glob(f"*{suffix}"), None):
@@ -110,19 +118,19 @@ def _format_of_folder(folder: Path) -> str:
 
 def _check(given: Input) -> None:
     """Refuses options that the format has not; what a file of it has is not known yet."""
-    if given.format == AUTO and Path(given.path).suffix.lower() in _TEXT and not given.path.endswith("index.json"):
-        raise InvalidArgumentError(f"{given.path}: text, not tokens: penstock write makes a dataset of it")
+    path = given.path.partition("?")[0] if is_address(given.path) else given.path
+    if given.format == AUTO and Path(path).suffix.lower() in _TEXT and not path.endswith("index.json"):
+        raise InvalidArgumentError(f"{given.name}: text, not tokens: penstock write makes a dataset of it")
     if given.end_of_document is not None and given.format in _WITH_DOCUMENTS:
         raise InvalidArgumentError(
-            f"{given.path}: {given.format} says itself where documents end: leave end_of_document out"
+            f"{given.name}: {given.format} says itself where documents end: leave end_of_document out"
         )
-    remote_index = given.format == AUTO and given.path.endswith("/index.json")
-    if given.column is not None and given.format not in _WITH_COLUMN and not remote_index:
+    if given.column is not None and given.format not in _WITH_COLUMN:
         raise InvalidArgumentError(
-            f"column={excerpt(given.column)!r}: {given.path} has no columns; {', '.join(_WITH_COLUMN)} have"
+            f"column={excerpt(given.column)!r}: {given.name} has no columns; {', '.join(_WITH_COLUMN)} have"
         )
     if given.metadata and given.format not in (*_WITH_METADATA, AUTO):
         raise InvalidArgumentError(
-            f"metadata={excerpt(','.join(given.metadata))!r}: {given.path} has none that is read; "
+            f"metadata={excerpt(','.join(given.metadata))!r}: {given.name} has none that is read; "
             f"{', '.join(_WITH_METADATA)} have"
         )

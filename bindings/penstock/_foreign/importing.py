@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 
 from penstock._arguments import index
 from penstock._bucket_folder import is_bucket
+from penstock._dtype import numpy_dtype
 from penstock._errors import InvalidArgumentError
 from penstock._paths import PathLike, local_path
 from penstock._remote import is_address
 from penstock._storage import Storage
 from penstock._text.errors import UsageError
+from penstock._words import excerpt
 
-from .formats import inputs_of
+from .formats import inputs_of, open_reader
 from .plan import make_plan
+from .reader import TOKEN, Input, Piece
 from .run import ImportedTokens, Run
 
 if TYPE_CHECKING:
@@ -91,10 +94,17 @@ def import_tokens(
     if isinstance(metadata, str) and metadata != "all":
         raise InvalidArgumentError(f'metadata={metadata!r:.80}: a list of names is wanted, or "all"')
     kept = None if metadata == "all" else tuple(metadata)
+    for name in kept or ():
+        if not isinstance(name, str) or (kept or ()).count(name) > 1:
+            raise InvalidArgumentError(f"metadata: {excerpt(name)!r}: a list of names is wanted, each once")
+    if dtype is not None:
+        numpy_dtype(dtype)  # which refuses what is none
     end = None if end_of_document is None else index("end_of_document", end_of_document)
     most = index("shard_size", shard_size, 1)
     if isinstance(workers, int):
         workers = index("workers", workers, 1)
+    elif not hasattr(workers, "pool"):
+        raise InvalidArgumentError(f"workers={workers!r:.80}: a number of processes is wanted, or penstock.ray.Cluster")
     else:  # on other machines, where the working directory is another
         given = [
             each if isinstance(each, str) and is_address(each) else Path(local_path(each)).absolute() for each in given
@@ -118,5 +128,21 @@ def import_tokens(
         done = run.run(resume, overwrite)
     except UsageError as error:
         raise InvalidArgumentError(str(error)) from None
+    if end is not None and done.documents <= len(plan.inputs) and not _any_ends(plan.inputs, end):
+        done.notes.append(f"token {end:,} occurs nowhere, so each input is one document: is end_of_document another?")
     done.seconds = time.perf_counter() - begin
     return done
+
+
+def _any_ends(inputs: list[Input], end: int) -> bool:
+    """Whether any input ends with the token, of inputs that are a document each or nothing."""
+    for each in inputs:
+        reader = open_reader(each)
+        try:
+            last = [piece.end for piece in reader.pieces(1 << 62)]
+            for part in reader.parts(Piece(last[-1] - 1, last[-1], 1)) if last else ():
+                if part.fields[TOKEN][-1] == end:
+                    return True
+        finally:
+            reader.close()
+    return False

@@ -41,14 +41,14 @@ class InPlace:
         self.dataset = _open(given)
         dtype = self.dataset.dtype
         if dtype is None or dtype.names is None or dtype.names[0] != TOKEN:
-            raise InvalidArgumentError(f"{given.path}: records {dtype}: plain tokens are wanted")
+            raise InvalidArgumentError(f"{given.name}: records {dtype}: plain tokens are wanted")
         self.fields = {name: dtype[name].str for name in dtype.names}
-        self.fields[TOKEN] = check_integers(given.path, dtype[TOKEN])
+        self.fields[TOKEN] = check_integers(given.name, dtype[TOKEN])
         self._has_own = self.dataset.mode != "tokens"
         self._end = given.end_of_document
         if self._has_own and self._end is not None:
             raise InvalidArgumentError(
-                f"{given.path}: {self.dataset.kind} says itself where documents end: leave end_of_document out"
+                f"{given.name}: {self.dataset.kind} says itself where documents end: leave end_of_document out"
             )
         if self._end is not None and self._end > np.iinfo(self.fields[TOKEN]).max:
             raise InvalidArgumentError(f"end_of_document={self._end:,}: no token of type {self.fields[TOKEN]} can be")
@@ -56,6 +56,7 @@ class InPlace:
         self._records = Records(self.dataset, list(self.fields))
         self._record_bytes = self._records.bytes
         self._rows = Rows.of(given, self.dataset)
+        self.has_metadata = self._rows is not None
 
     def identity(self) -> str:
         """Its fingerprint: sizes, first and last bytes, and all that says where documents begin."""
@@ -64,6 +65,10 @@ class InPlace:
     def key(self) -> tuple[Any, ...]:
         """What two names of one input have in common."""
         return self.dataset.kind, tuple(shard.name for shard in self.dataset.shards)
+
+    def place(self, unit: int) -> str:
+        """As of Reader: units are documents or records."""
+        return "" if self._has_own else f"record {unit:,}"
 
     def files(self) -> list[str]:
         """As of Reader."""
@@ -98,13 +103,7 @@ class InPlace:
     # ---- documents
 
     def _pieces_of_documents(self, most_bytes: int) -> Iterator[Piece]:
-        begin, held, last, at, before = (
-            0,
-            0,
-            0,
-            0,
-            0,
-        )  # `held` bytes are of [begin, first), `before` records of [0, first)
+        begin = held = last = at = before = 0  # `held` bytes are of [begin, first), `before` records of [0, first)
         for first in range(0, self.dataset.spans, _LOOK):
             lengths = self._lengths(first, min(_LOOK, self.dataset.spans - first))
             records, last = np.cumsum(lengths), first + len(lengths)
@@ -130,7 +129,7 @@ class InPlace:
             lengths = self._lengths(first, min(_LOOK // 16, end - first))
             for low, high in runs(lengths, self._records.most):
                 count = int(lengths[low:high].sum())
-                entries = None if rows is None else _next(rows, high - low, self._given.path)
+                entries = None if rows is None else _next(rows, high - low, self._given.name)
                 yield Part(lengths[low:high], self._records.read(at, at + count), entries)
                 at += count
 
@@ -155,7 +154,7 @@ class InPlace:
                 return first + int(found[0]) + 1
             if first - at > _LONGEST:
                 raise InvalidArgumentError(
-                    f"{self._given.path}: no token {self._end:,} from token {at:,} on: a document of more than "
+                    f"{self._given.name}: no token {self._end:,} from token {at:,} on: a document of more than "
                     f"{_LONGEST:,} tokens is not read: is end_of_document another one?"
                 )
         return records

@@ -10,7 +10,18 @@ import numpy as np
 from penstock._errors import InvalidArgumentError
 from penstock._words import excerpt
 
-from .reader import ENTRY_BYTES, PART_BYTES, TOKEN, Input, Part, check_integers, kept_columns, needed, one_column
+from .reader import (
+    ENTRY_BYTES,
+    TOKEN,
+    Input,
+    Part,
+    check_integers,
+    damaged,
+    kept_columns,
+    needed,
+    one_column,
+)
+from .records import PART_BYTES
 
 _ROWS = 1 << 14  # of a part
 
@@ -30,13 +41,16 @@ class ListColumn:
         Raises:
             InvalidArgumentError: no such column, or one that does not hold lists of integers.
         """
-        self._types = needed("pyarrow", given.path).types
-        self._compute = needed("pyarrow.compute", given.path)
+        self._types = needed("pyarrow", given.name).types
+        self._compute = needed("pyarrow.compute", given.name)
         names = list(dict.fromkeys(schema.names))
-        self.column = one_column(given.path, names, given.column)
-        self.metadata = kept_columns(given.path, names, self.column, given.metadata)
-        self._type = self._type_of(schema, given.path)
-        self.fields = {TOKEN: check_integers(given.path, np.dtype(self._type.to_pandas_dtype()))}
+        self.column = one_column(given.name, names, given.column)
+        self.metadata = kept_columns(given.name, names, self.column, given.metadata)
+        for name in self.columns:
+            if schema.names.count(name) > 1:
+                raise InvalidArgumentError(f"{given.name}: several columns are called {excerpt(name)!r}: rename them")
+        self._type = self._type_of(schema, given.name)
+        self.fields = {TOKEN: check_integers(given.name, np.dtype(self._type.to_pandas_dtype()))}
         self._item_bytes = np.dtype(self.fields[TOKEN]).itemsize
 
     @property
@@ -75,8 +89,21 @@ class ListColumn:
         if values.null_count:
             raise InvalidArgumentError(f"{path}: a token of {excerpt(self.column)!r} is null")
         tokens = values.to_numpy(zero_copy_only=False)
-        entries = table.select(self.metadata).to_pylist() if self.metadata else None
-        return Part(lengths, {TOKEN: tokens}, entries)
+        return Part(lengths, {TOKEN: tokens}, self._entries(table, path) if self.metadata else None)
+
+    def _entries(self, table: Any, path: str) -> list[dict[str, Any]]:
+        columns = []
+        for name in self.metadata:
+            try:
+                columns.append(table.column(name).to_pylist())
+            except UnicodeDecodeError as error:
+                raise damaged(f"{path}: column {excerpt(name)!r}", error) from error
+            except Exception as error:  # days and time zones that Python has not, and whatever knows time zones
+                raise InvalidArgumentError(
+                    f"{path}: column {excerpt(name)!r} has a value that Python has not: {excerpt(error)}: leave it out "
+                    "of metadata"
+                ) from error
+        return [dict(zip(self.metadata, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _lengths(self, column: Any, path: str) -> Any:
         if column.null_count:

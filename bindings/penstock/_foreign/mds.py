@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from penstock._errors import CorruptionError, InvalidArgumentError
+from penstock._errors import CorruptionError, InvalidArgumentError, NotFoundError
+from penstock._remote import is_address
 from penstock._scratch import Scratch
 from penstock._words import excerpt
 
+from .files import beside, folder_of, open_file
 from .in_place import InPlace
 from .mds_columns import Columns
-from .reader import Input, Part, Piece, Reader, damaged, digest_of, kept_columns, one_column
-from .unpack import unpack
+from .reader import (
+    Input,
+    Part,
+    Piece,
+    Reader,
+    damaged,
+    digest_of,
+    is_own_name,
+    kept_columns,
+    of_this_machine,
+    one_column,
+)
+from .unpack import copy, unpack
 
 _INDEX = "index.json"
 _MOST = 1 << 32  # bytes of a shard, which has offsets of 4
@@ -22,12 +37,10 @@ _MOST = 1 << 32  # bytes of a shard, which has offsets of 4
 
 def open_mds(given: Input) -> Reader:
     """A folder, as its shards want it."""
-    folder = Path(given.path)
-    if folder.name == _INDEX:
-        folder = folder.parent
-    if "://" in given.path or not (folder / _INDEX).is_file():
+    folder = folder_of(given.path, _INDEX)
+    if not is_address(folder) and not (Path(folder) / _INDEX).is_file():
         return InPlace(given)
-    shards = _shards_of(folder)
+    shards = _shards_of(folder, given)
     if given.metadata == () and not any(shard.get("compression") for shard in shards):
         return InPlace(given)
     return Folder(given, folder, shards)
@@ -36,7 +49,7 @@ def open_mds(given: Input) -> Reader:
 class Folder:
     """Shards that are read one after the other, each as a folder of its own: a unit is a shard."""
 
-    def __init__(self, given: Input, folder: Path, shards: list[dict[str, Any]]) -> None:
+    def __init__(self, given: Input, folder: str, shards: list[dict[str, Any]]) -> None:
         """Unpacks the first shard, which says the types.
 
         Raises:
@@ -46,23 +59,32 @@ class Folder:
         self._given = given
         self._folder = folder
         self._shards = shards
+        self._name = f"{given.name}/{_INDEX}"
         names = shards[0].get("column_names") if shards else None
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
-            raise CorruptionError(f"{folder / _INDEX}: a shard says no column_names")
-        tokens = one_column(given.path, names, given.column)
-        kept = kept_columns(given.path, names, tokens, given.metadata)
-        self._columns = Columns(given.path, shards, kept) if kept else None
+            raise CorruptionError(f"{self._name}: a shard says no column_names")
+        tokens = one_column(given.name, names, given.column)
+        kept = kept_columns(given.name, names, tokens, given.metadata)
+        self._columns = Columns(given.name, shards, kept) if kept else None
         with _Unpacked(self, 0) as (first, _):
             self.fields = dict(first.fields)
         self.has_documents = True
+        self.has_metadata = bool(kept)
 
     def identity(self) -> str:
         """Sizes and samples."""
-        return digest_of(self.files())
+        return digest_of(self._all(), self._given.storage)
 
     def files(self) -> list[str]:
         """As of Reader."""
-        return [str(self._folder / _INDEX), *(str(self.path(number)) for number in range(len(self._shards)))]
+        return of_this_machine(self._all())
+
+    def _all(self) -> list[str]:
+        return [beside(self._folder, _INDEX), *(self.path(number) for number in range(len(self._shards)))]
+
+    def place(self, unit: int) -> str:
+        """As of Reader."""
+        return f"shard {unit:,}"
 
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
         """As of Reader: a piece is a shard."""
@@ -83,23 +105,30 @@ class Folder:
     def close(self) -> None:
         """As of Reader: no file stays open."""
 
-    def path(self, number: int) -> Path:
+    def path(self, number: int) -> str:
         """Of the file of a shard, as it lies there."""
-        return self._folder / _file_of(
-            self._shards[number], "zip_data" if self.compression(number) else "raw_data", self._folder
-        )
+        said = self._shards[number].get("zip_data" if self.compression(number) else "raw_data")
+        name = said.get("basename") if isinstance(said, dict) else None
+        if not is_own_name(name):
+            raise CorruptionError(f"{self._name}: {excerpt(name)!r} names no file of its folder")
+        return beside(self._folder, str(name))
 
     def compression(self, number: int) -> str:
         """Of a shard, as "zstd"; "": none."""
         said = self._shards[number].get("compression") or ""
         return str(said).partition(":")[0]
 
+    def packed(self, number: int) -> dict[str, Any]:
+        """What index.json says of a shard's compressed file."""
+        said = self._shards[number].get("zip_data")
+        return said if isinstance(said, dict) else {}
+
     def raw_bytes(self, number: int) -> int:
         """Of a shard without compression."""
         raw = self._shards[number].get("raw_data")
         size = raw.get("bytes") if isinstance(raw, dict) else None
         if not isinstance(size, int) or not 0 < size < _MOST:
-            raise CorruptionError(f"{self._folder / _INDEX}: shard {number:,} says no bytes of raw_data below 4 GiB")
+            raise CorruptionError(f"{self._name}: shard {number:,} says no bytes of raw_data below 4 GiB")
         return size
 
     def alone(self, number: int) -> dict[str, Any]:
@@ -136,35 +165,33 @@ class _Unpacked:
 
     def _make(self, scratch: Path) -> tuple[InPlace, Path]:
         of, number, raw = self._of, self._number, scratch / "shard.00000.mds"
-        source, kind = of.path(number), of.compression(number)
+        given, path, kind = of.given, of.path(number), of.compression(number)
+        source = replace(given, path=path)
+        if not is_address(path) and not Path(path).is_file():
+            raise NotFoundError(errno.ENOENT, f"{source.name}: no such file, which index.json names", path)
         if kind:
-            unpack(source, kind, of.raw_bytes(number), raw)
+            unpack(source, kind, of.packed(number), of.raw_bytes(number), raw)
+        elif is_address(path):
+            copy(source, of.raw_bytes(number), raw)
         else:
-            raw.symlink_to(source.resolve())
+            raw.symlink_to(Path(path).resolve())
         (scratch / _INDEX).write_text(json.dumps(of.alone(number)))
-        given = of.given
         try:
             opened = InPlace(Input(str(scratch), "mds", given.column, (), given.dtype, given.end_of_document))
         except (CorruptionError, InvalidArgumentError) as error:
-            said = str(error).replace(str(raw), str(source)).replace(str(scratch), given.path)
+            said = str(error).replace(str(raw), source.name).replace(str(scratch), given.name)
             raise type(error)(said) from None
         return opened, raw
 
 
-def _shards_of(folder: Path) -> list[dict[str, Any]]:
+def _shards_of(folder: str, given: Input) -> list[dict[str, Any]]:
+    name = f"{given.name}/{_INDEX}"
     try:
-        index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise damaged(str(folder / _INDEX), error) from error
+        with open_file(beside(folder, _INDEX), given.storage) as file:
+            index = json.loads(file.read())
+    except (ValueError, RecursionError) as error:
+        raise damaged(name, error) from error
     shards = index.get("shards") if isinstance(index, dict) else None
     if not isinstance(shards, list) or not all(isinstance(each, dict) for each in shards) or not shards:
-        raise CorruptionError(f"{folder / _INDEX}: it lists no shards")
+        raise CorruptionError(f"{name}: it lists no shards")
     return shards
-
-
-def _file_of(shard: dict[str, Any], key: str, folder: Path) -> str:
-    said = shard.get(key)
-    name = said.get("basename") if isinstance(said, dict) else None
-    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
-        raise CorruptionError(f"{folder / _INDEX}: {excerpt(name)!r} names no file of its folder")
-    return name

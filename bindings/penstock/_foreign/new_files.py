@@ -40,6 +40,8 @@ class NewFiles:
 
     def open(self, path: str) -> BinaryIO:
         """A file that gets the name `path`."""
+        if not Path(path).parent.exists():
+            Path(path).parent.mkdir(parents=True)
         self._open[path] = Path(self._partial(path)).open("w+b", buffering=_BUFFER)  # noqa: SIM115 - __exit__ closes it
         return self._open[path]
 

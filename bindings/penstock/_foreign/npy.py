@@ -29,12 +29,13 @@ def array_of(data: bytes, path: str) -> npt.NDArray[Any]:
     try:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(file)
-    except (ValueError, EOFError) as error:
+        shape, is_fortran, dtype = read(file)
+    except Exception as error:  # of Python's parser, which NumPy reads the header with
         raise damaged(path, error) from error
     if dtype.hasobject:
         raise InvalidArgumentError(f"{path}: holds Python objects, and penstock unpickles nothing")
     count, room = math.prod(shape), len(data) - file.tell()
-    if count * dtype.itemsize != room:
+    if min(shape, default=0) < 0 or count * dtype.itemsize != room:
         raise CorruptionError(f"{path}: {room:,} bytes of values, its header says {count * dtype.itemsize:,}")
-    return np.frombuffer(data, dtype, count, file.tell()).astype(dtype.newbyteorder("<"), copy=False)
+    values = np.frombuffer(data, dtype, count, file.tell()).astype(dtype.newbyteorder("<"), copy=False)
+    return values.reshape(shape, order="F").ravel() if is_fortran and len(shape) > 1 else values

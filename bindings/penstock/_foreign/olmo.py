@@ -37,7 +37,7 @@ class Rows:
         for name in wanted:
             if name not in has:
                 there = f"there are {', '.join(has)}" if has else f"{dataset.kind} has none that is read"
-                raise InvalidArgumentError(f"{given.path}: no metadata {excerpt(name)!r}: {there}")
+                raise InvalidArgumentError(f"{given.name}: no metadata {excerpt(name)!r}: {there}")
         if not wanted:
             return None
         return cls(dataset.shards[0].name.removesuffix(".npy") + ".csv.gz", wanted)

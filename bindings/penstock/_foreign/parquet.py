@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock._errors import CorruptionError
+from penstock._errors import CorruptionError, Error
 from penstock._words import excerpt
 
+from .files import open_file
 from .lists import ListColumn
-from .reader import Input, Part, Piece, damaged, digest_of, needed
+from .reader import Input, Part, Piece, damaged, digest_of, needed, of_this_machine
 
 _ROWS = 1 << 12  # that are decoded at once
 
@@ -23,29 +24,39 @@ class ParquetReader:
             CorruptionError: no Parquet file.
             InvalidArgumentError: no such column, or one that does not hold lists of integers.
         """
-        pyarrow, parquet = needed("pyarrow", given.path), needed("pyarrow.parquet", given.path)
+        pyarrow, parquet = needed("pyarrow", given.name), needed("pyarrow.parquet", given.name)
         self._errors = (pyarrow.ArrowException, OSError)
-        self._path = given.path
+        self._given = given
+        self._path = given.name
         try:
-            self._file = parquet.ParquetFile(given.path)
+            self._file = parquet.ParquetFile(open_file(given.path, given.storage))
+        except Error:
+            raise
         except self._errors as error:
-            raise CorruptionError(f"{given.path}: no Parquet file that can be read: {excerpt(error)}") from error
+            raise CorruptionError(f"{given.name}: no Parquet file that can be read: {excerpt(error)}") from error
         self._lists = ListColumn(given, self._file.schema_arrow)
         self.fields = self._lists.fields
         self.has_documents = True
+        self.has_metadata = bool(self._lists.metadata)
 
     def identity(self) -> str:
         """Size and samples."""
-        return digest_of([self._path])
+        return digest_of([self._given.path], self._given.storage)
 
     def files(self) -> list[str]:
         """As of Reader."""
-        return [self._path]
+        return of_this_machine([self._given.path])
+
+    def place(self, unit: int) -> str:
+        """As of Reader."""
+        return f"row group {unit:,}"
 
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
         """As of Reader: a piece is a row group."""
         for number in range(self._file.metadata.num_row_groups):
             group = self._file.metadata.row_group(number)
+            if not group.num_rows:
+                continue
             chunks = (group.column(each) for each in range(group.num_columns))
             values = sum(
                 each.num_values for each in chunks if f"{each.path_in_schema}.".startswith(f"{self._lists.column}.")
@@ -59,6 +70,8 @@ class ParquetReader:
             columns = self._lists.columns
             for batch in self._file.iter_batches(_ROWS, row_groups=groups, columns=columns, use_threads=False):
                 yield from self._lists.parts(batch, self._path)
+        except Error:
+            raise
         except self._errors as error:
             raise damaged(self._path, error) from error
 

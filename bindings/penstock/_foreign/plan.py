@@ -59,20 +59,21 @@ def make_plan(inputs: list[Input], options: dict[str, Any], dtype: str | None, t
     Raises:
         InvalidArgumentError: they do not go together, or there is nothing in them.
     """
-    cutter, seen = Cutter(task_bytes), set[Any]()
+    cutter, seen = Cutter(task_bytes), dict[Any, str]()
     plan = Plan([], [], {}, None, options, [], [])
     first: Reader | None = None
     for each in inputs:
         reader = open_reader(each)
         try:
             key: Any = reader.key() if isinstance(reader, InPlace) else None
-            if key is not None and key in seen:
-                continue  # as of "corpus*", which matches the files beside each other
-            seen.add(key)
+            if key is not None and seen.setdefault(key, each.path) != each.path:
+                continue  # as of corpus*, which matches the files beside each other
             if first is None:
                 first, plan.fields = reader, _fields(reader, dtype)
-                plan.codec = _codec(each) if reader.has_documents else None
-            _check_alike(plan, first, reader, inputs[0].path, each.path, dtype)
+                plan.codec = "boundaries" if reader.has_documents else None
+            if reader.has_documents and reader.has_metadata:
+                plan.codec = "json"
+            _check_alike(plan, first, reader, inputs[0].name, each.name, dtype)
             cutter.add(len(plan.inputs), reader.pieces(cutter.piece_bytes))
             plan.inputs.append(each)
             plan.identities.append(reader.identity())
@@ -81,12 +82,8 @@ def make_plan(inputs: list[Input], options: dict[str, Any], dtype: str | None, t
             reader.close()
     plan.tasks = cutter.finish()
     if not plan.tasks:
-        raise InvalidArgumentError(f"{', '.join(each.path for each in inputs[:3])}: there are no tokens")
+        raise InvalidArgumentError(f"{', '.join(each.name for each in inputs[:3])}: there are no tokens")
     return plan
-
-
-def _codec(given: Input) -> str:
-    return "boundaries" if given.metadata == () else "json"
 
 
 def _fields(reader: Reader, dtype: str | None) -> dict[str, str]:

@@ -7,23 +7,26 @@ import importlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock._errors import CorruptionError, InvalidArgumentError, IoError, NotFoundError
+from penstock import _native
+from penstock._errors import CorruptionError, InvalidArgumentError
+from penstock._remote import is_address
 from penstock._storage import Storage
 from penstock._words import excerpt
+
+from .files import fingerprint_of, open_file
 
 AUTO = "auto"  # of a format: penstock.open finds it out
 TOKEN = "token"
 ENTRY_BYTES = 16  # where a document begins, in the index of the dataset
-PART_BYTES = 1 << 23  # of what is read at once
 COLUMNS = ("tokens", "input_ids")  # where tokens are, unless a name is given
 _SAMPLES = 16
 _SAMPLE_BYTES = 1 << 12
+_LONGEST_NAME = 255  # bytes, on all file systems that are usual
 
 Tokens = npt.NDArray[Any]
 
@@ -49,6 +52,11 @@ class Input:
     dtype: str | None = None
     end_of_document: int | None = None
     storage: Storage | None = None
+
+    @property
+    def name(self) -> str:
+        """The path as messages have it: an address without its password or signature."""
+        return _native.shown_address(self.path) if is_address(self.path) else self.path
 
 
 class Piece(NamedTuple):
@@ -92,6 +100,13 @@ class Reader(Protocol):
     def has_documents(self) -> bool:
         """Whether it says where documents begin."""
 
+    @property
+    def has_metadata(self) -> bool:
+        """Whether something is kept with each document."""
+
+    def place(self, unit: int) -> str:
+        """The unit in words, where documents are not counted from the input's beginning; "": they are."""
+
     def identity(self) -> str:
         """What tells its content from others': sizes and samples."""
 
@@ -125,22 +140,25 @@ def needed(module: str, what: str) -> Any:
         ) from None
 
 
-def digest_of(files: Sequence[str], more: str = "") -> str:
+def digest_of(files: Sequence[str], storage: Storage | None) -> str:
     """Sizes of files and samples of what they hold; the names do not count."""
-    found = hashlib.sha256(more.encode("utf-8", "surrogateescape"))
+    found = hashlib.sha256()
     for path in files:
-        try:
-            with Path(path).open("rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                found.update(f"{size}\n".encode())
-                for number in range(_SAMPLES):
-                    file.seek(max(0, size - _SAMPLE_BYTES) * number // (_SAMPLES - 1))
-                    found.update(file.read(_SAMPLE_BYTES))
-        except FileNotFoundError as error:
-            raise NotFoundError(error.errno, f"{path}: no such file", path) from None
-        except OSError as error:
-            raise IoError(error.errno, f"{path}: {error.strerror or error}", path) from error
+        if is_address(path):
+            found.update(fingerprint_of(path, storage).encode())
+            continue
+        with open_file(path, None) as file:
+            size = os.fstat(file.fileno()).st_size
+            found.update(f"{size}\n".encode())
+            for number in range(_SAMPLES):
+                file.seek(max(0, size - _SAMPLE_BYTES) * number // (_SAMPLES - 1))
+                found.update(file.read(_SAMPLE_BYTES))
     return found.hexdigest()
+
+
+def of_this_machine(files: Sequence[str]) -> list[str]:
+    """Those that lie at no address."""
+    return [each for each in files if not is_address(each)]
 
 
 def check_integers(path: str, dtype: np.dtype[Any]) -> str:
@@ -189,6 +207,16 @@ def kept_columns(path: str, names: Sequence[str], tokens: str, wanted: tuple[str
                 f"{excerpt(', '.join(others)) or 'none'}"
             )
     return list(wanted)
+
+
+def is_own_name(name: object) -> bool:
+    """Whether it names a file of the folder in which it is said."""
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
+        return False
+    try:
+        return len(os.fsencode(name)) <= _LONGEST_NAME
+    except UnicodeEncodeError:
+        return False
 
 
 def damaged(path: str, error: object) -> CorruptionError:

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from penstock._dataset import Dataset
 
-from .reader import PART_BYTES
-
+PART_BYTES = 1 << 23  # of what is read at once
 BLOCK = 1 << 12  # records of a window, in which records are read
 
 

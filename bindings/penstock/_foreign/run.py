@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from penstock._anndata.identity import Stamps
 from penstock._anndata.opened import Input as Named
 from penstock._bucket_folder import is_bucket
-from penstock._errors import InvalidArgumentError, IoError
+from penstock._errors import InvalidArgumentError
 from penstock._paths import PathLike
 from penstock._storage import Storage
-from penstock._text.errors import WorkerError
-from penstock._text.sink import ShardFolder
+from penstock._text.shard_folder import ShardFolder
 
 from .cutting import Task
 from .plan import Plan
@@ -37,6 +36,7 @@ class ImportedTokens:
         fields: of a record, with their types.
         codec: of documents' entries: "json", "boundaries" or None, tokens without documents.
         seconds: that it took.
+        notes: what may be another result than was wanted.
     """
 
     path: str
@@ -47,6 +47,7 @@ class ImportedTokens:
     fields: dict[str, str] = field(default_factory=dict)
     codec: str | None = None
     seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
 
 
 class Run:
@@ -76,22 +77,17 @@ class Run:
     def run(self, resume: bool, overwrite: bool) -> ImportedTokens:
         """Imports everything."""
         shards = ShardFolder(self._out, resume=resume, overwrite=overwrite, storage=self._storage)
-        try:
-            return self._write(shards)
-        except BaseException as error:
-            self._end_workers(shards)
-            if not shards.any_finished():
-                self._stamps.remove(shards)
-            if isinstance(error, KeyboardInterrupt):
-                raise KeyboardInterrupt(f"interrupted: {shards.left_behind()}") from None
-            if isinstance(error, WorkerError):
-                raise WorkerError(f"{error}: {shards.left_behind()}") from error
-            if isinstance(error, IoError):
-                raise IoError(error.errno, f"{error}: {shards.left_behind()}", error.filename) from error
-            raise
-        finally:
-            self._end_workers(shards)
-            shards.close()
+        with shards.told_at_the_end():
+            try:
+                return self._write(shards)
+            except BaseException:
+                self._end_workers(shards)
+                if not shards.any_finished():
+                    self._stamps.remove(shards)
+                raise
+            finally:
+                self._end_workers(shards)
+                shards.close()
 
     def _write(self, shards: ShardFolder) -> ImportedTokens:
         plan = self._plan

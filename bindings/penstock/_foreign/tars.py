@@ -6,26 +6,27 @@ key.EXTENSION with bytes as they are; each may be .gz. A unit is a tar, which ca
 
 from __future__ import annotations
 
-import gzip
 import json
-import tarfile
 import zlib
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock._errors import CorruptionError, InvalidArgumentError, IoError, NotFoundError
+from penstock._errors import CorruptionError, InvalidArgumentError
 from penstock._words import excerpt
 
+from .files import size_of
 from .npy import array_of
-from .reader import COLUMNS, PART_BYTES, TOKEN, Input, Part, Piece, check_integers, damaged, digest_of
+from .reader import COLUMNS, TOKEN, Input, Part, Piece, check_integers, damaged, digest_of, of_this_machine
+from .records import PART_BYTES
+from .tar_file import TarFile
 
 _BARE = ("bin", "bytes")
 _PICKLED = ("pyd", "pickle", "pkl", "pth", "pt")
-_MOST = 1 << 32  # bytes of a member
+_MOST = 1 << 32  # bytes of a member that was unpacked
+_NOT_BARE = ("json", "jsonl", "npz", "ten", "tb", "mp", "msg", "cbor", "txt", "text", "cls")
 _KEY = "__key__"
 _SAMPLES = 1 << 12  # of a part
 
@@ -33,7 +34,7 @@ Sample = dict[str, bytes]
 
 
 class TarReader:
-    """One tar, plain or .gz."""
+    """One tar, plain or packed."""
 
     def __init__(self, given: Input) -> None:
         """Reads the first sample, which says where the tokens are.
@@ -43,39 +44,47 @@ class TarReader:
             InvalidArgumentError: no member has the tokens, or one is pickled.
         """
         self._given = given
-        self._path = given.path
+        self._path = given.name
+        self._tar = TarFile(given)
         self.has_documents = True
+        self.has_metadata = given.metadata != ()
         first = next(self._samples(), None)
         if first is None:
-            raise InvalidArgumentError(f"{given.path}: no sample is in it: members are called KEY.EXTENSION")
+            raise InvalidArgumentError(f"{given.name}: no sample is in it: members are called KEY.EXTENSION")
         self._member, self._key = self._find(first[1])
         self._dtype = None if given.dtype is None else np.dtype(given.dtype)
-        self.fields = {TOKEN: check_integers(given.path, self._tokens(*first).dtype)}
+        self._first: np.dtype[Any] | None = None  # type of tokens
+        self.fields = {TOKEN: check_integers(given.name, self._tokens(*first).dtype)}
 
     def identity(self) -> str:
         """Size and samples."""
-        return digest_of([self._path])
+        return digest_of([self._given.path], self._given.storage)
 
     def files(self) -> list[str]:
         """As of Reader."""
-        return [self._path]
+        return of_this_machine([self._given.path])
+
+    def place(self, unit: int) -> str:
+        """As of Reader: a tar is one unit."""
+        return ""
 
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
         """As of Reader: a piece is the tar."""
-        yield Piece(0, 1, Path(self._path).stat().st_size)
+        yield Piece(0, 1, size_of(self._given.path, self._given.storage))
 
     def parts(self, piece: Piece) -> Iterator[Part]:
         """As of Reader."""
         held: list[npt.NDArray[Any]] = []
         entries: list[dict[str, Any]] = []
         room = PART_BYTES
-        for key, sample in self._samples():
-            held.append(self._tokens(key, sample).astype(self.fields[TOKEN], copy=False))
-            entries.append(self._entry(key, sample))
-            room -= held[-1].nbytes
-            if room <= 0 or len(held) >= _SAMPLES:
+        for key, sample in self._samples(self._is_wanted):
+            tokens = self._tokens(key, sample)
+            if held and (tokens.dtype != held[-1].dtype or room <= 0 or len(held) >= _SAMPLES):
                 yield self._part(held, entries)
                 held, entries, room = [], [], PART_BYTES
+            held.append(tokens)
+            entries.append(self._entry(key, sample))
+            room -= tokens.nbytes
         if held:
             yield self._part(held, entries)
 
@@ -88,49 +97,37 @@ class TarReader:
 
     # ---- members
 
-    def _samples(self) -> Iterator[tuple[str, Sample]]:
-        """Keys with what their members hold, by extension; members of a sample follow one another."""
-        last, sample, seen = None, Sample(), 0
-        try:
-            with tarfile.open(self._path, "r|*") as tar:
-                for member in tar:
-                    named = _named(member.name)
-                    if named is None or not member.isreg():
-                        continue
-                    key, extension = named
-                    if key != last and sample:
-                        yield str(last), sample
-                        sample, seen = Sample(), seen + 1
-                    last = key
-                    if extension in sample:
-                        raise InvalidArgumentError(f"{self._path}: {excerpt(member.name)} is there twice")
-                    sample[extension] = self._read(tar, member)
-        except (InvalidArgumentError, CorruptionError):
-            raise
-        except FileNotFoundError as error:
-            raise NotFoundError(error.errno, f"{self._path}: no such file", self._path) from None
-        except (tarfile.TarError, EOFError, zlib.error, OverflowError, ValueError, gzip.BadGzipFile) as error:
-            raise CorruptionError(
-                f"{self._path}: no whole tar, after {seen:,} samples: {excerpt(error)}: copy the file again"
-            ) from error
-        except OSError as error:
-            raise IoError(error.errno, f"{self._path}: {error.strerror or error}", self._path) from error
+    def _samples(self, wanted: Callable[[str], bool] = lambda extension: True) -> Iterator[tuple[str, Sample]]:
+        """Keys with what their members hold, by extension; members of a sample follow one another.
+
+        Args:
+            wanted: of which extensions members are read; others are there, and empty.
+        """
+        last, sample = None, Sample()
+        for path, read in self._tar.members():
+            named = _named(path)
+            if named is None:
+                continue
+            key, extension = named
+            if key != last and sample:
+                yield str(last), sample
+                sample = Sample()
+            last = key
+            if extension in sample:
+                raise InvalidArgumentError(f"{self._path}: {excerpt(path)} is there twice")
+            sample[extension] = b""
+            if wanted(extension):
+                data = read()
+                sample[extension] = (
+                    _unzipped(data, f"{self._path}: {excerpt(path)}") if extension.endswith(".gz") else data
+                )
         if sample:
             yield str(last), sample
 
-    def _read(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-        if member.size > _MOST or member.sparse is not None:
-            raise InvalidArgumentError(
-                f"{self._path}: {excerpt(member.name)}: {member.size:,} bytes, or with holes: a member has at most "
-                f"{_MOST:,}"
-            )
-        file = tar.extractfile(member)
-        data = b"" if file is None else file.read()
-        if len(data) != member.size:
-            raise CorruptionError(f"{self._path}: {excerpt(member.name)} is cut off: copy the file again")
-        if member.name.endswith(".gz"):
-            data = _unzipped(data, f"{self._path}: {excerpt(member.name)}")
-        return data
+    def _is_wanted(self, extension: str) -> bool:
+        if extension == self._member:
+            return True
+        return self._given.metadata != () and (extension == "json" or _is_text(extension))
 
     def _find(self, sample: Sample) -> tuple[str, str | None]:
         """The extension of the member that has the tokens; and of a .json its key.
@@ -139,12 +136,19 @@ class TarReader:
             InvalidArgumentError: there is none, or it is pickled.
         """
         wanted = self._given.column
-        names = (wanted,) if wanted is not None else (*(f"{each}.npy" for each in COLUMNS), *COLUMNS, "npy", *_BARE)
+        names = (
+            (wanted.lower(),) if wanted is not None else (*(f"{each}.npy" for each in COLUMNS), *COLUMNS, "npy", *_BARE)
+        )
         for name in names:
             if name in sample:
                 if name.rpartition(".")[2] in _PICKLED:
                     raise InvalidArgumentError(
                         f"{self._path}: .{name} is pickled, and penstock unpickles nothing: write .npy"
+                    )
+                if name.removesuffix(".gz").rpartition(".")[2] in _NOT_BARE:
+                    raise InvalidArgumentError(
+                        f"{self._path}: .{name} holds no bare tokens: .npy does, bytes of a given dtype, or a list of "
+                        ".json, of which column is the key"
                     )
                 return name, None
         keys = (wanted,) if wanted is not None else COLUMNS
@@ -162,7 +166,17 @@ class TarReader:
         )
 
     def _tokens(self, key: str, sample: Sample) -> npt.NDArray[Any]:
-        name, path = self._member, f"{self._path}: {excerpt(key)}.{excerpt(self._member)}"
+        """Integers; of another type than those of the sample before, where the file has them so."""
+        path = f"{self._path}: {excerpt(key)}.{excerpt(self._member)}"
+        found = self._values(sample, path)
+        if not len(found):  # NumPy has 64-bit floats for an array of nothing
+            return np.empty(0, self._first or np.int64)
+        check_integers(path, found.dtype)
+        self._first = self._first or found.dtype
+        return found
+
+    def _values(self, sample: Sample, path: str) -> npt.NDArray[Any]:
+        name = self._member
         if name not in sample:
             raise InvalidArgumentError(f"{path} is missing, which the first sample has")
         if self._key is not None:
@@ -192,8 +206,7 @@ class TarReader:
             return {}
         found: dict[str, Any] = {_KEY: key}
         for name, data in sample.items():
-            kind = name.removesuffix(".gz").rpartition(".")[2]
-            if kind in ("txt", "text", "cls"):
+            if _is_text(name):
                 found[name] = _text(data, f"{self._path}: {excerpt(key)}.{excerpt(name)}")
         if "json" in sample:
             found.update(_object(sample["json"], f"{self._path}: {excerpt(key)}.json"))
@@ -216,7 +229,11 @@ def _named(path: str) -> tuple[str, str] | None:
     key, dot, extension = name.partition(".")
     if not key or not dot or not extension or (key.startswith("__") and key.endswith("__")):
         return None
-    return folder + slash + key, extension
+    return folder + slash + key, extension.lower()  # as webdataset has it
+
+
+def _is_text(extension: str) -> bool:
+    return extension.removesuffix(".gz").rpartition(".")[2] in ("txt", "text", "cls")
 
 
 def _object(data: bytes, path: str) -> dict[str, Any]:

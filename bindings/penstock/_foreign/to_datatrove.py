@@ -13,8 +13,13 @@ from .to_megatron import fitting
 LOSS = "loss"
 
 
+def empty_documents(feed: Feed) -> int:
+    """How many sequences have no tokens: behind one datatrove's reader finds no document's beginning."""
+    return sum(len(each) - int(np.count_nonzero(each)) for each in feed.lengths())
+
+
 def write_datatrove(feed: Feed, out: str, has_loss: bool) -> list[str]:
-    """Writes all files; their names, that of the tokens last.
+    """Writes all files, without sequences of no tokens; their names, that of the tokens last.
 
     Raises:
         InvalidArgumentError: a token or a mask that they cannot hold; something is there; a name that does not end in
@@ -40,7 +45,7 @@ def write_datatrove(feed: Feed, out: str, has_loss: bool) -> list[str]:
                     )
                 files[f"{out}.loss"].write(np.ascontiguousarray(mask).view(np.uint8).data)
             ends = np.cumsum(part.lengths) + before
-            files[f"{out}.index"].write(ends.astype("<u8").data)
+            files[f"{out}.index"].write(ends[part.lengths > 0].astype("<u8").data)
             first, before = first + len(part.lengths), int(ends[-1]) if len(ends) else before
         name = (feed.dataset.tokenizer or {}).get("name") or "unknown"
         files[f"{out}.metadata"].write(f"{name}|{dtype.itemsize}\n{before}\n{before:,} T".encode())

@@ -49,7 +49,7 @@ def write_mds(feed: Feed, out: str, keep: list[str], codec: str | None) -> list[
     if codec is not None:
         encodings[_METADATA] = codec
     with new_folder(out) as folder:
-        shards = _Shards(folder, encodings)
+        shards, first = _Shards(folder, encodings), 0
         for part in feed.parts(codec is not None):
             assert part.lengths is not None
             columns = {
@@ -58,14 +58,43 @@ def write_mds(feed: Feed, out: str, keep: list[str], codec: str | None) -> list[
             }
             if codec is not None:
                 entries: list[Any] = part.entries or []
-                columns[_METADATA] = (bytes(each) if codec == "bytes" else _json(each) for each in entries)
+                columns[_METADATA] = _encoded(feed.dataset.path, codec, entries, first)
             shards.add(columns)
+            first += len(part.lengths)
         shards.finish()
     return [out]
 
 
-def _json(value: Any) -> bytes:
-    return json.dumps(value).encode()
+def _encoded(path: str, codec: str, entries: list[Any], first: int) -> Iterator[bytes]:
+    """Entries of documents, which are numbered from `first`.
+
+    Raises:
+        InvalidArgumentError: msgpack holds what JSON has not.
+    """
+    for number, entry in enumerate(entries, first):
+        if codec == "bytes":
+            yield bytes(entry)
+            continue
+        try:
+            _refuse_other_keys(entry)
+            yield json.dumps(entry, allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidArgumentError(
+                f"{path}: metadata of document {number:,} is no JSON, which MDS has: {error}: --drop metadata leaves "
+                "all of it out"
+            ) from None
+
+
+def _refuse_other_keys(value: Any) -> None:
+    """Of numbers and others json.dumps would make text."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r:.40} is no text")
+            _refuse_other_keys(each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            _refuse_other_keys(each)
 
 
 def _arrays(values: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> Iterator[bytes]:

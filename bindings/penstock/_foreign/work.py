@@ -19,7 +19,7 @@ from penstock._writer import Writer, finished_shards
 
 from .cutting import Task
 from .formats import open_reader
-from .reader import Input, Part, Reader
+from .reader import TOKEN, Input, Part, Reader
 
 
 class Made(NamedTuple):
@@ -56,7 +56,7 @@ class Working:
     def place(self, job: Job) -> str:
         """What the job is about."""
         run = job.task.runs[0]
-        return f"{job.inputs[run.source].path}: {run.piece.begin:,}"
+        return f"{job.inputs[run.source].name}: {run.piece.begin:,}"
 
     def _make(self, job: Job) -> Made:
         try:
@@ -86,7 +86,7 @@ class Working:
             for run in job.task.runs:
                 reader = open_reader(job.inputs[run.source])
                 try:
-                    done = self._append(writer, reader, run.piece, job.inputs[run.source].path)
+                    done = self._append(writer, reader, run.piece, job.inputs[run.source].name)
                 finally:
                     reader.close()
                 documents, records = documents + done.documents, records + done.records
@@ -99,10 +99,29 @@ class Working:
             try:
                 self._append_part(writer, part, count)
             except InvalidArgumentError as error:
-                raise InvalidArgumentError(f"{path}: {error}") from None
+                misfit = self._misfit(reader, part, piece.begin, documents, records)
+                raise InvalidArgumentError(f"{path}: {misfit or error}") from None
             documents += 0 if part.lengths is None else len(part.lengths)
             records += count
         return Made(documents, records)
+
+    def _misfit(self, reader: Reader, part: Part, begin: int, documents: int, records: int) -> str:
+        """Which token the dataset's type does not hold, `documents` and `records` behind unit `begin`; "": none."""
+        tokens, limits = part.fields[TOKEN], np.iinfo(self.fields[TOKEN])
+        bad = (tokens > limits.max) | (tokens < limits.min)
+        if not bad.any():
+            return ""
+        at = int(np.argmax(bad))
+        if part.lengths is None:
+            place = f"record {begin + records + at:,}"
+        else:
+            number = documents + int(np.searchsorted(np.cumsum(part.lengths), at, "right"))
+            unit = reader.place(begin) if begin else ""
+            place = f"document {number:,} from {unit} on" if unit else f"document {begin + number:,}"
+        return (
+            f"{place}: token {int(tokens[at]):,} does not fit {self.fields[TOKEN]} "
+            f"({limits.min:,} to {limits.max:,}): say with dtype what does, or leave the document out"
+        )
 
     def _append_part(self, writer: Writer, part: Part, count: int) -> None:
         fields: dict[str, Any] = part.fields
@@ -124,7 +143,10 @@ def encode(entry: dict[str, Any]) -> bytes:
     try:
         return json.dumps(entry, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"metadata {excerpt(entry)} is no JSON: {error}") from None
+        if len(entry) > 1:
+            for name, value in entry.items():  # which names the one that is none
+                encode({name: value})
+        raise InvalidArgumentError(f"metadata {excerpt(entry)} is no JSON: {error}: leave it out") from None
 
 
 def _plain(value: Any) -> Any:

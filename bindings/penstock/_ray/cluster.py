@@ -7,7 +7,7 @@ import platform
 import re
 import socket
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from penstock._errors import InvalidArgumentError
 from penstock._ray.missing import needed
 from penstock._text.errors import WorkerError
 from penstock._words import counted
-from penstock._workers import ONE_THREAD, Job, Pool, answer
+from penstock._workers import ONE_THREAD, InOrder, Job, Pool, answer
 
 _ADDRESS = re.compile(r"auto|local|(ray://)?(\[[0-9a-fA-F:]+\]|[\w.-]+):\d{1,5}/?")
 _RETRIES = 5  # after the first attempt at a task
@@ -60,7 +60,7 @@ class Cluster:
         return RayPool(self.address, work)
 
 
-class RayPool:
+class RayPool(InOrder):
     """A `Pool` whose items are tasks of Ray. One thread at a time.
 
     At most two tasks for each core of the cluster are under way, and at most twice as many are not yet taken.
@@ -73,16 +73,14 @@ class RayPool:
             ModuleNotFoundError: Ray is not installed.
             WorkerError: There is no cluster at the address.
         """
+        super().__init__()
         self._ray: Any = needed()
         self._connected = _connect(self._ray, address)
         self._key = uuid.uuid4().hex
         self._work = [self._ray.put(work)]  # in a list it is handed on as a reference
         self._task = self._ray.remote(max_retries=_RETRIES, num_cpus=1, scheduling_strategy="SPREAD")(_answer)
         self._under_way: dict[Any, int] = {}  # the number of each task
-        self._results: dict[int, Any] = {}
         self._workers: set[tuple[str, int]] = set()
-        self._sent = 0
-        self._taken = 0
         self._closed = False
 
     @property
@@ -99,27 +97,6 @@ class RayPool:
         """Hands the next item to the cluster."""
         self._under_way[self._task.remote(self._key, self._work, item)] = self._sent
         self._sent += 1
-
-    def next_results(self) -> Iterator[Any]:
-        """Waits for a task where nothing is ready; then gives the results that are next in order.
-
-        Raises:
-            InputError: Something of the next task cannot be used.
-            penstock.Error: It cannot be written, or not be used either.
-            WorkerError: Its workers were lost too often, or cannot start.
-        """
-        if self._taken not in self._results and self._sent > self._taken:
-            self._receive()
-        while self._taken in self._results:
-            result = self._results.pop(self._taken)
-            if isinstance(result, BaseException):
-                raise result
-            self._taken += 1
-            yield result
-
-    def pending(self) -> bool:
-        """Whether results are still to come."""
-        return self._sent > self._taken
 
     def check(self) -> None:
         """Nothing: Ray looks after its workers."""

@@ -12,7 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from penstock._errors import Error
+
 from .errors import InputError
+from .far import FarFile
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -89,6 +92,8 @@ class _GzipReader(io.RawIOBase):
             data = self._file.read1(len(view))
         except EOFError as error:
             raise InputError(f"{self._name}: the gzip data is cut off: copy the file again") from error
+        except Error:  # of what it is read from
+            raise
         except (OSError, zlib.error) as error:
             raise InputError(f"{self._name}: damaged gzip data ({error}): copy the file again") from error
         view[: len(data)] = data
@@ -126,7 +131,7 @@ class ByteInput:
 
     def __init__(
         self,
-        path: Path | None,
+        path: Path | FarFile | None,
         name: str,
         compression: str,
         while_waiting: Callable[[], None] = lambda: None,
@@ -142,11 +147,17 @@ class ByteInput:
         """
         try:
             # A descriptor of its own: closing this leaves standard input open.
-            opened = io.FileIO(os.dup(sys.stdin.fileno()) if path is None else str(path))
+            opened: io.RawIOBase = (
+                path.open()
+                if isinstance(path, FarFile)
+                else io.FileIO(os.dup(sys.stdin.fileno()) if path is None else str(path))
+            )
+        except Error as error:
+            raise InputError(str(error)) from error
         except OSError as error:
             raise InputError(f"{name}: {error.strerror}") from error
         self._file = opened
-        is_pipe = not stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
+        is_pipe = isinstance(opened, io.FileIO) and not stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
         raw = _PatientReader(opened, while_waiting) if is_pipe else opened
         self._raw: io.BufferedReader = io.BufferedReader(raw, _CHUNK_BYTES)
         self._begin = 0 if is_pipe else opened.tell()  # of a file that is standard input, a part may be read already

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock._errors import Error
 from penstock._words import quoted
 
 from . import sniff
 from .compression import ByteInput
 from .errors import InputError, OptionError
+from .far import FarFile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -156,6 +159,8 @@ class DocumentReader:
                 yield from _json_lines(opened, number)
             else:
                 yield from self._text(opened, source, number)
+        except Error as error:  # which names the address
+            raise InputError(str(error)) from error
         except OSError as error:
             raise InputError(f"{source.name}: {error.strerror or error}") from error
         finally:
@@ -254,7 +259,12 @@ class ParquetInput:
         self._source = source
         self._done_rows = 0
         try:
-            self._file: Any = pyarrow.parquet.ParquetFile(source.path)
+            place: Any = source.path
+            if isinstance(place, FarFile):
+                place = io.BufferedReader(place.open())  # else a read may be short
+            self._file: Any = pyarrow.parquet.ParquetFile(place)
+        except Error as error:
+            raise InputError(str(error)) from error
         except (pyarrow.ArrowException, OSError) as error:
             raise InputError(f"{source.name}: not a Parquet file that can be read ({_one_line(error)})") from error
         self._arrow_error: type[Exception] = pyarrow.ArrowException

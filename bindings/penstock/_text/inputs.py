@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+from penstock._errors import Error, InvalidArgumentError, NotFoundError
+from penstock._remote import Address, is_address
+from penstock._storage import Storage
+from penstock._stores.addresses import addresses_of
 
 from . import sniff
 from .compression import ByteInput
 from .errors import InputError, UsageError
+from .far import FarFile, FarFiles
 
 FORMATS = ("jsonl", "text", "parquet")
 _FORMAT_OF_SUFFIX = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 _COMPRESSION_OF_SUFFIX = {".gz": "gz", ".zst": "zst", ".zstd": "zst"}
 _PACKED = {".xz", ".bz2", ".lz4", ".zip", ".7z", ".rar", ".tar", ".tgz"}
+_AT_ONCE = 16  # addresses that are asked for their sizes
 _TABLES = {".csv": "commas", ".tsv": "tabs"}
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input. `path` is None for standard input; `published_name` is what metadata may hold: never absolute."""
+    """One input. `path` is None for standard input; `name` of an address has no secrets; `published_name` is what
+    metadata may hold: never absolute."""
 
     name: str
-    path: Path | None
+    path: Path | FarFile | None
     format: str
     compression: str
     size_bytes: int
@@ -44,27 +53,44 @@ class Input:
         return suffixes[-1][1:] if suffixes else ""
 
 
-def expand_inputs(patterns: Sequence[str], format: str | None = None) -> list[Input]:
-    """The inputs that files, globs (sorted by name) and `-` stand for, in the order given.
+def expand_inputs(patterns: Sequence[str], format: str | None = None, storage: Storage | None = None) -> list[Input]:
+    """The inputs that files, addresses, globs (sorted by name) and `-` stand for, in the order given.
 
     Args:
         patterns: As typed.
         format: One of FORMATS for all of them; None looks at each suffix.
+        storage: How addresses are reached.
 
     Raises:
         UsageError: No such file, a folder, a file given twice, a compression that is not known, `-` without format.
+        penstock.IoError: An address cannot be reached.
     """
     names: list[str] = []
+    addresses: dict[str, Address] = {}
     for pattern in patterns:
-        names.extend(_expand(pattern))
+        far = _expand_address(pattern, storage) if is_address(pattern) else []
+        addresses.update({each.path: each for each in far})
+        names.extend([each.path for each in far] if is_address(pattern) else _expand(pattern))
     seen: set[str] = set()
     for name in names:
-        real = name if name == "-" else os.path.realpath(name)
+        real = name if name == "-" or name in addresses else os.path.realpath(name)
         if real in seen:
             raise UsageError(f"{name} is given twice: name each input once")
         seen.add(real)
-    published = _published_names(names)
-    return [_describe(name, published[name], format) for name in names]
+    published = _published_names(names, addresses)
+    files = FarFiles(list(addresses.values()))
+    far_files = {name: FarFile(files, number) for number, name in enumerate(addresses)}
+    if not addresses:
+        return [_describe(name, published[name], format) for name in names]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(lambda name: _describe(name, published[name], format, far_files.get(name)), names))
+
+
+def _expand_address(pattern: str, storage: Storage | None) -> list[Address]:
+    try:
+        return addresses_of(pattern, storage)
+    except (InvalidArgumentError, NotFoundError) as error:
+        raise UsageError(str(error)) from None
 
 
 def _expand(pattern: str) -> list[str]:
@@ -81,17 +107,18 @@ def _expand(pattern: str) -> list[str]:
     return found
 
 
-def _published_names(names: list[str]) -> dict[str, str]:
+def _published_names(names: list[str], addresses: Container[str]) -> dict[str, str]:
     # A published file holds no absolute path: these lose the folder that all of them share.
     outside = [name for name in names if name != "-" and (Path(name).is_absolute() or name.startswith(".."))]
     absolute = {name: os.path.abspath(name) for name in outside}  # noqa: PTH100 (links stay as they are)
+    absolute.update({name: f"/{name.replace('://', '/', 1)}" for name in names if name in addresses})
     shared = os.path.commonpath([str(Path(path).parent) for path in absolute.values()]) if absolute else ""
     published = {name: Path(name).as_posix() for name in names}
     published.update({name: Path(path).relative_to(shared).as_posix() for name, path in absolute.items()})
     return published
 
 
-def _describe(name: str, published_name: str, format: str | None) -> Input:
+def _describe(name: str, published_name: str, format: str | None, far: FarFile | None = None) -> Input:
     if name == "-":
         if format is None:
             raise UsageError("standard input has no suffix: say --format jsonl or --format text")
@@ -99,7 +126,7 @@ def _describe(name: str, published_name: str, format: str | None) -> Input:
             raise UsageError("Parquet needs a file that can be sought in: save standard input to a file first")
         return Input("standard input", None, format, "", 0, "-")
     path = Path(name)
-    if path.is_dir():
+    if far is None and path.is_dir():
         raise UsageError(f"{name} is a folder: give a glob such as '{path / '**' / '*.jsonl'}'")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     compression = _COMPRESSION_OF_SUFFIX.get(suffixes[-1], "") if suffixes else ""
@@ -116,13 +143,16 @@ def _describe(name: str, published_name: str, format: str | None) -> Input:
             f"{name}: a table with {_TABLES[suffix]} between its columns: convert it to Parquet or JSON lines, for "
             "example by DuckDB or pandas; --format text takes it as text"
         )
-    size_bytes = path.stat().st_size if path.is_file() else 0
+    try:
+        size_bytes = far.size() if far is not None else path.stat().st_size if path.is_file() else 0
+    except NotFoundError as error:
+        raise UsageError(str(error)) from None
     if found != "parquet" and size_bytes > 0:
-        compression = _look_into(path, name, compression, sure=format == "text")
-    return Input(name, path, found, compression, size_bytes, published_name)
+        compression = _look_into(far or path, name, compression, sure=format == "text")
+    return Input(name, far or path, found, compression, size_bytes, published_name)
 
 
-def _look_into(path: Path, name: str, compression: str, sure: bool) -> str:
+def _look_into(path: Path | FarFile, name: str, compression: str, sure: bool) -> str:
     """The compression that the file's first bytes show.
 
     Args:
@@ -136,7 +166,7 @@ def _look_into(path: Path, name: str, compression: str, sure: bool) -> str:
     """
     try:
         with path.open("rb") as file:
-            head = file.read(sniff.HEAD_BYTES)
+            head = file.read(sniff.HEAD_BYTES) or b""
         compression = compression or sniff.compression_of(head)
         if compression:
             opened = ByteInput(path, name, compression)
@@ -145,6 +175,8 @@ def _look_into(path: Path, name: str, compression: str, sure: bool) -> str:
             finally:
                 opened.close()
     except OSError as error:
+        if isinstance(error, Error):
+            raise
         raise UsageError(f"{name}: {error.strerror}") from None
     except InputError:
         return compression  # its reader says what is wrong, and where

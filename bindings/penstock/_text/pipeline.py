@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -10,12 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .documents import DocumentReader
-from .errors import InputError, WorkerError
+from .errors import InputError
 from .pool import Result, Work, WorkerPool
-from .sink import ShardFolder, ShardSink
+from .sink import ShardSink
 from .tasks import Batch, cut
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass
@@ -55,14 +52,6 @@ class Summary:
         return self.tokenizing_seconds / max(self.seconds * self.workers, 1e-9)
 
 
-def resumable(error: OSError, folder: ShardFolder) -> OSError:
-    """The same error, which says what is kept and how to go on: the disk is full, or lost for a while."""
-    import penstock
-
-    room = "make room; " if error.errno in _NO_ROOM else ""
-    return penstock.IoError(error.errno, f"{error}: {room}{folder.left_behind()}", error.filename)
-
-
 @dataclass
 class TextWriter:
     """One run. `observe` is called after every batch, with the bytes read of the files and their total (0 where that is
@@ -89,32 +78,32 @@ class TextWriter:
         begin = time.perf_counter()
         pool = WorkerPool(self.workers, self.work)
         self.reader.while_waiting = pool.check
-        try:
-            for batch in self._batches():
-                while not pool.has_room():
-                    self._write(pool.next_results())
-                pool.submit(batch.documents)
-                self._submitted.append(batch)
-                self._observe()
-            while pool.pending():
-                self._write(pool.next_results())
-                self._observe()
-            if not self._summary.tasks:
-                raise InputError("there are no documents in the input: nothing was written")
-            self.sink.publish(self._summary.tasks)
-            self._summary.workers = pool.started
-        except KeyboardInterrupt:
-            self.sink.stop_uploading()
-            raise
-        except WorkerError as error:
-            raise WorkerError(f"{error}: {self.sink.left_behind()}") from error
-        except OSError as error:  # of the output: inputs have InputError
-            raise resumable(error, self.sink) from error
-        finally:
-            pool.close()
-            self.sink.close()
+        with self.sink.told_at_the_end():
+            try:
+                self._run(pool)
+            except KeyboardInterrupt:
+                self.sink.stop_uploading()
+                raise
+            finally:
+                pool.close()
+                self.sink.close()
         self._summary.seconds = time.perf_counter() - begin
         return self._summary
+
+    def _run(self, pool: WorkerPool) -> None:
+        for batch in self._batches():
+            while not pool.has_room():
+                self._write(pool.next_results())
+            pool.submit(batch.documents)
+            self._submitted.append(batch)
+            self._observe()
+        while pool.pending():
+            self._write(pool.next_results())
+            self._observe()
+        if not self._summary.tasks:
+            raise InputError("there are no documents in the input: nothing was written")
+        self.sink.publish(self._summary.tasks)
+        self._summary.workers = pool.started
 
     def _observe(self) -> None:
         self.observe(self.reader.consumed_bytes(), self.reader.total_bytes, self._summary.text_bytes)

@@ -15,11 +15,11 @@ from penstock._bucket_folder import is_bucket
 from penstock._workers import Executor, Pool, results_of
 
 from .documents import DocumentReader
-from .errors import InputError, UsageError, WorkerError
-from .pipeline import Summary, resumable
+from .errors import InputError, UsageError
+from .pipeline import Summary
 from .pool import Work
+from .shard_folder import ShardFolder
 from .shards import Digest, Made, Make, Measure, Piece, ShardWork
-from .sink import ShardFolder
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -54,19 +54,14 @@ class TaskWriter:
         """
         begin = time.perf_counter()
         pool: Pool | None = None
-        try:
-            pool = self.executor.pool(self._shard_work())
-            self._write(pool)
-            self._summary.workers = pool.started
-        except WorkerError as error:
-            self._end(pool)
-            raise WorkerError(f"{error}: {self.folder.left_behind()}") from error
-        except OSError as error:  # of the output: inputs have InputError
-            self._end(pool)
-            raise resumable(error, self.folder) from error
-        finally:
-            self._end(pool)
-            self.folder.close()
+        with self.folder.told_at_the_end():
+            try:
+                pool = self.executor.pool(self._shard_work())
+                self._write(pool)
+                self._summary.workers = pool.started
+            finally:
+                self._end(pool)
+                self.folder.close()
         self._summary.seconds = time.perf_counter() - begin
         return self._summary
 

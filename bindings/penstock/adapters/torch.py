@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from penstock._arguments import index
 from penstock._batch import Batch
 from penstock._errors import InvalidArgumentError, StateMismatchError
-from penstock._job import BatchSize, Job, batch_sizes, window_changes
+from penstock._job import Job, batch_sizes, window_changes
 from penstock._loader import Loader, Resume, checked_state
 from penstock._mixture import SourceOrder
+from penstock._options import BatchSize, OnMismatch, Tail
 from penstock._parallel import Balance, ContextParallel
 from penstock._ranks import Mesh
 from penstock._resources import default_max_bytes, default_threads
@@ -67,10 +68,10 @@ class BatchDataset(IterableDataset[Any]):
         world_size: int | None = None,
         mesh: Mesh | None = None,
         epochs: int | None = None,
-        tail: str = "pad",
+        tail: Tail = "pad",
         skip: Iterable[tuple[int, int]] = (),
         transform: Callable[[Any], Any] | None = None,
-        on_mismatch: str = "refuse",
+        on_mismatch: OnMismatch = "refuse",
         context_parallel: ContextParallel | None = None,
         balance: Balance | None = None,
         threads: int | None = None,
