@@ -14,12 +14,10 @@ from penstock._errors import InvalidArgumentError
 from penstock._locate import LocatedRow, Sources, batch_position, locate
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_stages import Tokens
-from penstock._options import Tail
+from penstock._options import BatchSize, Tail
 from penstock._parallel import Balance, resolve_balance
 from penstock._resources import memory_bytes
 from penstock.orders import resolve
-
-BatchSize = int | Tokens | Sequence[tuple[int, int | Tokens]]
 
 
 class Plan(NamedTuple):

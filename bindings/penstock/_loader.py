@@ -15,13 +15,13 @@ from penstock._arguments import index, one_of
 from penstock._batch import Batch
 from penstock._dataset import Dataset, View
 from penstock._errors import InvalidArgumentError
-from penstock._job import BatchSize, batch_sizes, check_view, global_size, is_endless, native_job, window_changes
+from penstock._job import batch_sizes, check_view, global_size, is_endless, native_job, window_changes
 from penstock._layout import DtypeChoice
 from penstock._locate import LocatedRow, Sources, batch_position, locate
 from penstock._metrics import Metrics, metrics_of
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_layout import plan_layouts
-from penstock._options import Framework, LoaderOptions, OnMismatch, Reader, Tail
+from penstock._options import BatchSize, Framework, LoaderOptions, OnMismatch, Reader, Tail
 from penstock._parallel import Balance, ContextParallel, check_sliced, in_words, resolve_balance, resolve_slice
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores

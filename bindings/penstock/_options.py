@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+from penstock._mixture_stages import Tokens
+
 if TYPE_CHECKING:
-    from penstock._job import BatchSize
     from penstock._layout import DtypeChoice
     from penstock._mixture import SourceOrder
     from penstock._parallel import Balance, ContextParallel
     from penstock._ranks import Mesh
     from penstock.columns import Column
 
+BatchSize = int | Tokens | Sequence[tuple[int, int | Tokens]]
 Tail = Literal["pad", "drop"]
 Reader = Literal["auto", "pread", "uring", "direct", "mmap", "http", "python"]
 Framework = Literal["auto", "torch", "numpy"]

@@ -22,10 +22,10 @@ from penstock._collections.identity import fingerprint_of, is_opener, length_of
 from penstock._collections.planning import Fetch, PlannedBatch, Planner
 from penstock._collections.threads import ThreadReader
 from penstock._errors import Error, InvalidArgumentError
-from penstock._job import BatchSize, batch_sizes, job_of
+from penstock._job import batch_sizes, job_of
 from penstock._loader import Resume, checked_state
 from penstock._locate import LocatedRow, batch_position, located, planned
-from penstock._options import OnMismatch, Tail
+from penstock._options import BatchSize, OnMismatch, Tail
 from penstock._ranks import Mesh
 from penstock._ranks import resolve as resolve_rank
 from penstock.orders import Order, Sequential

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from penstock._arguments import index
 from penstock._batch import Batch
 from penstock._errors import InvalidArgumentError, StateMismatchError
-from penstock._job import BatchSize, Job, batch_sizes, window_changes
+from penstock._job import Job, batch_sizes, window_changes
 from penstock._loader import Loader, Resume, checked_state
 from penstock._mixture import SourceOrder
-from penstock._options import OnMismatch, Tail
+from penstock._options import BatchSize, OnMismatch, Tail
 from penstock._parallel import Balance, ContextParallel
 from penstock._ranks import Mesh
 from penstock._resources import default_max_bytes, default_threads
