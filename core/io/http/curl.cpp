@@ -14,8 +14,9 @@ namespace {
 constexpr const char* kAdvice =
     "http:// and https:// are read by the system's libcurl: install it (Debian and Ubuntu: libcurl4, Fedora: libcurl)";
 
-// The oldest that was tried (scripts/wheel). All that is used is there.
+// The oldest that was tried (scripts/wheel). All that is used is there, but for parsed addresses.
 constexpr unsigned kOldest = 0x073d00;
+constexpr unsigned kParsed = 0x073f00;
 
 struct Loaded {
   Curl functions{};
@@ -49,6 +50,11 @@ void find_all(void* library, Curl& out) {
   find(library, "curl_multi_assign", out.multi_assign);
   find(library, "curl_multi_socket_action", out.multi_socket_action);
   find(library, "curl_multi_info_read", out.multi_info_read);
+  if (version->version_num >= kParsed) {
+    find(library, "curl_url", out.url);
+    find(library, "curl_url_set", out.url_set);
+    find(library, "curl_url_cleanup", out.url_cleanup);
+  }
   if (global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) throw std::runtime_error("it does not start");
 }
 

@@ -25,6 +25,10 @@ struct Curl {
   decltype(&curl_multi_assign) multi_assign;
   decltype(&curl_multi_socket_action) multi_socket_action;
   decltype(&curl_multi_info_read) multi_info_read;
+  // Null before 7.63, which takes no address that is parsed already.
+  decltype(&curl_url) url;
+  decltype(&curl_url_set) url_set;
+  decltype(&curl_url_cleanup) url_cleanup;
 };
 
 /// Throws InvalidArgument where the system has no libcurl, or one that is older than 7.61: says which package has it.

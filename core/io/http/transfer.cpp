@@ -77,6 +77,7 @@ Transfer::Transfer(const Curl& curl, HttpShared& shared) : curl_(curl), shared_(
 
 Transfer::~Transfer() {
   curl_.easy_cleanup(handle_);
+  if (parsed_ != nullptr) curl_.url_cleanup(parsed_);
 }
 
 void Transfer::take(Request request) {
@@ -123,6 +124,18 @@ bool Transfer::find_address(const std::function<void()>& later, Clock::time_poin
   return found.has_value();
 }
 
+// Parsed here, once for all requests of a file: libcurl parses text at each request.
+void Transfer::set_url() {
+  url_.clear();
+  if (curl_.url != nullptr && parsed_ == nullptr) parsed_ = curl_.url();
+  const bool is_parsed = parsed_ != nullptr && curl_.url_set(parsed_, CURLUPART_URL, address_.c_str(),
+                                                             CURLU_PATH_AS_IS | CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;
+  // Without a parsed one libcurl says what is wrong with the text.
+  set(curl_, handle_, CURLOPT_URL, is_parsed ? nullptr : address_.c_str());
+  if (curl_.url != nullptr) set(curl_, handle_, CURLOPT_CURLU, is_parsed ? parsed_ : nullptr);
+  url_ = address_;
+}
+
 void Transfer::begin_attempt(Clock::time_point now) {
   ++attempts_;
   reply_ = {};
@@ -135,10 +148,7 @@ void Transfer::begin_attempt(Clock::time_point now) {
   halvings_then_ = shared_.flights.halvings();
   looked_at_ = was_fast_at_ = now;
   got_then_ = 0;
-  if (url_ != address_) {
-    set(curl_, handle_, CURLOPT_URL, address_.c_str());
-    url_ = address_;
-  }
+  if (url_ != address_) set_url();
   const bool is_whole = request_.whole != nullptr;
   set(curl_, handle_, CURLOPT_HTTPHEADER, is_whole ? headers_.whole() : headers_.range(request_.begin, request_.end));
 }

@@ -78,6 +78,7 @@ class Transfer {
   std::size_t take_body(std::span<const char> bytes);
   void place(std::span<const char> bytes);
   void begin();
+  void set_url();
   void judge_once();
   Judgement judge_whole() const;
   [[nodiscard]] Judgement judge_code(CURLcode code) const;
@@ -90,6 +91,7 @@ class Transfer {
   const Curl& curl_;
   HttpShared& shared_;
   CURL* handle_;
+  CURLU* parsed_ = nullptr;  // the address that the handle has
   RequestHeaders headers_;
   Request request_;
   std::string address_;
