@@ -140,9 +140,11 @@ def _in_tasks(
     overwrite: bool,
 ) -> str:
     from penstock._shuffle_tasks import TaskShuffle
+    from penstock._workers import executor_of  # which imports multiprocessing
 
     place, folder = str(out) if is_bucket(out) else local_path(out), None if scratch is None else local_path(scratch)
     if not isinstance(workers, int):  # on other machines, where the working directory is another
+        workers = executor_of(workers)
         path = str(Path(path).absolute())
         place = place if is_bucket(out) else str(Path(place).absolute())
         folder = None if folder is None else str(Path(folder).absolute())

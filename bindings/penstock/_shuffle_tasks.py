@@ -125,7 +125,7 @@ class Shuffling:
         native.make_shards(job.shards, job.first_bucket, job.end_bucket, files, out, overwrite, run)
 
     def _upload(self, native: Any, job: Make) -> None:
-        uploads = ShardUploads(BucketFolder(self.out, self.storage), self.scratch, keeps_failed=True)
+        uploads = ShardUploads(BucketFolder(self.out, self.storage), self.scratch)
         try:
             self._write(native, job, uploads.path, False, None)
             for number, *_ in job.shards:

@@ -16,7 +16,7 @@ from multiprocessing import connection, get_context, resource_tracker
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock._errors import Error
+from penstock._errors import Error, InvalidArgumentError
 from penstock._text.errors import InputError, WorkerError
 
 if TYPE_CHECKING:
@@ -94,8 +94,16 @@ class Processes:
 
 
 def executor_of(workers: int | Executor) -> Executor:
-    """So many processes of this machine, or what else was given."""
-    return Processes(workers) if isinstance(workers, int) else workers
+    """So many processes of this machine, or what else was given.
+
+    Raises:
+        InvalidArgumentError: It is neither.
+    """
+    if isinstance(workers, int):
+        return Processes(workers)
+    if not callable(getattr(workers, "pool", None)):
+        raise InvalidArgumentError(f"workers={workers!r:.80}: a number, or an executor such as penstock.ray.Cluster()")
+    return workers
 
 
 def results_of(pool: Pool, items: Iterable[Any]) -> Iterator[Any]:

@@ -151,22 +151,25 @@ def test_of_two_at_once_the_second_is_refused(place: Place, s3_server: str, data
     assert penstock.verify(place.url, storage=place.storage)
 
 
-def test_a_failed_upload_keeps_what_is_whole(place: Place, s3_server: str, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_failed_upload_keeps_what_is_whole(
+    place: Place, s3_server: str, data: Path, tmp_path: Path, workers: int
+) -> None:
     def fault(method: str, path: str, number: int) -> str | None:
         return "503" if method == "PUT" and "/00002-" in path else None
 
     with fault_proxy(s3_server, fault) as proxy:
         storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.5)
         with pytest.raises(IoError, match="503") as raised:
-            shuffle(data, place.url, storage=storage, scratch=tmp_path / "scratch")
-    assert SECRET not in str(raised.value)
+            shuffle(data, place.url, storage=storage, scratch=tmp_path / "scratch", workers=workers)
+    assert SECRET not in str(raised.value) and "stays in" not in str(raised.value)
     assert list((tmp_path / "scratch").iterdir()) == []
     assert {"00000", "00001"} <= {name.split("-")[0] for name in place.files() if name.endswith("/shard.json")}
-    with pytest.raises(InvalidArgumentError, match=r"[23] finished shards of a run that did not end"):
+    with pytest.raises(InvalidArgumentError, match=r"[2-4] finished shards of a run that did not end"):
         shuffle(data, place.url, storage=place.storage)
     with pytest.raises(InvalidArgumentError, match="made of another input or with other options"):
-        shuffle(data, place.url, storage=place.storage, resume=True, seed=4)
-    shuffle(data, place.url, storage=place.storage, resume=True)
+        shuffle(data, place.url, storage=place.storage, resume=True, seed=4, workers=workers)
+    shuffle(data, place.url, storage=place.storage, resume=True, workers=workers)
     shuffle(data, tmp_path / "local")
     check(place, tmp_path / "local")
 

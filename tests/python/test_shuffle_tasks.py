@@ -144,6 +144,8 @@ def test_what_cannot_be_is_refused_in_words(tmp_path: Path) -> None:
     data = write(tmp_path / "in", lengths_of(2000))
     for options, words in [
         ({"workers": 0}, "workers=0"),
+        ({"workers": "head:6379"}, "workers='head:6379': a number, or an executor"),
+        ({"workers": 2.0}, "workers=2.0: a number, or an executor"),
         ({"memory": 1 << 16, "window": 64, "shard_size": 1}, "need more than 65,536 bytes of memory: give"),
         ({"memory": 100}, "memory of 100 bytes, must be at least 65,536"),
     ]:

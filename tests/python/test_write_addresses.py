@@ -12,7 +12,7 @@ from typing import Any
 
 import penstock
 import pytest
-from _fault_servers import fault_proxy
+from _fault_servers import fault_proxy, fault_server
 from _places import Place, tree
 from text_corpus import rows, write_jsonl
 
@@ -176,3 +176,17 @@ def test_any_reads_give_the_bytes(uploaded: Place, documents: Path, seed: int) -
         at += len(got)
         assert file.tell() == at
     file.close()
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_refused(
+    documents: Path, tokenizer_file: str, tmp_path: Path
+) -> None:
+    """Its two halves are of two versions, of as many bytes: only the ETag tells."""
+
+    def fault(path: str, number: int) -> str | None:
+        return "etag" if number > 4 else None
+
+    with fault_server(documents, fault) as server:
+        said = write([f"{server.address}/a.jsonl?key=s3cret"], tmp_path / "out", tokenizer_file, code=1)
+        assert f"{server.address}/a.jsonl" in said["error"] and "the file is another one than before" in said["error"]
+        assert "s3cret" not in said["error"] and not (tmp_path / "out" / "dataset.json").exists()

@@ -110,3 +110,15 @@ def test_a_ray_dataset_is_written_to_a_bucket_with_gaps_between_its_shards(conne
     documents(3).write_datasink(sink(overwrite=True))
     assert penstock.verify("s3://data/rows", storage=storage)
     assert penstock.ray.read("s3://data/rows", storage=storage).count() == 500
+
+
+def test_finished_shards_that_are_refused_stay_in_the_bucket(connected: Cluster, server: str) -> None:
+    storage = penstock.Storage(endpoint=server, region=REGION)
+    with penstock.Writer("s3://data/kept", {"token": "u2"}, "json", shard=7, storage=storage) as writer:
+        writer.append(token=[1, 2, 3], metadata={"url": "example.org"})
+    before = objects(server, "kept")
+    with pytest.raises(penstock.InvalidArgumentError, match="1 finished shard of a write that did not end"):
+        fields = {"token": "u2"}
+        sink = penstock.ray.Datasink("s3://data/kept", fields=fields, metadata="json", storage=storage)
+        documents(2).write_datasink(sink)
+    assert objects(server, "kept") == before

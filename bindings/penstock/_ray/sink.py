@@ -158,7 +158,7 @@ class Datasink(_Datasink[Any]):  # type: ignore[misc]
     def _release(self) -> None:
         if self._held is not None:
             self._held.close()
-        self._held = None
+        self._held = self._seen = None  # what was refused is not this write's to remove
 
     # ---- a task
 

@@ -155,6 +155,7 @@ void HttpStore::read_small(const std::string& path, std::uint64_t offset, std::s
   request.into = out;
   request.begin = offset;
   request.end = offset + out.size();
+  request.is_same_file = true;
   (void)ask(std::move(request));
 }
 

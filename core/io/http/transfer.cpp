@@ -104,7 +104,11 @@ void Transfer::take(std::span<Read* const> run) {
 }
 
 void Transfer::begin() {
-  etag_ = request_.file != nullptr && shared_.options.check_etag ? shared_.etag_of(*request_.file) : std::string();
+  etag_.clear();
+  if (shared_.options.check_etag) {
+    if (request_.file != nullptr) etag_ = shared_.etag_of(*request_.file);
+    if (request_.is_same_file) etag_ = shared_.etag_of(request_.path);
+  }
   attempts_ = redirects_ = renewals_ = 0;
   deadline_ = due_ = {};
   error_ = nullptr;

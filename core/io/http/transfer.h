@@ -30,6 +30,7 @@ struct Request {
   std::span<std::byte> into;     // where the bytes go that no read wants
   std::size_t number = 0;        // among those of one caller
   bool may_be_short = false;     // the file may end before `end`
+  bool is_same_file = false;     // of the version that was there when the path's size was asked for; without `file`
   std::string* whole = nullptr;  // the whole file, whatever its size
   std::uint64_t most = 0;        // bytes of a whole file
   const File* file = nullptr;
