@@ -84,7 +84,10 @@ PlanTuple plan_shuffle(const std::string& path, std::uint64_t seed, std::optiona
   writer::ShuffleTasks planned =
       writer::plan_shuffle_tasks(path, shuffle_options(seed, window, memory, shard_bytes), destinations_by_seed(seed),
                                  tell_python(released, progress));
-  PlanTuple found{planned.identity, std::move(planned.tasks), {}, {}, std::move(planned.input_bytes)};
+  PlanTuple found;
+  std::get<0>(found) = std::move(planned.identity);
+  std::get<1>(found) = std::move(planned.tasks);
+  std::get<4>(found) = std::move(planned.input_bytes);
   for (const auto& each : planned.cuts.shards) {
     std::get<2>(found).emplace_back(each.range.begin, each.range.end, each.bytes);
   }

@@ -4,8 +4,22 @@ file(REMOVE_RECURSE "${penstock_headers_dir}")
 file(GLOB_RECURSE headers RELATIVE "${penstock_source_dir}"
   "${penstock_source_dir}/core/*.h" "${penstock_source_dir}/shuffle/*.h" "${penstock_source_dir}/layout/*.h"
   "${penstock_source_dir}/writer/*.h")
-# These include what only the library's own sources need: nlohmann/json, liburing.
-list(REMOVE_ITEM headers core/base/json.h core/io/local/ring.h core/io/local/uring_channel.h layout/foreign_index.h)
+# Headers of nlohmann/json and liburing are for compiling the library alone: what includes them, or what includes that,
+# stays here.
+set(private "nlohmann/|liburing\\.h")
+set(found TRUE)
+while(found)
+  set(found FALSE)
+  foreach(header IN LISTS headers)
+    file(STRINGS "${penstock_source_dir}/${header}" lines REGEX "^#include [<\"](${private})")
+    if(lines)
+      list(REMOVE_ITEM headers ${header})
+      string(REPLACE "." "\\." name "${header}")
+      string(APPEND private "|${name}")
+      set(found TRUE)
+    endif()
+  endforeach()
+endwhile()
 foreach(header IN LISTS headers)
   file(READ "${penstock_source_dir}/${header}" text)
   string(REGEX REPLACE "#include \"(core|shuffle|layout|writer)/" "#include \"penstock/\\1/" text "${text}")

@@ -95,7 +95,7 @@ def remove_dead(parent: PathLike | None) -> None:
 @contextmanager
 def beside_shards(out: str, run: str, what: str) -> Iterator[Path]:
     """A folder in the dataset's, while no shard is removed or published: that removes it."""
-    folder = Path(out) / f".partial-{what}@{_boot()}@{run}@{os.getpid()}"
+    folder = Path(out) / f".partial-{what}@{this_boot()}@{run}@{os.getpid()}"
     try:
         with telling_of(folder):
             folder.mkdir(parents=True)
@@ -115,7 +115,7 @@ def telling_of(folder: Path) -> Iterator[None]:
         raise IoError(error.errno, f"{error.filename or folder}: {error.strerror or error}", str(folder)) from error
 
 
-def _boot() -> str:
+def this_boot() -> str:
     """As a writer's unfinished folders have it, so that the next run removes what a killed one left."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]

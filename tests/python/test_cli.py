@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -853,7 +854,7 @@ def test_every_command_has_its_test_of_json() -> None:
     from penstock._cli.main import cli
 
     # test_query, test_cache, …
-    of_others = {"annotate", "cache", "commit", "query", "export", "import", "mix", "trace"}
+    of_others = {"annotate", "cache", "commit", "query", "export", "import", "mix", "trace", "view"}
     here = set(cli.list_commands(None)) - of_others
     assert sorted(here) == ["bench", "combine", "convert", "info", "pack", "show", "shuffle", "verify", "write"]
 
@@ -881,15 +882,24 @@ def on_a_terminal(arguments: list[str], **options: Any) -> tuple[str, str]:
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "160"}
     command = [*PROGRAM, "write", *arguments]
-    done = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, stderr=theirs, env=environment, timeout=120, **options
-    )
-    os.close(theirs)
-    shown = b""
+    shown: list[bytes] = []
+    # Read meanwhile: a terminal that nobody reads is full after some KiB, and then it waits.
+    reader = threading.Thread(target=_read_terminal, args=(ours, shown))
+    reader.start()
     try:
+        done = subprocess.run(
+            command, check=True, stdout=subprocess.PIPE, stderr=theirs, env=environment, timeout=120, **options
+        )
+    finally:
+        os.close(theirs)
+        reader.join()
+        os.close(ours)
+    text = b"".join(shown).decode()
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text), done.stdout.decode()
+
+
+def _read_terminal(ours: int, shown: list[bytes]) -> None:
+    # An OSError is how a pseudo-terminal says that its other end is closed.
+    with contextlib.suppress(OSError):
         while data := os.read(ours, 1 << 16):
-            shown += data
-    except OSError:  # how a pseudo-terminal says that its other end is closed
-        pass
-    os.close(ours)
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()), done.stdout.decode()
+            shown.append(data)

@@ -363,10 +363,16 @@ def check_phases(block: Block, folder: Path) -> None:
     assert sorted(set(re.findall(r"[A-Z]\w+", block.body))) == sorted(phases)
 
 
+def check_script(block: Block, folder: Path) -> None:
+    """What sbatch takes: a program of bash."""
+    subprocess.run(["bash", "-n"], input=block.body, text=True, check=True)
+
+
 TEXT_BLOCKS: dict[tuple[str, str], Callable[[Block, Path], None]] = {
     ("architecture.md", "Planned ─ one thread asks the order"): check_phases,
     ("format.md", "corpus/"): check_listing,
     ("format.md", "penstock fingerprint 1"): check_fingerprint,
+    ("recipes.md", "#SBATCH "): check_script,
 }
 
 

@@ -107,6 +107,17 @@ def test_mds_holds_metadata_and_fields(tmp_path: Path) -> None:
     assert documents_of(tmp_path / "m") == documents_of(path)
 
 
+def test_json_comes_back_as_it_was(tmp_path: Path) -> None:
+    entries = [{"é": "\u2028 ü", "n": [1, None, 1e300]}, "text", None]
+    with penstock.Writer(tmp_path / "d", fields={"token": "u2"}, metadata="json") as writer:
+        for number, entry in enumerate(entries):
+            writer.append(token=[number] * number, metadata=entry)
+    penstock.export(tmp_path / "d", tmp_path / "m", to="mds")
+    penstock.import_tokens(tmp_path / "m", tmp_path / "back", metadata="all")
+    read = penstock.open(tmp_path / "back").documents()
+    assert [one.spans[0].metadata["metadata"] for one in read] == entries
+
+
 def put(path: Path, tokens: Any, dtype: str = "u4", **options: Any) -> Path:
     with penstock.Writer(path, fields={"token": dtype}, metadata="boundaries", **options) as writer:
         writer.append(token=[1])
@@ -199,6 +210,7 @@ def test_folders_are_made_and_names_must_be_of_files(tmp_path: Path, monkeypatch
     [
         ({"a": b"\xff"}, "document 1 is no JSON, which MDS has: Object of type bytes"),
         ({"a": [{1: 2}]}, "document 1 is no JSON, which MDS has: the key 1 is no text"),
+        (b"{}", "document 1 is no JSON, which MDS has: Object of type bytes"),
         ({"a": float("nan")}, "document 1 is no JSON, which MDS has: .*--drop metadata leaves all of it out"),
     ],
 )

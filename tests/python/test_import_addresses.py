@@ -109,6 +109,16 @@ def test_messages_have_no_signature(root: Path, tmp_path: Path) -> None:
                 penstock.import_tokens(f"{server}/{name}?signature=hidden", tmp_path / "d", **options)
             assert name.partition("/")[0] in str(raised.value) and "hidden" not in str(raised.value)
 
+        def stop(done: int, total: int) -> None:
+            raise KeyboardInterrupt
+
+        given: dict[str, Any] = {"shard_size": 512}
+        with pytest.raises(KeyboardInterrupt):
+            penstock.import_tokens(f"{server}/a.parquet?signature=hidden", tmp_path / "d", progress=stop, **given)
+        with pytest.raises(penstock.InvalidArgumentError, match=r"a\.arrow: shard 0 .* of other input") as raised:
+            penstock.import_tokens(f"{server}/a.arrow?signature=hidden", tmp_path / "d", resume=True, **given)
+        assert "hidden" not in str(raised.value)
+
 
 def test_a_tar_that_is_cut_off_at_a_server_is_refused(root: Path, tmp_path: Path) -> None:
     with tarfile.open(root / "a.tar") as tar:

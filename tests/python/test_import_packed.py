@@ -236,6 +236,17 @@ def test_damaged_files(tmp_path: Path) -> None:
         penstock.import_tokens(path, tmp_path / "d")
 
 
+def test_a_stream_of_arrow_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+    path = put_arrow(tmp_path / "a.arrow")
+    data = path.read_bytes()
+    for damage in (data[:-8], data + data, data + b"behind it"):
+        path.write_bytes(damage)
+        with pytest.raises(
+            penstock.CorruptionError, match=r"a\.arrow: it does not end where its stream of batches ends"
+        ):
+            penstock.import_tokens(path, tmp_path / "d")
+
+
 @pytest.mark.parametrize("stream", [True, False])
 def test_an_arrow_file_that_lies_is_refused(tmp_path: Path, stream: bool) -> None:
     """A list that ends far behind the values."""

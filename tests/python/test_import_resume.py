@@ -23,6 +23,7 @@ pytest.importorskip("msgpack")
 from _anndata_files import CELLS, as_kind, files_of, make, make_counts, write  # noqa: E402
 from penstock._anndata import run  # noqa: E402
 from penstock._anndata.limits import Limits  # noqa: E402
+from penstock._scratch import this_boot  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*zarr.*"),
@@ -222,7 +223,7 @@ def test_a_killed_worker_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"was killed by SIGKILL.*go on with --resume"):
         penstock.import_anndata(paths, tmp_path / "d", workers=2, progress=kill)
     # What one that was killed itself leaves: a lock's file, and files of compressed columns.
-    left = tmp_path / "d" / f".partial-import@{run._boot()}@run@17" / "0-0"
+    left = tmp_path / "d" / f".partial-import@{this_boot()}@run@17" / "0-0"
     left.mkdir(parents=True)
     (left / "t-0").write_bytes(b"x")
     done = penstock.import_anndata(paths, tmp_path / "d", workers=2, resume=True)

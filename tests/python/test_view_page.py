@@ -252,6 +252,17 @@ def luminance(colour: str) -> float:
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
+def test_a_window_of_many_documents_has_cards_for_the_first(tab: Browser, tmp_path: Path) -> None:
+    with penstock.Writer(tmp_path / "short", {"token": "u2"}, metadata="json") as writer:
+        for number in range(1000):
+            writer.append(token=[number], metadata={"number": number})
+    with serving(penstock.open(tmp_path / "short")) as server:
+        show(tab, server, "window 0", window=1000)
+        assert len(texts(tab, "#content .text span")) == 1000
+        *cards, last = texts(tab, "#spans li")
+        assert len(cards) == 300 and last == "The first 300 of 1,000 spans: choose a smaller window."
+
+
 def test_from_an_address_of_what_is_not_there_one_goes_on(tab: Browser, tmp_path: Path) -> None:
     dataset, _ = compact(tmp_path, LENGTHS)
     with serving(dataset) as server:

@@ -97,6 +97,9 @@ def test_tasks_done_whole_read_addresses(
     monkeypatch.setattr(command, "cluster_of", lambda given: given.pop("ray") or Processes(2))
     names = ["a.jsonl", "b/c.jsonl.gz"]
     write([f"{uploaded.url}/{name}" for name in names], tmp_path / "far", tokenizer_file, *there(uploaded))
+    secret = "http://me:pa55word@127.0.0.1:1/a.jsonl"
+    said = write([secret], tmp_path / "secret", tokenizer_file, "--format", "jsonl", code=1)
+    assert "127.0.0.1:1/a.jsonl" in said["error"] and "pa55word" not in said["error"]
     monkeypatch.undo()
     monkeypatch.setattr(command, "cluster_of", lambda given: given.pop("ray"))
     write([str(documents / name) for name in names], tmp_path / "local", tokenizer_file)

@@ -56,7 +56,7 @@ def test_a_dataset_is_shuffled_on_two_nodes_with_the_bytes_of_one_process(
     assert files(tmp_path / "processes") == files(expected)
 
 
-@pytest.mark.parametrize("aside", [True, False])
+@pytest.mark.parametrize("aside", [True, False], ids=["as it puts aside", "as it makes a shard"])
 def test_a_killed_worker_s_part_of_a_shuffle_is_done_again(
     cluster: Cluster, data: Path, expected: Path, tmp_path: Path, aside: bool
 ) -> None:

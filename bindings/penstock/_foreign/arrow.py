@@ -18,6 +18,7 @@ from .reader import Input, Part, Piece, damaged, digest_of, is_own_name, needed,
 
 _STATE = "state.json"
 _SPLITS = "dataset_dict.json"
+_END = b"\xff\xff\xff\xff\0\0\0\0"  # of a stream
 _FILE = 1 << 32  # units from one file's first batch to that of the next
 
 
@@ -35,7 +36,7 @@ class ArrowReader:
         self._ipc = needed("pyarrow.ipc", given.name)
         self._given = given
         self._paths = _files_of(given)
-        with self._open(self._paths[0]) as opened:
+        with self._open(self._paths[0])[0] as opened:
             self._lists = ListColumn(given, opened.schema)
         self.fields = self._lists.fields
         self.has_documents = True
@@ -75,15 +76,28 @@ class ArrowReader:
         """As of Reader: no file stays open."""
 
     def _batches(self, path: str) -> Iterator[Any]:
-        with self._open(path) as opened:
+        opened, file = self._open(path)
+        with opened:
             self._lists.check_schema(opened.schema, self._shown(path))
             try:
                 for batch in _batches_of(opened):
                     yield batch.select(self._lists.columns)
+                if not hasattr(opened, "num_record_batches"):
+                    self._check_end(file, path)
             except Error:
                 raise
             except (self._pyarrow.ArrowException, OSError) as error:
                 raise damaged(self._shown(path), error) from error
+
+    def _check_end(self, file: Any, path: str) -> None:
+        """Refuses a stream that just ends, which pyarrow takes for whole, and what lies behind the end mark of one."""
+        at = file.tell()
+        file.seek(max(0, at - len(_END)))
+        if at != file.size() or file.read() != _END:
+            raise CorruptionError(
+                f"{self._shown(path)}: it does not end where its stream of batches ends: cut off, or several streams "
+                "in one file: write it again"
+            )
 
     def _check(self, batch: Any, path: str, full: bool) -> None:
         """Refuses a batch that lies, which would have memory read that is not its own; `full`: looks at all of it."""
@@ -92,17 +106,18 @@ class ArrowReader:
         except self._pyarrow.ArrowException as error:
             raise damaged(self._shown(path), error) from error
 
-    def _open(self, path: str) -> Any:
+    def _open(self, path: str) -> tuple[Any, Any]:
+        """What gives batches, and the file that it reads."""
         try:
             if is_address(path):
                 file = self._pyarrow.PythonFile(open_file(path, self._given.storage), mode="r")
             else:
                 file = self._pyarrow.memory_map(path)
             try:
-                return self._ipc.open_stream(file)
+                return self._ipc.open_stream(file), file
             except self._pyarrow.ArrowInvalid:
                 file.seek(0)
-                return self._ipc.open_file(file)
+                return self._ipc.open_file(file), file
         except Error:
             raise
         except (self._pyarrow.ArrowException, OSError) as error:

@@ -70,8 +70,8 @@ class Feed:
                 yield np.full(count, self.window, np.int64)
 
     def parts(self, metadata: bool = False) -> Iterator[Part]:
-        """All sequences, with the entries of documents where `metadata` asks for them: `entries` are what a codec
-        decoded."""
+        """All sequences, with the entries of documents where `metadata` asks for them: JSON as it is stored, of other
+        codecs what they decoded."""
         at, first = 0, 0
         for lengths in self.lengths():
             for low, high in runs(lengths, self._records.most):
@@ -85,6 +85,7 @@ class Feed:
     def _entries(self, begin: int, end: int) -> list[Any]:
         batch = self.dataset.documents().read(np.arange(begin, end, dtype=np.uint64))
         found: list[Any] = [None] * (end - begin)
+        is_text = self.dataset.codec == "json"
         for span in batch.spans:
-            found[span.row] = span.metadata
+            found[span.row] = bytes(span.raw) if is_text else span.metadata
         return found

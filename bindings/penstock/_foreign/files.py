@@ -13,7 +13,7 @@ from penstock._storage import Storage
 
 from .records import Records
 
-_AT_ONCE = 1 << 20  # bytes asked of a server, at least
+_AT_ONCE = 1 << 20  # bytes that are read, at least
 _NAME = "token"  # of the field of a file of bytes
 
 
@@ -62,7 +62,7 @@ def open_file(path: str, storage: Storage | None) -> BinaryIO:
     if is_address(path):
         return cast(BinaryIO, io.BufferedReader(_Bytes(path, storage), _AT_ONCE))
     try:
-        return Path(path).open("rb")
+        return Path(path).open("rb", buffering=_AT_ONCE)
     except FileNotFoundError as error:
         raise NotFoundError(error.errno, f"{path}: no such file", path) from None
     except OSError as error:

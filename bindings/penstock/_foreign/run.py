@@ -118,7 +118,7 @@ class Run:
             return False
         if not shards.keep(task.number, self._plan.description(task)):
             raise InvalidArgumentError(
-                f"{self._plan.inputs[task.runs[0].source].path}: shard {task.number} of {self._out} was made of other "
+                f"{self._plan.inputs[task.runs[0].source].name}: shard {task.number} of {self._out} was made of other "
                 "input: go on with that, or start anew with --overwrite and without --resume"
             )
         done.kept_shards += 1

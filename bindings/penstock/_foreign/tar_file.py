@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from penstock._errors import CorruptionError, Error, InvalidArgumentError, IoError
 from penstock._words import excerpt
@@ -22,6 +23,7 @@ from .files import open_file
 from .reader import Input
 
 _BUFFER = 1 << 20
+_BLOCK = 1 << 14  # tarfile copies what is left of a block at each read
 _MOST = 1 << 32  # bytes of a member
 _AGAIN = "copy the file again"
 _OPEN: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
@@ -51,9 +53,10 @@ class TarFile:
         with (
             self._saying(),
             self._opened() as file,
-            tarfile.open(fileobj=file, mode="r|", bufsize=_BUFFER, tarinfo=_Header) as tar,
+            tarfile.open(fileobj=file, mode="r|", bufsize=_BLOCK, tarinfo=_Header) as tar,
         ):
-            for member in tar:
+            while (member := tar.next()) is not None:
+                vars(tar)["members"] = []  # else it remembers all
                 if member.isreg():
                     yield member.name, partial(self._read, tar, member)
                 self._passed += 1
@@ -64,7 +67,7 @@ class TarFile:
         head = file.read(6)
         file.seek(0)
         opener = next((each for magic, each in _OPEN.items() if head.startswith(magic)), None)
-        return file if opener is None else cast(IO[bytes], opener(file))
+        return file if opener is None else io.BufferedReader(opener(file), _BUFFER)
 
     def _read_rest(self, file: Any) -> None:
         """To the end, where gzip compares its check value."""

@@ -58,21 +58,21 @@ def write_mds(feed: Feed, out: str, keep: list[str], codec: str | None) -> list[
             }
             if codec is not None:
                 entries: list[Any] = part.entries or []
-                columns[_METADATA] = _encoded(feed.dataset.path, codec, entries, first)
+                columns[_METADATA] = _encoded(feed.dataset.path, feed.dataset.codec != "msgpack", entries, first)
             shards.add(columns)
             first += len(part.lengths)
         shards.finish()
     return [out]
 
 
-def _encoded(path: str, codec: str, entries: list[Any], first: int) -> Iterator[bytes]:
-    """Entries of documents, which are numbered from `first`.
+def _encoded(path: str, is_stored: bool, entries: list[Any], first: int) -> Iterator[bytes]:
+    """Entries of documents, which are numbered from `first`; `is_stored`: they are bytes as the column has them.
 
     Raises:
         InvalidArgumentError: msgpack holds what JSON has not.
     """
     for number, entry in enumerate(entries, first):
-        if codec == "bytes":
+        if is_stored:
             yield bytes(entry)
             continue
         try:

@@ -4,6 +4,7 @@ import { visible } from "./charts.js";
 
 const full = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
 const COLOURS = 6;
+const MOST_CARDS = 300; // of a window of many short documents
 
 /** An element with text and children. */
 export function make(name, { text, ...attributes } = {}, ...children) {
@@ -42,7 +43,7 @@ export function drawRow(row, form, content, cards, open) {
   const runs = drawContent(row, form, content);
   const described = row.spans.filter((span) => span.shard !== undefined);
   content.parentElement.classList.toggle("alone", described.length === 0);
-  cards.replaceChildren(...described.map((span, at) => card(row, span, at, open)));
+  cards.replaceChildren(...described.slice(0, MOST_CARDS).map((span, at) => card(row, span, at, open)));
   const light = (at, on) => {
     runs[at]?.classList.toggle("on", on);
     cards.children[at]?.classList.toggle("on", on);
@@ -52,6 +53,10 @@ export function drawRow(row, form, content, cards, open) {
     each.addEventListener("mouseleave", () => light(at, false));
   }
   // Within their own boxes: the page itself stays where it is.
+  if (described.length > MOST_CARDS) {
+    const words = `The first ${full.format(MOST_CARDS)} of ${full.format(described.length)} spans: choose a smaller window.`;
+    cards.append(make("li", { class: "empty", text: words }));
+  }
   const show = (box, each) => box.scrollTo({ top: each.offsetTop - box.offsetTop - 10, behavior: "smooth" });
   runs.forEach((run, at) => run.addEventListener("click", () => cards.children[at] && show(cards, cards.children[at])));
   [...cards.children].forEach((each, at) => each.addEventListener("click", () => runs[at] && show(content, runs[at])));
@@ -142,8 +147,7 @@ function placeOf(row, span) {
 function metadataOf(span) {
   if (span.metadata === null) return [];
   if (Array.isArray(span.metadata)) return pairs("metadata", span.metadata);
-  return [make("p", { class: "pairs-of", text: "metadata" }),
-    make("dl", { class: "pairs" }, make("dt", { text: "" }), make("dd", { text: span.metadata }))];
+  return [make("p", { class: "pairs-of", text: "metadata" }), make("p", { class: "plain", text: span.metadata })];
 }
 
 function pairs(what, found) {

@@ -70,22 +70,25 @@ def span_json(span: Any, columns: dict[str, Any], dataset: Any) -> dict[str, Any
 def _column_text(column: Any, value: Any) -> str:
     if column.categories is not None:
         return "none" if value < 0 else shortened(column.categories[int(value)])
-    return value_text(value.tolist())
+    return _cell(value)
 
 
 def field_table(fields: dict[str, Any], ids: str | None) -> dict[str, Any] | None:
     """The first records as a table; None where the ids say all."""
     if not fields or list(fields) == [ids]:
         return None
-    columns = [[_cell(each) for each in values[:_MOST_ROWS].tolist()] for values in fields.values()]
+    columns = [[_cell(each) for each in values[:_MOST_ROWS]] for values in fields.values()]
     length = len(next(iter(fields.values())))
     return {"names": list(fields), "rows": list(zip(*columns, strict=True)), "records": length}
 
 
 def _cell(value: Any) -> str:
+    """NumPy's scalar (a float32 with as many digits as it has) or array."""
+    if isinstance(value, np.ndarray):
+        return shortened(json.dumps(value.tolist(), default=str))
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
-    return shortened(json.dumps(value, default=str))
+    return str(value)
 
 
 def cell_genes(fields: dict[str, Any], names: list[str]) -> dict[str, Any]:
