@@ -211,8 +211,8 @@ void refuse_compressed(const json& shard, const std::string& path, const std::st
   const bool is_none = compression == nullptr || compression->is_null();
   if (is_none && (zipped == nullptr || zipped->is_null())) return;
   raise(ErrorKind::InvalidArgument,
-        "{}: its shards are compressed ({}), which cannot be read in place: write them without compression", path,
-        is_none ? "zip_data" : excerpt(compression->dump()));
+        "{}: its shards are compressed ({}), which cannot be read in place: `penstock import` makes a dataset of them",
+        path, is_none ? "zip_data" : excerpt(compression->dump()));
 }
 
 Shard open_shard(const Location& folder, const json& entry, const std::string& what, Opening& opening, Digest& digest) {

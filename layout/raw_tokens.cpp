@@ -81,6 +81,7 @@ Found sniff(const ForeignFile& file, const std::optional<Schema>& given) {
   if (is_npy(head)) return read_npy(file);
   if (has_llmc_header(head)) return read_llmc(file, head);
   if (given) return {"raw", *given, 0, std::nullopt};
+  if (head.empty()) raise(ErrorKind::InvalidArgument, "{}: an empty file: copy it again, or leave it out", file.path());
   raise(ErrorKind::InvalidArgument,
         "{}: neither NumPy's nor llm.c's header, and bare token files do not say their type: give the dtype, u2 (GPT-2 "
         "and other vocabularies up to 65,536), u4 (larger ones), or a structured one",

@@ -7,6 +7,7 @@
 #include "writer/dataset_folder.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace penstock::writer {
@@ -62,6 +63,20 @@ FinishedShard describe(ByteStore& files, const std::string& path, const std::str
   return describe(format, info, number);
 }
 
+// Of a folder that no manifest names: it may be anybody's.
+FinishedShard describe_unpublished(ByteStore& files, const std::string& path, const std::string& name,
+                                   std::uint64_t number) {
+  try {
+    return describe(files, path, name, number);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::NotFound) throw;
+    throw Error(ErrorKind::NotFound,
+                fmt::format("{}/{}: no shard of penstock, as it has no {}: move this folder away, or write elsewhere",
+                            path, name, layout::kShardManifestName),
+                ENOENT, path + "/" + name);
+  }
+}
+
 // Adds a shard to those of one dataset.
 void gather(layout::Manifest& manifest, const std::string& path, const layout::Format& format, layout::ShardInfo info,
             const std::optional<std::vector<std::string>>& tasks) {
@@ -103,7 +118,7 @@ std::vector<FinishedShard> finished_shards(const std::string& path, bool overwri
   }
   const std::uint64_t generation = layout::unpublished_generation(files, path, listing);
   for (const std::uint64_t number : listing.numbers(generation)) {
-    shards.push_back(describe(files, path, layout::shard_name(number, generation), number));
+    shards.push_back(describe_unpublished(files, path, layout::shard_name(number, generation), number));
   }
   return shards;
 }
@@ -116,7 +131,8 @@ std::string commit(const std::string& path, const std::string& tokenizer_json, s
   manifest.tokenizer_json = layout::check_tokenizer(tokenizer_json);
   DatasetFolder folder(path, Access::Commit, overwrite, run);
   const std::vector<std::uint64_t> numbers = folder.finished();
-  if (numbers.empty()) raise(ErrorKind::NotFound, "{}: no finished shard to commit", path);
+  if (numbers.empty())
+    raise(ErrorKind::NotFound, "{}: no finished shard to commit: Writer(…, shard=K) writes them", path);
   if (wanted) {
     check_same(path, numbers, *wanted);
   } else {

@@ -75,7 +75,8 @@ def _choose(
 ) -> list[Described]:
     """One attempt for each number: of several the one that was made of the task."""
     if not found:
-        raise NotFoundError(errno.ENOENT, f"{folder.url}: no finished shard to commit", folder.url)
+        what = "no finished shard to commit: Writer(…, shard=K) writes them"
+        raise NotFoundError(errno.ENOENT, f"{folder.url}: {what}", folder.url)
     by_number: dict[int, list[Described]] = {}
     for each in found:
         by_number.setdefault(each.shard.number, []).append(each)

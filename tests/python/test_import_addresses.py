@@ -74,6 +74,24 @@ def test_of_a_bucket(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         check(root, "s3://data", tmp_path, storage=storage)
 
 
+def test_a_megatron_file_at_an_address_keeps_its_documents(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    shutil.copytree(GOLDEN.parent / "megatron", root)
+    shutil.copy(root / "u2_text_document.bin", root / "bare.bin")
+    penstock.import_tokens(root / "u2_text_document", tmp_path / "here")
+    with nginx(root, tmp_path / "nginx") as server:
+        for number, name in enumerate(("u2_text_document.bin", "u2_text_document.idx")):
+            penstock.import_tokens(f"{server}/{name}", tmp_path / f"{number}")
+            assert tokens_of(tmp_path / f"{number}") == tokens_of(tmp_path / "here")
+        penstock.import_tokens(f"{server}/u2_text_document", tmp_path / "prefix", format="megatron")
+        assert tokens_of(tmp_path / "prefix") == tokens_of(tmp_path / "here")
+        with pytest.raises(penstock.NotFoundError, match="give the format: megatron, mds"):
+            penstock.import_tokens(f"{server}/u2_text_document", tmp_path / "none")
+        for name, given in (("bare.bin", {}), ("u2_text_document.bin", {"format": "raw"})):
+            done = penstock.import_tokens(f"{server}/{name}", tmp_path / f"raw-{name}", dtype="u2", **given)
+            assert done.documents == 0
+
+
 def test_messages_have_no_signature(root: Path, tmp_path: Path) -> None:
     with nginx(root, tmp_path / "nginx") as server:
         for name, options in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from penstock._cli.data import bucket_options, given_storage
 from penstock._cli.output import json_option
 from penstock._cli.report import report_new
+from penstock._text.errors import UsageError
 
 
 @click.command("commit", short_help="Publish the shards that several writers finished.")
@@ -24,7 +26,11 @@ def command(data: str, as_json: bool, **given: Any) -> None:
     A shard that is missing is an error, and nothing is published.
     """
     import penstock
+    from penstock._remote import is_address
 
+    if not is_address(data) and not Path(data).is_dir():
+        what = "a file" if Path(data).exists() else "no such folder"
+        raise UsageError(f"{data}: {what}: give the folder that penstock.Writer(…, shard=K) wrote to")
     storage, run = given_storage(), given["run_id"]
     penstock.commit(data, shards=given["shards"], run=run, overwrite=given["overwrite"], storage=storage)
     report_new(data, as_json)

@@ -157,7 +157,9 @@ def _kept(dataset: Dataset, to: str, window: int | None, drop: list[str]) -> tup
     for name in drop:
         if name not in has:
             there = excerpt(", ".join(has)) or "nothing"
-            raise InvalidArgumentError(f"drop={excerpt(name)!r}: beside its tokens {dataset.path} has {there}")
+            raise InvalidArgumentError(
+                f"drop={excerpt(name)!r}: there is none: beside its tokens {dataset.path} has {there}"
+            )
     keep = []
     for name in has:
         if name in drop:

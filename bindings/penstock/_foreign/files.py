@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from penstock._errors import IoError, NotFoundError
+from penstock._errors import Error, IoError, NotFoundError
 from penstock._open import open as open_dataset
 from penstock._remote import is_address
 from penstock._storage import Storage
@@ -67,6 +67,15 @@ def open_file(path: str, storage: Storage | None) -> BinaryIO:
         raise NotFoundError(error.errno, f"{path}: no such file", path) from None
     except OSError as error:
         raise IoError(error.errno, f"{path}: {error.strerror or error}", path) from error
+
+
+def begins_with(path: str, storage: Storage | None, head: bytes) -> bool:
+    """Whether a server shows a file that begins so. No: it is not there, or the server refuses to show it."""
+    try:
+        with open_file(path, storage) as file:
+            return file.read(len(head)) == head
+    except Error:
+        return False
 
 
 def fingerprint_of(path: str, storage: Storage | None) -> str:

@@ -14,7 +14,8 @@ from penstock._remote import is_address
 from penstock._storage import Storage
 from penstock._words import excerpt
 
-from .files import open_file
+from .files import begins_with, open_file
+from .not_tokens import refuse_content, refuse_name
 from .reader import AUTO, Input, Reader
 
 IN_PLACE = ("raw", "megatron", "datatrove", "olmo", "litdata", "mds")
@@ -26,7 +27,7 @@ _READERS = {
     "mds": "mds.open_mds",
 }
 _EXTENSIONS = {".parquet": "parquet", ".arrow": "huggingface", ".tar": "webdataset", ".tgz": "webdataset"}
-_TEXT = (".jsonl", ".json", ".txt", ".csv", ".tsv", ".md", ".html", ".zst", ".gz")  # never tokens alone
+_MEGATRON = b"MMIDIDX"
 _INDEX_BYTES = 1 << 20  # of an index.json that are looked at
 _WITH_DOCUMENTS = ("huggingface", "parquet", "webdataset")
 _WITH_COLUMN = ("mds", "huggingface", "parquet", "webdataset")
@@ -79,6 +80,10 @@ def _format_of_address(path: str, storage: Storage | None) -> str:
     if name.endswith("/index.json"):
         with open_file(path, storage) as file:
             return "mds" if b'"shards"' in file.read(_INDEX_BYTES) else AUTO
+    if name.endswith(".bin"):  # as on this machine; bare tokens would lose the documents
+        index = name.removesuffix(".bin") + ".idx" + path[len(name) :]
+        if begins_with(index, storage, _MEGATRON):
+            return "megatron"
     return _format_of_name(name)
 
 
@@ -118,9 +123,12 @@ def _format_of_folder(folder: Path) -> str:
 
 def _check(given: Input) -> None:
     """Refuses options that the format has not; what a file of it has is not known yet."""
-    path = given.path.partition("?")[0] if is_address(given.path) else given.path
-    if given.format == AUTO and Path(path).suffix.lower() in _TEXT and not path.endswith("index.json"):
-        raise InvalidArgumentError(f"{given.name}: text, not tokens: penstock write makes a dataset of it")
+    far = is_address(given.path)
+    path = given.path.partition("?")[0] if far else given.path
+    if given.format == AUTO:
+        refuse_name(path, given.name)
+        if not far:
+            refuse_content(path)
     if given.end_of_document is not None and given.format in _WITH_DOCUMENTS:
         raise InvalidArgumentError(
             f"{given.name}: {given.format} says itself where documents end: leave end_of_document out"

@@ -116,6 +116,9 @@ def import_tokens(
         if scratch is not None:
             raise InvalidArgumentError(f"scratch=…: {place} is a path of this machine, no address of a bucket")
     found = inputs_of(given, format, column, kept, dtype, end, storage)
+    for each in found:
+        if not is_bucket(out) and _folder(each.path) == Path(place).resolve():
+            raise InvalidArgumentError(f"{place} is an input: choose another folder for the new dataset")
     options = {
         "column": column,
         "metadata": "all" if kept is None else list(kept),
@@ -132,6 +135,16 @@ def import_tokens(
         done.notes.append(f"token {end:,} occurs nowhere, so each input is one document: is end_of_document another?")
     done.seconds = time.perf_counter() - begin
     return done
+
+
+def _folder(path: str) -> Path | None:
+    """The folder that is imported; None: files or an address."""
+    if is_address(path):
+        return None
+    place = Path(path).resolve()
+    if place.name == "index.json":
+        return place.parent
+    return place if place.is_dir() else None
 
 
 def _any_ends(inputs: list[Input], end: int) -> bool:

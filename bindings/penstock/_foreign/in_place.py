@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._dataset import Dataset
-from penstock._errors import CorruptionError, InvalidArgumentError
+from penstock._errors import CorruptionError, InvalidArgumentError, NotFoundError
 from penstock._open import open as open_dataset
+from penstock._remote import is_address
 
 from .olmo import Rows
 from .reader import AUTO, ENTRY_BYTES, TOKEN, Input, Part, Piece, check_integers
@@ -24,6 +25,7 @@ from .records import BLOCK, Records, runs
 
 _LOOK = 1 << 20  # documents whose lengths are read at once
 _LONGEST = 1 << 28  # tokens of a document that is cut at a token, which is held in memory
+_NAMED = (".bin", ".npy", ".ds", ".idx", "index.json")  # of files, at an address
 _BESIDE = ("", ".bin", ".idx", ".index", ".loss", ".metadata")
 
 
@@ -197,6 +199,16 @@ def _open(given: Input) -> Dataset:
     except InvalidArgumentError:
         if given.dtype is None:
             raise
+    except NotFoundError as error:
+        path = given.path.partition("?")[0]
+        if not is_address(path) or given.format != AUTO or path.endswith(_NAMED):
+            raise
+        raise NotFoundError(
+            error.errno,
+            f"{given.name}: there is no such file: a server does not say what a folder or a Megatron prefix holds, so "
+            "give the format: megatron, mds, litdata, huggingface or olmo",
+            error.filename,
+        ) from error
     return open_dataset(given.path, dtype=given.dtype, **hints)  # of a file that does not say it
 
 

@@ -221,4 +221,5 @@ def is_own_name(name: object) -> bool:
 
 def damaged(path: str, error: object) -> CorruptionError:
     """What a library says of a file that it cannot read, on one line."""
-    return CorruptionError(f"{path}: {excerpt(' '.join(str(error).split())) or type(error).__name__}")
+    said = excerpt(" ".join(str(error).split())) or type(error).__name__
+    return CorruptionError(f"{path}: damaged or cut off: {said}")

@@ -27,7 +27,7 @@ def write_datatrove(feed: Feed, out: str, has_loss: bool) -> list[str]:
         IoError: they cannot be written.
     """
     if not out.endswith(".ds"):
-        raise InvalidArgumentError(f"{out}: the name of datatrove's tokens ends in .ds")
+        raise InvalidArgumentError(f"{out}: the name of datatrove's tokens ends in .ds: {out}.ds?")
     assert feed.dataset.dtype is not None
     dtype = np.dtype("<u2" if feed.dataset.dtype[feed.token].str[1:] in ("u1", "u2") else "<u4")
     paths = [f"{out}.index", f"{out}.metadata", *([f"{out}.loss"] if has_loss else []), out]

@@ -118,9 +118,13 @@ class Working:
             number = documents + int(np.searchsorted(np.cumsum(part.lengths), at, "right"))
             unit = reader.place(begin) if begin else ""
             place = f"document {number:,} from {unit} on" if unit else f"document {begin + number:,}"
+        token = int(tokens[at])
+        if token < 0 or token > np.iinfo("u4").max:
+            advice = "no dtype of tokens holds it: are these tokens? Leave out what marks padding"
+        else:
+            advice = "say with dtype what does, or leave the document out"
         return (
-            f"{place}: token {int(tokens[at]):,} does not fit {self.fields[TOKEN]} "
-            f"({limits.min:,} to {limits.max:,}): say with dtype what does, or leave the document out"
+            f"{place}: token {token:,} does not fit {self.fields[TOKEN]} ({limits.min:,} to {limits.max:,}): {advice}"
         )
 
     def _append_part(self, writer: Writer, part: Part, count: int) -> None:
