@@ -14,7 +14,8 @@ from penstock._agreement import check_agreement
 from penstock._arguments import index, one_of
 from penstock._batch import Batch
 from penstock._dataset import Dataset, View
-from penstock._errors import InvalidArgumentError
+from penstock._errors import InvalidArgumentError, StateMismatchError
+from penstock._growth import growth
 from penstock._job import batch_sizes, check_view, global_size, is_endless, native_job, window_changes
 from penstock._layout import DtypeChoice
 from penstock._locate import LocatedRow, Sources, batch_position, locate
@@ -378,7 +379,10 @@ class Loader(Generic[Given]):
             InvalidArgumentError: it is no state.
         """
         version, position, job = checked_state(state)
-        return Resume(*self._native.load(version, position, job, self._on_mismatch))
+        try:
+            return Resume(*self._native.load(version, position, job, self._on_mismatch))
+        except StateMismatchError as error:
+            raise StateMismatchError(f"{error}{growth(self._view, job)}") from None
 
     @property
     def position(self) -> int:

@@ -308,6 +308,32 @@ def test_a_broken_job_never_crashes(view):
         check()
 
 
+def test_a_dataset_that_has_grown_is_said_to_be_the_same_and_more(tmp_path):
+    for name, first in (("old", 0), ("new", 60)):
+        with penstock.Writer(tmp_path / name, {"token": "u2"}, metadata="json", shard_size=400) as writer:
+            for number in range(first, first + 60):
+                writer.append(token=[number] * 10, metadata=number)
+    old = penstock.open(tmp_path / "old")
+    with make(old.windows(16)) as loader:
+        next(loader)
+        state = loader.state_dict()
+        expected = next(loader).indices.tolist()
+    count = len(old.shards)
+    assert count > 1
+    penstock.combine([tmp_path / "old", tmp_path / "new"], tmp_path / "both")
+    grown = penstock.open(tmp_path / "both")
+    words = rf"the first {count} of these {len(grown.shards)} shards are the state's, .*select\(range\({count}\)\)"
+    with make(grown.windows(16)) as loader, pytest.raises(penstock.StateMismatchError, match=words):
+        loader.load_state_dict(state)
+    with make(grown.select(range(count)).windows(16)) as loader:
+        loader.load_state_dict(state)
+        assert next(loader).indices.tolist() == expected
+    others = grown.select(range(count, len(grown.shards)))
+    with make(others.windows(16)) as loader, pytest.raises(penstock.StateMismatchError) as error:
+        loader.load_state_dict(state)
+    assert "and more" not in str(error.value)
+
+
 # --- for ever
 
 

@@ -16,7 +16,7 @@ constexpr const char* kAdvice =
 
 // The oldest that was tried (scripts/wheel). All that is used is there, but for parsed addresses.
 constexpr unsigned kOldest = 0x073d00;
-constexpr unsigned kParsed = 0x073f00;
+constexpr unsigned kParsed = 0x074c00;  // 7.76: 7.63 has it, but its first versions were not tried
 
 struct Loaded {
   Curl functions{};

@@ -25,7 +25,7 @@ struct Curl {
   decltype(&curl_multi_assign) multi_assign;
   decltype(&curl_multi_socket_action) multi_socket_action;
   decltype(&curl_multi_info_read) multi_info_read;
-  // Null before 7.63, which takes no address that is parsed already.
+  // Null before 7.76, which is given the text of an address.
   decltype(&curl_url) url;
   decltype(&curl_url_set) url_set;
   decltype(&curl_url_cleanup) url_cleanup;
