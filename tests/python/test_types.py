@@ -1,4 +1,4 @@
-"""Type checkers know what `next` gives, and refuse a word that no argument takes. mypy reads typed/ in `make types`."""
+"""Type checkers know what `next` gives, and refuse a word that no argument takes. `make types` has mypy read them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import penstock
 from penstock._options import LoaderOptions
 
-TYPED = Path(__file__).parent / "typed"
+TYPED = Path(__file__).parents[1] / "typed"
 
 
 def test_pyright_knows_what_next_gives_and_refuses_wrong_words(tmp_path):
