@@ -15,7 +15,7 @@ from penstock import _native
 from penstock._bucket_folder import BucketFolder, is_bucket
 from penstock._errors import InvalidArgumentError
 from penstock._open import open as open_dataset
-from penstock._scratch import Scratch, beside_shards, remove_dead
+from penstock._scratch import Scratch, beside_shards
 from penstock._shard_uploads import ShardUploads
 from penstock._storage import Storage
 from penstock._text.shard_folder import ShardFolder
@@ -323,12 +323,6 @@ class TaskShuffle:
             self._progress(self._done, self._total)
 
     def _end_workers(self, shards: ShardFolder) -> None:
-        """Kills them, and removes what they left unfinished."""
-        if self._pool is None:
-            return
-        is_under_way = self._pool.pending()
-        self._pool.close()
-        self._pool = None
-        if is_under_way:
-            remove_dead(self._scratch)
-        shards.clean_after()
+        if self._pool is not None:
+            shards.end_workers(self._pool, self._scratch)
+            self._pool = None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock._bucket_folder import is_bucket
 from penstock._errors import InvalidArgumentError
 from penstock._paths import PathLike
-from penstock._scratch import Scratch, beside_shards, remove_dead, telling_of
+from penstock._scratch import Scratch, beside_shards, telling_of
 from penstock._storage import Storage
 from penstock._text.shard_folder import ShardFolder
 
@@ -135,15 +135,9 @@ class Run:
             self._opened.close()
 
     def _end_workers(self, shards: ShardFolder) -> None:
-        """Kills them, and removes what they left unfinished."""
-        if self._pool is None:
-            return
-        is_under_way = self._pool.pending()
-        self._pool.close()
-        self._pool = None
-        if is_under_way:
-            remove_dead(self._scratch)
-            shards.clean_after()
+        if self._pool is not None:
+            shards.end_workers(self._pool, self._scratch)
+            self._pool = None
 
     def _write(self, shards: ShardFolder, options: dict[str, Any], stamps: Stamps) -> Imported:
         there = shards.made_with(options)

@@ -153,9 +153,6 @@ class Run:
         yield from results_of(self._pool, jobs)
 
     def _end_workers(self, shards: ShardFolder) -> None:
-        """Kills them, and removes what they left unfinished."""
-        if self._pool is None:
-            return
-        self._pool.close()
-        self._pool = None
-        shards.clean_after()
+        if self._pool is not None:
+            shards.end_workers(self._pool, self._scratch)
+            self._pool = None

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock._scratch import remove_dead
 from penstock._words import counted
 
 from .errors import UsageError, WorkerError
@@ -15,7 +16,9 @@ from .errors import UsageError, WorkerError
 if TYPE_CHECKING:
     from penstock import _native
     from penstock._bucket_folder import BucketFolder
+    from penstock._paths import PathLike
     from penstock._storage import Storage
+    from penstock._workers import Pool
     from penstock._writer import ShardInfo
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -114,6 +117,14 @@ class ShardFolder:
         if self._bucket is None:
             with suppress(Error):  # what ended the run is the error to tell
                 _native.clean(self.path, self.replaces, self.run)
+
+    def end_workers(self, pool: Pool, scratch: PathLike | None) -> None:
+        """Kills the workers of this run, and removes what they left unfinished, here and in `scratch`."""
+        is_under_way = pool.pending()
+        pool.close()
+        if is_under_way:
+            remove_dead(scratch)
+        self.clean_after()
 
     def read_note(self, name: str) -> bytes | None:
         """A small file beside the shards, which no dataset is made of; None: there is none.
