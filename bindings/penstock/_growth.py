@@ -126,9 +126,9 @@ def grown_job(given: JobArguments, version: int, position: int, text: str) -> _n
         # Epochs over other shards that were to come later, never came.
         stages = [each for each in stages if each.begin < position] or stages[:1]
         parts = _parts(whole, stages, (version, position, text), refusal)
-        begin = parts[-1].epoch_end(position)
-        parts = [each for each in parts if each.begin < begin]
-        parts.append(replace(whole, begin=begin))
+        if parts[-1].source != last:
+            begin = parts[-1].epoch_end(position)
+            parts = [*(each for each in parts if each.begin < begin), replace(whole, begin=begin)]
     else:
         parts = _parts(whole, stages, (version, position, text), refusal)
     if len(parts) == 1:

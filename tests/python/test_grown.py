@@ -216,6 +216,17 @@ def test_a_state_at_the_end_of_an_epoch_or_at_0_takes_all_shards_at_once(grown: 
         assert rest([loader], grown.tokens, 4) == stream([(0, 0), (1, 1)], 3)[13 : 13 + 24]
 
 
+def test_a_growth_that_never_came_is_forgotten(grown: Grown) -> None:
+    with grown.loader(0) as old, grown.loader(1) as loader, grown.loader(0) as again:
+        state = next(old).state_dict()
+        loader.load_state_dict(state)
+        later = next(loader).state_dict()
+        assert (later["position"], later["job"] != state["job"]) == (12, True)
+        assert again.load_state_dict(later).position == 12
+        assert again.state_dict() == {**state, "position": 12}
+        assert rest([again], grown.tokens, 6) == stream([(0, 0)], 5)[12:48]
+
+
 def test_a_run_that_was_over_goes_on_with_more_epochs(grown: Grown) -> None:
     with grown.loader(0, epochs=2) as old:
         state = list(old)[-1].state_dict()
@@ -283,6 +294,34 @@ def test_every_rank_and_thread_gives_the_same_with_fetches_and_balance(grown: Gr
         each.load_state_dict({**state, "job": loaders[0].state_dict()["job"]})
     assert len(rest(loaders, grown.tokens, 12)) == 72
     list(closing(loaders))
+
+
+def test_random_runs_with_two_growths_are_what_counting_says(grown: Grown) -> None:
+    random = np.random.default_rng(11)
+    for _ in range(60):
+        order = str(random.choice(list(ORDERS)))
+        epochs, size = int(random.integers(3, 7)), int(random.integers(1, 30))
+        steps = [int(random.integers(0, 40 // size + 2)) for _ in range(2)]
+        options = {"order": ORDERS[order], "epochs": epochs, "global_batch_size": size, "tail": "pad"}
+        history = [(0, 0)]
+        state: dict[str, Any] | None = None
+        for number in range(3):
+            with grown.loader(number, **options) as loader:
+                if state is not None:
+                    position = state["position"]
+                    loader.load_state_dict(state)
+                    lengths = [SIZES[[which for first, which in history if first <= e][-1]] for e in range(epochs + 1)]
+                    first, begin = end_of_epoch(position, *lengths)
+                    history = [(e, which) for e, which in history if e < first] + [(first, number)]
+                    wanted = stream(history, epochs, order)
+                    stages = json.loads(loader.state_dict()["job"])["order"].get("stages", [{"begin": 0}])
+                    assert stages[-1]["begin"] == begin and len(stages) == len(history)
+                    taken = rest([loader], grown.tokens, steps[number - 1] if number == 1 else None)
+                    assert taken == wanted[position : position + len(taken)]
+                    assert number == 1 or position + len(taken) == len(wanted)
+                else:
+                    list(islice(loader, steps[0]))
+                state = loader.state_dict()
 
 
 def test_locate_and_the_job_tell_what_the_loader_gives(grown: Grown) -> None:
