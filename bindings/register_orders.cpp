@@ -99,6 +99,7 @@ using GrownPart = std::tuple<std::uint64_t, std::shared_ptr<Order>, std::string>
 
 std::shared_ptr<shuffle::Grown> make_grown(const std::vector<GrownPart>& given) {
   std::vector<shuffle::Grown::Part> parts;
+  parts.reserve(given.size());
   for (const auto& [begin, order, source] : given) parts.push_back({begin, order, source});
   return std::make_shared<shuffle::Grown>(std::move(parts));
 }

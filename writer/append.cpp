@@ -21,6 +21,7 @@ bool ends_with(const layout::Manifest& manifest, const std::vector<AddedShard>& 
   if (added.size() >= manifest.shards.size()) return false;
   const auto first = manifest.shards.end() - static_cast<std::ptrdiff_t>(added.size());
   std::vector<layout::ShardInfo> wanted;
+  wanted.reserve(added.size());
   for (const AddedShard& each : added) wanted.push_back(each.info);
   return layout::fingerprint_of(manifest.format, {first, manifest.shards.end()}) ==
          layout::fingerprint_of(manifest.format, wanted);
@@ -38,6 +39,7 @@ std::string append(const std::string& path, const std::vector<std::string>& more
     std::vector<std::string> inputs{path};
     inputs.insert(inputs.end(), more.begin(), more.end());
     std::vector<layout::Manifest> manifests;
+    manifests.reserve(inputs.size());
     for (const std::string& input : inputs) manifests.push_back(layout::read_manifest(files, input));
     check_together("append", inputs, manifests);
     layout::Manifest grown = manifests.front();

@@ -13,6 +13,7 @@ std::string combine(const std::vector<std::string>& inputs, const std::string& o
   if (inputs.empty()) raise(ErrorKind::InvalidArgument, "combine: no datasets");
   LocalStore files;
   std::vector<layout::Manifest> manifests;
+  manifests.reserve(inputs.size());
   for (const std::string& input : inputs) manifests.push_back(layout::read_manifest(files, input));
   check_together("combine", inputs, manifests);
   layout::Manifest combined;

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,100 +10,13 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _grown import ORDERS, SIZES, WINDOW, Grown, closing, end_of_epoch, make_grown, rest, rows, stream
 from penstock import orders
-
-WINDOW = 10
-RECORDS = (137, 95, 260)  # of the shards: no multiples of the window, so that windows cross them
-SIZES = (13, 23, 49)  # windows of the first one, two and three shards
-ORDERS = {
-    "uniform": "uniform",
-    "sequential": "sequential",
-    "blocks": orders.Blocks(2, 6),
-    "lanes": orders.Blocks(3, 3, lanes=4),
-}
-
-
-def write(path: Path, count: int, seed: int) -> np.ndarray:
-    """A dataset of one shard of so many random tokens, in documents."""
-    random = np.random.default_rng(seed)
-    tokens = random.integers(0, 60_000, count).astype(np.uint16)
-    with penstock.Writer(path, {"token": "u2"}, "json") as writer:
-        for number, part in enumerate(np.split(tokens, np.sort(random.integers(0, count, 9)))):
-            writer.append(token=part, metadata={"shard": seed, "number": number})
-    return tokens
-
-
-@dataclass
-class Grown:
-    """The dataset as it was opened before it grew, when it had grown, and once more; and all of its tokens."""
-
-    datasets: list[penstock.Dataset]
-    tokens: np.ndarray
-
-    def view(self, number: int) -> penstock.View:
-        return self.datasets[number].windows(WINDOW)
-
-    def loader(self, number: int, **options: Any) -> penstock.Loader:
-        options = {"global_batch_size": 6, "seed": 3, "framework": "numpy", "threads": 1, **options}
-        return penstock.Loader(self.view(number), on_mismatch="grown", **options)
 
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Grown:
-    folder = tmp_path_factory.mktemp("grown")
-    tokens = [write(folder / "corpus", RECORDS[0], 0)]
-    datasets = [penstock.open(folder / "corpus")]
-    for number in (1, 2):
-        tokens.append(write(folder / f"more-{number}", RECORDS[number], number))
-        penstock.append(folder / "corpus", folder / f"more-{number}")
-        datasets.append(penstock.open(folder / "corpus"))
-    assert [len(each.windows(WINDOW)) for each in datasets] == list(SIZES)
-    return Grown(datasets, np.concatenate(tokens))
-
-
-def stream(history: list[tuple[int, int]], epochs: int, order: str = "uniform", seed: int = 3) -> list[tuple[int, int]]:
-    """(epoch, observation) of each position; `history` has (first epoch, which dataset)."""
-    found = []
-    for epoch in range(epochs):
-        n = SIZES[[number for first, number in history if first <= epoch][-1]]
-        indices = orders.resolve(ORDERS[order], n, seed).pick(epoch * n, 1, n)[0].tolist()
-        assert sorted(indices) == list(range(n))
-        found += [(epoch, index) for index in indices]
-    return found
-
-
-def end_of_epoch(position: int, *sizes: int) -> tuple[int, int]:
-    """(number of the first epoch that begins at or after a position, where it begins), of epochs of these sizes."""
-    begin = epoch = 0
-    while begin < position:
-        begin += sizes[min(epoch, len(sizes) - 1)]
-        epoch += 1
-    return epoch, begin
-
-
-def rows(batch: penstock.Batch, tokens: np.ndarray) -> list[tuple[int, int]]:
-    """(epoch, observation) of the valid rows, whose records are compared."""
-    found = []
-    for index, epoch, valid, row in zip(batch.indices, batch.epochs, batch.valid, batch["token"], strict=True):
-        if valid:
-            np.testing.assert_array_equal(row, tokens[index * WINDOW : (index + 1) * WINDOW])
-            found.append((int(epoch), int(index)))
-    return found
-
-
-def rest(loaders: list[penstock.Loader], tokens: np.ndarray, steps: int | None = None) -> list[tuple[int, int]]:
-    """What is left of the run, or some steps of it, of all ranks, in the order of positions."""
-    found: list[tuple[int, int]] = []
-    for batches in islice(zip(*loaders, strict=True), steps):
-        of_ranks = [rows(batch, tokens) for batch in batches]
-        found += [each[i] for i in range(max(map(len, of_ranks))) for each in of_ranks if i < len(each)]
-    return found
-
-
-def closing(loaders: list[penstock.Loader]) -> Iterator[penstock.Loader]:
-    for each in loaders:
-        each.close()
-        yield each
+    return make_grown(tmp_path_factory.mktemp("grown"))
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -347,182 +257,17 @@ def test_locate_and_the_job_tell_what_the_loader_gives(grown: Grown) -> None:
     assert job.grown(job.state_dict(4)).state_dict(4) == job.state_dict(4)
 
 
-def test_what_is_not_the_same_job_is_refused_as_by_refuse(grown: Grown, tmp_path: Path) -> None:
-    with grown.loader(0) as old:
-        state = next(old).state_dict()
-    write(tmp_path / "another", RECORDS[0], 17)
-    penstock.append(tmp_path / "another", tmp_path / "another")
-    another = penstock.open(tmp_path / "another").windows(WINDOW)
-    cases = {
-        "seed: saved 3, now 4": (grown.view(1), {"seed": 4}),
-        "order: saved uniform, now sequential": (grown.view(1), {"order": "sequential"}),
-        "window: saved 10, now 5": (grown.datasets[1].windows(5), {}),
-        "lookahead: saved 0, now 1": (grown.datasets[1].windows(WINDOW, lookahead=1), {}),
-        "view: saved windows, now documents": (grown.datasets[1].documents(), {}),
-        r"skip before position 6: saved none, now \(0, 2\)": (grown.view(1), {"skip": [(0, 2)]}),
-        r"dataset: .* Compared were the first 1 of these 2 shards": (another, {}),
-        "dataset: the state was saved on": (grown.datasets[1].select([1, 0]).windows(WINDOW), {}),
-    }
-    for words, (view, options) in cases.items():
-        given = {"batch_size": 6, "seed": 3, "framework": "numpy", "on_mismatch": "grown", **options}
-        with penstock.Loader(view, **given) as loader:
-            before = next(loader).state_dict()
-            with pytest.raises(penstock.StateMismatchError, match=words):
-                loader.load_state_dict(state)
-            assert loader.state_dict() == before  # a refused state changes nothing
-            next(loader)
-    with grown.loader(1) as loader, grown.loader(0) as smaller:
-        longer = loader.state_dict()
-        longer["position"] = 6
-        with pytest.raises(penstock.StateMismatchError, match=r"dataset: the state was saved on .*2 shards"):
-            smaller.load_state_dict(longer)
-
-
-def test_a_damaged_history_is_refused_and_not_run(grown: Grown) -> None:
-    with grown.loader(0) as old, grown.loader(1) as loader:
-        loader.load_state_dict(next(old).state_dict())
-        good = list(islice(loader, 2))[-1].state_dict()
-    for change in (
-        lambda stages: stages.clear(),
-        lambda stages: stages[0].pop("source"),
-        lambda stages: stages[0].update(begin=1),
-        lambda stages: stages[1].update(begin=14),
-        lambda stages: stages[1].update(begin=-13),
-        lambda stages: stages[1].update(begin="13"),
-        lambda stages: stages.reverse(),
-        lambda stages: stages[0]["order"].update(seed=9),
-        lambda stages: stages[0]["source"]["dataset"].update(shards=2),
-        lambda stages: stages[0]["source"]["dataset"].update(fingerprint="0" * 32),
-        lambda stages: stages[0]["source"].update(view={"kind": "documents"}),
-    ):
-        job = json.loads(good["job"])
-        change(job["order"]["stages"])
-        with grown.loader(1) as loader:
-            with pytest.raises(penstock.StateMismatchError):
-                loader.load_state_dict({**good, "job": json.dumps(job)})
-            assert loader.position == 0 and len(next(loader).indices) == 6
-
-
-def test_other_words_name_this_one(grown: Grown) -> None:
-    def refusing(number: int, word: str = "refuse") -> penstock.Loader:
-        return penstock.Loader(grown.view(number), 6, seed=3, framework="numpy", on_mismatch=word)
-
-    with grown.loader(0) as old, refusing(1) as loader:
-        state = next(old).state_dict()
-        with pytest.raises(penstock.StateMismatchError) as caught:
-            loader.load_state_dict(state)
-        assert "the first 1 of these 2 shards are the state's" in str(caught.value)
-        assert 'on_mismatch="grown" ends the epoch over them' in str(caught.value)
-    with refusing(1, "restart") as loader:
-        assert loader.load_state_dict(state).position == 0
-    with grown.loader(1) as going, refusing(1) as loader:
-        going.load_state_dict(state)
-        with pytest.raises(penstock.StateMismatchError, match='grew in the state\'s run: on_mismatch="grown" goes on'):
-            loader.load_state_dict(next(going).state_dict())
-
-
-def test_views_that_have_no_meaning_over_more_shards_are_refused_at_once(grown: Grown, tmp_path: Path) -> None:
-    view, dataset = grown.view(0), grown.datasets[0]
-    grown.tokens.tofile(tmp_path / "raw.bin")
-    raw = penstock.open(tmp_path / "raw.bin", dtype="u2").windows(WINDOW)
-    mixture = penstock.Mixture({"a": view}, [penstock.Stage({"a": 1})])
-    for words, given, options in (
-        ("a later stage", mixture, {}),
-        ("orders.Weighted draws from a table", view, {"order": orders.Weighted(np.ones(len(view)))}),
-        ("orders.Balanced draws from a table", view, {"order": orders.Balanced(np.arange(len(view)))}),
-        ("phase='random'", dataset.windows(WINDOW, phase="random"), {}),
-        ("is a selection", view.select([3, 1, 4]), {}),
-        ("is a selection", view[::-1], {}),
-        ("penstock import", raw, {}),
-    ):
-        with pytest.raises(penstock.InvalidArgumentError, match=words):
-            penstock.Loader(given, 2, on_mismatch="grown", **options)
-    with pytest.raises(penstock.InvalidArgumentError, match=r"on_mismatch='grow': must be one of .*'grown'"):
-        penstock.Loader(view, 2, on_mismatch="grow")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("what", ["documents", "padded", "bucketed", "split", "slice", "packed", "lookahead"])
-def test_views_whose_first_observations_stay(grown: Grown, what: str) -> None:
-    def view(number: int) -> penstock.View:
-        dataset = grown.datasets[number]
-        return {
-            "documents": dataset.documents,
-            "padded": lambda: dataset.documents().padded(),
-            "bucketed": dataset.documents,
-            "split": lambda: dataset.windows(WINDOW).split(4, seed=1)[0],
-            "slice": lambda: dataset.windows(WINDOW)[3::2],
-            "packed": lambda: dataset.packed(32, long="split"),
-            "lookahead": lambda: dataset.windows(7, lookahead=3),
-        }[what]()
-
-    def order(number: int) -> orders.Order:
-        return orders.Bucketed(view(number).lengths(), 8, 2) if what == "bucketed" else orders.Uniform()
-
-    def loader(number: int) -> penstock.Loader:
-        given = {"seed": 3, "order": order(number), "epochs": 3, "framework": "numpy", "on_mismatch": "grown"}
-        return penstock.Loader(view(number), 4, **given)
-
-    sizes = [len(view(number)) for number in range(2)]
-    assert sizes[0] < sizes[1]
-    old, new = (view(number).read(range(sizes[0])) for number in range(2))
-    for name in old:
-        np.testing.assert_array_equal(old[name], new[name])
-    with loader(0) as first:
-        state = next(first).state_dict()
-    with loader(1) as second:
-        second.load_state_dict(state)
-        found = [int(i) for batch in second for i in batch.indices[batch.valid]]
-    wanted: list[int] = []
-    for epoch in range(3):
-        number = min(epoch, 1)
-        native = orders.resolve(order(number), sizes[number], 3)
-        wanted += native.pick(epoch * sizes[number], 1, sizes[number])[0].tolist()
-    assert found == wanted[4:]
-
-
-def test_batches_held_across_a_load_stay_and_a_closed_loader_stays_closed(grown: Grown) -> None:
-    with grown.loader(0) as old:
-        state = next(old).state_dict()
-    with grown.loader(1) as loader:
-        held = next(loader)
-        before = rows(held, grown.tokens)
-        loader.load_state_dict(state)
-        list(islice(loader, 5))
-        assert rows(held, grown.tokens) == before
-        assert held.state_dict()["job"] != loader.state_dict()["job"]
-    loader.load_state_dict(grown_state(grown))
-    with pytest.raises(penstock.InvalidArgumentError, match="closed"):
-        next(loader)
-
-
-def grown_state(grown: Grown) -> dict[str, Any]:
-    """Of a run that grew at another position than others here."""
-    with grown.loader(0) as old:
-        return list(islice(old, 4))[-1].state_dict()
-
-
-def test_in_a_forked_child_it_is_refused(grown: Grown) -> None:
-    state = grown_state(grown)
-    with grown.loader(1) as loader:
-        next(loader)
-        child = os.fork()
-        if child == 0:
-            try:
-                loader.load_state_dict(state)
-            except penstock.InvalidArgumentError as error:
-                os._exit(0 if "forked child" in str(error) else 2)
-            os._exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        loader.load_state_dict(state)
-        next(loader)
-
-
-def test_adapters_and_collections_say_what_they_do_not_take(grown: Grown) -> None:
-    torch = pytest.importorskip("torch")
-    from penstock.adapters.torch import BatchDataset
-
-    assert torch
-    with pytest.raises(penstock.InvalidArgumentError, match=r"use a penstock\.Loader"):
-        BatchDataset(grown.view(0), 2, on_mismatch="grown")
-    with pytest.raises(penstock.InvalidArgumentError, match="collection"):
-        penstock.CollectionLoader(np.arange(10), 2, on_mismatch="grown")
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled:UserWarning")
+def test_a_checkpoint_of_dcp_has_the_history(grown: Grown, tmp_path: Path) -> None:
+    dcp = pytest.importorskip("torch.distributed.checkpoint")
+    for number in range(3):  # each run goes on with the checkpoint of the one before, over more shards
+        with grown.loader(number, epochs=5) as loader:
+            if number > 0:
+                dcp.load({"loader": loader}, checkpoint_id=tmp_path / str(number - 1), no_dist=True)
+            list(islice(loader, 4))
+            dcp.save({"loader": loader}, checkpoint_id=tmp_path / str(number), no_dist=True)
+            position = loader.position
+    assert position == 72  # epochs of 13, 13 and 23 end at 49
+    with grown.loader(2, epochs=5) as loader:
+        dcp.load({"loader": loader}, checkpoint_id=tmp_path / "2", no_dist=True)
+        assert rest([loader], grown.tokens) == stream([(0, 0), (2, 1), (3, 2)], 5)[72:]
