@@ -166,6 +166,8 @@ def growth(view: Any, text: str) -> str:
     if stages is None:
         return ""
     last, shards = stages[-1], len(view.dataset.shards)
+    if last.shards == shards and len(stages) == 1:
+        return ""
     if not 0 < last.shards <= shards or view.dataset.select(range(last.shards)).fingerprint != last.fingerprint:
         return ""
     goes_on = f'on_mismatch="{_NAME}" ends the epoch over them, and takes all shards from the next one on'
@@ -174,9 +176,7 @@ def growth(view: Any, text: str) -> str:
             f". It is the same dataset and more: the first {last.shards:,} of these {shards:,} shards are the state's. "
             f"{goes_on}; a view of dataset.select(range({last.shards})) goes on as if it had not grown"
         )
-    if len(stages) > 1:
-        return f'. The dataset grew in the state\'s run: on_mismatch="{_NAME}" goes on with it'
-    return ""
+    return f'. The dataset grew in the state\'s run: on_mismatch="{_NAME}" goes on with it'
 
 
 def _stages(text: str) -> list[_Stage] | None:
