@@ -32,7 +32,7 @@ class DocumentColumn:
         categories: the names that codes stand for; None where it is no category.
         shape: [documents, trailing axes…].
 
-    Example:
+    Examples:
         >>> import os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "cells")
         >>> columns = {"plate": "category", "score": "f4"}
@@ -182,7 +182,7 @@ class Columns(Mapping[str, DocumentColumn]):
             InvalidArgumentError: `document` is wanted, and a column is called so.
             KeyError: there is no such column.
 
-        Example:
+        Examples:
             >>> import os, penstock, tempfile
             >>> path = os.path.join(tempfile.mkdtemp(), "cells")
             >>> with penstock.Writer(path, {"token": "u2"}, columns={"plate": "category"}) as writer:

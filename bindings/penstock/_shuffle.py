@@ -78,7 +78,7 @@ def shuffle(
         IoError: It cannot be read, written or uploaded; the disk is full.
         RuntimeError: A worker process was killed; finished shards are kept.
 
-    Example:
+    Examples:
         >>> import os, tempfile, penstock
         >>> folder = tempfile.mkdtemp()
         >>> with penstock.Writer(os.path.join(folder, "a"), fields={"token": "u2"}, metadata="json") as writer:

@@ -69,7 +69,7 @@ class Writer:
         NotFoundError: No such bucket.
         IoError: The folder cannot be made; the bucket may not be listed.
 
-    Example:
+    Examples:
         >>> import os, tempfile, penstock
         >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
         >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:

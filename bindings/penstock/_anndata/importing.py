@@ -79,7 +79,7 @@ def import_anndata(
         IoError: the dataset cannot be written; finished shards are kept.
         RuntimeError: a worker process was killed; finished shards are kept.
 
-    Example:
+    Examples:
         >>> import anndata, numpy, os, penstock, scipy.sparse, tempfile  # doctest: +SKIP
         >>> folder = tempfile.mkdtemp()  # doctest: +SKIP
         >>> anndata.AnnData(scipy.sparse.eye(3, format="csr")).write_h5ad(f"{folder}/eye.h5ad")  # doctest: +SKIP

@@ -66,7 +66,7 @@ class CollectionLoader:
     Hugging Face gives, a dict of lists. How many observations a thing holds is its `shape[0]`, else its `len()`.
     Nothing is made a tensor: that is for `batch_transform`.
 
-    Example:
+    Examples:
         >>> import numpy as np, penstock
         >>> store = np.arange(100) * 10
         >>> loader = penstock.CollectionLoader(store, batch_size=4, seed=0, epochs=1)

@@ -73,7 +73,7 @@ def export(
         IoError: the files cannot be written.
         CorruptionError: the dataset is damaged.
 
-    Example:
+    Examples:
         >>> import os, penstock, tempfile
         >>> folder = tempfile.mkdtemp()
         >>> with penstock.Writer(os.path.join(folder, "a"), fields={"token": "u2"}, metadata="json") as writer:

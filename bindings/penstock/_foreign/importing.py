@@ -77,7 +77,7 @@ def import_tokens(
         ModuleNotFoundError: the format needs the extra penstock[formats].
         RuntimeError: a worker process was killed; finished shards are kept.
 
-    Example:
+    Examples:
         >>> import numpy as np, os, penstock, tempfile
         >>> folder = tempfile.mkdtemp()
         >>> np.array([5, 6, 0, 7, 0, 8], "u2").tofile(os.path.join(folder, "train.bin"))
