@@ -27,14 +27,14 @@ BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 SEEN = """(() => {
   for (const each of document.querySelectorAll('details')) each.open = true;
   const width = document.documentElement.clientWidth, wide = [];
-  for (const each of document.querySelectorAll('.md-content *')) {
-    if (each.getBoundingClientRect().right <= width + 1) continue;
-    let around = each;
-    while (around && !['auto', 'scroll', 'hidden'].includes(getComputedStyle(around).overflowX)) {
-      around = around.parentElement;
+  const walk = (around) => {
+    for (const each of around.children) {
+      if (['auto', 'scroll', 'hidden'].includes(getComputedStyle(each).overflowX)) continue;
+      if (each.getBoundingClientRect().right > width + 1) wide.push(each.outerHTML.slice(0, 100));
+      walk(each);
     }
-    if (!around) wide.push(each.outerHTML.slice(0, 100));
-  }
+  };
+  walk(document.querySelector('.md-content'));
   return {
     sideways: document.documentElement.scrollWidth - width,
     wide: wide.slice(0, 5),
@@ -126,8 +126,7 @@ def test_no_page_is_wider_than_a_narrow_or_a_wide_screen(site: Site, tab: Browse
     wrong = {}
     for path in site.pages:
         tab.size(1400)
-        tab.open(site.address + path)
-        tab.until(f"location.pathname === {path!r} && document.readyState === 'complete'")
+        tab.load(site.address + path)
         for width in (1400, 400):
             tab.size(width)
             if (found := tab.do(SEEN)) != {"sideways": 0, "wide": [], "missing": [], "small": []}:
@@ -140,7 +139,8 @@ def test_no_page_is_wider_than_a_narrow_or_a_wide_screen(site: Site, tab: Browse
 
 def test_a_link_to_folded_details_opens_them(site: Site, tab: Browser) -> None:
     tab.size(1400)
-    tab.open(f"{site.address}/benchmarks/#shards")
+    tab.load(f"{site.address}/cells/")
+    tab.load(f"{site.address}/benchmarks/#shards")
     tab.until("document.getElementById('shards')?.open")
     assert not tab.do("document.getElementById('stalls').open")
 

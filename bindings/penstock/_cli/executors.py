@@ -31,8 +31,8 @@ ray_option = click.option(
     is_flag=False,
     flag_value="auto",
     metavar="[ADDRESS]",
-    help="Run the tasks on a Ray cluster instead of on processes here: host:port of its head, or without ADDRESS the "
-    "one that this machine belongs to. Its nodes have inputs and output at the same paths.",
+    help="Run on a Ray cluster: ADDRESS is host:port of its head; without ADDRESS it is the cluster that this machine "
+    "belongs to. All nodes must see inputs and output at the same paths. Default: processes of this machine.",
 )
 
 
