@@ -40,7 +40,7 @@ def test_each_option_says_what_it_does_and_its_default(name: str) -> None:
         words = record[1]
         assert option.help[0].isupper() or option.help.split()[0] in str(option.type), f"{option.opts[0]}: {words}"
         if not option.is_flag:
-            known = option.required or "default: " in words.lower()
+            known = option.required or re.search(r"default: |; else ", words.lower())
             assert known, f"{name} {option.opts[0]} takes a value: say its default, or that it is required: {words}"
         if option.multiple:
             assert "may be repeated" in words.lower(), f"{name} {option.opts[0]}: {words}"

@@ -55,6 +55,13 @@ _KEEPING: dict[str, dict[str, Any]] = {
 }
 
 
+def in_order_of_use(command: click.Command) -> click.Command:
+    """The command, whose help has its own options first and those of buckets and caches last."""
+    shared = {"--json"} | _REACHING.keys() | _KEEPING.keys()
+    command.params.sort(key=lambda each: each.opts[0] in shared)
+    return command
+
+
 def bucket_options(command: Command) -> Command:
     """Adds what says how buckets are reached; given_storage() finds it."""
     return _noted(_REACHING, command)

@@ -52,7 +52,7 @@ class _Commands(click.Group):
         module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
         command = importlib.import_module(f"penstock._cli.{module}").command
         assert isinstance(command, click.Command)
-        return command
+        return importlib.import_module("penstock._cli.data").in_order_of_use(command)  # type: ignore[no-any-return]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
