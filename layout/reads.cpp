@@ -53,7 +53,7 @@ void check_records_fit(const Row& row, const File& file, std::uint64_t offset, s
   if (size <= row.most_bytes()) return;
   raise_too_large(
       file, offset, size,
-      fmt::format("a document of so many; at most {} are allowed: raise max_bytes", with_commas(row.most_bytes())));
+      fmt::format("a document may have at most {}: raise max_bytes", with_commas(row.most_bytes())));
 }
 
 void raise_outside(const File& file, std::uint64_t offset, std::uint64_t size) {

@@ -166,7 +166,7 @@ class Columns(Mapping[str, DocumentColumn]):
         return len(self._types)
 
     def to_arrow(self, names: Iterable[str] | None = None, *, document: bool = False) -> Any:
-        """Columns as an Arrow table, for whoever asks in SQL or draws: one row a document.
+        """Columns as an Arrow table, for SQL and charts: one row a document.
 
         Categories are dictionaries of strings, null where there is none; values with axes are lists of a fixed size;
         float16 becomes float32, which DuckDB and Polars know.

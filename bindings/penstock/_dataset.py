@@ -217,7 +217,7 @@ class Dataset:
             group: documents of one shard that are packed together.
             long: what becomes of a document longer than a row: "split" into pieces of a row and the rest; "truncate",
                 its first `window` records; "drop", left out; "refuse", an error.
-            multiple_of: each document takes a multiple of so many records, the rest of which is padding.
+            multiple_of: each document is padded to a multiple of this number of records.
             table: a file that `penstock pack` made of this dataset with these arguments; needed for more than
                 10,000,000 documents.
             columns: names of the dataset's columns: `batch.columns[name]` has a value for each span.

@@ -239,7 +239,7 @@ class Loader(Generic[Given]):
             StopIteration: the run is over, or with per_epoch the epoch; `rewind()` begins again.
             CorruptionError, IoError: a read for this batch failed. The loader can be asked again.
             InvalidArgumentError: a function of `columns` failed, or gave what it must not, for a document of this
-                batch, which then comes again; the caller holds so many batches that no memory is left; a forked child;
+                batch, which then comes again; the batches that the caller holds leave no memory; a forked child;
                 closed.
         """
         native = self._native.next() if not self._is_profiled() else self._profiled_next()

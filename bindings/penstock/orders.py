@@ -41,7 +41,7 @@ class Sequential:
     """The observations as they stand in the dataset, epoch after epoch; with a fetch, mixed within each.
 
     Args:
-        fetch: None, and the seed does not matter. Else so many observations that follow one another are read together
+        fetch: None, and the seed does not matter. Else this many observations that follow one another are read together
             and given in an order of (seed, epoch): as a shuffle buffer mixes, and as little.
 
     Raises:

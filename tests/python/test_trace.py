@@ -250,4 +250,4 @@ def test_what_a_state_says_is_not_to_be_given_beside_it(corpus, tmp_path, capsys
     state.write_text(json.dumps(penstock.Loader(corpus.windows(24), 4, seed=1).state_dict()))
     for option in (["--window", 24], ["--seed", 1], ["--order", "uniform"], ["--skip", "1:2"], ["--documents"]):
         assert f"{option[0]}: the state says it" in refused(capsys, corpus.path, "--state", state, *option)
-    assert "--micro-batches is of --balance" in refused(capsys, corpus.path, "--state", state, "--micro-batches", 2)
+    assert "--micro-batches needs --balance" in refused(capsys, corpus.path, "--state", state, "--micro-batches", 2)

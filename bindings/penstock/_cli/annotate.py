@@ -42,7 +42,7 @@ def command(
 
     values = dict(_of_file(each) for each in columns)
     if chosen is not None and table is None:
-        raise click.UsageError("--columns is of a --table")
+        raise click.UsageError("--columns needs --table")
     if table is not None:
         values |= _of_table(table, chosen)
     values |= dict.fromkeys(remove.split(",") if remove else ())

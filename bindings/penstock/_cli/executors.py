@@ -52,7 +52,9 @@ def cluster_of(given: dict[str, Any]) -> Executor | None:
     if address is None:
         return None
     if given["workers"] is not None:
-        raise click.UsageError("--workers is of this machine, --ray takes the cores of a cluster: give one of them")
+        raise click.UsageError(
+            "--workers counts processes of this machine, --ray takes the cores of a cluster: give one of them"
+        )
     from penstock._ray.cluster import Cluster
     from penstock._ray.missing import needed
 

@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort) as error:
         return _report(given, str(error) or "interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output is gone, as in `penstock show … | head`: nobody wants the rest.
+        # The reader of our output is gone, as in `penstock show … | head`: the rest is dropped.
         _drop_output()
         return EXIT_OK
     except Exception as error:

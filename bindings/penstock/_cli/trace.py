@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WIDTH = 140  # where the output is no terminal
 _LONGEST = 160  # characters of a text or of metadata, unless all of it is wanted
 _POSITIONS = (1 << 63) - 1
-_ROWS = 8  # of the batch after a state, where nobody says how many
+_ROWS = 8  # of the batch after a state, where --global-batch-size is not given
 
 
 class ScheduleType(click.ParamType[Any]):
@@ -164,7 +164,7 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     if given["rank"] is not None and given["rank"] >= given["world_size"]:
         raise click.UsageError(f"--rank {given['rank']}: ranks are below --world-size, {given['world_size']}")
     if given["micro_batches"] is not None and given["balance"] is None:
-        raise click.UsageError("--micro-batches is of --balance")
+        raise click.UsageError("--micro-batches needs --balance")
     _refuse_unused(data, given)
     traced = _trace(data, given)
     if as_json:

@@ -266,7 +266,7 @@ class CollectionLoader:
             InvalidArgumentError: there was none since the loader was made or moved.
         """
         if self._info is None:
-            raise InvalidArgumentError("there is no info before a batch was given out")
+            raise InvalidArgumentError("info is of the last batch: take one with next() first")
         return self._info
 
     def locate(self, step: int | None = None, *, position: int | None = None) -> list[LocatedRow]:

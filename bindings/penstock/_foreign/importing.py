@@ -90,7 +90,7 @@ def import_tokens(
     begin = time.perf_counter()
     given = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     if not given:
-        raise InvalidArgumentError("inputs: there are none")
+        raise InvalidArgumentError("inputs: the list is empty: give at least one")
     if isinstance(metadata, str) and metadata != "all":
         raise InvalidArgumentError(f'metadata={metadata!r:.80}: a list of names is wanted, or "all"')
     kept = None if metadata == "all" else tuple(metadata)

@@ -28,7 +28,7 @@ class NewFiles:
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """Of these names, which must be nobody's.
+        """Of these names, which must be free.
 
         Raises:
             InvalidArgumentError: one is there.
