@@ -42,7 +42,7 @@ void place(const Shard& shard, const std::byte* index, Document& document) {
 
 bool CompactDocumentFinder::find(Row& row, const Shard& shard, unsigned round, Parts /*wanted*/, Document& document,
                                  Reads& out) const {
-  if (round == 0) {
+  if (document.search == nullptr) {
     const std::uint64_t offset = document.number * kBytes;
     KeptBlocks* const kept = kept_.shard(document.shard).index.get();
     check_inside(shard.index, offset, 2 * kBytes);
@@ -52,6 +52,8 @@ bool CompactDocumentFinder::find(Row& row, const Shard& shard, unsigned round, P
       place(shard, index, document);
       return false;
     }
+    // Neighbours of a fetch lie in one block: one of them reads it, and the others find it in the next round.
+    if (round == 0 && kept != nullptr && kept->is_expected(offset, room.size(), row.group)) return true;
     auto* const range = row.arena.make<KeptRange>();
     document.search = range;
     range->begin(row, shard.index, kept, offset, 2 * kBytes, out);

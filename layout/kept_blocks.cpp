@@ -24,19 +24,32 @@ KeptBlocks::KeptBlocks(std::uint64_t begin, std::uint64_t end) noexcept
     : first_(begin / kBlock), count_(end / kBlock + (end % kBlock > 0 ? 1 : 0) - first_) {}
 
 std::uint64_t KeptBlocks::most_bytes(const File& file) noexcept {
-  constexpr std::uint64_t kBeside = 32;  // the pointer, and what malloc adds
+  constexpr std::uint64_t kBeside = 40;  // both pointers, and what malloc adds
   const std::uint64_t blocks = blocks_of(file);
   return blocks > kMostBlocks ? UINT64_MAX : file.bytes + blocks * kBeside;
 }
 
 KeptBlocks::~KeptBlocks() {
   const std::unique_ptr<Block[]> blocks(blocks_.load());
-  for (std::uint64_t i = 0; blocks && i < count_; ++i) delete[] blocks[i].load();
+  for (std::uint64_t i = 0; blocks && i < count_; ++i) delete[] blocks[i].bytes.load();
 }
 
 const std::byte* KeptBlocks::block(std::uint64_t i) const noexcept {
   const Block* blocks = blocks_.load(std::memory_order_acquire);
-  return blocks == nullptr ? nullptr : blocks[i - first_].load(std::memory_order_acquire);
+  return blocks == nullptr ? nullptr : blocks[i - first_].bytes.load(std::memory_order_acquire);
+}
+
+bool KeptBlocks::is_expected(std::uint64_t offset, std::uint64_t size, const void* group) noexcept {
+  Block* const blocks = group == nullptr ? nullptr : make_blocks();
+  if (blocks == nullptr) return false;
+  bool all = true;
+  for (std::uint64_t i = offset / kBlock; i <= (offset + size - 1) / kBlock; ++i) {
+    Block& each = blocks[i - first_];
+    if (each.group.load(std::memory_order_relaxed) == group) continue;
+    each.group.store(group, std::memory_order_relaxed);
+    all &= each.bytes.load(std::memory_order_relaxed) != nullptr;
+  }
+  return all;
 }
 
 void KeptBlocks::prefetch(std::uint64_t offset) const noexcept {
@@ -46,7 +59,8 @@ void KeptBlocks::prefetch(std::uint64_t offset) const noexcept {
 
 // Null where there is no memory, or the file is too large.
 KeptBlocks::Block* KeptBlocks::make_blocks() noexcept {
-  if (count_ > kMostBlocks) return nullptr;
+  Block* const there = blocks_.load(std::memory_order_acquire);
+  if (there != nullptr || count_ > kMostBlocks) return there;
   std::unique_ptr<Block[]> made(new (std::nothrow) Block[count_]{});
   Block* other = nullptr;
   return blocks_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel) ? made.release() : other;
@@ -82,8 +96,7 @@ bool KeptBlocks::copy_block(std::uint64_t offset, std::uint64_t end, std::byte* 
 }
 
 void KeptBlocks::keep(std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
-  Block* blocks = blocks_.load(std::memory_order_acquire);
-  if (blocks == nullptr) blocks = make_blocks();
+  Block* const blocks = make_blocks();
   if (blocks == nullptr) return;
   for (std::uint64_t i = offset / kBlock; !bytes.empty(); ++i) {
     const std::span<const std::byte> part = bytes.first(std::min<std::size_t>(kBlock, bytes.size()));
@@ -93,7 +106,7 @@ void KeptBlocks::keep(std::uint64_t offset, std::span<const std::byte> bytes) no
     if (copy == nullptr) return;
     std::memcpy(copy, part.data(), part.size());
     const std::byte* none = nullptr;
-    if (!blocks[i - first_].compare_exchange_strong(none, copy, std::memory_order_acq_rel)) delete[] copy;
+    if (!blocks[i - first_].bytes.compare_exchange_strong(none, copy, std::memory_order_acq_rel)) delete[] copy;
   }
 }
 

@@ -32,6 +32,10 @@ class KeptBlocks {
   /// `size` bytes from `offset` on, inside the file, if all of them are kept: in place, or copied to `room` if no block
   /// has all of them. Else null.
   [[nodiscard]] const std::byte* find(std::uint64_t offset, std::uint64_t size, std::byte* room) const noexcept;
+  /// Whether a row of `group` has asked this before for all blocks of a range that is not kept: its reads are on their
+  /// way, and end before the group's next round. A hint: the last group that asked for a block is remembered alone, and
+  /// what was read may fail, or find no memory to be kept in.
+  bool is_expected(std::uint64_t offset, std::uint64_t size, const void* group) noexcept;
   /// Has the core fetch what is kept at `offset` into its cache, without waiting.
   void prefetch(std::uint64_t offset) const noexcept;
   /// Copies the block at `offset`, which ends at `end` if it is the last one; false if it is not kept.
@@ -40,14 +44,17 @@ class KeptBlocks {
   void keep(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
 
  private:
-  using Block = std::atomic<const std::byte*>;  // set once
+  struct Block {
+    std::atomic<const std::byte*> bytes{nullptr};  // set once
+    std::atomic<const void*> group{nullptr};       // that expects it
+  };
 
   [[nodiscard]] const std::byte* block(std::uint64_t i) const noexcept;
   Block* make_blocks() noexcept;
 
   const std::uint64_t first_ = 0;  // number of the first block
   const std::uint64_t count_;
-  std::atomic<Block*> blocks_{nullptr};  // set once, by the first keep()
+  std::atomic<Block*> blocks_{nullptr};  // set once, by the first keep() or is_expected()
 };
 
 /// A range of a file on its way into a row. Plain data in the row's arena.

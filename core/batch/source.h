@@ -69,6 +69,7 @@ struct Row {
   std::uint64_t begin = 0;          // … and which record of the flattened batch its first one is (see BatchShape) …
   std::uint32_t epoch = 0;          // … the epoch in which it is met …
   const Source* source = nullptr;   // … and whose observation it is
+  const void* group = nullptr;      // the rows that are read together with it, in step; null: it is read by itself
   const RowSlice* slice = nullptr;  // the part of its records that is wanted, the others may be anything; null: all
   bool measured = false;            // ragged rows: `length` is known, `records` may be set (the engine clears it)
   void* state = nullptr;            // the source's, in the arena
@@ -87,6 +88,7 @@ struct Row {
     state = nullptr;
     values = nullptr;
     checks = nullptr;
+    group = nullptr;
     round = 0;
     error = nullptr;
     arena.reset();

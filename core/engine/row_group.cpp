@@ -8,7 +8,9 @@
 namespace penstock {
 
 GroupRounds::GroupRounds(RowGroup group)
-    : group_(std::move(group)), placed_(!group_.format->shape.ragged), progress_(group_.rows.size()) {}
+    : group_(std::move(group)), placed_(!group_.format->shape.ragged), progress_(group_.rows.size()) {
+  for (Row& row : group_.rows) row.group = group_.rows.data();
+}
 
 std::span<Read> GroupRounds::next(const StoreChoice& choice) {
   reads_.clear();

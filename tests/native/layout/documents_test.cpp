@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <vector>
 
 namespace penstock::testing {
 namespace {
@@ -60,6 +62,32 @@ TEST(DocumentsTest, WhatWasReadOfAnIndexIsKeptSoThatADocumentCostsItsRecordsAlon
       EXPECT_EQ(driven.bytes_read("metadata.index") > 0, is_first) << index;
       EXPECT_EQ(driven.row.length, (std::vector<std::uint64_t>{3, 0, 1, 50, 0, 2}).at(index));
     }
+  }
+}
+
+TEST(DocumentsTest, RowsOfAGroupReadABlockOfTheIndexOnceUnlessTheOneThatReadsItFails) {
+  const std::vector<ModelSpan> spans(300, {7, ""});  // in two blocks
+  const Model model(SpanKind::Compact, {{spans, {}, {}}});
+  for (const bool fails : {false, true}) {
+    const auto source = layout::make_documents(model.dataset());
+    ASSERT_GT(source->info().keeps->grant(1 << 20), 0U);
+    std::vector<Row> rows(300);
+    std::array<std::size_t, 3> planned{};
+    for (unsigned round = 0; round < planned.size(); ++round) {
+      Reads reads;
+      for (Row& row : rows) {
+        const auto number = static_cast<std::uint64_t>(&row - rows.data());
+        row.index = number;
+        row.group = rows.data();
+        if (row.measured || (fails && round > 0 && number == 0)) continue;
+        ASSERT_TRUE(source->plan(row, round, Parts::None, reads));
+      }
+      for (const Read& read : reads) perform(read);
+      planned.at(round) = reads.size();
+    }
+    // The entry after document 255 lies in the second block.
+    EXPECT_EQ(planned, (fails ? std::array<std::size_t, 3>{2, 254, 0} : std::array<std::size_t, 3>{2, 0, 0}));
+    for (const Row& row : rows) EXPECT_EQ(row.length, fails && row.index == 0 ? 0 : 7) << row.index;
   }
 }
 

@@ -20,17 +20,6 @@ void place(const Source& source, Driven& out, Parts wanted) {
   out.row.records = out.memory.data() + shape.lead * bytes;
 }
 
-void perform(const Read& read) {
-  ASSERT_LE(read.offset + read.size, read.file->bytes) << read.file->path();
-  ASSERT_GT(read.size, 0U);
-  const int descriptor = ::open(read.file->path().c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_GE(descriptor, 0) << read.file->path();
-  EXPECT_EQ(::pread(descriptor, read.destination, read.size, static_cast<off_t>(read.offset)),
-            static_cast<ssize_t>(read.size))
-      << read.file->path();
-  ::close(descriptor);
-}
-
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -51,6 +40,7 @@ Location local(const std::string& path) {
 
 std::vector<Location> local(const std::vector<std::string>& paths) {
   std::vector<Location> found;
+  found.reserve(paths.size());
   for (const std::string& path : paths) found.push_back(local(path));
   return found;
 }
@@ -77,6 +67,17 @@ std::uint64_t Driven::bytes_read(const std::string& suffix) const {
   std::uint64_t bytes = 0;
   for (const Read& read : reads) bytes += read.file->path().ends_with(suffix) ? read.size : 0;
   return bytes;
+}
+
+void perform(const Read& read) {
+  ASSERT_LE(read.offset + read.size, read.file->bytes) << read.file->path();
+  ASSERT_GT(read.size, 0U);
+  const int descriptor = ::open(read.file->path().c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0) << read.file->path();
+  EXPECT_EQ(::pread(descriptor, read.destination, read.size, static_cast<off_t>(read.offset)),
+            static_cast<ssize_t>(read.size))
+      << read.file->path();
+  ::close(descriptor);
 }
 
 void drive(const Source& source, std::uint64_t index, Driven& out, Parts wanted) {

@@ -56,6 +56,9 @@ struct Driven {
   [[nodiscard]] std::uint64_t bytes_read(const std::string& suffix) const;
 };
 
+/// Reads it, by itself; it is checked to stay inside its file.
+void perform(const Read& read);
+
 /// Drives observation `index` to its end. Each read is checked to stay inside its file and the row's memory. Without
 /// Parts::Records the row has no memory for them.
 void drive(const Source& source, std::uint64_t index, Driven& out, Parts wanted = Parts::All);
