@@ -166,7 +166,9 @@ def test_a_mixture_by_its_file(tmp_path, corpus, tokenizer_file, capsys):
     assert len(found["rows"][0]["ids"]) == 9
     assert main(["trace", str(mix), "--step", "0", "-b", "6"]) == 0
     assert "source" in capsys.readouterr().out.splitlines()[1].split()
-    assert "give the mixture's file, mix.json" in refused(capsys, corpus.path, "--state", tmp_path / "state.json", "-b", 6)
+    assert "give the mixture's file, mix.json" in refused(
+        capsys, corpus.path, "--state", tmp_path / "state.json", "-b", 6
+    )
 
 
 def test_a_rank_has_its_own_rows(corpus, capsys):
