@@ -110,11 +110,11 @@ _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes that tokenize; else one for each core.")
 @ray_option
-@click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run that were made of the same.")
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
 @click.option(
     "--overwrite",
     is_flag=True,
-    help="Replace the dataset that is there, once the new one is whole; with --resume: go on with replacing it.",
+    help="Replace the dataset in --out, once the new one is whole; with --resume: go on with replacing it.",
 )
 @click.option(
     "--run-id",
