@@ -55,7 +55,7 @@ wheel: setup  ## a repaired wheel, used in an empty environment without torch
 	scripts/wheel
 
 docs: build  ## the documentation into site/
-	mkdocs build --strict -q
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict -q
 
 bench: build  ## the figures and charts of docs/benchmarks.md, measured here
 	python -m pip install -q --disable-pip-version-check -r benchmarks/numba.txt

@@ -15,7 +15,7 @@ namespace {
 std::atomic<bool> exiting{false};  // set with the GIL, after exiting_thread
 std::thread::id exiting_thread;    // that may take the GIL all the same
 thread_local std::atomic<bool>* tell_parked = nullptr;
-std::atomic<unsigned> threads_returning{0};  // that found nobody exiting, and take the GIL
+std::atomic<unsigned> threads_returning{0};  // that found no exit under way, and take the GIL
 
 // A forked child has none of those threads, and its end is another one.
 [[maybe_unused]] const int kForkHandler = pthread_atfork(nullptr, nullptr, [] {

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 using State = StoreRequest::State;
 
-constexpr milliseconds kLook{50};          // between two looks at what nobody wants, or is late
+constexpr milliseconds kLook{50};          // between two looks at calls that were given up, or are late
 constexpr std::size_t kCompany = 256;      // requests among which a call looks for more of its file
 constexpr std::chrono::seconds kIdle{30};  // after which a thread ends, but for the last
 constexpr const char* kStopped = "its store is read no more: Python ends";

@@ -18,7 +18,7 @@ namespace penstock::bindings {
 
 class PythonChannel final : public Channel {
  public:
-  /// A request for neighbours has at most so many bytes: as over HTTP, where it was measured (core/io/http).
+  /// A request for neighbours has at most this many bytes: as over HTTP, where it was measured (core/io/http).
   static constexpr std::uint64_t kMostBytes = 8 << 20;
 
   explicit PythonChannel(std::shared_ptr<PythonCalls> calls);

@@ -1,4 +1,4 @@
-// BlockReader: a file of a shard read from front to back, compared with its check values, for whoever wants much of it
+// BlockReader: a file of a shard read from front to back, compared with its check values, for readers of much of it
 // at once: a column's values, the lengths of all documents.
 //
 // One thread at a time; waits for its reads.

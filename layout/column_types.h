@@ -41,7 +41,7 @@ ValueTypes parse_column_types(std::string_view json);
 /// That text, without spaces: equal types give equal texts.
 std::string column_types_json(const ValueTypes& types);
 
-/// Bytes of a stored code of so many categories: 1, 2 or 4.
+/// Bytes of a stored code, for this many categories: 1, 2 or 4.
 std::uint32_t code_bytes(std::uint64_t categories) noexcept;
 
 /// Throws InvalidArgument naming the column unless names differ from each other and have less than 64 KiB each.

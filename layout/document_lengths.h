@@ -1,4 +1,4 @@
-// document_lengths: how many records documents have, read from what says where they lie, for whoever looks at all of
+// document_lengths: how many records documents have, read from what says where they lie, for code that looks at all of
 // them: packing, orders by length.
 //
 // Reads chunks of the index one after the other. Any thread; waits.

@@ -1,7 +1,7 @@
 // FieldArrays: documents of a file of another format whose fields are arrays beside each other, in chunks anywhere in
 // the file: compressed sparse rows of an .h5ad, whose documents are cells of {gene, count}.
 //
-// Whoever knows the format says where the arrays lie; what is read are ranges of the file. Immutable; any thread.
+// The format's reader says where the arrays lie; what is read are ranges of the file. Immutable; any thread.
 #pragma once
 
 #include "core/batch/cast.h"

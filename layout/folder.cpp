@@ -88,7 +88,7 @@ std::uint64_t unpublished_generation(ByteStore& store, const std::string& path, 
     for (const ShardInfo& shard : read_manifest(store, path).shards) {
       if (const std::optional<ShardId> id = parse_shard_name(shard.name)) latest = std::max(latest, id->generation);
     }
-  } catch (const Error&) {  // nobody can tell what a damaged manifest named: nothing that is there is touched
+  } catch (const Error&) {  // a damaged manifest does not tell what it named: nothing that is there is touched
     see_folders();
   }
   return latest + 1;

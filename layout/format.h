@@ -37,7 +37,7 @@ inline constexpr const char* kDataCrcName = "metadata.bin.crc";
 inline constexpr const char* kIndexCrcName = "metadata.index.crc";
 inline constexpr const char* kDirectoryCrcName = "metadata.directory.crc";
 inline constexpr const char* kColumnsCrcName = "columns.bin.crc";
-/// What a writer has not finished: folders and files of this prefix are nobody's once no writer is at work.
+/// What a writer has not finished: folders and files of this prefix are leftovers once no writer is at work.
 inline constexpr std::string_view kPartialPrefix = ".partial-";
 /// The lock of the run that is at work in the folder; no leftover.
 inline constexpr const char* kRunLockName = ".partial-run";

@@ -26,7 +26,7 @@ struct MegatronSample {
 };
 
 struct MegatronIndex {
-  /// A block of samples is closed once it has so many documents or sequences: a window reads that much around it.
+  /// A block of samples is closed once it has this many documents or sequences: a window reads that much around it.
   static constexpr std::uint64_t kBlockDocuments = 1024;
   static constexpr std::uint64_t kBlockSequences = 8192;
 

@@ -28,7 +28,7 @@ struct PackingRule {
   Fit fit = Fit::Best;
   std::uint64_t group = 65'536;  // documents
   LongDocuments long_documents = LongDocuments::Split;
-  std::uint64_t multiple_of = 1;  // each piece takes a multiple of so many records
+  std::uint64_t multiple_of = 1;  // each piece takes a multiple of this many records
 
   bool operator==(const PackingRule&) const = default;
 };

@@ -1,7 +1,7 @@
 // Padded documents: fields of a batch of documents as rectangles [rows, T, …], with a mask of what is no padding.
 //
-// T is that of the longest row of the batch, rounded up, or given. Rows that are padding have nothing but padding.
-// Immutable; any thread.
+// T is the length of the longest row of the batch, rounded up, or given. Rows that are padding have nothing but
+// padding. Immutable; any thread.
 #pragma once
 
 #include "core/batch/cast.h"

@@ -1,4 +1,4 @@
-// read_column: a range of one column's values at once, for whoever looks at a whole column: labels of an order, a
+// read_column: a range of one column's values at once, for users of a whole column: labels of an order, a
 // table.
 //
 // Reads whole blocks of columns.bin one after the other, and compares them with their check values. Any thread; waits.

@@ -51,9 +51,8 @@ std::byte* make_room(Row& row, const File& file, std::uint64_t offset, std::uint
 
 void check_records_fit(const Row& row, const File& file, std::uint64_t offset, std::uint64_t size) {
   if (size <= row.most_bytes()) return;
-  raise_too_large(
-      file, offset, size,
-      fmt::format("a document of so many; at most {} are allowed: raise max_bytes", with_commas(row.most_bytes())));
+  raise_too_large(file, offset, size,
+                  fmt::format("a document may have at most {}: raise max_bytes", with_commas(row.most_bytes())));
 }
 
 void raise_outside(const File& file, std::uint64_t offset, std::uint64_t size) {

@@ -20,7 +20,7 @@ namespace penstock::shuffle {
 
 class Bucketed final : public Order {
  public:
-  /// lengths[i] is that of observation i. Throws InvalidArgument: none, more than 2^52; a pool of 0, or above 2^24; a
+  /// lengths[i] belongs to observation i. Throws InvalidArgument: none, more than 2^52; a pool of 0, or above 2^24; a
   /// bucket of 0, or above the pool.
   Bucketed(std::vector<std::uint32_t> lengths, std::uint64_t seed, std::uint64_t pool, std::uint64_t bucket);
 

@@ -71,7 +71,7 @@ class MixturePlan {
   [[nodiscard]] std::size_t stage_at(std::uint64_t position) const;
   /// Parts of a unit at `position`.
   [[nodiscard]] std::uint64_t parts_at(std::uint64_t position) const { return course_at(position).parts; }
-  /// The position at which the run has given at least so many tokens.
+  /// The position at which the run has given at least this many tokens.
   [[nodiscard]] std::uint64_t position_of(const MixturePlace& place) const;
   /// Tokens that the run has given before `position`.
   [[nodiscard]] Wide tokens_before(std::uint64_t position) const;

@@ -23,7 +23,7 @@ class WeightTable {
 
   /// The observation of draw `draw` < draws, with an offset below draws' share: offset < total().
   [[nodiscard]] std::uint64_t draw(std::uint64_t draw, std::uint64_t draws, std::uint64_t offset) const;
-  /// Throws InvalidArgument, which names the observation, if one is expected more than once in so many draws.
+  /// Throws InvalidArgument, which names the observation, if one is expected more than once in this many draws.
   void check_without_replacement(std::uint64_t draws) const;
 
   [[nodiscard]] std::uint64_t size() const noexcept { return sums_.size(); }

@@ -55,7 +55,7 @@ class BucketPlanner {
   /// An item that takes `bytes` beside its header.
   void add(std::uint64_t destination, std::uint64_t bytes);
 
-  /// Throws InvalidArgument where so many buckets would be needed that their buffers do not fit, with what is needed.
+  /// Throws InvalidArgument where the buffers of the buckets that are needed do not fit, with the memory needed.
   [[nodiscard]] BucketPlan plan() const;
 
   static constexpr std::uint64_t kLeastMemory = 64 << 10;

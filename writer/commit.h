@@ -55,7 +55,7 @@ struct StoredShard {
 };
 
 /// The dataset.json of these shards, in the order of their numbers, at the address `path`. Throws as commit() does, but
-/// for the files: whoever lists them compares their sizes.
+/// for the files: the caller that lists them compares their sizes.
 std::string stored_manifest(const std::string& path, const std::vector<StoredShard>& shards,
                             const std::string& tokenizer_json, const std::optional<std::vector<std::string>>& tasks,
                             const std::optional<layout::FeaturesInfo>& features);

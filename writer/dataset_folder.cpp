@@ -124,7 +124,7 @@ void DatasetFolder::note_replaced() {
     const layout::Manifest manifest = layout::read_manifest(files_, path_);
     for (const layout::ShardInfo& shard : manifest.shards) replaced_.push_back(shard.name);
     if (manifest.features) replaced_.push_back(manifest.features->folder);
-  } catch (const Error&) {  // nobody can tell what a damaged manifest named
+  } catch (const Error&) {  // what a damaged manifest named is unknown
   }
 }
 
@@ -188,7 +188,7 @@ std::string DatasetFolder::partial_name(const std::string& name) const {
                      kSeparator, unique_suffix());
 }
 
-// With the lock held alone nobody of this node is at work, and nobody of this run.
+// With the lock held alone no writer of this node is at work, and none of this run.
 bool DatasetFolder::is_dead(const std::string& leftover) const {
   const std::size_t node = leftover.find(kSeparator);
   const std::size_t run = node == std::string::npos ? node : leftover.find(kSeparator, node + 1);

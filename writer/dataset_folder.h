@@ -3,7 +3,7 @@
 // What is published appears by one rename, after it was synced, and the rename is synced too. One owner, one thread at
 // a time. A forked child's copy does nothing but close its descriptors.
 //
-// Locks are flock() on the folder itself, so that nothing is left behind by who is killed: whoever writes a whole
+// Locks are flock() on the folder itself, so that a killed writer leaves nothing behind: a writer of a whole
 // dataset or commits holds it alone, those who write one shard each hold it together. Beside it all hold the lock of
 // their run (writer/run_lock.h), which may outlast them. Where a file system has no flock, writers are not kept apart
 // and leftovers of others are left alone; where its locks are local to a node, as on many parallel file systems, so are
@@ -50,7 +50,7 @@ class DatasetFolder {
   /// False in a forked child.
   [[nodiscard]] bool is_owner() const noexcept;
 
-  /// The name that shard `number` has here; not that of any shard of a published dataset.
+  /// The name that shard `number` has here; no shard of a published dataset has it.
   [[nodiscard]] std::string shard_name(std::uint64_t number) const { return layout::shard_name(number, generation_); }
   /// Numbers of the finished shards that are not published, ascending.
   [[nodiscard]] std::vector<std::uint64_t> finished() const;
@@ -58,7 +58,7 @@ class DatasetFolder {
   /// Makes an empty .partial-… folder for shard `number`; its name.
   [[nodiscard]] std::string make_partial(std::uint64_t number) const;
 
-  /// Renames the complete, synced folder `partial` to that of shard `number`; throws InvalidArgument if it exists.
+  /// Renames the complete, synced folder `partial` to the name of shard `number`; throws InvalidArgument if it exists.
   void publish_shard(const std::string& partial, std::uint64_t number);
 
   /// The features' folder of this generation: `make` writes a dataset at the path that it gets and returns its

@@ -31,8 +31,8 @@ class Observations {
  public:
   using Take = std::function<void(const Piece&)>;
 
-  /// Windows of so many records, or documents. Throws InvalidArgument where the dataset has none of them: its mode, its
-  /// layout, a window longer than the stream. `manifest` outlives this.
+  /// Windows of this many records, or documents. Throws InvalidArgument where the dataset has none of them: its mode,
+  /// its layout, a window longer than the stream. `manifest` outlives this.
   Observations(std::string path, const layout::Manifest& manifest, std::optional<std::uint64_t> window);
 
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }

@@ -21,7 +21,7 @@ class RecordInput {
   /// stream.bin of the shard in the folder `path`; its records have no ids. Throws as CheckedInput.
   RecordInput(const std::string& path, const layout::Format& format, const layout::ShardInfo& info, Progress& progress);
 
-  /// Calls take(part) for the next `count` records, of which there must be so many. Throws Corruption, IoError.
+  /// Calls take(part) for the next `count` records, which must be there. Throws Corruption, IoError.
   template <typename Take>
   void take(std::uint64_t count, Take&& take) {
     while (count != 0) {

@@ -22,7 +22,7 @@ namespace {
 using layout::kRunLockName;
 
 constexpr std::size_t kMostRunBytes = 64;
-// Who begins or ends holds the lock alone for a moment.
+// A writer holds the lock alone for a moment when it begins or ends.
 constexpr auto kPatience = std::chrono::seconds(2);
 constexpr auto kPause = std::chrono::milliseconds(5);
 

@@ -24,7 +24,7 @@ struct ShardsElsewhere {
 };
 
 struct ShuffleOptions {
-  std::optional<std::uint64_t> window;  // observations are windows of so many records; none: documents
+  std::optional<std::uint64_t> window;  // observations are windows of this many records; none: documents
   std::string order_json = "null";      // all that decides the permutation; resuming compares it
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
   std::uint64_t shard_bytes = std::uint64_t{1} << 30;  // a shard ends after the observation that brings it there
@@ -39,7 +39,7 @@ void check_shard_bytes(const ShuffleOptions& options);
 
 /// out[i] = where observation in[i] of the dataset stands in the result.
 using Destinations = std::function<void(std::span<const std::uint64_t> in, std::span<std::uint64_t> out)>;
-/// The destinations for a dataset of so many observations, which is not 0.
+/// The destinations for a dataset of this many observations, which is not 0.
 using MakeDestinations = std::function<Destinations(std::uint64_t size)>;
 
 /// Writes the compact, token or opaque dataset at `path` to `out`, its observations in their new order: each span of

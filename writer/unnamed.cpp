@@ -56,7 +56,7 @@ std::vector<std::string> describe_unnamed(const std::string& path, const layout:
            "unfinished, of a writer at work or of one that was killed: if none is at work, remove them, or the next "
            "writer with overwrite does (those of other machines: `penstock write --clean`)");
   std::erase_if(listing.others, [&](const std::string& name) { return named.contains(name); });
-  describe(texts, path, listing.others, "folders of somebody else, which nothing here reads");
+  describe(texts, path, listing.others, "folders that penstock did not make, which nothing here reads");
   if (listing.has_run_lock) {
     describe(texts, path, {layout::kRunLockName},
              "the lock of a run at work or of one that was killed: the next one removes it");

@@ -3,7 +3,7 @@
 Write sharded datasets (`Writer`), open them or other people's token files (`open`), load them shuffled in multi-node
 jobs (`Loader`) and resume exactly: the state is one number.
 
-Example:
+Examples:
     >>> import os, tempfile, penstock
     >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
     >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:

@@ -118,7 +118,7 @@ def _about_ranks(facts: list[Facts]) -> list[str]:
 
 
 def _about(what: str, values: list[str]) -> list[str]:
-    """Who has another value than most."""
+    """The processes that have another value than most."""
     usual = _usual(values)
     found = []
     for value in dict.fromkeys(values):

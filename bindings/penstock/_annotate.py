@@ -38,7 +38,7 @@ def annotate(
         InvalidArgumentError: another number of values, a type that no column has, no such column, no documents, a
             writer at work.
 
-    Example:
+    Examples:
         >>> import os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
         >>> with penstock.Writer(path, {"token": "u2"}, "boundaries") as writer:

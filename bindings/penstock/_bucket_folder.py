@@ -141,7 +141,7 @@ class BucketFolder:
         return sorted(mine, key=lambda each: (each.number, each.name))
 
     def refuse_published(self) -> NoReturn:
-        """Raises InvalidArgumentError: a dataset is there that nobody said to replace."""
+        """Raises InvalidArgumentError: a dataset is there, and `overwrite` was not given."""
         raise InvalidArgumentError(
             f"{self.url}: there is a published dataset: write elsewhere, or let a writer replace it with overwrite"
         )

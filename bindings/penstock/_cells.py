@@ -331,10 +331,10 @@ def _width_by(
 def _check_tokens(tokens: npt.NDArray[Any]) -> None:
     wrong = np.flatnonzero(tokens < -1)
     if wrong.size:
-        raise InvalidArgumentError(f"tokens=: that of gene {wrong[0]} is {tokens[wrong[0]]}: -1 is none")
+        raise InvalidArgumentError(f"tokens=: gene {wrong[0]} has {tokens[wrong[0]]}: -1 means no token")
 
 
 def _check_medians(medians: npt.NDArray[Any]) -> None:
     wrong = np.flatnonzero((medians <= 0) | np.isinf(medians))
     if wrong.size:
-        raise InvalidArgumentError(f"medians=: that of gene {wrong[0]} is {medians[wrong[0]]}: must be above 0")
+        raise InvalidArgumentError(f"medians=: gene {wrong[0]} has {medians[wrong[0]]}: must be above 0")

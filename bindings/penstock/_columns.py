@@ -32,7 +32,7 @@ class DocumentColumn:
         categories: the names that codes stand for; None where it is no category.
         shape: [documents, trailing axes…].
 
-    Example:
+    Examples:
         >>> import os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "cells")
         >>> columns = {"plate": "category", "score": "f4"}
@@ -166,7 +166,7 @@ class Columns(Mapping[str, DocumentColumn]):
         return len(self._types)
 
     def to_arrow(self, names: Iterable[str] | None = None, *, document: bool = False) -> Any:
-        """Columns as an Arrow table, for whoever asks in SQL or draws: one row a document.
+        """Columns as an Arrow table, for SQL and charts: one row a document.
 
         Categories are dictionaries of strings, null where there is none; values with axes are lists of a fixed size;
         float16 becomes float32, which DuckDB and Polars know.
@@ -182,7 +182,7 @@ class Columns(Mapping[str, DocumentColumn]):
             InvalidArgumentError: `document` is wanted, and a column is called so.
             KeyError: there is no such column.
 
-        Example:
+        Examples:
             >>> import os, penstock, tempfile
             >>> path = os.path.join(tempfile.mkdtemp(), "cells")
             >>> with penstock.Writer(path, {"token": "u2"}, columns={"plate": "category"}) as writer:

@@ -217,7 +217,7 @@ class Dataset:
             group: documents of one shard that are packed together.
             long: what becomes of a document longer than a row: "split" into pieces of a row and the rest; "truncate",
                 its first `window` records; "drop", left out; "refuse", an error.
-            multiple_of: each document takes a multiple of so many records, the rest of which is padding.
+            multiple_of: each document is padded to a multiple of this number of records.
             table: a file that `penstock pack` made of this dataset with these arguments; needed for more than
                 10,000,000 documents.
             columns: names of the dataset's columns: `batch.columns[name]` has a value for each span.
@@ -232,7 +232,7 @@ class Dataset:
             InvalidArgumentError: an argument that cannot be; a dataset without documents of records; a document too
                 long for long="refuse"; too many documents to pack now; a table of another dataset or other arguments.
 
-        Example:
+        Examples:
             >>> import os, tempfile, penstock
             >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
             >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
@@ -356,7 +356,7 @@ class View(Sequence[Observation]):
 
     A slice of it and a selection are views too, whose observations are numbered anew; nothing is read for them.
 
-    Example:
+    Examples:
         >>> import numpy as np, penstock, tempfile, os
         >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
         >>> np.arange(1000, dtype=np.uint16).tofile(path)
@@ -515,7 +515,7 @@ class View(Sequence[Observation]):
             InvalidArgumentError: an observation that is not there, or is selected twice; neither integers nor a mask of
                 this length.
 
-        Example:
+        Examples:
             >>> import numpy as np, penstock, tempfile, os
             >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
             >>> np.arange(1000, dtype=np.uint16).tofile(path)
@@ -552,7 +552,7 @@ class View(Sequence[Observation]):
         Raises:
             InvalidArgumentError: an argument that cannot be; windows of a random phase.
 
-        Example:
+        Examples:
             >>> import numpy as np, penstock, tempfile, os
             >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
             >>> np.arange(1000, dtype=np.uint16).tofile(path)
@@ -599,7 +599,7 @@ class View(Sequence[Observation]):
         Raises:
             InvalidArgumentError: no view of documents; an argument that cannot be.
 
-        Example:
+        Examples:
             >>> import os, tempfile, penstock
             >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
             >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:

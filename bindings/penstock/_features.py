@@ -24,7 +24,7 @@ class Features:
 
     A record's gene 7 is `names[7]`, and `columns["highly_variable"][7]` is what the writer noted of it.
 
-    Example:
+    Examples:
         >>> import os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "cells")
         >>> genes = {"names": ["CD4", "CD8A", "GNLY"], "chromosome": ["12", "2", "2"], "length": [458, 235, 145]}

@@ -45,7 +45,7 @@ class Job:
     It reads no records; of documents, `picks` and `locate` look up where they lie. A `Loader` with the same arguments
     gives these batches. Immutable; any thread.
 
-    Example:
+    Examples:
         >>> import numpy as np, os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
         >>> np.arange(1000, dtype=np.uint16).tofile(path)

@@ -77,7 +77,7 @@ class Loader(Generic[Given]):
     The state holds the position: how many observations the whole job has consumed. It is the same on every rank and
     does not depend on ranks, batch size, threads or prefetching, so a run resumes exactly on any number of ranks.
 
-    Example:
+    Examples:
         >>> import numpy as np, penstock, tempfile, os
         >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
         >>> np.arange(1000, dtype=np.uint16).tofile(path)
@@ -249,7 +249,7 @@ class Loader(Generic[Given]):
             StopIteration: the run is over, or with per_epoch the epoch; `rewind()` begins again.
             CorruptionError, IoError: a read for this batch failed. The loader can be asked again.
             InvalidArgumentError: a function of `columns` failed, or gave what it must not, for a document of this
-                batch, which then comes again; the caller holds so many batches that no memory is left; a forked child;
+                batch, which then comes again; the batches that the caller holds leave no memory; a forked child;
                 closed.
         """
         native = self._native.next() if not self._is_profiled() else self._profiled_next()
@@ -304,7 +304,7 @@ class Loader(Generic[Given]):
         Raises:
             InvalidArgumentError: a forked child, which has none of the threads.
 
-        Example:
+        Examples:
             >>> import numpy as np, os, penstock, tempfile
             >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
             >>> np.arange(1000, dtype=np.uint16).tofile(path)
@@ -333,7 +333,7 @@ class Loader(Generic[Given]):
             InvalidArgumentError: no such step or position.
             CorruptionError, IoError: an index that cannot be read.
 
-        Example:
+        Examples:
             >>> import os, tempfile, penstock
             >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
             >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
@@ -536,7 +536,7 @@ def eval_loader(
     Raises:
         InvalidArgumentError: a mixture without end; else as `Loader`.
 
-    Example:
+    Examples:
         >>> import numpy as np, penstock, tempfile, os
         >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
         >>> np.arange(1000, dtype=np.uint16).tofile(path)

@@ -74,7 +74,7 @@ class Metrics:
         Raises:
             InvalidArgumentError: a label's name that Prometheus does not allow.
 
-        Example:
+        Examples:
             >>> import numpy as np, os, penstock, tempfile
             >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
             >>> np.arange(1000, dtype=np.uint16).tofile(path)

@@ -33,7 +33,7 @@ class Mixture:
     on from stage to stage: nothing is repeated or lost when weights change. Which source a position belongs to does not
     depend on the loader's seed.
 
-    Example:
+    Examples:
         >>> import numpy as np, os, penstock, tempfile
         >>> folder = tempfile.mkdtemp()
         >>> views = {}

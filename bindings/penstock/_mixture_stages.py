@@ -17,7 +17,7 @@ from penstock._errors import InvalidArgumentError
 class Tokens:
     """A number of tokens where a number of observations is meant: records of windows, without their lookahead.
 
-    Example:
+    Examples:
         >>> import penstock
         >>> penstock.Tokens(2_000_000_000).count
         2000000000
@@ -41,7 +41,7 @@ class Stage:
         window: of its observations: a divisor of the view's window; None: the view's.
         at: where it begins: a position or `Tokens` of the run; None for the first stage, which begins at 0.
 
-    Example:
+    Examples:
         >>> import penstock
         >>> penstock.Stage({"web": 3, "code": 1}, at=penstock.Tokens(10**9))
         Stage({'web': 3, 'code': 1}, at=Tokens(count=1000000000))

@@ -115,7 +115,7 @@ class Permutation:
     Raises:
         ValueError: For a number outside these ranges.
 
-    Example:
+    Examples:
         >>> import numpy, penstock
         >>> p = penstock.Permutation(1000, seed=7)
         >>> images = p(numpy.arange(1000, dtype=numpy.uint64))

@@ -88,7 +88,7 @@ def open(
             place: dense, compressed columns, compressed; a cache of files that lie on this machine.
         OSError: the folder `cache` cannot be written.
 
-    Example:
+    Examples:
         >>> import numpy as np, os, penstock, tempfile
         >>> folder = tempfile.mkdtemp()
         >>> np.arange(10, dtype=np.uint16).tofile(os.path.join(folder, "a.bin"))

@@ -35,7 +35,7 @@ class ContextParallel:
             "contiguous": part `rank` of `size`; "zigzag-documents": zigzag within each document of packed rows, whose
             `multiple_of` is a multiple of 2 * size.
 
-    Example:
+    Examples:
         >>> import numpy as np, os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
         >>> np.arange(1000, dtype=np.uint16).tofile(path)

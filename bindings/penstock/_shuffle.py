@@ -52,7 +52,7 @@ def shuffle(
         out: the new dataset's folder, or its address in a bucket: s3://, gs:// or az://. A shard is uploaded while the
             next ones are made.
         seed: of the permutation, 0 to 2^64 - 1.
-        window: shuffle windows of so many records; or
+        window: shuffle windows of this many records; or
         documents: shuffle documents. Exactly one of them.
         memory: bytes to work in, beside 8 MiB for files; at least 64 KiB. Of each worker, if there are several.
         scratch: folder of the scratch file, which takes as much room as what is shuffled; None: `out`. It has no name
@@ -78,7 +78,7 @@ def shuffle(
         IoError: It cannot be read, written or uploaded; the disk is full.
         RuntimeError: A worker process was killed; finished shards are kept.
 
-    Example:
+    Examples:
         >>> import os, tempfile, penstock
         >>> folder = tempfile.mkdtemp()
         >>> with penstock.Writer(os.path.join(folder, "a"), fields={"token": "u2"}, metadata="json") as writer:

@@ -43,7 +43,7 @@ class Storage:
     Raises:
         InvalidArgumentError: what cannot be.
 
-    Example:
+    Examples:
         >>> import penstock
         >>> penstock.Storage(headers={"Authorization": "Bearer 1234"}, deadline=10)
         Storage(headers={'Authorization': ...}, deadline=10.0)

@@ -65,7 +65,7 @@ class Pool(Protocol):
         """Whether results are still to come."""
 
     def check(self) -> None:
-        """Looks whether all workers are alive, where nobody else does.
+        """Looks whether all workers are alive, where nothing else does.
 
         Raises:
             WorkerError: One ended.

@@ -36,7 +36,7 @@ class Writer:
     """Writes one dataset: appends documents, cuts them into shards, publishes everything at the end or nothing.
 
     Leaving the `with` block commits; an exception in it aborts, which removes what this writer wrote. A killed process
-    leaves finished shards and no manifest; whoever opens the folder is told how to go on.
+    leaves finished shards and no manifest; the error of opening the folder says how to go on.
 
     Args:
         path: the dataset's folder; made if it is not there. `~` is the home folder. Or its address in a bucket:
@@ -69,7 +69,7 @@ class Writer:
         NotFoundError: No such bucket.
         IoError: The folder cannot be made; the bucket may not be listed.
 
-    Example:
+    Examples:
         >>> import os, tempfile, penstock
         >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
         >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:

@@ -2,7 +2,7 @@
 
 A cell is a document of records {gene, count}, its genes ascending. The native threads make the arrays of its form.
 
-Example:
+Examples:
     >>> import os, penstock, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "cells")
     >>> with penstock.Writer(path, fields={"gene": "u2", "count": "u1"}, metadata="json") as writer:
@@ -36,7 +36,7 @@ class Csr:
         dtype: of the values: "float32" or "float64".
         index: of genes and offsets: "int32" or "int64".
 
-    Example:
+    Examples:
         >>> import os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "cells")
         >>> with penstock.Writer(path, fields={"gene": "u2", "count": "u1"}, metadata="json") as writer:
@@ -83,7 +83,7 @@ class Ranked:
         eos: the token that comes last.
         pad: the token behind the sentence.
 
-    Example:
+    Examples:
         >>> import os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "cells")
         >>> with penstock.Writer(path, fields={"gene": "u2", "count": "u1"}, metadata="json") as writer:
@@ -121,7 +121,7 @@ class Binned:
         pad: the token behind the genes.
         pad_value: the value there.
 
-    Example:
+    Examples:
         >>> import os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "cells")
         >>> with penstock.Writer(path, fields={"gene": "u2", "count": "u1"}, metadata="json") as writer:

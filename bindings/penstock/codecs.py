@@ -4,7 +4,7 @@
 arrays of one dtype, decoded without a copy; `boundaries` keeps no bytes: where documents begin and end is all there is
 of them, and their metadata is None; `register` adds one of your own.
 
-Example:
+Examples:
     >>> from penstock import codecs
     >>> codecs.get("json").encode({"url": "example.org"})
     b'{"url":"example.org"}'
@@ -152,7 +152,7 @@ def register(name: str, encode: Callable[[Any], bytes], decode: Callable[[memory
     Raises:
         InvalidArgumentError: A name of penstock's own, or none.
 
-    Example:
+    Examples:
         >>> from penstock import codecs
         >>> upper = codecs.register("upper", lambda text: text.upper().encode(), lambda view: bytes(view).decode())
         >>> upper.decode(memoryview(upper.encode("abc")))

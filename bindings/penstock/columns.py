@@ -4,7 +4,7 @@ A batch's records, end to end and without the lookahead, are sequences: one begi
 does. Where the dataset has spans, those are its documents; else a token bounds them, which its tokenizer notes or
 `dataset.windows(…, end_of_document=…)` says.
 
-Example:
+Examples:
     >>> import os, tempfile, penstock
     >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
     >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
@@ -50,7 +50,7 @@ class CuSeqlens:
         end_of_document: the token that ends a document, for datasets whose spans or tokenizer do not say; the same as
             `dataset.windows(…, end_of_document=…)`.
 
-    Example:
+    Examples:
         >>> import numpy as np, os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
         >>> np.array([5, 6, 0, 7, 8, 9, 9, 0], "u2").tofile(path)
@@ -106,7 +106,7 @@ class LossMask:
             counted from the document's begin. `next` calls it, once for each entry of a batch, on entries that were
             read ahead; the arrays are then filled by native code.
 
-    Example:
+    Examples:
         >>> import os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "chats")
         >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
@@ -149,7 +149,7 @@ class PerSpan:
         dtype: of the array: a bool, an integer or a float.
         fill: the value in padding.
 
-    Example:
+    Examples:
         >>> import os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
         >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:

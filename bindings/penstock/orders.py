@@ -25,7 +25,7 @@ __all__ = ["Balanced", "Blocks", "Bucketed", "Order", "Sequential", "Uniform", "
 class Uniform:
     """Global shuffle without replacement: each observation once an epoch, every epoch in an order of its own.
 
-    Example:
+    Examples:
         >>> import penstock.orders
         >>> order = penstock.orders.resolve("uniform", n=5, seed=0)
         >>> sorted(order.pick(0, 1, 5)[0].tolist())
@@ -41,13 +41,13 @@ class Sequential:
     """The observations as they stand in the dataset, epoch after epoch; with a fetch, mixed within each.
 
     Args:
-        fetch: None, and the seed does not matter. Else so many observations that follow one another are read together
+        fetch: None, and the seed does not matter. Else this many observations that follow one another are read together
             and given in an order of (seed, epoch): as a shuffle buffer mixes, and as little.
 
     Raises:
         InvalidArgumentError: a fetch that is no integer from 1 on.
 
-    Example:
+    Examples:
         >>> import penstock.orders
         >>> penstock.orders.resolve("sequential", n=3, seed=0).pick(0, 1, 5)[0].tolist()
         [0, 1, 2, 0, 1]
@@ -86,7 +86,7 @@ class Blocks:
     Raises:
         InvalidArgumentError: If one of them is no integer or below 1, or `fetch` is no multiple of `block`.
 
-    Example:
+    Examples:
         >>> import penstock.orders
         >>> order = penstock.orders.resolve(penstock.orders.Blocks(block=2, fetch=4), n=10, seed=0)
         >>> sorted(order.pick(0, 1, 10)[0].tolist())
@@ -127,7 +127,7 @@ class Weighted:
     Raises:
         InvalidArgumentError: Weights or numbers that cannot be.
 
-    Example:
+    Examples:
         >>> import numpy as np, penstock.orders
         >>> order = penstock.orders.resolve(penstock.orders.Weighted([1, 0, 3]), n=3, seed=0)
         >>> drawn = order.pick(0, 1, 12)[0]  # four epochs
@@ -185,7 +185,7 @@ class Balanced:
     Raises:
         InvalidArgumentError: Labels, shares or numbers that cannot be.
 
-    Example:
+    Examples:
         >>> import numpy as np, penstock.orders
         >>> labels = np.array(["T", "B", "T", "T", "NK", "T"])
         >>> order = penstock.orders.resolve(penstock.orders.Balanced(labels), n=6, seed=0)
@@ -248,7 +248,7 @@ class Bucketed:
     Raises:
         InvalidArgumentError: Lengths or numbers that cannot be.
 
-    Example:
+    Examples:
         >>> import numpy as np, penstock.orders
         >>> lengths = np.arange(100) % 10
         >>> order = penstock.orders.resolve(penstock.orders.Bucketed(lengths, pool=50, bucket=5), n=100, seed=0)
@@ -337,7 +337,7 @@ def resolve(order: str | Order, n: int, seed: int) -> _native.Order:
     Raises:
         InvalidArgumentError: For an unknown name, what is neither a name nor an order, or numbers outside these ranges.
 
-    Example:
+    Examples:
         >>> import penstock.orders
         >>> penstock.orders.resolve("uniform", n=1000, seed=7).identity(0)
         '{"algorithm":1,"name":"uniform","seed":7,"size":1000}'

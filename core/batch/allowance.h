@@ -1,6 +1,6 @@
 // Allowance: how much memory a source may use to keep what it has read of its small files.
 //
-// The source makes it and states the amounts at which keeping more pays. Whoever bounds the memory grants an amount
+// The source makes it and states the amounts at which keeping more pays. The owner of the memory bound grants an amount
 // before the first row is read; until then nothing is kept. Any thread.
 #pragma once
 

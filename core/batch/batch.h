@@ -91,7 +91,7 @@ struct Batch {
   std::vector<std::shared_ptr<Stretch>> fetches;
   std::vector<std::uint64_t> starts;       // ragged: row i is records [starts[i], starts[i + 1]); else empty
   std::vector<std::uint64_t> byte_starts;  // … and these bytes of the slab, from records_at on …
-  std::uint64_t longest = 0;               // … and the longest row has so many records
+  std::uint64_t longest = 0;               // … and records of the longest row
 
   Slab slab;
   std::uint64_t records_at = 0;     // byte in the slab where record 0 of the first row lies

@@ -45,7 +45,7 @@ void BatchPool::account(Batch& batch) {
 }
 
 BatchPool::Usage BatchPool::usage() const {
-  if (fork_count() != forks_) return usage_;  // nobody else is there to change it
+  if (fork_count() != forks_) return usage_;  // a child's only thread
   const std::lock_guard lock(mutex_);
   return usage_;
 }

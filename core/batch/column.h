@@ -28,7 +28,7 @@ struct BatchShape {
   std::uint64_t row_records = 0;          // of a fixed row
   std::uint64_t records = 0;              // of all rows
   std::span<const std::uint64_t> starts;  // ragged: row i is records [starts[i], starts[i + 1]); else empty …
-  std::uint64_t longest = 0;              // … and the longest row has so many
+  std::uint64_t longest = 0;              // … and records of the longest row
 
   /// Records of all rows where each gives `shorten` records less than it has (0 if ragged).
   [[nodiscard]] std::uint64_t records_but(std::uint64_t shorten) const noexcept {

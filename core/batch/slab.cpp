@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-// From so many bytes on memory is mapped, so that it grows with its pages in it, and may be on huge ones.
+// From this size on memory is mapped, so that it grows with its pages in it, and may be on huge ones.
 constexpr std::uint64_t kMapped = std::uint64_t{256} << 10;
 constexpr std::uint64_t kHuge = std::uint64_t{4} << 20;
 

@@ -1,7 +1,7 @@
 // Dispatch: which work is done next, and who sleeps until there is some.
 //
 // One mutex guards the queue of work, the phases of the batches in it, the decisions of waking and the sleeping
-// threads; nobody else locks it. What makes work wakes a thread for it. The consumer is one thread; any number of
+// threads; nothing else locks it. What makes work wakes a thread for it. The consumer is one thread; any number of
 // threads work.
 #pragma once
 

@@ -31,7 +31,7 @@ struct EngineOptions {
   StoreChoice through;  // which stores the sources' files are read through
   unsigned threads = 1;
   unsigned cores = 1;                            // that this loader may use
-  std::shared_ptr<Counters> counters = nullptr;  // of the loader; null: nobody looks
+  std::shared_ptr<Counters> counters = nullptr;  // of the loader; null: none are kept
   bool lends = false;                            // ragged batches wait in NeedsMemory until lend() is called for them
 };
 

@@ -19,7 +19,7 @@ class MemoryBound {
   /// small max_bytes asks for little read-ahead, not for short documents.
   [[nodiscard]] std::uint64_t most_by_file() const noexcept { return std::max(bytes_, kLeastByFile); }
 
-  /// A batch held so many bytes.
+  /// A batch held this many bytes.
   void note_batch(std::uint64_t bytes) noexcept { raise(largest_batch_, bytes); }
   /// Of the batches seen so far; what the next one will hold is known only once it was read.
   [[nodiscard]] std::uint64_t largest_batch() const noexcept { return largest_batch_.load(std::memory_order_relaxed); }
@@ -27,7 +27,7 @@ class MemoryBound {
   /// For all batches together, if the largest has `batch` bytes.
   [[nodiscard]] std::uint64_t limit(std::uint64_t batch) const noexcept { return std::max(bytes_, batches_ * batch); }
 
-  /// Whether a further batch of so many bytes may exist beside those that have `in_use`.
+  /// Whether a further batch of this size may exist beside those that have `in_use`.
   [[nodiscard]] bool allows_batch(std::uint64_t bytes, std::uint64_t in_use) const noexcept {
     const std::uint64_t largest = std::max(largest_batch(), bytes);
     const std::uint64_t left = bytes_ - std::min(bytes_, fetched());
@@ -47,7 +47,7 @@ class MemoryBound {
     return spare_ > 0 && in_use + fetched_ + spare_ + more > bytes_;
   }
 
-  /// Rows of a fetch held so many bytes in the mean; the largest mean of a part is what later ones are estimated by.
+  /// Rows of a fetch held this many bytes in the mean; the largest mean of a part is what later ones are estimated by.
   void note_row(std::uint64_t bytes) noexcept { raise(largest_row_, bytes); }
   [[nodiscard]] std::uint64_t largest_row() const noexcept { return largest_row_.load(std::memory_order_relaxed); }
 

@@ -10,8 +10,10 @@
 namespace penstock {
 namespace {
 
-// Rows under way at once: enough for neighbours to be merged and for a ring to be busy.
+// Rows that are planned together: enough for neighbours to be merged and for a ring to be busy.
 constexpr std::uint64_t kFewRows = 64;
+// Rows under way before any of them is waited for: a server that answers slowly is asked for many at once.
+constexpr std::size_t kMostRows = 1024;
 
 constexpr std::chrono::milliseconds kPatience{50};
 
@@ -27,8 +29,8 @@ void read_part(const std::shared_ptr<Batch>& batch, RowReader::Part part, const 
       },
       options.through, ChannelMode::MayWait);
   auto looked = std::chrono::steady_clock::now();
-  const auto pump = [&] {
-    reader.pump(kPatience);
+  const auto pump = [&](std::chrono::nanoseconds patience) {
+    reader.pump(patience);
     if (!options.while_waiting) return;
     const auto now = std::chrono::steady_clock::now();
     if (now - looked < kPatience) return;
@@ -43,9 +45,11 @@ void read_part(const std::shared_ptr<Batch>& batch, RowReader::Part part, const 
   };
   for (std::uint64_t row = 0; row < batch->plan.rows && !error; ++row) {
     reader.start(batch, row, part);
-    if (row % kFewRows == kFewRows - 1) pump();
+    if (row % kFewRows < kFewRows - 1) continue;
+    pump(std::chrono::nanoseconds(0));
+    while (reader.under_way() >= kMostRows && !error) pump(kPatience);
   }
-  while (!reader.is_idle()) pump();
+  while (!reader.is_idle()) pump(kPatience);
   if (error) std::rethrow_exception(error);
 }
 

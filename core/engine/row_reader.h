@@ -50,6 +50,8 @@ class RowReader {
   void pump(std::chrono::nanoseconds patience);
   /// Whether any row is under way.
   [[nodiscard]] bool is_idle() const noexcept { return flights_under_way_ == 0; }
+  /// Rows and groups that have not ended.
+  [[nodiscard]] std::size_t under_way() const noexcept { return flights_under_way_; }
   /// Whether its channels have reads to do as long as no others are planned.
   [[nodiscard]] bool is_busy() { return lanes_.is_busy(); }
   /// Makes a waiting pump() return. Any thread.

@@ -27,7 +27,7 @@ class Wakeups {
   // --- what happened
 
   void batch_taken(Time now);
-  /// A thread was awake for `busy` and read so many rows, of batches that have `batch_rows`.
+  /// A thread was awake for `busy` and read `rows` rows, of batches that have `batch_rows`.
   void rows_read(std::uint64_t rows, std::uint64_t batch_rows, Duration busy);
   void consumer_waits() { waits_ = true; }
   /// It reads rows itself while it waits, or no longer.

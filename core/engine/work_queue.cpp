@@ -33,7 +33,7 @@ bool WorkQueue::has_work() const {
                      [](const auto& batch) { return can_claim(*batch, Claimant::Thread); });
 }
 
-// Makes room so that give_back() cannot fail, which nobody could be told.
+// Makes room so that give_back() cannot fail: it has no caller to report to.
 bool WorkQueue::can_give_back(std::uint64_t rows) noexcept {
   try {
     given_back_.reserve(given_back_.size() + rows);

@@ -18,7 +18,7 @@
 
 namespace penstock {
 
-/// Who claims: a thread takes any work, the consumer only rows that can be given back or need no reading.
+/// The claimant: a thread takes any work, the consumer only rows that can be given back or need no reading.
 enum class Claimant { Thread, Consumer };
 
 /// What one of them has taken: a part of a fetch; or rows [first, last) of a batch, and before them the question which
@@ -84,7 +84,7 @@ class WorkQueue {
 
   std::deque<std::shared_ptr<Batch>> batches_;
   std::vector<GivenBack> given_back_;  // oldest first
-  StretchQueue stretches_;             // with parts that nobody has claimed
+  StretchQueue stretches_;             // with unclaimed parts
   std::size_t unfinished_ = 0;
 };
 

@@ -20,7 +20,7 @@ bool is_near(std::uint64_t end, std::uint64_t next, const ExtentRules& rules) {
   return block_begin <= block_end || block_begin - block_end <= rules.near_bytes;
 }
 
-// What nobody wants between the end of a request and the next read of it.
+// The gap between the end of a request and the next read of it.
 std::uint64_t gap(std::uint64_t end, const Read& next) {
   return next.offset > end ? next.offset - end : 0;
 }
@@ -49,7 +49,7 @@ void Extents::plan(std::span<Read*> reads, const ExtentRules& rules) {
     if (a->file != b->file) return std::less<const File*>()(a->file, b->file);
     return a->offset != b->offset ? a->offset < b->offset : a->size > b->size;
   });
-  // Twice the reads is the most there can be: before each at most one piece that nobody needs. No piece moves once the
+  // Twice the reads is the most there can be: before each at most one piece that is a gap. No piece moves once the
   // first of them is submitted.
   pieces_.reserve(2 * reads.size());
   unwanted_.resize(rules.near_bytes + 2 * rules.block_bytes);

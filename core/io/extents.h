@@ -2,7 +2,7 @@
 //
 // A request is a run of pieces that follow one another in a file without a gap; a channel reads such a run with one
 // call. A piece goes where the read that needs it wants its bytes; what lies between two reads goes to a place that
-// nobody looks at; bytes that several reads need are read once and copied to the others. Pure but for complete(); one
+// is not read; bytes that several reads need are read once and copied to the others. Pure but for complete(); one
 // thread.
 #pragma once
 

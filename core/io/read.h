@@ -30,7 +30,7 @@ struct Read {
   void* owner = nullptr;                         // what the read is for
   const std::atomic<bool>* cancelled = nullptr;  // true: the bytes are no longer wanted and need not be read
   bool joined = false;                           // planned as one request with the read before it, which it continues
-  std::chrono::steady_clock::time_point submitted = {};  // where somebody counts
+  std::chrono::steady_clock::time_point submitted = {};  // where reads are counted
   Outcome outcome = Outcome::Done;
   std::uint32_t retries = 0;  // how often it was cut short or interrupted, or failed, and was tried again
   std::exception_ptr error;   // of a read that failed

@@ -48,7 +48,7 @@ class ReadQueue {
     const std::span<Read* const> reads = front();
     return count < reads.size() && (count == 0 || reads[count]->owner == reads[count - 1]->owner);
   }
-  /// Whether nobody wants any of the reads any more: they end as they are.
+  /// Whether all of the reads were given up: they end as they are.
   static bool are_cancelled(std::span<Read* const> reads) noexcept {
     return std::all_of(reads.begin(), reads.end(), [](const Read* read) {
       return read->cancelled != nullptr && read->cancelled->load(std::memory_order_relaxed);

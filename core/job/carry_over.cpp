@@ -94,7 +94,7 @@ Wide records_before(const std::vector<Windows>& windows, std::uint64_t position)
   return records;
 }
 
-// The last position before which there are no more than so many records.
+// The last position before which there are at most this many records.
 std::optional<std::uint64_t> position_after(const std::vector<Windows>& windows, Wide records) {
   for (std::size_t i = 0; i < windows.size(); ++i) {
     const Wide count = records / windows[i].size;

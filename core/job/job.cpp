@@ -66,7 +66,7 @@ std::optional<Job::Difference> Job::difference_to(const State& state) const {
     if (!text) return std::nullopt;
     return Difference{std::move(*text), carry_over(state.job, json_, state.position)};
   } catch (const Error& error) {
-    // A job of a format that this version does not know: nobody can say what its position counts.
+    // A job of a format that this version does not know: what its position counts is unknown.
     if (error.kind() != ErrorKind::StateMismatch) throw;
     return Difference{error.what(), {std::nullopt, "observations of an unknown job", "those of this one"}};
   }

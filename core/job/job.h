@@ -1,7 +1,7 @@
 // Job: all that decides what stands at a position: order, cursor and sources. Start reading here.
 //
-// Positions go in, picks come out; there are no threads, files or buffers. The loader, and whoever reads by other means
-// (collections, adapters), stand on it. Immutable: any thread. What changes the batch size makes another Job.
+// Positions go in, picks come out; there are no threads, files or buffers. The loader, and code that reads by other
+// means (collections, adapters), stand on it. Immutable: any thread. What changes the batch size makes another Job.
 #pragma once
 
 #include "core/job/carry_over.h"

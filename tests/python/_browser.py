@@ -27,6 +27,7 @@ class Browser:
         self._buffer = b""
         self._number = 0
         self._session: str | None = None
+        self._loaded = 0
         self.console: list[str] = []
         self.requests: list[str] = []
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
@@ -44,6 +45,14 @@ class Browser:
     def open(self, address: str) -> None:
         self._call("Page.navigate", url="about:blank")
         self._call("Page.navigate", url=address)
+
+    def load(self, address: str) -> None:
+        """Opens another page and waits until all of it is there. A script that is run during the change of pages may
+        get no answer."""
+        loaded = self._loaded
+        self._call("Page.navigate", url=address)
+        while self._loaded == loaded:
+            self._note(self._read())
 
     def do(self, script: str) -> Any:
         """What `script`, a JavaScript expression, comes to."""
@@ -83,7 +92,9 @@ class Browser:
 
     def _note(self, event: Any) -> None:
         parameters = event.get("params", {})
-        if event.get("method") == "Runtime.exceptionThrown":
+        if event.get("method") == "Page.loadEventFired":
+            self._loaded += 1
+        elif event.get("method") == "Runtime.exceptionThrown":
             self.console.append(json.dumps(parameters["exceptionDetails"]))
         elif event.get("method") == "Log.entryAdded":
             self.console.append(f"{parameters['entry']['text']} {parameters['entry'].get('url', '')}")

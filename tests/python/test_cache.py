@@ -47,7 +47,7 @@ def server(root: Path) -> Iterator[FaultServer]:
         yield started
 
 
-def epoch(dataset: penstock.Dataset, seed: int = 1, window: int = 1000) -> list[Any]:
+def epoch(dataset: penstock.Dataset, seed: int = 1, window: int = 4000) -> list[Any]:
     loader = penstock.Loader(dataset.windows(window), 16, seed=seed, epochs=1, framework="numpy")
     return [(batch.indices.tolist(), batch["token"].tobytes()) for batch in loader]
 
@@ -253,7 +253,7 @@ import resource, sys, penstock
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
 dataset = penstock.open(sys.argv[1], cache=sys.argv[2])
 for _ in range(2):
-    loader = penstock.Loader(dataset.windows(1000), 16, seed=1, epochs=1, framework="numpy")
+    loader = penstock.Loader(dataset.windows(4000), 16, seed=1, epochs=1, framework="numpy")
     print(sum(int(batch["token"].sum()) for batch in loader))
 print(dataset.cache_counts["stopped_by"], dataset.cache_counts["failed"])
 """

@@ -486,7 +486,7 @@ def test_a_loader_refuses_what_it_is_not():
         loader[0]
     with pytest.raises(TypeError, match="pickle"):
         pickle.dumps(loader)
-    with pytest.raises(penstock.InvalidArgumentError, match="no info"):
+    with pytest.raises(penstock.InvalidArgumentError, match="take one with next"):
         _ = loader.info
     assert bool(loader) and "rank 0 of 1" in repr(loader)
     next(loader)

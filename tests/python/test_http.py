@@ -411,3 +411,15 @@ def test_features_and_columns_are_read_where_the_dataset_lies(root, server):
         assert each.columns["n"][7:9].tolist() == [7, 8]
     batch = next(penstock.Loader(dataset.cells("csr", columns=["n"]), 4, seed=0))
     assert batch.columns["n"].tolist() == np.asarray(batch.indices).tolist()
+
+
+def test_a_read_of_many_rows_has_many_requests_under_way(root, tmp_path):
+    delay = 0.2
+    with nginx(root, tmp_path / "nginx", delay=delay) as address:
+        view = penstock.open(f"{address}/a.bin", dtype="u2").windows(1)
+        rows = np.arange(1280, dtype=np.uint64)  # of which 64 are one request
+        view.read(rows[:1])
+        begin = time.monotonic()
+        found = view.read(rows)["token"]
+        assert time.monotonic() - begin < 20 * delay / 2
+    np.testing.assert_array_equal(found.reshape(-1), np.fromfile(root / "a.bin", "u2")[:1280])

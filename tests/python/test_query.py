@@ -221,7 +221,7 @@ def test_annotate_says_what_is_wrong(path: Path, tmp_path: Path) -> None:
         (("x",), "not NAME=FILE.npy", 2),
         ((f"x={tmp_path / 'none.npy'}",), "there is no such file", 2),
         ((f"x={tmp_path / 'bad.npy'}",), "not an array that numpy.save wrote", 1),
-        (("--columns", "a"), "--columns is of a --table", 2),
+        (("--columns", "a"), "--columns needs --table", 2),
         (("--table", tmp_path / "t.parquet", "--columns", "b"), "it has a", 2),
         (("--table", tmp_path / "t.parquet"), "100 values missing", 1),
         (("--remove", "nothing"), "no column nothing", 2),

@@ -187,7 +187,9 @@ def test_a_mixture_by_its_file(tmp_path, corpus, tokenizer_file, capsys):
     assert len(found["rows"][0]["ids"]) == 9
     assert main(["trace", str(mix), "--step", "0", "-b", "6"]) == 0
     assert "source" in capsys.readouterr().out.splitlines()[1].split()
-    assert "give its file, mix.json" in refused(capsys, corpus.path, "--state", tmp_path / "state.json", "-b", 6)
+    assert "give the mixture's file, mix.json" in refused(
+        capsys, corpus.path, "--state", tmp_path / "state.json", "-b", 6
+    )
 
 
 def test_a_rank_has_its_own_rows(corpus, capsys):
@@ -271,4 +273,4 @@ def test_what_a_state_says_is_not_to_be_given_beside_it(corpus, tmp_path, capsys
     state.write_text(json.dumps(penstock.Loader(corpus.windows(24), 4, seed=1).state_dict()))
     for option in (["--window", 24], ["--seed", 1], ["--order", "uniform"], ["--skip", "1:2"], ["--documents"]):
         assert f"{option[0]}: the state says it" in refused(capsys, corpus.path, "--state", state, *option)
-    assert "--micro-batches is of --balance" in refused(capsys, corpus.path, "--state", state, "--micro-batches", 2)
+    assert "--micro-batches needs --balance" in refused(capsys, corpus.path, "--state", state, "--micro-batches", 2)

@@ -113,7 +113,7 @@ _THERE = "{} is there already: choose another --out"
 
 
 def _publish(partial: str, out: str) -> None:
-    """Gives a synced file its name, which must be nobody's: not every file system has hard links."""
+    """Gives a synced file its name, which must be free: not every file system has hard links."""
     try:
         os.close(os.open(out, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except FileExistsError:

@@ -79,7 +79,7 @@ def import_anndata(
         IoError: the dataset cannot be written; finished shards are kept.
         RuntimeError: a worker process was killed; finished shards are kept.
 
-    Example:
+    Examples:
         >>> import anndata, numpy, os, penstock, scipy.sparse, tempfile  # doctest: +SKIP
         >>> folder = tempfile.mkdtemp()  # doctest: +SKIP
         >>> anndata.AnnData(scipy.sparse.eye(3, format="csr")).write_h5ad(f"{folder}/eye.h5ad")  # doctest: +SKIP
@@ -89,7 +89,7 @@ def import_anndata(
     begin = time.perf_counter()
     given = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     if not given:
-        raise InvalidArgumentError("inputs: there are none")
+        raise InvalidArgumentError("inputs: the list is empty: give at least one")
     for name, value in (("layers", layers), ("obs", obs), ("obsm", obsm)):
         if isinstance(value, str):
             raise InvalidArgumentError(f"{name}={value!r:.80}: a list of names is wanted")

@@ -265,7 +265,7 @@ def _cast(values: npt.NDArray[Any], dtype: str) -> npt.NDArray[Any]:
     else:
         changed = first_inexact(values, cast.dtype) is not None
     if changed:
-        raise InvalidArgumentError("counts are others than they were when they were looked at: the input has changed")
+        raise InvalidArgumentError("counts differ from those of the first pass: the input has changed")
     return cast
 
 

@@ -11,29 +11,38 @@ from penstock._cli.data import named_by_user, open_data, shown
 from penstock._cli.output import echo, emit_json, json_option, progress
 from penstock._words import counted
 
+_EPILOG = """\b
+Examples:
+  penstock annotate corpus/ score=scores.npy
+  penstock annotate corpus/ --table labels.parquet --columns language
+  penstock annotate corpus/ --remove score
+"""
 
-@click.command("annotate", short_help="Add columns to documents, or replace and remove some.")
+
+@click.command("annotate", epilog=_EPILOG, short_help="Add columns to documents, or replace and remove some.")
 @click.argument("data", metavar="DATA")
 @click.argument("columns", nargs=-1, metavar="[NAME=FILE.npy]...")
-@click.option("--table", metavar="FILE", help="A .parquet, .csv, .feather or .arrow file: a row for each document.")
-@click.option("--columns", "chosen", metavar="A,B", help="Of the table; else all of it.")
-@click.option("--remove", metavar="A,B", help="Columns that are to go.")
+@click.option(
+    "--table",
+    metavar="FILE",
+    help="A .parquet, .csv, .feather or .arrow file with a row for each document, in their order. Default: none.",
+)
+@click.option("--columns", "chosen", metavar="A,B", help="The columns of --table that are added. Default: all.")
+@click.option("--remove", metavar="A,B", help="Columns of the dataset that are removed. Default: none.")
 @json_option
 def command(
     data: str, columns: tuple[str, ...], table: str | None, chosen: str | None, remove: str | None, as_json: bool
 ) -> None:
-    """Adds typed values of each document; those of a name that is there are replaced.
+    """Adds typed columns to a dataset's documents. A column of the same name is replaced.
 
-    Records, metadata and fingerprint stay, so a job goes on from its state. Values are in the order of the documents.
-    Whoever has the dataset open must open it again.
-
-    penstock annotate corpus/ score=scores.npy --table labels.parquet --columns language
+    NAME=FILE.npy is an array with a value for each document, in their order. Records, metadata and fingerprint stay,
+    so a job goes on from its state. Programs that have the dataset open must open it again.
     """
     import penstock
 
     values = dict(_of_file(each) for each in columns)
     if chosen is not None and table is None:
-        raise click.UsageError("--columns is of a --table")
+        raise click.UsageError("--columns needs --table")
     if table is not None:
         values |= _of_table(table, chosen)
     values |= dict.fromkeys(remove.split(",") if remove else ())

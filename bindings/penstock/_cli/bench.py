@@ -12,14 +12,34 @@ from penstock._cli.data import data_options, open_data, shown
 from penstock._cli.output import emit_json, emit_table, human_bytes, json_option, progress
 from penstock._words import counted
 
+_EPILOG = """\b
+Examples:
+  penstock bench corpus/ --window 2048 --batch-size 8
+  penstock bench 'tokens/*.bin' --dtype u2 --reader mmap --seconds 20
+"""
 
-@click.command("bench", short_help="Measure what the loader reads here.")
+
+@click.command("bench", epilog=_EPILOG, short_help="Measure what the loader reads here.")
 @data_options
-@click.option("--window", "-w", type=click.IntRange(1), default=2048, show_default=True, help="Records of a window.")
+@click.option(
+    "--window", "-w", type=click.IntRange(1), default=2048, show_default=True, help="Records (tokens) of a window."
+)
 @click.option("--documents", is_flag=True, help="Read documents instead of windows.")
-@click.option("--batch-size", "-b", type=click.IntRange(1), default=8, show_default=True)
-@click.option("--order", type=click.Choice(["uniform", "sequential"]), default="uniform", show_default=True)
-@click.option("--seconds", type=click.FloatRange(0.1, 86_400), default=5.0, show_default=True, help="How long to read.")
+@click.option("--batch-size", "-b", type=click.IntRange(1), default=8, show_default=True, help="Rows of a batch.")
+@click.option(
+    "--order",
+    type=click.Choice(["uniform", "sequential"]),
+    default="uniform",
+    show_default=True,
+    help="uniform shuffles the whole dataset; sequential reads it from front to back.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1, 86_400),
+    default=5.0,
+    show_default=True,
+    help="How long to read, in seconds.",
+)
 @click.option(
     "--reader",
     type=click.Choice(["auto", "pread", "uring", "direct", "mmap"]),
@@ -28,14 +48,18 @@ from penstock._words import counted
     help="How files are read: auto is uring where the kernel allows it, else pread; direct goes past the page cache; "
     "mmap maps files (then an error of the device ends the process).",
 )
-@click.option("--threads", type=click.IntRange(1), help="Of the loader; else as training would have.")
+@click.option(
+    "--threads",
+    type=click.IntRange(1),
+    help="Threads that read. Default: the loader's own choice, by the cores of this machine.",
+)
 @click.option("--prefetch", type=click.IntRange(1), default=4, show_default=True, help="Batches read ahead.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the uniform order.")
 @json_option
 def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Loads batches for some seconds, as one rank of a training job would, and says how fast they came.
 
-    What the page cache holds is read from there: for the warm figure read the files once before.
+    Files in the page cache are read from there: for a warm figure read them once before.
     """
     if math.isnan(given["seconds"]):  # which is in no range, and click lets it through
         raise click.BadParameter("nan is no time", param_hint="--seconds")

@@ -6,10 +6,16 @@ import click
 
 from penstock._cli.output import emit_json, emit_table, human_bytes, json_option
 
+_EPILOG = """\b
+Examples:
+  penstock cache /scratch/penstock
+  penstock cache /scratch/penstock --clear
+"""
 
-@click.command("cache", short_help="What a local cache holds.")
+
+@click.command("cache", epilog=_EPILOG, short_help="What a local cache holds.")
 @click.argument("folder", metavar="DIR")
-@click.option("--clear", is_flag=True, help="Remove it all.")
+@click.option("--clear", is_flag=True, help="Remove all that is kept in DIR.")
 @json_option
 def command(folder: str, clear: bool, as_json: bool) -> None:
     """Shows which datasets the cache in DIR (cache= of penstock.open) keeps a part of, and how large it is.

@@ -8,8 +8,13 @@ from penstock._cli.data import named_by_user, out_option, refuse_existing
 from penstock._cli.output import json_option
 from penstock._cli.report import report_new
 
+_EPILOG = """\b
+Example:
+  penstock combine part1/ part2/ --out corpus/
+"""
 
-@click.command("combine", short_help="Join datasets into one.")
+
+@click.command("combine", epilog=_EPILOG, short_help="Join datasets into one.")
 @click.argument("inputs", nargs=-1, required=True, metavar="DATA...")
 @out_option
 @json_option

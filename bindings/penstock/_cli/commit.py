@@ -12,12 +12,24 @@ from penstock._cli.output import json_option
 from penstock._cli.report import report_new
 from penstock._text.errors import UsageError
 
+_EPILOG = """\b
+Examples:
+  penstock commit corpus/ --shards 64
+  penstock commit s3://bucket/corpus --run-id 2024-06
+"""
 
-@click.command("commit", short_help="Publish the shards that several writers finished.")
+
+@click.command("commit", epilog=_EPILOG, short_help="Publish the shards that several writers finished.")
 @click.argument("data", metavar="DIR|URL")
-@click.option("--shards", type=click.IntRange(1), help="How many there must be; else all from 0 on without a gap.")
-@click.option("--run-id", help="Name of the run, if its writers were given one.")
-@click.option("--overwrite", is_flag=True, help="Replace the dataset that is there; its writers were told so too.")
+@click.option(
+    "--shards",
+    type=click.IntRange(1),
+    help="Number of shards that must be there. Default: all from 0 on, without a gap.",
+)
+@click.option("--run-id", help="Name of the run that the writers were given. Default: none.")
+@click.option(
+    "--overwrite", is_flag=True, help="Replace the dataset in DIR; its writers must have been given overwrite=True."
+)
 @bucket_options
 @json_option
 def command(data: str, as_json: bool, **given: Any) -> None:

@@ -8,10 +8,20 @@ from penstock._cli.data import named_by_user, out_option, refuse_existing
 from penstock._cli.output import json_option
 from penstock._cli.report import report_new
 
+_EPILOG = """\b
+Example:
+  penstock convert corpus/ --layout ids --out corpus-ids/
+"""
 
-@click.command("convert", short_help="Change a dataset's layout of spans.")
+
+@click.command("convert", epilog=_EPILOG, short_help="Change a dataset's layout of spans.")
 @click.argument("data", metavar="DATA")
-@click.option("--layout", type=click.Choice(["compact", "ids"]), required=True, help="Of the new dataset.")
+@click.option(
+    "--layout",
+    type=click.Choice(["compact", "ids"]),
+    required=True,
+    help="Layout of the new dataset: ids stores the document's number in each record, compact does not.",
+)
 @out_option
 @json_option
 def command(data: str, layout: str, out: str, as_json: bool) -> None:

@@ -25,24 +25,41 @@ out_or_bucket_option = click.option(
 scratch_option = click.option(
     "--scratch",
     metavar="DIR",
-    help="With --out in a bucket: where a few shards are until they are uploaded; else in the temporary files.",
+    help="With --out in a bucket: folder that holds a few shards until they are uploaded. Default: a new one among the "
+    "temporary files.",
 )
 
 
 _REACHING: dict[str, dict[str, Any]] = {
-    "--requester-pays": {"is_flag": True, "help": "Of a bucket: the asking account is billed."},
-    "--anonymous": {"is_flag": True, "help": "Of a bucket: ask without credentials."},
-    "--profile": {"metavar": "NAME", "help": "Of a bucket: a profile of ~/.aws/config; else AWS_PROFILE."},
-    "--region": {"metavar": "NAME", "help": "Of a bucket: where it lies; else AWS_REGION, else us-east-1."},
+    "--requester-pays": {"is_flag": True, "help": "Bucket: bill the account that asks. Default: off."},
+    "--anonymous": {"is_flag": True, "help": "Bucket: ask without credentials. Default: off."},
+    "--profile": {"metavar": "NAME", "help": "Bucket: profile of ~/.aws/config. Default: AWS_PROFILE."},
+    "--region": {
+        "metavar": "NAME",
+        "help": "Bucket: its region, such as eu-west-1. Default: AWS_REGION, else us-east-1.",
+    },
     "--endpoint": {
         "metavar": "URL",
-        "help": "Of a bucket: a server that speaks S3, as http://minio:9000; else AWS_ENDPOINT_URL_S3.",
+        "help": "Bucket: address of a server that speaks S3, such as http://minio:9000. Default: AWS_ENDPOINT_URL_S3.",
     },
 }
 _KEEPING: dict[str, dict[str, Any]] = {
-    "--cache-bytes": {"type": SizeType(), "help": "What --cache takes at most, as 20GiB; else half of what is free."},
-    "--cache": {"metavar": "DIR", "help": "A folder that keeps what is read of an address."},
+    "--cache-bytes": {
+        "type": SizeType(),
+        "help": "Bytes that --cache takes at most, such as 20GiB. Default: half of what is free there or kept already.",
+    },
+    "--cache": {
+        "metavar": "DIR",
+        "help": "Folder of this machine that keeps what was read from an address, for the next time. Default: none.",
+    },
 }
+
+
+def in_order_of_use(command: click.Command) -> click.Command:
+    """The command, whose help has its own options first and those of buckets and caches last."""
+    shared = {"--json"} | _REACHING.keys() | _KEEPING.keys()
+    command.params.sort(key=lambda each: each.opts[0] in shared)
+    return command
 
 
 def bucket_options(command: Command) -> Command:
@@ -75,8 +92,14 @@ def data_options(command: Command) -> Command:
     """Adds the argument DATA…, the hints for files that are not ours and how addresses are opened."""
     formats = click.Choice(_native.format_names())
     command = storage_options(command)
-    command = click.option("--format", type=formats, help="Where the names do not say it.")(command)
-    command = click.option("--dtype", help="Of a record of bare files, as u2.")(command)
+    command = click.option("--format", type=formats, help="Format of the files. Default: told by name and content.")(
+        command
+    )
+    command = click.option(
+        "--dtype",
+        metavar="T",
+        help="Type of a token in bare files, such as u2 or u4. Default: the type that the files state.",
+    )(command)
     return click.argument("data", nargs=-1, required=True, metavar="DATA...")(command)
 
 

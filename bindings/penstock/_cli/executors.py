@@ -31,8 +31,8 @@ ray_option = click.option(
     is_flag=False,
     flag_value="auto",
     metavar="[ADDRESS]",
-    help="Run the tasks on a Ray cluster instead of on processes here: host:port of its head, or without ADDRESS the "
-    "one that this machine belongs to. Its nodes have inputs and output at the same paths.",
+    help="Run on a Ray cluster: ADDRESS is host:port of its head; without ADDRESS it is the cluster that this machine "
+    "belongs to. All nodes must see inputs and output at the same paths. Default: processes of this machine.",
 )
 
 
@@ -52,7 +52,9 @@ def cluster_of(given: dict[str, Any]) -> Executor | None:
     if address is None:
         return None
     if given["workers"] is not None:
-        raise click.UsageError("--workers is of this machine, --ray takes the cores of a cluster: give one of them")
+        raise click.UsageError(
+            "--workers counts processes of this machine, --ray takes the cores of a cluster: give one of them"
+        )
     from penstock._ray.cluster import Cluster
     from penstock._ray.missing import needed
 

@@ -24,14 +24,22 @@ Examples:
     "--to",
     type=click.Choice(["megatron", "datatrove", "mds", "h5ad"]),
     required=True,
-    help="What is written; h5ad is of single cells.",
+    help="Format of the files; h5ad is for single cells.",
 )
-@click.option("--out", required=True, metavar="PATH", help="The new file, Megatron's prefix, or the folder of MDS.")
-@click.option("--window", type=click.IntRange(1), metavar="W", help="Sequences of W records; else documents.")
+@click.option(
+    "--out",
+    required=True,
+    metavar="PATH",
+    help="What is made: a file, of megatron the prefix of two files, of mds a folder.",
+)
+@click.option(
+    "--window", type=click.IntRange(1), metavar="W", help="Write sequences of W records (tokens). Default: documents."
+)
 @click.option(
     "--drop",
     metavar="A,B",
-    help="Left out: metadata, columns, features, fields; datatrove: empty, documents without tokens.",
+    help="Leave out what the format cannot hold: metadata, columns, features, fields; of datatrove also empty, the "
+    "documents without tokens. Default: nothing.",
 )
 @json_option
 def command(

@@ -55,36 +55,58 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
 @click.command("import", epilog=_EPILOG, short_help="Make a dataset of other formats' files.")
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @out_or_bucket_option
-@click.option("--format", type=click.Choice([*_FORMATS, *_CELLS]), help="Of all inputs; else by name and content.")
-@click.option("--column", metavar="C", help="Tokens: the column that has them; else tokens or input_ids.")
 @click.option(
-    "--metadata", callback=_names, metavar="A,B|all", help="Tokens: columns or keys kept with each document, as JSON."
+    "--format", type=click.Choice([*_FORMATS, *_CELLS]), help="Format of all inputs. Default: told by name and content."
 )
-@click.option("--dtype", metavar="T", help="Tokens: u1, u2 or u4: of bare files what they hold; else what is stored.")
+@click.option("--column", metavar="C", help="Tokens: name of the column that holds them. Default: tokens or input_ids.")
+@click.option(
+    "--metadata",
+    callback=_names,
+    metavar="A,B|all",
+    help="Tokens: columns or keys that are kept with each document, as JSON. Default: none.",
+)
+@click.option(
+    "--dtype",
+    metavar="T",
+    help="Tokens: u1, u2 or u4. Of bare files the type that they hold, of others the type to store. Default: the type "
+    "that the files state.",
+)
 @click.option(
     "--end-of-document",
     type=click.IntRange(0),
     metavar="ID",
-    help="Bare token files: cut a document behind each token ID, which stays its last.",
+    help="Bare token files: a document ends with each token ID, such as 50256 of GPT-2. Default: no documents.",
 )
 @click.option(
-    "--shard-size", type=SizeType(), default="1GiB", show_default=True, help="Tokens: bytes of input for a shard."
+    "--shard-size",
+    type=SizeType(),
+    default="1GiB",
+    show_default=True,
+    help="Tokens: bytes of input for a shard, such as 64M or 1GiB.",
 )
 @click.option("--x", default="X", show_default=True, metavar="X|raw|layers/NAME", help="Cells: where the counts are.")
-@click.option("--layers", callback=_names, metavar="A,B", help="Cells: layers that become fields beside the counts.")
-@click.option("--obs", callback=_names, metavar="A,B", help="Cells: columns of obs that are kept; else all.")
-@click.option("--obsm", callback=_names, metavar="A,B", help="Cells: dense arrays of obsm that become columns.")
+@click.option(
+    "--layers",
+    callback=_names,
+    metavar="A,B",
+    help="Cells: layers that become fields beside the counts. Default: none.",
+)
+@click.option("--obs", callback=_names, metavar="A,B", help="Cells: columns of obs that are kept. Default: all.")
+@click.option(
+    "--obsm", callback=_names, metavar="A,B", help="Cells: dense arrays of obsm that become columns. Default: none."
+)
 @click.option(
     "--join",
     type=click.Choice(["exact", "inner", "outer"]),
     default="exact",
     show_default=True,
-    help="Cells of several files: their genes are the same; else those of all files, or of any.",
+    help="Cells of several files: exact refuses files whose genes differ; inner keeps the genes that all files have, "
+    "outer those that any file has.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Processes; else one for each core.")
+@click.option("--workers", type=click.IntRange(1), help="Number of processes. Default: one for each core.")
 @ray_option
-@click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run of the same inputs.")
-@click.option("--overwrite", is_flag=True, help="Replace the dataset that is there, once the new one is whole.")
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
+@click.option("--overwrite", is_flag=True, help="Replace the dataset in --out, once the new one is whole.")
 @scratch_option
 @bucket_options
 @json_option

@@ -10,8 +10,14 @@ from penstock._cli.data import data_options, open_data
 from penstock._cli.output import emit_json, emit_table, json_option
 from penstock._cli.report import describe, id_bytes
 
+_EPILOG = """\b
+Examples:
+  penstock info corpus/
+  penstock info 'tokens/*.bin' --dtype u2
+"""
 
-@click.command("info", short_help="What a dataset is.")
+
+@click.command("info", epilog=_EPILOG, short_help="What a dataset is.")
 @data_options
 @json_option
 def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_json: bool) -> None:

@@ -53,7 +53,7 @@ class _Commands(click.Group):
         module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
         command = importlib.import_module(f"penstock._cli.{module}").command
         assert isinstance(command, click.Command)
-        return command
+        return importlib.import_module("penstock._cli.data").in_order_of_use(command)  # type: ignore[no-any-return]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort) as error:
         return _report(given, str(error) or "interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output is gone, as in `penstock show … | head`: nobody wants the rest.
+        # The reader of our output is gone, as in `penstock show … | head`: the rest is dropped.
         _drop_output()
         return EXIT_OK
     except Exception as error:

@@ -14,12 +14,32 @@ if TYPE_CHECKING:
     from penstock._mixture_stages import MixtureRun
 
 
-@click.command("mix", short_help="What a mixture comes to, before it runs.")
+_EPILOG = """\b
+Examples:
+  penstock mix mix.json --dry-run
+  penstock mix mix.json --dry-run --until 1000000 --plot mix.png
+"""
+
+
+@click.command("mix", epilog=_EPILOG, short_help="What a mixture comes to, before it runs.")
 @click.argument("file")
-@click.option("--dry-run", is_flag=True, help="Say what it comes to; needed, since there is nothing else to do yet.")
-@click.option("--until", type=click.IntRange(1), metavar="N", help="Position up to which it is told.")
-@click.option("--points", type=click.IntRange(2, 100_000), default=100, show_default=True, help="Of plot and JSON.")
-@click.option("--plot", metavar="F.png", help="Draw shares and epochs; needs matplotlib.")
+@click.option(
+    "--dry-run", is_flag=True, help="Required: print the plan and write nothing, which is all that this command does."
+)
+@click.option(
+    "--until",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Position, in observations, at which the plan ends. Default: the end of the mixture.",
+)
+@click.option(
+    "--points",
+    type=click.IntRange(2, 100_000),
+    default=100,
+    show_default=True,
+    help="Number of positions that --plot and --json have.",
+)
+@click.option("--plot", metavar="F.png", help="File for a chart of shares and epochs; needs matplotlib. Default: none.")
 @json_option
 def command(file: str, dry_run: bool, until: int | None, points: int, plot: str | None, as_json: bool) -> None:
     """Says what stages a mixture has, and what each source has given at the end.

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from rich.progress import Task
     from rich.text import Text
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, and no progress.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object, also for an error, and no progress."
+)
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _FACTORS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}

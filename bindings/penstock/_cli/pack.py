@@ -11,13 +11,32 @@ from penstock._cli.data import data_options, open_data, shown
 from penstock._cli.output import emit_json, emit_table, human_seconds, json_option, progress
 from penstock._words import counted
 
+_EPILOG = """\b
+Example:
+  penstock pack corpus/ --window 4096 --out corpus.pack
+"""
 
-@click.command("pack", short_help="Pack documents into rows of one length; writes the table that says which.")
+
+@click.command(
+    "pack", epilog=_EPILOG, short_help="Pack documents into rows of one length; writes the table that says which."
+)
 @data_options
-@click.option("--window", type=click.IntRange(1), required=True, metavar="W", help="Records of a row.")
-@click.option("--out", required=True, metavar="FILE", help="The table's file; nothing may be there.")
-@click.option("--fit", type=click.Choice(["best", "first"]), default="best", show_default=True)
-@click.option("--group", type=click.IntRange(1), default=65_536, show_default=True, help="Documents packed together.")
+@click.option("--window", type=click.IntRange(1), required=True, metavar="W", help="Records (tokens) of a row.")
+@click.option("--out", required=True, metavar="FILE", help="File for the table; it must not exist.")
+@click.option(
+    "--fit",
+    type=click.Choice(["best", "first"]),
+    default="best",
+    show_default=True,
+    help="best puts a document into the fullest row that has room for it, first into the first one.",
+)
+@click.option(
+    "--group",
+    type=click.IntRange(1),
+    default=65_536,
+    show_default=True,
+    help="Number of documents that are packed together; a row has documents of one group.",
+)
 @click.option(
     "--long",
     type=click.Choice(["split", "truncate", "drop", "refuse"]),
@@ -26,7 +45,12 @@ from penstock._words import counted
     help="What becomes of a document longer than a row.",
 )
 @click.option(
-    "--multiple-of", type=click.IntRange(1), default=1, show_default=True, help="Records that a document takes."
+    "--multiple-of",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Round the room that a document takes up to a multiple of N records.",
+    metavar="N",
 )
 @json_option
 def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_json: bool, **given: Any) -> None:

@@ -13,21 +13,28 @@ from penstock._words import counted
 _ROWS_SHOWN = 40
 
 
-@click.command("query", short_help="Ask about documents' columns in SQL.")
+_EPILOG = """\b
+Examples:
+  penstock query cells/ "select plate, count(*) from documents group by plate"
+  penstock query cells/ "select document where plate = 'p7' and score > 0.5" --out rows.npy
+"""
+
+
+@click.command("query", epilog=_EPILOG, short_help="Ask about documents' columns in SQL.")
 @click.argument("data", metavar="DATA")
 @click.argument("sql", metavar="SQL")
 @storage_options
-@click.option("--out", metavar="FILE.npy", help="Save the numbers of the documents, for view.select(…); int64.")
+@click.option(
+    "--out",
+    metavar="FILE.npy",
+    help="File for the numbers of the documents that were found, int64, for view.select(…). Default: print the answer.",
+)
 @json_option
 def command(data: str, sql: str, out: str | None, as_json: bool) -> None:
     """Answers a question about the columns of a dataset's documents, in DuckDB's SQL.
 
     The table is called documents (a select without FROM is about it): a row for each document, its number in
     `document`, and its columns. Records and metadata are not read.
-
-    penstock query cells/ "select plate, count(*) from documents group by plate"
-
-    penstock query cells/ "select document where plate = 'p7' and score > 0.5" --out rows.npy
     """
     import numpy as np
 

@@ -17,22 +17,39 @@ _LONGEST_VALUE = 60  # characters of a column's value, on a terminal
 _WINDOW = 256  # records, unless --window says otherwise
 
 
-@click.command("show", short_help="Windows or documents, decoded.")
+_EPILOG = """\b
+Examples:
+  penstock show corpus/ 0 12 --window 256 --tokenizer tokenizer.json
+  penstock show corpus/ --documents --index -1
+"""
+
+
+@click.command("show", epilog=_EPILOG, short_help="Windows or documents, decoded.")
 @data_options
 @click.option(
-    "--index", "-i", "indices", type=int, multiple=True, help="Which; may be repeated; negative: from the end."
+    "--index",
+    "-i",
+    "indices",
+    type=int,
+    multiple=True,
+    help="Number of a window or document, from 0; a negative one counts from the end. May be repeated. Default: 0.",
 )
 @click.option(
-    "--window", "-w", type=click.IntRange(1), help="Records of a window; else 256, or all where there are fewer."
+    "--window",
+    "-w",
+    type=click.IntRange(1),
+    help="Records (tokens) of a window. Default: 256, or all where there are fewer.",
 )
 @click.option("--documents", is_flag=True, help="Show documents instead of windows.")
-@click.option("--tokenizer", metavar="FILE", help="The tokenizer.json that wrote the ids; else ids are shown.")
-@click.option("--full", is_flag=True, help="All of a long text.")
+@click.option(
+    "--tokenizer", metavar="FILE", help="The tokenizer.json that made the ids. Default: ids are shown, not text."
+)
+@click.option("--full", is_flag=True, help="Show all of a long text, not its first 24 lines alone.")
 @json_option
 def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Shows windows of the stream (or documents) with the spans that they are cut from.
 
-    DATA may be followed by the numbers to show: penstock show corpus/ 0 12
+    DATA may be followed by the numbers to show.
     """
     paths, numbers = _split(data)
     dataset = open_data(paths, given["dtype"], given["format"])

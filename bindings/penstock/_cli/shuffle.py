@@ -19,22 +19,47 @@ from penstock._cli.output import SizeType, json_option, progress
 from penstock._cli.report import report_new
 from penstock._words import counted
 
+_EPILOG = """\b
+Examples:
+  penstock shuffle corpus/ --documents --seed 1 --out shuffled/
+  penstock shuffle corpus/ --window 2048 --seed 1 --memory 4GiB --out shuffled/
+"""
 
-@click.command("shuffle", short_help="Put a dataset's windows or documents into a shuffled order.")
+
+@click.command("shuffle", epilog=_EPILOG, short_help="Put a dataset's windows or documents into a shuffled order.")
 @click.argument("data", metavar="DATA")
 @out_or_bucket_option
-@click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), required=True, help="Of the permutation.")
-@click.option("--window", type=click.IntRange(1), metavar="W", help="Shuffle windows of W records; or")
-@click.option("--documents", is_flag=True, help="shuffle documents.")
-@click.option("--memory", type=SizeType(), default="1GiB", show_default=True, help="To work in, as 512M or 4GiB.")
+@click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), required=True, help="Seed of the permutation.")
 @click.option(
-    "--scratch", metavar="DIR", help="Folder of a file as large as DATA; else that of --out, or of temporary files."
+    "--window",
+    type=click.IntRange(1),
+    metavar="W",
+    help="Shuffle windows of W records (tokens). Default: none; give this or --documents.",
 )
-@click.option("--shard-size", type=SizeType(), default="1GiB", show_default=True, help="Of the new dataset's shards.")
-@click.option("--workers", type=click.IntRange(1), help="Processes, each with --memory; else one.")
+@click.option("--documents", is_flag=True, help="Shuffle documents.")
+@click.option(
+    "--memory",
+    type=SizeType(),
+    default="1GiB",
+    show_default=True,
+    help="Bytes of memory to work in, such as 512M or 4GiB.",
+)
+@click.option(
+    "--scratch",
+    metavar="DIR",
+    help="Folder for a temporary file as large as DATA. Default: that of --out, or of temporary files.",
+)
+@click.option(
+    "--shard-size",
+    type=SizeType(),
+    default="1GiB",
+    show_default=True,
+    help="Bytes of a shard of the new dataset, such as 64M or 1GiB.",
+)
+@click.option("--workers", type=click.IntRange(1), help="Number of processes, each with --memory. Default: one.")
 @ray_option
-@click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run of the same.")
-@click.option("--overwrite", is_flag=True, help="Replace the dataset that is there, once the new one is whole.")
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
+@click.option("--overwrite", is_flag=True, help="Replace the dataset in --out, once the new one is whole.")
 @bucket_options
 @json_option
 def command(data: str, out: str, as_json: bool, **given: Any) -> None:

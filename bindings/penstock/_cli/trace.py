@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WIDTH = 140  # where the output is no terminal
 _LONGEST = 160  # characters of a text or of metadata, unless all of it is wanted
 _POSITIONS = (1 << 63) - 1
-_ROWS = 8  # of the batch after a state, where nobody says how many
+_ROWS = 8  # of the batch after a state, where --global-batch-size is not given
 
 
 class ScheduleType(click.ParamType[Any]):
@@ -54,33 +54,102 @@ class RangeType(click.ParamType[tuple[int, int]]):
             self.fail(f"{value!r} is no range of positions such as 100:200", param, ctx)
 
 
-@click.command("trace", short_help="Which documents a training step saw, as text.")
+_EPILOG = """\b
+Examples:
+  penstock trace corpus/ --step 1200 --global-batch-size 256 --window 2048 --tokenizer tokenizer.json
+  penstock trace corpus/ --state checkpoint.json --global-batch-size 256
+"""
+
+
+@click.command("trace", epilog=_EPILOG, short_help="Which documents a training step saw, as text.")
 @data_options
-@click.option("--step", type=click.IntRange(0, _POSITIONS), metavar="N", help="Batch number N of the run, from 0; or")
-@click.option("--state", metavar="FILE", help="the batch after a saved state: JSON, torch.save's, DCP's.")
+@click.option(
+    "--step",
+    type=click.IntRange(0, _POSITIONS),
+    metavar="N",
+    help="Number of the batch in the run, from 0. Default: none; give this or --state.",
+)
+@click.option(
+    "--state",
+    metavar="FILE",
+    help="File with a saved state, as JSON, by torch.save or by DCP: show the batch after it. Default: none.",
+)
 @click.option(
     "--global-batch-size", "-b", type=ScheduleType(), metavar="G",
-    help="Of all ranks together, or a schedule, as 0:256,100000:512; with --state else 8.",
+    help="Rows of a batch of all ranks together, or a schedule position:rows, such as 0:256,100000:512. Default: 8 "
+    "with --state; --step needs it.",
 )  # fmt: skip
-@click.option("--window", "-w", type=click.IntRange(1), help="Records of a window, with --step.")
-@click.option("--lookahead", type=click.IntRange(0), default=1, show_default=True, help="Records after it.")
-@click.option("--phase", type=click.Choice(["random"]), help="As of dataset.windows.")
-@click.option("--documents", is_flag=True, help="Observations are documents, with --step.")
-@click.option("--packed", is_flag=True, help="Observations are packed rows of --window records.")
-@click.option("--seed", type=click.IntRange(0, (1 << 64) - 1), default=0, show_default=True, help="With --step.")
-@click.option("--order", type=click.Choice(["uniform", "sequential"]), default="uniform", show_default=True)
-@click.option("--skip", type=RangeType(), multiple=True, help="Positions left out, as 100:200; may be repeated.")
-@click.option("--epochs", type=click.IntRange(1), help="Of the run; else it is endless.")
-@click.option("--per-epoch", is_flag=True, help="No batch goes on into the next epoch.")
-@click.option("--tail", type=click.Choice(["pad", "drop"]), default="pad", show_default=True)
-@click.option("--world-size", type=click.IntRange(1), default=1, show_default=True, help="Ranks, to number rows by.")
-@click.option("--rank", type=click.IntRange(0), help="Only the rows of this rank.")
 @click.option(
-    "--balance", type=click.Choice(["attention", "tokens"]), help="By what rows went to ranks, if not by turns."
+    "--window",
+    "-w",
+    type=click.IntRange(1),
+    help="With --step: records (tokens) of a window. Default: none; give this or --documents.",
 )
-@click.option("--micro-batches", type=click.IntRange(1), help="Of --balance.")
-@click.option("--tokenizer", metavar="FILE", help="The tokenizer.json that wrote the ids; else ids are shown.")
-@click.option("--full", is_flag=True, help="All of a long text.")
+@click.option(
+    "--lookahead",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Records that a window has beside its own, for labels.",
+)
+@click.option(
+    "--phase",
+    type=click.Choice(["random"]),
+    help="As the loader's windows(phase=…): another first record each epoch. Default: the first.",
+)
+@click.option("--documents", is_flag=True, help="With --step: observations are documents.")
+@click.option("--packed", is_flag=True, help="Observations are packed rows of --window records.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, (1 << 64) - 1),
+    default=0,
+    show_default=True,
+    help="With --step: the loader's seed.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(["uniform", "sequential"]),
+    default="uniform",
+    show_default=True,
+    help="With --step: the loader's order.",
+)
+@click.option(
+    "--skip",
+    type=RangeType(),
+    multiple=True,
+    help="Positions that the run left out, such as 100:200, without 200. May be repeated. Default: none.",
+)
+@click.option("--epochs", type=click.IntRange(1), help="Epochs of the run. Default: it has no end.")
+@click.option("--per-epoch", is_flag=True, help="The run has per_epoch=True: no batch goes on into the next epoch.")
+@click.option(
+    "--tail",
+    type=click.Choice(["pad", "drop"]),
+    default="pad",
+    show_default=True,
+    help="What became of the rows that fill no batch.",
+)
+@click.option(
+    "--world-size",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of ranks, to say which rank had a row.",
+)
+@click.option("--rank", type=click.IntRange(0), help="Show the rows of this rank alone. Default: of all.")
+@click.option(
+    "--balance",
+    type=click.Choice(["attention", "tokens"]),
+    help="By which cost rows went to ranks, as the loader's balance=. Default: by turns.",
+)
+@click.option(
+    "--micro-batches",
+    type=click.IntRange(1),
+    help="Micro-batches of a step, as in Balance(micro_batches=…); needs --balance. Default: 1.",
+)
+@click.option(
+    "--tokenizer", metavar="FILE", help="The tokenizer.json that made the ids. Default: ids are shown, not text."
+)
+@click.option("--full", is_flag=True, help="Show all of a long text, not its first 24 lines alone.")
 @json_option
 def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Shows the rows of one global batch: which documents they are of, in which shard, and what they say.
@@ -95,7 +164,7 @@ def command(data: tuple[str, ...], as_json: bool, **given: Any) -> None:
     if given["rank"] is not None and given["rank"] >= given["world_size"]:
         raise click.UsageError(f"--rank {given['rank']}: ranks are below --world-size, {given['world_size']}")
     if given["micro_batches"] is not None and given["balance"] is None:
-        raise click.UsageError("--micro-batches is of --balance")
+        raise click.UsageError("--micro-batches needs --balance")
     _refuse_unused(data, given)
     traced = _trace(data, given)
     if as_json:

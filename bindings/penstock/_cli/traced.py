@@ -117,12 +117,12 @@ def run_of_state(given: Any, state: dict[str, Any]) -> Run:
         skip = [(int(begin), int(end)) for begin, end in job["skip"]]
         if isinstance(given, penstock.Mixture):
             if order["name"] != "mixture":
-                raise UsageError("--state: it is of no mixture: give the dataset")
+                raise UsageError("--state is of no mixture: give the dataset as DATA")
             orders = {name: _order(order["orders"][name], given.sources[name]) for name in given.names
                       if name in order["orders"]}  # fmt: skip
             return Run(given, int(order["seed"]), orders, skip)
         if order["name"] == "mixture":
-            raise UsageError("--state: it is of a mixture: give its file, mix.json")
+            raise UsageError("--state is of a mixture: give the mixture's file, mix.json, as DATA")
         view = _view(given, sources[0]["view"])
         grown = order["name"] == "grown"
         if grown:

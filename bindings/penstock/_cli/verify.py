@@ -8,8 +8,14 @@ from penstock._cli.data import bucket_options, given_storage, named_by_user, sho
 from penstock._cli.output import echo, emit_json, human_bytes, json_option, progress
 from penstock._words import counted
 
+_EPILOG = """\b
+Examples:
+  penstock verify corpus/
+  penstock verify s3://bucket/corpus --profile research
+"""
 
-@click.command("verify", short_help="Read everything and check it.")
+
+@click.command("verify", epilog=_EPILOG, short_help="Read everything and check it.")
 @click.argument("data", metavar="DATA")
 @bucket_options
 @json_option

@@ -17,10 +17,25 @@ if TYPE_CHECKING:
     from penstock._dataset import Dataset
 
 
-@click.command("view", short_help="A page that shows datasets in the browser.")
+_EPILOG = """\b
+Examples:
+  penstock view corpus/ --tokenizer tokenizer.json
+  penstock view corpus/ 'tokens/*.bin' --dtype u2 --port 8000 --no-open
+"""
+
+
+@click.command("view", epilog=_EPILOG, short_help="A page that shows datasets in the browser.")
 @data_options
-@click.option("--tokenizer", metavar="FILE", help="The tokenizer.json that wrote the ids; else ids are shown.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0, the default, takes any that is free.")
+@click.option(
+    "--tokenizer", metavar="FILE", help="The tokenizer.json that made the ids. Default: ids are shown, not text."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Port on 127.0.0.1; 0 takes any that is free.",
+)
 @click.option("--no-open", is_flag=True, help="Print the address only; do not open a browser.")
 @json_option
 def command(
@@ -35,8 +50,7 @@ def command(
     """Serves a page on this machine that shows datasets, until Ctrl-C.
 
     Each DATA is a dataset of its own; a glob in quotes is one dataset. Of several, --dtype and --format are for those
-    that do not say it themselves. For example:
-    penstock view corpus/ 'tokens/*.bin' --dtype u2 --tokenizer tokenizer.json
+    that do not say it themselves.
 
     The page shows shards, histograms of document lengths and tokens, and any window or document as text with its
     spans, by index or in the order of a seed. It answers on 127.0.0.1 alone, at the address that is printed, whose key

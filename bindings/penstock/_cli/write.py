@@ -35,14 +35,17 @@ _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of
 @click.command("write", epilog=_EPILOG, short_help="Make a dataset of text or token ids.")
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
 @out_or_bucket_option
-@click.option("--format", type=click.Choice(["jsonl", "text", "parquet"]), help="Of all inputs; else by suffix.")
+@click.option(
+    "--format", type=click.Choice(["jsonl", "text", "parquet"]), help="Format of all inputs. Default: by suffix."
+)
 @click.option("--text-column", default="text", show_default=True, help="The column that holds the text.")
-@click.option("--ids-column", help="The column that holds token ids already made, instead of text.")
+@click.option("--ids-column", help="The column that holds token ids already made, instead of text. Default: none.")
 @click.option(
     "--messages",
     metavar="COLUMN",
     help="The column that holds conversations, lists of {role, content}, instead of text; needs --tokenizer DIR, a "
-    "tokenizer of transformers whose chat template marks what the assistant says. Stores token and loss.",
+    "tokenizer of transformers whose chat template marks what the assistant says. Stores token and loss. "
+    "Default: none.",
 )
 @click.option(
     "--text-per",
@@ -51,10 +54,22 @@ _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of
     show_default=True,
     help="Plain text: what one document is.",
 )
-@click.option("--tokenizer", metavar="FILE", help="A tokenizer.json; with --messages its folder.")
-@click.option("--name", help="The tokenizer's name in the manifest; else that of its file.")
-@click.option("--prepend", multiple=True, metavar="TOKEN", help="A token before each document; may be repeated.")
-@click.option("--append", multiple=True, metavar="TOKEN", help="A token after each document; may be repeated.")
+@click.option(
+    "--tokenizer", metavar="FILE", help="A tokenizer.json; with --messages its folder. Default: none; text needs it."
+)
+@click.option("--name", help="The tokenizer's name in the manifest. Default: the name of its file.")
+@click.option(
+    "--prepend",
+    multiple=True,
+    metavar="TOKEN",
+    help="A token, such as '<s>', put before each document. May be repeated. Default: none.",
+)
+@click.option(
+    "--append",
+    multiple=True,
+    metavar="TOKEN",
+    help="A token, such as '<|endoftext|>', put after each document. May be repeated. Default: none.",
+)
 @click.option("--post-processor", is_flag=True, help="Let the tokenizer add its own special tokens.")
 @click.option("--special-tokens-in-text", is_flag=True, help="Read <|…|> in a text as the special token of that name.")
 @click.option(
@@ -77,14 +92,14 @@ _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of
     type=click.Choice(["compact", "ids"]),
     default="compact",
     show_default=True,
-    help="ids: the document's number beside each token.",
+    help="ids stores the document's number beside each token, compact does not.",
 )
 @click.option(
     "--dtype",
     type=click.Choice(["auto", "u1", "u2", "u4"]),
     default="auto",
     show_default=True,
-    help="Of a token; auto takes u2 for vocabularies up to 65,536.",
+    help="Type of a stored token: u2 is two bytes; auto takes u2 for vocabularies up to 65,536, else u4.",
 )
 @click.option(
     "--shard-size",
@@ -95,15 +110,16 @@ _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes that tokenize; else one for each core.")
 @ray_option
-@click.option("--resume", is_flag=True, help="Keep the finished shards of an earlier run that were made of the same.")
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
 @click.option(
     "--overwrite",
     is_flag=True,
-    help="Replace the dataset that is there, once the new one is whole; with --resume: go on with replacing it.",
+    help="Replace the dataset in --out, once the new one is whole; with --resume: go on with replacing it.",
 )
 @click.option(
     "--run-id",
-    help="Name of this run, where several processes write into one folder together. Another run is refused.",
+    help="Name of this run, where several processes write into one folder together; another run is refused. "
+    "Default: none.",
 )
 @click.option(
     "--clean", is_flag=True, help="Remove what other runs left unfinished in the folder; they must have ended."

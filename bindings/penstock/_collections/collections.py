@@ -19,7 +19,7 @@ class Collections(Parts):
     A name gives a part, and an integer the part of that number; a slice or an array of integers, or of booleans, gives
     `Collections` of those observations of every part, in memory. Parts are whatever `CollectionLoader` takes.
 
-    Example:
+    Examples:
         >>> import numpy as np, penstock
         >>> both = penstock.Collections(rna=np.arange(12).reshape(6, 2), label=list("abcdef"))
         >>> len(both), list(both), both["rna"].shape

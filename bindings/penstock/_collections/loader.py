@@ -68,7 +68,7 @@ class CollectionLoader:
     Hugging Face gives, a dict of lists. How many observations a thing holds is its `shape[0]`, else its `len()`.
     Nothing is made a tensor: that is for `batch_transform`.
 
-    Example:
+    Examples:
         >>> import numpy as np, penstock
         >>> store = np.arange(100) * 10
         >>> loader = penstock.CollectionLoader(store, batch_size=4, seed=0, epochs=1)
@@ -273,7 +273,7 @@ class CollectionLoader:
             InvalidArgumentError: there was none since the loader was made or moved.
         """
         if self._info is None:
-            raise InvalidArgumentError("there is no info before a batch was given out")
+            raise InvalidArgumentError("info is of the last batch: take one with next() first")
         return self._info
 
     def locate(self, step: int | None = None, *, position: int | None = None) -> list[LocatedRow]:

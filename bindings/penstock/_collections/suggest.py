@@ -115,7 +115,7 @@ def suggest(
         InvalidArgumentError: no collection; not even one batch fits.
         Error: the collection or a hook raised: the cause.
 
-    Example:
+    Examples:
         >>> import numpy as np, penstock
         >>> found = penstock.suggest(np.zeros((4096, 8), "f4"), batch_size=16, seconds=0.5)
         >>> found.block <= found.fetch_factor and len(found.table) > 3

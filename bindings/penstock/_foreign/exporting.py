@@ -59,7 +59,7 @@ def export(
         path: the dataset, or what `penstock.open` opens.
         out: Megatron's prefix, datatrove's .ds file, or the folder of MDS. Nothing may be there.
         to: "megatron", "datatrove" or "mds".
-        window: sequences are windows of so many records; records behind the last are left out. None: documents.
+        window: sequences are windows of this many records; records behind the last are left out. None: documents.
         drop: what is left out of what the format cannot hold: "metadata", "columns", "features", fields' names, or, of
             datatrove, "empty": documents without tokens.
         progress: called with (bytes done, bytes in all) now and then; may raise to stop.
@@ -73,7 +73,7 @@ def export(
         IoError: the files cannot be written.
         CorruptionError: the dataset is damaged.
 
-    Example:
+    Examples:
         >>> import os, penstock, tempfile
         >>> folder = tempfile.mkdtemp()
         >>> with penstock.Writer(os.path.join(folder, "a"), fields={"token": "u2"}, metadata="json") as writer:

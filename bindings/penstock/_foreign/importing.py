@@ -77,7 +77,7 @@ def import_tokens(
         ModuleNotFoundError: the format needs the extra penstock[formats].
         RuntimeError: a worker process was killed; finished shards are kept.
 
-    Example:
+    Examples:
         >>> import numpy as np, os, penstock, tempfile
         >>> folder = tempfile.mkdtemp()
         >>> np.array([5, 6, 0, 7, 0, 8], "u2").tofile(os.path.join(folder, "train.bin"))
@@ -90,7 +90,7 @@ def import_tokens(
     begin = time.perf_counter()
     given = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     if not given:
-        raise InvalidArgumentError("inputs: there are none")
+        raise InvalidArgumentError("inputs: the list is empty: give at least one")
     if isinstance(metadata, str) and metadata != "all":
         raise InvalidArgumentError(f'metadata={metadata!r:.80}: a list of names is wanted, or "all"')
     kept = None if metadata == "all" else tuple(metadata)

@@ -17,7 +17,7 @@ _BUFFER = 1 << 20
 class NewFiles:
     """Files that are written under other names and renamed together, in the order in which they were made.
 
-    Example:
+    Examples:
         >>> import os, tempfile
         >>> from penstock._foreign.new_files import NewFiles
         >>> path = os.path.join(tempfile.mkdtemp(), "a")
@@ -28,7 +28,7 @@ class NewFiles:
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """Of these names, which must be nobody's.
+        """Of these names, which must be free.
 
         Raises:
             InvalidArgumentError: one is there.

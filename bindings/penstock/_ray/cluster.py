@@ -41,7 +41,7 @@ class Cluster:
     Raises:
         InvalidArgumentError: No address.
 
-    Example:
+    Examples:
         >>> import penstock.ray  # doctest: +SKIP
         >>> cluster = penstock.ray.Cluster("head:6379")  # doctest: +SKIP
         >>> penstock.import_anndata("plates/*.h5ad", "cells", workers=cluster)  # doctest: +SKIP

@@ -48,7 +48,7 @@ class Datasink(_Datasink[Any]):  # type: ignore[misc]
     Raises:
         InvalidArgumentError: Fields or codec that cannot be.
 
-    Example:
+    Examples:
         >>> import penstock.ray, ray  # doctest: +SKIP
         >>> rows = ray.data.from_items([{"token": [1, 2, 3], "url": "example.org"}])  # doctest: +SKIP
         >>> sink = penstock.ray.Datasink("corpus", fields={"token": "u2"}, metadata="json")  # doctest: +SKIP

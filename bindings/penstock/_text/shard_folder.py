@@ -38,7 +38,7 @@ def refuse_file(out: str) -> None:
 
 
 class ShardFolder:
-    """A dataset's folder while shards of tasks are made in it by whoever: what is there, what is kept, the publishing.
+    """A dataset's folder while workers make shards of tasks in it: what is there, what is kept, the publishing.
 
     Attributes:
         path: of the folder, or its address in a bucket.

@@ -1,4 +1,4 @@
-"""Cutting documents into tasks, from the input alone: task k becomes shard k, whoever works on it."""
+"""Cutting documents into tasks, from the input alone: task k becomes shard k, on any worker."""
 
 from __future__ import annotations
 

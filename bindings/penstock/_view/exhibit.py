@@ -128,7 +128,7 @@ class Exhibit:
 
     def _window_of(self, record: int, kind: str, window: int) -> int:
         if kind != "window":
-            raise InvalidArgumentError("a record is looked for in windows")
+            raise InvalidArgumentError("a record is found by its window: show windows, not documents")
         records = self.dataset.records
         if record >= records:
             raise InvalidArgumentError(f"there is no record {record:,}: they are from 0 to {records - 1:,}")

@@ -1,4 +1,4 @@
-"""The server of `penstock view`: on 127.0.0.1 alone, for whoever has the key in its address.
+"""The server of `penstock view`: on 127.0.0.1 alone, for clients with the key of its address.
 
 Other users of the machine can connect to the port, and pages of the web can make a browser ask it (by a name that they
 point at 127.0.0.1), so each request must have the key in its path and name this server in its Host header.

@@ -20,7 +20,7 @@ class TrainLoader:
     length, so that Lightning fetches nothing ahead: of an endless loader one that no run reaches, so say
     `Trainer(max_steps=…)`. Lightning's epoch is one `for`: the whole run, or with `Loader(per_epoch=True)` an epoch.
 
-    Example:
+    Examples:
         >>> import numpy as np, os, penstock, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
         >>> np.arange(1000, dtype=np.uint16).tofile(path)

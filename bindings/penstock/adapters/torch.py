@@ -41,7 +41,7 @@ class BatchDataset(IterableDataset[Any]):
 
     Each `for` over the DataLoader is the whole run, from where `load_state_dict` left the dataset.
 
-    Example:
+    Examples:
         >>> import numpy as np, os, penstock, tempfile, torch
         >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
         >>> np.arange(1000, dtype=np.uint16).tofile(path)

@@ -126,7 +126,7 @@ class DataLoader(BaseDataLoader):  # type: ignore[misc]
             self.loader.load_state_dict(state)
 
     def close(self) -> None:
-        """Stops the loader's threads; twice is no error. A loader that nobody holds any more stops by itself."""
+        """Stops the loader's threads; twice is no error. A loader without references stops by itself."""
         self.loader.close()
 
 

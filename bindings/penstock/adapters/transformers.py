@@ -29,7 +29,7 @@ class TrainLoader:
 
     With `LoaderCallback` among the callbacks the state is saved and restored.
 
-    Example:
+    Examples:
         >>> import numpy as np, os, penstock, tempfile
         >>> from penstock.adapters.transformers import TrainLoader
         >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")

@@ -33,7 +33,7 @@ bool is_cancelled(const Read& read) {
   return read.cancelled != nullptr && read.cancelled->load(std::memory_order_relaxed);
 }
 
-// Whether a read's destination may be that of others, too: what lies between two wanted ranges goes to one place for
+// Whether a read may share its destination with others: what lies between two wanted ranges goes to one place for
 // all of a fetch (extents.h), where its bytes do not stay.
 bool may_be_overwritten(const Read& read, const ByteStore& store) {
   return read.joined && read.size <= store.near_bytes() + 2 * store.block_bytes();

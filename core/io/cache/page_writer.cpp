@@ -89,7 +89,7 @@ PageWriter::Open* PageWriter::open(CachedFile& file) {
   close(place);
   const std::string path = file.data.path();
   place.data = open_sized(path, file.data.bytes);
-  if (place.data < 0 && errno == ENOENT) {  // somebody cleared the cache
+  if (place.data < 0 && errno == ENOENT) {  // the cache was cleared
     (void)::mkdir(path.substr(0, path.rfind('/')).c_str(), 0700);
     place.data = open_sized(path, file.data.bytes);
   }

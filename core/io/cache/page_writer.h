@@ -1,7 +1,7 @@
 // PageWriter: puts pages into a cache: their bytes, then their check values. Of one thread.
 //
-// Where a disk is full or the folder may not be written any more, nothing is written from then on; nobody is told but
-// by the counts.
+// Where a disk is full or the folder may not be written any more, nothing is written from then on; no error is raised
+// but by the counts.
 #pragma once
 
 #include "core/io/cache/cached_file.h"

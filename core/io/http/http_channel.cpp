@@ -265,7 +265,7 @@ void HttpChannel::finish(Transfer& transfer) {
   idle_.push_back(take_at(active_, static_cast<std::size_t>(at)));
 }
 
-// What nobody wants any more is left where it is: a stalled server keeps no loader from closing.
+// Reads that were given up are left where they are: a stalled server keeps no loader from closing.
 void HttpChannel::drop_cancelled() {
   const auto drop = [&](std::vector<std::unique_ptr<Transfer>>& list, bool is_active) {
     for (std::size_t i = list.size(); i-- > 0;) {

@@ -1,4 +1,4 @@
-// SignedAddresses: addresses that somebody else signs, each for a while.
+// SignedAddresses: addresses signed elsewhere, each for a while.
 //
 // Channels ask for addresses; who signs takes the paths that were asked for, in bulk, and gives their addresses. An
 // address is signed anew when half of its time is over, and used meanwhile. Any thread.

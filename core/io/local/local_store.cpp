@@ -26,7 +26,7 @@ constexpr std::uint64_t kNearBytes = 16 << 10;
 
 constexpr std::uint64_t kBulkOfReads = 32;
 
-/// Mappings would take it all, and whoever asks for memory next would end the process.
+/// Mappings would take it all, and the next allocation would end the process.
 void refuse_bounded_address_space() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;

@@ -97,7 +97,7 @@ OpenFile map(int fd, const File& file, bool tells) {
 OpenFile checked(int fd, const File& file, Access access, bool without_links) {
   const struct stat status = check_opened(fd, file);
   if (!without_links) check_links(fd, file);
-  // Windows are read at random: readahead would fetch what nobody asked for. Advice; a refusal changes nothing.
+  // Windows are read at random: readahead would fetch bytes that are not used. Advice; a refusal changes nothing.
   (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
   return access == Access::Mapped ? map(fd, file, may_know_pages(status, file)) : OpenFile{fd};
 }

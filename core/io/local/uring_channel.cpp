@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// After so many misses in a row the page cache is tried only now and then: the ring finds out by itself, too.
+// After this many misses in a row the page cache is tried only now and then: the ring finds out by itself, too.
 constexpr std::uint64_t kPatientMisses = 16;
 constexpr std::uint64_t kTryEvery = 32;
 // Buffers of direct reads are beside what a loader's max_bytes counts, so there are few of them.

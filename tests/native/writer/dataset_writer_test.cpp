@@ -128,7 +128,7 @@ TEST_F(DatasetWriterTest, VerifyNamesFoldersThatTheManifestDoesNotAndDoesNotFail
   EXPECT_NE(report.notices[0].find("00000, 00001, 00002, 00003 and 2 more: shards that are no part of this dataset"),
             std::string::npos)
       << report.notices[0];
-  EXPECT_NE(report.notices[1].find("does not name kept: folders of somebody else"), std::string::npos);
+  EXPECT_NE(report.notices[1].find("does not name kept: folders that penstock did not make"), std::string::npos);
 }
 
 TEST_F(DatasetWriterTest, OpaqueDocumentsOfAnyLength) {
