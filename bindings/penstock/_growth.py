@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from penstock import _native, orders
+from penstock._arguments import MOST
 from penstock._dataset import View
 from penstock._errors import InvalidArgumentError, StateMismatchError
 from penstock._job_arguments import JobArguments
@@ -120,7 +122,12 @@ def grown_job(given: JobArguments, version: int, position: int, text: str) -> _n
         return whole.job
     stages = _stages(text)
     if stages is None:
-        raise refusal
+        if _order_name(text) != _NAME:
+            raise refusal
+        raise StateMismatchError(
+            "the state's job is not one that this penstock knows: what it says of a dataset that grew is damaged or of a "
+            "later version"
+        )
     last = whole.source
     if stages[-1].fingerprint != last["dataset"]["fingerprint"] or stages[-1].source.get("view") != last["view"]:
         # Epochs over other shards that were to come later, never came.
@@ -179,6 +186,14 @@ def growth(view: Any, text: str) -> str:
     return f'. The dataset grew in the state\'s run: on_mismatch="{_NAME}" goes on with it'
 
 
+def _order_name(text: str) -> Any:
+    """What an untrusted job calls its order; None: it does not say."""
+    try:
+        return json.loads(text)["order"]["name"]
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return None
+
+
 def _stages(text: str) -> list[_Stage] | None:
     """What an untrusted job of one source says of its stretches; None: it is no such job."""
     try:
@@ -187,10 +202,19 @@ def _stages(text: str) -> list[_Stage] | None:
         order = root["order"]
         found = [_Stage(0, order, source)]
         if order.get("name") == _NAME:
-            found = [_Stage(each["begin"], each["order"], each["source"]) for each in order["stages"]]
-        if not all(type(each.begin) is int and each.begin >= 0 and each.shards >= 0 for each in found):
+            # What a later version may add decides positions: not passed over.
+            if order.keys() != {"name", "stages"} or any(
+                each.keys() != set(_Stage._fields) for each in order["stages"]
+            ):
+                return None
+            found = [_Stage(**each) for each in order["stages"]]
+            if found[-1].source != source:
+                return None
+        if not all(type(each.begin) is int and each.begin <= MOST and each.fingerprint for each in found):
             return None
-        return found if all(each.fingerprint for each in found) and found[0].begin == 0 else None
+        # Each has shards that the one before it lacks: no more jobs are made than the dataset has shards.
+        grows = all(a.begin < b.begin and a.shards < b.shards for a, b in pairwise(found))
+        return found if grows and found[0].begin == 0 and found[0].shards >= 0 else None
     except (ArithmeticError, AttributeError, IndexError, LookupError, RecursionError, TypeError, ValueError):
         return None
 

@@ -13,6 +13,7 @@ import penstock
 import pytest
 from _grown import RECORDS, WINDOW, Grown, make_grown, rows, write
 from penstock import orders
+from penstock._job_arguments import JobArguments
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +53,7 @@ def test_what_is_not_the_same_job_is_refused_as_by_refuse(grown: Grown, tmp_path
 
 
 def test_a_damaged_history_is_refused_and_not_run(grown: Grown) -> None:
-    with grown.loader(0) as old, grown.loader(1) as loader:
-        loader.load_state_dict(next(old).state_dict())
-        good = list(islice(loader, 2))[-1].state_dict()
+    good = grown_state_after(grown)
     for change in (
         lambda stages: stages.clear(),
         lambda stages: stages[0].pop("source"),
@@ -62,6 +61,9 @@ def test_a_damaged_history_is_refused_and_not_run(grown: Grown) -> None:
         lambda stages: stages[1].update(begin=14),
         lambda stages: stages[1].update(begin=-13),
         lambda stages: stages[1].update(begin="13"),
+        lambda stages: stages[1].update(begin=2**64),
+        lambda stages: stages.append({**stages[1], "begin": 59}),
+        lambda stages: stages[1].update(more=1),
         lambda stages: stages.reverse(),
         lambda stages: stages[0]["order"].update(seed=9),
         lambda stages: stages[0]["source"]["dataset"].update(shards=2),
@@ -74,6 +76,35 @@ def test_a_damaged_history_is_refused_and_not_run(grown: Grown) -> None:
             with pytest.raises(penstock.StateMismatchError):
                 loader.load_state_dict({**good, "job": json.dumps(job)})
             assert loader.position == 0 and len(next(loader).indices) == 6
+
+
+def test_a_history_that_a_later_version_wrote_is_refused_in_those_words(grown: Grown) -> None:
+    good = grown_state_after(grown)
+    for change in (
+        lambda job: job["order"].update(algorithm=2),
+        lambda job: job["order"]["stages"][0].update(more=1),
+        lambda job: job["sources"][0]["dataset"].update(fingerprint="0" * 32),
+    ):
+        job = json.loads(good["job"])
+        change(job)
+        for number in (1, 2):
+            with grown.loader(number) as loader, pytest.raises(penstock.StateMismatchError, match="of a later version"):
+                loader.load_state_dict({**good, "job": json.dumps(job)})
+
+
+def test_a_history_of_more_stages_than_there_are_shards_makes_no_jobs_of_them(
+    grown: Grown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = grown_state_after(grown)
+    job = json.loads(good["job"])
+    first, last = job["order"]["stages"]
+    job["order"]["stages"] = [*({**first, "begin": 13 * i} for i in range(1000)), {**last, "begin": 13_000}]
+    made = []
+    native = JobArguments.native
+    monkeypatch.setattr(JobArguments, "native", lambda self: made.append(1) or native(self))
+    with grown.loader(2) as loader, pytest.raises(penstock.StateMismatchError, match="is damaged"):
+        loader.load_state_dict({**good, "position": 13_003, "job": json.dumps(job)})
+    assert len(made) == 2  # the loader's own, and that of all shards
 
 
 def test_other_words_name_this_one(grown: Grown) -> None:
@@ -172,6 +203,13 @@ def grown_state(grown: Grown) -> dict[str, Any]:
     """Of a run that grew at another position than others here."""
     with grown.loader(0) as old:
         return list(islice(old, 4))[-1].state_dict()
+
+
+def grown_state_after(grown: Grown) -> dict[str, Any]:
+    """Of a run over one shard up to position 13, and two from there on; in epoch 1, at position 18."""
+    with grown.loader(0) as old, grown.loader(1) as loader:
+        loader.load_state_dict(next(old).state_dict())
+        return list(islice(loader, 2))[-1].state_dict()
 
 
 def test_in_a_forked_child_it_is_refused(grown: Grown) -> None:
