@@ -125,8 +125,8 @@ def grown_job(given: JobArguments, version: int, position: int, text: str) -> _n
         if _order_name(text) != _NAME:
             raise refusal
         raise StateMismatchError(
-            "the state's job is not one that this penstock knows: what it says of a dataset that grew is damaged or of a "
-            "later version"
+            "the state's job is not one that this penstock knows: what it says of a dataset that grew is damaged or of "
+            "a later version"
         )
     last = whole.source
     if stages[-1].fingerprint != last["dataset"]["fingerprint"] or stages[-1].source.get("view") != last["view"]:
