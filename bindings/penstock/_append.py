@@ -35,8 +35,8 @@ def append(
         The fingerprint, which is that of opening all of them as one.
 
     Raises:
-        InvalidArgumentError: mode, layout, fields, codec, columns, features or tokenizer differ, a writer is at work,
-            an address. Nothing was written then.
+        InvalidArgumentError: mode, layout, fields, codec, columns, features or tokenizer differ, `path` says its
+            tokenizer and one of `more` does not, a writer is at work, an address. Nothing was written then.
 
     Example:
         >>> import os, penstock, tempfile

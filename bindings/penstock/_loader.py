@@ -382,7 +382,7 @@ class Loader(Generic[Given]):
         """Goes on where a state was taken; O(1), nothing is read. Ranks, batch size and threads may differ.
 
         With on_mismatch="grown" lengths of epochs change with the state, and so do `len` and `step`; where they do,
-        `metrics` counts from here on.
+        `metrics` counts from here on. Packed rows of the first shards are packed again then.
 
         Returns:
             Where it goes on; its `str` says so.

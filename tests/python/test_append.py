@@ -130,6 +130,22 @@ def test_what_does_not_go_together_is_refused_and_nothing_is_written(tmp_path: P
     assert digests(corpus) == before and not (tmp_path / "not there").exists()
 
 
+def test_what_a_dataset_says_of_its_tokenizer_stays_said(tmp_path: Path) -> None:
+    said = {"name": "t", "vocabulary_size": 50, "end_of_document": 0}
+    corpus, silent = write(tmp_path / "c", 9, tokenizer=said), write(tmp_path / "a", 3)
+    same, other = write(tmp_path / "b", 3, tokenizer=said), write(tmp_path / "o", 3, tokenizer={"name": "u"})
+    before = digests(corpus)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"a does not say its own: write it with tokenizer="):
+        penstock.append(corpus, [same, silent])
+    with pytest.raises(penstock.InvalidArgumentError, match=r"cannot append: .* has tokenizer"):
+        penstock.append(corpus, other)
+    assert digests(corpus) == before
+    penstock.append(corpus, same)
+    assert penstock.open(corpus).tokenizer == said
+    penstock.append(silent, same)  # said none: says none
+    assert penstock.open(silent).tokenizer is None
+
+
 def test_stopped_it_is_as_it_was(tmp_path: Path) -> None:
     corpus, more = write(tmp_path / "c", 9), write(tmp_path / "a", 30)
     before = digests(corpus)
