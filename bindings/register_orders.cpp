@@ -7,15 +7,19 @@
 #include "shuffle/balanced.h"
 #include "shuffle/blocks.h"
 #include "shuffle/bucketed.h"
+#include "shuffle/grown.h"
 #include "shuffle/sequential.h"
 #include "shuffle/uniform.h"
 #include "shuffle/weighted.h"
 
 #include <pybind11/numpy.h>
+#include <pybind11/stl.h>
 
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace py = pybind11;
@@ -91,6 +95,15 @@ std::shared_ptr<shuffle::Bucketed> make_bucketed(const py::array_t<std::uint32_t
                                              pool_size, bucket_size);
 }
 
+using GrownPart = std::tuple<std::uint64_t, std::shared_ptr<Order>, std::string>;  // (begin, order, JSON of its source)
+
+std::shared_ptr<shuffle::Grown> make_grown(const std::vector<GrownPart>& given) {
+  std::vector<shuffle::Grown::Part> parts;
+  parts.reserve(given.size());
+  for (const auto& [begin, order, source] : given) parts.push_back({begin, order, source});
+  return std::make_shared<shuffle::Grown>(std::move(parts));
+}
+
 }  // namespace
 
 void register_orders(py::module_& module) {
@@ -134,6 +147,8 @@ void register_orders(py::module_& module) {
            py::arg("fetch"), py::arg("lanes"));
   py::class_<shuffle::Bucketed, Order, std::shared_ptr<shuffle::Bucketed>>(module, "BucketedOrder")
       .def(py::init(&make_bucketed), py::arg("lengths"), py::arg("seed"), py::arg("pool"), py::arg("bucket"));
+  py::class_<shuffle::Grown, Order, std::shared_ptr<shuffle::Grown>>(module, "GrownOrder")
+      .def(py::init(&make_grown), py::arg("parts"));
 }
 
 }  // namespace penstock::bindings

@@ -10,6 +10,7 @@
 #include "layout/folder.h"
 #include "layout/format.h"
 #include "writer/annotate.h"
+#include "writer/append.h"
 #include "writer/commit.h"
 #include "writer/convert.h"
 #include "writer/dataset_writer.h"
@@ -256,6 +257,12 @@ std::string annotate(const std::string& path, const std::vector<ColumnTuple>& co
   return writer::annotate(path, added, removed, tell_python(released, progress));
 }
 
+std::string append_shards(const std::string& path, const std::vector<std::string>& more, bool resume,
+                          const py::object& progress) {
+  Unlocked released;
+  return writer::append(path, more, resume, tell_python(released, progress));
+}
+
 void register_unnamed(py::module_& module) {
   module.def(
       "unnamed",
@@ -341,6 +348,7 @@ void register_commit(py::module_& module) {
       .def(py::init<const std::string&, const std::string&>(), py::arg("path"), py::arg("run"), RunsUnlocked())
       .def("close", &writer::Run::close, RunsUnlocked());
   module.def("combine", &writer::combine, py::arg("inputs"), py::arg("out"), RunsUnlocked());
+  module.def("append", &append_shards, py::arg("path"), py::arg("more"), py::arg("resume"), py::arg("progress"));
   module.def("annotate", &annotate, py::arg("path"), py::arg("columns"), py::arg("removed"), py::arg("progress"));
   module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), RunsUnlocked());
 }

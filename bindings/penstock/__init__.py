@@ -24,6 +24,7 @@ from penstock import adapters, cells, chat, codecs, columns, orders
 from penstock._anndata.importing import import_anndata
 from penstock._anndata.run import Imported
 from penstock._annotate import annotate
+from penstock._append import append
 from penstock._batch import Batch
 from penstock._collections.collections import Collections
 from penstock._collections.loader import BatchInfo, CollectionLoader
@@ -102,6 +103,7 @@ __all__ = [
     "Writer",
     "adapters",
     "annotate",
+    "append",
     "cells",
     "chat",
     "codecs",

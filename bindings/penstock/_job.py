@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
-from penstock._arguments import MOST, index, one_of, ranges
+from penstock._arguments import MOST, index, ranges
 from penstock._errors import InvalidArgumentError
+from penstock._growth import check_growable, grown_job
+from penstock._job_arguments import JobArguments
 from penstock._locate import LocatedRow, Sources, batch_position, locate
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_stages import Tokens
 from penstock._options import BatchSize, Tail
 from penstock._parallel import Balance, resolve_balance
 from penstock._resources import memory_bytes
-from penstock.orders import resolve
+from penstock._state import checked_state
 
 
 class Plan(NamedTuple):
@@ -89,9 +91,9 @@ class Job:
         self._endless = is_endless(view, epochs, per_epoch)
         self._view = view
         self._sources = Sources(view)
-        self._native = native_job(
-            view, batch_sizes(global_batch_size, 1, window_changes(view)), seed, order, epochs, per_epoch, tail, skip
-        )
+        sizes = batch_sizes(global_batch_size, 1, window_changes(view))
+        self._arguments = JobArguments(view, sizes, seed, order, epochs, per_epoch, tail, ranges(skip))
+        self._native = self._arguments.native()
 
     def plan(self, position: int, rank: int, world_size: int) -> Plan | None:
         """A rank's part of the batch that begins at `position`; None at the end of the run.
@@ -161,6 +163,24 @@ class Job:
         """
         return {"version": _native.Job.version, "position": index("position", position), "job": self._native.json}
 
+    def grown(self, state: Mapping[str, Any]) -> Job:
+        """The job that goes on from a state of the dataset's first shards, as a loader with on_mismatch="grown" does.
+
+        Returns:
+            A job whose positions are those of the state's run: its epochs over the first shards, up to the end of the
+            one that the state is in, then epochs over all of them. This job, if the state is of it.
+
+        Raises:
+            StateMismatchError: the state is not of the first shards, or of another seed, order, window or view.
+            InvalidArgumentError: it is no state; a view or an order that has no meaning over a longer dataset.
+        """
+        check_growable(self._arguments)
+        version, position, text = checked_state(state)
+        grown = object.__new__(Job)
+        grown.__dict__.update(self.__dict__)
+        grown._native = grown_job(self._arguments, version, position, text)
+        return grown
+
     def __len__(self) -> int:
         """Global batches of the run; with per_epoch of its first epoch.
 
@@ -208,62 +228,6 @@ def check_view(view: Any) -> None:
 def is_endless(view: Any, epochs: int | None, per_epoch: bool) -> bool:
     """Whether a job of these arguments never ends."""
     return view.run_end is None if isinstance(view, Mixture) else epochs is None and not per_epoch
-
-
-def native_job(
-    view: Any,
-    schedule: list[tuple[int, int]],
-    seed: int,
-    order: SourceOrder,
-    epochs: int | None,
-    per_epoch: bool,
-    tail: str,
-    skip: Iterable[tuple[int, int]],
-) -> _native.Job:
-    """The native job of checked arguments.
-
-    Raises:
-        InvalidArgumentError: an argument that cannot be.
-    """
-    if isinstance(view, Mixture):
-        if epochs is not None or per_epoch:
-            given = "per_epoch=True" if epochs is None else f"epochs={epochs!r}"
-            raise InvalidArgumentError(
-                f"{given}: a mixture's sources have epochs of their own; say how long it runs by Mixture(end=…), and "
-                "how often a source comes by Mixture(epochs={name: …})"
-            )
-        ends = None if view.run_end is None else 1
-        return job_of(view._identities(), view._order(order, seed), schedule, ends, False, tail, skip)
-    if isinstance(order, Mapping):
-        raise InvalidArgumentError(f"order={order!r:.80}: orders by name are of a mixture's sources: give one")
-    native_order = resolve(order, len(view), index("seed", seed))
-    return job_of(view._source.identity, native_order, schedule, epochs, per_epoch, tail, skip)
-
-
-def job_of(
-    sources: _native.SourceIdentity | list[_native.SourceIdentity],
-    order: _native.Order,
-    schedule: list[tuple[int, int]],
-    epochs: int | None,
-    per_epoch: bool,
-    tail: str,
-    skip: Iterable[tuple[int, int]],
-) -> _native.Job:
-    """The native job of an order of one source, or of several by their numbers.
-
-    Raises:
-        InvalidArgumentError: an argument that cannot be.
-    """
-    one_of("tail", tail, get_args(Tail))
-    return _native.Job(
-        sources=sources if isinstance(sources, list) else [sources],
-        order=order,
-        epochs=None if epochs is None else index("epochs", epochs, 1),
-        per_epoch=bool(per_epoch),
-        tail=tail,
-        skip=ranges(skip),
-        schedule=schedule,
-    )
 
 
 def window_changes(view: Any) -> list[tuple[int, int]]:

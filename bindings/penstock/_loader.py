@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import importlib.util
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, cast, get_args
 
 from penstock import _native
 from penstock._agreement import check_agreement
-from penstock._arguments import index, one_of
+from penstock._arguments import index, one_of, ranges
 from penstock._batch import Batch
 from penstock._dataset import Dataset, View
 from penstock._errors import InvalidArgumentError, StateMismatchError
-from penstock._growth import growth
-from penstock._job import batch_sizes, check_view, global_size, is_endless, native_job, window_changes
+from penstock._growth import check_growable, grown_job, growth, growth_words
+from penstock._job import batch_sizes, check_view, global_size, is_endless, window_changes
+from penstock._job_arguments import JobArguments
 from penstock._layout import DtypeChoice
 from penstock._locate import LocatedRow, Sources, batch_position, locate
 from penstock._metrics import Metrics, metrics_of
@@ -27,6 +29,7 @@ from penstock._parallel import Balance, ContextParallel, check_sliced, in_words,
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of
+from penstock._state import checked_state
 from penstock._stores import far_reader
 from penstock.columns import Column
 
@@ -157,9 +160,11 @@ class Loader(Generic[Given]):
                 is a quarter of this process's memory.
             transform: called with each batch in the caller's thread; what it returns is given out. Where it raises, the
                 batch counts as not delivered and comes again.
-            on_mismatch: what `load_state_dict` does with a state of another job: "refuse"; "restart" at 0; or
+            on_mismatch: what `load_state_dict` does with a state of another job: "refuse"; "restart" at 0;
                 "keep_position", which goes on after as many observations, or with windows of another size after as many
-                records (rounded down), and refuses where documents are to become windows.
+                records (rounded down), and refuses where documents are to become windows; or "grown", which takes a
+                state of the dataset's first shards, ends its epoch over them, takes all shards from the next epoch on,
+                and refuses every other job.
             framework: "torch", "numpy", or "auto": torch where it is installed.
             columns: arrays that the threads compute of documents: "cu_seqlens", "position_ids", "document_ids", or
                 objects of `penstock.columns`.
@@ -199,10 +204,13 @@ class Loader(Generic[Given]):
         datasets = [each.dataset for each in (view.sources.values() if isinstance(view, Mixture) else (view,))]
         self._reader = _remote_reader(datasets, reader)
         self._balance = resolve_balance(balance, view)
-        job = native_job(view, sizes, seed, order, epochs, per_epoch, tail, skip)
+        self._arguments = JobArguments(view, sizes, seed, order, epochs, per_epoch, tail, ranges(skip))
+        if on_mismatch == "grown":
+            check_growable(self._arguments)
+        job = self._arguments.native()
         self._sources = Sources(view)
-        self._native = _native.Loader(
-            job=job,
+        self._make_native = functools.partial(
+            _native.Loader,
             sources=self._sources.native,
             fields=list(self._layout.fields),
             computed=[each.computed.specs for each in layouts],
@@ -221,6 +229,8 @@ class Loader(Generic[Given]):
             balance=self._balance,
             far_reader=_far_reader(datasets, reader),
         )
+        self._native = self._make_native(job=job)
+        self._is_closed = False
         self._job = (job.version, job.json)
         self._is_profiled: Callable[[], bool] = _never if torch is None else torch.autograd._profiler_enabled
         _running.add(self)
@@ -371,18 +381,38 @@ class Loader(Generic[Given]):
     def load_state_dict(self, state: Mapping[str, Any]) -> Resume:
         """Goes on where a state was taken; O(1), nothing is read. Ranks, batch size and threads may differ.
 
+        With on_mismatch="grown" lengths of epochs change with the state, and so do `len` and `step`; where they do,
+        `metrics` counts from here on.
+
         Returns:
             Where it goes on; its `str` says so.
 
         Raises:
-            StateMismatchError: the state is of another dataset, seed, order or window, and on_mismatch is "refuse".
+            StateMismatchError: the state is of another dataset, seed, order or window, and on_mismatch is "refuse", or
+                "grown" and the dataset does not begin with the state's.
             InvalidArgumentError: it is no state.
         """
         version, position, job = checked_state(state)
+        if self._on_mismatch == "grown":
+            return self._load_grown(version, position, job)
         try:
             return Resume(*self._native.load(version, position, job, self._on_mismatch))
         except StateMismatchError as error:
             raise StateMismatchError(f"{error}{growth(self._view, job)}") from None
+
+    def _load_grown(self, version: int, position: int, text: str) -> Resume:
+        before = self._native
+        schedule = before.job.batching[0]  # with the sizes that were set
+        job = grown_job(replace(self._arguments, schedule=schedule), version, position, text)
+        if job.json != before.job.json:
+            made = self._make_native(job=job)
+            before.seek(position)  # refuses in a forked child, and where another thread is in next()
+            before.close()
+            self._native, self._job = made, (job.version, job.json)
+            if self._is_closed:
+                made.close()
+        epoch, position, step, message = self._native.load(version, position, job.json, "refuse")
+        return Resume(epoch, position, step, message + growth_words(job, position))
 
     @property
     def position(self) -> int:
@@ -458,6 +488,7 @@ class Loader(Generic[Given]):
             InvalidArgumentError: another thread is in next() of this loader.
         """
         self._native.close()
+        self._is_closed = True
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -521,23 +552,6 @@ def eval_loader(
     if not isinstance(view, Mixture):
         options.setdefault("epochs", 1)
     return EvalLoader(view, batch_size, transform=transform, **options)
-
-
-def checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:
-    if not isinstance(state, Mapping):
-        raise InvalidArgumentError(
-            f"{type(state).__name__} is no state of a penstock loader: must be what state_dict() gave"
-        )
-    for key in ("version", "position", "job"):
-        if key not in state:
-            raise InvalidArgumentError(f"this is no state of a penstock loader: it has no {key!r}")
-    if not isinstance(state["job"], str):
-        raise InvalidArgumentError(f"the state's job is {type(state['job']).__name__}: must be str")
-    try:
-        state["job"].encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArgumentError(f"the state's job is no text: {error}") from None
-    return index("version", state["version"]), index("position", state["position"]), state["job"]
 
 
 def _never() -> bool:

@@ -25,6 +25,7 @@ __all__: list[str] = [
     "DatasetWriter",
     "EntryNumbers",
     "FinishedShard",
+    "GrownOrder",
     "HttpStore",
     "Job",
     "Loader",
@@ -52,6 +53,7 @@ __all__: list[str] = [
     "UniformOrder",
     "WeightedOrder",
     "annotate",
+    "append",
     "begin_exit",
     "check_columns",
     "check_features",
@@ -247,6 +249,11 @@ class BucketedOrder(Order):
         seed: typing.Any,
         pool: typing.Any,
         bucket: typing.Any,
+    ) -> None: ...
+
+class GrownOrder(Order):
+    def __init__(
+        self, parts: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, Order, str]]
     ) -> None: ...
 
 class MixturePlan:
@@ -1216,6 +1223,7 @@ def annotate(
     removed: collections.abc.Sequence[str],
     progress: typing.Any,
 ) -> str: ...
+def append(path: str, more: collections.abc.Sequence[str], resume: bool, progress: typing.Any) -> str: ...
 def begin_exit() -> None:
     """
     The interpreter ends: other threads stay in native code.

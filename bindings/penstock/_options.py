@@ -18,7 +18,7 @@ BatchSize = int | Tokens | Sequence[tuple[int, int | Tokens]]
 Tail = Literal["pad", "drop"]
 Reader = Literal["auto", "pread", "uring", "direct", "mmap", "http", "python"]
 Framework = Literal["auto", "torch", "numpy"]
-OnMismatch = Literal["refuse", "restart", "keep_position"]
+OnMismatch = Literal["refuse", "restart", "keep_position", "grown"]
 
 
 class LoaderOptions(TypedDict, total=False):

@@ -52,10 +52,11 @@ void Loader::check_process() const {
 }
 
 void Loader::begin() {
-  const std::uint64_t epoch_size = job_->cursor().options().epoch_size;
+  const Epochs& epochs = job_->cursor().epochs();
   const std::uint64_t run_end = job_->cursor().run_end();
   for_end_ = run_end;
-  if (job_->cursor().options().per_epoch) for_end_ = std::min(run_end, (position_ / epoch_size + 1) * epoch_size);
+  if (job_->cursor().options().per_epoch)
+    for_end_ = std::min(run_end, epochs.begin(position_) + epochs.size(position_));
   ended_ = false;
 }
 

@@ -40,6 +40,12 @@ void check_schedule(const CursorOptions& options) {
   }
 }
 
+Epochs epochs_of(const CursorOptions& options) {
+  EpochSizes sizes{{0, options.epoch_size}};
+  sizes.insert(sizes.end(), options.grown.begin(), options.grown.end());
+  return Epochs(sizes);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::uint64_t, std::uint64_t>> merge_skips(
@@ -63,15 +69,15 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> merge_skips(
   return skip;
 }
 
-Cursor::Cursor(CursorOptions options) : options_(std::move(options)), horizon_(kMostPosition) {
-  const std::uint64_t epoch_size = options_.epoch_size;
-  if (epoch_size == 0) raise(ErrorKind::InvalidArgument, "an epoch of 0 observations");
-  if (epoch_size > kMostPosition)
-    raise(ErrorKind::InvalidArgument, "an epoch of {} observations", with_commas(epoch_size));
-  if (options_.epochs &&
-      (__builtin_mul_overflow(epoch_size, *options_.epochs, &horizon_) || horizon_ > kMostPosition)) {
-    raise(ErrorKind::InvalidArgument, "{} epochs of {} observations are more than 2^63", with_commas(*options_.epochs),
-          with_commas(epoch_size));
+Cursor::Cursor(CursorOptions options)
+    : options_(std::move(options)), epochs_(epochs_of(options_)), horizon_(kMostPosition) {
+  if (options_.epochs) {
+    const std::optional<std::uint64_t> end = epochs_.begin_of(*options_.epochs);
+    if (!end) {
+      raise(ErrorKind::InvalidArgument, "{} epochs of {} observations are more than 2^63",
+            with_commas(*options_.epochs), with_commas(epochs_.size(kMostPosition)));
+    }
+    horizon_ = *end;
   }
   check_schedule(options_);
   options_.skip = merge_skips(std::move(options_.skip));
@@ -156,8 +162,7 @@ std::uint64_t Cursor::select(std::uint64_t rank) const {
 std::uint64_t Cursor::segment_end(std::uint64_t position) const {
   std::uint64_t end = horizon_;
   if (options_.per_epoch) {
-    const std::uint64_t begin = position - position % options_.epoch_size;
-    end = std::min(end, begin + options_.epoch_size);  // both are at most 2^63: the sum fits
+    end = std::min(end, epochs_.begin(position) + epochs_.size(position));  // both are at most 2^63: the sum fits
   }
   if (options_.stage_end) {
     const std::uint64_t stage = options_.stage_end(position);
@@ -187,16 +192,16 @@ std::uint64_t Cursor::batches_left(std::uint64_t position, std::uint64_t end) co
   const std::uint64_t observations = rank_of(end) - rank_of(position);
   const std::uint64_t size = batch_size_at(position);
   const bool is_cut =
-      !options_.epochs && end == horizon_ && (!options_.per_epoch || horizon_ % options_.epoch_size != 0);
+      !options_.epochs && end == horizon_ && (!options_.per_epoch || epochs_.begin(horizon_) != horizon_);
   return is_cut ? observations / size : batches_in(observations, size);
 }
 
 /// How many whole epochs from `position` on, ending at or before `to`, are alike, and the batches in each; (0, 0) where
 /// epochs are no segments or `position` begins none. Alike: all or nothing skipped, one batch size, no stage's end.
 std::pair<std::uint64_t, std::uint64_t> Cursor::equal_epochs(std::uint64_t position, std::uint64_t to) const {
-  const std::uint64_t epoch_size = options_.epoch_size;
-  if (!options_.per_epoch || position % epoch_size != 0) return {0, 0};
-  std::uint64_t end = std::min({to, horizon_, next_change(position)});
+  if (!options_.per_epoch || epochs_.begin(position) != position) return {0, 0};
+  const std::uint64_t epoch_size = epochs_.size(position);
+  std::uint64_t end = std::min({to, horizon_, next_change(position), epochs_.next_size(position)});
   if (options_.stage_end) end = std::min(end, options_.stage_end(position));
   const std::size_t before = skips_before(position + 1);
   const auto& skip = options_.skip;
@@ -215,7 +220,7 @@ std::uint64_t Cursor::begin_of_next(std::uint64_t position) const {
     const std::uint64_t end = segment_end(position);
     if (batches_left(position, end) > 0) return position;
     const auto [epochs, batches] = equal_epochs(position, horizon_);
-    position = epochs > 0 ? position + epochs * options_.epoch_size : end;
+    position = epochs > 0 ? position + epochs * epochs_.size(position) : end;
     assert(epochs == 0 || batches == 0);
   }
   return horizon_;
@@ -278,9 +283,10 @@ Cursor::Counted Cursor::count(std::uint64_t from, std::uint64_t to) const {
   while (from < to) {
     if (const auto [epochs, batches] = equal_epochs(from, to); epochs > 0) {
       counted.batches += epochs * batches;
-      const std::uint64_t last_epoch = from + (epochs - 1) * options_.epoch_size;
+      const std::uint64_t epoch_size = epochs_.size(from);
+      const std::uint64_t last_epoch = from + (epochs - 1) * epoch_size;
       if (batches > 0) counted.last = last_epoch + (batches - 1) * batch_size_at(last_epoch);
-      from += epochs * options_.epoch_size;
+      from += epochs * epoch_size;
       continue;
     }
     const std::uint64_t end = segment_end(from);
@@ -309,8 +315,8 @@ Cursor::Counted Cursor::count(std::uint64_t from, std::uint64_t to) const {
 std::pair<std::uint64_t, std::uint64_t> Cursor::counted_range(std::uint64_t position) const {
   if (options_.per_epoch) {
     if (horizon_ == 0) return {0, 0};
-    const std::uint64_t epoch = std::min(position, horizon_ - 1) / options_.epoch_size;
-    return {epoch * options_.epoch_size, (epoch + 1) * options_.epoch_size};
+    position = std::min(position, horizon_ - 1);
+    return {epochs_.begin(position), epochs_.begin(position) + epochs_.size(position)};
   }
   if (!options_.epochs) raise(ErrorKind::InvalidArgument, "an endless run has no length");
   return {0, horizon_};
@@ -334,7 +340,7 @@ std::uint64_t Cursor::steps_before(std::uint64_t position) const {
 void Cursor::check_over(std::uint64_t position) const {
   if (options_.epochs) return;
   const std::uint64_t left = kMostPosition - std::min(position, kMostPosition);
-  if (options_.per_epoch && left >= options_.epoch_size - position % options_.epoch_size) return;
+  if (options_.per_epoch && left >= epochs_.begin(position) + epochs_.size(position) - position) return;
   raise(ErrorKind::InvalidArgument,
         "position {} of an endless run: there is no whole batch below position 2^63, where positions end; seek() to an "
         "earlier one, or rewind()",

@@ -5,6 +5,8 @@
 // never crosses the end of a stage, of an epoch if `per_epoch`, or of the run.
 #pragma once
 
+#include "core/job/epochs.h"
+
 #include <boost/container/small_vector.hpp>
 
 #include <cstddef>
@@ -28,6 +30,7 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> merge_skips(
 
 struct CursorOptions {
   std::uint64_t epoch_size = 0;         // N
+  EpochSizes grown = {};                // where it is another from a position on, see Epochs
   std::optional<std::uint64_t> epochs;  // of the run; none: endless
   bool per_epoch = false;               // the tail rule applies at each epoch's end
   Tail tail = Tail::Pad;
@@ -61,8 +64,8 @@ struct BatchPlan {
 
 class Cursor {
  public:
-  /// Throws InvalidArgument: N = 0, a batch size of 0, a schedule that does not begin at 0 or is not increasing, a skip
-  /// with end < begin, N * epochs or a batch size beyond 2^63.
+  /// Throws InvalidArgument: what Epochs refuses, a batch size of 0, a schedule that does not begin at 0 or is not
+  /// increasing, a skip with end < begin, an end or a batch size beyond 2^63.
   explicit Cursor(CursorOptions options);
 
   /// Throws InvalidArgument if rank >= world size, or a batch size of the schedule is no multiple of the world size
@@ -93,7 +96,8 @@ class Cursor {
   void set_batch_size(std::uint64_t position, std::uint64_t size);
 
   [[nodiscard]] std::uint64_t batch_size_at(std::uint64_t position) const;
-  /// epochs * N, or Order::kNever.
+  [[nodiscard]] const Epochs& epochs() const noexcept { return epochs_; }
+  /// The end of the last epoch, or Order::kNever.
   [[nodiscard]] std::uint64_t run_end() const noexcept;
   [[nodiscard]] const CursorOptions& options() const noexcept { return options_; }
 
@@ -115,7 +119,8 @@ class Cursor {
   [[nodiscard]] std::uint64_t select(std::uint64_t rank) const;
   void add_runs(BatchPlan& plan, const Share& share, std::uint64_t taken) const;
 
-  CursorOptions options_;               // skip sorted and merged
+  CursorOptions options_;  // skip sorted and merged
+  Epochs epochs_;
   std::vector<std::uint64_t> skipped_;  // positions that the skips before the i-th leave out
   std::uint64_t horizon_ = 0;           // no batch begins at or after it: the run's end, or 2^63
 };

@@ -8,7 +8,9 @@ namespace penstock {
 namespace {
 
 CursorOptions complete(CursorOptions options, const std::shared_ptr<const Order>& order) {
-  options.epoch_size = order->epoch_size();
+  EpochSizes sizes = order->epoch_sizes();
+  options.epoch_size = sizes.front().second;
+  options.grown.assign(sizes.begin() + 1, sizes.end());
   options.stage_end = [order](std::uint64_t position) { return order->end(position); };
   return options;
 }

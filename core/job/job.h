@@ -29,8 +29,8 @@ struct Resume {
 
 class Job {
  public:
-  /// `sources` by the numbers of the order's picks. The options' epoch_size and stage_end are taken from the order.
-  /// Throws as Cursor does, and InvalidArgument for an order whose identity is no JSON.
+  /// `sources` by the numbers of the order's picks. The options' epoch_size, grown and stage_end are taken from the
+  /// order. Throws as Cursor does, and InvalidArgument for an order whose identity is no JSON.
   Job(std::shared_ptr<const Order> order, std::span<const SourceIdentity> sources, CursorOptions options);
 
   /// The share's part of the batch that begins at state `position`, or none at the end of the run. See Cursor::plan.
@@ -53,7 +53,7 @@ class Job {
   [[nodiscard]] Job with_batch_size(std::uint64_t position, std::uint64_t size) const;
 
   /// Of the observation at `position`.
-  [[nodiscard]] std::uint64_t epoch(std::uint64_t position) const { return position / order_->epoch_size(); }
+  [[nodiscard]] std::uint64_t epoch(std::uint64_t position) const { return cursor_.epochs().number(position); }
   /// "epoch 1, position 4,096, step 32".
   [[nodiscard]] std::string describe(std::uint64_t position) const;
 

@@ -15,8 +15,12 @@ void Order::pick_at(std::span<const std::uint64_t> positions, std::span<Pick> ou
   }
 }
 
+EpochSizes Order::epoch_sizes() const {
+  return {{0, epoch_size()}};
+}
+
 std::string Order::place(std::uint64_t position) const {
-  return fmt::format("epoch {}", with_commas(position / epoch_size()));
+  return fmt::format("epoch {}", with_commas(Epochs(epoch_sizes()).number(position)));
 }
 
 }  // namespace penstock

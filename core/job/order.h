@@ -4,6 +4,8 @@
 // a pure function of its constructor's arguments and the position: no state, no files, no threads. Any thread.
 #pragma once
 
+#include "core/job/epochs.h"
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -36,6 +38,9 @@ class Order {
 
   /// Observations in one epoch (N); never 0. Of an order without epochs, its length, at most 2^63.
   [[nodiscard]] virtual std::uint64_t epoch_size() const = 0;
+
+  /// Where epochs change their size. One size unless an order says otherwise, whose last one is epoch_size() then.
+  [[nodiscard]] virtual EpochSizes epoch_sizes() const;
 
   /// First position after `position` that no batch may cross: the end of its stage (where a window or a mixture may
   /// change); kNever where there are no stages. Epoch ends are the cursor's business, since they may be crossed.

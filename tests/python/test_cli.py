@@ -829,6 +829,32 @@ def test_json_of_what_makes_a_dataset_of_others(corpus: Corpus, tmp_path: Path, 
     assert failed["exit_code"] == 2 and "holds a dataset already" in failed["error"]
 
 
+def test_append_adds_shards_and_says_what_does_not_go(corpus: Corpus, tmp_path: Path) -> None:
+    out, more, ids = tmp_path / "out", tmp_path / "more", tmp_path / "ids"
+    run("combine", corpus.dataset, "--out", out)
+    run("combine", corpus.dataset, "--out", more)
+    shards = len(penstock.open(out).shards)
+    done = run("append", out, more, more)
+    assert done.stdout == (
+        f"{out}: {3 * penstock.open(more).records:,} records, {3 * len(corpus.rows):,} spans, {3 * shards} shards\n"
+    )
+    assert documents_of(out) == 3 * documents_of(more) and run("verify", out)
+    before = digests(out)
+    run("append", out, more, "--resume")  # it ends with them already
+    assert digests(out) == before
+    run("convert", corpus.dataset, "--layout", "ids", "--out", ids)
+    words = refused("append", out, ids, code=2)
+    assert words.startswith(f"cannot append {out} and {ids}: layout compact and ids: convert one of them first")
+    assert refused("append", out, tmp_path / "nowhere", code=2).startswith(f"{tmp_path / 'nowhere'}: no such f")
+    assert refused("append", tmp_path / "nowhere", more, code=2).startswith(f"{tmp_path / 'nowhere'}: no such f")
+    assert not (tmp_path / "nowhere").exists()
+    assert "Missing argument 'MORE...'" in refused("append", out, code=2)
+    assert "on this machine alone" in refused("append", "s3://bucket/corpus", more, code=2)
+    assert digests(out) == before
+    found = json_alone("append", out, more)
+    assert found == json_alone("info", out) and found["shards"] == 4 * shards
+
+
 def test_json_of_pack(corpus: Corpus, tmp_path: Path) -> None:
     out = tmp_path / "table"
     found = json_alone("pack", corpus.dataset, "--window", "512", "--out", out)
@@ -858,7 +884,18 @@ def test_every_command_has_its_test_of_json() -> None:
     # test_query, test_cache, …
     of_others = {"annotate", "cache", "commit", "query", "export", "import", "mix", "trace", "view"}
     here = set(cli.list_commands(None)) - of_others
-    assert sorted(here) == ["bench", "combine", "convert", "info", "pack", "show", "shuffle", "verify", "write"]
+    assert sorted(here) == [
+        "append",
+        "bench",
+        "combine",
+        "convert",
+        "info",
+        "pack",
+        "show",
+        "shuffle",
+        "verify",
+        "write",
+    ]
 
 
 def test_progress_is_shown_on_a_terminal_and_nowhere_else(corpus: Corpus, tmp_path: Path) -> None:

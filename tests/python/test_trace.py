@@ -146,6 +146,27 @@ def test_after_a_state_the_next_eight_are_shown_if_nobody_says_how_many(tmp_path
     assert capsys.readouterr().out.startswith(f"positions 3 to 11 of {corpus.path}: 8 rows")
 
 
+def test_a_state_of_a_dataset_that_grew(tmp_path, tokenizer_file, capsys):
+    whole = write(tmp_path / "whole", tokenizer_file, 0, 40)
+    write(tmp_path / "more", tokenizer_file, 40, 60)
+    options: dict[str, Any] = {"global_batch_size": 4, "seed": 5, "on_mismatch": "grown", "framework": "numpy"}
+    with penstock.Loader(whole.windows(24), **options) as loader:
+        states = [next(loader).state_dict()]
+    penstock.append(whole.path, tmp_path / "more")
+    with penstock.Loader(penstock.open(whole.path).windows(24), **options) as loader:
+        loader.load_state_dict(states[0])
+        for _ in range(len(whole.windows(24)) // 4 + 3):
+            states.append(next(loader).state_dict())
+        for number, state in enumerate(states):
+            (tmp_path / "state.json").write_text(json.dumps(state))
+            found = traced(capsys, whole.path, "--state", tmp_path / "state.json", "-b", 4)
+            loader.load_state_dict(state)
+            batch = next(loader)
+            assert (found["step"], found["position"]) == (number + 1, batch.position)
+            assert [row["index"] for row in found["rows"]] == batch.indices.tolist()
+            assert [row["ids"] for row in found["rows"]] == batch["token"].tolist()
+
+
 def test_a_mixture_by_its_file(tmp_path, corpus, tokenizer_file, capsys):
     write(tmp_path / "code", tokenizer_file, 30, 60)
     sources = {name: {"path": name, "window": 16, "lookahead": 1} for name in ("corpus", "code")}

@@ -64,6 +64,16 @@ def test_killed_while_replacing_leaves_the_old_one_or_the_new_one(shim: Path, fo
     assert drive(shim, folder, scenario)["calls"] > 100
 
 
+def test_killed_while_appending_leaves_the_old_one_or_the_longer_one_and_a_repeat_goes_on(
+    shim: Path, folder: Path
+) -> None:
+    assert drive(shim, folder, "kill-append")["calls"] > 50
+
+
+def test_a_failing_call_while_appending_leaves_the_old_one_or_the_longer_one(shim: Path, folder: Path) -> None:
+    assert drive(shim, folder, "fail-append")["raised"] > 10
+
+
 def test_a_failing_call_while_replacing_leaves_the_old_one_or_the_new_one(shim: Path, folder: Path) -> None:
     result = drive(shim, folder, "fail-replace")
     assert result["raised"] > result["calls"] / 2

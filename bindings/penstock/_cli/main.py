@@ -29,6 +29,7 @@ _COMMANDS = {
     "trace": "Which documents a training step saw, as text.",
     "verify": "Read everything and check it against what was written.",
     "combine": "Join datasets into one, with no byte encoded again.",
+    "append": "Add the shards of other datasets to the end of one.",
     "convert": "Change a dataset's layout of spans.",
     "annotate": "Add typed columns to a dataset's documents.",
     "query": "Ask about documents' columns in SQL.",

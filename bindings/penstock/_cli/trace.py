@@ -210,9 +210,12 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
     reading: dict[str, Any] = {"rank": 0, "world_size": 1}
     if given["rank"] is not None:
         reading = {"rank": given["rank"], "world_size": given["world_size"], "balance": balance}
+    reading["on_mismatch"] = "grown" if run.grown else "refuse"
     with penstock.Loader(run.view, framework="numpy", prefetch=1, **reading, **options) as loader:
         position = None if state is None else loader.load_state_dict(state).position
         job = penstock.Job(run.view, **options)
+        if state is not None and run.grown:
+            job = job.grown(state)
         begin = batch_position(job._native, given["step"], position)
         rows = job.locate(position=begin, world_size=given["world_size"], balance=balance)
         loader.seek(begin)

@@ -21,6 +21,7 @@ class Run(NamedTuple):
     seed: int
     order: Any
     skip: list[tuple[int, int]]
+    grown: bool = False  # the dataset has, or had in the state's run
 
 
 def read_state(file: str) -> dict[str, Any]:
@@ -123,7 +124,12 @@ def run_of_state(given: Any, state: dict[str, Any]) -> Run:
         if order["name"] == "mixture":
             raise UsageError("--state is of a mixture: give the mixture's file, mix.json, as DATA")
         view = _view(given, sources[0]["view"])
-        return Run(view, int(order.get("seed", 0)), _order(order, view), skip)
+        grown = order["name"] == "grown"
+        if grown:
+            order = order["stages"][-1]["order"]
+        elif given.kind == "penstock" and "phase" not in sources[0]["view"]:
+            grown = sources[0]["dataset"]["shards"] < len(given.shards)
+        return Run(view, int(order.get("seed", 0)), _order(order, view), skip, grown)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         if isinstance(error, (UsageError, penstock.Error)):
             raise

@@ -22,12 +22,14 @@ from penstock._collections.identity import fingerprint_of, is_opener, length_of
 from penstock._collections.planning import Fetch, PlannedBatch, Planner
 from penstock._collections.threads import ThreadReader
 from penstock._errors import Error, InvalidArgumentError
-from penstock._job import batch_sizes, job_of
-from penstock._loader import Resume, checked_state
+from penstock._job import batch_sizes
+from penstock._job_arguments import job_of
+from penstock._loader import Resume
 from penstock._locate import LocatedRow, batch_position, located, planned
 from penstock._options import BatchSize, OnMismatch, Tail
 from penstock._ranks import Mesh
 from penstock._ranks import resolve as resolve_rank
+from penstock._state import checked_state
 from penstock.orders import Order, Sequential
 from penstock.orders import resolve as resolve_order
 
@@ -157,6 +159,11 @@ class CollectionLoader:
                 "of the mesh without cp, or rank= and world_size="
             )
         one_of("on_mismatch", on_mismatch, get_args(OnMismatch))
+        if on_mismatch == "grown":
+            raise InvalidArgumentError(
+                "on_mismatch='grown': a collection says its length, and not what it had before: append to a dataset of "
+                "penstock, or begin a new run"
+            )
         if (batch_size is None) == (global_batch_size is None):
             raise InvalidArgumentError("give exactly one of batch_size (per rank) and global_batch_size")
         if fingerprint is not None and not isinstance(fingerprint, str):

@@ -10,12 +10,13 @@ from penstock._arguments import index
 from penstock._batch import Batch
 from penstock._errors import InvalidArgumentError, StateMismatchError
 from penstock._job import Job, batch_sizes, window_changes
-from penstock._loader import Loader, Resume, checked_state
+from penstock._loader import Loader, Resume
 from penstock._mixture import SourceOrder
 from penstock._options import BatchSize, OnMismatch, Tail
 from penstock._parallel import Balance, ContextParallel
 from penstock._ranks import Mesh
 from penstock._resources import default_max_bytes, default_threads
+from penstock._state import checked_state
 from penstock.adapters._common import given, missing
 
 try:
@@ -94,8 +95,8 @@ class BatchDataset(IterableDataset[Any]):
             skip: as for `Loader`.
             transform: called in the worker, with a `penstock.Batch`; what it returns must pickle, and has the batch's
                 `state_dict()` if it puts it there.
-            on_mismatch: as for `Loader`; a StatefulDataLoader with several workers refuses a state of another job
-                whatever this says.
+            on_mismatch: as for `Loader`, but for "grown", which it refuses; a StatefulDataLoader with several workers
+                refuses a state of another job whatever this says.
             context_parallel: as for `Loader`.
             balance: as for `Loader`.
             threads: of each worker; None: its share of the cores.
@@ -106,6 +107,11 @@ class BatchDataset(IterableDataset[Any]):
             InvalidArgumentError: what `Loader` refuses; `per_epoch`, `pin_memory` or NumPy arrays.
         """
         _refuse(options)
+        if on_mismatch == "grown":
+            raise InvalidArgumentError(
+                "on_mismatch='grown': a DataLoader's workers do not know of states: use a penstock.Loader, which has "
+                "threads of its own"
+            )
         skipped = [(begin, end) for begin, end in skip]
         self._loads: dict[str, Any] = {**options, "threads": threads, "max_bytes": max_bytes, "framework": "torch"}
         self._loads |= {"context_parallel": context_parallel, "balance": balance}

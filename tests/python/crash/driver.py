@@ -393,12 +393,22 @@ class Driver:
                 "random": lambda: self.random(30), "fail-shuffle": self.fail_shuffle,
                 "kill-replace": lambda: self.kill_replacing(replace_whole, self.root / "whole"),
                 "kill-replace-shards": lambda: self.kill_replacing(replace_shards, self.root / "shards"),
+                "kill-append": lambda: self.kill_replacing(self.append, self.appended()),
+                "fail-append": lambda: self.fail_replacing(self.append, self.appended()),
                 "fail-replace": lambda: self.fail_replacing(replace_whole, self.root / "whole")}[name]()  # fmt: skip
 
     def old(self, name: str) -> Path:
         """A dataset of two shards, to be replaced by one of three."""
         path = self.root / name
         write_old(path)
+        return path
+
+    def append(self, path: Path) -> None:
+        penstock.append(path, self.root / "whole", resume=True)
+
+    def appended(self) -> Path:
+        path = self.old("appended")
+        self.append(path)
         return path
 
     def kill_replacing(self, replace: Callable[[Path], None], whole: Path) -> dict:

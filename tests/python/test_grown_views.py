@@ -1,0 +1,201 @@
+"""Which views, orders and states go on over a dataset that grew, and in what words others are refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from _grown import RECORDS, WINDOW, Grown, make_grown, rows, write
+from penstock import orders
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Grown:
+    return make_grown(tmp_path_factory.mktemp("grown"))
+
+
+def test_what_is_not_the_same_job_is_refused_as_by_refuse(grown: Grown, tmp_path: Path) -> None:
+    with grown.loader(0) as old:
+        state = next(old).state_dict()
+    write(tmp_path / "another", RECORDS[0], 17)
+    penstock.append(tmp_path / "another", tmp_path / "another")
+    another = penstock.open(tmp_path / "another").windows(WINDOW)
+    cases = {
+        "seed: saved 3, now 4": (grown.view(1), {"seed": 4}),
+        "order: saved uniform, now sequential": (grown.view(1), {"order": "sequential"}),
+        "window: saved 10, now 5": (grown.datasets[1].windows(5), {}),
+        "lookahead: saved 0, now 1": (grown.datasets[1].windows(WINDOW, lookahead=1), {}),
+        "view: saved windows, now documents": (grown.datasets[1].documents(), {}),
+        r"skip before position 6: saved none, now \(0, 2\)": (grown.view(1), {"skip": [(0, 2)]}),
+        r"dataset: .* Compared were the first 1 of these 2 shards": (another, {}),
+        "dataset: the state was saved on": (grown.datasets[1].select([1, 0]).windows(WINDOW), {}),
+    }
+    for words, (view, options) in cases.items():
+        given = {"batch_size": 6, "seed": 3, "framework": "numpy", "on_mismatch": "grown", **options}
+        with penstock.Loader(view, **given) as loader:
+            before = next(loader).state_dict()
+            with pytest.raises(penstock.StateMismatchError, match=words):
+                loader.load_state_dict(state)
+            assert loader.state_dict() == before  # a refused state changes nothing
+            next(loader)
+    with grown.loader(1) as loader, grown.loader(0) as smaller:
+        longer = loader.state_dict()
+        longer["position"] = 6
+        with pytest.raises(penstock.StateMismatchError, match=r"dataset: the state was saved on .*2 shards"):
+            smaller.load_state_dict(longer)
+
+
+def test_a_damaged_history_is_refused_and_not_run(grown: Grown) -> None:
+    with grown.loader(0) as old, grown.loader(1) as loader:
+        loader.load_state_dict(next(old).state_dict())
+        good = list(islice(loader, 2))[-1].state_dict()
+    for change in (
+        lambda stages: stages.clear(),
+        lambda stages: stages[0].pop("source"),
+        lambda stages: stages[0].update(begin=1),
+        lambda stages: stages[1].update(begin=14),
+        lambda stages: stages[1].update(begin=-13),
+        lambda stages: stages[1].update(begin="13"),
+        lambda stages: stages.reverse(),
+        lambda stages: stages[0]["order"].update(seed=9),
+        lambda stages: stages[0]["source"]["dataset"].update(shards=2),
+        lambda stages: stages[0]["source"]["dataset"].update(fingerprint="0" * 32),
+        lambda stages: stages[0]["source"].update(view={"kind": "documents"}),
+    ):
+        job = json.loads(good["job"])
+        change(job["order"]["stages"])
+        with grown.loader(1) as loader:
+            with pytest.raises(penstock.StateMismatchError):
+                loader.load_state_dict({**good, "job": json.dumps(job)})
+            assert loader.position == 0 and len(next(loader).indices) == 6
+
+
+def test_other_words_name_this_one(grown: Grown) -> None:
+    def refusing(number: int, word: str = "refuse") -> penstock.Loader:
+        return penstock.Loader(grown.view(number), 6, seed=3, framework="numpy", on_mismatch=word)
+
+    with grown.loader(0) as old, refusing(1) as loader:
+        state = next(old).state_dict()
+        with pytest.raises(penstock.StateMismatchError) as caught:
+            loader.load_state_dict(state)
+        assert "the first 1 of these 2 shards are the state's" in str(caught.value)
+        assert 'on_mismatch="grown" ends the epoch over them' in str(caught.value)
+    with refusing(1, "restart") as loader:
+        assert loader.load_state_dict(state).position == 0
+    with grown.loader(1) as going, refusing(1) as loader:
+        going.load_state_dict(state)
+        with pytest.raises(penstock.StateMismatchError, match='grew in the state\'s run: on_mismatch="grown" goes on'):
+            loader.load_state_dict(next(going).state_dict())
+
+
+def test_views_that_have_no_meaning_over_more_shards_are_refused_at_once(grown: Grown, tmp_path: Path) -> None:
+    view, dataset = grown.view(0), grown.datasets[0]
+    grown.tokens.tofile(tmp_path / "raw.bin")
+    raw = penstock.open(tmp_path / "raw.bin", dtype="u2").windows(WINDOW)
+    mixture = penstock.Mixture({"a": view}, [penstock.Stage({"a": 1})])
+    for words, given, options in (
+        ("a later stage", mixture, {}),
+        ("orders.Weighted draws from a table", view, {"order": orders.Weighted(np.ones(len(view)))}),
+        ("orders.Balanced draws from a table", view, {"order": orders.Balanced(np.arange(len(view)))}),
+        ("phase='random'", dataset.windows(WINDOW, phase="random"), {}),
+        ("is a selection", view.select([3, 1, 4]), {}),
+        ("is a selection", view[::-1], {}),
+        ("penstock import", raw, {}),
+    ):
+        with pytest.raises(penstock.InvalidArgumentError, match=words):
+            penstock.Loader(given, 2, on_mismatch="grown", **options)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"on_mismatch='grow': must be one of .*'grown'"):
+        penstock.Loader(view, 2, on_mismatch="grow")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("what", ["documents", "padded", "bucketed", "split", "slice", "packed", "lookahead"])
+def test_views_whose_first_observations_stay(grown: Grown, what: str) -> None:
+    def view(number: int) -> penstock.View:
+        dataset = grown.datasets[number]
+        return {
+            "documents": dataset.documents,
+            "padded": lambda: dataset.documents().padded(),
+            "bucketed": dataset.documents,
+            "split": lambda: dataset.windows(WINDOW).split(4, seed=1)[0],
+            "slice": lambda: dataset.windows(WINDOW)[3::2],
+            "packed": lambda: dataset.packed(32, long="split"),
+            "lookahead": lambda: dataset.windows(7, lookahead=3),
+        }[what]()
+
+    def order(number: int) -> orders.Order:
+        return orders.Bucketed(view(number).lengths(), 8, 2) if what == "bucketed" else orders.Uniform()
+
+    def loader(number: int) -> penstock.Loader:
+        given = {"seed": 3, "order": order(number), "epochs": 3, "framework": "numpy", "on_mismatch": "grown"}
+        return penstock.Loader(view(number), 4, **given)
+
+    sizes = [len(view(number)) for number in range(2)]
+    assert sizes[0] < sizes[1]
+    old, new = (view(number).read(range(sizes[0])) for number in range(2))
+    for name in old:
+        np.testing.assert_array_equal(old[name], new[name])
+    with loader(0) as first:
+        state = next(first).state_dict()
+    with loader(1) as second:
+        second.load_state_dict(state)
+        found = [int(i) for batch in second for i in batch.indices[batch.valid]]
+    wanted: list[int] = []
+    for epoch in range(3):
+        number = min(epoch, 1)
+        native = orders.resolve(order(number), sizes[number], 3)
+        wanted += native.pick(epoch * sizes[number], 1, sizes[number])[0].tolist()
+    assert found == wanted[4:]
+
+
+def test_batches_held_across_a_load_stay_and_a_closed_loader_stays_closed(grown: Grown) -> None:
+    with grown.loader(0) as old:
+        state = next(old).state_dict()
+    with grown.loader(1) as loader:
+        held = next(loader)
+        before = rows(held, grown.tokens)
+        loader.load_state_dict(state)
+        list(islice(loader, 5))
+        assert rows(held, grown.tokens) == before
+        assert held.state_dict()["job"] != loader.state_dict()["job"]
+    loader.load_state_dict(grown_state(grown))
+    with pytest.raises(penstock.InvalidArgumentError, match="closed"):
+        next(loader)
+
+
+def grown_state(grown: Grown) -> dict[str, Any]:
+    """Of a run that grew at another position than others here."""
+    with grown.loader(0) as old:
+        return list(islice(old, 4))[-1].state_dict()
+
+
+def test_in_a_forked_child_it_is_refused(grown: Grown) -> None:
+    state = grown_state(grown)
+    with grown.loader(1) as loader:
+        next(loader)
+        child = os.fork()
+        if child == 0:
+            try:
+                loader.load_state_dict(state)
+            except penstock.InvalidArgumentError as error:
+                os._exit(0 if "forked child" in str(error) else 2)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        loader.load_state_dict(state)
+        next(loader)
+
+
+def test_adapters_and_collections_say_what_they_do_not_take(grown: Grown) -> None:
+    torch = pytest.importorskip("torch")
+    from penstock.adapters.torch import BatchDataset
+
+    assert torch
+    with pytest.raises(penstock.InvalidArgumentError, match=r"use a penstock\.Loader"):
+        BatchDataset(grown.view(0), 2, on_mismatch="grown")
+    with pytest.raises(penstock.InvalidArgumentError, match="collection"):
+        penstock.CollectionLoader(np.arange(10), 2, on_mismatch="grown")

@@ -1,0 +1,28 @@
+// What combine() and append() share: which datasets go together, and shards that are taken over as they are.
+//
+// Thread rule: free functions; any thread.
+#pragma once
+
+#include "layout/manifest.h"
+#include "writer/dataset_folder.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace penstock::writer {
+
+/// Throws InvalidArgument unless shards of all the datasets, whose paths `inputs` are, may be one dataset's: mode,
+/// layout, fields, codec, columns and features are the first one's. `task` is "combine" or "append".
+void check_together(const char* task, const std::vector<std::string>& inputs,
+                    const std::vector<layout::Manifest>& manifests);
+
+/// The tokenizer of all of them, JSON; "null" where one does not say. Throws InvalidArgument where they differ.
+std::string common_tokenizer(const char* task, const std::vector<std::string>& inputs,
+                             const std::vector<layout::Manifest>& manifests);
+
+/// Publishes the shard in folder `from` as shard `number` of `out`: hard-linked, else reflinked, else copied.
+void copy_shard(const std::string& from, const layout::Format& format, const layout::ShardInfo& shard,
+                DatasetFolder& out, std::uint64_t number);
+
+}  // namespace penstock::writer
