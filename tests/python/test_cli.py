@@ -34,6 +34,7 @@ import pyarrow.parquet  # noqa: E402
 from text_corpus import END, rows, write_jsonl  # noqa: E402
 
 SHARD = "12k"  # several tasks of the corpus
+OR_SKIP = "; --on-error skip leaves out what cannot be used"
 PROGRAM = [sys.executable, "-m", "penstock"]
 
 
@@ -233,7 +234,8 @@ def test_errors_are_one_line_that_names_the_place_and_says_what_to_do(corpus: Co
     bad = tmp_path / "bad.jsonl"
     bad.write_text(json.dumps(corpus.rows[0]) + "\n" + json.dumps({"body": "x", "url": "u"}) + "\n")
     message = refused("write", bad, "--out", tmp_path / "out", *corpus.options())
-    assert message == f'document 2 ({bad} line 2): no column "text" for --text-column: there are "body", "url"'
+    reason = 'no column "text" for --text-column: there are "body", "url"'
+    assert message == f"document 2 ({bad} line 2): {reason}{OR_SKIP}"
     assert not (tmp_path / "out/dataset.json").exists()
     bad.write_text("\n")
     assert "no documents" in refused("write", bad, "--out", tmp_path / "out2", *corpus.options())
@@ -318,7 +320,7 @@ def test_a_key_that_stands_twice_is_refused_with_its_line(tmp_path: Path) -> Non
         key = "ids" if row.count("ids") == 2 else "u"
         path.write_text('{"ids": [1], "u": 1}\n' + row + "\n")
         error = refused("write", path, "--ids-column", "ids", "--out", tmp_path / "out")
-        assert error == f'document 2 ({path} line 2): the key "{key}" stands twice in one object: keep one'
+        assert error == f'document 2 ({path} line 2): the key "{key}" stands twice in one object: keep one{OR_SKIP}'
 
 
 def test_what_is_there_is_refused_unless_told_what_to_do(corpus: Corpus, tmp_path: Path) -> None:

@@ -24,10 +24,11 @@ import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 from penstock._text import estimate as estimates  # noqa: E402
 from penstock._text import sample_packed, sample_parquet, sample_plain, sampling  # noqa: E402
-from penstock._text.documents import Columns, DocumentReader  # noqa: E402
+from penstock._text.documents import DocumentReader  # noqa: E402
 from penstock._text.errors import InputError  # noqa: E402
 from penstock._text.inputs import expand_inputs  # noqa: E402
 from penstock._text.pool import Work, process_batch  # noqa: E402
+from penstock._text.raw import Columns  # noqa: E402
 from penstock._text.sink import ShardSink  # noqa: E402
 from penstock._text.tasks import cut  # noqa: E402
 from penstock._text.tokenizing import DocumentTokenizer, TokenizerOptions  # noqa: E402

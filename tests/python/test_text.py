@@ -16,10 +16,11 @@ pytest.importorskip("pyarrow")
 
 import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
-from penstock._text.documents import Columns, DocumentReader, RawDocument  # noqa: E402
+from penstock._text.documents import DocumentReader  # noqa: E402
 from penstock._text.errors import InputError, UsageError  # noqa: E402
 from penstock._text.extract import extract_ids, extract_texts  # noqa: E402
 from penstock._text.inputs import expand_inputs  # noqa: E402
+from penstock._text.raw import Columns, RawDocument  # noqa: E402
 from penstock._text.tasks import cut  # noqa: E402
 from penstock._text.tokenizing import DocumentTokenizer, TokenizerOptions  # noqa: E402
 from text_corpus import END, rows, write_jsonl  # noqa: E402

@@ -19,11 +19,12 @@ pytest.importorskip("pyarrow")
 import penstock
 import pyarrow
 import pyarrow.parquet
-from penstock._text.documents import Columns, DocumentReader, RawDocument
+from penstock._text.documents import DocumentReader
 from penstock._text.errors import InputError, UsageError
 from penstock._text.inputs import expand_inputs
 from penstock._text.pipeline import Summary, TextWriter
 from penstock._text.pool import Work, make_tokenizer
+from penstock._text.raw import Columns, RawDocument
 from penstock._text.shard_folder import ShardFolder
 from penstock._text.shards import Make, ShardWork
 from penstock._text.sink import ShardSink, fields_of

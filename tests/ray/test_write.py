@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import _dirty
 import penstock
 import pytest
 from conftest import Killer, files
@@ -119,6 +120,24 @@ def test_an_error_of_an_input_names_its_place_and_keeps_what_is_finished(
     assert not list((tmp_path / "ray").glob(".partial-*"))
     assert not (tmp_path / "ray" / "dataset.json").exists()
     assert penstock.finished_shards(tmp_path / "ray")
+
+
+def test_what_cannot_be_used_is_left_out_and_listed_as_by_processes(cluster: Cluster, tmp_path: Path) -> None:
+    folder = _dirty.make(tmp_path / "in")
+    shutil.copy(folder / "k.jsonl", folder / "b.jsonl")
+    said = _dirty.write(folder, tmp_path / "here", inputs="[abdjk].*")
+    assert said["skipped"] > 10
+    assert (
+        _dirty.write(folder, tmp_path / "ray", "--ray", cluster.address, inputs="[abdjk].*")["skipped"]
+        == said["skipped"]
+    )
+    assert files(tmp_path / "ray") == files(tmp_path / "here")
+    said = _dirty.write(
+        folder, tmp_path / "few", "--ray", cluster.address, "--max-skipped", "5", code=1, inputs="[abdjk].*"
+    )
+    assert said["error"].startswith("more than 5 documents cannot be used")
+    whole = (tmp_path / "here" / "skipped.jsonl").read_bytes().splitlines(keepends=True)
+    assert (tmp_path / "few" / "skipped-unpublished.jsonl").read_bytes() == b"".join(whole[:6])
 
 
 def test_ray_without_address_joins_the_cluster_of_this_machine(

@@ -106,7 +106,8 @@ def emit_table(rows: list[tuple[str, str]]) -> None:
 
 Update = Callable[..., None]
 """Called with what is done and the total, 0 where that is unknown; then, if the rate is not that of what is done, with
-what it is the rate of; and with `label=`, if it is not yet what the bar is named after: that is counted by itself."""
+what it is the rate of; with `label=`, if it is not yet what the bar is named after: that is counted by itself; and with
+`note=`, which stands behind the label."""
 
 
 @contextmanager
@@ -122,7 +123,7 @@ def progress(label: str, quiet: bool, unit: str = "bytes", of: str = "") -> Iter
         of: What the rate is of, as " of text".
     """
     if quiet or not sys.stderr.isatty():
-        yield lambda done, total, rated=None, label="": None
+        yield lambda done, total, rated=None, label="", note="": None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -145,11 +146,12 @@ def progress(label: str, quiet: bool, unit: str = "bytes", of: str = "") -> Iter
 
         shown = label
 
-        def update(done: int, total: int, rated: int | None = None, label: str = label) -> None:
+        def update(done: int, total: int, rated: int | None = None, label: str = label, note: str = "") -> None:
             nonlocal shown
             if label != shown:
                 shown = label
                 bars.reset(task, description=label, rated=0)
-            bars.update(task, completed=done, total=total or None, rated=done if rated is None else rated)
+            rated = done if rated is None else rated
+            bars.update(task, description=label + note, completed=done, total=total or None, rated=rated)
 
         yield update

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import click
 
 from penstock._cli.data import bucket_options, given_storage, out_or_bucket_option, scratch_option, shown
 from penstock._cli.executors import cluster_of, default_workers, ray_option
-from penstock._cli.output import (
-    SizeType,
-    echo,
-    emit_json,
-    emit_table,
-    human_bytes,
-    human_seconds,
-    json_option,
-    progress,
-    report_of,
-)
-from penstock._words import counted
+from penstock._cli.output import SizeType, json_option, progress, report_of
+from penstock._cli.write_report import report, report_estimate
 
 _EPILOG = """\b
 Examples:
@@ -30,6 +21,18 @@ Examples:
 
 
 _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of columns
+
+
+def _limit(context: click.Context, option: click.Parameter, text: str | None) -> Any:
+    if text is None:
+        return None
+    from penstock._text.errors import UsageError
+    from penstock._text.skipping import parse_limit
+
+    try:
+        return parse_limit(text)
+    except UsageError as error:
+        raise click.BadParameter(str(error), context, option) from None
 
 
 @click.command("write", epilog=_EPILOG, short_help="Make a dataset of text or token ids.")
@@ -108,6 +111,21 @@ _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of
     show_default=True,
     help="Bytes of input text that one shard is made of, as 64M or 1GiB.",
 )
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    show_default=True,
+    help="Documents that cannot be used, as lines that are no JSON: stop at the first, or leave them out and list them "
+    "in skipped.jsonl in the dataset's folder.",
+)
+@click.option(
+    "--max-skipped",
+    metavar="N|P%",
+    callback=_limit,
+    help="With --on-error skip: the most documents that may be left out, as 1000, or as a share of all documents that "
+    "are read, as 0.5%. Default: any number.",
+)
 @click.option("--workers", type=click.IntRange(1), help="Processes that tokenize; else one for each core.")
 @ray_option
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run: keep its finished shards.")
@@ -135,26 +153,34 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     workers and on any cluster.
     """
     from penstock._text.documents import DocumentReader
+    from penstock._text.errors import InputError, OptionError, UnusableError
     from penstock._text.inputs import expand_inputs
     from penstock._text.pool import Work, make_tokenizer
 
     _check(given)
     cluster = cluster_of(given)
-    work = Work(_tokenizer_options(given), _columns(given), given["codec"])
+    skips = given["on_error"] == "skip"
+    work = Work(_tokenizer_options(given), _columns(given), given["codec"], skips)
     tokenizer = make_tokenizer(work.tokenizer)
-    found = expand_inputs(inputs, given["format"], given_storage())
+    found = expand_inputs(inputs, given["format"], given_storage(), skips=skips)
     for each in found:
         if each.format == "text" and (work.columns.ids is not None or work.columns.messages):
             option = "--messages" if work.columns.messages else "--ids-column"
             raise click.UsageError(f"{each.name}: plain text has no columns: {option} is for JSON lines and Parquet")
-    reader = DocumentReader(found, work.columns)
+    reader = DocumentReader(found, work.columns, skips=skips)
     if given["dry_run"]:
         _refuse_far(found)
         _dry_run(reader, work, tokenizer, given)
-    elif cluster is not None:
-        _write_on(cluster, reader, work, tokenizer, given)
-    else:
-        _write(reader, work, tokenizer, given)
+        return
+    try:
+        if cluster is not None:
+            _write_on(cluster, reader, work, tokenizer, given)
+        else:
+            _write(reader, work, tokenizer, given)
+    except UnusableError as error:
+        if isinstance(error, OptionError):  # of the first document: the option may be wrong
+            raise
+        raise InputError(f"{error}; --on-error skip leaves out what cannot be used") from error
 
 
 def _refuse_far(inputs: Any) -> None:
@@ -169,6 +195,10 @@ def _check(given: dict[str, Any]) -> None:
     if given["tokenizer"] is None and given["ids_column"] is None:
         raise click.UsageError("text needs --tokenizer FILE; token ids already made need --ids-column")
     _check_messages(given)
+    if given["on_error"] != "skip" and given["max_skipped"] is not None:
+        raise click.UsageError("--max-skipped is for --on-error skip: give both, or neither")
+    if given["on_error"] == "skip" and given["dry_run"]:
+        raise click.UsageError("--dry-run shows what can be used: leave out --on-error skip, or --dry-run")
     for option in ("special_tokens_in_text", "post_processor"):
         if given["ids_column"] is not None and given[option]:
             name = option.replace("_", "-")
@@ -212,7 +242,7 @@ def _tokenizer_options(given: dict[str, Any]) -> Any:
 
 
 def _columns(given: dict[str, Any]) -> Any:
-    from penstock._text.documents import Columns
+    from penstock._text.raw import Columns
 
     metadata: tuple[str, ...] | None
     if given["metadata"] == "all":
@@ -261,6 +291,16 @@ def _out_and_storage(given: dict[str, Any], inputs: Any) -> tuple[Any, Any]:
     return local_path(out), None
 
 
+def _with_skipped(update: Any, writer: Any) -> Any:
+    """An `observe` that shows how many documents are left out so far."""
+
+    def observe(done: int, total: int, text: int) -> None:
+        count = writer.skipped.count
+        update(done, total, text, note=f", {count:,} skipped" if count else "")
+
+    return observe
+
+
 def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
     from penstock._bucket_folder import is_bucket
     from penstock._text.pipeline import TextWriter
@@ -290,13 +330,14 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
             task_bytes=given["shard_size"],
             workers=given["workers"] or default_workers(),
             options=_options_of_task(work, tokenizer, given),
-            observe=update,
+            limit=given["max_skipped"],
         )
+        writer.observe = _with_skipped(update, writer)
         if is_bucket(out):
             sink.uploading = lambda done, total: update(done, total, label=f"uploading to {given['out']}")
         summary = writer.run()
     with report_of(given["out"]):
-        _report(given, summary, sink.dataset_bytes())
+        report(given, summary, sink.dataset_bytes(), _codec(given))
 
 
 def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
@@ -333,42 +374,16 @@ def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[
             task_bytes=given["shard_size"],
             executor=cluster,
             options=_options_of_task(work, tokenizer, given),
-            observe=update,
+            limit=given["max_skipped"],
             measured=lambda done, total: update(done, total, label="cutting the input into tasks"),
         )
+        writer.observe = _with_skipped(update, writer)
         summary = writer.run()
     with report_of(given["out"]):
-        _report(given, summary, folder.dataset_bytes())
-
-
-def _report(given: dict[str, Any], summary: Any, dataset_bytes: int) -> None:
-    codec = _codec(given)
-    if given["as_json"]:
-        emit_json({"path": given["out"], "bytes": dataset_bytes, "codec": codec, **summary.as_json()})
-        return
-    lost = "" if codec else "; where they begin and end is not kept (--metadata none)"
-    rows = [
-        ("dataset", given["out"]),
-        ("documents", f"{summary.documents:,}{lost}"),
-        ("tokens", f"{summary.tokens:,}"),
-        (
-            "shards",
-            f"{summary.tasks:,}" + (f", {summary.kept_tasks:,} of an earlier run" if summary.kept_tasks else ""),
-        ),
-        ("on disk", human_bytes(dataset_bytes)),
-    ]
-    if summary.new_tokens:
-        rate = f"{human_bytes(summary.text_bytes / summary.seconds)}/s of text"
-        tokens = f"{summary.new_tokens / summary.seconds:,.0f} tokens/s"
-        workers = counted(summary.workers, "worker")
-        rows.append(("took", f"{human_seconds(summary.seconds)}: {rate}, {tokens}, {workers}"))
-        rows.append(("tokenizer", f"{summary.tokenizer_share:.0%} of the workers' time"))
-    emit_table(rows)
+        report(given, summary, folder.dataset_bytes(), _codec(given))
 
 
 def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
-    import json
-
     from penstock._text.estimate import Target, estimate
 
     workers = given["workers"] or default_workers()
@@ -381,38 +396,4 @@ def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> N
         tokenizer_json=json.dumps(tokenizer.manifest_entry()),
     )
     found = estimate(reader, work, tokenizer, workers, target)
-    if given["as_json"]:
-        emit_json(found)
-        return
-    for document in found["documents"]:
-        echo(click.style(document["place"], bold=True))
-        echo(f"  ids      {_shortened(document['ids'])}")
-        echo(f"  text     {_one_line(document['text'])}")
-        if document["metadata"] is not None:
-            echo(f"  metadata {document['metadata']}")
-    _tell_estimate(found, tokenizer.dtype, workers)
-
-
-def _tell_estimate(found: dict[str, Any], dtype: str, workers: int) -> None:
-    total = found["estimated"]
-    if total is not None:
-        about = "" if found["sample"]["whole"] else "about "
-        echo(
-            f"{about}{counted(total['documents'], 'document')}, {counted(total['tokens'], 'token')} of {dtype},"
-            f" {human_bytes(total['bytes'])} on disk in {counted(total['shards'], 'shard')},"
-            f" about {human_seconds(total['seconds'])} with {counted(workers, 'worker')}"
-        )
-    for line in found["rests_on"]:
-        echo(line)
-    echo("nothing was written")
-
-
-def _shortened(ids: list[int]) -> str:
-    if len(ids) <= 24:
-        return " ".join(map(str, ids))
-    return f"{' '.join(map(str, ids[:16]))} … {' '.join(map(str, ids[-4:]))} ({len(ids):,} ids)"
-
-
-def _one_line(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 200 else f"{shown[:150]} … {shown[-40:]}"
+    report_estimate(given, found, tokenizer.dtype, workers)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from penstock import _dtype, codecs
 from penstock._errors import InvalidArgumentError
-from penstock._text.documents import plain
+from penstock._text.parquet_rows import plain
 from penstock._words import quoted
 
 _OBJECTS = ("json", "msgpack")  # codecs whose entry is an object of all columns

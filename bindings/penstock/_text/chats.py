@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._errors import InvalidArgumentError
 
-from .errors import InputError, UsageError
+from .errors import UsageError
 from .tokenizing import DocumentTokenizer, Encoded, TokenizerOptions
 
 if TYPE_CHECKING:
-    from .documents import RawDocument
+    from .raw import RawDocument
 
 
 class ChatTokenizer(DocumentTokenizer):
@@ -62,7 +62,7 @@ class ChatTokenizer(DocumentTokenizer):
             try:
                 found.append(self._render(messages))
             except (InvalidArgumentError, UnicodeEncodeError) as error:
-                raise InputError(f"{document.place()}: {error}") from error
+                raise document.error(str(error)) from error
         lengths, ids, _ = self._join([each.ids for each in found], documents)
         return Encoded(lengths, ids, np.concatenate([each.mask for each in found]).astype("u1"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import select
@@ -14,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from penstock._errors import Error
 
-from .errors import InputError
+from .errors import FileError, InputError
 from .far import FarFile
 
 if TYPE_CHECKING:
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 1 << 18
 _PATIENCE_SECONDS = 0.5
 _MAX_ZSTD_WINDOW = 1 << 31  # what `zstd --long=31` writes
+_CAREFUL_BYTES = 1 << 12  # unpacked at once where as much as possible is wanted of a damaged file
+_OF_THE_FILE = (errno.EACCES, errno.EPERM)  # errors that other files need not have
+
+
+def _damaged(name: str, what: str) -> FileError:
+    reason = f"{what}: copy the file again"
+    return FileError(f"{name}: {reason}", reason)
 
 
 class _ZstdReader(io.RawIOBase):
@@ -58,18 +66,29 @@ class _ZstdReader(io.RawIOBase):
             self._input = self._source.read(self._read_bytes)
         if not self._input:
             if self._frame is not None:
-                raise InputError(f"{self._name}: the Zstandard data is cut off: copy the file again")
+                raise _damaged(self._name, "the Zstandard data is cut off")
             return False
         if self._frame is None:
             self._frame = self._new_frame()
         try:
             self._output = memoryview(self._frame.decompress(self._input))
         except self._errors as error:
-            raise InputError(f"{self._name}: damaged Zstandard data ({error}): copy the file again") from error
+            raise _damaged(self._name, f"damaged Zstandard data ({error})") from error
         self._input = self._frame.unused_data if self._frame.eof else b""
         if self._frame.eof:
             self._frame = None
         return True
+
+
+class _Pieces:
+    """What gzip reads of, in pieces that are not larger than wanted."""
+
+    def __init__(self, source: IO[bytes], most_bytes: int) -> None:
+        self._source = source
+        self._most_bytes = most_bytes
+
+    def read(self, size: int = -1) -> bytes:
+        return self._source.read(self._most_bytes if size < 0 else min(size, self._most_bytes))
 
 
 class _GzipReader(io.RawIOBase):
@@ -78,7 +97,8 @@ class _GzipReader(io.RawIOBase):
     def __init__(self, source: IO[bytes], name: str, read_bytes: int) -> None:
         import gzip
 
-        self._file = gzip.GzipFile(fileobj=source)
+        pieces: Any = _Pieces(source, read_bytes)
+        self._file = gzip.GzipFile(fileobj=pieces)
         self._name = name
 
     def readable(self) -> bool:
@@ -91,11 +111,13 @@ class _GzipReader(io.RawIOBase):
         try:
             data = self._file.read1(len(view))
         except EOFError as error:
-            raise InputError(f"{self._name}: the gzip data is cut off: copy the file again") from error
+            raise _damaged(self._name, "the gzip data is cut off") from error
         except Error:  # of what it is read from
             raise
         except (OSError, zlib.error) as error:
-            raise InputError(f"{self._name}: damaged gzip data ({error}): copy the file again") from error
+            if isinstance(error, OSError) and error.errno is not None:  # of the disk
+                raise
+            raise _damaged(self._name, f"damaged gzip data ({error})") from error
         view[: len(data)] = data
         return len(data)
 
@@ -126,6 +148,15 @@ class _PatientReader(io.RawIOBase):
                 return count
 
 
+def cannot_open(name: str, error: OSError) -> InputError:
+    """What an error of opening a file comes to: a FileError where other files need not have it."""
+    reason = error.strerror or str(error)
+    if error.errno in _OF_THE_FILE:
+        reason = os.strerror(error.errno)  # Arrow's has the path in it, as it was opened
+        return FileError(f"{name}: {reason}", reason)
+    return InputError(f"{name}: {reason}")
+
+
 class ByteInput:
     """One open input: `file` gives decompressed bytes, `consumed()` the bytes of the file itself read so far."""
 
@@ -136,14 +167,16 @@ class ByteInput:
         compression: str,
         while_waiting: Callable[[], None] = lambda: None,
         read_bytes: int = _CHUNK_BYTES,
+        careful: bool = False,
     ) -> None:
         """Opens `path` (None: standard input); `compression` is "", "gz" or "zst".
 
         `while_waiting` is called every half second while a pipe or standard input is read; it may raise. `read_bytes`
-        of a compressed file are read at once: `consumed` may be ahead of what was unpacked by as much.
+        of a compressed file are read at once: `consumed` may be ahead of what was unpacked by as much. With `careful`
+        these are so few that hardly anything is lost of what comes before a damaged place.
 
         Raises:
-            InputError: The file cannot be opened.
+            InputError: The file cannot be opened; FileError where that is of this file alone.
         """
         try:
             # A descriptor of its own: closing this leaves standard input open.
@@ -155,7 +188,7 @@ class ByteInput:
         except Error as error:
             raise InputError(str(error)) from error
         except OSError as error:
-            raise InputError(f"{name}: {error.strerror}") from error
+            raise cannot_open(name, error) from error
         self._file = opened
         is_pipe = isinstance(opened, io.FileIO) and not stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
         raw = _PatientReader(opened, while_waiting) if is_pipe else opened
@@ -165,6 +198,7 @@ class ByteInput:
         readers = {"gz": _GzipReader, "zst": _ZstdReader}
         self.file: io.BufferedReader = self._raw
         if compression:
+            read_bytes = min(read_bytes, _CAREFUL_BYTES) if careful else read_bytes
             self.file = io.BufferedReader(readers[compression](self._raw, name, read_bytes), _CHUNK_BYTES)
 
     def peek(self) -> bytes:

@@ -15,11 +15,12 @@ from typing import Any
 
 from penstock._words import counted
 
-from .documents import DocumentReader, RawDocument
+from .documents import DocumentReader
 from .errors import InputError
 from .extract import extract_ids, extract_texts
 from .inputs import Input
 from .pool import Result, Work, encode_metadata, process_batch
+from .raw import RawDocument
 from .sample_packed import PackedFiles
 from .sample_parquet import ParquetFiles
 from .sample_plain import LineFiles, WholeFiles

@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .documents import Columns, RawDocument, missing_column, select, there_are
-from .errors import InputError
+from .raw import UNUSABLE, Columns, RawDocument, select, there_are
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +19,7 @@ def extract_texts(documents: Sequence[RawDocument], columns: Columns) -> tuple[l
     """The text and the metadata (None where none is kept) of each document.
 
     Raises:
-        InputError: Bad JSON, a missing column, what is not a string, invalid UTF-8; names document, file and line.
+        DocumentError: Bad JSON, a missing column, what is not a string, invalid UTF-8; names document, file and line.
     """
     texts: list[str] = []
     metadata: list[dict[str, Any]] = []
@@ -29,7 +28,7 @@ def extract_texts(documents: Sequence[RawDocument], columns: Columns) -> tuple[l
         if isinstance(text, bytes):
             text = _decode(document, text)
         elif not isinstance(text, str):
-            raise InputError(f'{document.place()}: "{columns.text}" is {_kind(text)}, not a string')
+            raise document.error(f'"{columns.text}" is {_kind(text)}, not a string')
         texts.append(text)
         metadata.append(known)
     return texts, (None if columns.metadata == () else metadata)
@@ -41,7 +40,7 @@ def extract_ids(
     """The token ids (int64, of any length) and the metadata (None where none is kept) of each document.
 
     Raises:
-        InputError: As extract_texts, and for what is not a list of integers.
+        DocumentError: As extract_texts, and for what is not a list of integers.
     """
     assert columns.ids is not None
     arrays: list[npt.NDArray[np.int64]] = []
@@ -59,7 +58,7 @@ def extract_messages(
     """The conversation and the metadata (None where none is kept) of each document.
 
     Raises:
-        InputError: As extract_texts, and for what is not a list of objects.
+        DocumentError: As extract_texts, and for what is not a list of objects.
     """
     conversations: list[list[dict[str, Any]]] = []
     metadata: list[dict[str, Any]] = []
@@ -69,10 +68,10 @@ def extract_messages(
             messages = json.loads(messages)
         if not isinstance(messages, list) or not messages:
             what = "empty" if messages == [] else _kind(messages)
-            raise InputError(f'{document.place()}: "{columns.text}" is {what}, not a list of messages')
+            raise document.error(f'"{columns.text}" is {what}, not a list of messages')
         wrong = [each for each in messages if not isinstance(each, dict)]
         if wrong:
-            raise InputError(f'{document.place()}: "{columns.text}" holds {_kind(wrong[0])}, not messages alone')
+            raise document.error(f'"{columns.text}" holds {_kind(wrong[0])}, not messages alone')
         conversations.append(messages)
         metadata.append(known)
     return conversations, (None if columns.metadata == () else metadata)
@@ -82,17 +81,18 @@ def _fields(
     document: RawDocument, column: str, option: str, wanted: tuple[str, ...] | None
 ) -> tuple[Any, dict[str, Any]]:
     if document.form != "jsonl":
+        if document.form == UNUSABLE:
+            assert isinstance(document.payload, bytes)
+            raise document.error(document.payload.decode())
         return document.payload, document.metadata or {}
     row = _parse(document)
     if column not in row:
-        raise missing_column(
-            f'{document.place()}: no column "{column}" for {option}: {there_are(row)}', document.number
-        )
+        raise document.lacks(f'no column "{column}" for {option}: {there_are(row)}')
     payload = row[column]
     if wanted is None:
         del row[column]
         return payload, row
-    return payload, select(row, wanted, document.place(), document.number)
+    return payload, select(row, wanted, document.lacks)
 
 
 class _KeyTwiceError(Exception):
@@ -113,16 +113,16 @@ def _parse(document: RawDocument) -> dict[str, Any]:
     try:
         row = json.loads(text, object_pairs_hook=_object)
     except _KeyTwiceError as error:
-        raise InputError(
-            f'{document.place()}: the key "{error.args[0]}" stands twice in one object: keep one'
-        ) from None
+        raise document.error(f'the key "{error.args[0]}" stands twice in one object: keep one') from None
     except json.JSONDecodeError as error:
         what = f"{error.msg.removesuffix(' at')} at column {error.colno:,}"
-        raise InputError(f"{document.place()}: not JSON: {what}: each line must be one JSON object") from None
+        raise document.error(f"not JSON: {what}: each line must be one JSON object") from None
     except RecursionError:
-        raise InputError(f"{document.place()}: JSON nested too deep") from None
+        raise document.error("JSON nested too deep") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise document.error(f"JSON that cannot be read: {error}") from None
     if not isinstance(row, dict):
-        raise InputError(f"{document.place()}: {_kind(row)}: each line must be one JSON object")
+        raise document.error(f"{_kind(row)}: each line must be one JSON object")
     return row
 
 
@@ -130,9 +130,8 @@ def _decode(document: RawDocument, data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{document.place()}: invalid UTF-8 at byte {error.start:,} (0x{data[error.start]:02x}):"
-            " convert the file with iconv"
+        raise document.error(
+            f"invalid UTF-8 at byte {error.start:,} (0x{data[error.start]:02x}): convert the file with iconv"
         ) from None
 
 
@@ -142,12 +141,12 @@ def _integers(document: RawDocument, ids: Any, column: str) -> npt.NDArray[np.in
     if isinstance(ids, np.ndarray):
         return ids
     if not isinstance(ids, list):
-        raise InputError(f'{document.place()}: "{column}" is {_kind(ids)}, not a list of integers')
+        raise document.error(f'"{column}" is {_kind(ids)}, not a list of integers')
     wrong = [each for each in ids if type(each) is not int]
     if wrong:
-        raise InputError(f'{document.place()}: "{column}" holds {_kind(wrong[0])}, not integers alone')
-    # An id beyond int64 is beyond every token type: it stays too large.
-    return np.array([min(each, 2**63 - 1) for each in ids], np.int64)
+        raise document.error(f'"{column}" holds {_kind(wrong[0])}, not integers alone')
+    # An id beyond int64 is beyond every token type: it stays too large, and one far below 0 negative.
+    return np.array([max(-(2**63), min(each, 2**63 - 1)) for each in ids], np.int64)
 
 
 def _kind(value: Any) -> str:

@@ -15,8 +15,8 @@ from penstock._storage import Storage
 from penstock._stores.addresses import addresses_of
 
 from . import sniff
-from .compression import ByteInput
-from .errors import InputError, UsageError
+from .compression import ByteInput, cannot_open
+from .errors import FileError, InputError, UsageError
 from .far import FarFile, FarFiles
 
 FORMATS = ("jsonl", "text", "parquet")
@@ -30,7 +30,7 @@ _TABLES = {".csv": "commas", ".tsv": "tabs"}
 @dataclass(frozen=True)
 class Input:
     """One input. `path` is None for standard input; `name` of an address has no secrets; `published_name` is what
-    metadata may hold: never absolute."""
+    metadata may hold: never absolute; `refused` is why nothing can be read of it."""
 
     name: str
     path: Path | FarFile | None
@@ -38,11 +38,12 @@ class Input:
     compression: str
     size_bytes: int
     published_name: str
+    refused: str = ""
 
     @property
     def rereadable(self) -> bool:
         """Whether a second reading gives the same bytes."""
-        return self.path is not None and self.path.is_file()
+        return bool(self.refused) or (self.path is not None and self.path.is_file())
 
     @property
     def kind(self) -> str:
@@ -53,16 +54,20 @@ class Input:
         return suffixes[-1][1:] if suffixes else ""
 
 
-def expand_inputs(patterns: Sequence[str], format: str | None = None, storage: Storage | None = None) -> list[Input]:
+def expand_inputs(
+    patterns: Sequence[str], format: str | None = None, storage: Storage | None = None, *, skips: bool = False
+) -> list[Input]:
     """The inputs that files, addresses, globs (sorted by name) and `-` stand for, in the order given.
 
     Args:
         patterns: As typed.
         format: One of FORMATS for all of them; None looks at each suffix.
         storage: How addresses are reached.
+        skips: Give a file whose bytes are no text, or that may not be read, as a refused one.
 
     Raises:
-        UsageError: No such file, a folder, a file given twice, a compression that is not known, `-` without format.
+        UsageError: No such file, a folder, a file given twice, a compression that is not known, `-` without format; a
+            file that is no text or may not be read, but not where this skips.
         penstock.IoError: An address cannot be reached.
     """
     names: list[str] = []
@@ -81,9 +86,9 @@ def expand_inputs(patterns: Sequence[str], format: str | None = None, storage: S
     files = FarFiles(list(addresses.values()))
     far_files = {name: FarFile(files, number) for number, name in enumerate(addresses)}
     if not addresses:
-        return [_describe(name, published[name], format) for name in names]
+        return [_describe(name, published[name], format, skips) for name in names]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(lambda name: _describe(name, published[name], format, far_files.get(name)), names))
+        return list(pool.map(lambda name: _describe(name, published[name], format, skips, far_files.get(name)), names))
 
 
 def _expand_address(pattern: str, storage: Storage | None) -> list[Address]:
@@ -118,7 +123,9 @@ def _published_names(names: list[str], addresses: Container[str]) -> dict[str, s
     return published
 
 
-def _describe(name: str, published_name: str, format: str | None, far: FarFile | None = None) -> Input:
+def _describe(
+    name: str, published_name: str, format: str | None, skips: bool = False, far: FarFile | None = None
+) -> Input:
     if name == "-":
         if format is None:
             raise UsageError("standard input has no suffix: say --format jsonl or --format text")
@@ -147,9 +154,25 @@ def _describe(name: str, published_name: str, format: str | None, far: FarFile |
         size_bytes = far.size() if far is not None else path.stat().st_size if path.is_file() else 0
     except NotFoundError as error:
         raise UsageError(str(error)) from None
-    if found != "parquet" and size_bytes > 0:
-        compression = _look_into(far or path, name, compression, sure=format == "text")
-    return Input(name, far or path, found, compression, size_bytes, published_name)
+    refused = ""
+    if far is None and not path.exists():
+        refused = "a link to nothing"
+    elif found != "parquet" and size_bytes > 0:
+        try:
+            compression = _look_into(far or path, name, compression, sure=format == "text")
+        except _RefusedError as error:
+            refused = error.reason
+    if refused and not skips:
+        raise UsageError(f"{name}: {refused}")
+    return Input(name, far or path, found, compression, size_bytes, published_name, refused)
+
+
+class _RefusedError(Exception):
+    """A file that cannot be an input."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 def _look_into(path: Path | FarFile, name: str, compression: str, sure: bool) -> str:
@@ -162,7 +185,8 @@ def _look_into(path: Path | FarFile, name: str, compression: str, sure: bool) ->
         sure: Whether zeros are let pass, as the user's text.
 
     Raises:
-        UsageError: It is known to be no text.
+        _RefusedError: It is known to be no text, or may not be read.
+        UsageError: It cannot be read for reasons of this machine.
     """
     try:
         with path.open("rb") as file:
@@ -177,11 +201,13 @@ def _look_into(path: Path | FarFile, name: str, compression: str, sure: bool) ->
     except OSError as error:
         if isinstance(error, Error):
             raise
+        if isinstance(cannot_open(name, error), FileError):
+            raise _RefusedError(str(error.strerror)) from None
         raise UsageError(f"{name}: {error.strerror}") from None
     except InputError:
         return compression  # its reader says what is wrong, and where
     kind = sniff.kind_of(head) or (None if sure else sniff.binary(head))
     if kind is not None:
         inside = " inside" if compression else ""
-        raise UsageError(f"{name}: {kind.what}{inside}: {kind.advice}")
+        raise _RefusedError(f"{kind.what}{inside}: {kind.advice}")
     return compression

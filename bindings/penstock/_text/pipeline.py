@@ -12,14 +12,17 @@ from .documents import DocumentReader
 from .errors import InputError
 from .pool import Result, Work, WorkerPool
 from .sink import ShardSink
+from .skip_list import SkipList
+from .skipping import Limit
 from .tasks import Batch, cut
 
 
 @dataclass
 class Summary:
-    """What the dataset holds and what this run did. Shards kept from an earlier run count in the first four alone."""
+    """What the dataset holds and what this run did. Shards kept from an earlier run count in the first five alone."""
 
     documents: int = 0
+    skipped: int = 0
     tokens: int = 0
     tasks: int = 0
     kept_tasks: int = 0
@@ -34,6 +37,7 @@ class Summary:
         seconds = max(self.seconds, 1e-9)
         return {
             "documents": self.documents,
+            "skipped": self.skipped,
             "tokens": self.tokens,
             "shards": self.tasks,
             "kept_shards": self.kept_tasks,
@@ -55,7 +59,8 @@ class Summary:
 @dataclass
 class TextWriter:
     """One run. `observe` is called after every batch, with the bytes read of the files and their total (0 where that is
-    unknown), and the bytes of text that were written."""
+    unknown), and the bytes of text that were written. `limit` is how many documents may be left out; None: any number.
+    """
 
     reader: DocumentReader
     work: Work
@@ -64,14 +69,19 @@ class TextWriter:
     workers: int
     options: dict[str, Any]
     observe: Callable[[int, int, int], None] = lambda done, total, text: None
+    limit: Limit | None = None
     _submitted: deque[Batch] = field(default_factory=deque)
     _summary: Summary = field(default_factory=Summary)
+    _read_documents: int = 0
+
+    def __post_init__(self) -> None:
+        self.skipped = SkipList(self.sink, self.reader.inputs, self.work.skips, self.limit)
 
     def run(self) -> Summary:
         """Reads, tokenizes, writes and publishes.
 
         Raises:
-            InputError: An input that cannot be used; no documents at all.
+            InputError: An input that cannot be used; no documents at all; too many that are left out.
             WorkerError: A process died.
             penstock.Error: The output cannot be written.
         """
@@ -102,7 +112,11 @@ class TextWriter:
             self._observe()
         if not self._summary.tasks:
             raise InputError("there are no documents in the input: nothing was written")
+        self.skipped.know_total(self._read_documents)
+        self.skipped.end()
         self.sink.publish(self._summary.tasks)
+        self.skipped.clean()
+        self._summary.skipped = self.skipped.count
         self._summary.workers = pool.started
 
     def _observe(self) -> None:
@@ -110,16 +124,19 @@ class TextWriter:
 
     def _batches(self) -> Iterator[Batch]:
         """What is to be done: all batches but those of tasks whose shard is there and was made of the same."""
-        batches = cut(self.reader.documents(), self.task_bytes)
+        names = self.skipped.names if self.work.skips else None
+        batches = cut(self.reader.documents(), self.task_bytes, names=names)
         while (batch := next(batches, None)) is not None:
             if not self.sink.may_keep(batch.task, self.options):
                 yield batch
             elif batch.completed is not None:
                 task = batch.completed
-                if self.sink.keep(task.number, task.description(self.options)):
+                kept, skipped = self.skipped.may_keep(task, self.options)
+                if kept:
+                    self._read_documents += task.documents
                     self._summary.tasks += 1
                     self._summary.kept_tasks += 1
-                    self._summary.documents += task.documents
+                    self._summary.documents += task.documents - skipped
                     self._summary.tokens += self.sink.kept_tokens(task.number)
                     self._observe()
                     continue
@@ -129,18 +146,20 @@ class TextWriter:
                         " start anew with --overwrite"
                     )
                 batches.close()
-                batches = cut(self.reader.documents(task.first_document), self.task_bytes, task.number)
+                batches = cut(self.reader.documents(task.first_document), self.task_bytes, task.number, names)
 
     def _write(self, results: Iterator[Result]) -> None:
         for result in results:
             batch = self._submitted.popleft()
             self.sink.append(batch.task, result)
             summary = self._summary
-            summary.documents += len(batch.documents)
+            self.skipped.add(batch.documents, result.skipped)
+            self._read_documents += len(batch.documents)
+            summary.documents += len(batch.documents) - len(result.skipped)
             summary.tokens += len(result.encoded.ids)
             summary.new_tokens += len(result.encoded.ids)
             summary.text_bytes += batch.size_bytes
             summary.tokenizing_seconds += result.tokenizing_seconds
             if batch.completed is not None:
-                self.sink.finish(batch.completed.description(self.options))
+                self.sink.finish(self.skipped.finish(batch.completed, self.options))
                 summary.tasks += 1

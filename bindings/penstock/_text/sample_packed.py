@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .compression import ByteInput
-from .documents import Columns
 from .inputs import Input
+from .raw import Columns
 from .sample_plain import piece_of_file, piece_of_lines
 from .sampling import TILE_BYTES, Axis, Piece, even_places, evenly_ordered
 

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .documents import Columns, ParquetInput
 from .inputs import Input
+from .parquet_rows import ParquetInput
+from .raw import Columns
 from .sampling import TILE_BYTES, Axis, Piece, even_places, evenly_ordered
 
 _MOST_FILES = 256  # whose footers are read

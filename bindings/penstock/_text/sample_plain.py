@@ -7,9 +7,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from .documents import Columns, RawDocument, built_in_columns
+from .documents import built_in_columns
 from .errors import InputError
 from .inputs import Input
+from .raw import Columns, RawDocument
 from .sampling import (
     TILE_BYTES,
     Axis,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
-from .documents import RawDocument
+from .raw import RawDocument
 
 TILE_BYTES = 32 << 10
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from penstock._scratch import remove_dead
 from penstock._words import counted
 
-from .errors import UsageError, WorkerError
+from .errors import TooManySkippedError, UsageError, WorkerError
+from .skipping import LIST
 
 if TYPE_CHECKING:
     from penstock import _native
@@ -37,6 +39,27 @@ def refuse_file(out: str) -> None:
             return
 
 
+def write_beside(path: Path, data: bytes) -> None:
+    """Writes a small file whole, or not at all.
+
+    Raises:
+        penstock.IoError: It cannot be written.
+    """
+    from penstock._errors import IoError
+
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise IoError(error.errno, f"{path}: {error.strerror}", str(path)) from error
+
+
 class ShardFolder:
     """A dataset's folder while workers make shards of tasks in it: what is there, what is kept, the publishing.
 
@@ -44,6 +67,7 @@ class ShardFolder:
         path: of the folder, or its address in a bucket.
         run: name of the run that all its writers belong to.
         replaces: whether a published dataset is there, to be replaced.
+        has_list: whether this run put a list of skipped documents there; else one that is there goes at the publishing.
     """
 
     def __init__(
@@ -77,6 +101,7 @@ class ShardFolder:
         from penstock._bucket_folder import BucketFolder, is_bucket
 
         self.run = _native.unique_run() if run is None else run
+        self.has_list = False
         self._storage = storage
         self._bucket: BucketFolder | None = None
         self._held: _native.Run | None = None
@@ -145,19 +170,32 @@ class ShardFolder:
             OSError: It cannot be written.
         """
         if self._bucket is None:
-            (Path(self.path) / name).write_bytes(data)
+            write_beside(Path(self.path) / name, data)
         else:
             self._bucket.bucket.put(name, data)
 
     def remove_note(self, name: str) -> None:
         """Removes it if it is there. In a bucket that does not answer it stays; nobody takes it for a part of it."""
+        self.remove_notes([name])
+
+    def remove_notes(self, names: Sequence[str]) -> None:
+        """The same of several."""
         from penstock._errors import Error
 
         if self._bucket is None:
-            (Path(self.path) / name).unlink(missing_ok=True)
-            return
-        with suppress(Error):
-            self._bucket.impatient().bucket.remove([name])
+            for name in names:
+                (Path(self.path) / name).unlink(missing_ok=True)
+        elif names:
+            with suppress(Error):
+                self._bucket.impatient().bucket.remove(names)
+
+    def notes(self) -> set[str]:
+        """Names of files beside the shards; in a bucket those that were there when the run began."""
+        if self._bucket is not None:
+            return {name for name in self._bucket.sizes if "/" not in name}
+        with suppress(FileNotFoundError), os.scandir(self.path) as there:
+            return {each.name for each in there if each.is_file()}
+        return set()
 
     def _there(self) -> list[ShardInfo]:
         """Finished shards, as they are now. Does not wait long for a bucket."""
@@ -227,6 +265,11 @@ class ShardFolder:
         self._stale.add(number)
         return False
 
+    def task_of(self, number: int) -> dict[str, Any]:
+        """The description of the task that finished shard `number` was made of."""
+        task = self._finished[number].task
+        return task if isinstance(task, dict) else {}
+
     def kept_tokens(self, number: int) -> int:
         """Tokens of a shard that is kept."""
         return self._finished[number].records
@@ -258,6 +301,8 @@ class ShardFolder:
         from penstock._writer import commit_since
 
         self._wait()
+        if not (self.has_list or self.stays) and LIST in self.notes():
+            self.remove_note(LIST)
         too_many = [number for number in self._finished if number >= shards]
         if self.replaces or not self._published:
             if too_many:
@@ -299,7 +344,7 @@ class ShardFolder:
         """Lets what ends the run say what is kept and how to go on. The folder may be closed inside.
 
         Raises:
-            KeyboardInterrupt, WorkerError, penstock.IoError: As inside, with these words.
+            KeyboardInterrupt, WorkerError, TooManySkippedError, penstock.IoError: As inside, with these words.
         """
         from penstock._errors import IoError
 
@@ -309,9 +354,19 @@ class ShardFolder:
             raise KeyboardInterrupt(f"interrupted: {self.left_behind()}") from None
         except WorkerError as error:
             raise WorkerError(f"{error}: {self.left_behind()}") from error
+        except TooManySkippedError as error:
+            raise TooManySkippedError(f"{error}; {self.left_behind()}") from error
         except IoError as error:  # of the output, which may be full or lost for a while: inputs have other errors
             room = "make room; " if error.errno in _NO_ROOM else ""
             raise IoError(error.errno, f"{error}: {room}{self.left_behind()}", error.filename) from error
+
+    def remove_made(self) -> None:
+        """Removes the finished shards of this run, which are of no use."""
+        from penstock._writer import remove_shards
+
+        self._wait()
+        numbers = [] if self.stays else [each.number for each in self._there()]
+        remove_shards(self.path, numbers, overwrite=self.replaces, run=self.run, storage=self._storage)
 
     def close(self) -> None:
         """Lets the folder go. Finished shards stay. May be called twice."""

@@ -15,12 +15,15 @@ from penstock._bucket_folder import is_bucket
 from penstock._errors import InvalidArgumentError
 from penstock._writer import Writer, finished_shards
 
-from .documents import Columns, DocumentReader, RawDocument
+from .documents import DocumentReader
 from .errors import InputError
 from .inputs import Input
 from .pool import Work, make_tokenizer, process_batch
+from .raw import Columns, RawDocument
 from .sink import append_result
-from .tasks import Task, cut
+from .skip_list import put_entries
+from .skipping import SkippedOfTask, described, names_of
+from .tasks import Batch, Task, cut
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -65,11 +68,12 @@ class Make(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A shard that is finished, and the seconds that its tokenizer took."""
+    """A shard that is finished, the seconds that its tokenizer took, and what its description says of skipped ones."""
 
     task: Task
     tokens: int
     tokenizing_seconds: float
+    skipped: dict[str, Any] | None = None
 
 
 @dataclass
@@ -110,8 +114,9 @@ class ShardWork:
         return f"document {job.piece.first_document + 1:,}"
 
     def _measure(self, number: int) -> npt.NDArray[Any]:
-        # Metadata counts nothing, and reading it takes time.
-        columns = self.work.columns._replace(metadata=())
+        columns = self.work.columns
+        if not self.work.skips:  # else it may be what is damaged
+            columns = columns._replace(metadata=())  # it counts nothing, and reading it takes time
         reader = self._reader(slice(number, number + 1), columns, 0)
         sizes = np.fromiter((each.size_bytes() for each in reader.documents()), np.uint64)
         return sizes.astype(np.uint32) if sizes.max(initial=0) < 1 << 32 else sizes
@@ -119,17 +124,24 @@ class ShardWork:
     def _reader(self, inputs: slice, columns: Columns, first_number: int) -> DocumentReader:
         chosen = self.inputs[inputs]
         for each in chosen[:1]:
-            if each.path is not None and not each.path.exists():
+            if each.path is not None and not each.refused and not each.path.exists():
                 raise InputError(f"{each.name}: not there on {platform.node()}: {_SHARED}")
-        return DocumentReader(chosen, columns, first_number)
+        return DocumentReader(chosen, columns, first_number, skips=self.work.skips, first_input=inputs.start)
 
     def _documents(self, piece: Piece) -> Iterator[RawDocument]:
         reader = self._reader(slice(piece.input, None), self.work.columns, piece.input_begins)
         return islice(reader.documents(piece.first_document), piece.documents)
 
     def _digest(self, piece: Piece) -> Task:
-        completed = [batch.completed for batch in cut(self._documents(piece), self.task_bytes, piece.number)]
-        return _only(completed, piece)
+        return _only([batch.completed for batch in self._batches(piece)], piece)
+
+    def _batches(self, piece: Piece) -> Iterator[Batch]:
+        names = self._names if self.work.skips else None
+        return cut(self._documents(piece), self.task_bytes, piece.number, names)
+
+    @property
+    def _names(self) -> dict[str, str]:
+        return names_of(self.inputs)
 
     def _make(self, piece: Piece) -> Made:
         try:
@@ -145,25 +157,31 @@ class ShardWork:
             raise InputError(f"{self.out}: not there on {platform.node()}: {_SHARED}")
         self._tokenizer = self._tokenizer or make_tokenizer(self.work.tokenizer)
         tokens, seconds, completed = 0, 0.0, []
+        skipped = SkippedOfTask(piece.number, self._names)
         with Writer(self.out, **self.writing, shard=piece.number) as writer:
-            for batch in cut(self._documents(piece), self.task_bytes, piece.number):
+            for batch in self._batches(piece):
                 result = process_batch(self._tokenizer, self.work, batch.documents)
                 append_result(writer, result)
+                skipped.add(batch.documents, result.skipped)
                 tokens += len(result.encoded.ids)
                 seconds += result.tokenizing_seconds
                 completed.append(batch.completed)
             task = _only(completed, piece)
-            writer.set_task(task.description(self.options))
-        return Made(task, tokens, seconds)
+            said = skipped.said(task)
+            if said is not None:
+                put_entries(self.out, self.writing["storage"], piece.number, skipped.data())
+            writer.set_task(described(task, self.options, said))
+        return Made(task, tokens, seconds, said)
 
     def _made_before(self, piece: Piece) -> Made | None:
         """The shard, if an earlier attempt at this task finished it and was killed before it could say so."""
         overwrite, storage = self.writing["overwrite"], self.writing["storage"]
         there = finished_shards(self.out, overwrite=overwrite, storage=storage)
         for found in (each for each in there if each.number == piece.number):
-            task = self._digest(piece)
-            if found.task == task.description(self.options):
-                return Made(task, found.records, 0.0)
+            task, there = self._digest(piece), found.task
+            said = there.get("skipped") if self.work.skips and isinstance(there, dict) else None
+            if there == described(task, self.options, said) and (said is None or said["places"] == task.places):
+                return Made(task, found.records, 0.0, said)
         return None
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .documents import RawDocument
+    from .raw import RawDocument
 
 DTYPES = ("u1", "u2", "u4")
 _PROBES = ("a", "A b", "0")
@@ -153,6 +153,8 @@ class DocumentTokenizer:
             found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=self._options.post_processor)
         except Exception as error:  # the library raises Exception itself, and TypeError for lone surrogates
             _refuse_surrogates(texts, documents)
+            if len(documents) == 1:
+                raise documents[0].error(str(error)) from error
             raise InputError(f"{documents[0].place()} or one of the next {len(texts):,}: {error}") from error
         lists = [each.ids for each in found]
         if self._options.special_tokens_in_text:
@@ -189,17 +191,16 @@ class DocumentTokenizer:
         if not wrong.size:
             return
         value = int(ids[wrong[0]])
-        place = documents[int(np.searchsorted(np.cumsum(lengths), wrong[0], side="right"))].place()
+        document = documents[int(np.searchsorted(np.cumsum(lengths), wrong[0], side="right"))]
         if value < 0:
-            raise InputError(f"token {value:,} in {place} is negative: ids count from 0")
-        if self._size is not None and value >= self._size:
-            raise InputError(
-                f"token {value:,} in {place} is not in the tokenizer's vocabulary of {self._size:,}: the ids are of "
-                "another tokenizer"
-            )
-        wider = next((dtype for dtype in DTYPES if value <= np.iinfo(dtype).max), None)
-        advice = f"use --dtype {wider}" if wider else "no token type holds it"
-        raise InputError(f"token {value:,} in {place} does not fit {self.dtype} (max {most:,}): {advice}")
+            what = "is negative: ids count from 0"
+        elif self._size is not None and value >= self._size:
+            what = f"is not in the tokenizer's vocabulary of {self._size:,}: the ids are of another tokenizer"
+        else:
+            wider = next((dtype for dtype in DTYPES if value <= np.iinfo(dtype).max), None)
+            advice = f"use --dtype {wider}" if wider else "no token type holds it"
+            what = f"does not fit {self.dtype} (max {most:,}): {advice}"
+        raise document.error(f"token {value:,} {what}", f"token {value:,} in {document.place()} {what}")
 
     def _refuse_ends_already_there(self, pieces: Sequence[Any], documents: Sequence[RawDocument]) -> None:
         for at, tokens, option in ((0, self._prepend, "--prepend"), (-1, self._append, "--append")):
@@ -208,7 +209,8 @@ class DocumentTokenizer:
                 if edge is not None and len(piece) and int(piece[at]) == edge:
                     where = "begins" if at == 0 else "ends"
                     name = self._show(edge)
-                    raise InputError(f"{document.place()} already {where} with {name}: drop {option} {name}")
+                    what = f"already {where} with {name}: drop {option} {name}"
+                    raise document.error(what, f"{document.place()} {what}")
 
     def _token_id(self, token: str) -> int:
         if self._tokenizer is None:
@@ -265,7 +267,7 @@ def _refuse_surrogates(texts: Sequence[str], documents: Sequence[RawDocument]) -
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise InputError(
-                f"{document.place()}: half of a surrogate pair (\\u{ord(text[error.start]):04x}) at character"
-                f" {error.start:,} is not Unicode text: repair the line"
+            raise document.error(
+                f"half of a surrogate pair (\\u{ord(text[error.start]):04x}) at character {error.start:,} is not "
+                "Unicode text: repair the line"
             ) from None

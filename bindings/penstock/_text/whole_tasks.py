@@ -20,6 +20,8 @@ from .pipeline import Summary
 from .pool import Work
 from .shard_folder import ShardFolder
 from .shards import Digest, Made, Make, Measure, Piece, ShardWork
+from .skip_list import SkipList
+from .skipping import Limit, described
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 @dataclass
 class TaskWriter:
     """One run. `observe` is called when a task is done, with the bytes of text that are done, of how many, and that
-    were written by this run; `measured` with the inputs that are measured and all."""
+    were written by this run; `measured` with the inputs that are measured and all. `limit` is how many documents may be
+    left out; None: any number."""
 
     reader: DocumentReader
     work: Work
@@ -40,15 +43,19 @@ class TaskWriter:
     options: dict[str, Any]
     observe: Callable[[int, int, int], None] = lambda done, total, text: None
     measured: Callable[[int, int], None] = lambda done, total: None
+    limit: Limit | None = None
     _summary: Summary = field(default_factory=Summary)
     _done_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.skipped = SkipList(self.folder, self.reader.inputs, self.work.skips, self.limit)
 
     def run(self) -> Summary:
         """Cuts tasks, has them done, and publishes.
 
         Raises:
             UsageError: Standard input, which only this machine has.
-            InputError: An input that cannot be used; no documents at all.
+            InputError: An input that cannot be used; no documents at all; too many that are left out.
             WorkerError: A worker was lost too often.
             penstock.Error: The output cannot be written.
         """
@@ -90,12 +97,16 @@ class TaskWriter:
         if not pieces:
             raise InputError("there are no documents in the input: nothing was written")
         total = sum(each.size_bytes for each in pieces)
+        self.skipped.know_total(sum(each.documents for each in pieces))
         waiting = self._keep(pool, pieces, total)
         for piece in waiting:
             self.folder.make_room(piece.number)
         for piece, made in zip(waiting, results_of(pool, map(Make, waiting)), strict=True):
             self._made(piece, made, total)
+        self.skipped.end()
         self.folder.publish(len(pieces))
+        self.skipped.clean()
+        self._summary.skipped = self.skipped.count
 
     def _cut(self, pool: Pool) -> Iterator[Piece]:
         inputs = len(self.reader.inputs)
@@ -110,24 +121,26 @@ class TaskWriter:
         there = [each for each in pieces if self.folder.may_keep(each.number, self.options)]
         stale = []
         for piece, task in zip(there, results_of(pool, map(Digest, there)), strict=True):
-            if not self.folder.keep(piece.number, task.description(self.options)):
+            is_kept, skipped = self.skipped.may_keep(task, self.options)
+            if not is_kept:
                 stale.append(piece)
                 continue
             self._summary.kept_tasks += 1
-            self._count(piece, self.folder.kept_tokens(piece.number), total)
+            self._count(piece, skipped, self.folder.kept_tokens(piece.number), total)
         kept = {each.number for each in there} - {each.number for each in stale}
         return [each for each in pieces if each.number not in kept]
 
     def _made(self, piece: Piece, made: Made, total: int) -> None:
-        self.folder.made(piece.number, made.task.description(self.options))
+        self.folder.made(piece.number, described(made.task, self.options, made.skipped))
+        self.skipped.know(piece.number, made.skipped)
         self._summary.new_tokens += made.tokens
         self._summary.text_bytes += piece.size_bytes
         self._summary.tokenizing_seconds += made.tokenizing_seconds
-        self._count(piece, made.tokens, total)
+        self._count(piece, 0 if made.skipped is None else made.skipped["documents"], made.tokens, total)
 
-    def _count(self, piece: Piece, tokens: int, total: int) -> None:
+    def _count(self, piece: Piece, skipped: int, tokens: int, total: int) -> None:
         self._summary.tasks += 1
-        self._summary.documents += piece.documents
+        self._summary.documents += piece.documents - skipped
         self._summary.tokens += tokens
         self._done_bytes += piece.size_bytes
         self.observe(self._done_bytes, total, self._summary.text_bytes)

@@ -1,0 +1,113 @@
+"""`penstock write --on-error skip` and inputs of each kind: what one bad document costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tokenizers")
+pytest.importorskip("zstandard")
+pytest.importorskip("pyarrow")
+
+import _dirty
+import penstock
+import pyarrow
+import pyarrow.parquet
+from _dirty import entries, write
+from penstock._cli.main import main
+from penstock._text.documents import DocumentReader
+from penstock._text.errors import UsageError
+from penstock._text.inputs import expand_inputs
+from penstock._text.raw import UNUSABLE, Columns
+
+COLUMNS = Columns("text", None, ("url",), "file")
+
+
+@pytest.fixture(scope="module")
+def dirty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _dirty.make(tmp_path_factory.mktemp("dirty") / "in")
+
+
+def test_plain_text_that_is_no_utf_8_costs_its_line_or_its_file(dirty: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    shutil.copy(dirty / "tokenizer.json", folder)
+    (folder / "a.txt").write_bytes(b"good\nb\xe9d\ngood again\n")
+    (folder / "b.txt").write_bytes(b"good\n" * 2000 + b"\x00")  # the zero is not among the first bytes
+    (folder / "c.txt").write_bytes(b"\x89PNG\r\n and so on")
+    (folder / "d.txt").symlink_to(folder / "nothing")
+    options = ["--metadata", "path"]
+    said = write(folder, tmp_path / "lines", "--text-per", "line", *options, inputs="[a-d].txt")
+    found = [(each["file"], each.get("line")) for each in entries(tmp_path / "lines" / "skipped.jsonl")]
+    assert found == [("a.txt", 2), ("c.txt", None), ("d.txt", None)]
+    assert said["documents"] == 2 + 2001
+    said = write(folder, tmp_path / "files", *options, inputs="[a-d].txt")
+    found = [(each["file"], each.get("line")) for each in entries(tmp_path / "files" / "skipped.jsonl")]
+    assert found == [("a.txt", None), ("c.txt", None), ("d.txt", None)]
+    assert said["documents"] == 1
+
+
+def test_a_file_that_may_not_be_read_is_one_entry(dirty: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        for each in ("b.jsonl.gz", "d.parquet", "k.jsonl"):
+            shutil.copy(dirty / each, name)
+            Path(name, each).chmod(0o444 if each == "k.jsonl" else 0)
+        Path(name).chmod(0o755)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)  # root may read all
+        try:
+            inputs = expand_inputs([f"{name}/*"], skips=True)
+            found = list(DocumentReader(inputs, COLUMNS, skips=True).documents())
+            with pytest.raises(UsageError, match=r"b.jsonl.gz: Permission denied"):
+                expand_inputs([f"{name}/*"])
+        finally:
+            os.seteuid(user)
+    assert [(Path(each.name).name, each.form, each.number) for each in found] == [
+        ("b.jsonl.gz", UNUSABLE, 0), ("d.parquet", UNUSABLE, 1), ("k.jsonl", "jsonl", 2),
+    ]  # fmt: skip
+    assert [each.payload for each in found[:2]] == [b"Permission denied"] * 2
+
+
+def test_ids_and_dates_that_cannot_be_used_cost_their_rows(dirty: Path, tmp_path: Path) -> None:
+    far = pyarrow.array([0, 2**50, 0, 0, 0], pyarrow.int64()).cast(pyarrow.timestamp("s"))
+    ids = pyarrow.array([[1, 2], [3], [None, 4], [70_000], None], pyarrow.list_(pyarrow.int64()))
+    pyarrow.parquet.write_table(pyarrow.table({"ids": ids, "when": far}), tmp_path / "a.parquet")
+    (tmp_path / "b.jsonl").write_text(
+        '{"ids": [1, -5], "when": 0}\n{"ids": [1, 5], "when": 0}\n{"ids": "x", "when": 0}\n'
+    )
+    base = ["write", str(tmp_path / "a.parquet"), str(tmp_path / "b.jsonl"), "--ids-column", "ids", "--dtype", "u2"]
+    assert main([*base, "--metadata", "when", "--on-error", "skip", "--out", str(tmp_path / "out")]) == 0
+    found = entries(tmp_path / "out" / "skipped.jsonl")
+    assert [each.get("row", each.get("line")) for each in found] == [2, 3, 4, 5, 1, 3]
+    for each, words in zip(
+        found,
+        ("its metadata cannot be read", "null id", "does not fit u2", "is null", "negative", "a string"),
+        strict=True,
+    ):
+        assert words in each["reason"]
+    assert [view["token"].tolist() for view in penstock.open(tmp_path / "out").documents()] == [[1, 2], [1, 5]]
+
+
+def test_conversations_that_the_template_refuses_are_left_out(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    from test_chat import CHAT, MARKED, made
+
+    template = "{% if messages[0].role == 'tool' %}{{ raise_exception('no tools here') }}{% endif %}" + MARKED
+    made(tmp_path / "tokenizer", template)
+    chats: list[Any] = [CHAT, [{"role": "tool", "content": "x"}], "hello", [], [3], CHAT, None]
+    chats += [[{"role": "user", "content": "\ud800"}], CHAT]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"messages": each}) + "\n" for each in chats))
+    base = ["write", str(tmp_path / "a.jsonl"), "--messages", "messages", "--tokenizer", str(tmp_path / "tokenizer")]
+    assert main([*base, "--on-error", "skip", "--out", str(tmp_path / "out")]) == 0
+    found = entries(tmp_path / "out" / "skipped.jsonl")
+    assert [each["line"] for each in found] == [2, 3, 4, 5, 7, 8]
+    assert "no tools here" in found[0]["reason"]
+    dataset = penstock.open(tmp_path / "out")
+    assert dataset.spans == 3 and dataset.dtype.names == ("token", "loss")
