@@ -15,6 +15,7 @@ pytest.importorskip("pyarrow")
 import _dirty
 import penstock
 from _dirty import entries, files, write
+from _places import Place
 from penstock._cli.main import main
 
 
@@ -70,3 +71,21 @@ def test_a_dataset_that_is_replaced_in_python_takes_its_list_with_it(expected: P
             assert main(["commit", str(out), "--overwrite"]) == 0
         assert penstock.open(out).records == 1
         assert not (out / "skipped.jsonl").exists()
+
+
+def test_a_dataset_of_a_bucket_that_is_replaced_in_python_takes_its_list_with_it(dirty: Path, place: Place) -> None:
+    where = ["--endpoint", place.server, "--region", "us-east-1"]
+    write(dirty, place.url, *where, inputs="[dk].*")
+    assert "skipped.jsonl" in place.files()
+    with penstock.Writer(place.url, {"token": "u2"}, "json", overwrite=True, storage=place.storage) as writer:
+        writer.append({}, token=[1])
+    assert "dataset.json" in place.files() and "skipped.jsonl" not in place.files()
+
+
+def test_an_error_sends_no_control_characters_of_the_input_to_the_terminal(
+    dirty: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(rb'{"\u001b[31m": 1, "\u001b[31m": 2}')
+    base = ["write", str(tmp_path / "a.jsonl"), "--tokenizer", str(dirty / "tokenizer.json"), "--on-error", "skip"]
+    assert main([*base, "--out", str(tmp_path / "out")]) == 1
+    assert r'the key "\x1b[31m" stands twice' in capsys.readouterr().err
