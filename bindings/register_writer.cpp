@@ -181,6 +181,10 @@ void register_dataset_writer(py::module_& module) {
           py::arg("task"))
       .def("commit", [](PythonWriter& self) { return self.use([](DatasetWriter& writer) { return writer.commit(); }); })
       .def("abort", [](PythonWriter& self) { self.use([](DatasetWriter& writer) { writer.abort(); }); })
+      .def("leave", [](PythonWriter& self) { self.use([](DatasetWriter& writer) { writer.leave(); }); })
+      .def_property_readonly(
+          "has_failed",
+          [](PythonWriter& self) { return self.use([](const DatasetWriter& writer) { return writer.has_failed(); }); })
       .def_property_readonly(
           "records",
           [](PythonWriter& self) { return self.use([](const DatasetWriter& writer) { return writer.records(); }); })

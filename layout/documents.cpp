@@ -39,7 +39,11 @@ void check_has_documents(const Dataset& dataset) {
           dataset.path);
   }
   if (dataset.spans == SpanKind::None) {
-    raise(ErrorKind::InvalidArgument, "{}: a token stream has no documents: read it in windows", dataset.path);
+    raise(
+        ErrorKind::InvalidArgument,
+        "{}: a token stream has no documents: read it in windows; a dataset has them if it is written with metadata or "
+        "boundaries, or by `penstock import --end-of-document`",
+        dataset.path);
   }
   if (dataset.span_count() == 0) raise(ErrorKind::InvalidArgument, "{}: it has no documents", dataset.path);
 }

@@ -113,8 +113,8 @@ Shard make_shard(const ForeignFile& file, const Found& found) {
           with_commas(bytes), with_commas(*found.count), size);
   }
   if (bytes % size != 0) {
-    raise(ErrorKind::Corruption, "{}: {} bytes is not a multiple of {}, the size of a record {}", file.path(),
-          with_commas(bytes), size, excerpt(found.schema.json()));
+    raise(ErrorKind::Corruption, "{}: {} bytes is not a multiple of {}, the size of a record {}: is that its dtype?",
+          file.path(), with_commas(bytes), size, excerpt(found.schema.json()));
   }
   Shard shard;
   shard.name = file.path();

@@ -307,6 +307,14 @@ void DatasetWriter::commit() {
   folder_.release();
 }
 
+void DatasetWriter::leave() noexcept {
+  if (finished_.empty()) return abort();
+  if (closed_) return;
+  closed_ = true;
+  shard_.reset();
+  folder_.release();
+}
+
 void DatasetWriter::abort() noexcept {
   if (closed_) return;
   closed_ = true;

@@ -74,6 +74,12 @@ class DatasetWriter {
   /// Publishes nothing; removes what this writer wrote. Idempotent; nothing after commit().
   void abort() noexcept;
 
+  /// Publishes nothing and keeps the finished shards, as a killed process does: for a writer that nobody closed.
+  /// Idempotent; nothing after commit() and abort().
+  void leave() noexcept;
+
+  /// Whether a write failed, which its caller was told.
+  [[nodiscard]] bool has_failed() const noexcept { return !failure_.empty(); }
   [[nodiscard]] const layout::Format& format() const noexcept { return options_.format; }
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
   /// Shards that have their names: more after an append that ended one.

@@ -24,7 +24,7 @@ from penstock._locate import LocatedRow, Sources, batch_position, locate
 from penstock._metrics import Metrics, metrics_of
 from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_layout import plan_layouts
-from penstock._options import BatchSize, Framework, LoaderOptions, OnMismatch, Reader, Tail
+from penstock._options import BatchSize, Framework, LoaderOptions, OnMismatch, Reader, Tail, told_of_options
 from penstock._parallel import Balance, ContextParallel, check_sliced, in_words, resolve_balance, resolve_slice
 from penstock._ranks import Mesh, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
@@ -94,6 +94,7 @@ class Loader(Generic[Given]):
         True
     """
 
+    @told_of_options
     def __init__(
         self,
         view: View | Mixture,

@@ -18,6 +18,7 @@ from penstock._buckets import place_of
 from penstock._cache import Cache
 from penstock._dataset import Dataset
 from penstock._errors import InvalidArgumentError, NotFoundError
+from penstock._foreign.not_tokens import refuse_in_place
 from penstock._paths import PathLike, check_name, local_path
 from penstock._remote import Address, is_address, scheme_of
 from penstock._storage import Storage
@@ -36,6 +37,7 @@ _EXTENSIONS = {
 _GLOB = frozenset("*?[")
 _CHECKS = ("index", "all", "none")
 _MANIFEST = "dataset.json"
+_LOOKED_AT = 16  # token files whose first bytes are looked at: those of one call are of one kind
 
 
 def open(
@@ -110,6 +112,10 @@ def open(
     if len(kinds) > 1:
         raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
     kind = kinds.pop()
+    if kind == "raw" and format is None:
+        for file in paths[:_LOOKED_AT]:
+            if isinstance(file, str):
+                refuse_in_place(file)
     if dtype is not None and kind not in _TYPED:
         raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves")
     if column is not None and kind not in ("mds", _INDEX):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, TypedDict
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
 from penstock._mixture_stages import Tokens
 
@@ -46,3 +49,35 @@ class LoaderOptions(TypedDict, total=False):
     max_documents: int | None
     context_parallel: ContextParallel | None
     balance: Balance | None
+
+
+# What options of torch's DataLoader and DistributedSampler are called here.
+_OTHERS = {
+    "batch_sampler": "order=, or view.select(…)",
+    "collate_fn": "transform=, a function of a batch",
+    "drop_last": 'tail="drop"',
+    "generator": "seed=",
+    "num_replicas": "world_size=",
+    "num_workers": "threads=, which are native ones",
+    "persistent_workers": "nothing: its threads live as long as it does",
+    "prefetch_factor": "prefetch=, in batches",
+    "sampler": "order=, or view.select(…)",
+    "shuffle": 'order="uniform", which is the default, or "sequential"',
+}
+_Init = TypeVar("_Init", bound=Callable[..., None])
+
+
+def told_of_options(init: _Init) -> _Init:
+    """`init`, whose error for an argument that it does not have says which one is meant."""
+    names = list(inspect.signature(init).parameters)
+
+    @functools.wraps(init)
+    def checked(self: Any, *args: Any, **given: Any) -> None:
+        for name in given.keys() - set(names):
+            near = difflib.get_close_matches(name, names, 1, 0.8)
+            meant = _OTHERS.get(name) or (f"{near[0]}=" if near else "")
+            hint = f": use {meant}" if meant else f"; it has {', '.join(names[1:])}"
+            raise TypeError(f"{type(self).__name__} has no argument {name}={hint}")
+        init(self, *args, **given)
+
+    return cast(_Init, checked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import re
 import sys
 from typing import Any, Protocol
 
@@ -85,8 +86,16 @@ def resolve(
 
 
 def local_world_size() -> int:
-    """Processes of this job on this node, as the launcher says (LOCAL_WORLD_SIZE); 1 where it does not."""
-    return max(1, _from_env("LOCAL_WORLD_SIZE", 1))
+    """Processes of this job on this node, as the launcher says; 1 where it does not.
+
+    torchrun says LOCAL_WORLD_SIZE, Open MPI OMPI_COMM_WORLD_LOCAL_SIZE, MPICH MPI_LOCALNRANKS, srun a list over the
+    nodes, such as "8(x2),4": the largest of these.
+    """
+    for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"):
+        if name in os.environ:
+            return max(1, _from_env(name, 1))
+    tasks = re.findall(r"(?:^|,)(\d+)", os.environ.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    return max([1, *map(int, tasks)])
 
 
 def _checked(rank: int, world_size: int) -> tuple[int, int]:
@@ -168,12 +177,14 @@ def _refuse_alone_in_a_job() -> None:
             raise InvalidArgumentError(
                 f'rank="env" takes RANK and WORLD_SIZE, which are not set, but this process is one of '
                 f"{os.environ[size]} ({size}): set RANK to {rank} and WORLD_SIZE to {size}, or give rank= and "
-                "world_size="
+                "world_size=, 0 and 1 if it runs alone"
             )
 
 
 def _refuse_one_of_several() -> None:
-    advice = 'say which share it wants: rank= and world_size=, mesh=, or rank="env"'
+    advice = (
+        'say which share it wants: rank= and world_size=, mesh=, or rank="env"; rank=0, world_size=1 if it runs alone'
+    )
     for name in _LAUNCHERS:
         if _from_env(name, 1) > 1:
             raise InvalidArgumentError(f"this process is one of {os.environ[name]} ({name}); {advice}")

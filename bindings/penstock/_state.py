@@ -21,7 +21,9 @@ def checked_state(state: Mapping[str, Any]) -> tuple[int, int, str]:
         )
     for key in ("version", "position", "job"):
         if key not in state:
-            raise InvalidArgumentError(f"this is no state of a penstock loader: it has no {key!r}")
+            inner = [name for name, each in state.items() if isinstance(each, Mapping) and "position" in each]
+            hint = f"; its {inner[0]!r} looks like one" if inner else ""
+            raise InvalidArgumentError(f"this is no state of a penstock loader: it has no {key!r}{hint}")
     if not isinstance(state["job"], str):
         raise InvalidArgumentError(f"the state's job is {type(state['job']).__name__}: must be str")
     try:

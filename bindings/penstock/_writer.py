@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ class Writer:
     """Writes one dataset: appends documents, cuts them into shards, publishes everything at the end or nothing.
 
     Leaving the `with` block commits; an exception in it aborts, which removes what this writer wrote. A killed process
-    leaves finished shards and no manifest; the error of opening the folder says how to go on.
+    leaves finished shards and no manifest; the error of opening the folder says how to go on. So does a writer that is
+    neither committed nor aborted when it goes, with a RuntimeWarning.
 
     Args:
         path: the dataset's folder; made if it is not there. `~` is the home folder. Or its address in a bucket:
@@ -98,6 +100,7 @@ class Writer:
         scratch: PathLike | None = None,
     ) -> None:
         """Makes and locks the folder."""
+        self._path, self._closed, self._owner = str(path), False, os.getpid()
         self._columns = ColumnValues(column_types(columns))
         self._dtype = None if fields is None else _dtype.record_dtype(fields)
         if metadata is None and self._columns.types and self._dtype is not None:
@@ -276,6 +279,7 @@ class Writer:
             self._native.commit()
         else:
             self._bucket.commit(self._native)
+        self._closed = True
         if self._replaces is not None:
             remove_list(*self._replaces)
             self._replaces = None
@@ -284,9 +288,28 @@ class Writer:
 
     def abort(self) -> None:
         """Publishes nothing and removes what this writer wrote. Nothing after `commit`."""
+        self._closed = True
         self._native.abort()
         if self._bucket is not None:
             self._bucket.abort()
+
+    def __del__(self) -> None:
+        """Says that nothing was published."""
+        if getattr(self, "_closed", True) or not hasattr(self, "_native") or os.getpid() != self._owner:
+            return
+        if self._native.has_failed:  # which its caller was told
+            return
+        warnings.warn(
+            f"{self!r}: it was never closed, so nothing was published: call close(), or write in a with block",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        self._native.leave()
+
+    def __repr__(self) -> str:
+        """Where it writes, and how much it has."""
+        native = self._native
+        return f"Writer({self._path!r}, {native.records:,} records, finished shards: {native.finished_shards:,})"
 
     def __enter__(self) -> Writer:
         """The writer."""

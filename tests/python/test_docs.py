@@ -296,6 +296,14 @@ def test_commands_without_output_have_options_that_are_known(block: Block, monke
         elif words[0] == "cmake":  # minutes; tests/python/test_cpp.py does the like with build/release
             folders = [words[at + 1] for at, word in enumerate(words) if word == "-S"]
             assert all((ROOT / each / "CMakeLists.txt").exists() for each in folders)
+        elif words[:2] == ["apt-get", "install"]:
+            assert set(words[2:]) <= set(re.findall(r"[\w+.-]+", (ROOT / "scripts" / "setup").read_text()))
+        elif words[:2] == ["pip", "install"]:  # CI installs the sdist's wheel (scripts/wheel)
+            extras = {name for each in re.findall(r"\[([\w,]+)\]", line) for name in each.split(",")}
+            known = re.search(r"optional-dependencies\](.*?)\n\[", (ROOT / "pyproject.toml").read_text(), re.DOTALL)
+            assert words[2] == "." and known and extras <= set(re.findall(r"^(\w+) =", known[1], re.MULTILINE))
+        elif words[0] == "python3":
+            assert words[1:4] == ["-m", "venv", "env"]
         else:
             assert words[:2] == ["python", "benchmarks/run.py"], f"{block.name()}: {line}: not known to this test"
             importlib.import_module("run").arguments(words[2:])

@@ -244,6 +244,27 @@ def test_threads_are_shared_with_the_nodes_other_ranks(monkeypatch):
         assert _resources.default_max_bytes() == _resources.memory_bytes() // 4 // (local or 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "tasks"),
+    [
+        ("OMPI_COMM_WORLD_LOCAL_SIZE", "4", 4),
+        ("MPI_LOCALNRANKS", "2", 2),
+        ("SLURM_STEP_TASKS_PER_NODE", "8", 8),
+        ("SLURM_STEP_TASKS_PER_NODE", "8(x2),4", 8),
+        ("SLURM_STEP_TASKS_PER_NODE", "2,16(x30)", 16),
+        ("SLURM_STEP_TASKS_PER_NODE", "", 1),
+    ],
+)
+def test_every_launcher_says_how_many_share_the_node(monkeypatch, name, text, tasks):
+    from penstock import _resources
+
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    monkeypatch.setenv(name, text)
+    assert _resources.default_max_bytes() == _resources.memory_bytes() // 4 // tasks
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")  # torchrun in a step of Slurm
+    assert _resources.default_max_bytes() == _resources.memory_bytes() // 4 // 3
+
+
 SAY_CORES = "from penstock import _resources; print(_resources.usable_cores(), _resources.default_threads())"
 
 

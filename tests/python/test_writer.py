@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import runpy
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -544,3 +546,24 @@ def test_the_first_versions_bytes_verify_and_are_written_again(tmp_path: Path, l
     make = runpy.run_path(str(GOLDEN / "make.py"))
     make["write"](tmp_path / "d", layout)
     assert tree(tmp_path / "d") == tree(GOLDEN / layout)
+
+
+@pytest.mark.parametrize(("documents", "finished"), [(5, 0), (40, 4)])
+def test_a_writer_that_nobody_closes_says_so_and_keeps_its_finished_shards(tmp_path, documents, finished):
+    code = f"""
+import penstock
+writer = penstock.Writer({str(tmp_path / "out")!r}, fields={{"token": "u2"}}, metadata="json", shard_size=1 << 16)
+for i in range({documents}):
+    writer.append(token=[i] * 4000, metadata={{"i": i}})
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "RuntimeWarning: Writer(" in done.stderr and "never closed" in done.stderr
+    assert f"finished shards: {finished}" in done.stderr
+    if finished == 0:
+        assert not (tmp_path / "out").exists()
+        return
+    with pytest.raises(penstock.NotFoundError, match=rf"unfinished dataset: no dataset\.json, {finished} finished"):
+        penstock.open(tmp_path / "out")
+    assert penstock.commit(tmp_path / "out")
+    documents_of = penstock.open(tmp_path / "out").documents()
+    assert [each.metadata["i"] for each in documents_of] == list(range(len(documents_of))) and len(documents_of) >= 32

@@ -52,12 +52,31 @@ def refuse_content(path: str) -> None:
     Raises:
         InvalidArgumentError: it does; the message has what to do.
     """
+    known = _known(path)
+    if known is not None and not (known[0] == "a Megatron index" and path.endswith(".idx")):
+        what, advice = known
+        raise InvalidArgumentError(
+            f"{path}: {what}, by its first bytes: {advice}, or give the format, raw, if they are tokens"
+        )
+
+
+def refuse_in_place(path: str) -> None:
+    """The same for a file that is to be opened as bare tokens.
+
+    Raises:
+        InvalidArgumentError: it begins so; the message has what to do.
+    """
+    known = _known(path)
+    if known is not None:
+        raise InvalidArgumentError(
+            f"{path}: {known[0]}, by its first bytes: unpack it, or let `penstock import` or `penstock write` make a "
+            'dataset of what it holds; format="raw" (--format raw) if these bytes are tokens'
+        )
+
+
+def _known(path: str) -> tuple[str, str] | None:
     if not Path(path).is_file():
-        return
+        return None
     with Path(path).open("rb") as file:
         head = file.read(_MOST)
-    for magic, what, advice in _MAGIC:
-        if head.startswith(magic) and not (what == "a Megatron index" and path.endswith(".idx")):
-            raise InvalidArgumentError(
-                f"{path}: {what}, by its first bytes: {advice}, or give the format, raw, if they are tokens"
-            )
+    return next(((what, advice) for magic, what, advice in _MAGIC if head.startswith(magic)), None)

@@ -1,0 +1,56 @@
+"""What somebody who comes from torch's DataLoader tries first, and what penstock answers."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+
+TOKENS = np.arange(1000, dtype="u2")
+
+
+@pytest.fixture
+def view(tmp_path: Path) -> penstock.View:
+    TOKENS.tofile(tmp_path / "train.bin")
+    return penstock.open(tmp_path / "train.bin", dtype="u2").windows(10)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("num_workers", "threads="),
+        ("shuffle", "order="),
+        ("drop_last", 'tail="drop"'),
+        ("pin_memry", "pin_memory="),
+        ("batchsize", "batch_size="),
+        ("nothing_like_it", "it has view, batch_size"),
+    ],
+)
+def test_an_unknown_argument_says_which_one_is_meant(view: Any, name: str, meant: str) -> None:
+    with pytest.raises(TypeError, match=f"Loader has no argument {name}=") as raised:
+        penstock.Loader(view, 4, **{name: 1})
+    assert meant in str(raised.value)
+
+
+def test_a_whole_checkpoint_is_no_state(view: Any) -> None:
+    loader = penstock.Loader(view, 4)
+    with pytest.raises(penstock.InvalidArgumentError, match="no 'version'; its 'loader' looks like one"):
+        loader.load_state_dict({"model": {}, "loader": loader.state_dict()})
+
+
+def test_compressed_files_are_no_tokens(tmp_path: Path, view: Any) -> None:
+    packed = gzip.compress(TOKENS.tobytes(), mtime=0)
+    for name in ("train.bin.gz", "renamed.bin"):
+        (tmp_path / name).write_bytes(packed)
+        with pytest.raises(penstock.InvalidArgumentError, match="compressed by gzip, by its first bytes: unpack it"):
+            penstock.open(tmp_path / name, dtype="u1")
+        assert penstock.open(tmp_path / name, dtype="u1", format="raw").records == len(packed)
+    with pytest.raises(penstock.InvalidArgumentError, match="by its first bytes"):
+        penstock.open(tmp_path / "*.bin*", dtype="u1")
+    np.savez(tmp_path / "a.npz", TOKENS)
+    with pytest.raises(penstock.InvalidArgumentError, match="a zip archive"):
+        penstock.open(tmp_path / "a.npz", dtype="u2")
