@@ -18,6 +18,11 @@ def quoted(names: Sequence[str], most: int = 12) -> str:
     return shown + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
+def escaped(text: str) -> str:
+    """The text, with what no terminal should get as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def excerpt(text: object) -> str:
     """What a file says, as messages have it: its first 80 characters, and how many there are if that is not all.
 
@@ -25,5 +30,5 @@ def excerpt(text: object) -> str:
     """
     whole = str(text)
     most = 80
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in whole[:most])
+    shown = escaped(whole[:most])
     return shown if len(whole) <= most else f"{shown}… ({len(whole):,} characters)"

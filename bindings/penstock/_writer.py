@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -19,7 +20,7 @@ from penstock import _bucket_publish, _dtype, _native, codecs
 from penstock._bucket_folder import BucketFolder, is_bucket
 from penstock._bucket_writer import BucketWriter
 from penstock._column_values import ColumnSpec, ColumnValues, column_types, types_json
-from penstock._errors import InvalidArgumentError
+from penstock._errors import Error, InvalidArgumentError
 from penstock._features import feature_table
 from penstock._open import refuse_foreign
 from penstock._paths import PathLike, local_path
@@ -121,6 +122,8 @@ class Writer:
             self._bucket = BucketWriter(str(path), storage, scratch, shard=number, overwrite=overwrite)
         else:
             refuse_storage(path, storage, scratch)
+        place: PathLike = str(path) if self._bucket else Path(local_path(path)).absolute()
+        self._replaces = (place, storage) if overwrite and shard is None else None
         try:
             self._native = self._make(
                 self._bucket.path if self._bucket else local_path(path),
@@ -277,6 +280,9 @@ class Writer:
         else:
             self._bucket.commit(self._native)
         self._closed = True
+        if self._replaces is not None:
+            remove_list(*self._replaces)
+            self._replaces = None
 
     close = commit
 
@@ -478,7 +484,22 @@ def commit(
         CorruptionError: A shard's files are not as it says.
         IoError: Something cannot be written, synced or removed; the message says if the dataset is published.
     """
-    return commit_since(None, path, tokenizer, shards, overwrite, tasks, run, features, storage)
+    fingerprint = commit_since(None, path, tokenizer, shards, overwrite, tasks, run, features, storage)
+    if overwrite:
+        remove_list(path, storage)
+    return fingerprint
+
+
+def remove_list(path: PathLike, storage: Storage | None) -> None:
+    """Removes the list of what the dataset that was replaced had left out. The new one is published, come what may."""
+    from ._text.skipping import LIST
+
+    with suppress(Error):
+        if is_bucket(path):
+            BucketFolder(str(path), storage).bucket.remove([LIST])
+    with suppress(OSError):
+        if not is_bucket(path):
+            Path(local_path(path), LIST).unlink(missing_ok=True)
 
 
 def commit_since(

@@ -256,6 +256,7 @@ def test_options_that_contradict_each_other_are_refused(
         (["--on-error", "stop", "--max-skipped", "5"], "--max-skipped is for --on-error skip"),
         (["--on-error", "skip", "--max-skipped", "5x"], "give a number of documents, as 100, or a share"),
         (["--on-error", "skip", "--max-skipped", "101%"], "give a number of documents"),
+        (["--on-error", "skip", "--max-skipped", "1e-999999999%"], "give a number of documents"),
         (["--on-error", "skip", "--max-skipped", "-1"], "give a number of documents"),
         (["--on-error", "skip", "--dry-run"], "--dry-run"),
         (["--on-error", "ignore"], "is not one of 'stop', 'skip'"),

@@ -53,6 +53,39 @@ def test_plain_text_that_is_no_utf_8_costs_its_line_or_its_file(dirty: Path, tmp
     assert said["documents"] == 1
 
 
+def test_zeros_and_marks_among_json_lines_cost_their_line_alone(dirty: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    shutil.copy(dirty / "tokenizer.json", folder)
+    good = b"\n".join(map(_dirty.line, range(50)))
+    (folder / "a.jsonl").write_bytes(bytes(64) + b"\n" + good)  # as a disk leaves it that lost power
+    (folder / "b.jsonl").write_bytes(good + b"\n" + bytes(9000) + b"\n" + good)
+    (folder / "c.jsonl").write_bytes(b"\xef\xbb\xbf")
+    (folder / "d.jsonl").write_bytes(b"\xef\xbb\xbf\r\n" + good)
+    said = write(folder, tmp_path / "out", inputs="[a-d].jsonl")
+    found = [(each["file"], each["line"]) for each in entries(tmp_path / "out" / "skipped.jsonl")]
+    assert found == [("a.jsonl", 1), ("b.jsonl", 51)]
+    assert said["documents"] == 200
+    assert "binary (a zero at byte 0)" in write(folder, tmp_path / "no", "--on-error", "stop", code=2)["error"]
+
+
+def test_plain_text_without_the_columns_is_one_entry(dirty: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    shutil.copy(dirty / "tokenizer.json", folder)
+    (folder / "a.jsonl").write_bytes(_dirty.line(1))
+    (folder / "b.txt").write_bytes(b"two\nlines\n")
+    (folder / "c.jsonl").write_bytes(_dirty.line(2))
+    for options in ([], ["--text-per", "line"]):
+        said = write(folder, tmp_path / f"out{len(options)}", *options, inputs="[a-c].*")
+        assert (said["documents"], said["skipped"]) == (2, 1)
+    (found,) = entries(tmp_path / "out2" / "skipped.jsonl")
+    assert (found["file"], found["document"], "line" in found) == ("b.txt", 2, False)
+    assert found["reason"].endswith('no column "url" for --metadata: there are "path", "kind", "size"')
+    said = write(folder, tmp_path / "first", inputs="b.txt", code=2)  # the first input: the option may be wrong
+    assert 'no column "url"' in said["error"]
+
+
 def test_a_file_that_may_not_be_read_is_one_entry(dirty: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         for each in ("b.jsonl.gz", "d.parquet", "k.jsonl"):

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from penstock._cli.output import OutputError
+from penstock._words import escaped
 
 EXIT_OK = 0
 EXIT_ERROR = 1
@@ -129,7 +130,7 @@ def _classified(error: Exception) -> tuple[str, int]:
 
 def _report(arguments: list[str], message: str, code: int) -> int:
     line = " ".join(message.split())
-    print(f"penstock: {line}", file=sys.stderr)
+    print(f"penstock: {escaped(line)}", file=sys.stderr)  # names and keys of the input may be in it
     if "--json" in arguments:
         print(json.dumps({"error": line, "exit_code": code}))
     return code

@@ -17,7 +17,7 @@ from penstock._errors import Error, InvalidArgumentError
 from penstock._paths import PathLike, local_path
 from penstock._ray.rows import Digest, Rows, Taken
 from penstock._words import counted
-from penstock._writer import Writer, commit_since, finished_shards, refuse_storage, remove_shards
+from penstock._writer import Writer, commit_since, finished_shards, refuse_storage, remove_list, remove_shards
 
 if TYPE_CHECKING:
     from penstock._storage import Storage
@@ -135,6 +135,8 @@ class Datasink(_Datasink[Any]):  # type: ignore[misc]
             self._seen, self._path, None, numbers, self._replaces, [tasks[each] for each in numbers], self._run, None,
             self._storage,
         )  # fmt: skip
+        if self._replaces:
+            remove_list(self._path, self._storage)
         self._release()
 
     def on_write_failed(self, error: Exception) -> None:

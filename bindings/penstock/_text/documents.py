@@ -107,7 +107,7 @@ class DocumentReader:
     def _lost(self, error: FileError | OptionError, number: int, source: Input, position: int) -> RawDocument:
         """What stands for all that is not read of a file; raises `error` where that ends the run."""
         is_first = position + self._first_input == 0
-        if not self._skips or (isinstance(error, OptionError) and (is_first or source.format != "parquet")):
+        if not self._skips or (isinstance(error, OptionError) and is_first):
             raise error
         if isinstance(error, FileError):
             return unusable(number, source.name, error.at, error.reason)
@@ -192,9 +192,9 @@ def _json_lines(opened: ByteInput, number: int) -> Iterator[RawDocument]:
     try:
         for line_number, line in enumerate(opened.file, 1):
             payload = line.rstrip()
+            if line_number == 1:
+                payload = payload.removeprefix(_MARK)
             if payload:
-                if line_number == 1 and payload.startswith(_MARK):
-                    payload = payload[3:]
                 yield RawDocument(number, name, line_number, "jsonl", payload, None)
                 number += 1
     except FileError as error:

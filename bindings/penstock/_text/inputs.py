@@ -158,8 +158,10 @@ def _describe(
     if far is None and not path.exists():
         refused = "a link to nothing"
     elif found != "parquet" and size_bytes > 0:
+        # A line with zeros costs that line alone, where bad lines are left out.
+        sure = format == "text" or (skips and found == "jsonl")
         try:
-            compression = _look_into(far or path, name, compression, sure=format == "text")
+            compression = _look_into(far or path, name, compression, sure)
         except _RefusedError as error:
             refused = error.reason
     if refused and not skips:
@@ -182,7 +184,7 @@ def _look_into(path: Path | FarFile, name: str, compression: str, sure: bool) ->
         path: A regular file with bytes in it.
         name: As typed.
         compression: What its name says.
-        sure: Whether zeros are let pass, as the user's text.
+        sure: Whether zeros are let pass: the user says that it is text, or its reader leaves out what has them.
 
     Raises:
         _RefusedError: It is known to be no text, or may not be read.

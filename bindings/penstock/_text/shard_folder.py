@@ -328,6 +328,8 @@ class ShardFolder:
 
         with suppress(Exception):  # the error that ended the run is the one to tell
             self._wait()
+        if self.stays:
+            return "the dataset that is there stays as it is"
         kept = 0
         with suppress(Error):
             there = self._there()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock._bucket_folder import is_bucket
 from penstock._words import counted
 
-from .errors import InputError, TooManySkippedError
+from .errors import InputError, TooManySkippedError, UsageError
 from .shard_folder import write_beside
 from .skipping import LIST, Limit, SkippedOfTask, described, digest_of, first_reasons, names_of
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .tasks import Task
 
 UNPUBLISHED = "skipped-unpublished.jsonl"  # of a run that left out too much
-_OF_TASK = re.compile(r"skipped-\d{5,}\.jsonl")
+_OF_A_RUN = re.compile(r"skipped-(\d{5,}|unpublished)\.jsonl|\.skipped(-\w+)?\.jsonl\.partial")
 
 
 def name_of_task(number: int) -> str:
@@ -116,6 +116,7 @@ class SkipList:
         if self.skips and isinstance(said, dict) and said.get("places") == task.places:
             data = self._entries(task.number)
             if digest_of(data) != said.get("sha256") or data.count(b"\n") != said.get("documents"):
+                self._refuse_without_list(described(task, options, said))
                 said = None
         else:
             said = None
@@ -123,6 +124,13 @@ class SkipList:
             return False, 0
         self.know(task.number, said)
         return True, 0 if said is None else int(said["documents"])
+
+    def _refuse_without_list(self, description: dict[str, Any]) -> None:
+        if self._folder.stays and self._folder.task_of(description["number"]) == description:
+            raise UsageError(
+                f"{self._list(LIST)} is not there or was changed since the dataset was published: put it back,"
+                " or write the dataset anew with --overwrite"
+            )
 
     def know_total(self, total: int) -> None:
         """How many documents there are in all; what a share of them comes to is known from now on.
@@ -153,7 +161,7 @@ class SkipList:
     def clean(self) -> None:
         """Removes what is only of use until the dataset is published."""
         names = self._folder.notes() | {name_of_task(number) for number in self._with_entries}
-        self._folder.remove_notes([each for each in sorted(names) if each == UNPUBLISHED or _OF_TASK.fullmatch(each)])
+        self._folder.remove_notes([each for each in sorted(names) if _OF_A_RUN.fullmatch(each)])
 
     def _entries(self, number: int) -> bytes:
         found = self._folder.read_note(name_of_task(number))
@@ -179,9 +187,13 @@ class SkipList:
         """Puts what is listed so far, up to `most` entries, where it is not published; in words."""
         data = b"".join(self._entries(number) for number in self._with_entries) + self._now.data()
         lines = data.splitlines(keepends=True)[:most]
+        if self._folder.stays:  # its list has them
+            return f"{first_reasons(lines)} (the list is {self._list(LIST)})"
         self._folder.write_note(UNPUBLISHED, b"".join(lines))
-        where = f"{self._folder.path.rstrip('/')}/{UNPUBLISHED}"
-        return f"{first_reasons(lines)} ({counted(len(lines), 'entry')} in {where})"
+        return f"{first_reasons(lines)} ({counted(len(lines), 'entry')} in {self._list(UNPUBLISHED)})"
+
+    def _list(self, name: str) -> str:
+        return f"{self._folder.path.rstrip('/')}/{name}"
 
 
 def _by_task(data: bytes) -> dict[int, bytes]:

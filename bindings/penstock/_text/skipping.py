@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from .tasks import Task
 
 LIST = "skipped.jsonl"  # in a dataset's folder
+_SHARE = re.compile(r"[\d.]{1,40}")  # no exponent, which may stand for a number that takes all memory
 _REASON = 400  # characters kept of one
 _SHOWN = 3  # entries in a message …
 _SHOWN_REASON = 120  # … and characters of their reasons
@@ -52,7 +54,7 @@ def parse_limit(text: str) -> Limit:
             documents = int(given)
             if documents >= 0:
                 return Limit(text, documents, None)
-        else:
+        elif _SHARE.fullmatch(given[:-1]):
             percent = Fraction(given[:-1])
             if 0 <= percent <= 100:
                 return Limit(text, None, percent)

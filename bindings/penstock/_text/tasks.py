@@ -30,7 +30,8 @@ class Batch(NamedTuple):
 class Task(NamedTuple):
     """One whole task: which documents, how many bytes of input text, and their SHA-256.
 
-    `places` is the SHA-256 of where in which file each document is; empty where that was not asked for.
+    `places` is the SHA-256 of the first one's number, and of where in which file each is; empty where that was not
+    asked for.
     """
 
     number: int
@@ -70,6 +71,7 @@ def cut(
     for document in documents:
         if count == 0:
             first = document.number
+            places.update(b"%d\0" % first)  # the list numbers documents over all inputs
         document_bytes = document.size_bytes()
         digest.update(document.digested())
         if names is not None:
