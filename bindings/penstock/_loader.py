@@ -152,7 +152,7 @@ class Loader(Generic[Given]):
                 (SIGBUS), and a file that is cut short meanwhile does, too, or reads as zeros to the end of a page.
                 Of datasets elsewhere "auto" is how they were opened; "python" reads all of them by threads of Python.
             threads: of the engine, at least 1; None is this process's share of the cores (affinity, quota of its
-                control group, LOCAL_WORLD_SIZE), at most 8.
+                control group, processes on the node), at most 8.
             prefetch: batches that are read ahead, at least 1; None is 4, or of datasets elsewhere as many as keep
                 `Storage.connections` requests under way. Where rows share fetches (`orders.Blocks`, "sequential"), a
                 fetch is read whole, whatever this is.
