@@ -3,7 +3,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-PYTEST_FLAGS ?= -n 2
+# Three for two cores: tests wait for processes and servers.
+PYTEST_FLAGS ?= -n 3
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help

@@ -104,7 +104,7 @@ def open(
         raise InvalidArgumentError(f"storage: a penstock.Storage is wanted, not {type(storage).__name__}")
     paths: list[str | Address] = []
     for each in (path, *more):
-        far = store is not None or _is_address(each)
+        far = isinstance(each, (str, os.PathLike)) and (store is not None or _is_address(each))
         paths += addresses_of(each, storage, store) if far else expand(local_path(each))
     is_remote = any(isinstance(each, Address) for each in paths)
     kept = Cache.parse(cache, cache_bytes, is_remote)
@@ -117,7 +117,10 @@ def open(
             if isinstance(file, str):
                 refuse_in_place(file)
     if dtype is not None and kind not in _TYPED:
-        raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves")
+        hint = ""
+        if format is None and any(isinstance(each, Address) for each in paths):
+            hint = f'; if {_shown(paths[0])} holds bare tokens, give format="raw": its name does not say so'
+        raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves{hint}")
     if column is not None and kind not in ("mds", _INDEX):
         raise InvalidArgumentError(f"column {column!r}: {kind} datasets have none of MDS to choose")
     absolute = tuple(_absolute(each) for each in paths)
@@ -153,6 +156,10 @@ def _opened(
 
     native, files = open_h5ad(local)
     return Dataset(native, reopen, files)
+
+
+def _shown(path: str | Address) -> str:
+    return path.path if isinstance(path, Address) else path
 
 
 def _absolute(path: str | Address) -> str | Address:

@@ -92,7 +92,7 @@ def local_world_size() -> int:
     nodes, such as "8(x2),4": the largest of these.
     """
     for name in ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"):
-        if name in os.environ:
+        if os.environ.get(name):
             return max(1, _from_env(name, 1))
     tasks = re.findall(r"(?:^|,)(\d+)", os.environ.get("SLURM_STEP_TASKS_PER_NODE", ""))
     return max([1, *map(int, tasks)])
@@ -112,7 +112,7 @@ def _checked(rank: int, world_size: int) -> tuple[int, int]:
 
 def _from_env(name: str, default: int) -> int:
     text = os.environ.get(name)
-    if text is None:
+    if not text:  # or empty, as `export A=$B` leaves it where B is not set
         return default
     try:
         return int(text)

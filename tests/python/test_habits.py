@@ -54,3 +54,25 @@ def test_compressed_files_are_no_tokens(tmp_path: Path, view: Any) -> None:
     np.savez(tmp_path / "a.npz", TOKENS)
     with pytest.raises(penstock.InvalidArgumentError, match="a zip archive"):
         penstock.open(tmp_path / "a.npz", dtype="u2")
+
+
+class Memory:
+    """A store of one's own."""
+
+    def size(self, key: str) -> int:
+        return TOKENS.nbytes
+
+    def list(self, prefix: str) -> list[str]:
+        return [key for key in ("a.tok", "b.tok") if key.startswith(prefix)]
+
+    def read(self, key: str, offsets: list[int], sizes: list[int]) -> list[bytes]:
+        data = TOKENS.tobytes()
+        return [data[at : at + size] for at, size in zip(offsets, sizes, strict=True)]
+
+
+def test_bare_tokens_of_a_store_of_ones_own() -> None:
+    with pytest.raises(penstock.InvalidArgumentError, match=r'if a\.tok holds bare tokens, give format="raw"'):
+        penstock.open("a.tok", store=Memory(), dtype="u2")
+    assert penstock.open("a.tok", store=Memory(), dtype="u2", format="raw").records == 1000
+    with pytest.raises(penstock.InvalidArgumentError, match="a list of paths: give them one by one"):
+        penstock.open(["a.tok", "b.tok"], store=Memory(), dtype="u2", format="raw")  # type: ignore[arg-type]

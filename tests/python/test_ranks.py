@@ -261,6 +261,8 @@ def test_every_launcher_says_how_many_share_the_node(monkeypatch, name, text, ta
     monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
     monkeypatch.setenv(name, text)
     assert _resources.default_max_bytes() == _resources.memory_bytes() // 4 // tasks
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "")
+    assert _resources.default_max_bytes() == _resources.memory_bytes() // 4 // tasks
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")  # torchrun in a step of Slurm
     assert _resources.default_max_bytes() == _resources.memory_bytes() // 4 // 3
 

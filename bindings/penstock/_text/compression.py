@@ -105,6 +105,7 @@ class _GzipReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
+        import gzip
         import zlib
 
         view = memoryview(buffer).cast("B")
@@ -117,6 +118,9 @@ class _GzipReader(io.RawIOBase):
         except (OSError, zlib.error) as error:
             if isinstance(error, OSError) and error.errno is not None:  # of the disk
                 raise
+            if self._file.tell() == 0 and isinstance(error, gzip.BadGzipFile) and "Not a gzipped" in str(error):
+                reason = "it is called .gz and is not packed by gzip: rename it"
+                raise FileError(f"{self._name}: {reason}", reason) from error
             raise _damaged(self._name, f"damaged gzip data ({error})") from error
         view[: len(data)] = data
         return len(data)
