@@ -76,3 +76,17 @@ def test_bare_tokens_of_a_store_of_ones_own() -> None:
     assert penstock.open("a.tok", store=Memory(), dtype="u2", format="raw").records == 1000
     with pytest.raises(penstock.InvalidArgumentError, match="a list of paths: give them one by one"):
         penstock.open(["a.tok", "b.tok"], store=Memory(), dtype="u2", format="raw")  # type: ignore[arg-type]
+
+
+def test_a_gz_that_is_none_is_to_be_renamed(tmp_path: Path) -> None:
+    from penstock._text.compression import ByteInput
+    from penstock._text.errors import FileError
+
+    path = tmp_path / "plain.jsonl.gz"
+    path.write_bytes(b'{"text": "a"}\n')
+    opened = ByteInput(path, "plain.jsonl.gz", "gz")
+    with pytest.raises(FileError, match=r"plain\.jsonl\.gz: it is called \.gz and is not packed by gzip: rename it"):
+        opened.file.read(10)
+    path.write_bytes(gzip.compress(b"a" * 1000, mtime=0) + b"trailing bytes")
+    with pytest.raises(FileError, match="damaged gzip data"):
+        ByteInput(path, "plain.jsonl.gz", "gz").file.read()
