@@ -8,7 +8,7 @@ PYTEST_FLAGS ?= -n 3
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget adapters formats ray bench bench-peers bench-cells demo faults fuzz format clean
+.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget model adapters formats ray bench bench-quick bench-peers bench-cells demo faults fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -28,7 +28,7 @@ test: build  ## native and Python tests
 
 check: test checks  ## everything that CI asks
 
-checks: setup-check build lint types stubs includes sanitize tidy budget wheel docs
+checks: setup-check build lint types stubs includes sanitize tidy budget bench-quick wheel docs
 
 lint:  ## formatting of C++ and Python, ruff
 	clang-format --dry-run -Werror $(CPP_FILES)
@@ -41,9 +41,10 @@ types:  ## mypy --strict over the package and what a user writes
 stubs:  ## _native.pyi is what the extension says
 	scripts/stubs --check
 
-includes:  ## folders are layers; the package's modules import each other in no circle
+includes:  ## folders are layers; modules import each other in no circle; benchmarks and scripts use public names
 	python scripts/check_includes.py
 	python scripts/check_imports.py
+	python scripts/check_public_names.py
 
 sanitize:  ## native tests under ASan + UBSan, core's under TSan
 	scripts/sanitize dev
@@ -62,6 +63,9 @@ bench: build  ## the figures and charts of docs/benchmarks.md, measured here
 	python -m pip install -q --disable-pip-version-check -r benchmarks/numba.txt
 	python benchmarks/run.py --json benchmark.json --markdown benchmark.md --charts docs/images
 
+bench-quick: build  ## every measurement of `make bench` in its smallest form (about a minute): shows that it runs
+	python -m pytest -m bench tests/python/test_benchmarks.py
+
 bench-peers: build  ## other loaders beside penstock, each in an environment of its own (about an hour, 20 GB)
 	python benchmarks/peers/run.py --json build/peers/results.json --markdown build/peers/results.md --charts docs/images
 
@@ -71,8 +75,12 @@ bench-cells: build  ## scDataset, annbatch and SLAF beside dataset.cells (about 
 budget: setup-check build  ## instructions of the hot paths against benchmarks/budget.json
 	python benchmarks/budget.py build/release/benchmarks/penstock_budget
 
-adapters: build  ## the adapters inside their frameworks, in an environment of its own (about 20 minutes, 3 GB)
+model: build  ## 20,000 random jobs beside a plain model of the documentation (about 12 minutes)
+	python tests/model/run.py --random 20000 --shrink --json build/model.json
+
+adapters: build  ## the adapters inside their frameworks, in an environment of its own (20 minutes, 3 GB); TORCHTITAN=path: torchtitan's main too
 	python tests/adapters/run.py --json build/adapters/results.json --markdown build/adapters/results.md
+	$(if $(TORCHTITAN),python tests/adapters/run.py --torchtitan $(TORCHTITAN) --markdown build/adapters/torchtitan.md)
 
 formats: build  ## importers and exporters against the packages whose formats they are (about 10 minutes, 3 GB)
 	python tests/formats/run.py --markdown build/formats/results.md
@@ -85,6 +93,7 @@ demo: build  ## train, kill, resume on other numbers of processes, compare every
 
 faults: build  ## the table of docs/reliability.md: damaged and hostile files, killed writers (about 6 minutes)
 	python tests/faults/run.py --writers --json build/faults.json --markdown build/faults.md
+	python -W ignore tests/faults/h5ad.py --trials 2000
 
 fuzz: setup-check  ## each fuzz target for a minute
 	scripts/fuzz 60

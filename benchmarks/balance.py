@@ -20,12 +20,14 @@ SHAPES = {"8 x 4": (8, 4, 16), "64 x 8": (64, 8, 4)}  # ranks x rows of each, st
 LEAST_TOKENS = 1 << 25  # a thousand rows
 AT_MOST = 1.1  # of 64 x 8
 PROCESSES, ROWS, STEPS, HEADS, WIDTH = 4, 4, 4, 2, 16
+QUICK_SHORTER, QUICK_PROCESSES = 32, 2
 SHORTER = 4  # windows and documents of the job are a quarter as long, else attention takes minutes on this processor
 
 
 def measure(corpora: Corpora) -> list[Result]:
-    dataset = penstock.open(made(corpora.folder, max(corpora.size.metadata_tokens, LEAST_TOKENS)))
-    view = dataset.packed(WINDOW, metadata="spans")
+    shorter = QUICK_SHORTER if corpora.quick else 1
+    dataset = penstock.open(made(corpora.folder, max(corpora.size.metadata_tokens, LEAST_TOKENS // shorter), shorter))
+    view = dataset.packed(WINDOW // shorter, metadata="spans")
     line = partial(Result, "balance", cache="warm")
     results = []
     for shape, (ranks, rows, steps) in SHAPES.items():
@@ -39,8 +41,10 @@ def measure(corpora: Corpora) -> list[Result]:
     for name, balance in kinds(8).items():
         values = tuple(choosing(view, balance) for _ in range(corpora.size.repeats))
         results.append(line(f"batch of 8 rows of 64 ranks, {name}: a batch, 1 thread", "ms", values))
-    short = penstock.open(made(corpora.folder, LEAST_TOKENS // SHORTER, SHORTER))
-    return results + trained(short.packed(WINDOW // SHORTER, metadata="spans"), line)
+    shorter = max(shorter, SHORTER)
+    short = penstock.open(made(corpora.folder, LEAST_TOKENS // shorter, shorter))
+    processes = QUICK_PROCESSES if corpora.quick else PROCESSES
+    return results + trained(short.packed(WINDOW // shorter, metadata="spans"), processes, line)
 
 
 def kinds(rows: int) -> dict[str, penstock.Balance | None]:
@@ -70,7 +74,7 @@ def costs_of(view: penstock.View, count: int) -> np.ndarray:
             spans = next(loader).spans
             lengths = (spans.stops - spans.starts).astype(float)
             keep = first + spans.rows < count
-            np.add.at(costs, first + spans.rows[keep], (lengths**2 / WINDOW + lengths / 2)[keep])
+            np.add.at(costs, first + spans.rows[keep], (lengths**2 / view.window + lengths / 2)[keep])
     return costs
 
 
@@ -105,8 +109,8 @@ def made(folder: Path, tokens: int, shorter: int = 1) -> Path:
 # --- a real job
 
 
-def trained(view: penstock.View, line: Any) -> list[Result]:
-    """DDP of 4 processes, attention within documents: what each spends on each micro-batch, in its own CPU time.
+def trained(view: penstock.View, processes: int, line: Any) -> list[Result]:
+    """DDP of some processes, attention within documents: what each spends on each micro-batch, in its own CPU time.
 
     Processes share this machine's cores, so the clock would count the others' work too; CPU time is what each would
     take on a core of its own.
@@ -117,29 +121,37 @@ def trained(view: penstock.View, line: Any) -> list[Result]:
         raise SkippedError(str(error)) from None
     results = []
     with tempfile.TemporaryDirectory() as folder:
+        workers.spawn(process, (processes, folder, view), nprocs=processes)
         for name in kinds(ROWS):
-            workers.spawn(process, (folder, view, name), nprocs=PROCESSES)
-            table = np.stack([np.load(f"{folder}/{name}-{rank}.npy") for rank in range(PROCESSES)])
-            ratio = table.max(0).sum(1) / (table.sum((0, 2)) / PROCESSES)
-            what = f"DDP of {PROCESSES} processes x {ROWS} rows, {name}: CPU time of the slowest / mean, summed"
-            results.append(line(what, "ratio", tuple(ratio.tolist()), at={"ranks": PROCESSES, "rows": ROWS}))
+            table = np.stack([np.load(f"{folder}/{name}-{rank}.npy") for rank in range(processes)])
+            ratio = table.max(0).sum(1) / (table.sum((0, 2)) / processes)
+            what = f"DDP of {processes} processes x {ROWS} rows, {name}: CPU time of the slowest / mean, summed"
+            results.append(line(what, "ratio", tuple(ratio.tolist()), at={"ranks": processes, "rows": ROWS}))
     return results
 
 
-def process(rank: int, folder: str, view: penstock.View, name: str) -> None:
+def process(rank: int, processes: int, folder: str, view: penstock.View) -> None:
+    import torch
+
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    torch.set_num_threads(1)
+    for name in kinds(ROWS):
+        train(rank, processes, folder, view, name)
+
+
+def train(rank: int, processes: int, folder: str, view: penstock.View, name: str) -> None:
+    """Some steps of one rank; CPU seconds of each micro-batch go to a file in `folder`."""
     import torch
     import torch.distributed as dist
 
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    dist.init_process_group("gloo", init_method=f"file://{folder}/{name}", rank=rank, world_size=PROCESSES)
-    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/{name}", rank=rank, world_size=processes)
     torch.manual_seed(0)
     embed = torch.nn.Embedding(256, HEADS * WIDTH)
     model = torch.nn.parallel.DistributedDataParallel(Attention(torch, embed))
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     taken = np.zeros((STEPS, ROWS))
     balance = kinds(ROWS)[name]
-    with penstock.Loader(view, ROWS, rank=rank, world_size=PROCESSES, seed=0, balance=balance) as loader:
+    with penstock.Loader(view, ROWS, rank=rank, world_size=processes, seed=0, balance=balance) as loader:
         for number in range(-1, STEPS):  # the first step pays for what is made once
             batch = next(loader)
             for row in range(ROWS):

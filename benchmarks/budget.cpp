@@ -8,6 +8,7 @@
 #include "core/batch/schema.h"
 #include "core/io/local/local_store.h"
 #include "layout/dataset.h"
+#include "shuffle/draw_tree.h"
 #include "shuffle/permutation.h"
 #include "writer/dataset_writer.h"
 
@@ -35,8 +36,11 @@ using penstock::Row;
 using penstock::ScalarType;
 using penstock::Schema;
 using penstock::Source;
+using penstock::shuffle::DrawTree;
 using penstock::shuffle::Form;
+using penstock::shuffle::Key;
 using penstock::shuffle::Permutation;
+using penstock::shuffle::WeightTable;
 
 constexpr std::uint64_t kWindow = 4096;
 constexpr std::uint64_t kWindows = 200;  // of each path that plans windows
@@ -156,6 +160,10 @@ PENSTOCK_MEASURED void collected_permutation(const Permutation& permutation, std
   permutation(in, out, form);
 }
 
+PENSTOCK_MEASURED void collected_draws(const DrawTree& tree, std::span<penstock::Pick> picks) {
+  tree.draw(picks);
+}
+
 PENSTOCK_MEASURED bool collected_plan(const Source& source, Row& row, unsigned round, Reads& reads) {
   return source.plan(row, round, penstock::Parts::All, reads);
 }
@@ -181,6 +189,18 @@ PENSTOCK_MEASURED void workload_permutation(const char* name, Form form) {
   std::vector<std::uint64_t> out(kAtOnce);
   collected_permutation(permutation, in, out, form);
   say(name, kAtOnce);
+}
+
+PENSTOCK_MEASURED void workload_draws(const char* name) {
+  constexpr std::uint64_t n = 100'000;
+  std::mt19937_64 random(4);
+  std::vector<double> weights(n);
+  for (double& weight : weights) weight = static_cast<double>(1 + random() % 1000);
+  std::vector<penstock::Pick> picks(4096);
+  for (penstock::Pick& pick : picks) pick.index = random() % n;
+  const WeightTable table(weights);
+  collected_draws(DrawTree(table, n, Key()), picks);
+  say(name, picks.size());
 }
 
 PENSTOCK_MEASURED void workload_windows(const char* name, const Source& source, std::uint64_t count) {
@@ -221,6 +241,7 @@ void measure(const std::string& folder) {
   fmt::print("{{\"compiler\": \"{} {}\"}}\n", kCompiler, kCompilerVersion);
   workload_permutation("permutation, generic", Form::Generic);
   if (supported(Form::Avx2)) workload_permutation("permutation, AVX2", Form::Avx2);
+  workload_draws("weighted draw of 100,000");
   workload_windows("window planned, 100 files of tokens", *token_windows(folder), kWindows);
   const auto local = std::make_shared<penstock::LocalStore>();
   for (const char* layout : {"compact", "ids"}) {

@@ -18,7 +18,7 @@ from results import Result, SkippedError, alternate, installed, ratios, warm
 from workloads import CELL_GENES, PREFETCH, Corpora
 
 SOURCE = Path(__file__).with_name("gather_loop.c")
-ROWS = (64, 4096)
+ROWS, QUICK_ROWS = (64, 4096), (16, 64)
 FEW_GENES = 2000
 LENGTH = 2048  # of sentences
 
@@ -45,8 +45,9 @@ def measure(corpora: Corpora) -> list[Result]:
         program = compiled(Path(folder))
         stream, starts = parts_of(path, Path(folder))
         results = []
-        for rows in ROWS:
-            views = forms | (few_rows if rows == min(ROWS) else {})
+        sizes = QUICK_ROWS if corpora.quick else ROWS
+        for rows in sizes:
+            views = forms | (few_rows if rows == min(sizes) else {})
             seconds = corpora.size.seconds
             loop, mapped, *found = alternate(
                 corpora.size.repeats,

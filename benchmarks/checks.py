@@ -14,7 +14,7 @@ import numpy as np
 import penstock
 from layouts import files_of
 from results import Result, alternate, ratios, warm
-from workloads import BATCH, QUICK, WINDOW, Corpora
+from workloads import BATCH, WINDOW, Corpora
 
 CHECKS = ("none", "index", "all")
 DOCUMENTS = 64  # a batch
@@ -96,7 +96,7 @@ def cold(corpora: Corpora, path: Path) -> list[Result]:
 
 def first_reads(corpora: Corpora) -> list[Result]:
     """A window of each of many shards: each opens its files, and is compared with the manifest."""
-    shards = 100 if corpora.size is QUICK else 10_000
+    shards = 20 if corpora.quick else 10_000
     with tempfile.TemporaryDirectory(prefix="penstock-checks-") as folder:
         path = Path(folder) / "shards"
         with penstock.Writer(path, fields={"token": "u4"}, metadata="raw", shard_size=1) as writer:

@@ -10,27 +10,26 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import coldness
 import penstock
-from penstock import _loader
-from results import Result, alternate, ratios
+from results import Result, alternate, left_out, ratios
 from windows import windows_per_second
 from workloads import BATCH, TOKEN_BYTES, WINDOW, Corpora
 
 BLOCK_BYTES = 4096
 TARGET = 0.9
+READERS = ("auto", "pread", "uring", "direct", "mmap")
 PREFETCH = 8  # batches: 64 windows are under way, as docs/loading.md advises for cold disks
 
 
 def measure(corpora: Corpora) -> list[Result]:
     path = corpora.cold_tokens()
     if shutil.which("fio") is None:
-        print("cold: fio is not installed: penstock's figures stand alone", file=sys.stderr)
+        left_out("cold: fio", "it is not installed")
     results = []
     with coldness.read_ahead(path) as ahead, coldness.memory_bound(corpora.size.cold_bound) as (group, bound):
         for lookahead in (0, 1):
@@ -74,12 +73,12 @@ def readers(path: Path) -> dict[str, dict[str, Any]]:
     """What a loader can be told of reading, by its words for a line; a reader that is refused here is left out."""
     cases: dict[str, dict[str, Any]] = {}
     view = penstock.open(str(path), dtype="u4").windows(WINDOW)
-    for reader in _loader._READERS:
+    for reader in READERS:
         with penstock.Loader(view, batch_size=BATCH, reader=reader, rank=0, world_size=1, framework="numpy") as loader:
             try:
                 what = f"as the loader chooses ({loader.reader})" if reader == "auto" else f"reader={reader}"
             except penstock.InvalidArgumentError as error:
-                print(f"cold: {error}", file=sys.stderr)
+                left_out(f"cold: reader={reader}", str(error))
                 continue
         cases[what] = {"reader": reader}
     return cases

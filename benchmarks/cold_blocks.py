@@ -9,7 +9,6 @@ of cells into plates; the entropy in bits of the stretches that a batch's window
 from __future__ import annotations
 
 import shutil
-import sys
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,7 @@ import cold
 import coldness
 import numpy as np
 import penstock
-from results import Result, alternate, ratios
+from results import Result, alternate, left_out, ratios
 from windows import windows_per_second
 from workloads import TOKEN_BYTES, Corpora
 
@@ -50,7 +49,7 @@ def measure(corpora: Corpora) -> list[Result]:
         load = partial(windows_per_second, [path], "u4", 0, {}, seconds, group, window=WINDOW, batch=BATCH)
         loads = [partial(load, order=order) for order in ORDERS.values()]
         if shutil.which("fio") is None:
-            print("cold_blocks: fio is not installed: penstock's figures stand alone", file=sys.stderr)
+            left_out("blocks: fio", "it is not installed")
         else:
             loads.append(partial(cold.fio_reads, path, FIO_BYTES, FIO_BYTES, seconds))
         found = alternate(min(5, corpora.size.repeats), [partial(cold_run, each) for each in loads])

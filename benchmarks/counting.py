@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from results import Result, SkippedError, ratios, warm
-from workloads import QUICK, TOKEN_BYTES, WINDOW, Corpora
+from workloads import TOKEN_BYTES, WINDOW, Corpora
 
 PROGRAM = Path(__file__).parents[1] / "build" / "release" / "benchmarks" / "penstock_counting"
 PAIRS = 1000  # of each repeat: 256 windows with and 256 without, one after the other
@@ -20,10 +20,10 @@ def measure(corpora: Corpora) -> list[Result]:
         raise SkippedError(f"no {PROGRAM.name}: build with -DPENSTOCK_BUILD_BENCHMARKS=ON (make build)")
     path = corpora.tokens()
     warm([path])
-    pairs = 4 if corpora.size is QUICK else PAIRS
+    pairs = 4 if corpora.quick else PAIRS
     found = [medians(path, pairs) for _ in range(corpora.size.repeats)]
     plain, counted = (tuple(column) for column in zip(*found, strict=True))
-    target = None if corpora.size is QUICK else AT_LEAST
+    target = None if corpora.quick else AT_LEAST
     size = WINDOW * TOKEN_BYTES
     return [
         Result("metrics", "a window's reading, not counted", "ns", plain, "warm", size),

@@ -19,7 +19,7 @@ import penstock
 from results import Result, alternate, ratios, warm
 from workloads import BATCH, TOKEN_BYTES, WINDOW, Corpora
 
-LOADERS = 8
+LOADERS, QUICK_LOADERS = 8, 2
 FIRST_BATCHES = 4  # until then files are opened and threads started
 CACHE = "warm"
 
@@ -27,11 +27,12 @@ CACHE = "warm"
 def measure(corpora: Corpora) -> list[Result]:
     path = corpora.tokens()
     warm([path])
+    loaders = QUICK_LOADERS if corpora.quick else LOADERS
     run = partial(node, path, seconds=corpora.size.seconds)
     ways = {
         "1 loader": partial(run, 1, None),
-        f"{LOADERS} loaders, LOCAL_WORLD_SIZE={LOADERS}": partial(run, LOADERS, LOADERS),
-        f"{LOADERS} loaders, LOCAL_WORLD_SIZE unset": partial(run, LOADERS, None),
+        f"{loaders} loaders, LOCAL_WORLD_SIZE={loaders}": partial(run, loaders, loaders),
+        f"{loaders} loaders, LOCAL_WORLD_SIZE unset": partial(run, loaders, None),
     }
     cpu: dict[str, list[float]] = {what: [] for what in ways}
 
@@ -52,8 +53,8 @@ def measure(corpora: Corpora) -> list[Result]:
             Result("node", f"{what}: processor time a window", "µs", tuple(values), CACHE, window_bytes)
             for what, values in cpu.items()
         ),
-        Result("node", f"{LOADERS} loaders that share / 1 loader", "ratio", ratios(told, one), CACHE, window_bytes),
-        Result("node", f"{LOADERS} loaders, shared / unset", "ratio", ratios(told, untold), CACHE, window_bytes),
+        Result("node", f"{loaders} loaders that share / 1 loader", "ratio", ratios(told, one), CACHE, window_bytes),
+        Result("node", f"{loaders} loaders, shared / unset", "ratio", ratios(told, untold), CACHE, window_bytes),
     ]
 
 

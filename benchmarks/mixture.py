@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock
-from penstock import _native
 from results import Result, alternate, ratios, warm
 from throughput import windows_per_second
 from workloads import TOKEN_BYTES, WINDOW, Corpora
@@ -66,35 +67,58 @@ def look_ups(corpora: Corpora) -> list[Result]:
     """Of the thread, by the size of the mixture, for each source and one; the sources' permutations are in it."""
     results = []
     for sources in (1, 2, 20, 200):
+        views = looked_up(corpora.folder / "looked-up", sources)
         for name, some in WEIGHTS.items():
-            names = [f"part {number}" for number in range(sources)]
             weights = (some * (sources // SOURCES + 1))[:sources]
-            plan = _native.MixturePlan(
-                names=names, stages=[((0, False), 0, weights)], caps=[None] * sources, window=WINDOW, group=1, end=None
-            )
-            order = _native.MixtureOrder(plan, [_native.UniformOrder(10**7 + each, each) for each in range(sources)], 0)
-            for what, stride, most in (("one rank", 1, MOST_AT_ONCE), ("of 1,024 ranks", 1024, MOST_AT_ONCE)):
-                run = partial(nanoseconds, order, stride, AT_ONCE, 8, sources)
+            mixture = penstock.Mixture(views, [penstock.Stage(dict(zip(views, weights, strict=True)))])
+            for what, ranks, most in (("one rank", 1, MOST_AT_ONCE), ("of 1,024 ranks", 1024, MOST_AT_ONCE)):
+                run = partial(batched_ns, mixture, ranks, sources)
                 (values,) = alternate(corpora.size.repeats, [run])
                 line = f"a look-up / (sources + 1), batched, {what}, {sources} sources, {name}"
                 results.append(Result("mixture", line, "ns", values, "in memory", at_most=most))
-            (values,) = alternate(corpora.size.repeats, [partial(nanoseconds, order, 1, 1, 2000, sources)])
+            (values,) = alternate(corpora.size.repeats, [partial(single_ns, mixture, views, sources)])
             line = f"a look-up / (sources + 1), one at a time, {sources} sources, {name}"
             results.append(Result("mixture", line, "ns", values, "in memory", at_most=MOST_ALONE))
     return results
 
 
-def nanoseconds(order: Any, stride: int, count: int, calls: int, sources: int) -> float:
-    """Of a call for no position, which is Python's part, none are counted."""
-    order.pick(12_345, stride, count)
+def looked_up(folder: Path, sources: int) -> dict[str, penstock.View]:
+    """Views of about 10^7 windows each, of sparse files."""
+    folder.mkdir(exist_ok=True)
+    views = {}
+    for number in range(sources):
+        with (folder / f"{number}.bin").open("ab") as file:
+            file.truncate(10**7 + number)
+        views[f"part {number}"] = penstock.open(folder / f"{number}.bin", dtype="u1").windows(1)
+    return views
 
-    def timed(count: int) -> float:
-        begin = time.thread_time_ns()
-        for call in range(calls):
-            order.pick(12_345 + 7919 * call, stride, count)
-        return time.thread_time_ns() - begin
 
-    return (timed(count) - timed(0)) / (calls * count) / (sources + 1)
+def batched_ns(mixture: penstock.Mixture, ranks: int, sources: int) -> float:
+    """Of a rank's batch of AT_ONCE rows; of one row, which is nearly all Python's part, none are counted."""
+    few, many = (
+        partial(penstock.Job(mixture, global_batch_size=ranks * rows).plan, rank=0, world_size=ranks)
+        for rows in (1, AT_ONCE)
+    )
+    return (timed_ns(many, 8) - timed_ns(few, 8)) / (AT_ONCE - 1) / (sources + 1)
+
+
+def single_ns(mixture: penstock.Mixture, views: dict[str, penstock.View], sources: int) -> float:
+    """Of one position; what Python takes for one is told by a sequential view, whose look-up is next to nothing."""
+    mixed = penstock.Job(mixture, global_batch_size=1)
+    plain = penstock.Job(next(iter(views.values())), global_batch_size=1, order="sequential")
+    one, none, one_plain, none_plain = (
+        timed_ns(partial(job.picks, count=count), 2000) for job in (mixed, plain) for count in (1, 0)
+    )
+    return ((one - none) - (one_plain - none_plain)) / (sources + 1)
+
+
+def timed_ns(call: Callable[[int], Any], calls: int) -> float:
+    """Processor time of a call, at positions far apart."""
+    call(12_345)
+    begin = time.thread_time_ns()
+    for number in range(calls):
+        call(12_345 + 7919 * number)
+    return (time.thread_time_ns() - begin) / calls
 
 
 def resumes(corpora: Corpora) -> list[Result]:

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import penstock
 from results import Result, alternate, vector_form
-from workloads import QUICK, Corpora
+from workloads import Corpora
 
 N = (1 << 28) + 1  # about the windows of 1.1 T tokens
 AT_ONCE = 8192  # indices a call: they and their images stay in the core's cache
@@ -17,7 +17,7 @@ TARGETS = {"AVX-512": 12.0, "AVX2": 16.0}
 def measure(corpora: Corpora) -> list[Result]:
     permutation = penstock.Permutation(N, seed=0x0123456789ABCDEF, epoch=3)
     indices = np.random.default_rng(1).integers(0, N, AT_ONCE, dtype=np.uint64)
-    calls = 8 if corpora.size is QUICK else 256
+    calls = 8 if corpora.quick else 256
 
     def once() -> float:
         begin = time.perf_counter_ns()

@@ -7,6 +7,7 @@ import platform
 import shutil
 import statistics
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
@@ -16,6 +17,11 @@ from typing import Any
 
 class SkippedError(Exception):
     """Why something cannot be measured here, in words."""
+
+
+def left_out(what: str, why: str) -> None:
+    """Says on stderr that a measurement, or a part of one, is missing from the results."""
+    print(f"left out: {what}: {why}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)

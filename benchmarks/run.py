@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+import traceback
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import ablation
@@ -19,6 +20,7 @@ import cold
 import cold_blocks
 import counting
 import document_columns
+import draws
 import importing
 import layouts
 import learning
@@ -29,6 +31,7 @@ import mixing
 import mixture
 import opening
 import packing
+import per_shard
 import permutation
 import ready_batch
 import remote
@@ -39,9 +42,9 @@ import stalls
 import throughput
 import training
 import writing
-from results import Result, SkippedError, machine, make_folders, number, versions
+from record import Record
+from results import SkippedError, left_out, make_folders
 from rich.console import Console
-from rich.table import Table
 from workloads import FULL, QUICK, Corpora
 
 MEASUREMENTS = {
@@ -49,6 +52,7 @@ MEASUREMENTS = {
     "import": importing.measure,
     "opening": opening.measure,
     "shards": shards.measure,
+    "per-shard": per_shard.measure,
     "ready": ready_batch.measure,
     "throughput": throughput.measure,
     "columns": document_columns.measure,
@@ -68,6 +72,7 @@ MEASUREMENTS = {
     "node": loaders_on_a_node.measure,
     "mixing": mixing.measure,
     "mixture": mixture.measure,
+    "draws": draws.measure,
     "learning": learning.measure,
     "cells": cells.measure,
     "packing": packing.measure,
@@ -80,7 +85,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="one measurement; may be repeated")
     parser.add_argument(
-        "--quick", action="store_true", help="small corpora, few repeats: whether it runs, not how fast"
+        "--quick", action="store_true", help="each in its smallest form, a minute in all: shows that they run"
     )
     parser.add_argument(
         "--dir", type=Path, help="where corpora are kept for the next time (8 GB); else they are removed"
@@ -101,44 +106,25 @@ def cache_folder(chosen: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-COLUMNS = ("measurement", "figure", "median", "spread", "target", "repeats", "bytes", "cache")
+def measure_all(names: Iterable[str], corpora: Corpora, record: Record) -> list[str]:
+    """Adds the lines of each measurement to the record as it ends.
 
-
-def texts(result: Result) -> tuple[str, ...]:
-    """The line as text, by COLUMNS."""
-    return (
-        result.name,
-        result.what,
-        f"{number(result.median)} {result.unit}",
-        f"{number(min(result.values))} – {number(max(result.values))}",
-        result.target,
-        str(len(result.values)),
-        f"{result.bytes:,}" if result.bytes else "",
-        result.cache,
-    )
-
-
-def table(results: list[Result], command: str) -> Table:
-    """For the terminal; targets that were missed are red."""
-    out = Table(title=f"{machine()}\n{versions()}\n{command}", title_justify="left", title_style="", show_edge=False)
-    for column in COLUMNS:
-        right = column in ("median", "spread", "target", "repeats", "bytes")
-        out.add_column(column, justify="right" if right else "left", no_wrap=column not in ("figure", "cache"))
-    for result in results:
-        style = {True: "green", False: "red", None: None}[result.reached]
-        out.add_row(*texts(result), style=style)
-    return out
-
-
-def markdown(results: list[Result], command: str) -> str:
-    """For the documentation."""
-    lines = [
-        f"{machine()}; {versions()}; `{command}`",
-        "",
-        "| " + " | ".join(COLUMNS) + " |",
-        "|" + " --- |" * len(COLUMNS),
-    ]
-    return "\n".join([*lines, *("| " + " | ".join(texts(result)) + " |" for result in results)]) + "\n"
+    Returns:
+        Measurements that failed; the others ran all the same.
+    """
+    failed = []
+    for name in names:
+        print(f"measuring: {name}", file=sys.stderr, flush=True)
+        begin = time.perf_counter()
+        try:
+            record.add(MEASUREMENTS[name](corpora))
+        except SkippedError as error:
+            left_out(name, str(error))
+        except Exception:
+            traceback.print_exc()
+            failed.append(name)
+        print(f"measured: {name}: {time.perf_counter() - begin:.1f} s", file=sys.stderr, flush=True)
+    return failed
 
 
 def main() -> None:
@@ -146,27 +132,19 @@ def main() -> None:
     # What repeats the measurement; where its files are is this machine's business.
     chosen = [word for name in options.only or () for word in ("--only", name)]
     command = shlex.join(["python", "benchmarks/run.py", *(["--quick"] if options.quick else []), *chosen])
-    size = QUICK if options.quick else FULL
+    record = Record(command, options.quick, options.json, options.markdown)
     make_folders(options.json, options.markdown)
-    results: list[Result] = []
     with cache_folder(options.dir) as folder:
-        corpora = Corpora(folder, size)
-        for name in options.only or MEASUREMENTS:
-            print(f"measuring: {name}", file=sys.stderr, flush=True)
-            try:
-                results += MEASUREMENTS[name](corpora)
-            except SkippedError as error:
-                print(f"skipped: {name}: {error}", file=sys.stderr)
-    Console(width=None if sys.stdout.isatty() else 160).print(table(results, command))
-    if options.markdown:
-        options.markdown.write_text(markdown(results, command), encoding="utf-8")
-    lines = [result.as_json(machine(), versions(), command) for result in results]
-    if options.json:
-        options.json.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
+        corpora = Corpora(folder, QUICK if options.quick else FULL)
+        failed = measure_all(options.only or MEASUREMENTS, corpora, record)
+    record.write()  # also where everything was left out
+    Console(width=None if sys.stdout.isatty() else 160).print(record.table())
     if options.charts:
         import charts
 
-        charts.draw(lines, options.charts)
+        charts.draw(record.lines(), options.charts)
+    if failed:
+        sys.exit(f"benchmarks/run.py: failed: {', '.join(failed)}; see the tracebacks above")
 
 
 if __name__ == "__main__":

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import penstock
 from opening import first_batch
-from results import Result
+from results import Result, left_out
 from workloads import BATCH, TOKEN_BYTES, Corpora
 
 SMALL_WINDOW = 16  # records: so little is copied that planning, finding the shard and its file are what is measured
@@ -30,7 +29,7 @@ def measure(corpora: Corpora) -> list[Result]:
             try:
                 path = corpora.sparse_of(shards, tokens // shards)
             except OSError as error:  # a file system that has no files of terabytes
-                print(f"sizes: {tokens:,} tokens in {shards:,} shards: {error}", file=sys.stderr)
+                left_out(f"sizes: {tokens:,} tokens in {shards:,} shards", str(error))
                 continue
             results += point(corpora, path, tokens, shards)
     return results

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from results import Result, SkippedError, ratios
-from workloads import QUICK, Corpora
+from workloads import Corpora
 
 PROGRAM = Path(__file__).parents[1] / "build" / "release" / "benchmarks" / "penstock_stalls"
 SECTIONS = 10  # consumers of each contender at the same time: they sleep nearly always
@@ -24,7 +24,7 @@ AT_MOST = 1.2  # times the pool's stalls
 def measure(corpora: Corpora) -> list[Result]:
     if not PROGRAM.exists():
         raise SkippedError(f"no {PROGRAM.name}: build with -DPENSTOCK_BUILD_BENCHMARKS=ON (make build)")
-    quick = corpora.size is QUICK
+    quick = corpora.quick
     repeats = 1 if quick else 3
     steps = 30 if quick else STEPS // SECTIONS
     found = [both(steps, seed=1 + repeat * SECTIONS) for repeat in range(repeats)]

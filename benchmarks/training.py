@@ -23,7 +23,7 @@ from typing import Any
 
 import penstock
 from results import Result, SkippedError, warm
-from workloads import BATCH, QUICK, WINDOW, Corpora
+from workloads import BATCH, WINDOW, Corpora
 
 PAUSE_SECONDS = 0.02  # the threads fill what is read ahead in far less
 BLOCK_SECONDS = 0.4  # short: what else the machine does meets both of a pair
@@ -68,7 +68,7 @@ def slowdown(corpora: Corpora, reader: str, target_ms: int) -> list[Result]:
         held = next(loader)
         others = itertools.cycle([copied(next(loader)) for _ in range(OTHERS)])
         step = make_step(held, target_ms / 1e3)
-        steps = 3 if corpora.size is QUICK else max(4, round(BLOCK_SECONDS / target_ms * 1e3))
+        steps = 3 if corpora.quick else max(4, round(BLOCK_SECONDS / target_ms * 1e3))
         feeds: list[Callable[[], Any]] = [lambda: held, lambda: next(others), lambda: next(loader)]
         rounds = [turns(feeds, step, steps, corpora.size.pairs) for _ in range(corpora.size.repeats)]
     what = f"a step of about {target_ms} ms, torch on 1 thread{'' if reader == 'auto' else f', reader={reader}'}"

@@ -31,7 +31,11 @@ MOST_COUNT = 145
 
 @dataclass(frozen=True)
 class Size:
-    """How much is measured."""
+    """How much is measured.
+
+    A measurement takes its sizes from here or from `Corpora.quick`, so that its smallest form takes at most three
+    seconds: `run.py --quick` runs all of them in CI.
+    """
 
     tokens: int  # of the flat corpus
     metadata_tokens: int  # of the corpus of documents
@@ -81,26 +85,26 @@ FULL = Size(
 )
 QUICK = Size(
     tokens=1 << 20,
-    metadata_tokens=1 << 19,
+    metadata_tokens=1 << 18,
     sparse_shards=20,
     sparse_shard_tokens=1_000_000,
     few_shards=10,
     many_shards=200,
     many_shard_tokens=1_000_000,
-    repeats=3,
-    processes=3,
-    seconds=0.1,
-    batches=20,
+    repeats=1,
+    processes=1,
+    seconds=0.03,
+    batches=5,
     cold_tokens=1 << 22,
     cold_bound=256 << 20,
-    cold_seconds=0.2,
-    grid_tokens=(10**6, 10**9),
-    grid_shards=(1, 100),
+    cold_seconds=0.05,
+    grid_tokens=(10**6, 10**8),
+    grid_shards=(1, 10),
     pairs=1,
-    soak_batches=5000,
-    written_bytes=8 << 20,
-    text_bytes=1 << 18,
-    cells=300,
+    soak_batches=1000,
+    written_bytes=2 << 20,
+    text_bytes=1 << 16,
+    cells=100,
 )
 
 
@@ -110,6 +114,11 @@ class Corpora:
     def __init__(self, folder: Path, size: Size) -> None:
         self.folder = folder
         self.size = size
+
+    @property
+    def quick(self) -> bool:
+        """Whether measurements take their smallest form: they show that they run, and miss targets."""
+        return self.size is QUICK
 
     def tokens(self) -> Path:
         """One file of random u32 tokens."""

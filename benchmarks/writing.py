@@ -117,7 +117,7 @@ def text(corpora: Corpora, folder: Path) -> list[Result]:
     source.write_text("".join(json.dumps({"text": each}) + "\n" for each in documents), encoding="utf-8")
     tokenizer = folder / "tokenizer.json"
     train_tokenizer(documents, tokenizer)
-    runs = [write_text(source, tokenizer, folder / "out") for _ in range(3)]
+    runs = [write_text(source, tokenizer, folder / "out") for _ in range(min(3, corpora.size.repeats))]
     size = sum(len(each.encode()) for each in documents)
     what = f"penstock write, {runs[0]['workers']} workers"
     share = tuple(100 * run["tokenizer_share"] for run in runs)

@@ -59,44 +59,68 @@ Extents extents(const ArrayShape& shape) {
 
 // Arrays over the memory of the native batch `self` have it as their base, which keeps it alive.
 
-// `dtype` is that of a stored record.
+// Throws InvalidArgument where `dtype` is not as large as a stored record, whose it is.
 py::array records(const py::object& self, const py::dtype& dtype) {
-  AsRead rows = as_read(self.cast<const Batch&>());
+  const Batch& batch = self.cast<const Batch&>();
+  AsRead rows = as_read(batch);
+  if (static_cast<std::uint64_t>(dtype.itemsize()) != batch.format->stored_record_bytes) {
+    raise(ErrorKind::InvalidArgument, "records of {} bytes, and were asked for as {}",
+          batch.format->stored_record_bytes, std::string(py::str(dtype)));
+  }
   return {dtype, std::move(rows.shape), std::move(rows.strides), rows.first, self};
 }
 
-// A leaf of the records as read, with the leaf's own axes behind theirs. `dtype` is the leaf's. None where there are no
-// records to look into.
+// Whether NumPy's `dtype` is the type as batches hold it, in little-endian bytes.
+bool is_type(const py::dtype& dtype, ScalarType type) {
+  return dtype.kind() == type.kind && static_cast<std::uint64_t>(dtype.itemsize()) == type.bytes &&
+         dtype.byteorder() != '>';
+}
+
+// A leaf of the records as read, with the leaf's own axes behind theirs. None where there are no records to look into,
+// and where the leaf is not of `dtype`: a mixture's batch may be of one source alone, whose records only it tells.
 py::object field(const py::object& self, const std::string& name, const py::dtype& dtype) {
   const Batch& batch = self.cast<const Batch&>();
   if (!batch.has_records()) return py::none();
   const Leaf& leaf = find_leaf(batch.format->source->info(), name);
+  if (!is_type(dtype, {leaf.kind, leaf.item_bytes})) return py::none();
   AsRead rows = as_read(batch);
   rows.shape.insert(rows.shape.end(), leaf.dims.begin(), leaf.dims.end());
   rows.strides.insert(rows.strides.end(), leaf.stride_bytes.begin(), leaf.stride_bytes.end());
   return py::array(dtype, std::move(rows.shape), std::move(rows.strides), rows.first + leaf.offset_bytes, self);
 }
 
-// Where array `part` of column i lies in the batch's memory: its first one, or one that was made beside it.
-std::pair<std::uint64_t, Extents> find_array(const Batch& batch, std::size_t i, std::size_t part) {
+void check_type(const py::dtype& dtype, ScalarType type) {
+  if (is_type(dtype, type)) return;
+  raise(ErrorKind::InvalidArgument, "an array of this batch is {}, and was asked for as {}", type.name(),
+        std::string(py::str(dtype)));
+}
+
+// Where array `part` of column i lies in the batch's memory: its first one, or one that was made beside it. Throws
+// InvalidArgument where it is not of `dtype`.
+std::pair<std::uint64_t, Extents> find_array(const Batch& batch, std::size_t i, std::size_t part,
+                                             const py::dtype& dtype) {
   const PlacedArray& array = batch.arrays.at(i);
-  if (part == 0) return {array.at, extents(array.shape)};
+  if (part == 0) {
+    check_type(dtype, array.shape.type);
+    return {array.at, extents(array.shape)};
+  }
   const FurtherArray& further = array.shape.further.at(part - 1);
+  check_type(dtype, further.type);
   return {array.at + further.at, Extents(further.dims.begin(), further.dims.end())};
 }
 
-// Array `part` of column i as it lies in the batch. `dtype` is the array's. None where the memory is lent: then an
-// array is a slice of what its lender has.
+// Array `part` of column i as it lies in the batch. None where the memory is lent: then an array is a slice of what its
+// lender has.
 py::object column(const py::object& self, std::size_t i, std::size_t part, const py::dtype& dtype) {
   const Batch& batch = self.cast<const Batch&>();
   if (batch.slab.lender()) return py::none();
-  auto [at, shape] = find_array(batch, i, part);
+  auto [at, shape] = find_array(batch, i, part, dtype);
   return py::array(dtype, std::move(shape), {}, batch.slab.data() + at, self);
 }
 
 // (byte of the batch's memory, dims) of array `part` of column i.
-py::tuple place(const Batch& batch, std::size_t i, std::size_t part) {
-  const auto [at, shape] = find_array(batch, i, part);
+py::tuple place(const Batch& batch, std::size_t i, std::size_t part, const py::dtype& dtype) {
+  const auto [at, shape] = find_array(batch, i, part, dtype);
   return py::make_tuple(at, py::tuple(py::cast(shape)));
 }
 
@@ -279,6 +303,7 @@ py::array cast(const BatchPtr& batch, const FieldTuple& field, const py::dtype& 
 py::array values(const Batch& batch, std::size_t c, const py::dtype& dtype) {
   const SourceInfo& info = batch.format->source->info();
   const ValueType& type = info.values.at(c);
+  check_type(dtype, type.type);
   const std::uint64_t columns = info.values.size();
   const bool by_row = info.shape.ragged;
   std::uint64_t documents = 0;
@@ -356,11 +381,13 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
           "The object whose memory was lent for this batch (a pinned tensor), or None.")
       .def("records", &records, py::arg("dtype"),
            "Array over the records as read, of the stored records' dtype; not copied.")
-      .def("field", &field, py::arg("name"), py::arg("dtype"),
-           "Array over one leaf of the records as read, of its dtype; not copied. None if there are no records.")
+      .def(
+          "field", &field, py::arg("name"), py::arg("dtype"),
+          "Array over one leaf of the records as read; not copied. None where there are no records, or the leaf is of\n"
+          "another type.")
       .def("column", &column, py::arg("i"), py::arg("part"), py::arg("dtype"),
            "Array `part` of column i, whose type `dtype` is; not copied. None if the memory was lent.")
-      .def("place", &place, py::arg("i"), py::arg("part"),
+      .def("place", &place, py::arg("i"), py::arg("part"), py::arg("dtype"),
            "(byte of the batch's memory where array `part` of column i begins, its shape).")
       .def("indices", &indices, "int64 [rows]: observations; -1 where padded.")
       .def("epochs", &epochs, "int64 [rows]; -1 where padded.")

@@ -11,6 +11,7 @@
 #include "layout/dataset_columns.h"
 #include "layout/field_arrays.h"
 #include "layout/formats.h"
+#include "layout/opaque_entries.h"
 #include "layout/read_column.h"
 #include "layout/windows.h"
 #include "layout/with_columns.h"
@@ -297,6 +298,17 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
         return opened(layout::open_as("penstock", {location}, {}));
       },
       RunsUnlocked(), py::arg("dataset"), "The dataset of its features, which lies in the same store.");
+  module.def(
+      "opaque_texts",
+      [local](const Opened& dataset) {
+        std::vector<std::string> texts;
+        {
+          const Unlocked released;
+          texts = layout::read_opaque_entries(*dataset, read_local_through(local, local->reading_once(1)));
+        }
+        return texts;
+      },
+      py::arg("dataset"), "Entries of a dataset of entries without records. Raises UnicodeDecodeError.");
   module.def("concatenate", &concatenate, RunsUnlocked(), py::arg("datasets"), "Several datasets as one.");
 }
 
@@ -382,6 +394,13 @@ void register_split(py::module_& module) {
       },
       py::arg("source"), py::arg("one_in"), py::arg("seed"), py::arg("held_out"),
       "One of each run of `one_in` observations, or the others.");
+  module.def(
+      "make_parts",
+      [](const View& source, const View& units, std::uint64_t parts) {
+        return viewed(std::make_shared<const SubView>(source, UnitParts{units, parts}));
+      },
+      py::arg("source"), py::arg("units"), py::arg("parts"),
+      "Observations of `units` cut into `parts`: those of its whole view are the source's.");
   module.def(
       "select_shards",
       [](const Opened& dataset, const std::vector<std::uint64_t>& shards) {

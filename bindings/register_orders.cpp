@@ -61,12 +61,13 @@ std::span<const T> values_of(const py::array_t<T, py::array::c_style>& array) {
 }
 
 std::shared_ptr<shuffle::Weighted> make_weighted(const py::array_t<double, py::array::c_style>& weights,
-                                                 std::shared_ptr<Order> draws, const py::object& seed, bool replace,
-                                                 std::string name) {
+                                                 std::shared_ptr<Order> mixed, const py::object& seed, bool replace,
+                                                 bool systematic, std::string name) {
   const std::uint64_t number = to_u64(seed, "seed");
   const std::span<const double> values = values_of(weights);
   const Unlocked released;
-  return std::make_shared<shuffle::Weighted>(shuffle::WeightTable(values), std::move(draws), number, replace,
+  return std::make_shared<shuffle::Weighted>(shuffle::WeightTable(values), std::move(mixed), number, replace,
+                                             systematic ? shuffle::Draws::Systematic : shuffle::Draws::Rounded,
                                              std::move(name));
 }
 
@@ -140,8 +141,8 @@ void register_orders(py::module_& module) {
            }),
            py::arg("n"), py::arg("seed"), py::arg("block"), py::arg("fetch"), py::arg("lanes") = 1);
   py::class_<shuffle::Weighted, Order, std::shared_ptr<shuffle::Weighted>>(module, "WeightedOrder")
-      .def(py::init(&make_weighted), py::arg("weights"), py::arg("draws"), py::arg("seed"), py::arg("replace"),
-           py::arg("name"));
+      .def(py::init(&make_weighted), py::arg("weights"), py::arg("mixed"), py::arg("seed"), py::arg("replace"),
+           py::arg("systematic"), py::arg("name"));
   py::class_<shuffle::Balanced, Order, std::shared_ptr<shuffle::Balanced>>(module, "BalancedOrder")
       .def(py::init(&make_balanced), py::arg("labels"), py::arg("classes"), py::arg("seed"), py::arg("size"),
            py::arg("fetch"), py::arg("lanes"));

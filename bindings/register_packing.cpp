@@ -7,6 +7,7 @@
 #include "layout/pack_table.h"
 #include "layout/packed.h"
 #include "layout/padded.h"
+#include "layout/token_documents.h"
 #include "writer/pack_table_writer.h"
 
 #include <pybind11/numpy.h>
@@ -30,6 +31,7 @@ using layout::DatasetPacker;
 using layout::PackHeader;
 using layout::PackingRule;
 using layout::PackTable;
+using layout::TokenDocuments;
 using writer::PackTableWriter;
 using Opened = std::shared_ptr<Dataset>;
 using RunsUnlocked = py::call_guard<Unlocked>;
@@ -53,6 +55,25 @@ py::array_t<std::uint64_t> lengths(const Opened& dataset, std::uint64_t first, s
   layout::check_has_lengths(*dataset);
   layout::read_document_lengths(*dataset, first, to, through(local));
   return out;
+}
+
+void register_token_documents(py::module_& module, const std::shared_ptr<LocalStore>& local) {
+  py::class_<TokenDocuments>(module, "TokenDocuments", "Finds a token stream's documents by a token, step by step.")
+      .def(py::init(
+               [local](const Opened& dataset, const std::string& by, const std::string& field, std::uint64_t token) {
+                 return std::make_unique<TokenDocuments>(
+                     dataset, layout::TokenRule{by == "end_of_document", field, token}, through(local));
+               }),
+           py::arg("dataset"), py::arg("by"), py::arg("field"), py::arg("token"))
+      .def("step", &TokenDocuments::step, RunsUnlocked(), py::arg("records"),
+           "Looks at about as many records; false once all were looked at.")
+      .def_property_readonly("found", &TokenDocuments::found)
+      .def_property_readonly("first_has", &TokenDocuments::first_has)
+      .def_property_readonly("last_has", &TokenDocuments::last_has)
+      .def(
+          "dataset",
+          [](const TokenDocuments& documents) { return std::const_pointer_cast<Dataset>(documents.dataset()); },
+          "The stream with its documents, after the last step.");
 }
 
 void register_tables(py::module_& module, const std::shared_ptr<LocalStore>& local) {
@@ -129,6 +150,7 @@ std::shared_ptr<ColumnMaker> padded(std::uint64_t length, std::uint64_t multiple
 }  // namespace
 
 void register_packing(py::module_& module, const std::shared_ptr<LocalStore>& local) {
+  register_token_documents(module, local);
   register_tables(module, local);
   module.attr("MOST_PACKED_AT_OPENING") = layout::kMostPackedAtOpening;
   module.def(

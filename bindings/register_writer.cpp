@@ -1,6 +1,7 @@
 // The writer for Python: packed records and encoded entries come in as bytes-like objects; dtypes, range checks and
 // codecs are the business of penstock._writer.
 #include "bindings/gil.h"
+#include "bindings/processes.h"
 #include "bindings/register.h"
 #include "bindings/tell_python.h"
 #include "core/base/error.h"
@@ -351,10 +352,18 @@ void register_commit(py::module_& module) {
   py::class_<writer::Run>(module, "Run", "Holds a folder for one run, with all its processes.")
       .def(py::init<const std::string&, const std::string&>(), py::arg("path"), py::arg("run"), RunsUnlocked())
       .def("close", &writer::Run::close, RunsUnlocked());
-  module.def("combine", &writer::combine, py::arg("inputs"), py::arg("out"), RunsUnlocked());
+  module.def(
+      "combine",
+      [](const std::vector<std::string>& inputs, const std::string& out, bool resume, bool overwrite,
+         const py::object& progress) {
+        Unlocked released;
+        return writer::combine(inputs, out, resume, overwrite, tell_python(released, progress));
+      },
+      py::arg("inputs"), py::arg("out"), py::arg("resume"), py::arg("overwrite"), py::arg("progress"));
   module.def("append", &append_shards, py::arg("path"), py::arg("more"), py::arg("resume"), py::arg("progress"));
   module.def("annotate", &annotate, py::arg("path"), py::arg("columns"), py::arg("removed"), py::arg("progress"));
-  module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), RunsUnlocked());
+  module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), py::arg("overwrite"),
+             RunsUnlocked());
 }
 
 }  // namespace
@@ -364,6 +373,7 @@ void register_writer(py::module_& module) {
   register_verify(module);
   register_unnamed(module);
   register_commit(module);
+  register_processes(module);
 }
 
 }  // namespace penstock::bindings

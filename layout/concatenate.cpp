@@ -34,6 +34,7 @@ void check_same(const Dataset& a, const Dataset& b) {
   check("mode", a.mode, b.mode);
   check("fields", a.schema.json(), b.schema.json());
   check("codec", a.codec_json, b.codec_json);
+  check("documents' token", a.token_rule, b.token_rule);
   if (a.columns != b.columns) {
     const auto text = [](const Dataset& dataset) {
       return dataset.columns.empty() ? std::string("none") : column_types_json(dataset.columns);
@@ -80,7 +81,7 @@ DatasetPtr concatenate(const std::vector<DatasetPtr>& datasets) {
     result->shards.insert(result->shards.end(), datasets[i]->shards.begin(), datasets[i]->shards.end());
     for (const auto& store : datasets[i]->stores) result->add_store(store);
   }
-  const bool ours = result->kind == kFormatName;
+  const bool ours = result->kind == kFormatName && result->token_rule.empty();
   result->fingerprint = ours ? combined_fingerprint(*result) : foreign_fingerprint(datasets);
   result->path = fmt::format("{} … {}", datasets.front()->path, datasets.back()->path);
   result->finish();
@@ -105,7 +106,7 @@ DatasetPtr select_shards(const DatasetPtr& dataset, const std::vector<std::uint6
     names += fmt::format("{}\n", number);
   }
   if (numbers.size() == count && std::is_sorted(numbers.begin(), numbers.end())) return dataset;
-  if (result->kind == kFormatName) {
+  if (result->kind == kFormatName && result->token_rule.empty()) {
     result->fingerprint = combined_fingerprint(*result);
   } else {
     Digest digest;

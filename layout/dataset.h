@@ -83,6 +83,8 @@ struct Dataset {
   std::string fingerprint;     // 32 hex digits
   std::string features;        // where the dataset of its features is; "" without
   std::string features_fingerprint;
+  /// Documents told by a token (token_documents.h): `"end_of_document":0,`, first in their view's identity; else "".
+  std::string token_rule;
   ValueTypes columns;                              // typed values of each entry
   std::vector<Shard> shards;                       // fixed after opening: reads point at its Files
   std::vector<std::shared_ptr<ByteStore>> stores;  // that the shards' files name, each once

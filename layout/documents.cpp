@@ -39,11 +39,10 @@ void check_has_documents(const Dataset& dataset) {
           dataset.path);
   }
   if (dataset.spans == SpanKind::None) {
-    raise(
-        ErrorKind::InvalidArgument,
-        "{}: a token stream has no documents: read it in windows; a dataset has them if it is written with metadata or "
-        "boundaries, or by `penstock import --end-of-document`",
-        dataset.path);
+    raise(ErrorKind::InvalidArgument,
+          "{}: a token stream has no documents: read it in windows, or say with end_of_document= or begin_of_document= "
+          "which token tells them; a dataset has documents if it is written with metadata or boundaries",
+          dataset.path);
   }
   if (dataset.span_count() == 0) raise(ErrorKind::InvalidArgument, "{}: it has no documents", dataset.path);
 }
@@ -54,7 +53,7 @@ Documents::Documents(DatasetPtr dataset, const DocumentLimit& limit) : dataset_(
   info_ = info_of(*dataset_, dataset_->span_count());
   info_.shape.ragged = true;
   info_.keeps = finder_->keeps();
-  info_.identity.view = R"({"kind":"documents"})";
+  info_.identity.view = fmt::format(R"({{{}"kind":"documents"}})", dataset_->token_rule);
 }
 
 bool Documents::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {

@@ -2,6 +2,7 @@
 #include "core/base/checked.h"
 #include "layout/documents.h"
 #include "layout/format.h"
+#include "layout/opaque_entries.h"
 #include "layout/reads.h"
 
 namespace penstock::layout {
@@ -23,13 +24,7 @@ bool OpaqueDocumentFinder::find(Row& row, const Shard& shard, unsigned round, Pa
   }
   const auto begin = load_at<std::uint64_t>(document.index, 0);
   const auto end = load_at<std::uint64_t>(document.index, 1);
-  const bool first_wrong = document.number == 0 && begin != 0;
-  const bool last_wrong = document.number + 1 == shard.spans && end != shard.data.bytes;
-  if (end < begin || end > shard.data.bytes || first_wrong || last_wrong) {
-    raise(ErrorKind::Corruption, "{}: entry {} is bytes {} to {}: not in its place in the {} bytes of {}",
-          shard.index.path(), with_commas(document.number), with_commas(begin), with_commas(end),
-          with_commas(shard.data.bytes), shard.data.path());
-  }
+  check_opaque_entry(shard, document.number, begin, end);
   document.entry_begin = begin;
   document.entry_bytes = end - begin;
   return false;

@@ -12,11 +12,21 @@
 namespace penstock::layout {
 namespace {
 
+// Throws IoError.
 bool has_manifest(ByteStore& store, const std::string& folder) {
   try {
     store.size(folder + "/" + kManifestName, Links::Follow);
     return true;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::IoError) throw;
+    return false;
+  }
+}
+
+bool seems_dataset(ByteStore& store, const std::string& folder) {
+  try {
+    return has_manifest(store, folder);
+  } catch (const Error&) {  // somebody else's
     return false;
   }
 }
@@ -29,7 +39,7 @@ std::string hint_of_datasets_in(ByteStore& store, const std::string& path) {
     if (!name.ends_with('/')) continue;
     name.pop_back();
     const std::string folder = path.ends_with('/') ? path + name : path + "/" + name;
-    if (has_manifest(store, folder)) datasets.push_back(folder);
+    if (seems_dataset(store, folder)) datasets.push_back(folder);
   }
   if (datasets.empty()) return "";
   std::string hint;
@@ -88,7 +98,8 @@ std::uint64_t unpublished_generation(ByteStore& store, const std::string& path, 
     for (const ShardInfo& shard : read_manifest(store, path).shards) {
       if (const std::optional<ShardId> id = parse_shard_name(shard.name)) latest = std::max(latest, id->generation);
     }
-  } catch (const Error&) {  // a damaged manifest does not tell what it named: nothing that is there is touched
+  } catch (const Error& error) {  // a damaged manifest does not tell what it named: nothing that is there is touched
+    if (error.kind() == ErrorKind::IoError) throw;  // writers of one dataset must agree
     see_folders();
   }
   return latest + 1;

@@ -42,9 +42,9 @@ Packed::Packed(DatasetPtr dataset, std::shared_ptr<const PackTable> table)
   info_.shape = {false, rule_.window, 0, 0};
   info_.keeps = finder_->keeps();
   info_.packed_multiple = rule_.multiple_of;
-  info_.identity.view =
-      fmt::format(R"({{"fit":"{}","group":{},"kind":"packed","long":"{}","multiple_of":{},"window":{}}})",
-                  fit_name(rule_.fit), rule_.group, long_name(rule_.long_documents), rule_.multiple_of, rule_.window);
+  info_.identity.view = fmt::format(
+      R"({{{}"fit":"{}","group":{},"kind":"packed","long":"{}","multiple_of":{},"window":{}}})", dataset_->token_rule,
+      fit_name(rule_.fit), rule_.group, long_name(rule_.long_documents), rule_.multiple_of, rule_.window);
 }
 
 namespace {

@@ -11,6 +11,8 @@
 namespace penstock::shuffle {
 namespace {
 
+constexpr std::uint64_t kMostCounted = std::uint64_t{1} << 26;  // of a group that is mixed, in seconds
+
 [[noreturn]] void refuse(const std::string& why) {
   raise(ErrorKind::InvalidArgument, "{}", why);
 }
@@ -251,9 +253,18 @@ void MixturePlan::count(std::uint64_t position, std::span<std::uint64_t> out) co
     stages_.count(course.unit, before);
     stages_.count(course.unit + (past - begun) / course.parts, after);
     for (std::size_t s = 0; s < out.size(); ++s) out[s] += (after[s] - before[s]) * course.parts;
-    std::vector<MixtureSlot> slots(begun);
-    find(end - begun, 1, slots);
-    for (const MixtureSlot& slot : slots) ++out[slot.source];
+    if (begun > kMostCounted) {
+      refuse(
+          fmt::format("position {}: {} observations of its group come before it, and are counted one by one: use a "
+                      "smaller group= than {}, or count where a group begins, at {}",
+                      with_commas(position), with_commas(begun), with_commas(spec_.group), with_commas(end - begun)));
+    }
+    std::array<MixtureSlot, kKernelBlock> slots;
+    for (std::uint64_t done = 0; done < begun; done += slots.size()) {
+      const auto some = std::span(slots).first(std::min<std::uint64_t>(begun - done, slots.size()));
+      find(end - begun + done, 1, some);
+      for (const MixtureSlot& slot : some) ++out[slot.source];
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #include "shuffle/weight_table.h"
 
 #include "core/base/error.h"
+#include "shuffle/key.h"
 
 #include <algorithm>
 #include <cassert>
@@ -8,8 +9,6 @@
 
 namespace penstock::shuffle {
 namespace {
-
-__extension__ using Wide = unsigned __int128;
 
 constexpr int kTotalBits = 62;  // of the sum of scaled weights, so that a draw's place fits 64 bits
 constexpr double kExactBelow = 0x1p53;
@@ -46,12 +45,22 @@ WeightTable::WeightTable(std::span<const double> weights) {
     sums_.push_back(sum);
   }
   assert(sum < (std::uint64_t{1} << 63));
+  by_total_ = Reciprocal(sum);
 }
 
-std::uint64_t WeightTable::draw(std::uint64_t draw, std::uint64_t draws, std::uint64_t offset) const {
+std::uint64_t WeightTable::systematic(std::uint64_t draw, std::uint64_t draws, std::uint64_t offset) const {
   assert(draw < draws && offset < total());
   const auto at = static_cast<std::uint64_t>((Wide{draw} * total() + offset) / draws);
   return static_cast<std::uint64_t>(std::upper_bound(sums_.begin(), sums_.end(), at) - sums_.begin());
+}
+
+std::uint64_t WeightTable::pick(std::uint64_t begin, std::uint64_t end, std::uint64_t random) const {
+  const std::uint64_t before = begin == 0 ? 0 : sums_[begin - 1];
+  assert(sums_[end - 1] > before);
+  const std::uint64_t at = before + scale64(random, sums_[end - 1] - before);
+  const auto first = sums_.begin() + static_cast<std::ptrdiff_t>(begin);
+  const auto last = sums_.begin() + static_cast<std::ptrdiff_t>(end);
+  return static_cast<std::uint64_t>(std::upper_bound(first, last, at) - sums_.begin());
 }
 
 void WeightTable::check_without_replacement(std::uint64_t draws) const {

@@ -133,7 +133,7 @@ std::vector<layout::Categories> categories_of(const Format& format, const ShardI
 
 }  // namespace
 
-std::string convert(const std::string& path, const std::string& out, const std::string& layout_name) {
+std::string convert(const std::string& path, const std::string& out, const std::string& layout_name, bool overwrite) {
   LocalStore files;
   const layout::Manifest input = layout::read_manifest(files, path);
   layout::Manifest output = input;
@@ -146,7 +146,7 @@ std::string convert(const std::string& path, const std::string& out, const std::
   if (input.format.layout == layout_name) {
     raise(ErrorKind::InvalidArgument, "{}: its layout is {} already", path, layout_name);
   }
-  DatasetFolder folder(out, Access::Whole, false);
+  DatasetFolder folder(out, Access::Whole, overwrite);
   try {
     for (const ShardInfo& shard : input.shards) {
       ShardWriter writer(folder, output.shards.size(), output.format, "null", categories_of(output.format, shard));

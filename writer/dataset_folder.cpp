@@ -124,7 +124,8 @@ void DatasetFolder::note_replaced() {
     const layout::Manifest manifest = layout::read_manifest(files_, path_);
     for (const layout::ShardInfo& shard : manifest.shards) replaced_.push_back(shard.name);
     if (manifest.features) replaced_.push_back(manifest.features->folder);
-  } catch (const Error&) {  // what a damaged manifest named is unknown
+  } catch (const Error& error) {  // what a damaged manifest named is unknown
+    if (error.kind() == ErrorKind::IoError) throw;
   }
 }
 
@@ -258,7 +259,6 @@ void DatasetFolder::publish_manifest(const layout::Manifest& manifest) {
   const std::string text = layout::write_manifest(manifest);
   const std::string partial = partial_name(kManifestName);
   const std::string shown = path_ + "/" + partial;
-  bool renamed = false;
   try {
     Descriptor file = create_file(folder_.get(), partial, shown);
     write_all(file.get(), std::as_bytes(std::span(text)), 0, shown);
@@ -266,22 +266,32 @@ void DatasetFolder::publish_manifest(const layout::Manifest& manifest) {
     file.close(shown);
     if (run_lock_) run_lock_->remove_file();
     put_manifest(folder_.get(), partial, replaces_, path_);
-    renamed = true;
-    sync_folder(folder_.get(), path_);
   } catch (...) {
-    // Whether the rename would last is not known. Alone, the manifest is taken back. One that it replaced is gone, so
-    // the new one stays, and the shards of both: after a loss of power either manifest finds all of its own.
-    if (!renamed || !replaces_) ::unlinkat(folder_.get(), renamed ? kManifestName : partial.c_str(), 0);
-    if (renamed && replaces_) {
-      published_.clear();
-      features_.clear();
-    }
+    ::unlinkat(folder_.get(), partial.c_str(), 0);
     throw;
   }
+  sync_manifest();
   published_.clear();
   features_.clear();
   created_ = false;
   if (clears_) remove_replaced(manifest);
+}
+
+// Whether the rename would last is not known where this fails. Alone, the manifest is taken back. One that it replaced
+// is gone, so the new one stays, and the shards of both: after a loss of power either manifest finds all of its own.
+void DatasetFolder::sync_manifest() {
+  try {
+    sync_folder(folder_.get(), path_);
+  } catch (const Error& error) {
+    if (!replaces_ && ::unlinkat(folder_.get(), kManifestName, 0) == 0) throw;
+    published_.clear();
+    features_.clear();
+    created_ = false;
+    throw Error(
+        error.kind(),
+        fmt::format("{}: the new dataset is published, but may not outlast a loss of power: {}", path_, error.what()),
+        error.error_number(), error.path());
+  }
 }
 
 void DatasetFolder::release() noexcept {

@@ -67,7 +67,7 @@ class DatasetFolder {
 
   /// Writes dataset.json by one rename, over that of the dataset that is replaced; then, where one is or where the new
   /// one overwrites the whole folder, removes all shards that it does not name. What this object published stays,
-  /// whatever is thrown after the rename.
+  /// whatever is thrown after the rename; the message then says that the dataset is published.
   void publish_manifest(const layout::Manifest& manifest);
 
   /// Removes finished shards of the folder. Throws NotFound for one that is not there, IoError.
@@ -89,6 +89,7 @@ class DatasetFolder {
   void note_replaced();
   void remove_folders(const std::vector<std::string>& names);
   void remove_features() noexcept;
+  void sync_manifest();
   void remove_replaced(const layout::Manifest& manifest);
   [[nodiscard]] std::string partial_name(const std::string& name) const;
   [[nodiscard]] bool is_dead(const std::string& leftover) const;

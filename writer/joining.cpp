@@ -1,7 +1,10 @@
 #include "writer/joining.h"
 
 #include "core/base/error.h"
+#include "core/io/local/local_store.h"
+#include "layout/folder.h"
 #include "layout/format.h"
+#include "writer/commit.h"
 #include "writer/copy_file.h"
 
 namespace penstock::writer {
@@ -49,6 +52,24 @@ std::string common_tokenizer(const char* task, const std::vector<std::string>& i
     }
   }
   return all ? common : "null";
+}
+
+bool has_shard(const DatasetFolder& out, std::uint64_t number, const std::string& from, const layout::Format& format,
+               const layout::ShardInfo& shard) {
+  LocalStore files;
+  layout::ShardInfo there = shard;
+  there.name = out.shard_name(number);
+  const auto text = [&](const std::string& folder) {
+    return layout::read_manifest_text(files, folder + "/" + layout::kShardManifestName, Links::BelowParent);
+  };
+  if (text(out.path() + "/" + there.name) != text(from)) return false;
+  try {
+    check_sizes(out.path(), format, there);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::IoError) throw;
+    return false;
+  }
+  return true;
 }
 
 void copy_shard(const std::string& from, const layout::Format& format, const layout::ShardInfo& shard,

@@ -21,6 +21,11 @@ void check_together(const char* task, const std::vector<std::string>& inputs,
 std::string common_tokenizer(const char* task, const std::vector<std::string>& inputs,
                              const std::vector<layout::Manifest>& manifests);
 
+/// Whether shard `number` of `out`, which an earlier run finished, is the one in folder `from`: shard.json is the same
+/// and the files are as long as it says. Throws NotFound, IoError.
+bool has_shard(const DatasetFolder& out, std::uint64_t number, const std::string& from, const layout::Format& format,
+               const layout::ShardInfo& shard);
+
 /// Publishes the shard in folder `from` as shard `number` of `out`: hard-linked, else reflinked, else copied.
 void copy_shard(const std::string& from, const layout::Format& format, const layout::ShardInfo& shard,
                 DatasetFolder& out, std::uint64_t number);

@@ -72,16 +72,15 @@ RunLock::RunLock(int fd, std::string path, std::string run)
 
 // False: again. Without locks there is nothing to hold.
 bool RunLock::try_to_hold() {
-  const std::string shown = path_ + "/" + kRunLockName;
   file_ = Descriptor(::openat(folder_, kRunLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-  if (file_.get() < 0) raise_system(errno, "open", shown);
+  if (file_.get() < 0) raise_system(errno, "open", shown());
   Lock alone = Lock::NotSupported;
   Lock shared = Lock::Held;
   try {
-    alone = flock_now(file_.get(), LOCK_EX, shown);
-    if (alone == Lock::Had && is_still_there()) name_run(shown);
+    alone = flock_now(file_.get(), LOCK_EX, shown());
+    if (alone == Lock::Had && is_still_there()) name_run();
     // A lock that is changed is given back first: another run may take it in between.
-    if (alone != Lock::NotSupported) shared = flock_now(file_.get(), LOCK_SH, shown);
+    if (alone != Lock::NotSupported) shared = flock_now(file_.get(), LOCK_SH, shown());
   } catch (...) {
     if (alone != Lock::Held) remove_file();  // nobody else holds it
     throw;
@@ -96,23 +95,32 @@ bool RunLock::try_to_hold() {
   return true;
 }
 
-void RunLock::name_run(const std::string& shown) const {
-  if (::ftruncate(file_.get(), 0) != 0) raise_system(errno, "truncate", shown);
-  write_all(file_.get(), std::as_bytes(std::span(run_)), 0, shown);
+void RunLock::name_run() const {
+  if (::ftruncate(file_.get(), 0) != 0) raise_system(errno, "truncate", shown());
+  write_all(file_.get(), std::as_bytes(std::span(run_)), 0, shown());
 }
 
-// Whether the file has its name, or was removed by who held it before.
-bool RunLock::is_still_there() const noexcept {
+std::string RunLock::shown() const {
+  return path_ + "/" + kRunLockName;
+}
+
+// Whether the file has its name, or was removed by who held it before. Throws IoError: whether it has is not known.
+bool RunLock::is_still_there() const {
   struct stat held {};
   struct stat named {};
-  return ::fstat(file_.get(), &held) == 0 && ::fstatat(folder_, kRunLockName, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+  if (::fstat(file_.get(), &held) != 0) raise_system(errno, "look at", shown());
+  if (::fstatat(folder_, kRunLockName, &named, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) return false;
+    raise_system(errno, "look at", shown());
+  }
+  return held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
 std::string RunLock::holder() const {
   std::array<char, kMostRunBytes> text{};
   const ssize_t bytes = ::pread(file_.get(), text.data(), text.size(), 0);
-  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
+  if (bytes < 0) raise_system(errno, "read", shown());
+  return {text.data(), static_cast<std::size_t>(bytes)};
 }
 
 void RunLock::refuse_other() const {
@@ -124,7 +132,10 @@ void RunLock::refuse_other() const {
 }
 
 void RunLock::remove_file() noexcept {
-  if (file_.get() >= 0 && is_still_there()) ::unlinkat(folder_, kRunLockName, 0);
+  try {
+    if (file_.get() >= 0 && is_still_there()) ::unlinkat(folder_, kRunLockName, 0);
+  } catch (const std::exception&) {  // it stays, as after a kill: the next run takes it over
+  }
 }
 
 RunLock::~RunLock() {

@@ -38,8 +38,9 @@ class RunLock {
 
  private:
   bool try_to_hold();
-  void name_run(const std::string& shown) const;
-  [[nodiscard]] bool is_still_there() const noexcept;
+  void name_run() const;
+  [[nodiscard]] std::string shown() const;
+  [[nodiscard]] bool is_still_there() const;
   [[nodiscard]] std::string holder() const;
   void refuse_other() const;
 

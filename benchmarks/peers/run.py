@@ -20,6 +20,7 @@ from coldness import read_ahead
 from environment import NotInstalled
 from fleet import PEERS, PENSTOCK, Failed, Member, member
 from measure import FULL, QUICK, Fleet, Size, say
+from record import QUICK_RUN, replace_file
 from report import Report
 from results import machine, make_folders, versions
 
@@ -85,16 +86,26 @@ def main() -> None:
     fleet = Fleet(found, options.dir.absolute(), size(options))
     fleet.failures += missing
     fleet.prepare()
-    steady = fleet.steady() if "steady" in chosen else []
-    with read_ahead(fleet.corpora) as words:
-        cold = fleet.cold() if "cold" in chosen else []
-    report = Report(fleet, steady, cold, f"{words}; {bounded(fleet)}")
+    report = Report(fleet, [], [], "")
+    if "steady" in chosen:
+        report.steady = fleet.steady()
+        write(report, options)
+    if "cold" in chosen:
+        with read_ahead(fleet.corpora) as words:
+            report.cold = fleet.cold()
+        report.forced = f"{words}; {bounded(fleet)}"
+        write(report, options)
     if "correct" in chosen:
         with tempfile.TemporaryDirectory() as folder:
             for key, one in fleet.members.items():
                 say(f"resume and ranks: {one.name}")
                 report.facts[key] = fleet.resume(one, Path(folder)) | fleet.ranks(one, Path(folder))
-    write(report, options)
+                write(report, options)
+    print(write(report, options))
+    if options.charts:
+        import charts
+
+        charts.draw_peers(report.as_json(machine(), versions(), command(options))["lines"], options.charts)
 
 
 def bounded(fleet: Fleet) -> str:
@@ -105,20 +116,15 @@ def bounded(fleet: Fleet) -> str:
     return f"{dropped}; page cache bounded to {fleet.cache_mib:,.0f} MiB beside the process, by a memory cgroup"
 
 
-def write(report: Report, options: argparse.Namespace) -> None:
+def write(report: Report, options: argparse.Namespace) -> str:
+    """Writes both files as of now, so that a run that is killed keeps what was measured; gives the tables."""
     job = report.fleet.size
     head = f"{machine()}; `{command(options)}`: {job.tokens:,} u32 tokens, windows of {job.window:,}, batches of 8\n"
-    text = report.markdown(head)
-    print(text)
-    if options.markdown:
-        options.markdown.write_text(text, encoding="utf-8")
-    found = report.as_json(machine(), versions(), command(options))
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
-    if options.charts:
-        import charts
-
-        charts.draw_peers(found["lines"], options.charts)
+    text = (f"**{QUICK_RUN}**\n\n" if options.quick else "") + report.markdown(head)
+    found = report.as_json(machine(), versions(), command(options)) | {"quick": options.quick}
+    replace_file(options.markdown, text)
+    replace_file(options.json, json.dumps(found, indent=1) + "\n")
+    return text
 
 
 if __name__ == "__main__":

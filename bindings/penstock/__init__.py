@@ -17,6 +17,9 @@ Examples:
     [0, 1]
 """
 
+from penstock import _start as _start  # before all that takes time
+
+# isort: split
 import importlib
 from typing import Any
 

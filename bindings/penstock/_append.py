@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 
 from penstock import _native
 from penstock._errors import InvalidArgumentError
 from penstock._open import refuse_foreign
-from penstock._paths import PathLike, local_path
+from penstock._paths import PathLike, as_paths, local_path
 from penstock._remote import refuse_address
 
 
@@ -57,7 +56,7 @@ def append(
         "copy it here first, append to that, and copy the result into another folder of the bucket, dataset.json last"
     )
     refuse_address(path, f"shards are appended on this machine alone: {copy}")
-    given = [more] if isinstance(more, (str, os.PathLike)) else list(more)
+    given = as_paths(more)
     if not given:
         raise InvalidArgumentError(f"append: no datasets to be added to {path!s}")
     for each in given:

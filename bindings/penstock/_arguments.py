@@ -11,6 +11,17 @@ from penstock._errors import InvalidArgumentError
 MOST = (1 << 64) - 1
 
 
+def shown(value: Any) -> str:
+    """An argument in a message: at most 80 characters of its repr."""
+    if isinstance(value, int) and value.bit_length() > 256:  # of which Python prints no more than some thousand digits
+        return f"{'-' if value < 0 else ''}2^{value.bit_length() - 1:,} or more"
+    try:
+        text = repr(value)
+    except Exception:  # an argument's own, which may raise anything
+        return type(value).__name__
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
     """Refuses a value that is not among those allowed.
 
@@ -18,7 +29,7 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
         InvalidArgumentError: it is not.
     """
     if value not in allowed:
-        raise InvalidArgumentError(f"{name}={value!r}: must be one of {', '.join(map(repr, allowed))}")
+        raise InvalidArgumentError(f"{name}={shown(value)}: must be one of {', '.join(map(repr, allowed))}")
 
 
 def index(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
@@ -32,10 +43,10 @@ def index(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InvalidArgumentError(f"{name}={value!r}: must be an integer") from None
+        raise InvalidArgumentError(f"{name}={shown(value)}: must be an integer") from None
     if not least <= number <= most:
         limit = "2^64 - 1" if most == MOST else f"{most:,}"
-        raise InvalidArgumentError(f"{name}={value}: must be from {least} to {limit}")
+        raise InvalidArgumentError(f"{name}={shown(number)}: must be from {least} to {limit}")
     return number
 
 
@@ -48,5 +59,5 @@ def ranges(skip: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     try:
         pairs = [(begin, end) for begin, end in skip]
     except (TypeError, ValueError):
-        raise InvalidArgumentError(f"skip={skip!r}: must be ranges [(begin, end), …] of positions") from None
+        raise InvalidArgumentError(f"skip={shown(skip)}: must be ranges [(begin, end), …] of positions") from None
     return [(index("skip", begin), index("skip", end)) for begin, end in pairs]

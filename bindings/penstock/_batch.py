@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
+from penstock._dtype import RESERVED_NAMES
 from penstock._errors import InvalidArgumentError
 from penstock._layout import BatchLayout, ColumnPlace, FieldSpec, plan_layout
 from penstock._resources import memory_bytes
 from penstock._spans import Spans, parts_of
 from penstock._sparse import csr_of
+from penstock._words import excerpt
 from penstock.cells import Csr
+
+# What is asked of a mapping by habit, and is an attribute.
+_ATTRIBUTES = {
+    **{name: f"batch.{name}" for name in RESERVED_NAMES},
+    **dict.fromkeys(("inputs", "labels", "input_ids", "targets"), "batch.inputs, batch.labels"),
+}
 
 
 class Batch(Mapping[str, Any]):
@@ -45,7 +54,9 @@ class Batch(Mapping[str, Any]):
             inside = [each for each in self._layout.types if each.startswith(f"{name}.")]
             there = inside or list(self._layout.types)
             what = f"ask for {', '.join(there)}" if inside else f"the fields are {', '.join(there)}"
-            raise KeyError(f"no field {name}: {what if there else 'opaque documents have none'}")
+            if name in _ATTRIBUTES:
+                raise KeyError(f"no field {name}: use {_ATTRIBUTES[name]}; {what if there else 'there are no fields'}")
+            raise KeyError(f"no field {excerpt(name)}: {what if there else 'opaque documents have none'}")
         return self._cached(name, self._field)
 
     def __iter__(self) -> Iterator[str]:
@@ -246,8 +257,30 @@ class Batch(Mapping[str, Any]):
         moved._arrays["columns"] = MappingProxyType(moved._columns())
         return moved
 
+    def clone(self) -> Batch:
+        """A copy with memory of its own, for another process or a file: it can be pickled, queued and saved.
+
+        It offers what the batch does: fields, attributes, columns, spans with their decoded metadata, `state_dict()`.
+        Tensors stay on their device; they are not pinned. `torch.load` needs `weights_only=False`.
+
+        Examples:
+            >>> import numpy as np, os, penstock, pickle, tempfile
+            >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
+            >>> np.arange(1000, dtype=np.uint16).tofile(path)
+            >>> view = penstock.open(path, dtype="u2").windows(10, lookahead=1)
+            >>> batch = next(penstock.Loader(view, batch_size=4, framework="numpy"))
+            >>> again = pickle.loads(pickle.dumps(batch.clone()))
+            >>> bool((again.inputs == batch.inputs).all()), again.state_dict() == batch.state_dict()
+            (True, True)
+        """
+        # By name: a copy is a Batch, and modules import each other in no circle.
+        return cast("Batch", importlib.import_module("penstock._clone").cloned(self))
+
     def state_dict(self) -> dict[str, Any]:
-        """The loader's state after this batch: for those who fetch ahead of training.
+        """The loader's state after this batch.
+
+        A loop that fetches batches ahead of training saves the one of the batch that was trained last: the loader's own
+        state is after the batch that was fetched last, and a resume from it would leave out those between.
 
         Raises:
             InvalidArgumentError: the batch was read from a view, not given by a loader.
@@ -258,7 +291,9 @@ class Batch(Mapping[str, Any]):
 
     def __reduce__(self) -> Any:
         """Refuses to be pickled."""
-        raise TypeError("a batch does not pickle, its memory is the loader's: pickle copies of its arrays")
+        raise TypeError(
+            "a batch does not pickle, its memory is the loader's: pickle batch.clone(), which has copies of its arrays"
+        )
 
     def __repr__(self) -> str:
         """Fields, rows and position."""
@@ -295,9 +330,8 @@ class Batch(Mapping[str, Any]):
         return [name for name in dict.fromkeys(names) if name != "max_seqlen"]
 
     def _sources(self) -> npt.NDArray[np.int64]:
-        found = self._native.sources()
-        count = len(self._layout.decoders)
-        return found if count == 1 else np.where(found < 0, -1, found % count)
+        found = self._native.sources()  # a mixture's sources have a native number for each window
+        return np.where(found < 0, -1, found % len(self._layout.decoders))
 
     def _offsets(self, name: str) -> Any:
         place = self._layout.column_of.get(name)
@@ -320,16 +354,16 @@ class Batch(Mapping[str, Any]):
         place = layout.column_of.get(name)
         if place is not None:
             return self._column(place)
-        leaf = layout.leaf_of[name]
+        dtype = layout.types[name]
         if layout.sliced:
             raise InvalidArgumentError(
                 f"field {name}: byte strings have no part for a context-parallel rank: leave context_parallel= out"
             )
-        if layout.types[name] == leaf.base and (layout.torch is None or leaf.base.kind in "SV"):
-            found = self._native.field(name, leaf.base)
+        if layout.torch is None or dtype.kind in "SV":
+            found = self._native.field(name, dtype)  # None where the batch's own records are of another type
             if found is not None:
                 return found
-        return self._cast(FieldSpec(name, name, layout.types[name].str))
+        return self._cast(FieldSpec(name, name, dtype.str))
 
     def _labels(self, name: str) -> Any:
         place = self._layout.column_of.get(name)
@@ -372,13 +406,18 @@ class Batch(Mapping[str, Any]):
 
     def _column(self, place: ColumnPlace) -> Any:
         array = self._native.column(*place)
-        return self._lent_column(place) if array is None else self._given(array)
+        if array is None:
+            return self._lent_column(place)
+        return array if place.type.kind in "SV" else self._given(array)  # torch has no byte strings
 
     def _lent_column(self, place: ColumnPlace) -> Any:
         # Slices of the lent tensor, so that torch tracks copies from them.
         layout, native = self._layout, self._native
         number, part, dtype = place
-        at, shape = native.place(number, part)
+        at, shape = native.place(number, part, dtype)
+        if dtype.kind in "SV":
+            size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+            return native.lender[at : at + size].numpy().view(dtype).reshape(shape).copy()
         torch_dtype = layout.torch.from_numpy(np.empty(0, dtype)).dtype
         count = int(np.prod(shape, dtype=np.int64))
         array = native.lender[at : at + count * dtype.itemsize].view(torch_dtype).view(shape)

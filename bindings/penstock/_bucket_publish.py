@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock import _native
 from penstock._bucket_folder import MANIFEST, SHARD_MANIFEST, BucketFolder, Described, features_name
-from penstock._errors import CorruptionError, Error, InvalidArgumentError, IoError, NotFoundError
+from penstock._errors import PUBLISHED, CorruptionError, Error, InvalidArgumentError, IoError, NotFoundError
 from penstock._uploads import Refused
 
 _OURS = re.compile(r"(\d{5,12}|features)(\.[1-9]\d{0,11})?-[0-9a-f]{8}")
@@ -193,7 +193,7 @@ def _remove_unnamed(folder: BucketFolder, sizes: dict[str, int], named: set[str]
     try:
         folder.remove_folders(old, sizes)
     except Error as error:
-        message = f"{folder.url}: the new dataset is published, but the shards that were there are not all removed"
+        message = f"{folder.url}: {PUBLISHED}, but the shards that were there are not all removed"
         said = f"{message}: {error}"
     else:
         return

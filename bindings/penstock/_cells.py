@@ -1,10 +1,10 @@
-"""What `dataset.cells(…)` asks for, checked once: arrays that the native threads make of each batch of cells."""
+"""Arguments of `dataset.cells(…)`, checked once: arrays that the native threads make of each batch of cells."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,7 +103,7 @@ class Cells:
 
     def words(self) -> str:
         """The arguments that are not the defaults."""
-        said = [repr(self.form) if self.form != type(self.form)() else repr(self.form.name)]
+        said = [repr(self.form) if repr(self.form) != repr(type(self.form)()) else repr(self.form.name)]
         if self.value != "count":
             said.append(f"value={self.value!r}")
         if self.places.size or (self.width is not None and self.width != self.known):
@@ -162,6 +162,60 @@ def resolve(
         tokens=np.ascontiguousarray(tokens, np.int64),
         medians=np.ascontiguousarray(medians, np.float64),
     )
+
+
+def check_alike(first_name: str, first: Any, name: str, view: Any) -> None:
+    """Refuses views of cells whose batches are other arrays, or number other genes.
+
+    Raises:
+        InvalidArgumentError: the views differ in what their cells become.
+    """
+    one, other = first.cells, view.cells
+    if one is None or other is None:
+        if one is not other:
+            raise InvalidArgumentError(f"sources: one of {first_name!r} and {name!r} is of cells, the other is not")
+        return
+    if not _makes_as(one, other):
+        raise InvalidArgumentError(
+            f"sources: {first_name!r} is cells({excerpt(one.words())}), {name!r} cells({excerpt(other.words())}): they "
+            "must be alike"
+        )
+    datasets = first.dataset, view.dataset
+    tables = [each._native.features_fingerprint for each in datasets]
+    if tables[0] == tables[1] and np.array_equal(one.places, other.places):
+        return
+    mine, theirs = (_batch_names(each.cells, each.dataset.features) for each in (first, view))
+    if not mine or not theirs:
+        raise InvalidArgumentError(
+            f"sources: {first_name!r} and {name!r} number their genes each in its own way, and do not both name them"
+        )
+    for number, (one_gene, other_gene) in enumerate(zip(mine, theirs, strict=True)):
+        if one_gene != other_gene:
+            raise InvalidArgumentError(
+                f"sources: gene {number:,} is {excerpt(one_gene)!r} in {first_name!r}, {excerpt(other_gene)!r} in "
+                f"{name!r}: give both views genes=, the same names in one order"
+            )
+
+
+def _makes_as(one: Cells, other: Cells) -> bool:
+    """True if both make the same arrays of the same genes."""
+    numbers = [(each.value, each.width, each.normalize, each.log1p, _plain(each.form)) for each in (one, other)]
+    arrays = ((one.tokens, other.tokens), (one.medians, other.medians))
+    return numbers[0] == numbers[1] and all(np.array_equal(*each) for each in arrays)
+
+
+def _plain(form: Any) -> Any:
+    """Without what is by gene."""
+    return replace(form, **{name: None for name in ("tokens", "medians") if hasattr(form, name)})
+
+
+def _batch_names(cells: Cells, features: Features | None) -> Sequence[str]:
+    """Names of the genes of a batch, by number; none where the dataset does not say them."""
+    names = () if features is None else features._all_names
+    if cells.places.size == 0:
+        return names[: cells.width]
+    genes = np.flatnonzero(cells.places >= 0)
+    return [names[gene] for gene in genes[np.argsort(cells.places[genes])]] if names else []
 
 
 def _checked_form(form: Any) -> Form:
@@ -250,7 +304,7 @@ def _numbers_of(names: list[str], features: Features | None) -> npt.NDArray[np.i
         )
     number_of: dict[str, int] = {}
     repeated = set()
-    for number, name in enumerate(features.names):
+    for number, name in enumerate(features._all_names):
         if number_of.setdefault(name, number) != number:
             repeated.add(name)
     for name in names:
@@ -261,8 +315,8 @@ def _numbers_of(names: list[str], features: Features | None) -> npt.NDArray[np.i
     return np.array([number_of[name] for name in names], np.int64)
 
 
-def _names(features: Features, chosen: npt.NDArray[np.int64] | None) -> list[str]:
-    return features.names if chosen is None else [features.names[number] for number in chosen]
+def _names(features: Features, chosen: npt.NDArray[np.int64] | None) -> Sequence[str]:
+    return features._all_names if chosen is None else [features._all_names[number] for number in chosen]
 
 
 def _places(chosen: npt.NDArray[np.int64] | None) -> npt.NDArray[np.int32]:
@@ -278,7 +332,7 @@ def _by_gene(
     what: str,
     given: Any,
     width: int | None,
-    names: Callable[[], list[str]] | None,
+    names: Callable[[], Sequence[str]] | None,
     missing: float,
     dtype: np.dtype[Any],
     check: Callable[[npt.NDArray[Any]], None],

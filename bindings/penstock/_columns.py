@@ -50,7 +50,10 @@ class DocumentColumn:
         self.name = name
         self.dtype: np.dtype[Any] = dtype.base
         self.shape: tuple[int, ...] = (native.entries, *dtype.shape)
-        self.categories: list[str] | None = native.categories(name) if is_category else None
+        self._categories = tuple(native.categories(name)) if is_category else None
+        self.categories: list[str] | None = (
+            None if self._categories is None else list(self._categories)
+        )  # a caller may change it
 
     def __len__(self) -> int:
         """Documents of the dataset (entries, in the layout "ids")."""
@@ -137,7 +140,7 @@ class DocumentColumn:
 
     def __repr__(self) -> str:
         """Name, type and length."""
-        kind = f"{len(self.categories):,} categories" if self.categories is not None else str(self.dtype)
+        kind = f"{len(self._categories):,} categories" if self._categories is not None else str(self.dtype)
         axes = f", each {list(self.shape[1:])}" if len(self.shape) > 1 else ""
         return f"DocumentColumn({excerpt(self.name)!r}, {kind}, {counted(len(self), 'document')}{axes})"
 
@@ -149,13 +152,16 @@ class Columns(Mapping[str, DocumentColumn]):
         """Of an opened dataset."""
         self._native = native
         self._types = {name: (dtype, is_category) for name, dtype, is_category in types_of(native)}
+        self._made: dict[str, DocumentColumn] = {}
 
     def __getitem__(self, name: str) -> DocumentColumn:
         """The column of this name."""
         if name not in self._types:
             there = f"there are {', '.join(map(excerpt, self._types))}" if self._types else "this dataset has none"
             raise KeyError(f"no column {excerpt(str(name))}: {there}")
-        return DocumentColumn(self._native, name, *self._types[name])
+        if name not in self._made:  # its categories may be many
+            self._made[name] = DocumentColumn(self._native, name, *self._types[name])
+        return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
         """Names, in their order on disk."""
@@ -222,9 +228,9 @@ def _to_arrow(column: DocumentColumn) -> Any:
     values = np.asarray(column)
     if values.dtype == np.float16:
         values = values.astype(np.float32)
-    if column.categories is not None:
+    if column._categories is not None:
         codes = pyarrow.array(values, mask=values < 0)
-        return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(column.categories, pyarrow.string()))
+        return pyarrow.DictionaryArray.from_arrays(codes, pyarrow.array(column._categories, pyarrow.string()))
     array = pyarrow.array(values.reshape(-1))
     for size in reversed(values.shape[1:]):
         array = pyarrow.FixedSizeListArray.from_arrays(array, size)

@@ -30,6 +30,8 @@ from penstock._part import native as native_part
 from penstock._part import words as part_words
 from penstock._paths import PathLike
 from penstock._spans import Decode, Metadata, check_metadata
+from penstock._token_documents import find as find_documents
+from penstock._token_documents import refuse_other_side
 from penstock._words import counted, excerpt
 from penstock.cells import Form
 
@@ -69,6 +71,8 @@ class Dataset:
         self._in_place = in_place
         self._reopen = reopen
         self._cache: _native.CachedStore | None = None
+        self._by_token: dict[Bounds, Dataset] = {}
+        self._bounds: Bounds | None = None  # the token that tells its documents
         self.path: str = native.path
         self.kind: str = native.kind
         self.mode: str = native.mode
@@ -101,19 +105,21 @@ class Dataset:
         """
         return None if self._cache is None else self._cache.counts
 
-    @property
+    @functools.cached_property
     def columns(self) -> Columns:
         """Typed values of each document, by name; `columns["plate"][:]` reads one."""
         return Columns(self._native)
 
-    @property
+    @functools.cached_property
     def features(self) -> Features | None:
         """What records name by number, such as genes: names and columns; None where the dataset has none."""
         if self._in_place is not None:
             return self._in_place.features
         if not self._native.features:
             return None
-        return Features(functools.partial(_open_features, self), self._native.features_fingerprint)
+        # Another Dataset of the same files: features that kept this one, which keeps them, would outlive its last user.
+        twin = Dataset(self._native, self._reopen)
+        return Features(functools.partial(_open_features, twin), self._native.features_fingerprint)
 
     @property
     def records(self) -> int:
@@ -163,12 +169,15 @@ class Dataset:
 
         Raises:
             InvalidArgumentError: no records, a window of 0 or longer than the stream, a `metadata` that cannot be, no
-                such column; both ends of documents, or one that no token can be.
+                such column; both ends of documents, one that no token can be, or the wrong one: the stream begins with
+                the token that is to end documents and does not end with it, or the reverse.
         """
         window, lookahead = _positive("window", window), _positive("lookahead", lookahead, 0)
         if phase not in (None, "random"):
             raise InvalidArgumentError(f"phase={phase!r}: must be None or 'random'")
         bounds = document_bounds(self.dtype, end_of_document, begin_of_document)
+        if bounds is not None:
+            self._check_side(bounds)
         return View(
             self,
             "windows",
@@ -180,17 +189,37 @@ class Dataset:
             bounds=bounds,
         )
 
-    def documents(self, *, columns: Sequence[str] = (), metadata: Metadata = True) -> View:
+    def documents(
+        self,
+        *,
+        columns: Sequence[str] = (),
+        metadata: Metadata = True,
+        end_of_document: int | None = None,
+        begin_of_document: int | None = None,
+    ) -> View:
         """The view whose observation i is document i: its records, of any length, and its metadata.
 
         Args:
             columns: names of the dataset's columns: `batch.columns[name]` has a value for each row.
             metadata: as of `windows`. What tells where a document lies is read in any case.
+            end_of_document: of a token stream: the token that ends a document, its last one. All tokens are then read
+                once, now; `penstock.import_tokens` does so once for ever.
+            begin_of_document: of a token stream: the token with which a document begins, likewise.
 
         Raises:
-            InvalidArgumentError: a token stream, the ids layout (see `penstock.convert`), or no such column.
+            InvalidArgumentError: a token stream without either token, the ids layout (see `penstock.convert`), or no
+                such column; a token that occurs nowhere, or is the other side of documents (see `windows`).
+
+        Examples:
+            >>> import numpy as np, os, penstock, tempfile
+            >>> path = os.path.join(tempfile.mkdtemp(), "fineweb.bin")
+            >>> np.array([9, 1, 2, 9, 3, 9, 4, 5], "u2").tofile(path)
+            >>> view = penstock.open(path, dtype="u2").documents(begin_of_document=9)
+            >>> [document["token"].tolist() for document in view]
+            [[9, 1, 2], [9, 3], [9, 4, 5]]
         """
-        return View(self, "documents", 0, 0, metadata, columns=_names(columns))
+        dataset = self._told_by(end_of_document, begin_of_document)
+        return View(dataset, "documents", 0, 0, metadata, columns=_names(columns))
 
     def packed(
         self,
@@ -203,6 +232,8 @@ class Dataset:
         table: PathLike | None = None,
         columns: Sequence[str] = (),
         metadata: Metadata = True,
+        end_of_document: int | None = None,
+        begin_of_document: int | None = None,
     ) -> View:
         """The view of rows of `window` records that are filled with whole documents.
 
@@ -222,6 +253,8 @@ class Dataset:
                 10,000,000 documents.
             columns: names of the dataset's columns: `batch.columns[name]` has a value for each span.
             metadata: as of `windows`.
+            end_of_document: as of `documents`.
+            begin_of_document: as of `documents`.
 
         Returns:
             A view whose rows are [window]; `batch.spans` has the pieces, records outside of them are padding, 0.
@@ -245,7 +278,8 @@ class Dataset:
             [[2, 3, 4, 5, 6, -100, 2, 3, 4, -100]]
         """
         rows = resolve_packed(window, fit, group, long, multiple_of, table)
-        return View(self, "packed", rows.window, 0, metadata, columns=_names(columns), rows=rows)
+        dataset = self._told_by(end_of_document, begin_of_document)
+        return View(dataset, "packed", rows.window, 0, metadata, columns=_names(columns), rows=rows)
 
     def select(self, shards: Sequence[int]) -> Dataset:
         """Some of the shards, in this order, as a dataset; nothing is read.
@@ -269,6 +303,9 @@ class Dataset:
             if not -count <= number < count:
                 raise InvalidArgumentError(f"there is no shard {number}: they are from 0 to {count - 1:,}")
             numbers.append(number % count)
+        if self._bounds is not None:  # as if the shards had been selected first: so does a stream that grew
+            base, bounds = self._reopen[1]
+            return _by_token(base.select(numbers), bounds)
         native = _native.select_shards(self._native, numbers)
         selected = Dataset(native, (_select, (self, numbers)), self._in_place)
         selected._cache = self._cache
@@ -309,6 +346,21 @@ class Dataset:
         made = resolve_cells(form, value, genes, normalize, log1p, self.dtype, self.features)
         return View(self, "documents", 0, 0, metadata, columns=_names(columns), cells=made)
 
+    def _told_by(self, end: int | None, begin: int | None) -> Dataset:
+        """This dataset, or a token stream with the documents that a token tells.
+
+        Raises:
+            InvalidArgumentError: as `documents`.
+        """
+        bounds = document_bounds(self.dtype, end, begin)
+        return self if bounds is None else _by_token(self, bounds)
+
+    def _check_side(self, bounds: Bounds) -> None:
+        """Looks at the first and the last record: see `refuse_other_side`."""
+        ends = View(self, "windows", 1, 0, False).read([0, self.records - 1])
+        has = (ends[bounds.field].reshape(2, -1) == bounds.value).all(axis=1).tolist()
+        refuse_other_side(self.path, bounds.by, bounds.value, *has)
+
     def check_in_place(self) -> None:
         """Looks whether others' files are still those that were opened.
 
@@ -348,7 +400,8 @@ class Dataset:
         """Path, kind and size."""
         what = counted(self.spans, "entry") if self.mode == "opaque" else counted(self.records, "record")
         shards = counted(len(self._native.shards()), "shard")
-        return f"Dataset({self.path!r}, {self.kind}, {self.mode}, {what}, {shards})"
+        told = "" if self._bounds is None else f", {self._bounds.by}={self._bounds.value}"
+        return f"Dataset({self.path!r}, {self.kind}, {self.mode}, {what}, {shards}{told})"
 
 
 class View(Sequence[Observation]):
@@ -710,6 +763,14 @@ class View(Sequence[Observation]):
 
 def _select(dataset: Dataset, numbers: Sequence[int]) -> Dataset:
     return dataset.select(numbers)
+
+
+def _by_token(dataset: Dataset, bounds: Bounds) -> Dataset:
+    if bounds not in dataset._by_token:
+        found = Dataset(find_documents(dataset._native, bounds), (_by_token, (dataset, bounds)))
+        found._cache, found._bounds = dataset._cache, bounds
+        dataset._by_token[bounds] = found
+    return dataset._by_token[bounds]
 
 
 def _names(columns: Sequence[str]) -> tuple[str, ...]:

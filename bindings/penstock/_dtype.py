@@ -28,6 +28,7 @@ RESERVED_NAMES = frozenset(
         "records",
         "offsets",
         "state_dict",
+        "clone",
         "keys",
         "items",
         "values",

@@ -16,7 +16,6 @@ from penstock._words import counted, excerpt
 
 NAMES = "names"
 """The key of the names in a mapping of features."""
-_MANY = 1 << 10  # names that are read at once: each takes a row of its own, of some KiB
 
 
 class Features:
@@ -51,17 +50,17 @@ class Features:
         return dataset
 
     @cached_property
+    def _all_names(self) -> tuple[str, ...]:
+        """The names for use inside the package: a caller may change the list `names`."""
+        try:
+            return tuple(_native.opaque_texts(self._dataset._native))
+        except UnicodeDecodeError as error:
+            raise CorruptionError(f"{self._dataset.path}: the name of a feature is no UTF-8: {error}") from None
+
+    @cached_property
     def names(self) -> list[str]:
-        """Name of each, in the order of their numbers."""
-        view = self._dataset.documents()
-        names: list[str] = []
-        for at in range(0, len(view), _MANY):
-            batch = view.read(np.arange(at, min(at + _MANY, len(view))))
-            try:
-                names.extend(bytes(span.raw).decode() for span in batch.spans)
-            except UnicodeDecodeError as error:
-                raise CorruptionError(f"{self._dataset.path}: the name of a feature is no UTF-8: {error}") from None
-        return names
+        """Name of each, in the order of their numbers: read once, the same list each time."""
+        return list(self._all_names)
 
     @property
     def columns(self) -> Columns:
@@ -134,9 +133,9 @@ class _Categories:
 def _names_and_columns(given: Any) -> tuple[list[Any], dict[str, Any]]:
     if isinstance(given, Features):
         values = {name: column[:] for name, column in given.columns.items()}
-        categories = {name: column.categories for name, column in given.columns.items()}
-        return given.names, {
-            name: array if (known := categories[name]) is None else _Categories(array, known)
+        categories = {name: column._categories for name, column in given.columns.items()}
+        return list(given._all_names), {
+            name: array if (known := categories[name]) is None else _Categories(array, list(known))
             for name, array in values.items()
         }
     if hasattr(given, "index") and hasattr(given, "columns"):  # a DataFrame

@@ -204,6 +204,7 @@ def plan_layout(
     seed: int = 0,
     *,
     records_differ: bool = False,
+    common: Mapping[str, np.dtype[Any]] | None = None,
     sliced: bool = False,
 ) -> BatchLayout:
     """Decides the arrays of a view's batches.
@@ -216,6 +217,7 @@ def plan_layout(
         computed: columns that the native threads compute of documents.
         seed: of the loader, for what is drawn.
         records_differ: whether batches have rows of other views, too, whose records are of other types.
+        common: of fields that are not in `dtype`, the type that holds the values of all these views.
         sliced: whether rows are the part of a context-parallel rank.
 
     Raises:
@@ -243,7 +245,8 @@ def plan_layout(
     packed = isinstance(rows, Packed)
     label_field, why = _label_field(found, view.lookahead, source.ragged) if rows is None else _row_field(found)
     chosen = _chosen_types(found, dtype)
-    types = {leaf.name: chosen.get(leaf.name) or _default_type(leaf, torch) for leaf in found}
+    given = {**(common or {}), **chosen}
+    types = {leaf.name: given.get(leaf.name) or _default_type(leaf, torch) for leaf in found}
     layout = BatchLayout(
         record_dtype=None if record_dtype is None else stored_dtype(record_dtype, source.stored_record_bytes),
         leaf_of={leaf.name: leaf for leaf in found},

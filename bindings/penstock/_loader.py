@@ -26,11 +26,12 @@ from penstock._mixture import Mixture, SourceOrder
 from penstock._mixture_layout import plan_layouts
 from penstock._options import BatchSize, Framework, LoaderOptions, OnMismatch, Reader, Tail, told_of_options
 from penstock._parallel import Balance, ContextParallel, check_sliced, in_words, resolve_balance, resolve_slice
-from penstock._ranks import Mesh, resolve
+from penstock._ranks import Mesh, is_divided, refuse_worker, resolve
 from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of
 from penstock._state import checked_state
 from penstock._stores import far_reader
+from penstock._words import NoSampler, warn_over
 from penstock.columns import Column
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Resume:
         return self.message
 
 
-class Loader(Generic[Given]):
+class Loader(NoSampler, Generic[Given]):
     """Batches of one rank, read ahead by native threads; iterate over it.
 
     To a type checker a `Loader` is of what `next` gives: `Batch`, or what `transform` returns.
@@ -175,8 +176,11 @@ class Loader(Generic[Given]):
             balance: which rows a rank gets, by what they cost; None: every `world_size`-th.
 
         Raises:
-            InvalidArgumentError: an argument that cannot be; a process that is one of several and did not say which.
+            InvalidArgumentError: an argument that cannot be; a batch size that no memory holds; a process that is one
+                of several and did not say which; a DataLoader's worker.
         """
+        self._is_divided = is_divided()
+        self._check_worker()
         check_view(view)
         if transform is not None and not callable(transform):
             raise InvalidArgumentError(f"transform={transform!r}: must be a function of a batch")
@@ -231,7 +235,7 @@ class Loader(Generic[Given]):
             far_reader=_far_reader(datasets, reader),
         )
         self._native = self._make_native(job=job)
-        self._is_closed = False
+        self._is_closed = self._has_ended = self._has_warned = False
         self._job = (job.version, job.json)
         self._is_profiled: Callable[[], bool] = _never if torch is None else torch.autograd._profiler_enabled
         _running.add(self)
@@ -239,7 +243,16 @@ class Loader(Generic[Given]):
     # --- iteration
 
     def __iter__(self) -> Self:
-        """Goes on at the position."""
+        """Goes on at the position.
+
+        Where an earlier loop came to the run's end there is nothing: a RuntimeWarning says so, once.
+        """
+        self._check_worker()
+        if self._has_ended and not self._has_warned:
+            end = self._native.job.batching[1]
+            self._has_warned = end is not None and self._native.position >= end
+            if self._has_warned:
+                warn_over()
         self._native.begin()
         return self
 
@@ -250,11 +263,16 @@ class Loader(Generic[Given]):
             StopIteration: the run is over, or with per_epoch the epoch; `rewind()` begins again.
             CorruptionError, IoError: a read for this batch failed. The loader can be asked again.
             InvalidArgumentError: a function of `columns` failed, or gave what it must not, for a document of this
-                batch, which then comes again; the batches that the caller holds leave no memory; a forked child;
-                closed.
+                batch, which then comes again; the batches that the caller holds leave no memory; a forked child, a
+                DataLoader's worker; closed.
         """
-        native = self._native.next() if not self._is_profiled() else self._profiled_next()
+        try:
+            native = self._native.next() if not self._is_profiled() else self._profiled_next()
+        except InvalidArgumentError:
+            self._check_worker()  # which is forked, and gets the better advice
+            raise
         if native is None:
+            self._has_ended = True
             raise StopIteration
         batch = Batch(native, self._layout, self._job)
         if self._transform is None and self._span_functions is None:
@@ -292,6 +310,14 @@ class Loader(Generic[Given]):
     def __bool__(self) -> bool:
         """Always true, whatever len() is."""
         return True
+
+    def _check_worker(self) -> None:
+        if not self._is_divided:
+            refuse_worker(
+                "a Loader",
+                "Give the DataLoader penstock.adapters.torch.BatchDataset(view, …), which divides them among workers, "
+                "or iterate the Loader itself, without a DataLoader: its threads read ahead",
+            )
 
     def _profiled_next(self) -> Any:
         with self._layout.torch.profiler.record_function("penstock.next"):
@@ -372,6 +398,9 @@ class Loader(Generic[Given]):
 
     def state_dict(self) -> dict[str, Any]:
         """Where the job is, for a checkpoint: three keys, the same on every rank, O(1).
+
+        It is the state after the batch that `next` gave last. A loop that fetches a batch ahead of the one it trains
+        saves `batch.state_dict()` of the batch trained last instead, or a resume leaves out the one fetched ahead.
 
         Returns:
             {"version": int, "position": int, "job": str}; the position counts what was delivered.
@@ -461,7 +490,7 @@ class Loader(Generic[Given]):
         The size belongs to positions from here on, as in a schedule: after `rewind()` those before have theirs.
 
         Raises:
-            InvalidArgumentError: a global size that the number of ranks does not divide.
+            InvalidArgumentError: a global size that the number of ranks does not divide; a batch that no memory holds.
         """
         self._native.set_global_batch_size(global_size(size, self._unit))
 
@@ -515,6 +544,7 @@ class EvalLoader(Loader[Given]):
 
     def __iter__(self) -> Self:
         """Begins again."""
+        self._check_worker()
         self.rewind()
         return super().__iter__()
 

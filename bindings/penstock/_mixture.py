@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._arguments import MOST, index
+from penstock._cells import check_alike
 from penstock._dataset import View
 from penstock._errors import InvalidArgumentError
 from penstock._layout import leaves
 from penstock._mixture_file import read_mixture
 from penstock._mixture_stages import MixtureRun, MixtureStage, Place, Stage, Tokens, place
 from penstock._padded import Padded
-from penstock._part import Split
 from penstock._paths import PathLike
 from penstock._words import quoted
 from penstock.orders import Order, resolve
@@ -64,7 +64,7 @@ class Mixture:
         end: Place | None = None,
         group: int = 1024,
     ) -> None:
-        """Makes a mixture; no file is opened.
+        """Makes a mixture; no file is opened, but for the names of genes where sources of cells number them otherwise.
 
         Args:
             sources: {name: view}: views of one kind, window and lookahead, whose fields have the same names.
@@ -76,8 +76,8 @@ class Mixture:
             group: a stage of shorter windows mixes the windows of this many observations of the view.
 
         Raises:
-            InvalidArgumentError: sources that differ in kind, window, lookahead or fields; a weight, name, place or cap
-                that cannot be.
+            InvalidArgumentError: sources that differ in kind, window, lookahead, fields or genes; a weight, name, place
+                or cap that cannot be.
         """
         self.sources = _checked_sources(sources)
         self.names = list(self.sources)
@@ -142,7 +142,7 @@ class Mixture:
         """By the numbers of the native order's picks: the views, then those of each other window."""
         found = [view._source for view in self.sources.values()]
         for window in self._plan.windows[1:]:
-            found += [in_windows(view, window)._source for view in self.sources.values()]
+            found += [_cut(view, window) for view in self.sources.values()]
         return found
 
     def _window_changes(self) -> list[tuple[int, int]]:
@@ -261,26 +261,11 @@ class Mixture:
         return f"Mixture({', '.join(self.names)}; {len(self.stages)} stages{end})"
 
 
-def in_windows(view: View, window: int) -> View:
+def _cut(view: View, window: int) -> _native.Source:
     """The same records in windows of another length that divides the view's."""
-    parts = view.window // window
-    whole = View(
-        view.dataset,
-        "windows",
-        window,
-        view.lookahead,
-        view.metadata,
-        columns=view.columns,
-        phase_window=view.phase_window,
-    )
-    if not view._steps:
-        return whole[: view._whole.size * parts]
-    numbers = view._steps[0]
-    assert not isinstance(numbers, Split)  # _check_cut
-    if isinstance(numbers, range) and numbers.step == 1:
-        return whole[numbers.start * parts : numbers.stop * parts]
-    each = np.asarray(numbers, np.uint64)[:, None] * np.uint64(parts) + np.arange(parts, dtype=np.uint64)
-    return whole.select(np.ascontiguousarray(each.ravel(), np.uint64))
+    native = view.dataset._native
+    whole = _native.make_windows(native, window, view.lookahead, list(view.columns), view.phase_window)
+    return _native.make_parts(whole, view._source, view.window // window)
 
 
 def _again(sources: Any, stages: Any, caps: Any, epochs: Any, end: Any, group: Any) -> Mixture:
@@ -328,9 +313,9 @@ def _checked_sources(sources: Any) -> dict[str, View]:
     found = dict(sources)
     first_name, first = next(iter(found.items()))
     for name, view in found.items():
-        for what in ("kind", "window", "lookahead", "metadata", "columns", "cells", "phase_window"):
+        for what in ("kind", "window", "lookahead", "metadata", "columns", "phase_window"):
             one, other = getattr(first, what), getattr(view, what)
-            if (one != other) if what != "cells" else (repr(one) != repr(other)):
+            if one != other:
                 raise InvalidArgumentError(
                     f"sources: {what} of {first_name!r} is {one!r}, of {name!r} {other!r}: they must be alike"
                 )
@@ -339,6 +324,7 @@ def _checked_sources(sources: Any) -> dict[str, View]:
                 f"sources: {first_name!r} and {name!r} are padded otherwise, or one of them is not: give both the same "
                 "documents().padded(…)"
             )
+        check_alike(first_name, first, name, view)
         _check_fields(first_name, first, name, view)
     return found
 
@@ -358,11 +344,6 @@ def _check_cut(name: str, view: View) -> None:
         raise InvalidArgumentError(
             f"sources[{name!r}]: packed rows are packed for one window, and a stage has another: give "
             "dataset.packed of that window in a mixture of its own"
-        )
-    if len(view._steps) > 1 or any(isinstance(step, Split) for step in view._steps):
-        raise InvalidArgumentError(
-            f"sources[{name!r}]: it was split, and a stage has shorter windows, which its windows of {view.window} "
-            "cannot be cut into: split dataset.windows of that length for a mixture of its own"
         )
 
 
@@ -384,7 +365,7 @@ def _check_fields(first_name: str, first: View, name: str, view: View) -> None:
             )
     for column in first.columns:
         mine, theirs = first.dataset.columns[column], view.dataset.columns[column]
-        if mine.dtype != theirs.dtype or mine.categories != theirs.categories:
+        if mine.dtype != theirs.dtype or mine._categories != theirs._categories:
             raise InvalidArgumentError(
                 f"sources: the column {column!r} is of another type, or has other categories, in {first_name!r} than "
                 f"in {name!r}"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from penstock._dtype import numpy_type
 from penstock._errors import InvalidArgumentError
 from penstock._layout import BatchLayout, DtypeChoice, leaves, plan_layout, stored_dtype
 from penstock._mixture import Mixture
-from penstock._padded import Padded
 from penstock._span_functions import SpanFunctions
 from penstock.columns import Column
 from penstock.columns import resolve as resolve_columns
@@ -42,12 +40,11 @@ def plan_layouts(
         None if each.dtype is None else stored_dtype(each.dtype, each._source.stored_record_bytes) for each in views
     ]
     differ = any(each != stored[0] for each in stored)
-    if differ and torch is None:
-        dtype = _common_types(view, dtype)
+    common = _common_types(view, dtype, torch is None) if differ else {}
     wanted = [columns] * len(views) if isinstance(columns, str) else [list(columns)] * len(views)
     resolved = [resolve_columns(names, max_documents, each) for each, names in zip(views, wanted, strict=True)]
     layouts = [
-        plan_layout(each, torch, dtype, True, computed, seed, records_differ=differ, sliced=sliced)
+        plan_layout(each, torch, dtype, True, computed, seed, records_differ=differ, common=common, sliced=sliced)
         for each, (computed, _) in zip(views, resolved, strict=True)
     ]
     decoders = tuple(decoder for each in layouts for decoder in each.decoders)
@@ -58,27 +55,26 @@ def plan_layouts(
     return layouts * len(view._plan.windows), functions
 
 
-def _common_types(mixture: Mixture, dtype: DtypeChoice) -> dict[str, Any]:
-    """A type for each field that holds all sources' values; or what was chosen."""
+def _common_types(mixture: Mixture, chosen: DtypeChoice, with_integers: bool) -> dict[str, np.dtype[Any]]:
+    """For each field whose type was not chosen, the one that holds all sources' values.
+
+    Raises:
+        InvalidArgumentError: there is none.
+    """
     by_name: dict[str, list[np.dtype[Any]]] = {}
     for view in mixture.sources.values():
         for leaf in leaves(view.dtype) if view.dtype is not None else ():
             by_name.setdefault(leaf.name, []).append(leaf.base)
-    chosen: dict[str, Any] = {}
+    common: dict[str, np.dtype[Any]] = {}
     for name, types in by_name.items():
-        if types[0].kind in "SV":
+        is_integer = types[0].kind in "iu"
+        is_chosen = name in chosen if isinstance(chosen, Mapping) else chosen is not None and is_integer
+        if types[0].kind in "SV" or is_chosen or (is_integer and not with_integers):
             continue
-        common = np.result_type(*types)
-        if common.kind == "f" and types[0].kind in "iu":
+        common[name] = np.result_type(*types)
+        if common[name].kind == "f" and is_integer:
             raise InvalidArgumentError(
                 f"the field {name!r} is {' and '.join(sorted({str(each) for each in types}))}: no integer type holds "
                 f"both; say which by dtype={{{name!r}: …}}"
             )
-        chosen[name] = common
-    if dtype is None or isinstance(dtype, dict):
-        given_types = dtype or {}
-        if isinstance(mixture.first.rows, Padded):
-            chosen = mixture.first.rows.types(chosen, given_types)
-        return {**chosen, **given_types}
-    given = numpy_type(dtype)  # of integer fields
-    return {name: given if each.kind in "iu" else each for name, each in chosen.items()}
+    return common

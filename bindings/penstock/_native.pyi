@@ -50,6 +50,7 @@ __all__: list[str] = [
     "Store",
     "StoreCall",
     "StoreCalls",
+    "TokenDocuments",
     "UniformOrder",
     "WeightedOrder",
     "annotate",
@@ -74,12 +75,14 @@ __all__: list[str] = [
     "make_documents",
     "make_packed",
     "make_padded",
+    "make_parts",
     "make_ranked",
     "make_selection",
     "make_slice",
     "make_split",
     "make_values",
     "make_windows",
+    "opaque_texts",
     "open_as",
     "open_features",
     "open_field_arrays",
@@ -92,6 +95,7 @@ __all__: list[str] = [
     "select_shards",
     "shown_address",
     "shuffle",
+    "spawn_bound",
     "stored_manifest",
     "unique_run",
     "unnamed",
@@ -225,9 +229,10 @@ class WeightedOrder(Order):
     def __init__(
         self,
         weights: typing.Annotated[numpy.typing.ArrayLike, numpy.float64],
-        draws: Order,
+        mixed: Order,
         seed: typing.Any,
         replace: bool,
+        systematic: bool,
         name: str,
     ) -> None: ...
 
@@ -683,6 +688,28 @@ class SentenceSpec:
         pad: typing.SupportsInt | typing.SupportsIndex,
     ) -> None: ...
 
+class TokenDocuments:
+    """
+    Finds a token stream's documents by a token, step by step.
+    """
+    def __init__(
+        self, dataset: Dataset, by: str, field: str, token: typing.SupportsInt | typing.SupportsIndex
+    ) -> None: ...
+    def dataset(self) -> Dataset:
+        """
+        The stream with its documents, after the last step.
+        """
+    def step(self, records: typing.SupportsInt | typing.SupportsIndex) -> bool:
+        """
+        Looks at about as many records; false once all were looked at.
+        """
+    @property
+    def first_has(self) -> bool: ...
+    @property
+    def found(self) -> int: ...
+    @property
+    def last_has(self) -> bool: ...
+
 class PackingRule:
     """
     How documents go into rows; see layout/packing.h.
@@ -832,7 +859,8 @@ class Batch:
         """
     def field(self, name: str, dtype: numpy.dtype[typing.Any]) -> typing.Any:
         """
-        Array over one leaf of the records as read, of its dtype; not copied. None if there are no records.
+        Array over one leaf of the records as read; not copied. None where there are no records, or the leaf is of
+        another type.
         """
     def first_records(self) -> numpy.typing.NDArray[numpy.int64]:
         """
@@ -855,7 +883,10 @@ class Batch:
         """
     def number_entries(self) -> EntryNumbers: ...
     def place(
-        self, i: typing.SupportsInt | typing.SupportsIndex, part: typing.SupportsInt | typing.SupportsIndex
+        self,
+        i: typing.SupportsInt | typing.SupportsIndex,
+        part: typing.SupportsInt | typing.SupportsIndex,
+        dtype: numpy.dtype[typing.Any],
     ) -> tuple:
         """
         (byte of the batch's memory where array `part` of column i begins, its shape).
@@ -1254,7 +1285,9 @@ def clean(path: str, overwrite: bool, run: str | None) -> None:
     Removes what writers left unfinished.
     """
 
-def combine(inputs: collections.abc.Sequence[str], out: str) -> str: ...
+def combine(
+    inputs: collections.abc.Sequence[str], out: str, resume: bool, overwrite: bool, progress: typing.Any
+) -> str: ...
 def commit(
     path: str,
     tokenizer: str,
@@ -1276,7 +1309,7 @@ def concatenate(datasets: collections.abc.Sequence[Dataset]) -> Dataset:
     Several datasets as one.
     """
 
-def convert(path: str, out: str, layout: str) -> str: ...
+def convert(path: str, out: str, layout: str, overwrite: bool) -> str: ...
 def curl_refusal() -> str:
     """
     Why nothing is read over HTTP here; empty: it is.
@@ -1361,6 +1394,11 @@ def make_padded(
     Arrays: each field, attention_mask, lengths.
     """
 
+def make_parts(source: Source, units: Source, parts: typing.SupportsInt | typing.SupportsIndex) -> Source:
+    """
+    Observations of `units` cut into `parts`: those of its whole view are the source's.
+    """
+
 def make_ranked(
     cells: CellSpec, sentences: SentenceSpec, medians: typing.Annotated[numpy.typing.ArrayLike, numpy.float64]
 ) -> ColumnMaker:
@@ -1407,6 +1445,11 @@ def make_windows(
 ) -> Source:
     """
     The view of windows; with a phase_window each epoch begins at another record.
+    """
+
+def opaque_texts(dataset: Dataset) -> list[str]:
+    """
+    Entries of a dataset of entries without records. Raises UnicodeDecodeError.
     """
 
 def open_as(
@@ -1566,6 +1609,15 @@ def shuffle(
     progress: typing.Any,
     elsewhere: tuple[str, collections.abc.Sequence[bytes], bool, collections.abc.Callable] | None = None,
 ) -> str: ...
+def spawn_bound(
+    path: str,
+    arguments: collections.abc.Sequence[str],
+    fds: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex],
+) -> int:
+    """
+    Starts a process that has these descriptors and is killed when the calling thread ends; its id.
+    """
+
 def stored_manifest(
     path: str,
     shards: collections.abc.Sequence[tuple[str, bytes]],

@@ -19,7 +19,7 @@ from penstock._cache import Cache
 from penstock._dataset import Dataset
 from penstock._errors import InvalidArgumentError, NotFoundError
 from penstock._foreign.not_tokens import refuse_in_place
-from penstock._paths import PathLike, check_name, local_path
+from penstock._paths import PathLike, check_name, local_path, looking_at
 from penstock._remote import Address, is_address, scheme_of
 from penstock._storage import Storage
 from penstock._stores import addresses_of, is_in_store, stores_of
@@ -34,6 +34,7 @@ _EXTENSIONS = {
     ".h5ad": "h5ad",
     ".ds": "datatrove",
 }
+_ZARR = ("zarr.json", ".zgroup", ".zarray")  # one of them is in the folder of a group or array
 _GLOB = frozenset("*?[")
 _CHECKS = ("index", "all", "none")
 _MANIFEST = "dataset.json"
@@ -85,6 +86,7 @@ def open(
 
     Raises:
         NotFoundError: no such file; a folder without manifest (says how to go on).
+        IoError: a file cannot be looked at or read: no permission, a name too long, a loop of links, a broken disk.
         CorruptionError: a manifest or header that cannot be, a truncated file.
         InvalidArgumentError: a type is needed and not given; kinds that differ; an .h5ad file that cannot be read in
             place: dense, compressed columns, compressed; a cache of files that lie on this machine.
@@ -191,14 +193,18 @@ def refuse_foreign(path: str, why: str) -> None:
         NotFoundError: There is nothing of this name.
         InvalidArgumentError: Token files, or a folder of them.
     """
-    extension = _token_extension(path)
-    if Path(path).is_dir() and extension is None:
+    with looking_at(path):
+        extension = _token_extension(path)
+        is_zarr = extension is None and not (Path(path) / _MANIFEST).exists() and _is_zarr(Path(path))
+        is_folder = Path(path).is_dir()
+    if is_folder and extension is None and not is_zarr:
         return
-    if extension is None:
+    if extension is None and not is_zarr:
         _kind_of(path)  # says if it is not there
-    what = f"a folder of {extension} files" if extension else "a file of another format"
-    if path.lower().endswith(".h5ad"):
-        why = f"{why}; `penstock import` makes a dataset of it"
+    what = "a zarr store" if is_zarr else f"a folder of {extension} files" if extension else "a file of another format"
+    if is_zarr or path.lower().endswith(".h5ad"):
+        made = "`penstock import` makes a dataset of it"
+        why = made if is_zarr else f"{why}; {made}"
     raise InvalidArgumentError(f"{path}: {what}, no dataset of penstock: {why}")
 
 
@@ -233,11 +239,12 @@ def expand(path: str) -> list[str]:
 
 
 def _kind_of(path: str) -> str:
-    if Path(path).is_dir():
-        _refuse_foreign_folder(path)
-    elif Path(path).name == _MANIFEST:
-        raise InvalidArgumentError(f"{path}: the manifest of a dataset: give its folder, {Path(path).parent}")
-    kind = _native.recognise_format(path)
+    with looking_at(path):
+        if Path(path).is_dir():
+            _refuse_foreign_folder(path)
+        elif Path(path).name == _MANIFEST:
+            raise InvalidArgumentError(f"{path}: the manifest of a dataset: give its folder, {Path(path).parent}")
+        kind = _native.recognise_format(path)
     if kind is None:
         raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path)
     return kind
@@ -252,11 +259,20 @@ def _refuse_foreign_folder(path: str) -> None:
         if _native.recognise_format(path) in ("mds", "litdata"):
             return
         raise InvalidArgumentError(f"{path}: its {_INDEX} lists neither shards of MDS nor chunks of litdata")
+    if _is_zarr(folder):
+        raise InvalidArgumentError(
+            f"{path}: a zarr store, which is not read in place: `penstock import` it, or load it with "
+            "penstock.CollectionLoader"
+        )
     if extension := _token_extension(path):
         raise InvalidArgumentError(
             f'{path}: no dataset of penstock, but a folder of {extension} files: name the files, "{path}/*{extension}" '
             "(and their dtype if they do not say it)"
         )
+
+
+def _is_zarr(folder: Path) -> bool:
+    return any((folder / name).exists() for name in _ZARR)
 
 
 def _token_extension(path: str) -> str | None:

@@ -6,6 +6,9 @@ import operator
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from penstock._errors import InvalidArgumentError
@@ -25,6 +28,7 @@ _CONTEXT_PARALLEL = ("cp", "context", "context_parallel")
 _PEERS = ("tp", "tensor", "tensor_parallel", "mp", "model", "model_parallel", "pp", "pipe", "pipeline",
           "pipeline_parallel")  # fmt: skip
 _MOST_RANKS = 2**32
+_is_divided = ContextVar("_is_divided", default=False)
 
 
 class Mesh(Protocol):
@@ -83,6 +87,41 @@ def resolve(
     if rank is None or world_size is None:
         raise InvalidArgumentError(f"rank={rank} and world_size={world_size}: give both, or neither")
     return (*_checked(rank, world_size), None)
+
+
+@contextmanager
+def divided() -> Iterator[None]:
+    """An adapter makes a loader in a DataLoader's worker, and has given the worker its share."""
+    token = _is_divided.set(True)
+    try:
+        yield
+    finally:
+        _is_divided.reset(token)
+
+
+def is_divided() -> bool:
+    """Whether a loader that is made now is an adapter's, see `divided`."""
+    return _is_divided.get()
+
+
+def refuse_worker(what: str, instead: str) -> None:
+    """Refuses a loader in a worker of torch's DataLoader, where each worker would give all rows of the rank.
+
+    Args:
+        what: is refused.
+        instead: what to use, for the message.
+
+    Raises:
+        InvalidArgumentError: this process is such a worker.
+    """
+    # Only asked if the program has imported it: a worker has, and importing torch here would cost seconds.
+    data = sys.modules.get("torch.utils.data")
+    info = data.get_worker_info() if data is not None and hasattr(data, "get_worker_info") else None
+    if info is not None:
+        raise InvalidArgumentError(
+            f"{what} in worker {info.id} of a DataLoader with num_workers={info.num_workers}: each worker would give "
+            f"all rows of its rank. {instead}"
+        )
 
 
 def local_world_size() -> int:

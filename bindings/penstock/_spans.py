@@ -95,8 +95,7 @@ class Span:
             InvalidArgumentError: entries were not read: the view was made with metadata="spans".
             CorruptionError: the codec cannot decode the entry.
         """
-        entries, decode = self._spans._entries(), self._spans._decoders[self.source]
-        return None if decode is None else decode(entries.view(self._at).data, self.id.shard, self.id.entry)
+        return self._spans._metadata(self)
 
     def __repr__(self) -> str:
         """All but the entry."""
@@ -192,6 +191,10 @@ class Spans(Sequence[Span]):
         if self._arrays is None:
             self._arrays = self._list.arrays()
         return self._arrays[number]
+
+    def _metadata(self, span: Span) -> Any:
+        entries, decode = self._entries(), self._decoders[span.source]
+        return None if decode is None else decode(entries.view(span._at).data, span.id.shard, span.id.entry)
 
     def _entries(self) -> _native.SpanList:
         if not self._has_entries:

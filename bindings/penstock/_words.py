@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 
 def counted(number: int, noun: str) -> str:
@@ -32,3 +34,28 @@ def excerpt(text: object) -> str:
     most = 80
     shown = escaped(whole[:most])
     return shown if len(whole) <= most else f"{shown}… ({len(whole):,} characters)"
+
+
+def warn_over() -> None:
+    """Says to whom iterates a loader again that has ended that there is nothing more."""
+    warnings.warn(
+        "this loader's run is over, so this loop gets nothing: rewind() begins it again, per_epoch=True makes each "
+        "loop an epoch, and an eval_loader begins at 0 in each",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
+class NoSampler:
+    """What loops for other loaders ask of a loader, which has none: said in words."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuses: AttributeError, so that hasattr() is false."""
+            if name not in ("set_epoch", "sampler", "batch_sampler"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(
+                f"a {type(self).__name__} has no {name}: the epoch is part of its position, and it shuffles each epoch "
+                "anew by itself: leave the call out"
+            )

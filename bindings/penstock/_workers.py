@@ -9,20 +9,24 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import connection, get_context, resource_tracker
+from multiprocessing import connection, current_process, get_context, popen_spawn_posix, resource_tracker, util
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any, Protocol
+from multiprocessing.context import SpawnProcess
+from types import FunctionType, SimpleNamespace
+from typing import Any, Protocol
 
+from penstock import _native
 from penstock._errors import Error, InvalidArgumentError
 from penstock._text.errors import InputError, WorkerError
 
-if TYPE_CHECKING:
-    from multiprocessing.context import SpawnProcess
-
 _BATCHES_EACH = 2  # sent to one worker and not answered: one in work, one waiting
+_READY = -1  # stands for an item's number in a worker's first message
+GUARD = (
+    'a script that starts workers needs if __name__ == "__main__": around what it does, since each worker imports it'
+)
 
 
 class Job(Protocol):
@@ -106,6 +110,16 @@ def executor_of(workers: int | Executor) -> Executor:
     return workers
 
 
+def refuse_in_workers_import() -> None:
+    """Refuses a run that a worker of another one begins, because it imports a script without a guard.
+
+    Raises:
+        InvalidArgumentError: This process is such a worker.
+    """
+    if getattr(current_process(), "_inheriting", False):  # until the main module is imported
+        raise InvalidArgumentError(f"this is a worker process: {GUARD}")
+
+
 def results_of(pool: Pool, items: Iterable[Any]) -> Iterator[Any]:
     """Has all items worked on, taking the next one when there is room; the results in order.
 
@@ -160,6 +174,30 @@ class InOrder:
         return self._sent > self._taken
 
 
+def _spawn_bound(path: bytes | str, arguments: Sequence[str], fds: Sequence[int]) -> int:
+    return _native.spawn_bound(os.fsdecode(path), [os.fsdecode(each) for each in arguments], list(fds))
+
+
+class _BoundPopen(popen_spawn_posix.Popen):
+    """Launches as multiprocessing does, by another call where that starts the process."""
+
+    _launch = FunctionType(
+        popen_spawn_posix.Popen._launch.__code__,  # type: ignore[attr-defined]
+        {**vars(popen_spawn_posix), "util": SimpleNamespace(**{**vars(util), "spawnv_passfds": _spawn_bound})},
+    )
+
+
+class BoundProcess(SpawnProcess):
+    """A spawned process that the kernel kills when the thread that started it ends, however it does.
+
+    So nothing of a run goes on that was killed: not while a worker imports, nor while a tokenizer holds the GIL.
+    """
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:
+        return _BoundPopen(process_obj)
+
+
 class WorkerPool(InOrder):
     """Keeps `count` spawned processes busy and gives their results in order. One thread at a time.
 
@@ -172,14 +210,15 @@ class WorkerPool(InOrder):
         self._count = count
         self._work = work
         self._context = get_context("spawn")
-        self._processes: list[SpawnProcess] = []
+        self._processes: list[BoundProcess] = []
         self._connections: list[Connection] = []
         self._waiting: list[int] = []  # batches in the hands of each
+        self._ready: set[int] = set()
 
     def _start(self) -> None:
         ours, theirs = self._context.Pipe()
         name = f"penstock-worker-{len(self._processes)}"
-        process = self._context.Process(target=_run_worker, args=(theirs, self._work), name=name, daemon=True)
+        process = BoundProcess(target=_run_worker, args=(theirs, self._work), name=name, daemon=True)
         with surroundings_of_workers():
             process.start()
         theirs.close()
@@ -237,6 +276,9 @@ class WorkerPool(InOrder):
                     sequence, result = each.recv()
                 except (EOFError, OSError):
                     self._raise_dead(index)
+                if sequence == _READY:
+                    self._ready.add(index)
+                    continue
                 self._results[sequence] = result
                 self._waiting[index] -= 1
             elif process.sentinel in ready:
@@ -245,7 +287,13 @@ class WorkerPool(InOrder):
     def _raise_dead(self, index: int) -> None:
         process = self._processes[index]
         process.join(10)
-        raise WorkerError(f"worker {index} (process {process.pid}) {how_it_ended(process, 'then use fewer --workers')}")
+        words = f"worker {index} (process {process.pid}) {how_it_ended(process, 'then use fewer --workers')}"
+        with suppress(EOFError, OSError):  # what it sent before, which was not received
+            if index not in self._ready and self._connections[index].poll():
+                self._connections[index].recv()
+                self._ready.add(index)
+        imported = index in self._ready or (process.exitcode or 0) < 0
+        raise WorkerError(words if imported else f"{words} before it was ready: {GUARD}")
 
 
 def how_it_ended(process: SpawnProcess, advice: str = "") -> str:
@@ -284,6 +332,8 @@ def surroundings_of_workers() -> Iterator[None]:
 
 
 def _run_worker(pipe: Connection, work: Job) -> None:
+    with suppress(BrokenPipeError, ConnectionResetError):
+        pipe.send((_READY, None))
     batches: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
     threading.Thread(target=_receive_batches, args=(pipe, batches), daemon=True).start()
     process = work.begin()

@@ -17,18 +17,20 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _bucket_publish, _dtype, _native, codecs
+from penstock._arguments import one_of, shown
 from penstock._bucket_folder import BucketFolder, is_bucket
 from penstock._bucket_writer import BucketWriter
 from penstock._column_values import ColumnSpec, ColumnValues, column_types, types_json
 from penstock._errors import Error, InvalidArgumentError
 from penstock._features import feature_table
 from penstock._open import refuse_foreign
-from penstock._paths import PathLike, local_path
+from penstock._paths import PathLike, as_paths, local_path
 from penstock._remote import is_address, refuse_address, scheme_of
 from penstock._scratch import Scratch
 from penstock._storage import Storage
 from penstock._stores import addresses_of, stores_of
 from penstock._uploads import WRITABLE
+from penstock._words import excerpt
 
 _MISSING: Any = object()
 _COPY = "write to a folder here, then copy that into the bucket, dataset.json last"
@@ -46,8 +48,7 @@ class Writer:
             s3://, gs:// or az://; each shard is then written here and uploaded.
         fields: mapping from names to dtypes, or a structured dtype; None for opaque documents: metadata alone.
         metadata: "json", "raw", "msgpack", the name of a registered codec, a codec, or a NumPy dtype; "boundaries" for
-            documents without metadata, 16 bytes each; None for a token stream without documents, or with `columns`
-            as "boundaries".
+            documents without metadata, 16 bytes each; None for a token stream, which keeps no documents.
         columns: typed values of each document, apart from its metadata: a mapping from names to a dtype, a (dtype,
             shape) pair, "category" for strings, or a list of strings: the categories in the order of their codes.
         features: what records name by number, such as genes: a list of names, a pandas DataFrame with names as its
@@ -85,7 +86,7 @@ class Writer:
         self,
         path: PathLike,
         fields: Mapping[str, npt.DTypeLike] | npt.DTypeLike | None = None,
-        metadata: str | codecs.Codec | npt.DTypeLike | None = None,
+        metadata: str | codecs.Codec | npt.DTypeLike | None = "boundaries",
         *,
         columns: Mapping[str, ColumnSpec] | None = None,
         features: Any = None,
@@ -104,19 +105,24 @@ class Writer:
         self._columns = ColumnValues(column_types(columns))
         self._dtype = None if fields is None else _dtype.record_dtype(fields)
         if metadata is None and self._columns.types and self._dtype is not None:
-            metadata = "boundaries"
+            raise InvalidArgumentError(
+                "columns are values of documents, and metadata=None writes a token stream without them: leave metadata "
+                "out, or columns"
+            )
         self._codec = codecs.get(metadata)
         self._documents = 0
-        if self._dtype is None and self._codec is None:
+        if self._dtype is None and (self._codec is None or metadata == "boundaries"):
             raise InvalidArgumentError("neither fields nor metadata: there is nothing to write")
         if layout not in ("compact", "ids"):
-            raise InvalidArgumentError(f'layout "{layout}", expected "compact" or "ids"')
+            raise InvalidArgumentError(f'layout "{excerpt(layout)}", expected "compact" or "ids"')
         mode = "opaque" if self._dtype is None else "stream" if self._codec is not None else "tokens"
         if layout == "ids" and mode != "stream":
             raise InvalidArgumentError('layout "ids" needs fields and metadata')
         self._layout = layout
         self._tokenizer = _json_text(tokenizer, "tokenizer")
         number = None if shard is None else _count(shard, "shard")
+        if run is not None and not isinstance(run, str):
+            raise InvalidArgumentError(f"run={shown(run)}: must be a name")
         self._bucket: BucketWriter | None = None
         if is_bucket(path):
             self._bucket = BucketWriter(str(path), storage, scratch, shard=number, overwrite=overwrite)
@@ -166,7 +172,7 @@ class Writer:
         Arrays must not change meanwhile on other threads: large ones are written from where they are.
 
         Args:
-            metadata: the document's entry, for its codec; none for the codec "boundaries".
+            metadata: the document's entry, for its codec; none for "boundaries", nor for a token stream.
             columns: its value of each column; of a category a string, or None.
             metadata_id: in the layout "ids", instead of metadata: what `entry` gave, one for all records or [n].
             records: all fields at once, as a structured array [n].
@@ -202,7 +208,7 @@ class Writer:
         """Appends many documents: the same as `append` for each, faster.
 
         Args:
-            lengths: records of each document [d]; None for opaque documents.
+            lengths: records of each document [d]; None for opaque documents, and for a token stream, which has none.
             metadata: the documents' entries, for the codec; none for the codec "boundaries".
             encoded: instead of metadata: the entries' bytes, as the codec would give them.
             columns: values of each column [d, trailing axes…]; of a category strings, or a pandas Categorical.
@@ -213,7 +219,7 @@ class Writer:
             InvalidArgumentError: As `append`; nothing of the batch is written then.
             IoError: It cannot be written; the writer can then only be aborted.
         """
-        packed, _ = self._pack(records, fields)
+        packed, count = self._pack(records, fields)
         if metadata is not None and encoded is not None:
             raise InvalidArgumentError("metadata and encoded: give one of them")
         if metadata is not None:
@@ -222,10 +228,15 @@ class Writer:
             raise InvalidArgumentError(f'no metadata, which the codec "{self._codec.name}" of this writer wants')
         if encoded is not None and self._codec is None:
             raise InvalidArgumentError("metadata for a writer of a token stream (metadata=None)")
+        if self._codec is None and lengths is not None:
+            raise InvalidArgumentError(
+                "lengths of documents, which a token stream (metadata=None) does not keep: leave them out, or leave "
+                "metadata=None out of the writer"
+            )
         if lengths is None:
-            if self._dtype is not None:
+            if self._dtype is not None and self._codec is not None:
                 raise InvalidArgumentError("lengths of the documents are missing")
-            lengths = np.zeros(len(encoded or ()), np.uint64)
+            lengths = [count] if self._codec is None else np.zeros(len(encoded or ()), np.uint64)
         counts = _ids(lengths, "lengths")
         if encoded is None and self._codec is not None:
             ends = np.zeros(len(counts), np.uint64)
@@ -236,6 +247,11 @@ class Writer:
         )
         self._documents += len(counts)
         self._upload()
+
+    @property
+    def keeps_documents(self) -> bool:
+        """Whether it keeps where documents begin: not of a token stream (metadata=None)."""
+        return self._codec is not None
 
     @property
     def uploaded(self) -> tuple[int, int]:
@@ -383,7 +399,7 @@ class Writer:
 
 def _count(value: int, name: str) -> int:
     if not isinstance(value, int | np.integer) or not 0 <= value < 1 << 63:
-        raise InvalidArgumentError(f"{name}={value!r}, expected a whole number from 0 on")
+        raise InvalidArgumentError(f"{name}={shown(value)}, expected a whole number from 0 on")
     return int(value)
 
 
@@ -560,18 +576,33 @@ def remove_shards(
     return _native.remove_shards(local_path(path), list(numbers), overwrite, run)
 
 
-def combine(inputs: Iterable[PathLike], out: PathLike) -> str:
+def combine(
+    inputs: Iterable[PathLike],
+    out: PathLike,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> str:
     """One dataset of the shards of several, in order, without re-encoding: files are hard-linked, reflinked or copied.
+
+    Args:
+        inputs: the datasets' folders.
+        out: the new dataset's folder.
+        resume: keep the finished shards that a run left that was killed, where they are the same.
+        overwrite: replace a dataset that is there, once the new one is whole, and what such a run left.
+        progress: called with (bytes done, bytes in all) now and then; may raise to stop, which leaves nothing new.
 
     Returns:
         The fingerprint: that of opening the inputs as one.
 
     Raises:
         InvalidArgumentError: Mode, layout, fields, codec or tokenizer differ, or something is at `out`.
+        IoError: Something cannot be written; the message says if the dataset is published.
     """
     if isinstance(inputs, (str, os.PathLike)):
         raise InvalidArgumentError(f"inputs {str(inputs)!r}: a list of datasets is wanted")
-    given = list(inputs)
+    given = as_paths(inputs)
     for each in given:
         refuse_address(
             each,
@@ -582,11 +613,17 @@ def combine(inputs: Iterable[PathLike], out: PathLike) -> str:
     paths = [local_path(each) for each in given]
     for path in paths:
         refuse_foreign(path, "it can be opened as one with others of its kind, but not combined on disk")
-    return _native.combine(paths, local_path(out))
+    return _native.combine(paths, local_path(out), resume, overwrite, progress)
 
 
-def convert(path: PathLike, out: PathLike, layout: str) -> str:
+def convert(path: PathLike, out: PathLike, layout: str, *, overwrite: bool = False) -> str:
     """The dataset in the other layout, "compact" or "ids", at `out`.
+
+    Args:
+        path: the dataset's folder.
+        out: the new dataset's folder.
+        layout: "compact" or "ids".
+        overwrite: replace a dataset that is there, once the new one is whole, and what a run left that was killed.
 
     Returns:
         The fingerprint, which stays.
@@ -597,9 +634,10 @@ def convert(path: PathLike, out: PathLike, layout: str) -> str:
     """
     refuse_address(path, "a layout is converted on this machine alone: copy the dataset here first")
     refuse_address(out, f"a layout is converted on this machine alone: {_COPY}")
+    one_of("layout", layout, ("compact", "ids"))
     text = local_path(path)
     refuse_foreign(text, "it has no layout of spans to be converted")
-    return _native.convert(text, local_path(out), layout)
+    return _native.convert(text, local_path(out), layout, overwrite)
 
 
 def verify(

@@ -120,7 +120,9 @@ def _msgpack_decode(view: memoryview) -> Any:
 
 def _boundaries_encode(value: Any) -> bytes:
     if value is not None:
-        raise TypeError("it keeps where documents begin and end, and no metadata: None, or nothing, is wanted")
+        raise TypeError(
+            'it keeps where documents begin and end alone: give the writer metadata="json", or documents none'
+        )
     return b""
 
 

@@ -2,7 +2,7 @@
 
 A batch's records, end to end and without the lookahead, are sequences: one begins where a row does and where a document
 does. Where the dataset has spans, those are its documents; else a token bounds them, which its tokenizer notes or
-`dataset.windows(…, end_of_document=…)` says.
+`dataset.windows(…, end_of_document=…)`, or `begin_of_document=…`, says.
 
 Examples:
     >>> import os, tempfile, penstock
@@ -30,9 +30,19 @@ from typing import Any, ClassVar, cast
 from penstock._arguments import index
 from penstock._dtype import RESERVED_NAMES, numpy_type
 from penstock._errors import InvalidArgumentError
-from penstock._layout import Bounds, ComputedSpecs, PerSpanSpec, SequenceSpec, TargetSpec, leaves, token_leaf
+from penstock._layout import (
+    Bounds,
+    ComputedSpecs,
+    PerSpanSpec,
+    SequenceSpec,
+    TargetSpec,
+    document_bounds,
+    leaves,
+    token_leaf,
+)
 from penstock._packed import Packed
 from penstock._span_functions import SpanFunctions, ValueFunction, one_value
+from penstock._token_documents import SIDES
 from penstock._words import excerpt, quoted
 
 _MOST_DOCUMENTS = (1 << 31) - 2  # int32 holds one value more
@@ -49,6 +59,7 @@ class CuSeqlens:
     Attributes:
         end_of_document: the token that ends a document, for datasets whose spans or tokenizer do not say; the same as
             `dataset.windows(…, end_of_document=…)`.
+        begin_of_document: the token with which a document begins, likewise.
 
     Examples:
         >>> import numpy as np, os, penstock, tempfile
@@ -63,6 +74,7 @@ class CuSeqlens:
 
     name: ClassVar[str] = "cu_seqlens"
     end_of_document: int | None = None
+    begin_of_document: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,10 +83,12 @@ class PositionIds:
 
     Attributes:
         end_of_document: as of `CuSeqlens`.
+        begin_of_document: as of `CuSeqlens`.
     """
 
     name: ClassVar[str] = "position_ids"
     end_of_document: int | None = None
+    begin_of_document: int | None = None
 
 
 @dataclass(frozen=True)
@@ -86,10 +100,12 @@ class DocumentIds:
 
     Attributes:
         end_of_document: as of `CuSeqlens`.
+        begin_of_document: as of `CuSeqlens`.
     """
 
     name: ClassVar[str] = "document_ids"
     end_of_document: int | None = None
+    begin_of_document: int | None = None
 
 
 @dataclass(frozen=True)
@@ -252,29 +268,30 @@ def _sequence_specs(
 
 def _bounds(wanted: list[Any], view: Any) -> Bounds:
     """Where documents begin: by the token that the columns or the view give, else by spans, else by the tokenizer."""
-    given = {each.end_of_document for each in wanted if getattr(each, "end_of_document", None) is not None}
+    given = {(side, value) for each in wanted for side in SIDES if (value := getattr(each, side, None)) is not None}
+    named = [f"{side} is {value!r:.80}" for side, value in sorted(given, key=repr)]
     if isinstance(view.rows, Packed):
         if given:
-            raise InvalidArgumentError(
-                f"columns=: end_of_document={given.pop()}: packed rows know their documents: leave it out"
-            )
+            raise InvalidArgumentError(f"columns=: {named[0]}: packed rows know their documents: leave it out")
         return Bounds()
     if view.bounds is not None:
-        given.discard(view.bounds.value if view.bounds.by == "end_of_document" else None)
-        if given:
+        if given - {(view.bounds.by, view.bounds.value)}:
             raise InvalidArgumentError(
-                f"columns=: end_of_document is {given.pop()}, and the view was made with "
-                f"{view.bounds.by}={view.bounds.value}: give one"
+                f"columns=: {', '.join(named)}, and the view was made with {view.bounds.by}={view.bounds.value}: give "
+                "one"
             )
         return cast(Bounds, view.bounds)
     if len(given) > 1:
-        raise InvalidArgumentError(f"columns=: end_of_document is {' and '.join(map(str, sorted(given)))}: give one")
-    end = given.pop() if given else None
+        raise InvalidArgumentError(f"columns=: {' and '.join(named)}: give one")
     dataset = view.dataset
-    if end is None and dataset.spans > 0:
+    if given:
+        by, value = given.pop()
+        bounds = document_bounds(view.dtype, **dict.fromkeys(("end", "begin")) | {by.partition("_")[0]: value})
+        dataset._check_side(bounds)
+        return cast(Bounds, bounds)
+    if dataset.spans > 0:
         return Bounds()
-    if end is None:
-        end = (dataset.tokenizer or {}).get("end_of_document")
+    end = (dataset.tokenizer or {}).get("end_of_document")
     if end is None:
         raise InvalidArgumentError(
             f"{_called(wanted[0])}: {dataset.path} has no spans, and no tokenizer that says which token ends a "

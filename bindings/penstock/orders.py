@@ -108,11 +108,12 @@ class Blocks:
 
 
 class Weighted:
-    """Observations as often as their weights say, drawn systematically: `size` draws an epoch.
+    """Observations as often as their weights say: `size` draws an epoch.
 
     With x = weight / sum of weights * size, an observation comes floor(x) or ceil(x) times in an epoch, and x times in
-    the mean. Draws ascend with the dataset before they are mixed: globally, or with `fetch` as `Blocks` mixes
-    observations, so that neighbours are read together. Weights may be a memory map; 8 bytes an observation are kept.
+    the mean. The count of any group of observations varies at most as much as with independent draws. Draws ascend with
+    the dataset before they are mixed: globally, or with `fetch` as `Blocks` mixes observations, so that neighbours are
+    read together. Weights may be a memory map; 8 bytes an observation are kept.
 
     An epoch, and `len` of a loader, are `size` draws: "each observation once an epoch" does not hold.
 
@@ -123,6 +124,8 @@ class Weighted:
         block: Draws that stay together, see `Blocks`; more than 1 needs a fetch.
         fetch: Draws of a lane that are read together and mixed; a multiple of `block`. None: all draws are mixed.
         lanes: See `Blocks`.
+        draws: "rounded", or "systematic" to end a run whose state has the order's algorithm 1: those draws stand at
+            equal distances, so groups with a period may be drawn far too often or not at all in an epoch.
 
     Raises:
         InvalidArgumentError: Weights or numbers that cannot be.
@@ -144,19 +147,21 @@ class Weighted:
         block: int = 1,
         fetch: int | None = None,
         lanes: int = 1,
+        draws: str = "rounded",
     ) -> None:
         """Checks what can be checked without the view."""
         self.weights = _numbers("Weighted", weights)
         self.replace = bool(replace)
-        self._draws = _Draws("Weighted", size, block, fetch, lanes)
+        self._draws = _Draws("Weighted", size, block, fetch, lanes, draws)
 
     def _native(self, n: int, seed: int) -> _native.Order:
         _check_length("Weighted", "weights", self.weights, n)
         return _native.WeightedOrder(
             weights=np.ascontiguousarray(self.weights, np.float64),
-            draws=self._draws.order(n, seed),
+            mixed=self._draws.order(n, seed),
             seed=seed,
             replace=self.replace,
+            systematic=self._draws.draws == "systematic",
             name="weighted",
         )
 
@@ -181,6 +186,7 @@ class Balanced:
         block: Draws that stay together, see `Blocks`; more than 1 needs a fetch.
         fetch: Draws of a lane that are read together; a multiple of `block`.
         lanes: See `Blocks`.
+        draws: See `Weighted`; classes that come in turn are the same with both.
 
     Raises:
         InvalidArgumentError: Labels, shares or numbers that cannot be.
@@ -202,11 +208,12 @@ class Balanced:
         block: int = 1,
         fetch: int | None = None,
         lanes: int = 1,
+        draws: str = "rounded",
     ) -> None:
         """Checks what can be checked without the view."""
         self.names, self.labels = _classes(labels)
         self.shares = None if weights is None else _shares(_by_code(weights, labels), self.names, self.labels)
-        self._draws = _Draws("Balanced", size, block, fetch, lanes)
+        self._draws = _Draws("Balanced", size, block, fetch, lanes, draws)
 
     def _native(self, n: int, seed: int) -> _native.Order:
         _check_length("Balanced", "labels", self.labels, n)
@@ -225,7 +232,12 @@ class Balanced:
         # One more, for those that are never drawn: their label is -1.
         each = np.append(np.divide(shares, counts, out=np.zeros(len(counts)), where=counts > 0), 0.0)
         return _native.WeightedOrder(
-            weights=each[self.labels], draws=draws.order(n, seed), seed=seed, replace=True, name="balanced"
+            weights=each[self.labels],
+            mixed=draws.order(n, seed),
+            seed=seed,
+            replace=True,
+            systematic=draws.draws == "systematic",
+            name="balanced",
         )
 
     def __repr__(self) -> str:
@@ -298,8 +310,14 @@ class _Draws:
     block: int
     fetch: int | None
     lanes: int
+    draws: str
 
     def __post_init__(self) -> None:
+        if self.draws not in ("rounded", "systematic"):
+            raise InvalidArgumentError(
+                f"orders.{self.owner}: draws={self.draws!r:.80}: wanted 'rounded', or 'systematic' to end a run that "
+                "began with those"
+            )
         for name in ("size", "block", "fetch", "lanes"):
             value = getattr(self, name)
             if value is not None:
@@ -315,7 +333,7 @@ class _Draws:
         return _native.BlocksOrder(size, seed, self.block, self.fetch, self.lanes)
 
     def __str__(self) -> str:
-        return f"size={self.size}, block={self.block}, fetch={self.fetch}, lanes={self.lanes}"
+        return f"size={self.size}, block={self.block}, fetch={self.fetch}, lanes={self.lanes}, draws={self.draws!r}"
 
 
 Order = Uniform | Sequential | Blocks | Bucketed | Weighted | Balanced

@@ -75,6 +75,15 @@ void make_columns(BatchFormat& format, bool end_to_end) {
   }
 }
 
+// The slice, with what columns need beside it.
+std::shared_ptr<const RowSlice> reading_for(const std::vector<ColumnSpec>& specs,
+                                            const std::shared_ptr<const RowSlice>& slice) {
+  if (!slice) return nullptr;
+  std::uint64_t after = 0;
+  for (const ColumnSpec& spec : specs) after = std::max(after, records_after(spec));
+  return std::make_shared<const RowSlice>(slice->reading_after(after));
+}
+
 // Integers are one kind: each becomes any that holds its values.
 char kind_of(const Leaf& leaf) {
   return leaf.is_integer() ? 'i' : leaf.kind;
@@ -120,13 +129,13 @@ void join_group(std::vector<BatchFormat*>& group) {
 }  // namespace
 
 BatchFormat::BatchFormat(std::shared_ptr<const Source> source_, std::vector<ColumnSpec> specs_, Parts wanted_,
-                         std::shared_ptr<const RowSlice> slice_)
+                         const std::shared_ptr<const RowSlice>& slice_)
     : source(std::move(source_)),
       shape(source->info().shape),
       stored_record_bytes(source->info().stored_record_bytes),
       specs(std::move(specs_)),
       wanted(wanted_),
-      slice(std::move(slice_)),
+      slice(reading_for(specs, slice_)),
       lead_bytes(shape.ragged ? 0 : shape.lead * stored_record_bytes),
       row_bytes(row_stride_bytes(shape, stored_record_bytes)) {
   make_columns(*this, is_end_to_end(*this));

@@ -37,10 +37,10 @@ struct BatchFormat {
   std::uint64_t lead_bytes = 0;
   std::uint64_t row_bytes = 0;
 
-  /// Resolves `specs` for the source; what they need is wanted besides `wanted`. Throws InvalidArgument for rows that
-  /// no memory holds, and as make_column does.
+  /// Resolves `specs` for the source; what they need is wanted besides `wanted` and after the chunks of `slice`.
+  /// Throws InvalidArgument for rows that no memory holds, and as make_column does.
   BatchFormat(std::shared_ptr<const Source> source, std::vector<ColumnSpec> specs, Parts wanted = Parts::All,
-              std::shared_ptr<const RowSlice> slice = nullptr);
+              const std::shared_ptr<const RowSlice>& slice = nullptr);
 
   /// Whether rows of `other` fit into a batch of this format.
   [[nodiscard]] bool holds(const BatchFormat& other) const;

@@ -24,6 +24,12 @@ bool is_of_records(const ColumnSpec& spec) noexcept {
   return sequences->kind == SequenceSpec::Kind::Positions || sequences->kind == SequenceSpec::Kind::Documents;
 }
 
+std::uint64_t records_after(const ColumnSpec& spec) noexcept {
+  if (const auto* field = std::get_if<FieldSpec>(&spec)) return field->skip;
+  const auto* const targets = std::get_if<TargetSpec>(&spec);
+  return targets != nullptr && (targets->labels || !targets->fields.empty()) ? 1 : 0;
+}
+
 Parts parts_of(const ColumnSpec& spec) noexcept {
   if (std::holds_alternative<ValueSpec>(spec)) return Parts::Values;
   if (const auto* maker = std::get_if<MadeSpec>(&spec)) return (*maker)->parts();

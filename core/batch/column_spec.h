@@ -93,6 +93,9 @@ std::shared_ptr<const Column> make_column(const ColumnSpec& spec, const SourceIn
 /// Whether the column has a value for each record of a row, or several, so that a part of a row has a part of it.
 bool is_of_records(const ColumnSpec& spec) noexcept;
 
+/// How many records after a part of a row the column's part is made of, too: what a field skips, or the last target.
+std::uint64_t records_after(const ColumnSpec& spec) noexcept;
+
 /// What of a row the column needs besides the records that a batch has in any case.
 Parts parts_of(const ColumnSpec& spec) noexcept;
 

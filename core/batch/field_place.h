@@ -5,8 +5,10 @@
 
 #include "core/batch/source.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace penstock {
 
@@ -37,6 +39,35 @@ void with_unsigned(std::uint32_t item_bytes, const Use& use) {
     case 2: return use(std::uint16_t{0});
     case 4: return use(std::uint32_t{0});
     default: return use(std::uint64_t{0});
+  }
+}
+
+/// Calls visit(i) for each of `count` values, `stride_bytes` apart from `first` on, that equals `wanted`. Few do:
+/// blocks without one are passed over by a loop that the compiler makes wide.
+template <typename T, typename Visit>
+void for_each_equal(const std::byte* first, std::uint64_t stride_bytes, std::uint64_t count, T wanted,
+                    const Visit& visit) {
+  constexpr std::uint64_t kBlock = 64;
+  const auto load = [&](std::uint64_t i) {
+    T value;
+    std::memcpy(&value, first + i * stride_bytes, sizeof value);
+    return value;
+  };
+  std::uint64_t at = 0;
+  if (stride_bytes == sizeof(T)) {
+    for (; at + kBlock <= count; at += kBlock) {
+      std::array<T, kBlock> block;
+      std::memcpy(block.data(), first + at * sizeof(T), sizeof block);
+      T any = 0;
+      for (const T value : block) any |= static_cast<T>(value == wanted);
+      if (any == 0) continue;
+      for (std::uint64_t i = 0; i < kBlock; ++i) {
+        if (block[i] == wanted) visit(at + i);
+      }
+    }
+  }
+  for (; at < count; ++at) {
+    if (load(at) == wanted) visit(at);
   }
 }
 

@@ -12,8 +12,8 @@ constexpr ErrorKind kKind = ErrorKind::InvalidArgument;
 RowSlice::RowSlice(const Spec& spec, const SourceInfo& source, std::uint64_t lookahead)
     : spec_(spec),
       window_(source.shape.length - std::min(lookahead, source.shape.length)),
-      ahead_(source.packed_multiple > 0 ? 1 : lookahead),
-      multiple_(std::max<std::uint64_t>(source.packed_multiple, 1)) {
+      multiple_(std::max<std::uint64_t>(source.packed_multiple, 1)),
+      is_packed_(source.packed_multiple > 0) {
   if (spec_.rank >= spec_.size) {
     raise(kKind, "context_parallel: rank {} of size {}: ranks go from 0 to size - 1", with_commas(spec_.rank),
           with_commas(spec_.size));
@@ -40,6 +40,12 @@ RowSlice::RowSlice(const Spec& spec, const SourceInfo& source, std::uint64_t loo
         "context_parallel: documents that take multiples of {} records have no {} equal chunks each: use packed(…, "
         "multiple_of={})",
         with_commas(source.packed_multiple), with_commas(chunks), with_commas(chunks));
+}
+
+RowSlice RowSlice::reading_after(std::uint64_t records) const {
+  RowSlice slice = *this;
+  slice.after_ = records;
+  return slice;
 }
 
 }  // namespace penstock

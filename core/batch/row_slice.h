@@ -28,6 +28,9 @@ class RowSlice {
   /// chunks.
   RowSlice(const Spec& spec, const SourceInfo& source, std::uint64_t lookahead);
 
+  /// The same slice, of which `records` after each chunk are read, too: columns are made of them. Else none are.
+  [[nodiscard]] RowSlice reading_after(std::uint64_t records) const;
+
   /// Of the slice.
   [[nodiscard]] std::uint64_t records() const noexcept { return window_ / spec_.size; }
   [[nodiscard]] bool is_by_documents() const noexcept { return spec_.layout == Layout::ZigzagDocuments; }
@@ -49,15 +52,15 @@ class RowSlice {
     chunks(begin, window_, visit);
   }
 
-  /// Calls visit(from, to), which rise, for what is to be read of records [begin, end) of a row: the slice, and the
-  /// records after each of its chunks that its targets are. By documents they are of one document.
+  /// Calls visit(from, to), which rise, for what is to be read of records [begin, end) of a row: the slice, and what
+  /// reading_after() says. In packed rows [begin, end) are of one document, whose first record is no target.
   template <typename Visit>
   void for_each_read(std::uint64_t begin, std::uint64_t end, const Visit& visit) const {
     std::uint64_t done = begin;
     const auto chunk = [&](std::uint64_t first, std::uint64_t stop) {
       const std::uint64_t from = std::max(first, done);
-      const std::uint64_t to = std::min(stop + ahead_, end);
-      if (from >= to) return;
+      const std::uint64_t to = std::min(stop + after_, end);
+      if (from >= to || (is_packed_ && from >= stop)) return;
       visit(from, to);
       done = to;
     };
@@ -86,8 +89,9 @@ class RowSlice {
 
   Spec spec_;
   std::uint64_t window_;
-  std::uint64_t ahead_;         // records after a chunk that are read too
+  std::uint64_t after_ = 0;     // records after a chunk that are read, too
   std::uint64_t multiple_ = 1;  // that each packed document takes
+  bool is_packed_;
 };
 
 }  // namespace penstock

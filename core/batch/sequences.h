@@ -11,10 +11,8 @@
 #include "core/batch/field_place.h"
 #include "core/batch/leaf_column.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
 namespace penstock {
 
@@ -39,41 +37,16 @@ class Sequences {
       if (packed_multiple_ > 0 && !row.spans.empty()) cut(align_up(row.spans.back().stop, packed_multiple_));
     } else {
       const std::byte* const first = place_.first(row);
-      with_unsigned(place_.item_bytes, [&](auto zero) { at_each<decltype(zero)>(first, count, cut); });
+      const std::uint64_t more = by_ == DocumentBounds::By::EndValue ? 1 : 0;
+      with_unsigned(place_.item_bytes, [&](auto zero) {
+        const auto wanted = static_cast<decltype(zero)>(value_);
+        for_each_equal(first, place_.stride_bytes, count, wanted, [&](std::uint64_t at) { cut(at + more); });
+      });
     }
     visit(begin, count);
   }
 
  private:
-  // Few values bound a document: blocks without one are passed over by a loop that the compiler makes wide.
-  template <typename T, typename Cut>
-  void at_each(const std::byte* first, std::uint64_t count, const Cut& cut) const {
-    constexpr std::uint64_t kBlock = 64;
-    const auto wanted = static_cast<T>(value_);
-    const std::uint64_t more = by_ == DocumentBounds::By::EndValue ? 1 : 0;
-    const auto load = [&](std::uint64_t i) {
-      T value;
-      std::memcpy(&value, first + i * place_.stride_bytes, sizeof value);
-      return value;
-    };
-    std::uint64_t at = 0;
-    if (place_.stride_bytes == sizeof(T)) {
-      for (; at + kBlock <= count; at += kBlock) {
-        std::array<T, kBlock> block;
-        std::memcpy(block.data(), first + at * sizeof(T), sizeof block);
-        T any = 0;
-        for (const T value : block) any |= static_cast<T>(value == wanted);
-        if (any == 0) continue;
-        for (std::uint64_t i = 0; i < kBlock; ++i) {
-          if (block[i] == wanted) cut(at + i + more);
-        }
-      }
-    }
-    for (; at < count; ++at) {
-      if (load(at) == wanted) cut(at + more);
-    }
-  }
-
   std::uint64_t shorten_;
   DocumentBounds::By by_;
   std::int64_t value_;

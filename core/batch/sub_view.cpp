@@ -54,21 +54,21 @@ class Renumbered {
 }  // namespace
 
 SubView::SubView(std::shared_ptr<const Source> base, const SliceRange& range)
-    : SubView(std::move(base), range, std::vector<std::uint64_t>(), std::nullopt) {
-  check_range(range_, info_.size);
-  say(range_.count, "slice",
-      fmt::format(R"({{"count":{},"first":{},"step":{}}})", range_.count, range_.first, range_.step));
+    : SubView(std::move(base), Numbers(range)) {
+  check_range(range, info_.size);
+  say(range.count, "slice",
+      fmt::format(R"({{"count":{},"first":{},"step":{}}})", range.count, range.first, range.step));
 }
 
 SubView::SubView(std::shared_ptr<const Source> base, std::vector<std::uint64_t> selected)
-    : SubView(std::move(base), SliceRange(), std::move(selected), std::nullopt) {
-  check_selected(selected_, info_.size);
-  const DigestBytes digest = digest_of(std::as_bytes(std::span(selected_)));
-  say(selected_.size(), "selection", fmt::format(R"({{"count":{},"digest":"{}"}})", selected_.size(), hex_of(digest)));
+    : SubView(std::move(base), Numbers(Selected{std::move(selected)})) {
+  const std::vector<std::uint64_t>& numbers = std::get<Selected>(numbers_).numbers;
+  check_selected(numbers, info_.size);
+  const DigestBytes digest = digest_of(std::as_bytes(std::span(numbers)));
+  say(numbers.size(), "selection", fmt::format(R"({{"count":{},"digest":"{}"}})", numbers.size(), hex_of(digest)));
 }
 
-SubView::SubView(std::shared_ptr<const Source> base, const Split& split)
-    : SubView(std::move(base), SliceRange(), std::vector<std::uint64_t>(), split) {
+SubView::SubView(std::shared_ptr<const Source> base, const Split& split) : SubView(std::move(base), Numbers(split)) {
   if (split.one_in < 2) {
     raise(ErrorKind::InvalidArgument, "one_in={}: one of at least 2 observations is held out", split.one_in);
   }
@@ -76,14 +76,19 @@ SubView::SubView(std::shared_ptr<const Source> base, const Split& split)
       fmt::format(R"({{"held_out":{},"one_in":{},"seed":{}}})", split.held_out, split.one_in, split.seed));
 }
 
-SubView::SubView(std::shared_ptr<const Source> base, const SliceRange& range, std::vector<std::uint64_t> selected,
-                 const std::optional<Split>& split)
-    : base_(std::move(base)),
-      range_(range),
-      selected_(std::move(selected)),
-      split_(split),
-      depth_(depth_of(*base_)),
-      info_(base_->info()) {}
+SubView::SubView(std::shared_ptr<const Source> base, UnitParts cut)
+    : SubView(std::move(base), Numbers(std::move(cut))) {
+  const auto& [units, parts] = std::get<UnitParts>(numbers_);
+  std::uint64_t count = 0;
+  if (parts == 0 || __builtin_mul_overflow(units->info().size, parts, &count) || count > info_.size) {
+    raise(ErrorKind::InvalidArgument, "{} parts of each of {} observations, the source has {}", with_commas(parts),
+          with_commas(units->info().size), with_commas(info_.size));
+  }
+  say(count, "cut", fmt::format(R"({{"parts":{},"units":{}}})", parts, units->info().identity.view));
+}
+
+SubView::SubView(std::shared_ptr<const Source> base, Numbers numbers)
+    : base_(std::move(base)), numbers_(std::move(numbers)), depth_(depth_of(*base_)), info_(base_->info()) {}
 
 // A member for the view's identity, which is an object with members. A sub-view of sub-views names them in their order:
 // "slice", "split2", "slice3".

@@ -1,4 +1,5 @@
-// SubView: some observations of another source, numbered anew: a slice of it, those of a table, or a part of a split.
+// SubView: some observations of another source, numbered anew: a slice of it, those of a table, a part of a split, or
+// the parts of longer ones.
 //
 // The source reads; a sub-view only translates numbers, in constant time. Any thread.
 #pragma once
@@ -8,9 +9,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace penstock {
@@ -20,6 +21,19 @@ struct SliceRange {
   std::uint64_t first = 0;
   std::int64_t step = 1;
   std::uint64_t count = 0;
+
+  [[nodiscard]] std::uint64_t at(std::uint64_t i) const noexcept {
+    return first + i * static_cast<std::uint64_t>(step);  // modulo 2^64, so negative steps too
+  }
+};
+
+/// Observations of `units`, a view or a sub-view, cut into `parts` each, of which those of the whole view are the other
+/// source's observations.
+struct UnitParts {
+  std::shared_ptr<const Source> units;
+  std::uint64_t parts = 1;
+
+  [[nodiscard]] std::uint64_t at(std::uint64_t i) const { return units->base_index(i / parts) * parts + i % parts; }
 };
 
 class SubView final : public Source {
@@ -31,6 +45,9 @@ class SubView final : public Source {
   SubView(std::shared_ptr<const Source> base, std::vector<std::uint64_t> selected);
   /// A part of the other source's observations. Throws InvalidArgument for one_in below 2.
   SubView(std::shared_ptr<const Source> base, const Split& split);
+  /// The other source has the parts of the whole view of `cut.units`. Throws InvalidArgument for no parts, or more
+  /// than the other source has.
+  SubView(std::shared_ptr<const Source> base, UnitParts cut);
 
   [[nodiscard]] const SourceInfo& info() const override { return info_; }
   bool plan(Row& row, unsigned round, Parts wanted, Reads& out) const override;
@@ -44,20 +61,21 @@ class SubView final : public Source {
   [[nodiscard]] Place place_of(std::uint64_t index) const override { return base_->place_of(number_in_base(index)); }
 
  private:
-  SubView(std::shared_ptr<const Source> base, const SliceRange& range, std::vector<std::uint64_t> selected,
-          const std::optional<Split>& split);
+  struct Selected {
+    std::vector<std::uint64_t> numbers;
+    [[nodiscard]] std::uint64_t at(std::uint64_t i) const noexcept { return numbers[i]; }
+  };
+  using Numbers = std::variant<SliceRange, Selected, Split, UnitParts>;
+
+  SubView(std::shared_ptr<const Source> base, Numbers numbers);
   static unsigned depth_of(const Source& base) noexcept;
   void say(std::uint64_t size, std::string_view name, std::string_view what);
-  [[nodiscard]] std::uint64_t number_in_base(std::uint64_t index) const noexcept {
-    if (!selected_.empty()) return selected_[index];
-    if (split_) return split_->at(index);
-    return range_.first + index * static_cast<std::uint64_t>(range_.step);  // modulo 2^64, so negative steps too
+  [[nodiscard]] std::uint64_t number_in_base(std::uint64_t index) const {
+    return std::visit([&](const auto& numbers) { return numbers.at(index); }, numbers_);
   }
 
   const std::shared_ptr<const Source> base_;
-  const SliceRange range_;
-  const std::vector<std::uint64_t> selected_;  // empty: a slice
-  const std::optional<Split> split_;
+  const Numbers numbers_;
   const unsigned depth_;  // sub-views below this one
   SourceInfo info_;
 };

@@ -26,7 +26,7 @@ Engine::Engine(const EngineOptions& options, std::shared_ptr<const Job> job, con
                 options.lends),
       job_(std::move(job)),
       helper_([this](const RowReader::Ended& ended) { helped_row_done(ended); }, options.through,
-              ChannelMode::NonBlocking, &counters_->reads[options.threads]) {
+              ChannelMode::NonBlocking, &counters_->reads[options.threads], &changes_) {
   try {
     for (unsigned i = 0; i < options.threads; ++i) start_thread(options.through);
   } catch (const std::system_error& error) {
@@ -49,7 +49,7 @@ void Engine::start_thread(const StoreChoice& through) {
         ++worker.rows_ended;
         assembly_.row_done(ended.batch, ended.row, ended.error);
       },
-      through, ChannelMode::MayWait, &counters_->reads[threads_.size() - 1]);
+      through, ChannelMode::MayWait, &counters_->reads[threads_.size() - 1], &changes_);
   dispatch_.add(worker);
   made.thread = std::thread([this, &worker] { work(worker); });
 }

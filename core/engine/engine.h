@@ -11,6 +11,7 @@
 #include "core/batch/batch_pool.h"
 #include "core/engine/assembly.h"
 #include "core/engine/dispatch.h"
+#include "core/engine/file_changes.h"
 #include "core/engine/memory_bound.h"
 #include "core/engine/metrics.h"
 #include "core/engine/row_reader.h"
@@ -18,6 +19,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -65,6 +67,8 @@ class Engine {
   void restart(std::shared_ptr<const Job> job) { job_ = std::move(job); }
   /// Whether no thread holds a batch any more: one that is Ready may still be in the hands of who read it.
   [[nodiscard]] bool idle() { return dispatch_.idle(); }
+  /// The error of a read whose file changed, the first since the last call; null: there was none.
+  [[nodiscard]] std::exception_ptr take_change() noexcept { return changes_.take(); }
 
  private:
   struct Thread {
@@ -79,6 +83,7 @@ class Engine {
   void helped_row_done(const RowReader::Ended& ended);
 
   const std::shared_ptr<Counters> counters_;
+  FileChanges changes_;
   Dispatch dispatch_;
   Assembly assembly_;
   std::vector<std::unique_ptr<Thread>> threads_;

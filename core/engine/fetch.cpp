@@ -174,7 +174,7 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
   if (!batch_) return nullptr;
   const std::uint64_t begin = std::max(planned_to_, batch_->position);
   std::uint64_t end = job_->order().fetch_end(begin);
-  while (end < batch_->end) end = job_->order().fetch_end(end);  // fetches of one row: a batch of them
+  if (end < batch_->end) end = job_->order().fetch_end(batch_->end - 1);  // fetches of one row: a batch of them
   auto stretch = std::make_shared<Stretch>(begin, bound_, spares_);
   std::optional<BatchPlan> batch = batch_;
   ChosenRows scratch;
@@ -182,6 +182,7 @@ std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, 
   Pick last;
   bool is_rising = true;
   for (; batch && batch->position < end; batch = job_->plan(batch->end, rows_->share())) {
+    if (*interrupted_) throw CostsCancelled();
     if (is_rising && stretch->estimated_bytes() >= kEnoughBytes) {
       end = batch->position;
       break;

@@ -20,6 +20,7 @@ Loader::Loader(LoaderOptions options)
       forks_(fork_count()) {
   check_share(*job_);
   prefetch_ = std::make_unique<Prefetch>(std::move(options));
+  prefetch_->check_sizes(*job_);
   begin();
 }
 
@@ -66,6 +67,10 @@ std::shared_ptr<Batch> Loader::poll() {
   ended_ = position_ >= for_end_;
   if (ended_) return nullptr;
   prefetch_->plan();
+  if (const std::exception_ptr change = prefetch_->take_change()) {
+    restart();  // what was read ahead may be of the file as it is now
+    std::rethrow_exception(change);
+  }
   const Batch* const next = prefetch_->front();
   if (next == nullptr && job_->plan(position_, share_)) {
     if (!prefetch_->expects_memory()) prefetch_->raise_out_of_memory();
@@ -170,6 +175,7 @@ void Loader::set_global_batch_size(std::uint64_t size) {
   check_process();
   auto changed = std::make_shared<const Job>(job_->with_batch_size(position_, size));
   check_share(*changed);
+  prefetch_->check_sizes(*changed);
   job_ = std::move(changed);
   restart();
 }

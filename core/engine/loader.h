@@ -32,7 +32,8 @@ class Loader {
   /// is being read (then wait()) and at the end (then ended() is true). Throws the error of a background read, once; a
   /// later call reads that batch again. Throws InvalidArgument if there is no memory for the next batch, or the caller
   /// holds so many that none is left; after close(), and in a forked child; std::bad_alloc if there is none even for
-  /// that. Batches before one that fails are delivered first.
+  /// that. Batches before one that fails are delivered first; but where a file changed, none that was read ahead is:
+  /// the next call throws ChangedFile.
   std::shared_ptr<Batch> poll();
   /// Waits until poll() can go on, or until `patience` is over.
   void wait(std::chrono::nanoseconds patience);

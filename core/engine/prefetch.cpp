@@ -1,6 +1,7 @@
 #include "core/engine/prefetch.h"
 
 #include "core/base/error.h"
+#include "core/engine/batch_sizes.h"
 
 #include <algorithm>
 #include <new>
@@ -15,6 +16,8 @@ namespace {
 // large.
 constexpr std::uint64_t kMostKeptBytes = 256U << 20;
 constexpr std::uint64_t kMostKeptShare = 4;  // and no more than one part in so many
+// Batches that one call of plan() adds: the caller waits for it, and is deaf to signals meanwhile.
+constexpr std::size_t kMostAtOnce = 1024;
 
 std::uint64_t kept_at_most(const BatchFormats& formats, std::uint64_t max_bytes, bool balances) {
   const std::uint64_t each = std::min(max_bytes / kMostKeptShare, kMostKeptBytes) / formats.size();
@@ -56,6 +59,10 @@ Prefetch::Prefetch(LoaderOptions options)
       pool_(BatchPool::make(options_.prefetch + 2)),
       counters_(std::make_shared<Counters>(options_.balance ? 2 * options_.threads : options_.threads)),
       rows_(make_choice()) {}
+
+void Prefetch::check_sizes(const Job& job) const {
+  check_batches(job, options_.share, *options_.formats, bound_->most_by_file(), options_.balance.has_value());
+}
 
 // Costs are asked for by the engine's threads, whose counters come first.
 std::shared_ptr<const RowChoice> Prefetch::make_choice() const {
@@ -108,7 +115,8 @@ void Prefetch::plan() {
                                        job_, pool_, bound_);
   }
   try {
-    while (planned_.size() < options_.prefetch && !is_short_ && plan_one()) {
+    const std::size_t most = std::min<std::size_t>(options_.prefetch, planned_.size() + kMostAtOnce);
+    while (planned_.size() < most && !is_short_ && plan_one()) {
     }
   } catch (...) {
     if (planned_.empty()) throw;

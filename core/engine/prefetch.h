@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -49,13 +50,15 @@ class Prefetch {
  public:
   explicit Prefetch(LoaderOptions options);
 
+  /// Throws InvalidArgument for a job with a batch that cannot be: see check_batches.
+  void check_sizes(const Job& job) const;
   /// Drops what is planned; the next batch begins at `position` of `job`, which has the order of the first.
   void restart(std::shared_ptr<const Job> job, std::uint64_t position);
   /// Drops what is planned and joins the threads: for good.
   void stop();
-  /// Plans batches until there are enough. Throws where the next batch cannot be: InvalidArgument, where the system has
-  /// no memory for it or no memory can hold it, std::bad_alloc, and what `lend` throws. That a later one cannot be is
-  /// said when it is the next.
+  /// Plans batches until there are enough, or 1,024 more. Throws where the next batch cannot be: InvalidArgument, where
+  /// the system has no memory for it or no memory can hold it, std::bad_alloc, and what `lend` throws. That a later one
+  /// cannot be is said when it is the next.
   void plan();
   /// The oldest batch, if one is planned.
   [[nodiscard]] const Batch* front() const noexcept { return planned_.empty() ? nullptr : planned_.front().get(); }
@@ -63,6 +66,8 @@ class Prefetch {
   Batch::Phase settle();
   /// Waits until settle() has news, or until `patience` is over.
   void wait(std::chrono::nanoseconds patience);
+  /// See Engine::take_change().
+  [[nodiscard]] std::exception_ptr take_change() noexcept { return engine_ ? engine_->take_change() : nullptr; }
   /// The oldest batch, which is Ready.
   std::shared_ptr<Batch> take();
 

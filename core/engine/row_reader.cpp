@@ -11,8 +11,8 @@ namespace {
 constexpr std::size_t kCollect = 64;  // completions taken from a channel at once
 }
 
-RowReader::RowReader(Done done, StoreChoice choice, ChannelMode mode, ReadCounters* counters)
-    : done_(std::move(done)), lanes_(std::move(choice), mode), counters_(counters) {}
+RowReader::RowReader(Done done, StoreChoice choice, ChannelMode mode, ReadCounters* counters, FileChanges* changes)
+    : done_(std::move(done)), lanes_(std::move(choice), mode), counters_(counters), changes_(changes) {}
 
 RowReader::~RowReader() {
   done_ = [](const Ended&) {};
@@ -122,6 +122,7 @@ void RowReader::plan(Read& read) noexcept {
 
 void RowReader::complete(Lanes::Lane& lane, Read& read) {
   if (!read.joined) --lane.requests;
+  if (read.outcome == Outcome::Failed && changes_ != nullptr) changes_->note(read.error);
   Flight& flight = *static_cast<Flight*>(read.owner);
   --flight.pending;
   if (flight.is_group) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/batch/batch.h"
+#include "core/engine/file_changes.h"
 #include "core/engine/lanes.h"
 #include "core/engine/metrics.h"
 #include "core/engine/row_group.h"
@@ -35,8 +36,9 @@ class RowReader {
   /// Called on this thread. A Whole or AfterMeasure row that has no error has its spans and columns then.
   using Done = std::function<void(const Ended&)>;
 
-  /// Its reads are counted in `counters`, if there are any.
-  RowReader(Done done, StoreChoice choice, ChannelMode mode, ReadCounters* counters = nullptr);
+  /// Its reads are counted in `counters`, and files that changed are told to `changes`, where there are such.
+  RowReader(Done done, StoreChoice choice, ChannelMode mode, ReadCounters* counters = nullptr,
+            FileChanges* changes = nullptr);
   /// Waits for reads under way: they write into batches.
   ~RowReader();
   RowReader(const RowReader&) = delete;
@@ -90,6 +92,7 @@ class RowReader {
   Done done_;
   Lanes lanes_;
   ReadCounters* const counters_;
+  FileChanges* const changes_;
   std::vector<std::unique_ptr<RowFlight>> idle_;  // flights to use again; one under way is owned by its reads
   std::size_t row_flights_ = 0;                   // that exist, idle or not
   std::size_t flights_under_way_ = 0;

@@ -95,10 +95,20 @@ void Cursor::check(const Share& share) const {
           with_commas(world_size));
   }
   for (const auto& [position, size] : options_.schedule) {
-    if (size % world_size == 0) continue;
-    raise(ErrorKind::InvalidArgument, "global batch size {} is not a multiple of world size {}; the nearest is {}",
-          with_commas(size), with_commas(world_size), with_commas(nearest_multiple(size, world_size)));
+    if (size % world_size != 0) {
+      raise(ErrorKind::InvalidArgument, "global batch size {} is not a multiple of world size {}; the nearest is {}",
+            with_commas(size), with_commas(world_size), with_commas(nearest_multiple(size, world_size)));
+    }
+    check_rows(position, size, size / world_size);
   }
+}
+
+void Cursor::check_rows(std::uint64_t position, std::uint64_t size, std::uint64_t rows) const {
+  if (position >= horizon_ || rows < kMostBatchRows) return;
+  raise(ErrorKind::InvalidArgument,
+        "no memory for a batch of {} rows (a global batch of {} from position {} on): a rank's batch has fewer than "
+        "2^31: use a smaller batch size",
+        with_commas(rows), with_commas(size), with_commas(position));
 }
 
 std::uint64_t Cursor::run_end() const noexcept {

@@ -20,6 +20,8 @@ namespace penstock {
 
 /// Positions are at most this.
 inline constexpr std::uint64_t kMostPosition = std::uint64_t{1} << 63;
+/// Rows of a rank's batch are fewer.
+inline constexpr std::uint64_t kMostBatchRows = std::uint64_t{1} << 31;
 
 enum class Tail { Pad, Drop };
 
@@ -69,7 +71,8 @@ class Cursor {
   explicit Cursor(CursorOptions options);
 
   /// Throws InvalidArgument if rank >= world size, or a batch size of the schedule is no multiple of the world size
-  /// (the message names the nearest that is).
+  /// (the message names the nearest that is), or gives a rank kMostBatchRows or more. Sizes from the run's end on are
+  /// no batches.
   void check(const Share& share) const;
 
   /// The share's part of the batch that begins at state `position`, or none at the end of the run (and, if per_epoch,
@@ -102,6 +105,7 @@ class Cursor {
   [[nodiscard]] const CursorOptions& options() const noexcept { return options_; }
 
  private:
+  void check_rows(std::uint64_t position, std::uint64_t size, std::uint64_t rows) const;
   [[nodiscard]] std::uint64_t segment_end(std::uint64_t position) const;
   [[nodiscard]] std::uint64_t next_change(std::uint64_t position) const;
   [[nodiscard]] std::uint64_t batches_in(std::uint64_t observations, std::uint64_t size) const;

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace penstock {
@@ -31,7 +32,12 @@ void Job::pick(const BatchPlan& plan, std::span<Pick> out) const {
 }
 
 Resume Job::load(const State& state, OnMismatch on_mismatch) const {
-  if (state.version > kStateVersion || state.version == 0) {
+  if (state.version == 0) {
+    raise(
+        ErrorKind::StateMismatch,
+        "the state has version 0, which is none: versions begin at 1, so no loader of penstock has saved it as it is");
+  }
+  if (state.version > kStateVersion) {
     raise(ErrorKind::StateMismatch, "the state has version {}, this penstock reads versions up to {}: use a later one",
           state.version, kStateVersion);
   }
@@ -83,9 +89,12 @@ Job Job::with_batch_size(std::uint64_t position, std::uint64_t size) const {
 }
 
 std::string Job::describe(std::uint64_t position) const {
-  return fmt::format("{}, position {}, step {}{}", order_->place(position), with_commas(position),
-                     with_commas(cursor_.steps_before(position)),
-                     position >= cursor_.run_end() ? ": the run is over" : "");
+  const std::uint64_t end = cursor_.run_end();
+  return fmt::format(
+      "{}, position {}, step {}{}{}", order_->place(std::min(position, end)), with_commas(position),
+      with_commas(cursor_.steps_before(position)),
+      position > end ? fmt::format(", beyond the last epoch, which ends at position {}", with_commas(end)) : "",
+      position >= end ? ": the run is over" : "");
 }
 
 }  // namespace penstock

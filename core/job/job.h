@@ -10,6 +10,7 @@
 #include "core/job/source_identity.h"
 #include "core/job/state.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -52,8 +53,10 @@ class Job {
   /// The same job, whose global batches have `size` observations from the one at `position` on.
   [[nodiscard]] Job with_batch_size(std::uint64_t position, std::uint64_t size) const;
 
-  /// Of the observation at `position`.
-  [[nodiscard]] std::uint64_t epoch(std::uint64_t position) const { return cursor_.epochs().number(position); }
+  /// Of the observation at `position`; from the run's end on, the number of epochs.
+  [[nodiscard]] std::uint64_t epoch(std::uint64_t position) const {
+    return cursor_.epochs().number(std::min(position, cursor_.run_end()));
+  }
   /// "epoch 1, position 4,096, step 32".
   [[nodiscard]] std::string describe(std::uint64_t position) const;
 

@@ -24,6 +24,7 @@ using nlohmann::json;
 
 constexpr std::uint64_t kJobFormat = 1;
 constexpr std::size_t kMaxJobBytes = std::size_t{64} << 20;
+constexpr std::size_t kMostText = 320;  // of differences, so that a message stays short
 
 using Differences = std::vector<std::string>;
 
@@ -59,6 +60,12 @@ const json* find(const json& object, const std::string& key) {
   return at == object.end() ? nullptr : &*at;
 }
 
+/// Whether both are the same text: nlohmann's == takes 1 and 1.0 for equal, and large integers for the double near
+/// them.
+bool same(const json* a, const json* b) {
+  return a != nullptr && b != nullptr && a->type() == b->type() && *a == *b && a->dump() == b->dump();
+}
+
 /// Keys of either object, in order.
 std::set<std::string> all_keys(const json& a, const json& b) {
   std::set<std::string> keys;
@@ -91,8 +98,12 @@ void check_shape(const json& root) {
   get_object(root, "order", "job");
   const json& sources = get_array(root, "sources", "job");
   if (sources.empty()) raise(ErrorKind::Corruption, "job: no sources");
+  std::set<std::string> names;
   for (const json& source : sources) {
     const json& dataset = get_object(source, "dataset", "job: source");
+    if (find(source, "name") != nullptr && !names.insert(get_string(source, "name", "job: source")).second) {
+      raise(ErrorKind::Corruption, "job: two sources have one name");
+    }
     get_string(dataset, "fingerprint", "job: dataset");
     get_u64(dataset, "records", "job: dataset");
     get_u64(dataset, "shards", "job: dataset");
@@ -138,6 +149,17 @@ std::string dataset_text(const json& dataset, const std::string& other_fingerpri
   return fmt::format("{} ({}, {})", name, counted(shards, "shard"), counted(records, "record"));
 }
 
+/// Members that this version does not know but that someone thought part of the job.
+void compare_others(const json& saved, const json& now, const std::set<std::string>& known, const std::string& prefix,
+                    Differences& out) {
+  for (const std::string& key : all_keys(saved, now)) {
+    if (known.contains(key)) continue;
+    const json* a = find(saved, key);
+    const json* b = find(now, key);
+    if (!same(a, b)) add_difference(out, prefix + key_text(key), a, b);
+  }
+}
+
 void compare_source(const json& saved, const json& now, const std::string& prefix, Differences& out) {
   // Only the fingerprint decides: the same records in other shards are the same dataset.
   const auto saved_print = saved["dataset"]["fingerprint"].get<std::string>();
@@ -146,6 +168,8 @@ void compare_source(const json& saved, const json& now, const std::string& prefi
     out.push_back(fmt::format("{}dataset: the state was saved on {}, this one is {}", prefix,
                               dataset_text(saved["dataset"], now_print), dataset_text(now["dataset"], saved_print)));
   }
+  compare_others(saved, now, {"dataset", "view"}, prefix, out);
+  compare_others(saved["dataset"], now["dataset"], {"fingerprint", "records", "shards"}, prefix + "dataset's ", out);
   const json& saved_view = saved["view"];
   const json& now_view = now["view"];
   const json* saved_kind = find(saved_view, "kind");
@@ -157,7 +181,7 @@ void compare_source(const json& saved, const json& now, const std::string& prefi
   for (const std::string& key : all_keys(saved_view, now_view)) {
     const json* a = find(saved_view, key);
     const json* b = find(now_view, key);
-    if (a == nullptr || b == nullptr || *a != *b) add_difference(out, prefix + key_text(key), a, b);
+    if (!same(a, b)) add_difference(out, prefix + key_text(key), a, b);
   }
 }
 
@@ -183,6 +207,13 @@ std::optional<std::set<std::string>> named_sources(const json& stages) {
   return named;
 }
 
+/// The same of an order's stages; none where it has none.
+std::optional<std::set<std::string>> sources_of_stages(const json& order) {
+  const json* stages = find(order, "stages");
+  if (stages == nullptr || !stages->is_array()) return std::nullopt;
+  return named_sources(*stages);
+}
+
 /// The order with only those of its stages that begin before `position`, and the orders of their sources.
 json order_before(json order, std::uint64_t position) {
   const auto stages = order.find("stages");
@@ -206,6 +237,17 @@ bool is_mixture(const json& order) {
   return stages != nullptr && stages->is_array() && orders != nullptr && orders->is_object();
 }
 
+/// Refuses orders of sources that no stage has.
+void check_orders(const json& order) {
+  if (!is_mixture(order)) return;
+  const auto used = sources_of_stages(order);
+  for (const auto& [name, each] : order["orders"].items()) {
+    if (used && !used->contains(json(name).dump())) {
+      refuse_job(fmt::format("it has an order of source {}, which no stage uses", key_text(name)));
+    }
+  }
+}
+
 /// How stages name each source: by its name, or its number where it has none.
 std::vector<std::string> source_keys(const json& sources) {
   std::vector<std::string> keys;
@@ -226,9 +268,7 @@ std::map<std::string, const json*> used_sources(const json& order, const json& s
   const std::vector<std::string> keys = source_keys(sources);
   std::map<std::string, const json*> used;
   for (std::size_t i = 0; i < keys.size(); ++i) used.emplace(keys[i], &sources[i]);
-  const json* stages = find(order, "stages");
-  if (stages == nullptr || !stages->is_array()) return used;
-  const auto named = named_sources(*stages);
+  const auto named = sources_of_stages(order);
   if (named) std::erase_if(used, [&](const auto& source) { return !named->contains(source.first); });
   return used;
 }
@@ -307,7 +347,7 @@ void compare_stages(const json& saved, const json& now, std::uint64_t position, 
   for (std::size_t i = 0; i < std::max(saved.size(), now.size()); ++i) {
     const json* a = i < saved.size() ? &saved[i] : nullptr;
     const json* b = i < now.size() ? &now[i] : nullptr;
-    if (a != nullptr && b != nullptr && *a == *b) continue;
+    if (same(a, b)) continue;
     const std::uint64_t begin = begin_of(a != nullptr ? *a : *b).value_or(position);
     const std::uint64_t end = i + 1 < saved.size() ? begin_of(saved[i + 1]).value_or(position) : position;
     out.push_back(fmt::format("stage {}: saved {}, now {}; {} had been given from there on", i, stage_text(a),
@@ -316,17 +356,37 @@ void compare_stages(const json& saved, const json& now, std::uint64_t position, 
   }
 }
 
-/// Orders of the sources; where the seed differs, theirs are only its consequences.
+/// One member of an order. Draws by weight have two algorithms (shuffle/weighted.h), and a run ends as it began.
+void add_order_difference(Differences& out, const std::string& what, const std::string& key, const json& order,
+                          const json* saved, const json* now) {
+  add_difference(out, fmt::format("{} {}", what, key_text(key)), saved, now);
+  if (key != "algorithm" || find(order, "draws") == nullptr || saved == nullptr) return;
+  if (*saved == 1) out.back() += ": its draws are systematic: give draws=\"systematic\" to the order to end that run";
+  if (*saved == 2) out.back() += ": its draws are rounded: leave draws= of the order out to end that run";
+}
+
+/// Orders of the sources; where the seed differs, theirs are only its consequences. Of sources that one of the two does
+/// not use its stages tell.
 void compare_source_orders(const json& saved, const json& now, bool same_seed, bool size_explained, Differences& out) {
-  for (const auto& [name, before] : saved.items()) {
-    const json* after = find(now, name);
-    if (after == nullptr || !before.is_object() || !after->is_object()) continue;  // stages have told of it
-    for (const std::string& key : all_keys(before, *after)) {
-      const json* a = find(before, key);
-      const json* b = find(*after, key);
-      if ((a != nullptr && b != nullptr && *a == *b) || (key == "seed" && !same_seed)) continue;
-      if (key == "size" && size_explained) continue;
-      add_difference(out, fmt::format("source {}: order's {}", key_text(name), key_text(key)), a, b);
+  const json& befores = saved["orders"];
+  const json& afters = now["orders"];
+  const auto saved_uses = sources_of_stages(saved);
+  const auto now_uses = sources_of_stages(now);
+  for (const std::string& name : all_keys(befores, afters)) {
+    const std::string key = json(name).dump();
+    if (saved_uses && now_uses && !(saved_uses->contains(key) && now_uses->contains(key))) continue;
+    const json* before = find(befores, name);
+    const json* after = find(afters, name);
+    const std::string prefix = fmt::format("source {}: order", key_text(name));
+    if (before == nullptr || after == nullptr || !before->is_object() || !after->is_object()) {
+      if (!same(before, after)) add_difference(out, prefix, before, after);
+      continue;
+    }
+    for (const std::string& member : all_keys(*before, *after)) {
+      const json* a = find(*before, member);
+      const json* b = find(*after, member);
+      if (same(a, b) || (member == "seed" && !same_seed) || (member == "size" && size_explained)) continue;
+      add_order_difference(out, prefix + "'s", member, *before, a, b);
     }
   }
 }
@@ -335,7 +395,7 @@ void compare_source_orders(const json& saved, const json& now, bool same_seed, b
 void compare_sources(const json& saved, const json& now, std::uint64_t position, Differences& out) {
   const auto before = used_sources(saved["order"], saved["sources"]);
   const auto after = used_sources(now["order"], now["sources"]);
-  const bool are_named = find(saved["order"], "orders") != nullptr && find(now["order"], "orders") != nullptr;
+  const bool are_named = is_mixture(saved["order"]) && is_mixture(now["order"]);
   if (before.size() != after.size() && !are_named) {
     const json saved_count = before.size();
     const json now_count = after.size();
@@ -356,30 +416,36 @@ void compare_sources(const json& saved, const json& now, std::uint64_t position,
                      out);
     }
   }
+  const auto named = sources_of_stages(saved["order"]);
+  for (const auto& [key, source] : after) {
+    if (named && named->contains(key) && !before.contains(key)) {
+      out.push_back(
+          fmt::format("source {}: the saved stages use it, and the state says nothing of it", source_text(key)));
+    }
+  }
 }
 
 /// `size_explained`: another dataset or window has been told, of which another size is only the consequence.
 void compare_order(const json& saved, const json& now, bool size_explained, std::uint64_t position, Differences& out) {
   const json* saved_name = find(saved, "name");
   const json* now_name = find(now, "name");
-  const bool same_name = value_text(saved_name, false) == value_text(now_name, false);
+  const bool same_name = same(saved_name, now_name) || (saved_name == nullptr && now_name == nullptr);
   if (!same_name) add_difference(out, "order", saved_name, now_name);
   for (const std::string& key : all_keys(saved, now)) {
     const json* a = find(saved, key);
     const json* b = find(now, key);
-    if ((a != nullptr && b != nullptr && *a == *b) || key == "name") continue;
+    if (same(a, b) || key == "name") continue;
     if (key == "seed") {
       // An order without a seed has been named above.
       if (same_name || (a != nullptr && b != nullptr)) add_difference(out, "seed", a, b, false);
     } else if (same_name && a != nullptr && b != nullptr && key == "orders" && a->is_object() && b->is_object()) {
       const json* saved_seed = find(saved, "seed");
       const json* now_seed = find(now, "seed");
-      const bool same_seed = saved_seed != nullptr && now_seed != nullptr && *saved_seed == *now_seed;
-      compare_source_orders(*a, *b, same_seed, size_explained, out);
+      compare_source_orders(saved, now, same(saved_seed, now_seed), size_explained, out);
     } else if (same_name && a != nullptr && b != nullptr && key == "stages" && a->is_array() && b->is_array()) {
       compare_stages(*a, *b, position, out);
     } else if (same_name && !(key == "size" && size_explained)) {
-      add_difference(out, "order's " + key_text(key), a, b);
+      add_order_difference(out, "order's", key, saved, a, b);
     }
   }
 }
@@ -409,16 +475,6 @@ void compare_skips(const Ranges& saved, const Ranges& now, std::uint64_t positio
       fmt::format("skip before position {}: saved {}, now {}", with_commas(position), ranges_text(a), ranges_text(b)));
 }
 
-/// Members that this version does not know but that someone thought part of the job.
-void compare_others(const json& saved, const json& now, Differences& out) {
-  for (const std::string& key : all_keys(saved, now)) {
-    if (key == "format" || key == "order" || key == "skip" || key == "sources") continue;
-    const json* a = find(saved, key);
-    const json* b = find(now, key);
-    if (a == nullptr || b == nullptr || *a != *b) add_difference(out, key_text(key), a, b);
-  }
-}
-
 }  // namespace
 
 std::string job_json(const Order& order, std::span<const SourceIdentity> sources, const Ranges& skip) {
@@ -442,6 +498,7 @@ std::optional<std::string> job_difference(std::string_view saved, std::string_vi
   if (saved == current) return std::nullopt;
   ParsedJob before = parse_job(saved);
   ParsedJob now = parse_job(current);
+  check_orders(before.root["order"]);
   // At position 0 another dataset or order is another job all the same; but a mixture is all stages, and has given
   // nothing of any source there.
   const bool both_are = is_mixture(before.root["order"]) && is_mixture(now.root["order"]);
@@ -451,10 +508,15 @@ std::optional<std::string> job_difference(std::string_view saved, std::string_vi
   compare_sources(before.root, now.root, position, differences);
   compare_order(before.root["order"], now.root["order"], !differences.empty(), position, differences);
   compare_skips(before.skip, now.skip, position, differences);
-  compare_others(before.root, now.root, differences);
+  compare_others(before.root, now.root, {"format", "order", "skip", "sources"}, "", differences);
   if (differences.empty()) return std::nullopt;
   std::string text = differences.front();
-  for (std::size_t i = 1; i < differences.size(); ++i) text += "; " + differences[i];
+  for (std::size_t i = 1; i < differences.size(); ++i) {
+    if (text.size() + differences[i].size() > kMostText) {
+      return text + fmt::format("; and {} more", with_commas(differences.size() - i));
+    }
+    text += "; " + differences[i];
+  }
   return text;
 }
 

@@ -3,7 +3,8 @@
 Each job trains a small model three times: once to the end; once until it kills itself, some steps after a checkpoint;
 and on from that checkpoint. What was trained on before and after must be what the first run was trained on, row by row,
 and so must every loss be, bit by bit, where the number of processes is the same. Then the programs here that check the
-adapters' other promises run, and those of docs/adapters.md.
+adapters' other promises run, and those of docs/adapters.md. With `--torchtitan CHECKOUT` torchtitan's alone run, on the
+code there, in another environment.
 """
 
 from __future__ import annotations
@@ -89,9 +90,8 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def environment(folder: Path) -> Path:
+def environment(folder: Path, requirements: Path) -> Path:
     """The interpreter of a virtual environment with exactly the pinned packages, made when they change."""
-    requirements = HERE / "requirements.txt"
     stamp = folder / "installed"
     wanted = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()
     if not (stamp.exists() and stamp.read_text() == wanted):
@@ -125,13 +125,14 @@ def penstock_alone(folder: Path) -> Path:
 
 
 class Runner:
-    """Runs jobs in one environment, over one corpus."""
+    """Runs jobs in one environment, over one corpus; torchtitan of a checkout if one is given."""
 
-    def __init__(self, python: Path, build: Path) -> None:
+    def __init__(self, python: Path, build: Path, checkout: Path | None) -> None:
         outside = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "VIRTUAL_ENV")}
-        self._python, self._folder = python, build / "jobs"
+        self._python, self._folder, self._checkout = python, build / "jobs", checkout
         offline = {"HF_HUB_OFFLINE": "1", "WANDB_MODE": "disabled", "GLOO_SOCKET_IFNAME": "lo"}
-        self._environment = {**outside, **offline, "PYTHONPATH": f"{penstock_alone(build / 'path')}:{HERE}"}
+        paths = [penstock_alone(build / "path"), HERE, *([] if checkout is None else [checkout])]
+        self._environment = {**outside, **offline, "PYTHONPATH": ":".join(map(str, paths))}
         self._environment.update(OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
         shutil.rmtree(self._folder, ignore_errors=True)
         self._corpus = self._folder / "corpus"
@@ -139,9 +140,7 @@ class Runner:
         self._call([str(python), "-c", f"import job, pathlib; job.write_corpus(pathlib.Path({str(self._corpus)!r}))"])
 
     def run(self, number: int, job: Job) -> Result:
-        script = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
-        said = self._call([str(self._python), "-c", script, *job.packages])
-        result = Result(job, dict(zip(job.packages, said.split(), strict=True)))
+        result = Result(job, self._versions(job))
         folder = self._folder / str(number)
         begin = time.monotonic()
         try:
@@ -153,6 +152,14 @@ class Runner:
             result.failures.append(f"{type(error).__name__}: {error}")
         result.seconds = time.monotonic() - begin
         return result
+
+    def _versions(self, job: Job) -> dict[str, str]:
+        if self._checkout is not None:
+            commit = self._call(["git", "-C", str(self._checkout), "rev-parse", "--short=9", "HEAD"])
+            return {"torchtitan": f"main, {commit.strip()}"}
+        script = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
+        said = self._call([str(self._python), "-c", script, *job.packages])
+        return dict(zip(job.packages, said.split(), strict=True))
 
     def program(self, name: str, text: str) -> str:
         """What is wrong with a program, or nothing; it runs where the corpus is."""
@@ -269,20 +276,29 @@ def markdown(results: list[Result]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", action="append", help="jobs whose script begins so; may be repeated")
+    parser.add_argument("--only", action="append", help="jobs and programs whose file begins so; may be repeated")
+    parser.add_argument(
+        "--torchtitan", type=Path, help="a checkout: torchtitan's jobs and programs run on it, and no others"
+    )
     parser.add_argument("--build", type=Path, default=BUILD, help="where the environment and the runs are kept: 3 GB")
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("--markdown", type=Path, help="file for the table")
     options = parser.parse_args()
-    chosen = [job for job in JOBS if not options.only or job.script.startswith(tuple(options.only))]
-    runner = Runner(environment(options.build.absolute() / "environment"), options.build.absolute())
+    build, checkout = options.build.absolute(), options.torchtitan and options.torchtitan.absolute()
+    only, place = tuple(options.only or ()), ("environment", HERE / "requirements.txt")
+    if checkout:
+        only, place = ("torchtitan",), ("environment-torchtitan", HERE / "requirements-torchtitan-main.txt")
+    chosen = [job for job in JOBS if not only or job.script.startswith(only)]
+    runner = Runner(environment(build / place[0], place[1]), build, checkout)
     results = []
     for number, job in enumerate(chosen):
         say(f"{job.script}: {job.what}")
         results.append(runner.run(number, job))
         say("\n".join(results[-1].failures) or f"exact, {results[-1].seconds:.0f} s")
     failed = []
-    for name, text in {} if options.only else programs().items():
+    for name, text in programs().items():
+        if only and not name.startswith(only):
+            continue
         problem = runner.program(name, text)
         failed += [problem] if problem else []
         say(problem or f"{name}: ran")

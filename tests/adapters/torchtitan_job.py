@@ -34,7 +34,6 @@ kernels.__getattr__ = lambda name: None
 sys.modules["torchtitan.distributed.minimal_async_ep.kernels"] = kernels
 
 from penstock.adapters.torchtitan import DataLoader  # noqa: E402
-from torchtitan.components.checkpoint import CheckpointManager  # noqa: E402
 from torchtitan.components.loss import IGNORE_INDEX, CrossEntropyLoss  # noqa: E402
 from torchtitan.components.metrics import MetricsProcessor  # noqa: E402
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw  # noqa: E402
@@ -45,10 +44,26 @@ from torchtitan.models.common.attention import ScaledDotProductAttention  # noqa
 from torchtitan.models.llama3 import model_registry  # noqa: E402
 from torchtitan.trainer import Trainer  # noqa: E402
 
+try:
+    from torchtitan.components.checkpointer.dcp import CheckpointManager
+except ModuleNotFoundError:  # 0.3
+    from torchtitan.components.checkpoint import CheckpointManager
+
 utils.set_pg_timeouts = lambda **_: None  # its barrier names a device, which gloo does not take
 
 GLOBAL_BATCH = 8
 LOCAL_BATCH = 2
+
+
+def batches() -> dict[str, int]:
+    """The same batches in the words of main, which counts tokens, or of 0.3, which counts rows."""
+    if "max_context_length" in TrainingConfig.__slots__:
+        return {
+            "num_tokens_per_microbatch_per_dp_rank": LOCAL_BATCH * job.WINDOW,
+            "num_tokens_per_train_step": GLOBAL_BATCH * job.WINDOW,
+            "max_context_length": job.WINDOW,
+        }
+    return {"local_batch_size": LOCAL_BATCH, "global_batch_size": GLOBAL_BATCH, "seq_len": job.WINDOW}
 
 
 def configuration(options: Any) -> Trainer.Config:
@@ -67,13 +82,7 @@ def configuration(options: Any) -> Trainer.Config:
         model_spec=spec,
         optimizer=default_adamw(lr=1e-3),
         lr_scheduler=LRSchedulersContainer.Config(warmup_steps=2),
-        training=TrainingConfig(
-            local_batch_size=LOCAL_BATCH,
-            global_batch_size=GLOBAL_BATCH,
-            seq_len=job.WINDOW,
-            steps=options.steps,
-            disable_cuda_graphs=True,
-        ),
+        training=TrainingConfig(steps=options.steps, disable_cuda_graphs=True, **batches()),
         dataloader=DataLoader.Config(mixture=str(options.folder / "mix.json"), seed=3),
         validator=Validator.Config(
             enable=True, freq=4, dataloader=DataLoader.Config(mixture=str(options.folder / "held_out.json"))
@@ -102,8 +111,8 @@ def note_validations(trainer: Trainer, log: job.Log) -> None:
     process, write = validator.post_dataloading_process, metrics.log_validation
 
     def process_and_note(given: dict[str, Any], *more: Any) -> Any:
-        valid = (more[0] != IGNORE_INDEX).any(dim=1)
-        seen.append(given["input"][valid])
+        valid = (more[0].view(-1, job.WINDOW) != IGNORE_INDEX).any(dim=1)
+        seen.append(given["input"].view(-1, job.WINDOW)[valid])
         loaders = [each for each in gc.get_objects() if isinstance(each, DataLoader)]
         assert len(loaders) == 2, "of the training, and of this validation"
         return process(given, *more)
@@ -128,7 +137,7 @@ def main() -> None:
 
     def forward_and_note(**given: Any) -> torch.Tensor:
         loss = forward(**given)
-        seen.append((given["input_dict"]["input"], loss.item()))
+        seen.append((given["input_dict"]["input"].view(-1, job.WINDOW), loss.item()))
         return loss
 
     def step_and_write(batches: Any) -> None:

@@ -9,6 +9,8 @@ import contextlib
 import hashlib
 import io
 import random
+import runpy
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +20,6 @@ from typing import Any
 import corpora
 import numpy as np
 import penstock
-from penstock._cli.main import main as command
 
 WINDOW = 256
 MAX_BYTES = 64 << 20
@@ -151,7 +152,13 @@ def _argument(name: str, folder: Path) -> list[str]:
 
 
 def _run(seen: Seen, words: list[str]) -> None:
-    """A command in this process; what it does not expect it raises (PENSTOCK_TRACEBACK)."""
+    """`python -m penstock` in this process; what it does not expect it raises (PENSTOCK_TRACEBACK)."""
     said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     with seen.step(words[0]), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        command(words)
+        given, sys.argv = sys.argv, ["penstock", *words]
+        try:
+            runpy.run_module("penstock", run_name="__main__")
+        except SystemExit:
+            pass
+        finally:
+            sys.argv = given

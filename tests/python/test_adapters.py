@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,6 +57,60 @@ except ModuleNotFoundError as error:
     done = subprocess.run([sys.executable, "-c", script], check=True, timeout=120, capture_output=True, text=True)
     assert f"penstock.adapters.{adapter} needs {adapter}" in done.stdout
     assert f"pip install {PACKAGES[adapter]}" in done.stdout.replace("'", "")
+
+
+#: What an adapter imports of its framework, and a name there that it uses.
+PARTS = {
+    "torch": ("torch.utils.data", "IterableDataset"),
+    "torchdata": ("torchdata.nodes", "BaseNode"),
+    "torchtitan": ("torchtitan.components.dataloader", "BaseDataLoader"),
+    "transformers": ("transformers.trainer_callback", "ExportableState"),
+}
+
+
+def import_error(folder: Path, adapter: str, modules: dict[str, str]) -> str:
+    """The class and words of the error of an adapter where packages of these texts are found before all others."""
+    for name, text in modules.items():
+        path = folder.joinpath(*name.split("."))
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "__init__.py").write_text(text)
+    script = f"""
+import sys
+sys.path.insert(0, {str(folder)!r})
+import penstock
+try:
+    penstock.adapters.{adapter}
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, timeout=120, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("adapter", PARTS)
+def test_a_missing_part_of_an_installed_framework_is_told_from_a_missing_framework(tmp_path, adapter):
+    part, name = PARTS[adapter]
+    stub = {"torch": ""} if adapter != "torch" else {}  # small beside the real one
+    whole = {**stub, part.rpartition(".")[0]: "", adapter: "", part: ""}
+    said = import_error(tmp_path / "name", adapter, whole)
+    assert said.startswith(f"ImportError penstock.adapters.{adapter}: {adapter}") and name in said
+    assert "is installed, but a part is missing" in said and "pip install" not in said
+    said = import_error(tmp_path / "module", adapter, {**stub, adapter: ""})
+    assert (
+        said.startswith(f"ImportError penstock.adapters.{adapter}: {adapter}")
+        and "a part is missing: No module" in said
+    )
+    needs = {**whole, adapter: "import grain_of_sand"}
+    said = import_error(tmp_path / "needs", adapter, needs)
+    assert said.startswith("ModuleNotFoundError") and "is installed and needs grain_of_sand, which is not" in said
+
+
+def test_releases_that_an_error_names_are_those_that_make_adapters_runs():
+    pins = (Path(__file__).parents[1] / "adapters" / "requirements.txt").read_text()
+    for adapter in ("torchdata", "torchtitan", "transformers"):
+        text = Path(penstock.adapters.__file__).with_name(f"{adapter}.py").read_text()
+        (pinned,) = re.findall(rf"^{adapter}==(.*)$", pins, re.MULTILINE)
+        assert re.search(rf'error, "{pinned}[ "]', text), adapter
 
 
 def test_an_unknown_adapter_is_refused():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -274,3 +276,75 @@ def test_a_killed_workers_batches_are_not_given_twice_after_a_resume(tmp_path):
     rest = list(loaded(again, 3, "fork"))
     seen = np.concatenate([batch["indices"][batch["valid"]].numpy() for batch in (*trained, *rest)])
     np.testing.assert_array_equal(np.sort(seen), np.arange(len(view)))
+
+
+# ---- loaders that nobody divided
+
+
+@pytest.fixture
+def view(tmp_path):
+    return windows(tmp_path)
+
+
+class Inside(torch.utils.data.IterableDataset):
+    """What users write who put a loader into a DataLoader: made in the worker, or before it and iterated there."""
+
+    def __init__(self, kind: str, view: penstock.View, early: bool, **options: Any) -> None:
+        self.kind, self.view, self.options = kind, view, options
+        self.made = self.make() if early else None
+
+    def make(self) -> Any:
+        if self.kind == "collection":
+            return penstock.CollectionLoader(np.arange(100), 4, epochs=1, **self.options)
+        make = penstock.eval_loader if self.kind == "eval" else penstock.Loader
+        return make(self.view, 4, epochs=1, **self.options)
+
+    def __iter__(self) -> Any:
+        return iter(self.made or self.make())
+
+
+class ByNext(Inside):
+    """The same without `for`."""
+
+    def __iter__(self) -> Any:
+        loader = self.made or self.make()
+        while True:
+            yield next(loader)
+
+
+@pytest.mark.parametrize("kind", ["loader", "eval", "collection"])
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("dataset", [Inside, ByNext])
+def test_a_loader_in_a_worker_is_refused_and_the_adapter_named(view, kind, early, dataset):
+    rank = {"rank": 0, "world_size": 1}  # no permission
+    for options in [{}, rank]:
+        inside = dataset(kind, view, early, **options)
+        with pytest.raises(penstock.InvalidArgumentError, match=r"each worker would give all rows.*BatchDataset"):
+            next(iter(DataLoader(inside, batch_size=None, num_workers=2)))
+
+
+class Late(Inside):
+    """The adapter, made in the worker."""
+
+    def make(self) -> Any:
+        return BatchDataset(self.view, batch_size=4, epochs=1)
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_an_adapter_that_is_made_in_a_worker_divides(view, context):
+    loader = DataLoader(Late("", view, False), batch_size=None, num_workers=2, multiprocessing_context=context)
+    rows = [row for batch in loader for row in batch["indices"][batch["valid"]].tolist()]
+    assert sorted(rows) == list(range(len(view)))
+
+
+def test_without_workers_a_loader_in_a_dataloader_is_alone(view):
+    assert len(list(DataLoader(Inside("collection", view, False), batch_size=None))) == 25
+
+
+def test_looking_for_workers_imports_no_torch():
+    script = """
+import sys, numpy as np, penstock
+next(penstock.CollectionLoader(np.arange(10), 2))
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

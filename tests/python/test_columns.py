@@ -285,8 +285,11 @@ def test_what_was_not_asked_for_is_refused_in_words(tmp_path):
         ({"columns": ["position_ids"], "max_documents": 3}, "max_documents= is of cu_seqlens"),
         ({"columns": ["cu_seqlens"], "max_documents": 0}, "max_documents=0: must be from 1"),
         ({"columns": ["cu_seqlens"], "max_documents": 1 << 31}, "max_documents=2147483648: must be from 1"),
-        ({"columns": [penstock.columns.CuSeqlens(3), penstock.columns.PositionIds(4)]}, "end_of_document is 3 and 4"),
-        ({"columns": [penstock.columns.CuSeqlens(70_000)]}, "no value of field token"),
+        (
+            {"columns": [penstock.columns.CuSeqlens(3), penstock.columns.PositionIds(4)]},
+            "end_of_document is 3 and end_of_document is 4",
+        ),
+        ({"columns": [penstock.columns.CuSeqlens(70_000)]}, "end_of_document=70000: must be from 0 to 65,535"),
         ({"columns": [penstock.columns.CuSeqlens(-1)]}, "end_of_document=-1"),
     ],
 )

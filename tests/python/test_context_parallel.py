@@ -42,6 +42,7 @@ def views(folder: Path) -> dict[str, tuple[penstock.View, list[Any]]]:
         "windows": (dataset.windows(24, lookahead=1), [*COLUMNS, *masks, number]),
         "phase": (dataset.windows(24, lookahead=1, phase="random"), [*COLUMNS, *masks, number]),
         "part": (dataset.windows(24, lookahead=3)[::2], COLUMNS),
+        "no labels": (dataset.windows(24), [*COLUMNS, *masks, number]),
         "packed": (dataset.packed(24, multiple_of=4), [*COLUMNS, *masks, number]),
     }
 
@@ -49,7 +50,7 @@ def views(folder: Path) -> dict[str, tuple[penstock.View, list[Any]]]:
 @pytest.mark.parametrize("framework", ["numpy", "torch"])
 @pytest.mark.parametrize("order", ["uniform", penstock.orders.Blocks(2, 6)])
 @pytest.mark.parametrize(("size", "layout"), [(2, "zigzag"), (3, "zigzag"), (4, "contiguous"), (2, "zigzag-documents")])
-@pytest.mark.parametrize("what", ["windows", "phase", "part", "packed"])
+@pytest.mark.parametrize("what", ["windows", "phase", "part", "no labels", "packed"])
 def test_slices_of_all_ranks_are_the_batch(tmp_path, what, size, layout, order, framework):
     view, columns = views(tmp_path)[what]
     if layout == "zigzag-documents" and what != "packed":
@@ -62,7 +63,7 @@ def test_slices_of_all_ranks_are_the_batch(tmp_path, what, size, layout, order, 
     ]
     for batch in whole:
         parts = [next(loader) for loader in slices]
-        names = [*ARRAYS, *(["loss_mask"] if what != "part" else [])]
+        names = [*(ARRAYS[2:] if what == "no labels" else ARRAYS), *(["loss_mask"] if what != "part" else [])]
         found = {name: np.full_like(array(getattr(batch, name)), 99) for name in names}
         fields = {name: np.full_like(array(batch[name])[:, :24], 99) for name in batch}
         for rank, part in enumerate(parts):
@@ -86,19 +87,27 @@ def test_slices_of_all_ranks_are_the_batch(tmp_path, what, size, layout, order, 
     assert all(next(loader, None) is None for loader in slices)
 
 
-def test_only_the_slice_is_read(tmp_path):
-    view = raw_tokens(tmp_path / "tokens.bin", 64 * 100 + 1)[0].windows(64, lookahead=1)
+def test_only_the_slice_is_read_and_the_targets_of_its_chunks_where_a_column_is_made_of_them(tmp_path):
+    tokens = raw_tokens(tmp_path / "tokens.bin", 64 * 100 + 1)[0]
+    parts = [penstock.ContextParallel(0, 4), penstock.ContextParallel(3, 4)]
+    parts.append(penstock.ContextParallel(1, 4, "contiguous"))
 
-    def read(**options: Any) -> int:
-        with penstock.Loader(view, 4, epochs=1, framework="numpy", **options) as loader:
-            for _ in loader:
-                pass
-            return loader.metrics().bytes_read
+    def read(lookahead: int, *columns: Any) -> list[float]:
+        """Records of a row that each part reads, beside its 16."""
+        found = []
+        view = tokens.windows(64, lookahead=lookahead)
+        for part in parts:
+            options = {"epochs": 1, "framework": "numpy", "context_parallel": part, "columns": columns}
+            with penstock.Loader(view, 4, **options) as loader:
+                rows = sum(int(batch.valid.sum()) for batch in loader)
+                found.append(loader.metrics().bytes_read / rows / 2 - 16)
+        return found
 
-    assert read() == 100 * 65 * 2
-    assert read(context_parallel=penstock.ContextParallel(0, 4)) == 100 * (2 * 8 + 2) * 2  # two chunks, a target each
-    assert read(context_parallel=penstock.ContextParallel(3, 4)) == 100 * (2 * 8 + 1) * 2  # its chunks are one
-    assert read(context_parallel=penstock.ContextParallel(1, 4, "contiguous")) == 100 * 17 * 2
+    mask = LossMask(field="token")
+    assert read(1) == read(3) == [2, 1, 1]  # two chunks, two that are one, one chunk
+    assert read(1, mask) == [2, 1, 1]
+    assert read(0, mask) == [1, 1, 1]  # the last record of a row has no target
+    assert read(0) == [0, 0, 0]
 
 
 @pytest.mark.parametrize("order", [penstock.orders.Blocks(2, 8), "sequential"])

@@ -333,7 +333,7 @@ def check_fingerprint(block: Block, folder: Path) -> None:
     with penstock.Writer(folder / "corpus", fields={"a": "u2", "b": "f4"}, metadata="json", shard_size=100) as writer:
         for number in range(3):
             writer.append(a=np.arange(30), b=0.5, metadata={"number": number})
-    with penstock.Writer(folder / "bare", fields={"token": "u4"}) as writer:
+    with penstock.Writer(folder / "bare", fields={"token": "u4"}, metadata=None) as writer:
         writer.append(token=[1, 2, 3])
     *head, shard_line = block.body.splitlines()
     shard_form = shard_line.split("  ")[0]

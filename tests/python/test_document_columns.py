@@ -34,10 +34,12 @@ def make_lengths(documents: int = DOCUMENTS) -> np.ndarray:
     return np.random.default_rng(1).integers(0, 9, documents)
 
 
-def write(path: Path, values: dict[str, Any], lengths: np.ndarray, metadata: Any = None, **options: Any) -> Path:
+def write(
+    path: Path, values: dict[str, Any], lengths: np.ndarray, metadata: Any = "boundaries", **options: Any
+) -> Path:
     token = np.arange(lengths.sum(), dtype="u2")
     with penstock.Writer(path, {"token": "u2"}, metadata, columns=TYPES, **options) as writer:
-        encoded = None if metadata is None else [b"%d" % number for number in range(len(lengths))]
+        encoded = None if metadata == "boundaries" else [b"%d" % number for number in range(len(lengths))]
         writer.append_batch(lengths, encoded=encoded, columns=values, token=token)
     return path
 

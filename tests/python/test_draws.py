@@ -146,6 +146,33 @@ def test_a_memory_map_of_weights_and_its_array_are_one_order(tmp_path, view):
             other.load_state_dict(plain.state_dict())
 
 
+def loaders_of(view: penstock.View, order: Any) -> list[Any]:
+    """Each that takes an order: of a view, of a mixture, of a collection."""
+    mixture = penstock.Mixture({"a": view, "b": view[:30]}, [penstock.Stage()], end=200)
+    return [
+        loader_of(view, order, global_batch_size=10),
+        penstock.Loader(mixture, 10, order={"a": order}, framework="numpy"),
+        penstock.CollectionLoader(np.arange(N), 10, order=order, epochs=3),
+    ]
+
+
+@pytest.mark.parametrize("kind", range(3))
+@pytest.mark.parametrize("make", [Weighted, lambda _, **how: Balanced(LABELS, weights=[1, 2, 3], **how)])
+def test_a_run_that_began_with_systematic_draws_ends_with_them(view, kind, make):
+    old = make(WEIGHTS, draws="systematic")
+    began, new, same = (loaders_of(view, order)[kind] for order in (old, make(WEIGHTS), old))
+    next(began), next(new)
+    state = began.state_dict()
+    assert '{"algorithm":1,"draws":' in state["job"] and '{"algorithm":2,"draws":' in new.state_dict()["job"]
+    with pytest.raises(penstock.StateMismatchError, match=r'saved 1, now 2: .* give draws="systematic" to the order'):
+        new.load_state_dict(state)
+    with pytest.raises(penstock.StateMismatchError, match=r"saved 2, now 1: .* leave draws= of the order out"):
+        same.load_state_dict(new.state_dict())
+    same.load_state_dict(state)
+    ends = [getattr(batch, "indices", batch).tolist() for batch in (next(began), next(same))]
+    assert ends[0] == ends[1]
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -161,6 +188,7 @@ def test_a_memory_map_of_weights_and_its_array_are_one_order(tmp_path, view):
         (lambda: Weighted(np.ones(N), block=4), "block=4 needs fetch="),
         (lambda: Weighted(np.ones(N), block=4, fetch=6), "a fetch of 6: wanted a multiple of the block, 4"),
         (lambda: Weighted(np.ones(N), size=0), "size 0"),
+        (lambda: Weighted(np.ones(N), draws="old"), "draws='old': wanted 'rounded', or 'systematic'"),
         (lambda: Sequential(fetch=0), "fetch 0"),
         (lambda: Balanced(np.full(N, -1)), "all are negative"),
         (lambda: Balanced(np.ones(N)), "integers or strings"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +187,70 @@ def test_a_data_frame_is_features(tmp_path: Path) -> None:
     assert features is not None and features.names == ["g1", "g2"]
     assert features.columns["kind"].categories == ["y", "x"]
     assert features.columns["n"][:].tolist() == [1, 2]
+
+
+def test_features_and_columns_are_made_once_and_go_with_their_dataset(tmp_path: Path) -> None:
+    dataset = penstock.open(write(tmp_path / "d", columns={"plate": "category"}))
+    features = dataset.features
+    assert features is not None and features is dataset.features
+    assert features.names is features.names
+    assert features.columns["chromosome"] is features.columns["chromosome"]
+    assert dataset.columns["plate"] is dataset.columns["plate"]
+    assert pickle.loads(pickle.dumps(dataset)).features.names == NAMES
+    gone = weakref.ref(dataset)
+    del dataset  # nothing that is kept with it keeps it
+    assert gone() is None
+    assert features.columns["length"][1] == 235
+
+
+def test_a_list_that_a_caller_changes_changes_nothing_else(tmp_path: Path) -> None:
+    dataset = penstock.open(write(tmp_path / "d", columns={"plate": "category"}))
+    assert dataset.features is not None
+
+    def found() -> list[Any]:
+        wanted = penstock.cells.Ranked(length=4, tokens={name: 7 + i for i, name in enumerate(NAMES)})
+        return [
+            dataset.cells("dense", genes=["GNLY"]).read([1, 2, 3])["x"].tolist(),
+            dataset.cells(wanted).read([3])["input_ids"].tolist(),
+            dataset.columns.to_arrow().to_pylist(),
+            penstock.open(write(tmp_path / f"as{len(list(tmp_path.iterdir()))}", features=dataset.features))
+            .features.columns["chromosome"]
+            .categories,
+        ]
+
+    before = found()
+    dataset.features.names.sort(reverse=True)
+    dataset.features.columns["chromosome"].categories.clear()
+    dataset.columns["plate"].categories[:] = ["p9"]
+    assert found() == before
+    dataset.features.names.clear()
+    assert found() == before
+
+
+def test_names_are_read_in_bulk(tmp_path: Path) -> None:
+    names = [f"ENSG{i:011d}" for i in range(60_000)]
+    dataset = penstock.open(write(tmp_path / "d", features=names))
+    view = penstock.open(tmp_path / "d" / "features").documents()
+    assert dataset.features is not None and len(view) == len(names)
+
+    def seconds(call: Any) -> float:
+        begin = time.perf_counter()
+        call()
+        return time.perf_counter() - begin
+
+    one = seconds(lambda: view.read(np.arange(len(view))))
+    assert seconds(lambda: dataset.features.names) < one / 3  # as rows, without a Span for any
+    assert seconds(lambda: [dataset.features.names[gene] for gene in range(10_000)]) < one / 3
+    assert dataset.features.names == names
+
+
+def test_names_that_are_not_those_written_are_corruption(tmp_path: Path) -> None:
+    path = write(tmp_path / "d", features=[f"gene{i}" for i in range(5_000)])
+    data = path / "features" / "00000" / "metadata.bin"
+    kept = data.read_bytes()
+    data.write_bytes(kept[:-9] + b"X" + kept[-8:])  # in the last of several blocks
+    with pytest.raises(penstock.CorruptionError, match=r"features/00000/metadata\.bin: bytes .* are not those"):
+        _ = penstock.open(path).features.names  # type: ignore[union-attr]
+    data.write_bytes(kept[:-9])
+    with pytest.raises(penstock.CorruptionError, match=r"features/00000/metadata\.bin: .* the manifest says"):
+        _ = penstock.open(path).features.names  # type: ignore[union-attr]

@@ -23,11 +23,15 @@ ORDERS: dict[str, Any] = {
     "sequential, fetch 100": Sequential(fetch=100),
     "blocks 4, 64": Blocks(4, 64),
     "blocks 4, 64, 3 lanes": Blocks(4, 64, lanes=3),
-    "weighted": Weighted(WEIGHTS),
-    "weighted by thirds, 500 draws": Weighted(WEIGHTS / 3, size=500),
-    "weighted in blocks": Weighted(WEIGHTS, size=2000, block=4, fetch=64, lanes=2),
+    "weighted": Weighted(WEIGHTS, draws="systematic"),
+    "weighted by thirds, 500 draws": Weighted(WEIGHTS / 3, size=500, draws="systematic"),
+    "weighted in blocks": Weighted(WEIGHTS, size=2000, block=4, fetch=64, lanes=2, draws="systematic"),
     "balanced": Balanced(LABELS),
-    "balanced, shares": Balanced(LABELS, weights=[1, 2, 3, 0.5], block=4, fetch=64),
+    "balanced, shares": Balanced(LABELS, weights=[1, 2, 3, 0.5], block=4, fetch=64, draws="systematic"),
+    "weighted, rounded": Weighted(WEIGHTS),
+    "weighted by thirds, 500 rounded draws": Weighted(WEIGHTS / 3, size=500),
+    "weighted in blocks, rounded": Weighted(WEIGHTS, size=2000, block=4, fetch=64, lanes=2),
+    "balanced, shares, rounded": Balanced(LABELS, weights=[1, 2, 3, 0.5], block=4, fetch=64),
 }
 POSITIONS = [0, 1, 2, 3, 500, 1007, 1008, 1009, 1010, 5000, 10**6, 10**9]
 

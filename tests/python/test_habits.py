@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,66 @@ def test_a_whole_checkpoint_is_no_state(view: Any) -> None:
     loader = penstock.Loader(view, 4)
     with pytest.raises(penstock.InvalidArgumentError, match="no 'version'; its 'loader' looks like one"):
         loader.load_state_dict({"model": {}, "loader": loader.state_dict()})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("inputs", "use batch.inputs, batch.labels"),
+        ("labels", "use batch.inputs, batch.labels"),
+        ("input_ids", "use batch.inputs, batch.labels"),
+        ("valid", "use batch.valid"),
+        ("tokens", "the fields are token"),
+    ],
+)
+def test_a_name_that_is_no_field_says_what_to_use(view: Any, name: str, meant: str) -> None:
+    batch = next(penstock.Loader(view, 4))
+    with pytest.raises(KeyError, match=meant):
+        batch[name]
+    assert list(batch) == ["token"] and name not in batch  # a batch stays a mapping of fields
+
+
+def collection() -> penstock.CollectionLoader:
+    return penstock.CollectionLoader(TOKENS, 8, epochs=1)
+
+
+@pytest.mark.parametrize("kind", ["loader", "eval", "collection"])
+def test_there_is_no_set_epoch_and_words_say_why(view: Any, kind: str) -> None:
+    made = {"loader": penstock.Loader, "eval": penstock.eval_loader}
+    loader: Any = collection() if kind == "collection" else made[kind](view, 4)
+    for ask in (lambda: loader.set_epoch(1), lambda: loader.sampler.set_epoch(1)):
+        with pytest.raises(AttributeError, match="the epoch is part of its position, and it shuffles each epoch anew"):
+            ask()
+    assert not hasattr(loader, "set_epoch")  # frameworks ask that
+    with pytest.raises(AttributeError, match=f"'{type(loader).__name__}' object has no attribute 'no_such'"):
+        _ = loader.no_such
+
+
+@pytest.mark.parametrize("kind", ["loader", "collection"])
+def test_a_second_for_over_a_loader_that_has_ended_warns_once(view: Any, kind: str) -> None:
+    loader: Any = collection() if kind == "collection" else penstock.Loader(view, 8, epochs=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(list(loader)) == len(loader)
+    with pytest.warns(RuntimeWarning, match=r"run is over.*rewind\(\)") as warned:
+        assert list(loader) == []
+        assert list(loader) == []
+    assert len(warned) == 1 and warned[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loader.rewind()
+        assert len(list(loader)) == len(loader)
+        for loops in (penstock.eval_loader(view, 8), penstock.Loader(view, 8, epochs=2, per_epoch=True)):
+            assert len(list(loops)) == len(list(loops)) == len(loops)
+
+
+def test_a_state_of_version_0_is_told_from_a_later_one(view: Any) -> None:
+    loader = penstock.Loader(view, 4)
+    with pytest.raises(penstock.StateMismatchError, match="version 0, which is none") as raised:
+        loader.load_state_dict({**loader.state_dict(), "version": 0})
+    assert "later" not in str(raised.value)
+    with pytest.raises(penstock.StateMismatchError, match=r"version 2.*use a later one"):
+        loader.load_state_dict({**loader.state_dict(), "version": 2})
 
 
 def test_compressed_files_are_no_tokens(tmp_path: Path, view: Any) -> None:

@@ -85,7 +85,7 @@ def test_an_empty_file_opens_where_a_server_names_no_size_of_it(tmp_path):
 
 
 def test_columns_of_several_shards_are_read_by_their_own_etags(tmp_path):
-    with penstock.Writer(tmp_path / "data", {"token": "u2"}, None, columns={"n": "u4"}, shard_size=2000) as writer:
+    with penstock.Writer(tmp_path / "data", {"token": "u2"}, columns={"n": "u4"}, shard_size=2000) as writer:
         for number in range(500):
             writer.append(token=[number] * 9, columns={"n": number})
     for number, file in enumerate(sorted((tmp_path / "data").rglob("*.*"))):
@@ -236,7 +236,7 @@ def test_ctrl_c_ends_a_wait_for_a_stalled_server(root):
     def slow(path: str, number: int) -> str | None:
         return "slow" if "stream.bin" in path or "columns.bin" in path else None
 
-    with penstock.Writer(root / "column", {"token": "u2"}, None, columns={"n": "u4"}, overwrite=True) as writer:
+    with penstock.Writer(root / "column", {"token": "u2"}, columns={"n": "u4"}, overwrite=True) as writer:
         writer.append(token=[1], columns={"n": 1})
     with fault_server(root, slow) as server:
         view = penstock.open(f"{server.address}/corpus").windows(64)
@@ -401,7 +401,7 @@ def test_what_gives_credentials_is_not_shown():
 def test_features_and_columns_are_read_where_the_dataset_lies(root, server):
     path = root / "cells"
     genes = {"names": ["CD4", "CD8A", "GNLY"], "length": [458, 235, 145]}
-    with penstock.Writer(path, {"gene": "u2", "count": "u1"}, None, features=genes, columns={"n": "u4"}) as writer:
+    with penstock.Writer(path, {"gene": "u2", "count": "u1"}, features=genes, columns={"n": "u4"}) as writer:
         for number in range(50):
             writer.append(gene=[0, 2], count=[3, 1], columns={"n": number})
     dataset = penstock.open(f"{server}/cells")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +121,55 @@ def test_commit_of_no_folder_says_what_is_wanted(tmp_path: Path, capsys: pytest.
     ):
         assert main(["commit", str(tmp_path / name)]) == code
         assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["import_tokens", "shuffle"])
+def test_a_script_whose_workers_import_it_is_told_of_the_guard(tmp_path: Path, verb: str) -> None:
+    for name in ("a", "b"):
+        TOKENS.tofile(tmp_path / f"{name}.bin")
+    penstock.import_tokens([tmp_path / "a.bin"], tmp_path / "data", dtype="u2")
+    calls = {
+        "import_tokens": "penstock.import_tokens(['a.bin', 'b.bin'], 'out', dtype='u2', shard_size=100, workers=2)",
+        "shuffle": "penstock.shuffle('data', 'out', seed=0, window=8, shard_size=100, workers=2)",
+    }
+    script = tmp_path / "script.py"
+    script.write_text(f"import penstock\n{calls[verb]}\n")
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    *others, parent = (each for each in done.stderr.splitlines() if "__main__" in each and "penstock" in each)
+    words = "InvalidArgumentError: this is a worker process: a script that starts workers needs if __name__"
+    assert any(words in each for each in others)
+    assert "exited with code 1 before it was ready: a script that starts workers needs if __name__" in parent
+    assert not (tmp_path / "out" / "dataset.json").exists()
+
+
+@pytest.mark.parametrize("call", [penstock.import_anndata, penstock.import_tokens, penstock.combine, penstock.open])
+def test_anndata_in_memory_in_the_place_of_a_path(tmp_path: Path, call: Any) -> None:
+    anndata = pytest.importorskip("anndata")
+    made = anndata.AnnData(np.ones((3, 2), "f4"))
+    for given in (made, [made]):
+        if call is penstock.open and given is not made:
+            continue
+        with pytest.raises(penstock.InvalidArgumentError, match=r"is no path: a path is wanted: adata\.write_h5ad"):
+            call(given, tmp_path / "out")
+    with pytest.raises(penstock.InvalidArgumentError, match="3 is no path"):
+        call(3, tmp_path / "out")
+
+
+def test_an_anndata_zarr_in_the_place_of_a_dataset_says_import(tmp_path: Path) -> None:
+    anndata, _ = pytest.importorskip("anndata"), pytest.importorskip("zarr")
+    path = tmp_path / "cells.zarr"
+    anndata.AnnData(np.ones((3, 2), "f4")).write_zarr(path)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"cells\.zarr: a zarr store, .*`penstock import` it"):
+        penstock.open(path)
+    for call in (penstock.verify, lambda each: penstock.combine([each], tmp_path / "out")):
+        with pytest.raises(penstock.InvalidArgumentError, match=r"zarr: a zarr store, .* makes a dataset of it"):
+            call(path)
+
+
+def test_cells_without_genes_name_their_file(tmp_path: Path) -> None:
+    anndata = pytest.importorskip("anndata")
+    path = tmp_path / "empty.h5ad"
+    anndata.AnnData(np.ones((3, 0), "f4")).write_h5ad(path)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"empty\.h5ad: there are no genes"):
+        penstock.import_anndata(path, tmp_path / "out")

@@ -131,6 +131,7 @@ def test_a_token_ends_documents(tmp_path: Path, rate: float, size: int) -> None:
     rng = np.random.default_rng(3)
     tokens = rng.integers(8, 1000, 9_000)
     tokens[rng.random(9_000) < rate] = END
+    tokens[0] = 8  # else the first one would be said to begin documents
     path = put_bin(tmp_path / "train.bin", tokens)
     if size == 1:
         tokens = tokens[:200]
@@ -185,7 +186,7 @@ def test_a_token_that_occurs_nowhere_is_said(tmp_path: Path) -> None:
     assert penstock.import_tokens(paths, tmp_path / "d", resume=True, **options).notes == [note]
     paths.append(put_bin(tmp_path / "c.bin", [4, END]))
     assert penstock.import_tokens(paths, tmp_path / "e", **options).notes == []
-    assert penstock.import_tokens(put_bin(tmp_path / "f.bin", [END, 5]), tmp_path / "f", **options).notes == []
+    assert penstock.import_tokens(put_bin(tmp_path / "f.bin", [5, END, 5]), tmp_path / "f", **options).notes == []
     given = ["import", paths[0], "--dtype", "u2", "--end-of-document", END, "--out", tmp_path / "g"]
     code, out, _ = run(*given)
     assert code == 0 and f"note: {note}" in out
@@ -302,7 +303,7 @@ def test_a_killed_import_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "documents cut again": ({"end_of_document": 3}, "datatrove says itself where documents end"),
+    "documents cut again": ({"end_of_document": 3}, "datatrove says itself where documents are"),
     "a column": ({"column": "text"}, "has no columns; mds, huggingface, parquet, webdataset have"),
     "metadata": ({"metadata": ["url"]}, "no metadata 'url': datatrove has none that is read"),
     "no format": ({"format": "arrow"}, "must be one of 'raw', 'megatron'"),
@@ -372,7 +373,7 @@ def test_the_command(tmp_path: Path) -> None:
     said = json.loads(out)
     assert (code, said["documents"], said["records"], said["fields"]) == (0, 3, 6, {"token": "u2"})
     code, out, _ = run("import", path, "--dtype", "u2", "--out", tmp_path / "e")
-    assert code == 0 and "none: say with --end-of-document where they end" in out
+    assert code == 0 and "none: say with --end-of-document or --begin-of-document where they are" in out
     code, _, error = run(*given, "--obs", "a")
     assert code == 2 and "--obs is not for token files" in error
     code, _, error = run("import", tmp_path / "a.h5ad", "--out", tmp_path / "f", "--column", "a")

@@ -154,6 +154,10 @@ def test_features_are_var(path: Path, made: Any) -> None:
     assert len(features) == GENES
     assert features.columns["length"][:].tolist() == list(range(GENES))
     assert "80 features" in repr(features)
+    dataset = penstock.open(path)
+    before = dataset.cells("dense", genes=["g7"]).read(range(9))["x"].tolist()
+    dataset.features.names.reverse()  # type: ignore[union-attr]
+    assert dataset.cells("dense", genes=["g7"]).read(range(9))["x"].tolist() == before
 
 
 @pytest.mark.parametrize("order", ["uniform", "sequential", "blocks"])

@@ -370,16 +370,37 @@ def test_what_newcomers_mistake_is_told_in_words(tmp_path, view, options, words)
         penstock.Loader(found, **{"batch_size": 2, **options})
 
 
-def test_a_batch_that_memory_cannot_hold_says_so(tmp_path):
-    view = raw_tokens(tmp_path / "tokens.bin", 100)[0].windows(10)
-    with pytest.raises(penstock.InvalidArgumentError, match="no memory for a batch of 1,000,000,000,000,000 rows"):
-        next(penstock.Loader(view, batch_size=10**15))
+@pytest.mark.parametrize("order", ["uniform", "sequential", penstock.orders.Blocks(2, 4)])
+@pytest.mark.parametrize("size", [10**15, 1 << 44, 1 << 31, 1 << 24])
+def test_a_batch_that_memory_cannot_hold_is_refused_when_it_is_said(tmp_path, order, size):
+    view = raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(10)
+    refused = pytest.raises(
+        penstock.InvalidArgumentError, match=f"no memory for a batch of {size:,} rows.*use a smaller batch size"
+    )
+    options = {"order": order, "framework": "numpy", "max_bytes": 1 << 28}
+    for sizes in (size, [(0, 8), (80, size)]):
+        with refused:
+            penstock.Loader(view, sizes, **options)
+    with penstock.Loader(view, 8, **options) as loader:
+        next(loader)
+        with refused:
+            loader.set_batch_size(size)
+        assert loader.batch_size == 8 and next(loader).position == 8
 
 
-def test_a_position_after_the_end_says_so(tmp_path):
-    loader = penstock.Loader(raw_tokens(tmp_path / "tokens.bin", 100)[0].windows(10), batch_size=2, epochs=1)
+def test_a_fetch_of_a_collection_that_no_memory_holds_is_refused():
+    with pytest.raises(penstock.InvalidArgumentError, match="must be fewer than 2\\^31"):
+        penstock.CollectionLoader(np.arange(100), 4, fetch_factor=1 << 40)
+
+
+def test_a_position_after_the_end_says_so_and_which_epoch_was_the_last(tmp_path):
+    loader = penstock.Loader(raw_tokens(tmp_path / "tokens.bin", 100)[0].windows(10), batch_size=2, epochs=3)
     state = {**loader.state_dict(), "position": 1000}
-    assert str(loader.load_state_dict(state)).endswith("the run is over")
+    resume = loader.load_state_dict(state)
+    assert str(resume) == (
+        "resumes at epoch 3, position 1,000, step 15, beyond the last epoch, which ends at position 30: the run is over"
+    )
+    assert resume.epoch == loader.epoch == 3
     assert next(loader, None) is None
 
 

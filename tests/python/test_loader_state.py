@@ -336,6 +336,41 @@ def test_a_dataset_that_has_grown_is_said_to_be_the_same_and_more(tmp_path):
     assert "and more" not in str(error.value)
 
 
+# --- what is in it
+
+
+def test_a_mixtures_state_with_more_or_less_than_it_has_is_refused(tmp_path):
+    dataset = raw_tokens(tmp_path / "t.bin", 2000)[0]
+    views = {"web": dataset.windows(16), "code": dataset.windows(16)[:50]}
+    stages = [penstock.Stage({"web": 1}), penstock.Stage({"web": 1, "code": 1}, at=32)]
+    with make(penstock.Mixture(views, stages), batch_size=8) as loader:
+        state = {**loader.state_dict(), "position": 64}
+        loader.load_state_dict(state)
+
+        def changed(change: Any) -> dict[str, Any]:
+            job = json.loads(state["job"])
+            change(job)
+            return {**state, "job": json.dumps(job)}
+
+        changes: list[tuple[Any, str]] = [
+            (lambda job: job["sources"][0].update(weight=2), "weight: saved 2, now none"),
+            (lambda job: job["sources"][0]["dataset"].update(salt=1), "dataset's salt: saved 1, now none"),
+            (lambda job: job["sources"].pop(), "code: the saved stages use it, and the state says nothing of it"),
+            (lambda job: job["order"]["orders"].pop("code"), "source code: order: saved none, now"),
+            (lambda job: job["order"]["orders"].update(code=7), "source code: order: saved 7, now"),
+            (lambda job: job["order"]["orders"].update(other={}), "an order of source other, which no stage uses"),
+            (lambda job: job["sources"].append(job["sources"][0]), "two sources have one name"),
+            (lambda job: job["order"]["stages"][0].update(window=16.0), "stage 0: saved"),
+        ]
+        for change, words in changes:
+            with pytest.raises(penstock.StateMismatchError, match=words) as raised:
+                loader.load_state_dict(changed(change))
+            assert len(str(raised.value)) <= 500
+        # Where only a later stage uses a source, nothing of it was given.
+        early = changed(lambda job: (job["sources"].pop(), job["order"]["orders"].pop("code")))
+        assert loader.load_state_dict({**early, "position": 32}).position == 32
+
+
 # --- for ever
 
 

@@ -293,7 +293,6 @@ def test_what_cannot_be_is_refused_in_words(views, datasets):
         "given 9,223,372,036,854,775,808 tokens: at most": lambda: Mixture(two, [Stage()]).plan(1 << 57),
         "eval_loader: Mixture.* has no end": lambda: penstock.eval_loader(Mixture(two, [Stage()]), 12),
         "packed for one window": lambda: Mixture({"web": datasets["web"].packed(64)}, [Stage(window=32)]),
-        "it was split": lambda: Mixture({"web": web.split(10)[0]}, [Stage(window=32)]),
         "are padded otherwise": lambda: Mixture(
             {"web": datasets["web"].documents().padded(), "code": datasets["code"].documents()}, [Stage()]
         ),

@@ -146,6 +146,30 @@ def test_boundaries_are_converted_and_combined_and_batches_write_the_same(tmp_pa
     assert tree(tmp_path / "again") == tree(tmp_path / "full")
 
 
+def test_documents_are_kept_unless_a_token_stream_is_wished_for(tmp_path: Path) -> None:
+    documents = [[1, 2], [], [3], [4, 5, 6]]
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}) as writer:
+        for each in documents[:2]:
+            writer.append(token=each)
+        writer.append_batch([1, 3], token=[3, 4, 5, 6])
+    dataset = penstock.open(tmp_path / "d")
+    assert dataset.codec == "boundaries" and [each["token"].tolist() for each in dataset.documents()] == documents
+    with penstock.Writer(tmp_path / "stream", {"token": "u2"}, metadata=None) as writer:
+        writer.append(token=[1, 2])
+        with pytest.raises(penstock.InvalidArgumentError, match="lengths of documents, which a token stream"):
+            writer.append_batch([1, 3], token=[3, 4, 5, 6])
+        writer.append_batch(token=[3, 4, 5, 6])
+    stream = penstock.open(tmp_path / "stream")
+    assert (stream.mode, stream.records, stream.spans) == ("tokens", 6, 0)
+    with pytest.raises(penstock.InvalidArgumentError, match="columns are values of documents"):
+        penstock.Writer(tmp_path / "e", {"token": "u2"}, metadata=None, columns={"n": "u4"})
+    assert not (tmp_path / "e").exists()
+    with penstock.Writer(tmp_path / "f", {"token": "u2"}) as writer:
+        with pytest.raises(penstock.InvalidArgumentError, match=r"give the writer metadata=.json"):
+            writer.append(token=[1], metadata={"url": "x"})
+        writer.append(token=[1])
+
+
 def test_metadata_is_refused_where_boundaries_alone_are_kept(tmp_path: Path) -> None:
     with penstock.Writer(tmp_path / "d", {"token": "u2"}, "boundaries") as writer:
         with pytest.raises(ValueError, match='"boundaries": it keeps where documents begin and end'):
@@ -154,7 +178,7 @@ def test_metadata_is_refused_where_boundaries_alone_are_kept(tmp_path: Path) -> 
             writer.append_batch([1], token=[1], encoded=[b"x"])
         writer.append(token=[1, 2])
     assert penstock.open(tmp_path / "d").spans == 1
-    with pytest.raises(ValueError, match="in mode opaque: boundaries are those of records"):
+    with pytest.raises(ValueError, match="neither fields nor metadata: there is nothing"):
         penstock.Writer(tmp_path / "e", None, "boundaries")
 
 
@@ -273,7 +297,7 @@ def test_combining_copies_to_another_device(tmp_path: Path) -> None:
 def test_combining_refuses_what_differs(tmp_path: Path) -> None:
     write(tmp_path / "one", tokenizer={"name": "a"})
     write(tmp_path / "two", tokenizer={"name": "b"})
-    with penstock.Writer(tmp_path / "three", {"token": "u4"}) as writer:
+    with penstock.Writer(tmp_path / "three", {"token": "u4"}, None) as writer:
         writer.append(token=[1])
     with pytest.raises(ValueError, match="tokenizer"):
         penstock.combine([tmp_path / "one", tmp_path / "two"], tmp_path / "out")

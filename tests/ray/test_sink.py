@@ -155,7 +155,7 @@ def test_arrays_of_numpy_several_fields_and_other_codecs(connected: Cluster, tmp
     view = penstock.open(tmp_path / "raw").documents()
     assert bytes(view[42].metadata) == b"n42"
     assert view[42].records.tolist() == [(42, 0)] * 8
-    data.drop_columns(["name"]).write_datasink(penstock.ray.Datasink(tmp_path / "bare", fields=fields))
+    data.drop_columns(["name"]).write_datasink(penstock.ray.Datasink(tmp_path / "bare", fields=fields, metadata=None))
     assert penstock.open(tmp_path / "bare").records == 800
 
 

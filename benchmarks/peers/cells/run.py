@@ -25,6 +25,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # benchmarks/peers/
 import coldness
 import environment
 import numpy as np
+from record import QUICK_RUN, replace_file
 from results import Result, alternate, machine, number, ratios, versions, warm
 from workloads import FULL, QUICK, Corpora
 
@@ -297,6 +298,36 @@ def conversion(bench: Bench) -> list[Result]:
     ]
 
 
+def warm_cells(bench: Bench) -> list[Result]:
+    """Files in the page cache."""
+    for name in PEERS:
+        if bench.has(name):
+            warm(bench.files(name))
+    return compare(bench, WARM, bench.warm_speed, "warm")
+
+
+def collections(bench: Bench) -> list[Result]:
+    """Stores of others behind `CollectionLoader`."""
+    for name in {each for _, *names, _ in COLLECTIONS for each in names if bench.has(each)}:
+        warm(bench.files(name))
+    return compare(bench, COLLECTIONS, bench.warm_speed, "warm")
+
+
+def cold_cells(bench: Bench) -> list[Result]:
+    """Files out of the page cache, an epoch."""
+    cold = Bench(bench.options, CELLS_COLD)
+    return compare(cold, COLD, cold.cold_speed, f"cold, one epoch of {cold.corpora.size.cells:,}")
+
+
+MEASUREMENTS = {
+    "warm": warm_cells,
+    "collections": collections,
+    "memory": memory,
+    "cold": cold_cells,
+    "conversion": conversion,
+}
+
+
 def table(results: list[Result], skipped: dict[str, str]) -> str:
     """Markdown."""
     lines = [f"{machine()}. {versions()}.", "", "| figure | median | spread | target |", "| --- | --: | --: | --: |"]
@@ -312,7 +343,7 @@ def table(results: list[Result], skipped: dict[str, str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=["warm", "collections", "cold", "memory", "conversion"], action="append")
+    parser.add_argument("--only", choices=MEASUREMENTS, action="append")
     parser.add_argument("--quick", action="store_true", help="few cells: whether it runs, not how fast")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0, help="of each warm run")
@@ -322,34 +353,21 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path)
     options = parser.parse_args()
     bench = Bench(options)
-    wanted = options.only or ["warm", "collections", "memory", "cold", "conversion"]
     results: list[Result] = []
-    if "warm" in wanted:
-        for name in PEERS:
-            if bench.has(name):
-                warm(bench.files(name))
-        results += compare(bench, WARM, bench.warm_speed, "warm")
-    if "collections" in wanted:
-        for name in {each for _, *names, _ in COLLECTIONS for each in names if bench.has(each)}:
-            warm(bench.files(name))
-        results += compare(bench, COLLECTIONS, bench.warm_speed, "warm")
-    if "memory" in wanted:
-        results += memory(bench)
-    if "cold" in wanted:
-        cold = Bench(options, CELLS_COLD)
-        results += compare(cold, COLD, cold.cold_speed, f"cold, one epoch of {cold.corpora.size.cells:,}")
-    if "conversion" in wanted:
-        results += conversion(bench)
-    text = table(results, bench.skipped)
-    print(text)
-    for path, said in (
-        (options.markdown, text),
-        (options.json, json.dumps([vars(each) for each in results], indent=1)),
-    ):
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(said)
+    for name in options.only or MEASUREMENTS:
+        results += MEASUREMENTS[name](bench)
+        write(bench, results)
+    print(write(bench, results))
     return 0
+
+
+def write(bench: Bench, results: list[Result]) -> str:
+    """Writes both files as of now, so that a run that is killed keeps what was measured; gives the table."""
+    options = bench.options
+    text = (f"**{QUICK_RUN}**\n\n" if options.quick else "") + table(results, bench.skipped)
+    replace_file(options.markdown, text)
+    replace_file(options.json, json.dumps([vars(each) | {"quick": options.quick} for each in results], indent=1))
+    return text
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Arrays and groups of a store, whose errors name file and member: h5py and zarr raise anything else."""
+"""Arrays and groups of a store, whose errors name file and member: zarr raises anything else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def reading(what: object) -> Iterator[None]:
     """Says of `what`, a file with its member, that it cannot be read.
 
     Raises:
-        CorruptionError: instead of whatever h5py, zarr and the codecs below them raise.
+        CorruptionError: instead of whatever zarr and the codecs below it raise, and of what follows from odd shapes.
     """
     try:
         yield
@@ -36,7 +36,7 @@ class Array:
         shape: all axes.
         dtype: of its values, as stored.
         chunk: rows of a chunk of the file; 0 where it has none.
-        node: the array of h5py or zarr.
+        node: the array of zarr, or of HDF5 (hdf5.ArrayNode).
     """
 
     def __init__(self, path: str, member: str, node: Any) -> None:
@@ -78,8 +78,8 @@ class Array:
             CorruptionError: they cannot be read, or are no UTF-8.
         """
         with reading(f"{self} [{begin:,}, {end:,})"):
-            if self.dtype.kind == "O" and hasattr(self.node, "asstr"):
-                return [str(each) for each in self.node.asstr()[begin:end]]
+            if hasattr(self.node, "texts"):  # of HDF5
+                return [str(each) for each in self.node.texts(begin, end)]
             values = np.asarray(self.node[begin:end]).tolist()
             return [each.decode() if isinstance(each, bytes) else str(each) for each in values]
 
@@ -96,10 +96,10 @@ def array_of(path: str, group: Any, name: str, where: str) -> Array:
         InvalidArgumentError: it is not there, or is a group.
     """
     member = f"{where}/{excerpt(name)}"
-    if name not in group:
-        raise InvalidArgumentError(f"{path}: there is no {member}")
     with reading(f"{path}: {member}"):
-        node = group[name]
+        node = group.get(name)
+    if node is None:
+        raise InvalidArgumentError(f"{path}: there is no {member}")
     if not is_array(node):
         raise InvalidArgumentError(f"{path}: {member} is a group, an array is wanted")
     return Array(path, member, node)

@@ -16,6 +16,7 @@ from penstock._resources import memory_bytes
 from penstock._words import excerpt
 
 from .limits import Limits
+from .lost import given_back
 from .plan import LAYERS, NAME, X
 
 LIMITS = Limits()
@@ -63,7 +64,7 @@ class CellReader:
                 f"{dataset.path}: it has no features, the names of genes: Writer(…, features=…) and import keep them"
             )
         self.features = features
-        self.genes: list[str] = features.names
+        self.genes: list[str] = list(features._all_names)
         fields = dataset.dtype
         names = () if fields is None else fields.names or ()
         if names and "gene" not in names:
@@ -73,7 +74,7 @@ class CellReader:
                 f"{dataset.path}: its records have a field X beside count, which is X in AnnData"
             )
         self._fields = {X if name == "count" else name: name for name in names if name != "gene"}
-        self.types = {matrix: _matrix_type(fields[name]) for matrix, name in self._fields.items()}
+        self.types = {matrix: given_back(fields[name]) for matrix, name in self._fields.items()}
         shapes = {name: dataset.columns[name].shape[1:] for name in dataset.columns}
         self._dense = {
             name.removeprefix(LAYERS): name
@@ -82,7 +83,7 @@ class CellReader:
         }
         for matrix in self._fields:
             self._dense.pop(matrix, None)  # records have it: the column is one of obsm
-        self.types.update({matrix: _matrix_type(dataset.columns[name].dtype) for matrix, name in self._dense.items()})
+        self.types.update({matrix: given_back(dataset.columns[name].dtype) for matrix, name in self._dense.items()})
         if not self.types:
             raise InvalidArgumentError(f"{dataset.path}: there are no counts: neither records of genes nor a column X")
         self.columns = {name: dataset.columns[name] for name in shapes if name not in self._dense.values()}
@@ -167,9 +168,3 @@ class CellReader:
                 cells.texts[name].append(None if value is None else str(value))
         if not self._has_entries:
             cells.names = [str(index) for index in indices.tolist()]
-
-
-def _matrix_type(dtype: Any) -> str:
-    """AnnData's floats: of 4 bytes where these hold every value of the type."""
-    base = np.dtype(dtype).base
-    return "<f4" if base.str[1:] in ("u1", "u2", "i1", "i2", "f2", "f4", "b1") else "<f8"

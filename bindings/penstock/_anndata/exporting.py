@@ -52,8 +52,8 @@ def to_anndata(dataset: Any, indices: npt.ArrayLike | None = None) -> Any:
     obsm: dict[str, Any] = {}
     for name, column in reader.columns.items():
         array = np.concatenate([part.columns[name] for part in parts]) if parts else column[:0]
-        if column.categories is not None:
-            obs[name] = pandas.Categorical.from_codes(array, column.categories)
+        if column._categories is not None:
+            obs[name] = pandas.Categorical.from_codes(array, column._categories)
         else:
             (obsm if array.ndim > 1 else obs)[name] = array
     for name in reader.texts:
@@ -61,7 +61,7 @@ def to_anndata(dataset: Any, indices: npt.ArrayLike | None = None) -> Any:
     var = {}
     for name, column in reader.features.columns.items():
         array = column[:]
-        var[name] = array if column.categories is None else pandas.Categorical.from_codes(array, column.categories)
+        var[name] = array if column._categories is None else pandas.Categorical.from_codes(array, column._categories)
     return anndata.AnnData(
         matrices.pop("X", None),
         obs=pandas.DataFrame(obs, index=pandas.Index(names, dtype=object)),

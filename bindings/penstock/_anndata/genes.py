@@ -52,7 +52,7 @@ def join_genes(opened: Opened, join: str) -> Genes:
     """One list of the inputs' genes. Memory is that of two lists, however many inputs there are.
 
     Raises:
-        InvalidArgumentError: names that are there twice, lists that differ under "exact", none in common.
+        InvalidArgumentError: names that are there twice, lists that differ under "exact", none in common or at all.
     """
     if join not in JOINS:
         raise InvalidArgumentError(f"join={join!r}: must be one of {', '.join(map(repr, JOINS))}")
@@ -70,9 +70,11 @@ def join_genes(opened: Opened, join: str) -> Genes:
             known = dict.fromkeys(name for name in known if name in there)
         else:
             known.update(dict.fromkeys(names))
-    if not known and join == "inner":
+    if not known:
         paths = ", ".join(opened.path(source) for source in range(len(opened)))
-        raise InvalidArgumentError(f"no gene is in all inputs: {paths}")
+        raise InvalidArgumentError(
+            f"no gene is in all inputs: {paths:.300}" if join == "inner" else f"{paths:.300}: there are no genes"
+        )
     return Genes(list(known), join)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,14 +95,14 @@ class FileWriter:
     def _begin_column(self, name: str, column: Any) -> _Grows:
         if len(column.shape) > 1:
             grows = _Grows(self._obsm, name, column.dtype, column.shape[1:])
-        elif column.categories is None:
+        elif column._categories is None:
             grows = _Grows(self._obs, name, column.dtype)
         else:
-            grows = self._begin_category(self._obs, name, column.categories)
+            grows = self._begin_category(self._obs, name, column._categories)
         _says(grows.node, "array", "0.2.0")
         return grows
 
-    def _begin_category(self, group: Any, name: str, categories: list[str]) -> _Grows:
+    def _begin_category(self, group: Any, name: str, categories: Sequence[str]) -> _Grows:
         node = _says(group.create_group(name), "categorical", "0.2.0", ordered=False)
         _says(node.create_dataset("categories", data=categories, dtype=self._text), "string-array", "0.2.0")
         count = len(categories)
@@ -128,10 +128,10 @@ class FileWriter:
         var = self._file.create_group("var")
         _says(var.create_dataset("_index", data=self._reader.genes, dtype=self._text), "string-array", "0.2.0")
         for name, column in self._reader.features.columns.items():
-            if column.categories is None:
+            if column._categories is None:
                 grows = _Grows(var, name, column.dtype)
             else:
-                grows = self._begin_category(var, name, column.categories)
+                grows = self._begin_category(var, name, column._categories)
             grows.append(column[:])
             _says(grows.node, "array", "0.2.0")
         self._frame(var, list(self._reader.features.columns))

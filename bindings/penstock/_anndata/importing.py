@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from penstock._bucket_folder import is_bucket
 from penstock._errors import InvalidArgumentError
 from penstock._open import expand
-from penstock._paths import PathLike, local_path
+from penstock._paths import PathLike, as_paths, local_path
 from penstock._storage import Storage
 from penstock._text.errors import UsageError
 from penstock._writer import refuse_storage
@@ -87,7 +86,7 @@ def import_anndata(
         3
     """
     begin = time.perf_counter()
-    given = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
+    given = as_paths(inputs)
     if not given:
         raise InvalidArgumentError("inputs: the list is empty: give at least one")
     for name, value in (("layers", layers), ("obs", obs), ("obsm", obsm)):

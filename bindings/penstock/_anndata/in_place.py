@@ -23,10 +23,10 @@ from .arrays import reading
 from .categories import MOST_STRINGS
 from .columns import type_of
 from .genes import refuse_twice
-from .stores import Element, Frame, Store, needed
+from .hdf5 import Helper, session
+from .stores import Element, Frame, Store
 
 _INSTEAD = "`penstock import` it, or load it with penstock.CollectionLoader"
-_COMPACT, _CONTIGUOUS, _CHUNKED = range(3)  # h5py.h5d's layouts
 _MOST_EXACT = 1 << 53  # of integers that f8 holds
 _MOST_NAME = 255  # bytes of a column's name
 
@@ -65,18 +65,14 @@ class _VarFeatures(Features):
     def __init__(self, path: str, stamp: tuple[int, int], names: list[str]) -> None:
         self._path = path
         self._stamp = stamp
-        self._names = names
+        self._all_names = tuple(names)
         self._columns: Columns | None = None
-
-    @property
-    def names(self) -> list[str]:
-        return self._names
 
     @property
     def columns(self) -> Columns:
         if self._columns is None:
             _check(self._path, self._stamp)
-            with _opened(self._path) as store:
+            with session() as helper, _opened(helper, self._path) as store:
                 var = Frame(self._path, store.root, "var")
                 nothing = np.zeros(len(var) + 1, np.uint64)  # genes have values, and no records
                 empty = ("|u1", 1, np.zeros(0, np.uint64))
@@ -86,7 +82,7 @@ class _VarFeatures(Features):
         return self._columns
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._all_names)
 
 
 class _Arrays(NamedTuple):
@@ -121,20 +117,25 @@ def open_h5ad(paths: Sequence[str]) -> tuple[_native.Dataset, FilesInPlace]:
         CorruptionError: arrays of lengths that do not go together; a file that changed meanwhile.
     """
     paths = [str(Path(path).absolute()) for path in paths]  # wherever the process goes
-    looks = [_look(path) for path in paths]
+    with session() as helper:
+        return _open_all(helper, paths)
+
+
+def _open_all(helper: Helper, paths: Sequence[str]) -> tuple[_native.Dataset, FilesInPlace]:
+    looks = [_look(helper, path) for path in paths]
     value = _given(np.result_type(*(look.value for look in looks)))
     columns = _common([look.columns for look in looks])
     for path, look in zip(paths, looks, strict=True):
         rounded = [name for name, kind in columns.items() if kind == "<f8" and look.columns[name][1:] in ("i8", "u8")]
         if rounded:
-            with _opened(path) as store:
+            with _opened(helper, path) as store:
                 for name in rounded:
                     if not _is_exact(store.obs, name):
                         del columns[name]
     natives, stamps = [], []
     features: _VarFeatures | None = None
     for path, look in zip(paths, looks, strict=True):
-        with _opened(path) as store:
+        with _opened(helper, path) as store:
             var = Frame(path, store.root, "var")
             genes = var.names()
             refuse_twice(var, genes)
@@ -148,9 +149,9 @@ def open_h5ad(paths: Sequence[str]) -> tuple[_native.Dataset, FilesInPlace]:
     return _native.concatenate(natives), FilesInPlace(features, stamps)
 
 
-def _look(path: str) -> _Look:
+def _look(helper: Helper, path: str) -> _Look:
     stamp = _stamp(path)
-    with _opened(path) as store:
+    with _opened(helper, path) as store:
         obs = store.obs
         kinds = {name: kind for name in obs.columns if (kind := _kind(obs, name)) is not None}
         return _Look(stamp, np.dtype(_x(store)["data"].dtype), kinds)
@@ -170,14 +171,14 @@ def _check(path: str, stamp: tuple[int, int]) -> None:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Store]:
-    """The file; what h5py raises meanwhile is one error that names it."""
-    store = Store(path, "h5ad")
-    try:
-        with reading(path):
+def _opened(helper: Helper, path: str) -> Iterator[Store]:
+    """The file; whatever is raised meanwhile is one error that names it."""
+    with reading(path):
+        store = Store(path, "h5ad", helper)
+        try:
             yield store
-    finally:
-        store.close()
+        finally:
+            store.close()
 
 
 def _given(dtype: np.dtype[Any]) -> str:
@@ -266,42 +267,15 @@ def _arrays(store: Store, genes: int) -> _Arrays:
 
 def _place(path: str, name: str, array: Any) -> tuple[str, int, npt.NDArray[np.uint64]]:
     """(type, values of a chunk, byte of the file at which each chunk begins) of an array of one axis."""
-    why = _why_not(array)
+    if len(array.shape) != 1:
+        raise CorruptionError(f"{path}: {name}: shape {list(array.shape)}, one axis is wanted")
+    why, size, places = array.place()
     if why:
         raise InvalidArgumentError(f"{path}: {name} {why}, which is not read in place: {_INSTEAD}")
-    dtype, count = np.dtype(array.dtype), int(array.shape[0])
-    if array.chunks is None:
-        return dtype.str, max(count, 1), np.array([array.id.get_offset()] if count else [], np.uint64)
-    size = int(array.chunks[0])
-    places = np.full(-(-count // size), -1, np.int64)
-
-    def note(chunk: Any) -> None:
-        if chunk.filter_mask == 0 and chunk.chunk_offset[0] < count:
-            places[chunk.chunk_offset[0] // size] = chunk.byte_offset
-
-    if count:
-        array.id.chunk_iter(note)
     if (places < 0).any():
         at = int(np.flatnonzero(places < 0)[0]) * size
         raise InvalidArgumentError(f"{path}: {name}: values from {at:,} on are not written: {_INSTEAD}")
-    return dtype.str, size, places.astype(np.uint64)
-
-
-def _why_not(array: Any) -> str:
-    """Why an array's values do not lie in the file as they are; empty: they do."""
-    h5t = needed("h5py", str(array.file.filename)).h5t
-    dtype, plist = np.dtype(array.dtype), array.id.get_create_plist()
-    if plist.get_nfilters() > 0:
-        return f"is compressed or filtered ({array.compression or 'filters of HDF5'})"
-    if plist.get_layout() not in (_CONTIGUOUS, _CHUNKED) or array.external:
-        return "is stored inside of headers, in other files or virtually"
-    is_plain = dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.newbyteorder("<") == dtype
-    # NumPy has one boolean and one float of each size; HDF5 may store them as anything.
-    if array.ndim != 1 or not is_plain or array.id.get_type() != h5t.py_create(dtype, logical=True):
-        return f"is {dtype} {list(array.shape)}, stored as no array of NumPy's is"
-    if array.chunks is None and array.shape[0] and array.id.get_offset() is None:
-        return "has no values in the file"
-    return "" if array.file.userblock_size == 0 else "lies behind a user block"
+    return array.dtype.str, size, places.astype(np.uint64)
 
 
 def _kind(frame: Frame, name: str) -> str | None:
@@ -324,26 +298,34 @@ def _column(frame: Frame, name: str, kind: str) -> Any:
     """(byte of the file or bytes, bytes of a value, categories) of a column that is given out as `kind`."""
     element = frame.element(name)
     count = len(frame)
-    in_place = bool(count) and element.node.chunks is None and not _why_not(element.node)
+    offset = _offset(element) if count else None
     if element.kind == "strings":
         found = _strings(element)
         assert found is not None
         return found[0].tobytes(), 4, found[1]
     if element.kind == "categories":
         categories, stored = element.categories, element.dtype
-        if in_place and stored.kind == "i" and stored.itemsize <= 4:
-            return int(element.node.id.get_offset()), stored.itemsize, categories
+        if offset is not None and stored.kind == "i" and stored.itemsize <= 4:
+            return offset, stored.itemsize, categories
         codes = element.numbers(0, count)
         if (codes.astype(np.int64) < -1).any():
             raise CorruptionError(f"{element}: code {int(codes.min()):,}: none is below -1")
         return codes.astype(np.int32).tobytes(), 4, categories
     wanted = np.dtype(kind)
-    if element.kind == "numbers" and in_place and element.dtype == wanted:
-        return int(element.node.id.get_offset()), wanted.itemsize, None
+    if element.kind == "numbers" and offset is not None and element.dtype == wanted:
+        return offset, wanted.itemsize, None
     values, missing = element.numbers(0, count).astype(wanted), element.missing(0, count)
     if missing is not None and missing.any():
         values[missing] = np.nan
     return values.tobytes(), wanted.itemsize, None
+
+
+def _offset(element: Element) -> int | None:
+    """Byte of the file at which the values lie end to end; None where they do not."""
+    if element.node.chunks is not None:
+        return None
+    why, _, places = element.node.place()
+    return None if why or not len(places) else int(places[0])
 
 
 def _strings(element: Element) -> tuple[npt.NDArray[np.int32], list[str]] | None:

@@ -43,7 +43,9 @@ class Matrix:
         self.store = store
         self.name = name
         self._at_once = at_once
-        if name not in store.root:
+        with reading(self):
+            is_there = name in store.root
+        if not is_there:
             layers = ", ".join(f"layers/{each}" for each in store.names_in("layers"))
             raise InvalidArgumentError(f"{self}: there is no such matrix{f'; there are {layers}' if layers else ''}")
         with reading(self):

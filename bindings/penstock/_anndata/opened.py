@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .hdf5 import Helper, acquire, release
 from .limits import Limits
 from .matrices import Matrix
 from .stores import Frame, Store
@@ -31,6 +32,7 @@ class Opened:
         self._limits = limits
         self._stores: dict[int, Store] = {}  # the latest last
         self._matrices: dict[tuple[int, int], Matrix] = {}
+        self._helper: Helper | None = None  # reads all of HDF5
 
     def __len__(self) -> int:
         """Inputs."""
@@ -46,7 +48,9 @@ class Opened:
         if store is None:
             while len(self._stores) >= self._limits.stores:
                 self._close(next(iter(self._stores)))
-            store = Store(self._inputs[source].path, self._inputs[source].format)
+            if self._helper is None and self._inputs[source].format == "h5ad":
+                self._helper = acquire()
+            store = Store(self._inputs[source].path, self._inputs[source].format, self._helper)
         self._stores[source] = store
         return store
 
@@ -67,6 +71,14 @@ class Opened:
         """Closes all files."""
         for source in list(self._stores):
             self._close(source)
+        if self._helper is not None:
+            release(self._helper)
+            self._helper = None
+
+    def __del__(self) -> None:
+        """Leaves no process behind."""
+        if getattr(self, "_helper", None) is not None:
+            self.close()
 
     def _close(self, source: int) -> None:
         self._stores.pop(source).close()

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from penstock._column_values import check_columns
 from penstock._dtype import record_dtype
 from penstock._errors import InvalidArgumentError
@@ -16,8 +18,10 @@ from penstock._words import excerpt
 
 from .categories import CategoryRoom
 from .columns import Planned, plan_obs, plan_obsm
+from .exact import common_type
 from .genes import Genes, join_genes
 from .limits import Limits
+from .lost import given_back, lost_types
 from .opened import Opened
 from .stores import Store
 from .value_range import Range
@@ -185,6 +189,17 @@ class Planner:
         for source in range(len(opened)):
             left_out += _left_of(opened.store(source), names)
         self.left_out = list(dict.fromkeys(left_out))
+
+    def altered(self, plan: Plan) -> list[str]:
+        """What an export gives back as another type; `plan` is that with types."""
+        found = lost_types(self._opened, [each.name for each in plan.columns if each.where == "obs"], self.features)
+        for number, (name, stored) in enumerate(zip(plan.matrices, plan.types, strict=True)):
+            types = [self._opened.matrix(source, number).dtype for source in range(len(self._opened))]
+            before, after = common_type(types), np.dtype(given_back(stored))
+            if before != after:
+                wide = f", since a count of {1 << 16:,} or more makes it u4" if stored == "<u4" else ""
+                found.append(f"{name} ({before} comes back as {after}{wide})")
+        return found
 
     def plan(self, ranges: list[list[Range]]) -> Plan:
         """With fields and types; `ranges` of each matrix and input."""

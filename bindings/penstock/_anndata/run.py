@@ -17,6 +17,7 @@ from penstock._scratch import Scratch, beside_shards, telling_of
 from penstock._storage import Storage
 from penstock._text.shard_folder import ShardFolder
 
+from .findings import Findings
 from .identity import Stamps
 from .limits import Limits
 from .opened import Input, Opened
@@ -48,6 +49,10 @@ class Imported:
         fields: of a record, with their types; empty where all matrices are columns.
         columns: names of the columns.
         left_out: what the inputs have and the dataset has not.
+        altered: what has another type when it comes back from an export, and of which.
+        odd: how many values are "NaN", "infinite", "negative", how many cells have a "repeated name", how many inputs
+            are a "repeated input"; those that are. Not counted are values of shards of an earlier run.
+        notes: the same in words, with the place of the first.
         seconds: that it took.
     """
 
@@ -60,6 +65,9 @@ class Imported:
     fields: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    altered: list[str] = field(default_factory=list)
+    odd: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
 
@@ -159,15 +167,20 @@ class Run:
         tasks = cut(plan, self._opened, ranges, LIMITS)
         done.genes, done.shards, done.fields = len(plan.genes.names), len(tasks), plan.record or {}
         done.columns = list(plan.specs())
-        waiting = self._keep(shards, work, plan, tasks, done) if may_keep else tasks
+        done.altered = planner.altered(plan)
+        with self._planned(shards, plan) as scratch:
+            told = Findings(self._opened, plan, tasks, scratch)
+            waiting = self._keep(shards, work, plan, tasks, done, scratch, told) if may_keep else tasks
         for task in waiting:
-            shards.make_room(task.number)
-        if waiting:
-            with telling_of(Path(shards.path)):
-                stamps.write(shards)
-            with self._planned(shards, plan) as scratch:
-                self._make(shards, work, waiting, done, scratch, self._transpose(waiting, done, scratch))
-            stamps.check_unchanged()
+            shards.make_room(task.number)  # which may remove all that is in the folder
+        with self._planned(shards, plan) as scratch:
+            if waiting:
+                with telling_of(Path(shards.path)):
+                    stamps.write(shards)
+                self._make(shards, work, waiting, done, scratch, told)
+                stamps.check_unchanged()
+            with telling_of(scratch):
+                done.odd, done.notes = told.told(scratch)
         shards.publish(len(tasks), planner.features)
         stamps.remove(shards)
         return done
@@ -185,7 +198,16 @@ class Run:
             self._told.prepared("looking at counts", at, len(jobs), done, self._cells)
         return found
 
-    def _keep(self, shards: ShardFolder, work: Working, plan: Plan, tasks: list[Task], done: Imported) -> list[Task]:
+    def _keep(
+        self,
+        shards: ShardFolder,
+        work: Working,
+        plan: Plan,
+        tasks: list[Task],
+        done: Imported,
+        scratch: Path,
+        told: Findings,
+    ) -> list[Task]:
         """Tasks whose shard is not there.
 
         Raises:
@@ -194,12 +216,12 @@ class Run:
         identity = plan.identity()
         there = [task for task in tasks if shards.may_keep(task.number, identity)]
         waiting = [task for task in tasks if task not in there]
-        with self._planned(shards, plan) as scratch:
-            jobs = [Compare(task, str(scratch / _PLAN)) for task in there]
-            digests = []
-            for found in self._answers(work, jobs, len(jobs)):
-                digests.append(found)
-                self._told.prepared("comparing with finished shards", len(digests), len(jobs), done, self._cells)
+        jobs = [Compare(task, str(scratch / _PLAN)) for task in there]
+        digests = []
+        for task, seen in zip(there, self._answers(work, jobs, len(jobs)), strict=True):
+            told.add(task, seen)
+            digests.append(seen.digest)
+            self._told.prepared("comparing with finished shards", len(digests), len(jobs), done, self._cells)
         for task, found in zip(there, digests, strict=True):
             description = plan.description(task, found)
             if not shards.keep(task.number, description):
@@ -245,8 +267,9 @@ class Run:
         tasks: list[Task],
         done: Imported,
         scratch: Path,
-        buckets: dict[tuple[int, int], Buckets],
+        told: Findings,
     ) -> None:
+        buckets = self._transpose(tasks, done, scratch)
         jobs = (
             Make(
                 task,
@@ -259,8 +282,9 @@ class Run:
             )
             for task in tasks
         )
-        for task, (description, records) in zip(tasks, self._answers(work, jobs, len(tasks)), strict=True):
+        for task, (description, records, seen) in zip(tasks, self._answers(work, jobs, len(tasks)), strict=True):
             shards.made(task.number, description)
+            told.add(task, seen)
             done.records += records
             done.cells += task.end - task.begin
             self._told.wrote(done, self._cells)
@@ -268,7 +292,7 @@ class Run:
     def _answers(self, work: Working, jobs: Iterable[Any], count: int) -> Iterator[Any]:
         """What the work says to each of `count` jobs, in order."""
         if self._workers == 1 or (isinstance(self._workers, int) and self._pool is None and count <= 1):
-            self._call = self._call or work.begin()
+            self._call = self._call or work.begin(self._opened)
             yield from map(self._call, jobs)
             return
         from penstock._workers import executor_of, results_of  # which import multiprocessing

@@ -1,6 +1,6 @@
 """AnnData on disk: groups and arrays of an .h5ad file or a zarr store, read by ranges of cells.
 
-h5py and zarr name them alike, so one code reads both. Nothing is read whole but what has a value for each gene, or for
+hdf5 and zarr name them alike, so one code reads both. Nothing is read whole but what has a value for each gene, or for
 each category.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import importlib.util
 import math
 from collections.abc import Iterator
 from functools import cached_property
@@ -17,14 +18,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock._errors import CorruptionError, InvalidArgumentError, NotFoundError
+from penstock._errors import CorruptionError, InvalidArgumentError, IoError, NotFoundError
 from penstock._words import excerpt
 
 from .arrays import Array, array_of, is_array, reading
+from .hdf5 import File, Helper
 
 FORMATS = {"h5ad": (".h5ad", ".h5", ".hdf5"), "zarr": (".zarr",)}
 _OLD = "the layout of an anndata before 0.7: read it and write it once with today's anndata"
 _MANY = 1 << 16  # values that are looked at at once
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"  # at byte 0, 512, 1024, 2048, …
 _TEXT_BYTES = 1 << 23  # of strings that are looked at at once
 
 
@@ -57,6 +60,26 @@ def format_of(path: str, given: str | None = None) -> str:
     raise InvalidArgumentError(f"{path}: neither .h5ad nor .zarr: say which it is with format")
 
 
+def _refuse_other(path: str) -> None:
+    """What is no HDF5 by its first bytes is no damaged file, but another one.
+
+    Raises:
+        InvalidArgumentError: it is.
+        IoError: it cannot be read.
+    """
+    if Path(path).is_dir():
+        raise InvalidArgumentError(f"{path}: cannot be read as h5ad: it is a folder")
+    try:
+        with Path(path).open("rb") as file:
+            at, is_hdf5 = 0, False
+            while not is_hdf5 and file.seek(at) == at and len(head := file.read(len(_SIGNATURE))) == len(_SIGNATURE):
+                is_hdf5, at = head == _SIGNATURE, max(512, 2 * at)
+    except OSError as error:
+        raise IoError(error.errno, f"{path}: {error.strerror or error}", path) from error
+    if not is_hdf5:
+        raise InvalidArgumentError(f"{path}: cannot be read as h5ad: it has no signature of HDF5")
+
+
 class Store:
     """One opened file or folder. One thread at a time.
 
@@ -64,27 +87,36 @@ class Store:
         path: as it was given.
     """
 
-    def __init__(self, path: str, format: str) -> None:
-        """Opens it for reading.
+    def __init__(self, path: str, format: str, helper: Helper | None = None) -> None:
+        """Opens it for reading; `helper` reads HDF5.
 
         Raises:
             NotFoundError: there is nothing.
             InvalidArgumentError: not of this format, or no AnnData.
+            CorruptionError: it cannot be read.
         """
         self.path = path
+        self.root: Any = None
         if not Path(path).exists():
             raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path)
-        try:
-            if format == "h5ad":
-                self.root = needed("h5py", path).File(path, "r")
-            else:
+        if format == "h5ad":
+            assert helper is not None
+            _refuse_other(path)
+            if importlib.util.find_spec("h5py") is None:
+                needed("h5py", path)
+            self.root = File(helper, path)
+        else:
+            try:
                 self.root = needed("zarr", path).open_group(path, mode="r")
-        except ModuleNotFoundError:
-            raise
-        except Exception as error:  # zarr has many kinds
-            raise InvalidArgumentError(f"{path}: cannot be read as {format}: {error}") from None
+            except ModuleNotFoundError:
+                raise
+            except Exception as error:  # zarr has many kinds
+                raise InvalidArgumentError(f"{path}: cannot be read as {format}: {error}") from None
         for name in ("obs", "var"):
-            if name not in self.root:
+            with reading(f"{path}: {name}"):
+                is_there = name in self.root
+            if not is_there:
+                self.close()
                 raise InvalidArgumentError(f"{path}: there is no {name}: this is no AnnData")
 
     @cached_property
@@ -104,11 +136,11 @@ class Store:
 
     def names_in(self, group: str) -> list[str]:
         """Members of a group; none where it is not there."""
-        if group not in self.root:
-            return []
-        if is_array(self.root[group]):
-            raise InvalidArgumentError(f"{self.path}: {group} is an array, a group is wanted")
         with reading(f"{self.path}: {group}"):
+            if group not in self.root:
+                return []
+            if is_array(self.root[group]):
+                raise InvalidArgumentError(f"{self.path}: {group} is an array, a group is wanted")
             return sorted(self.root[group].keys())
 
     def close(self) -> None:
@@ -133,20 +165,24 @@ class Frame:
         """
         self.path = path
         self.where = where
-        if where not in root:
+        with reading(f"{path}: {where}"):
+            self._group = root.get(where)
+        if self._group is None:
             raise InvalidArgumentError(f"{path}: there is no {where}")
-        self._group = root[where]
         if is_array(self._group):
             raise InvalidArgumentError(f"{path}: {where} has {_OLD}")
         with reading(f"{path}: {where}"):
             index = self._group.attrs.get("_index")
             order = [str(name) for name in self._group.attrs.get("column-order", ())]
-        if index is None or str(index) not in self._group:
+            has_index = index is not None and str(index) in self._group
+        if not has_index:
             raise InvalidArgumentError(f"{path}: {where} has no index: this is no data frame of AnnData")
         self._index = array_of(path, self._group, str(index), where)
         if len(self._index.shape) != 1:
             raise InvalidArgumentError(f"{self._index}: shape {list(self._index.shape)}, one axis is wanted")
-        self.columns = [name for name in order if name in self._group]
+        with reading(f"{path}: {where}"):
+            there = set(self._group.keys())
+        self.columns = [name for name in order if name in there]
         self._elements: dict[str, Element] = {}
 
     def __len__(self) -> int:
@@ -175,6 +211,7 @@ class Element:
             "other": what is not read.
         dtype: of the values; of categories that of the codes.
         shape: of all values.
+        is_ordered: whether it is categories with an order.
     """
 
     def __init__(self, path: str, group: Any, name: str, where: str) -> None:
@@ -191,6 +228,7 @@ class Element:
         with reading(self._what):
             node = group[name]
             encoding = str(node.attrs.get("encoding-type", ""))
+            self.is_ordered = encoding == "categorical" and bool(node.attrs.get("ordered", False))
             old = group.get("__categories", {})
         self.shape: tuple[int, ...] = ()
         if is_array(node):
@@ -235,6 +273,11 @@ class Element:
     def length(self) -> int:
         """Of the first axis."""
         return self.shape[0] if self.shape else -1
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether it is categories that are numbers."""
+        return self._categories is not None and not self._categories.is_text
 
     @cached_property
     def categories(self) -> list[str]:

@@ -22,6 +22,7 @@ from .exact import first_inexact
 from .identity import digest
 from .limits import Limits
 from .matrices import Matrix, Part
+from .odd import Odd, Seen, hash_names
 from .opened import Input, Opened
 from .plan import NAME, Plan, Task
 from .stores import needed
@@ -38,15 +39,15 @@ class Scan(NamedTuple):
 
 
 class Compare(NamedTuple):
-    """A job: digest what a task is made of; `plan` is the file of the plan. The answer is the digest."""
+    """A job: digest what a task is made of; `plan` is the file of the plan. The answer is what was seen of it."""
 
     task: Task
     plan: str
 
 
 class Make(NamedTuple):
-    """A job: make the shard of a task; `buckets` by number of matrix. The answer is what shard.json says of it, and its
-    records."""
+    """A job: make the shard of a task; `buckets` by number of matrix. The answer is what shard.json says of it, its
+    records, and what was seen."""
 
     task: Task
     plan: str
@@ -54,6 +55,8 @@ class Make(NamedTuple):
 
 
 Job = Scan | Compare | Make
+
+_NAMES = 1 << 16  # that are read at once
 
 
 @dataclass
@@ -69,9 +72,9 @@ class Working:
     storage: Storage | None = None
     scratch: PathLike | None = None
 
-    def begin(self) -> Callable[[Job], Any]:
-        """What is called for each job."""
-        opened = Opened(self.inputs, self.names, self.limits)
+    def begin(self, opened: Opened | None = None) -> Callable[[Job], Any]:
+        """What is called for each job; `opened` are the inputs, where they are open in this process."""
+        opened = opened or Opened(self.inputs, self.names, self.limits)
         plans: dict[str, Plan] = {}  # of one import there is one
 
         def work(job: Job) -> Any:
@@ -81,23 +84,26 @@ class Working:
                 plans[job.plan] = pickle.loads(Path(job.plan).read_bytes())
             plan = plans[job.plan]
             found = digest(plan, opened, job.task)
-            return self._make(plan, opened, job, found) if isinstance(job, Make) else found
+            return self._make(plan, opened, job, found) if isinstance(job, Make) else _seen(opened, job.task, found)
 
         return work
 
-    def _make(self, plan: Plan, opened: Opened, job: Make, found: str) -> tuple[dict[str, Any], int]:
+    def _make(self, plan: Plan, opened: Opened, job: Make, found: str) -> tuple[dict[str, Any], int, Seen]:
         description = plan.description(job.task, found)
         try:
-            return description, self._write(plan, opened, job, description)
+            records, names, odd = self._write(plan, opened, job, description)
+            return description, records, Seen(found, names, odd)
         except InvalidArgumentError:
             # An earlier attempt at this task may have finished it and been killed before it could say so.
             there = finished_shards(self.out, overwrite=self.overwrite, storage=self.storage)
-            records = [each.records for each in there if (each.number, each.task) == (job.task.number, description)]
-            if not records:
+            made = [each.records for each in there if (each.number, each.task) == (job.task.number, description)]
+            if not made:
                 raise
-            return description, records[0]
+            return description, made[0], _seen(opened, job.task, found)
 
-    def _write(self, plan: Plan, opened: Opened, job: Make, description: dict[str, Any]) -> int:
+    def _write(
+        self, plan: Plan, opened: Opened, job: Make, description: dict[str, Any]
+    ) -> tuple[int, npt.NDArray[np.uint64], list[Odd]]:
         writer = Writer(
             self.out,
             plan.record,
@@ -111,7 +117,8 @@ class Working:
             scratch=self.scratch,
         )
         with writer:
-            return TaskWriter(plan, opened, job, writer, self.limits).write()
+            task = TaskWriter(plan, opened, job, writer, self.limits)
+            return task.write(), np.concatenate([np.empty(0, np.uint64), *task.names]), task.odd
 
     def place(self, job: Job) -> str:
         """What the job is about."""
@@ -132,8 +139,19 @@ def _scan(matrix: Matrix, job: Scan) -> Range:
     return found
 
 
+def _seen(opened: Opened, task: Task, found: str) -> Seen:
+    obs = opened.store(task.source).obs
+    names = [hash_names(obs.names(at, min(at + _NAMES, task.end))) for at in range(task.begin, task.end, _NAMES)]
+    return Seen(found, np.concatenate([np.empty(0, np.uint64), *names]), None)
+
+
 class TaskWriter:
-    """Reads the cells of one task and appends them, few at a time."""
+    """Reads the cells of one task and appends them, few at a time.
+
+    Attributes:
+        names: hashes of the names of the cells so far.
+        odd: of each matrix.
+    """
 
     def __init__(self, plan: Plan, opened: Opened, job: Make, writer: Writer, limits: Limits) -> None:
         """Of an opened writer of the task's shard."""
@@ -150,6 +168,8 @@ class TaskWriter:
             matrix.buckets = job.buckets.get(number)
             self._matrices.append(matrix)
         dense = plan.fields.count(None) * len(plan.genes.names)  # which may be more than this input's genes
+        self.names: list[npt.NDArray[np.uint64]] = []
+        self.odd = [Odd() for _ in self._matrices]
         self._beside = sum(each.bytes() for each in plan.columns) // 4 + dense + 1
 
     def write(self) -> int:
@@ -176,9 +196,13 @@ class TaskWriter:
             plan.fields, plan.types, range(len(self._matrices)), self._matrices, strict=True
         ):
             if name is None:
-                columns[plan.column_name(number)] = self._dense(_cast(matrix.dense(begin, end), dtype), dtype)
+                block = self._dense(_cast(matrix.dense(begin, end), dtype), dtype)
+                self._note(number, begin, block, None, None)
+                columns[plan.column_name(number)] = block
             else:
-                fields.append((name, dtype, self._in_order(matrix, begin, end), matrix))
+                part = self._in_order(matrix, begin, end)
+                self._note(number, begin, part.values, part.counts, part.genes)
+                fields.append((name, dtype, part, matrix))
         texts: dict[str, list[str | None]] = {}
         for each in plan.columns:
             values = read_values(self._store, each, begin, end)
@@ -197,8 +221,21 @@ class TaskWriter:
         )
         return len(genes)
 
+    def _note(self, number: int, begin: int, values: Any, counts: Any, genes: Any) -> None:
+        """Looks for odd values of cells from `begin` on; dense ones where there are no counts."""
+        matrix, names = self._matrices[number], self._plan.genes.names
+
+        def place(at: int) -> str:
+            row, gene = divmod(at, len(names))
+            if counts is not None:
+                row, gene = int(np.searchsorted(np.cumsum(counts), at, "right")), int(genes[at])
+            return f"{matrix.store.path}: {matrix.cell(begin + row)}, gene {excerpt(names[gene])}"
+
+        self.odd[number].add(values, place)
+
     def _entries(self, begin: int, end: int, texts: dict[str, list[str | None]]) -> list[bytes]:
         names = self._store.obs.names(begin, end)
+        self.names.append(hash_names(names))
         pack = self._pack
         if not texts:
             return [pack({NAME: name}) for name in names]

@@ -23,12 +23,13 @@ Example:
     help="Layout of the new dataset: ids stores the document's number in each record, compact does not.",
 )
 @out_option
+@click.option("--overwrite", is_flag=True, help="Replace the dataset in --out, once the new one is whole.")
 @json_option
-def command(data: str, layout: str, out: str, as_json: bool) -> None:
+def command(data: str, layout: str, out: str, overwrite: bool, as_json: bool) -> None:
     """Writes a dataset again with its spans in another layout; records and entries stay as they are."""
     import penstock
 
-    refuse_existing(out)
+    refuse_existing(out, overwrite)
     with named_by_user((data,)):
-        penstock.convert(data, out, layout)
+        penstock.convert(data, out, layout, overwrite=overwrite)
     report_new(out, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -163,8 +164,12 @@ def named_by_user(paths: Sequence[str] | None = None) -> Iterator[None]:
         raise UsageError(str(error)) from None
 
 
-def refuse_existing(out: str, otherwise: str = "choose another --out") -> None:
+def refuse_existing(out: str, overwrite: bool) -> None:
     """Says that something is there where a new dataset is to be made.
+
+    Args:
+        out: The folder.
+        overwrite: A dataset may be there.
 
     Raises:
         UsageError: A dataset, or a file.
@@ -178,5 +183,5 @@ def refuse_existing(out: str, otherwise: str = "choose another --out") -> None:
         return
     folder = Path(local_path(out))
     refuse_file(str(folder))
-    if (folder / "dataset.json").exists():
-        raise UsageError(f"{out} holds a dataset already: {otherwise}")
+    if not overwrite and os.path.lexists(folder / "dataset.json"):
+        raise UsageError(f"{out} holds a dataset already: replace it with --overwrite, or choose another --out")

@@ -34,12 +34,13 @@ _EPILOG = """\b
 Examples:
   penstock import 'tokenized/*.ds' --out corpus/
   penstock import train.bin --dtype u2 --end-of-document 50256 --out corpus/
+  penstock import 'fineweb_train_*.bin' --begin-of-document 50256 --out corpus/
   penstock import 'part-*.parquet' --column input_ids --metadata url,date --out corpus/
   penstock import plate1.h5ad plate2.h5ad --out cells/ --obs drug,cell_line --obsm X_pca
 """
 _CELLS = {"h5ad": (".h5ad", ".h5", ".hdf5"), "zarr": (".zarr",)}
 _OF_CELLS = ("x", "layers", "obs", "obsm", "join")
-_OF_TOKENS = ("column", "metadata", "dtype", "end_of_document", "shard_size")
+_OF_TOKENS = ("column", "metadata", "dtype", "end_of_document", "begin_of_document", "shard_size")
 _FORMATS = ("raw", "megatron", "datatrove", "olmo", "litdata", "mds", "huggingface", "parquet", "webdataset")
 
 
@@ -75,7 +76,14 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     "--end-of-document",
     type=click.IntRange(0),
     metavar="ID",
-    help="Bare token files: a document ends with each token ID, such as 50256 of GPT-2. Default: no documents.",
+    help="Bare token files: a document ends with each token ID, as in nanoGPT's files with 50256 of GPT-2. Default: no "
+    "documents.",
+)
+@click.option(
+    "--begin-of-document",
+    type=click.IntRange(0),
+    metavar="ID",
+    help="Bare token files: a document begins with each token ID, as in llm.c's and modded-nanogpt's files with 50256.",
 )
 @click.option(
     "--shard-size",
@@ -167,7 +175,11 @@ def _import_tokens(inputs: Sequence[str], out: str, as_json: bool, given: dict[s
 def _report_tokens(out: str, done: Any) -> None:
     record_bytes = sum(int(each[-1]) for each in done.fields.values())
     rate = human_bytes(done.records * record_bytes / max(done.seconds, 1e-9))
-    none = "none: say with --end-of-document where they end, or read windows" if done.codec is None else ""
+    none = (
+        "none: say with --end-of-document or --begin-of-document where they are, or read windows"
+        if done.codec is None
+        else ""
+    )
     rows = [
         ("dataset", out),
         ("documents", none or f"{done.documents:,}"),
@@ -211,6 +223,10 @@ def _report_cells(done: Any) -> None:
     emit_table(rows)
     if done.left_out:
         echo(f"left out: {', '.join(done.left_out)}")
+    if done.altered:
+        echo(f"otherwise after an export: {', '.join(done.altered)}")
+    for note in done.notes:
+        echo(f"note: {note}")
 
 
 def _fields(done: Any) -> str:

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 import click
 
+from penstock import _start
 from penstock._cli.output import OutputError
+from penstock._errors import shortened
 from penstock._words import escaped
 
 EXIT_OK = 0
@@ -79,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        _start.imported()
         # Not cli.main(), which turns Ctrl-C into an Abort without words, and a blank line.
         with cli.make_context("penstock", list(given) or ["--help"]) as context:
             result = cli.invoke(context)
@@ -129,8 +132,8 @@ def _classified(error: Exception) -> tuple[str, int]:
 
 
 def _report(arguments: list[str], message: str, code: int) -> int:
-    line = " ".join(message.split())
-    print(f"penstock: {escaped(line)}", file=sys.stderr)  # names and keys of the input may be in it
+    line = shortened(" ".join(message.split()))
+    print(f"penstock: {shortened(escaped(line))}", file=sys.stderr)  # names and keys of the input may be in it
     if "--json" in arguments:
         print(json.dumps({"error": line, "exit_code": code}))
     return code

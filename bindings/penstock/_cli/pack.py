@@ -52,17 +52,30 @@ Example:
     help="Round the room that a document takes up to a multiple of N records.",
     metavar="N",
 )
+@click.option(
+    "--end-of-document",
+    type=click.IntRange(0),
+    metavar="ID",
+    help="Bare token files: a document ends with each token ID. Default: the files state their documents.",
+)
+@click.option(
+    "--begin-of-document",
+    type=click.IntRange(0),
+    metavar="ID",
+    help="Bare token files: a document begins with each token ID.",
+)
 @json_option
 def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_json: bool, **given: Any) -> None:
     """Packs a dataset's documents into rows of W records, once, for dataset.packed(W, table=FILE).
 
-    Only the index of the documents is read. The table has 8 bytes for each document and row; it belongs to this very
-    dataset and these options.
+    Only the index of the documents is read; of bare token files all tokens. The table has 8 bytes for each document and
+    row; it belongs to this very dataset and these options.
     """
     from penstock._packed import packing_of, resolve, write_table
     from penstock._paths import local_path
 
     dataset = open_data(data, dtype, format)
+    dataset = dataset._told_by(given.pop("end_of_document"), given.pop("begin_of_document"))
     out = given.pop("out")
     rule = resolve(**given)
     begin = time.perf_counter()

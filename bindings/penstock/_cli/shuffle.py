@@ -70,14 +70,18 @@ def command(data: str, out: str, as_json: bool, **given: Any) -> None:
     for any --memory, and for any number of workers.
     """
     import penstock
+    from penstock._bucket_folder import is_bucket
+    from penstock._errors import PUBLISHED
+    from penstock._paths import local_path
     from penstock._text.errors import InputError, WorkerError
+    from penstock._text.shard_folder import manifest_stamp
 
     if (given["window"] is None) == (not given["documents"]):
         raise click.UsageError("what is shuffled: give --window W or --documents, one of them")
-    if not (given["resume"] or given["overwrite"]):
-        refuse_existing(out, "replace it with --overwrite, or choose another --out")
+    refuse_existing(out, given["resume"] or given["overwrite"])
     given["workers"] = cluster_of(given) or given["workers"] or 1
     storage = given_storage()
+    before = manifest_stamp(local_path(out)) if not is_bucket(out) else None
     try:
         named = [data] if given["scratch"] is None else [data, given["scratch"]]
         with progress(f"shuffling {shown(data)}", as_json) as update, named_by_user(named):
@@ -90,19 +94,26 @@ def command(data: str, out: str, as_json: bool, **given: Any) -> None:
                 **given,
             )
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted: {_left_behind(out, given['overwrite'], storage)}") from None
+        raise KeyboardInterrupt(f"interrupted: {_left_behind(out, given['overwrite'], storage, before)}") from None
     except (penstock.IoError, penstock.CorruptionError) as error:
-        raise InputError(f"{error}; {_left_behind(out, given['overwrite'], storage)}") from error
+        if PUBLISHED in str(error):
+            raise
+        raise InputError(f"{error}; {_left_behind(out, given['overwrite'], storage, before)}") from error
     except WorkerError as error:
-        raise WorkerError(f"{error}; {_left_behind(out, given['overwrite'], storage)}") from error
+        raise WorkerError(f"{error}; {_left_behind(out, given['overwrite'], storage, before)}") from error
     report_new(out, as_json)
 
 
-def _left_behind(out: str, overwrite: bool, storage: Any) -> str:
+def _left_behind(out: str, overwrite: bool, storage: Any, before: Any) -> str:
     import penstock
     from penstock._bucket_folder import BucketFolder, is_bucket
+    from penstock._errors import PUBLISHED
+    from penstock._paths import local_path
+    from penstock._text.shard_folder import manifest_stamp
 
     try:
+        if not is_bucket(out) and manifest_stamp(local_path(out)) != before:
+            return PUBLISHED
         if is_bucket(out):
             kept = len(BucketFolder(out, storage, is_impatient=True).finished(overwrite))
         else:

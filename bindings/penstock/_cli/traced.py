@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock._text.errors import UsageError
+from penstock._token_documents import SIDES
 
 _KEYS = {"version", "position", "job"}
 
@@ -141,15 +142,20 @@ def _view(dataset: Any, said: dict[str, Any]) -> Any:
     if kind == "windows":
         view = dataset.windows(said["window"], said["lookahead"], phase=said.get("phase"))
     elif kind == "documents":
-        view = dataset.documents()
+        view = dataset.documents(**_told(said))
     elif kind == "packed":
         options = {name: said[name] for name in ("fit", "group", "long", "multiple_of")}
-        view = dataset.packed(said["window"], **options)
+        view = dataset.packed(said["window"], **options, **_told(said))
     else:
         raise UsageError(f"--state: it is of {kind!r:.80}, of which there is no text: windows, documents, packed rows")
     for _, name in sorted((_depth(key), key) for key in said if _depth(key)):
         view = _part(view, name.rstrip("0123456789"), said[name])
     return view
+
+
+def _told(said: dict[str, Any]) -> dict[str, int]:
+    """The token that tells documents."""
+    return {name: said[name] for name in SIDES if name in said}
 
 
 def _depth(key: str) -> int:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from penstock._collections.reading import Parts, count_of, read, take
 from penstock._collections.turns import Turns
 from penstock._errors import InvalidArgumentError
+from penstock._words import quoted
 
 
 class Collections(Parts):
@@ -61,7 +62,7 @@ class Collections(Parts):
         """
         if isinstance(key, str):
             if key not in self._parts:
-                raise KeyError(f"{key!r}: the parts are {', '.join(map(repr, self._parts))}")
+                raise KeyError(f"{key!r:.80}: the parts are {quoted(list(self._parts))}")
             return self._parts[key]
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
             return list(self._parts.values())[key]

@@ -27,9 +27,10 @@ from penstock._job_arguments import job_of
 from penstock._loader import Resume
 from penstock._locate import LocatedRow, batch_position, located, planned
 from penstock._options import BatchSize, OnMismatch, Tail
-from penstock._ranks import Mesh
+from penstock._ranks import Mesh, refuse_worker
 from penstock._ranks import resolve as resolve_rank
 from penstock._state import checked_state
+from penstock._words import NoSampler, warn_over
 from penstock.orders import Order, Sequential
 from penstock.orders import resolve as resolve_order
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from penstock._collections.processes import ProcessReader
 
 _MOST = 1 << 14  # processes, fetches ahead
+_MOST_ROWS = 1 << 31  # of a fetch
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class BatchInfo:
     valid: npt.NDArray[np.bool_]
 
 
-class CollectionLoader:
+class CollectionLoader(NoSampler):
     """Batches of one rank from a collection that integers index: AnnData, zarr, h5py, Hugging Face, SciPy, NumPy.
 
     Orders, ranks, epochs, tails, skips and the state are those of `Loader`. A *fetch* is several batches of the rank,
@@ -149,8 +151,10 @@ class CollectionLoader:
 
         Raises:
             InvalidArgumentError: an argument that cannot be; what is no collection, or does not pickle where processes
-                are asked for; blocks of the order larger than a fetch.
+                are asked for; blocks of the order larger than a fetch; a batch or a fetch of 2^31 rows or more; a
+                DataLoader's worker.
         """
+        _check_worker()
         hooks = Hooks(fetch_callback, fetch_transform, batch_callback, batch_transform)
         self.rank, self.world_size, context = resolve_rank(rank, world_size, mesh)
         if context is not None and context[1] > 1:
@@ -187,6 +191,7 @@ class CollectionLoader:
         self._job = job_of(identity, native_order, sizes, epochs, per_epoch, tail, skip)
         self._job.plan(0, self.rank, self.world_size)  # refuses numbers of ranks that do not divide a batch
         _check_block(order, factor, min(size for _, size in sizes) // self.world_size)
+        _check_fetch(factor, max(size for _, size in sizes) // self.world_size)
         self._epoch_size = native_order.epoch_size
         self._run_end = None if epochs is None else index("epochs", epochs) * self._epoch_size
         self._per_epoch = bool(per_epoch)
@@ -210,7 +215,7 @@ class CollectionLoader:
         self._position = 0
         self._for_end: int | None = None
         self._info: BatchInfo | None = None
-        self._closed = False
+        self._closed = self._has_ended = self._has_warned = False
         self._busy = threading.Lock()
         self._owner = os.getpid()
         self._finalizer = weakref.finalize(self, _end, self._reader.end, self._owner)
@@ -219,7 +224,13 @@ class CollectionLoader:
     # --- iteration
 
     def __iter__(self) -> CollectionLoader:
-        """Goes on at the position."""
+        """Goes on at the position.
+
+        Where an earlier loop came to the run's end there is nothing: a RuntimeWarning says so, once.
+        """
+        if self._has_ended and not self._has_warned and self._run_end is not None and self._position >= self._run_end:
+            self._has_warned = True
+            warn_over()
         with self._alone():
             self._begin()
         return self
@@ -238,6 +249,7 @@ class CollectionLoader:
             before = self._position, self._info
             try:
                 if self._is_over():
+                    self._has_ended = True
                     raise StopIteration
                 return self._next()
             except StopIteration:
@@ -444,6 +456,7 @@ class CollectionLoader:
     def _alone(self, closed: bool = False) -> Iterator[None]:
         """Refuses a forked child, a second thread, and unless `closed` a loader that was closed."""
         if os.getpid() != self._owner:
+            _check_worker()
             raise InvalidArgumentError(
                 f"this loader was made in process {self._owner}, not in its forked child {os.getpid()}: make one there"
             )
@@ -457,6 +470,14 @@ class CollectionLoader:
             self._busy.release()
 
 
+def _check_worker() -> None:
+    refuse_worker(
+        "a CollectionLoader",
+        "Iterate it itself, without a DataLoader: processes= read for it. Of penstock's own views "
+        "penstock.adapters.torch.BatchDataset divides the rows among workers",
+    )
+
+
 def _check_block(order: str | Order, factor: int | None, batch_size: int) -> None:
     """Refuses fetches that are smaller than a block: they would read parts of blocks."""
     block = int(getattr(getattr(order, "_draws", order), "block", 1))
@@ -464,6 +485,15 @@ def _check_block(order: str | Order, factor: int | None, batch_size: int) -> Non
         raise InvalidArgumentError(
             f"a fetch of {factor * batch_size:,} observations (fetch_factor={factor}, batches of {batch_size:,}) is "
             f"smaller than a block of the order, {block:,}: fetch_factor must be at least {-(-block // batch_size)}"
+        )
+
+
+def _check_fetch(factor: int | None, batch_size: int) -> None:
+    """Refuses fetches that no memory holds: their batches are planned one by one."""
+    if factor is not None and factor * batch_size >= _MOST_ROWS:
+        raise InvalidArgumentError(
+            f"a fetch of {factor * batch_size:,} observations (fetch_factor={factor}, batches of {batch_size:,}): must "
+            "be fewer than 2^31: use a smaller fetch_factor"
         )
 
 

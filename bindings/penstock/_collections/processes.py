@@ -25,7 +25,7 @@ from penstock._collections.planning import Fetch
 from penstock._collections.reading import detached
 from penstock._collections.threads import PATIENCE_S, Reading, ThreadReader
 from penstock._errors import InvalidArgumentError
-from penstock._workers import how_it_ended, surroundings_of_workers
+from penstock._workers import GUARD, how_it_ended, surroundings_of_workers
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
@@ -236,11 +236,7 @@ class _Handle:
 
     def _raise_lost(self, error: Exception | None) -> NoReturn:
         self.process.join(10)
-        hint = (
-            ""
-            if self.is_ready or (self.process.exitcode or 0) < 0
-            else ', before it was ready; a script that uses processes= needs if __name__ == "__main__"'
-        )
+        hint = "" if self.is_ready or (self.process.exitcode or 0) < 0 else f" before it was ready: {GUARD}"
         lost = Lost(f"worker process {self.process.pid} {how_it_ended(self.process)}{hint}")
         raise lost from (error or EOFError("its pipe closed"))
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import errno
 import importlib
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
 from penstock._errors import InvalidArgumentError, NotFoundError
 from penstock._open import expand
-from penstock._paths import PathLike, local_path
+from penstock._paths import PathLike, local_path, looking_at
 from penstock._remote import is_address
 from penstock._storage import Storage
 from penstock._words import excerpt
 
 from .files import begins_with, open_file
 from .not_tokens import refuse_content, refuse_name
-from .reader import AUTO, Input, Reader
+from .reader import AUTO, Boundary, Input, Reader
 
 IN_PLACE = ("raw", "megatron", "datatrove", "olmo", "litdata", "mds")
 FORMATS = (*IN_PLACE, "huggingface", "parquet", "webdataset")
@@ -40,7 +41,7 @@ def inputs_of(
     column: str | None,
     metadata: tuple[str, ...] | None,
     dtype: str | None,
-    end_of_document: int | None,
+    boundary: Boundary | None,
     storage: Storage | None,
 ) -> list[Input]:
     """Each file, folder or address that is named, in order; of them an index.json is opened.
@@ -55,8 +56,9 @@ def inputs_of(
     for each in given:
         far = isinstance(each, str) and is_address(each)
         for path in [str(each)] if far else expand(local_path(each)):
-            kind = format or (_format_of_address(path, storage) if far else _format_at(path))
-            found.append(Input(path, kind, column, metadata, dtype, end_of_document, storage if far else None))
+            with nullcontext() if far else looking_at(path):
+                kind = format or (_format_of_address(path, storage) if far else _format_at(path))
+            found.append(Input(path, kind, column, metadata, dtype, boundary, storage if far else None))
     for one in found:
         _check(one)
     return found
@@ -129,9 +131,9 @@ def _check(given: Input) -> None:
         refuse_name(path, given.name)
         if not far:
             refuse_content(path)
-    if given.end_of_document is not None and given.format in _WITH_DOCUMENTS:
+    if given.boundary is not None and given.format in _WITH_DOCUMENTS:
         raise InvalidArgumentError(
-            f"{given.name}: {given.format} says itself where documents end: leave end_of_document out"
+            f"{given.name}: {given.format} says itself where documents are: leave {given.boundary.by} out"
         )
     if given.column is not None and given.format not in _WITH_COLUMN:
         raise InvalidArgumentError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,15 +11,17 @@ from penstock._arguments import index
 from penstock._bucket_folder import is_bucket
 from penstock._dtype import numpy_dtype
 from penstock._errors import InvalidArgumentError
-from penstock._paths import PathLike, local_path
+from penstock._paths import PathLike, as_paths, local_path, looking_at
 from penstock._remote import is_address
 from penstock._storage import Storage
 from penstock._text.errors import UsageError
+from penstock._token_documents import doubt, refuse_other_side
 from penstock._words import excerpt
 
-from .formats import inputs_of, open_reader
+from .formats import inputs_of
+from .in_place import InPlace
 from .plan import make_plan
-from .reader import TOKEN, Input, Piece
+from .reader import Boundary, Input
 from .run import ImportedTokens, Run
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def import_tokens(
     metadata: Sequence[str] | str = (),
     dtype: str | None = None,
     end_of_document: int | None = None,
+    begin_of_document: int | None = None,
     shard_size: int = 1 << 30,
     workers: int | Executor = 1,
     resume: bool = False,
@@ -58,6 +60,8 @@ def import_tokens(
         metadata: names of columns or keys that become the documents' metadata, as JSON; "all": all of them.
         dtype: "u1", "u2" or "u4": of a token, where the file does not say it; else the type that the dataset stores.
         end_of_document: the token that ends a document, for inputs without documents: it stays the document's last.
+            nanoGPT's files have it.
+        begin_of_document: the token with which a document begins, likewise. llm.c's and modded-nanogpt's files have it.
         shard_size: bytes of tokens that a shard is made of; a file that cannot be cut is not.
         workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
         resume: keep the finished shards of a run that did not end and had the same inputs and options.
@@ -70,7 +74,9 @@ def import_tokens(
         Counts.
 
     Raises:
-        InvalidArgumentError: an input or option that cannot be; a token that does not fit; something is at `out`.
+        InvalidArgumentError: an input or option that cannot be; a token that does not fit; something is at `out`; the
+            inputs begin with the token that is to end documents and do not end with it, or the reverse: documents lie
+            on its other side.
         CorruptionError: an input is damaged or truncated.
         NotFoundError: an input is not there.
         IoError: the dataset cannot be written; finished shards are kept.
@@ -88,7 +94,7 @@ def import_tokens(
         [[5, 6, 0], [7, 0], [8]]
     """
     begin = time.perf_counter()
-    given = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
+    given = as_paths(inputs)
     if not given:
         raise InvalidArgumentError("inputs: the list is empty: give at least one")
     if isinstance(metadata, str) and metadata != "all":
@@ -99,7 +105,7 @@ def import_tokens(
             raise InvalidArgumentError(f"metadata: {excerpt(name)!r}: a list of names is wanted, each once")
     if dtype is not None:
         numpy_dtype(dtype)  # which refuses what is none
-    end = None if end_of_document is None else index("end_of_document", end_of_document)
+    boundary = _boundary(end_of_document, begin_of_document)
     most = index("shard_size", shard_size, 1)
     if isinstance(workers, int):
         workers = index("workers", workers, 1)
@@ -115,24 +121,31 @@ def import_tokens(
         place = local_path(out) if isinstance(workers, int) else str(Path(local_path(out)).absolute())
         if scratch is not None:
             raise InvalidArgumentError(f"scratch=…: {place} is a path of this machine, no address of a bucket")
-    found = inputs_of(given, format, column, kept, dtype, end, storage)
-    for each in found:
-        if not is_bucket(out) and _folder(each.path) == Path(place).resolve():
-            raise InvalidArgumentError(f"{place} is an input: choose another folder for the new dataset")
+    found = inputs_of(given, format, column, kept, dtype, boundary, storage)
+    if not is_bucket(out):
+        with looking_at(place):
+            if any(_folder(each.path) == Path(place).resolve() for each in found):
+                raise InvalidArgumentError(f"{place} is an input: choose another folder for the new dataset")
     options = {
         "column": column,
         "metadata": "all" if kept is None else list(kept),
-        "end_of_document": end,
+        "end_of_document": end_of_document,
         "task_bytes": most,
     }
+    if boundary is not None and boundary.by == "begin_of_document":
+        options["begin_of_document"] = boundary.token
     plan = make_plan(found, options, dtype, most)
+    doubts = [] if boundary is None else _doubts(plan.inputs, boundary)
     try:
         run = Run(plan, place, workers, progress, storage if is_bucket(out) else None, scratch)
         done = run.run(resume, overwrite)
     except UsageError as error:
         raise InvalidArgumentError(str(error)) from None
-    if end is not None and done.documents <= len(plan.inputs) and not _any_ends(plan.inputs, end):
-        done.notes.append(f"token {end:,} occurs nowhere, so each input is one document: is end_of_document another?")
+    done.notes += doubts
+    if boundary is not None and done.documents <= len(plan.inputs) and not _any_has(plan.inputs, boundary):
+        done.notes.append(
+            f"token {boundary.token:,} occurs nowhere, so each input is one document: is {boundary.by} another?"
+        )
     done.seconds = time.perf_counter() - begin
     return done
 
@@ -147,15 +160,32 @@ def _folder(path: str) -> Path | None:
     return place if place.is_dir() else None
 
 
-def _any_ends(inputs: list[Input], end: int) -> bool:
-    """Whether any input ends with the token, of inputs that are a document each or nothing."""
-    for each in inputs:
-        reader = open_reader(each)
-        try:
-            last = [piece.end for piece in reader.pieces(1 << 62)]
-            for part in reader.parts(Piece(last[-1] - 1, last[-1], 1)) if last else ():
-                if part.fields[TOKEN][-1] == end:
-                    return True
-        finally:
-            reader.close()
-    return False
+def _boundary(end: int | None, begin: int | None) -> Boundary | None:
+    if end is not None and begin is not None:
+        raise InvalidArgumentError(
+            f"end_of_document={end!r:.80} and begin_of_document={begin!r:.80}: give one of them, each document has it"
+        )
+    if end is not None:
+        return Boundary("end_of_document", index("end_of_document", end))
+    return None if begin is None else Boundary("begin_of_document", index("begin_of_document", begin))
+
+
+def _doubts(inputs: list[Input], boundary: Boundary) -> list[str]:
+    """Notes of a token that may be the other side of documents.
+
+    Raises:
+        InvalidArgumentError: it seems to be.
+    """
+    there = [ends for each in (inputs[0], inputs[-1]) if (ends := InPlace(each).ends()) is not None]
+    if not there:
+        return []
+    has = there[0][0] == boundary.token, there[-1][1] == boundary.token
+    refuse_other_side(inputs[0].name, boundary.by, boundary.token, *has)
+    said = doubt(boundary.by, boundary.token, *has)
+    return [] if said is None else [said]
+
+
+def _any_has(inputs: list[Input], boundary: Boundary) -> bool:
+    """Whether any input has the token, of inputs that are a document each or nothing."""
+    found = (InPlace(each).ends() for each in inputs)
+    return any(ends is not None and ends[boundary.behind] == boundary.token for ends in found)

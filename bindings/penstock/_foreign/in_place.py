@@ -1,6 +1,6 @@
 """Inputs that `penstock.open` reads where they lie: bare files, Megatron, datatrove, OLMo, litdata, MDS.
 
-Where there are documents a unit is a document, else a record; with an end-of-document token records are cut behind it.
+Where there are documents a unit is a document, else a record; with a token that bounds documents records are cut at it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock._open import open as open_dataset
 from penstock._remote import is_address
 
 from .olmo import Rows
-from .reader import AUTO, ENTRY_BYTES, TOKEN, Input, Part, Piece, check_integers
+from .reader import AUTO, ENTRY_BYTES, TOKEN, Boundary, Input, Part, Piece, check_integers
 from .records import BLOCK, Records, runs
 
 _LOOK = 1 << 20  # documents whose lengths are read at once
@@ -47,14 +47,14 @@ class InPlace:
         self.fields = {name: dtype[name].str for name in dtype.names}
         self.fields[TOKEN] = check_integers(given.name, dtype[TOKEN])
         self._has_own = self.dataset.mode != "tokens"
-        self._end = given.end_of_document
-        if self._has_own and self._end is not None:
+        bound = self._bound = given.boundary
+        if self._has_own and bound is not None:
             raise InvalidArgumentError(
-                f"{given.name}: {self.dataset.kind} says itself where documents end: leave end_of_document out"
+                f"{given.name}: {self.dataset.kind} says itself where documents are: leave {bound.by} out"
             )
-        if self._end is not None and self._end > np.iinfo(self.fields[TOKEN]).max:
-            raise InvalidArgumentError(f"end_of_document={self._end:,}: no token of type {self.fields[TOKEN]} can be")
-        self.has_documents = self._has_own or self._end is not None
+        if bound is not None and bound.token > np.iinfo(self.fields[TOKEN]).max:
+            raise InvalidArgumentError(f"{bound.by}={bound.token:,}: no token of type {self.fields[TOKEN]} can be")
+        self.has_documents = self._has_own or bound is not None
         self._records = Records(self.dataset, list(self.fields))
         self._record_bytes = self._records.bytes
         self._rows = Rows.of(given, self.dataset)
@@ -95,9 +95,16 @@ class InPlace:
         """As of Reader."""
         if self._has_own:
             return self._documents(piece.begin, piece.end, piece.at)
-        if self._end is None:
+        if self._bound is None:
             return self._stream(piece.begin, piece.end)
-        return self._between_ends(piece.begin, piece.end, self._end)
+        return self._between_bounds(piece.begin, piece.end, self._bound)
+
+    def ends(self) -> tuple[int, int] | None:
+        """The first and the last token; None: there are none."""
+        records = self.dataset.records
+        if records == 0:
+            return None
+        return tuple(int(self._records.read(at, at + 1)[TOKEN][0]) for at in (0, records - 1))  # type: ignore[return-value]
 
     def close(self) -> None:
         """As of Reader: no file stays open."""
@@ -148,16 +155,17 @@ class InPlace:
 
     def _next_begin(self, at: int, records: int) -> int:
         """The first document that begins at record `at` or behind it."""
-        if self._end is None:
+        bound = self._bound
+        if bound is None:
             return at
-        for first in range(at - 1, records, BLOCK):
-            found = np.flatnonzero(self._records.read(first, min(first + BLOCK, records))[TOKEN] == self._end)
+        for first in range(at - bound.behind, records, BLOCK):
+            found = np.flatnonzero(self._records.read(first, min(first + BLOCK, records))[TOKEN] == bound.token)
             if len(found):
-                return first + int(found[0]) + 1
+                return first + int(found[0]) + bound.behind
             if first - at > _LONGEST:
                 raise InvalidArgumentError(
-                    f"{self._given.name}: no token {self._end:,} from token {at:,} on: a document of more than "
-                    f"{_LONGEST:,} tokens is not read: is end_of_document another one?"
+                    f"{self._given.name}: no token {bound.token:,} from token {at:,} on: a document of more than "
+                    f"{_LONGEST:,} tokens is not read: is {bound.by} another one?"
                 )
         return records
 
@@ -165,11 +173,13 @@ class InPlace:
         for fields in self._records.parts(begin, end):
             yield Part(None, fields, None)
 
-    def _between_ends(self, begin: int, end: int, token: int) -> Iterator[Part]:
-        """Documents of [begin, end), which begins with one; the token is the last of its document."""
+    def _between_bounds(self, begin: int, end: int, bound: Boundary) -> Iterator[Part]:
+        """Documents of [begin, end), which begins with one."""
         open_parts: list[dict[str, npt.NDArray[Any]]] = []  # of the document that has not ended
         for part in self._stream(begin, end):
-            ends = np.flatnonzero(part.fields[TOKEN] == token) + 1
+            ends = np.flatnonzero(part.fields[TOKEN] == bound.token) + bound.behind
+            if not open_parts:
+                ends = ends[ends > 0]  # where one begins, none ends
             if not len(ends):
                 open_parts.append(part.fields)
                 continue

@@ -177,7 +177,7 @@ class _Unpacked:
             raw.symlink_to(Path(path).resolve())
         (scratch / _INDEX).write_text(json.dumps(of.alone(number)))
         try:
-            opened = InPlace(Input(str(scratch), "mds", given.column, (), given.dtype, given.end_of_document))
+            opened = InPlace(Input(str(scratch), "mds", given.column, (), given.dtype, given.boundary))
         except (CorruptionError, InvalidArgumentError) as error:
             said = str(error).replace(str(raw), source.name).replace(str(scratch), given.name)
             raise type(error)(said) from None

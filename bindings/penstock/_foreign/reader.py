@@ -31,6 +31,23 @@ _LONGEST_NAME = 255  # bytes, on all file systems that are usual
 Tokens = npt.NDArray[Any]
 
 
+class Boundary(NamedTuple):
+    """The token that bounds documents.
+
+    Attributes:
+        by: "end_of_document", it is a document's last token; or "begin_of_document", its first.
+        token: its number.
+    """
+
+    by: str
+    token: int
+
+    @property
+    def behind(self) -> int:
+        """Tokens from it to where a document begins."""
+        return 1 if self.by == "end_of_document" else 0
+
+
 @dataclass(frozen=True)
 class Input:
     """One input and how it is read. Pickled into the processes that read.
@@ -41,7 +58,7 @@ class Input:
         column: where the tokens are, in formats that have columns; None: as COLUMNS says.
         metadata: names of what becomes the document's entry; None: all.
         dtype: of a token, where the file does not say it.
-        end_of_document: the token that ends a document, of a format without documents.
+        boundary: the token that bounds documents, of a format without them.
         storage: how an address is reached.
     """
 
@@ -50,7 +67,7 @@ class Input:
     column: str | None = None
     metadata: tuple[str, ...] | None = ()
     dtype: str | None = None
-    end_of_document: int | None = None
+    boundary: Boundary | None = None
     storage: Storage | None = None
 
     @property

@@ -130,7 +130,7 @@ class Working:
     def _append_part(self, writer: Writer, part: Part, count: int) -> None:
         fields: dict[str, Any] = part.fields
         if part.lengths is None:
-            writer.append_batch([count], **fields)
+            writer.append_batch(**fields)
             return
         encoded = None
         if self.codec == "json":

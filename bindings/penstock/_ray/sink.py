@@ -36,7 +36,7 @@ class Datasink(_Datasink[Any]):  # type: ignore[misc]
         path: the dataset's folder, on a file system that all nodes share, or its address in a bucket.
         fields: as for `penstock.Writer`; None: metadata alone.
         metadata: the codec, as for `penstock.Writer`. "json" and "msgpack" keep an object of all other columns, any
-            other codec the value of the only one. None: a token stream, and "boundaries": documents without metadata;
+            other codec the value of the only one. "boundaries": documents without metadata, and None: a token stream;
             both refuse other columns.
         storage: how a bucket is reached.
         overwrite: replace a published dataset, which stays until the new one is whole, and finished shards of a write
@@ -60,14 +60,14 @@ class Datasink(_Datasink[Any]):  # type: ignore[misc]
         path: PathLike,
         *,
         fields: Mapping[str, npt.DTypeLike] | npt.DTypeLike | None,
-        metadata: str | codecs.Codec | npt.DTypeLike | None = None,
+        metadata: str | codecs.Codec | npt.DTypeLike | None = "boundaries",
         storage: Storage | None = None,
         overwrite: bool = False,
     ) -> None:
         """Looks at nothing yet."""
         dtype = None if fields is None else record_dtype(fields)
         codec = codecs.get(metadata)
-        if dtype is None and codec is None:
+        if dtype is None and (codec is None or metadata == "boundaries"):
             raise InvalidArgumentError("neither fields nor metadata: there is nothing to write")
         if is_bucket(path):
             self._path = str(path)
@@ -222,7 +222,7 @@ class Datasink(_Datasink[Any]):  # type: ignore[misc]
             raise
 
     def _append(self, writer: Writer, taken: Taken) -> None:
-        lengths = None if self._rows.dtype is None else taken.lengths
+        lengths = None if self._rows.dtype is None or self._rows.codec is None else taken.lengths
         fields: dict[str, Any] = taken.fields
         writer.append_batch(lengths, encoded=taken.entries, **fields)
 

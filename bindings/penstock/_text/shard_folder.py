@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock._errors import PUBLISHED
 from penstock._scratch import remove_dead
 from penstock._words import counted
 
@@ -31,12 +33,33 @@ def refuse_file(out: str) -> None:
 
     Raises:
         UsageError: One is.
+        penstock.IoError: What is there cannot be looked at.
     """
-    for path in (Path(out), *Path(out).parents):
-        if path.exists():
-            if not path.is_dir():
-                raise UsageError(f"{path} is a file: choose another --out")
-            return
+    from penstock._paths import looking_at
+
+    with looking_at(out):
+        for path in (Path(out), *Path(out).parents):
+            if path.exists():
+                if not path.is_dir():
+                    raise UsageError(f"{path} is a file: choose another --out")
+                return
+
+
+def manifest_stamp(out: str) -> tuple[int, int] | None:
+    """What tells the published manifest of a folder of this machine from another one; None: there is none.
+
+    Raises:
+        penstock.IoError: It cannot be looked at.
+    """
+    from penstock._bucket_folder import is_bucket
+    from penstock._paths import looking_at
+
+    if is_bucket(out):
+        return None
+    with suppress(FileNotFoundError, NotADirectoryError), looking_at(out):
+        found = (Path(out) / "dataset.json").stat()
+        return found.st_ino, found.st_mtime_ns
+    return None
 
 
 def write_beside(path: Path, data: bytes) -> None:
@@ -95,11 +118,16 @@ class ShardFolder:
 
         Raises:
             UsageError: Something is there, and neither `resume` nor `overwrite` says what to do.
-            penstock.InvalidArgumentError: Another run is at work in the folder.
+            penstock.InvalidArgumentError: Another run is at work in the folder; this process is a worker that imports a
+                script without a guard.
         """
         from penstock import _native
         from penstock._bucket_folder import BucketFolder, is_bucket
 
+        if "multiprocessing.process" in sys.modules:
+            from penstock._workers import refuse_in_workers_import  # which imports multiprocessing
+
+            refuse_in_workers_import()
         self.run = _native.unique_run() if run is None else run
         self.has_list = False
         self._storage = storage
@@ -210,7 +238,9 @@ class ShardFolder:
 
         self.path = path
         bucket = self._bucket
-        self._published = bucket.is_published if bucket else (Path(path) / "dataset.json").exists()
+        self._is_done = False
+        self._before = manifest_stamp(path)
+        self._published = bucket.is_published if bucket else self._before is not None
         self.replaces = self._published and overwrite
         self._tasks: dict[int, dict[str, Any]] = {}
         self._tokenizer = tokenizer
@@ -319,6 +349,7 @@ class ShardFolder:
                 features,
                 self._storage,
             )
+            self._is_done = True
         elif too_many:
             self._refuse_to_change()
 
@@ -328,6 +359,10 @@ class ShardFolder:
 
         with suppress(Exception):  # the error that ended the run is the one to tell
             self._wait()
+        with suppress(Error):  # the commit itself may have failed after the rename
+            self._is_done = self._is_done or manifest_stamp(self.path) != self._before
+        if self._is_done:
+            return PUBLISHED
         if self.stays:
             return "the dataset that is there stays as it is"
         kept = 0
@@ -360,6 +395,8 @@ class ShardFolder:
             raise TooManySkippedError(f"{error}; {self.left_behind()}") from error
         except IoError as error:  # of the output, which may be full or lost for a while: inputs have other errors
             room = "make room; " if error.errno in _NO_ROOM else ""
+            if PUBLISHED in str(error):
+                raise
             raise IoError(error.errno, f"{error}: {room}{self.left_behind()}", error.filename) from error
 
     def remove_made(self) -> None:

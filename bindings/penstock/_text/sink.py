@@ -27,7 +27,10 @@ def append_result(writer: Writer, result: Result) -> None:
     """
     lengths, ids, loss = result.encoded
     fields: dict[str, Any] = {"token": ids} if loss is None else {"token": ids, "loss": loss}
-    writer.append_batch(lengths, encoded=result.entries, **fields)
+    if writer.keeps_documents:
+        writer.append_batch(lengths, encoded=result.entries, **fields)
+    else:
+        writer.append_batch(**fields)
 
 
 def fields_of(dtype: str, loss: bool) -> dict[str, str]:

@@ -64,7 +64,7 @@ class Exhibit:
     def names(self) -> list[str]:
         """Names of features, such as genes, read when the first cell is shown; none where there are none."""
         features = self.dataset.features
-        return [] if features is None else features.names
+        return [] if features is None else list(features._all_names)
 
     def row(self, kind: str, window: int, at: dict[str, int], seed: int, part: int) -> dict[str, Any]:
         """One window or document.

@@ -68,8 +68,8 @@ def span_json(span: Any, columns: dict[str, Any], dataset: Any) -> dict[str, Any
 
 
 def _column_text(column: Any, value: Any) -> str:
-    if column.categories is not None:
-        return "none" if value < 0 else shortened(column.categories[int(value)])
+    if column._categories is not None:
+        return "none" if value < 0 else shortened(column._categories[int(value)])
     return _cell(value)
 
 

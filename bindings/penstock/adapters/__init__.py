@@ -24,6 +24,7 @@ def __getattr__(name: str) -> Any:
     Raises:
         AttributeError: there is none of this name.
         ModuleNotFoundError: its framework is not installed; the message names the package.
+        ImportError: the installed framework lacks a part that the adapter uses; the message names both.
     """
     if name not in __all__:
         raise AttributeError(f"penstock.adapters has no {name!r}; there are {', '.join(__all__)}")

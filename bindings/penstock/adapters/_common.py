@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from importlib import metadata
 from typing import Any
 
 from penstock._batch import Batch
@@ -9,12 +11,38 @@ from penstock._errors import InvalidArgumentError
 from penstock._loader import Loader
 
 
-def missing(adapter: str, package: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """The error of an adapter whose framework is not installed: it names the package."""
-    return ModuleNotFoundError(
-        f"penstock.adapters.{adapter} needs {error.name}, which is not installed: pip install {package}",
-        name=error.name,
-    )
+def missing(adapter: str, package: str, error: ImportError, tested: str = "") -> ImportError:
+    """The error of an adapter that cannot be imported.
+
+    Args:
+        adapter: its name, which is the framework's module.
+        package: the words for pip where the framework is not installed.
+        error: of the import.
+        tested: releases of the framework that `make adapters` runs.
+
+    Returns:
+        A ModuleNotFoundError that names the package if the framework is not installed, or a package that it needs;
+        an ImportError if the installed one lacks a part.
+    """
+    name = error.name or adapter
+    where = f"penstock.adapters.{adapter}"
+    if importlib.util.find_spec(adapter) is None:
+        text = f"{where} needs {name.partition('.')[0]}, which is not installed: pip install {package}"
+        return ModuleNotFoundError(text, name=error.name)
+    installed = f"{adapter} {_version(adapter)}".strip()
+    if name.partition(".")[0] != adapter and isinstance(error, ModuleNotFoundError):
+        text = f"{where}: {installed} is installed and needs {name}, which is not: install what {adapter} requires"
+        return ModuleNotFoundError(text, name=error.name)
+    known = f"; the adapter was run with {adapter} {tested}" if tested else ""
+    return ImportError(f"{where}: {installed} is installed, but a part is missing: {error}{known}", name=error.name)
+
+
+def _version(package: str) -> str:
+    """Of an installed distribution; empty for a folder on the path, such as a checkout."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def checked(adapter: str, loader: Any) -> Loader:

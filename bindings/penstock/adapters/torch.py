@@ -14,14 +14,14 @@ from penstock._loader import Loader, Resume
 from penstock._mixture import SourceOrder
 from penstock._options import BatchSize, OnMismatch, Tail
 from penstock._parallel import Balance, ContextParallel
-from penstock._ranks import Mesh
+from penstock._ranks import Mesh, divided
 from penstock._resources import default_max_bytes, default_threads
 from penstock._state import checked_state
 from penstock.adapters._common import given, missing
 
 try:
     from torch.utils.data import IterableDataset, get_worker_info
-except ModuleNotFoundError as error:
+except ImportError as error:
     raise missing("torch", "torch", error) from error
 
 _BLOCK = 512  # batches of a worker between two loaders of its own; see _Share
@@ -116,19 +116,22 @@ class BatchDataset(IterableDataset[Any]):
         self._loads: dict[str, Any] = {**options, "threads": threads, "max_bytes": max_bytes, "framework": "torch"}
         self._loads |= {"context_parallel": context_parallel, "balance": balance}
         self._runs: dict[str, Any] = {"seed": seed, "order": order, "epochs": epochs, "tail": tail}
-        with Loader(
-            view,
-            batch_size,
-            global_batch_size=global_batch_size,
-            rank=rank,
-            world_size=world_size,
-            mesh=mesh,
-            skip=skipped,
-            transform=transform,
-            on_mismatch=on_mismatch,
-            **self._runs,
-            **self._loads,
-        ) as checked:
+        with (
+            divided(),
+            Loader(
+                view,
+                batch_size,
+                global_batch_size=global_batch_size,
+                rank=rank,
+                world_size=world_size,
+                mesh=mesh,
+                skip=skipped,
+                transform=transform,
+                on_mismatch=on_mismatch,
+                **self._runs,
+                **self._loads,
+            ) as checked,
+        ):
             self.rank, self.world_size = checked.rank, checked.world_size
             self._length = None if checked._endless else len(checked)
             if checked._part is not None:  # as the mesh says, which workers do not have
@@ -185,15 +188,16 @@ class BatchDataset(IterableDataset[Any]):
             loads["threads"] = max(1, default_threads() // workers)
         if loads["max_bytes"] is None:
             loads["max_bytes"] = default_max_bytes() // workers
-        return Loader(
-            self._view,
-            global_batch_size=sizes,
-            rank=self.rank,
-            world_size=self.world_size,
-            skip=skip,
-            **self._runs,
-            **loads,
-        )
+        with divided():
+            return Loader(
+                self._view,
+                global_batch_size=sizes,
+                rank=self.rank,
+                world_size=self.world_size,
+                skip=skip,
+                **self._runs,
+                **loads,
+            )
 
 
 class _Planned(NamedTuple):

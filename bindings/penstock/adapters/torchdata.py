@@ -14,8 +14,8 @@ from penstock.adapters._common import checked, given, missing
 
 try:
     from torchdata.nodes import BaseNode
-except ModuleNotFoundError as error:
-    raise missing("torchdata", "torchdata", error) from error
+except ImportError as error:
+    raise missing("torchdata", "torchdata", error, "0.11.0") from error
 
 _PATIENCE = 10.0  # seconds that the end of Python waits for a call of next() to end
 _nodes: weakref.WeakSet[Node] = weakref.WeakSet()
@@ -61,7 +61,7 @@ class Node(BaseNode):  # type: ignore[misc]
         self._is_fresh = initial_state is None and self._is_over
         self._is_over = False
         self._begin = self.loader.position
-        iter(self.loader)
+        self.loader._native.begin()  # not iter(), which warns where a pass would be empty: the next one begins again
 
     def next(self) -> Any:
         """The next batch.

@@ -13,8 +13,8 @@ from penstock.adapters._common import checked, missing
 try:
     import torch
     from transformers.trainer_callback import ExportableState, TrainerCallback
-except ModuleNotFoundError as error:
-    raise missing("transformers", "'transformers[torch]'", error) from error
+except ImportError as error:
+    raise missing("transformers", "'transformers[torch]'", error, "5.23.0") from error
 
 _IGNORED = -100
 

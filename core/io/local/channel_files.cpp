@@ -12,6 +12,7 @@ constexpr auto kBetween = std::chrono::milliseconds(1);
 }  // namespace
 
 const FdPin& ChannelFiles::hold(const File& file, bool patient) {
+  if (++uses_ % kLetGoEvery == 0) let_go();
   if (const FdPin* held = find_held(file)) return *held;
   if (is_short()) let_go();  // one at a time
   for (unsigned attempt = 0;; ++attempt) {

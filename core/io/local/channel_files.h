@@ -57,8 +57,9 @@ class ChannelFiles {
   }
 
  private:
-  static constexpr std::size_t kHints = 256;   // a power of two; 6 KiB a channel
-  static constexpr std::size_t kMostHeld = 4;  // the files that one window reads
+  static constexpr std::size_t kHints = 256;    // a power of two; 6 KiB a channel
+  static constexpr std::size_t kMostHeld = 4;   // the files that one window reads
+  static constexpr unsigned kLetGoEvery = 256;  // uses of what is held: the cache looks at files that are pinned anew
 
   struct Held {
     const File* file = nullptr;
@@ -91,6 +92,7 @@ class ChannelFiles {
   std::array<FdHint, kHints> hints_{};
   std::array<Held, kMostHeld> held_{};  // by this thread alone, so no fork comes between hold() and let_go()
   std::size_t next_held_ = 0;
+  unsigned uses_ = 0;  // of what is held
 };
 
 }  // namespace penstock

@@ -2,11 +2,14 @@
 
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
+#include "core/io/changed_file.h"
 #include "core/io/local/descriptor_limit.h"
 #include "core/io/local/mapping_limit.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <ctime>
 #include <memory>
 #include <new>
 #include <utility>
@@ -17,10 +20,22 @@ namespace {
 // Files opened or looked for: long enough that to run out of descriptors again and again costs little.
 constexpr int kShortFor = 4096;
 
+constexpr std::int64_t kBetweenLooksNs = 1'000'000'000;
+constexpr std::int64_t kLooksShare = 200;  // a look at any file is followed by so many times what it took without …
+constexpr std::int64_t kMostPauseNs = 20'000'000;  // … or by this: a busy machine makes looks seem long
+
+// Within some milliseconds, for a few nanoseconds.
+std::int64_t coarse_now() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
 }  // namespace
 
-FdCache::FdCache(std::size_t max_open_files, Access access)
+FdCache::FdCache(std::size_t max_open_files, Access access, bool watches)
     : takes_share_(max_open_files == kShareOfLimit),
+      watches_(watches),
       may_raise_(takes_share_ && access != Access::Mapped),
       max_open_files_(max_open_files),
       access_(access),
@@ -50,24 +65,43 @@ std::optional<FdPin> FdCache::pin_found(const File& file, FdHint& hint) {
 }
 
 std::optional<FdPin> FdCache::pin_open(const File& file, FdHint& hint) {
-  if (std::optional<FdPin> pin = pin_hinted(file, hint)) return pin;
-  const std::lock_guard lock(mutex_);
-  return pin_found(file, hint);
+  std::optional<FdPin> pin = [&] {
+    std::optional<FdPin> hinted = pin_hinted(file, hint);
+    if (hinted) return hinted;
+    const std::lock_guard lock(mutex_);
+    return pin_found(file, hint);
+  }();
+  // Looking may take long on a network file system: that is for those who may wait.
+  if (pin && watches_ && (hint.slot->changed.load(std::memory_order_relaxed) || is_due(*hint.slot, coarse_now()))) {
+    pin.reset();
+  }
+  return pin;
 }
 
 FdPin FdCache::pin(const File& file, FdHint& hint) {
-  if (std::optional<FdPin> pin = pin_hinted(file, hint)) return std::move(*pin);
+  if (std::optional<FdPin> pin = pin_hinted(file, hint)) {
+    look(*hint.slot, file);
+    return std::move(*pin);
+  }
   FdSlot* slot = nullptr;
-  {
+  std::optional<FileStamp> before;
+  std::optional<FdPin> found = [&]() -> std::optional<FdPin> {
     const std::lock_guard lock(mutex_);
-    if (std::optional<FdPin> pin = pin_found(file, hint)) return std::move(*pin);
+    if (std::optional<FdPin> pin = pin_found(file, hint)) return pin;
     slot = take_victim();
+    before = remembered(file);
+    return std::nullopt;
+  }();
+  if (found) {
+    look(*hint.slot, file);
+    return std::move(*found);
   }
   // Opening may take long on a parallel file system: no lock is held, and what else is cached stays usable.
   if (slot != nullptr) vacate(*slot);
   OpenFile open;
   try {
     open = open_making_room(file);
+    if (before && *before != open.stamp) throw ChangedFile(file.path());
     if (slot == nullptr) return {nullptr, open};
   } catch (...) {
     close_file(open);
@@ -77,6 +111,8 @@ FdPin FdCache::pin(const File& file, FdHint& hint) {
   slot->open = open;
   slot->opened = file;
   slot->used.store(false, std::memory_order_relaxed);  // until it is met again: a pass over many files evicts itself
+  slot->changed.store(false, std::memory_order_relaxed);
+  slot->next_look.store(coarse_now() + kBetweenLooksNs, std::memory_order_relaxed);
   hint = {&file, slot, slot->generation};
   {
     const std::lock_guard lock(mutex_);
@@ -90,6 +126,45 @@ FdPin FdCache::pin(const File& file, FdHint& hint) {
     slot->pins.fetch_sub(FdSlot::kBusy - 1, std::memory_order_release);  // ours alone, but pinned
   }
   return {slot, open};
+}
+
+bool FdCache::is_due(const FdSlot& slot, std::int64_t now) const noexcept {
+  return now >= slot.next_look.load(std::memory_order_relaxed) && now >= next_look_.load(std::memory_order_relaxed);
+}
+
+/// Of a pinned slot.
+void FdCache::look(FdSlot& slot, const File& file) {
+  if (!watches_) return;
+  if (slot.changed.load(std::memory_order_relaxed)) throw ChangedFile(file.path());
+  const std::int64_t now = coarse_now();
+  if (!is_due(slot, now)) return;
+  std::int64_t due = slot.next_look.load(std::memory_order_relaxed);
+  if (!slot.next_look.compare_exchange_strong(due, now + kBetweenLooksNs, std::memory_order_relaxed)) return;
+  const auto began = std::chrono::steady_clock::now();
+  const bool changed = is_another(file, slot.open.stamp);
+  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - began;
+  next_look_.store(now + std::min<std::int64_t>(kLooksShare * took.count(), kMostPauseNs), std::memory_order_relaxed);
+  if (!changed) return;
+  slot.changed.store(true, std::memory_order_relaxed);
+  throw ChangedFile(file.path());
+}
+
+/// Of a busy slot that is evicted, so that what is opened again is the same file. Under the lock.
+void FdCache::remember(const FdSlot& slot) noexcept {
+  if (!watches_ || slot.file == nullptr || !slot.open) return;
+  try {
+    evicted_.insert_or_assign(slot.file, std::pair(slot.opened, slot.open.stamp));
+  } catch (const std::bad_alloc&) {  // then it is not known
+  }
+}
+
+/// Under the lock.
+std::optional<FileStamp> FdCache::remembered(const File& file) {
+  const auto at = evicted_.find(&file);
+  if (at == evicted_.end()) return std::nullopt;
+  if (at->second.first == file) return at->second.second;
+  evicted_.erase(at);  // another File lives at that address now
+  return std::nullopt;
 }
 
 /// The slot of `file`, pinned; null if there is none. Under the lock no slot of the table is busy.
@@ -136,6 +211,7 @@ FdSlot* FdCache::take_victim() {
     std::uint32_t unpinned = 0;
     if (!slot.pins.compare_exchange_strong(unpinned, FdSlot::kBusy, std::memory_order_acquire)) continue;
     drop_from_table(slot);
+    remember(slot);
     return &slot;
   }
   return nullptr;
@@ -163,6 +239,12 @@ FdSlot* FdCache::take_file_of(std::size_t i, std::span<const std::byte> files) {
 }
 
 void FdCache::forget(std::span<const std::byte> files) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto* const begin = reinterpret_cast<const File*>(files.data());
+    evicted_.erase(evicted_.lower_bound(begin),
+                   evicted_.lower_bound(reinterpret_cast<const File*>(files.data() + files.size())));
+  }
   for (std::size_t i = 0;; ++i) {
     FdSlot* slot = nullptr;
     {
@@ -200,6 +282,7 @@ OpenFile FdCache::open_making_room(const File& file) {
         if (slot.open) {
           victim = &slot;
           drop_from_table(slot);
+          remember(slot);
           break;
         }
         slot.pins.fetch_sub(FdSlot::kBusy, std::memory_order_release);
@@ -218,8 +301,11 @@ OpenFile FdCache::open_making_room(const File& file) {
   return open;
 }
 
-ProcessFdCache::ProcessFdCache(std::size_t max_open_files, Access access)
-    : max_open_files_(max_open_files), access_(access), cache_(new FdCache(max_open_files, access)) {}
+ProcessFdCache::ProcessFdCache(std::size_t max_open_files, Access access, bool watches)
+    : max_open_files_(max_open_files),
+      access_(access),
+      watches_(watches),
+      cache_(new FdCache(max_open_files, access, watches)) {}
 
 ProcessFdCache::~ProcessFdCache() {
   FdCache* cache = cache_.load(std::memory_order_acquire);
@@ -234,7 +320,7 @@ void ProcessFdCache::forget(std::span<const std::byte> files) noexcept {
 FdCache& ProcessFdCache::current() {
   FdCache* cache = cache_.load(std::memory_order_acquire);
   if (cache->forks() == fork_count()) return *cache;
-  auto fresh = std::make_unique<FdCache>(max_open_files_, access_);
+  auto fresh = std::make_unique<FdCache>(max_open_files_, access_, watches_);
   if (cache_.compare_exchange_strong(cache, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
   return *cache;
 }

@@ -3,6 +3,9 @@
 // A pinned descriptor stays open until its Pin dies, however many other files are opened meanwhile. The victim is
 // chosen by CLOCK, an approximation of LRU that costs a hit one relaxed load. A channel remembers where it found a file
 // (FdHint); a hint is validated, not trusted, so it keeps nothing open, and with it a pin takes no lock. Any thread.
+//
+// A pin also looks, at most once a second a file, whether the path still leads to what is open, and fails if not. Looks
+// are spread: each is followed by a pause, so that many files are looked at more rarely.
 #pragma once
 
 #include "core/io/local/open_file.h"
@@ -12,10 +15,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
 namespace penstock {
 
@@ -24,7 +29,9 @@ namespace penstock {
 struct FdSlot {
   static constexpr std::uint32_t kBusy = 1U << 31;
   std::atomic<std::uint32_t> pins{0};
-  std::atomic<bool> used{false};  // since the clock's hand last passed
+  std::atomic<bool> used{false};           // since the clock's hand last passed
+  std::atomic<bool> changed{false};        // another file is at its path
+  std::atomic<std::int64_t> next_look{0};  // when that is looked at, in nanoseconds of the coarse clock
   OpenFile open;
   std::uint64_t generation = 0;  // of what is in the slot; a hint of an older one is void
   const File* file = nullptr;    // the key; only compared, since its owner may be gone
@@ -69,15 +76,17 @@ inline constexpr std::size_t kShareOfLimit = 0;
 
 class FdCache {
  public:
-  FdCache(std::size_t max_open_files, Access access);
+  /// `watches`: files are not to change while they are open.
+  FdCache(std::size_t max_open_files, Access access, bool watches = true);
   ~FdCache();
   FdCache(const FdCache&) = delete;
   FdCache& operator=(const FdCache&) = delete;
 
   /// `file`, opened and checked if it is not in the cache; `hint` is used if it fits and set if not.
-  /// Throws NotFound, IoError; Corruption if it is not a regular file of exactly file.bytes.
+  /// Throws NotFound, IoError; Corruption if it is not a regular file of exactly file.bytes; ChangedFile if it was
+  /// another one when it was opened first.
   FdPin pin(const File& file, FdHint& hint);
-  /// The same if it is in the cache; opens nothing.
+  /// The same if it is in the cache, and need not be looked at; opens nothing.
   std::optional<FdPin> pin_open(const File& file, FdHint& hint);
   /// Closes what is open for Files in this part of memory, but for what is pinned. See ByteStore::forget.
   void forget(std::span<const std::byte> files) noexcept;
@@ -100,10 +109,15 @@ class FdCache {
   FdSlot* take_victim();
   FdSlot* take_file_of(std::size_t i, std::span<const std::byte> files);
   void drop_from_table(const FdSlot& slot);
+  [[nodiscard]] bool is_due(const FdSlot& slot, std::int64_t now) const noexcept;
+  void look(FdSlot& slot, const File& file);
+  void remember(const FdSlot& slot) noexcept;
+  [[nodiscard]] std::optional<FileStamp> remembered(const File& file);
   void vacate(FdSlot& slot);
   OpenFile open_making_room(const File& file);
 
   const bool takes_share_;
+  const bool watches_;
   bool may_raise_;  // the limit of descriptors; guarded as the slots are
   std::size_t max_open_files_;
   const Access access_;
@@ -113,13 +127,15 @@ class FdCache {
   std::deque<FdSlot> slots_;
   std::size_t hand_ = 0;
   std::unordered_map<const File*, FdSlot*> table_;
+  std::map<const File*, std::pair<File, FileStamp>> evicted_;  // what files were that may be opened again
+  std::atomic<std::int64_t> next_look_{0};                     // at any file
 };
 
 /// The cache of this process. After fork() the child gets a fresh one and never touches the parent's, whose mutex a
 /// thread that does not exist in the child may hold; the parent's is leaked there. Any thread.
 class ProcessFdCache {
  public:
-  ProcessFdCache(std::size_t max_open_files, Access access);
+  ProcessFdCache(std::size_t max_open_files, Access access, bool watches = true);
   ~ProcessFdCache();
   ProcessFdCache(const ProcessFdCache&) = delete;
   ProcessFdCache& operator=(const ProcessFdCache&) = delete;
@@ -131,6 +147,7 @@ class ProcessFdCache {
  private:
   const std::size_t max_open_files_;
   const Access access_;
+  const bool watches_;
   std::atomic<FdCache*> cache_;
 };
 

@@ -39,10 +39,11 @@ void refuse_bounded_address_space() {
 
 // What stores of the same files share.
 struct LocalStore::Files {
-  explicit Files(std::size_t max_open_files)
-      : buffered(std::make_shared<ProcessFdCache>(max_open_files, Access::Buffered)),
-        direct(std::make_shared<ProcessFdCache>(max_open_files, Access::Direct)),
-        mapped(std::make_shared<ProcessFdCache>(max_open_files, Access::Mapped)) {}
+  explicit Files(std::size_t max_open_files, bool watches = true)
+      : buffered(std::make_shared<ProcessFdCache>(max_open_files, Access::Buffered, watches)),
+        direct(std::make_shared<ProcessFdCache>(max_open_files, Access::Direct, watches)),
+        mapped(std::make_shared<ProcessFdCache>(max_open_files, Access::Mapped, watches)),
+        changing(watches ? std::make_shared<Files>(max_open_files, false) : nullptr) {}
   ~Files() { delete refusal_.load(std::memory_order_acquire); }
   Files(const Files&) = delete;
   Files& operator=(const Files&) = delete;
@@ -59,6 +60,7 @@ struct LocalStore::Files {
   const std::shared_ptr<ProcessFdCache> buffered;
   const std::shared_ptr<ProcessFdCache> direct;
   const std::shared_ptr<ProcessFdCache> mapped;
+  const std::shared_ptr<Files> changing;  // those that are written while they are read; null of these
 
  private:
   std::atomic<const std::optional<std::string>*> refusal_{nullptr};
@@ -66,6 +68,10 @@ struct LocalStore::Files {
 
 LocalStore::LocalStore(std::size_t max_open_files)
     : LocalStore(std::make_shared<Files>(max_open_files), Reader::Auto) {}
+
+std::shared_ptr<LocalStore> LocalStore::of_changing_files() const {
+  return std::shared_ptr<LocalStore>(new LocalStore(files_->changing ? files_->changing : files_, reader_));
+}
 
 std::shared_ptr<ByteStore> LocalStore::reading_by(Reader reader) const {
   return std::shared_ptr<LocalStore>(new LocalStore(files_, reader));

@@ -26,8 +26,12 @@ class LocalStore final : public ByteStore {
   /// sizes), and are advised POSIX_FADV_RANDOM. At most `max_open_files` descriptors are cached, and as many
   /// mappings (0, kShareOfLimit: shares of what the process may have). A short read is Corruption, EINTR is repeated.
   /// After fork the child uses caches of its own. Reads by Reader::Auto: a ring where one reads here, tried once, and
-  /// pread for every channel that gets none.
+  /// pread for every channel that gets none. A file that changes while it is open is Corruption (ChangedFile), seen
+  /// within a second or a little more.
   explicit LocalStore(std::size_t max_open_files = 0);
+
+  /// A store of files that are written while they are read, with descriptors of its own.
+  [[nodiscard]] std::shared_ptr<LocalStore> of_changing_files() const;
 
   /// A store of the same files that reads in this way, with this one's descriptors and mappings.
   [[nodiscard]] std::shared_ptr<ByteStore> reading_by(Reader reader) const;

@@ -1,6 +1,7 @@
 #include "core/io/local/open_file.h"
 
 #include "core/base/error.h"
+#include "core/io/changed_file.h"
 #include "core/io/local/links.h"
 
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <new>
 #include <string>
 
 namespace penstock {
@@ -54,15 +56,16 @@ int open_without_links(const std::string& path, bool direct) {
   raise(ErrorKind::Corruption, "{}: not a regular file", file.path());
 }
 
+FileStamp stamp_of(const struct stat& status) noexcept {
+  return {status.st_ino, status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
+}
+
 struct stat check_opened(int fd, const File& file) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) raise_system(errno, "cannot be examined", file.path());
   if (!S_ISREG(status.st_mode)) refuse_kind(file);
   const FileStamp stamp = file.stamp();
-  const FileStamp found{status.st_ino, status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
-  if (stamp != FileStamp{} && stamp != found) {
-    raise(ErrorKind::Corruption, "{}: changed since it was opened: open it anew", file.path());
-  }
+  if (stamp != FileStamp{} && stamp != stamp_of(status)) throw ChangedFile(file.path());
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   if (bytes != file.bytes) {
     raise(ErrorKind::Corruption, "{}: {} bytes, the manifest says {}", file.path(), with_commas(bytes),
@@ -99,7 +102,9 @@ OpenFile checked(int fd, const File& file, Access access, bool without_links) {
   if (!without_links) check_links(fd, file);
   // Windows are read at random: readahead would fetch bytes that are not used. Advice; a refusal changes nothing.
   (void)::posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-  return access == Access::Mapped ? map(fd, file, may_know_pages(status, file)) : OpenFile{fd};
+  OpenFile opened = access == Access::Mapped ? map(fd, file, may_know_pages(status, file)) : OpenFile{fd};
+  opened.stamp = stamp_of(status);
+  return opened;
 }
 
 }  // namespace
@@ -137,6 +142,18 @@ OpenFile open_file(const File& file, Access access) {
     errno = error;
   }
   return opened;
+}
+
+bool is_another(const File& file, const FileStamp& opened) noexcept {
+  try {
+    std::string path = file.real_path();  // where it would be opened again
+    if (path.empty()) path = file.path();
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) return false;
+    return stamp_of(status) != opened || static_cast<std::uint64_t>(status.st_size) != file.bytes;
+  } catch (const std::bad_alloc&) {
+    return false;  // there is a next time
+  }
 }
 
 void close_file(const OpenFile& file) noexcept {

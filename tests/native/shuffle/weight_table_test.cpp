@@ -18,7 +18,7 @@ std::vector<std::uint64_t> counts(const WeightTable& table, std::uint64_t draws,
   std::vector<std::uint64_t> result(table.size());
   std::uint64_t last = 0;
   for (std::uint64_t draw = 0; draw < draws; ++draw) {
-    const std::uint64_t index = table.draw(draw, draws, offset);
+    const std::uint64_t index = table.systematic(draw, draws, offset);
     EXPECT_GE(index, last);  // they ascend
     last = index;
     ++result[index];
@@ -70,9 +70,9 @@ TEST(WeightTable, FractionsKeepTheirRatios) {
 TEST(WeightTable, LargeTablesAndManyDrawsDoNotOverflow) {
   const WeightTable table(std::vector<double>{0x1p52, 0x1p52, 0x1p52});
   const std::uint64_t draws = std::uint64_t{1} << 52;
-  EXPECT_EQ(table.draw(0, draws, 0), 0U);
-  EXPECT_EQ(table.draw(draws - 1, draws, table.total() - 1), 2U);
-  EXPECT_EQ(table.draw(draws / 2, draws, 0), 1U);
+  EXPECT_EQ(table.systematic(0, draws, 0), 0U);
+  EXPECT_EQ(table.systematic(draws - 1, draws, table.total() - 1), 2U);
+  EXPECT_EQ(table.systematic(draws / 2, draws, 0), 1U);
 }
 
 std::string refusal(const std::vector<double>& weights) {

@@ -75,7 +75,8 @@ TEST(RowSliceTest, SlicesOfAllRanksAreTheRow) {
 }
 
 TEST(RowSliceTest, WhatIsReadIsTheSliceAndTheTargetsOfItsChunks) {
-  const RowSlice slice({0, 2, Layout::Zigzag}, windows(16, 1), 1);
+  const RowSlice alone({0, 2, Layout::Zigzag}, windows(16, 1), 1);
+  const RowSlice slice = alone.reading_after(1);
   const auto read = [&](std::uint64_t begin, std::uint64_t end) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
     slice.for_each_read(begin, end, [&](std::uint64_t from, std::uint64_t to) { found.emplace_back(from, to); });
@@ -86,6 +87,19 @@ TEST(RowSliceTest, WhatIsReadIsTheSliceAndTheTargetsOfItsChunks) {
   EXPECT_EQ(read(0, 2), (Ranges{{0, 2}})) << "a part of the row in one shard …";
   EXPECT_EQ(read(2, 14), (Ranges{{2, 5}, {12, 14}})) << "… and in the next one";
   EXPECT_EQ(read(6, 12), (Ranges{}));
+}
+
+TEST(RowSliceTest, ADocumentThatBeginsAfterAChunkIsNotReadForIt) {
+  const RowSlice alone({0, 2, Layout::Zigzag}, windows(16, 0, 1), 0);
+  const RowSlice slice = alone.reading_after(1);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
+  const auto read = [&](std::uint64_t begin, std::uint64_t end) {
+    slice.for_each_read(begin, end, [&](std::uint64_t from, std::uint64_t to) { found.emplace_back(from, to); });
+  };
+  read(0, 4);
+  read(4, 11);
+  read(11, 16);
+  EXPECT_EQ(found, (std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0, 4}, {12, 16}}));
 }
 
 TEST(RowSliceTest, WhatCannotBeSharedSaysWhatWouldDo) {

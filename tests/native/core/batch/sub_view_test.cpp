@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -85,6 +86,31 @@ TEST(SubView, ATableWithAnObservationTwiceOrBeyondTheSourceIsRefused) {
   const auto base = std::make_shared<Noting>();
   for (const std::vector<std::uint64_t>& table : {std::vector<std::uint64_t>{1, 2, 1}, {10}, {0, UINT64_MAX}}) {
     EXPECT_THROW(SubView(base, table), Error);
+  }
+}
+
+TEST(SubView, PartsOfUnitsAreThoseOfTheUnitsInTheirWholeView) {
+  const auto units = [](const auto& numbers) {  // of five, in whose place the source has ten parts
+    return std::make_shared<SubView>(std::make_shared<SubView>(std::make_shared<Noting>(), SliceRange{0, 1, 5}),
+                                     numbers);
+  };
+  const auto whole = std::make_shared<Noting>();
+  const auto bases = [&](const std::shared_ptr<SubView>& of) {
+    const SubView cut(whole, UnitParts{of, 2});
+    std::vector<std::uint64_t> found;
+    for (std::uint64_t i = 0; i < cut.info().size; ++i) found.push_back(cut.base_index(i));
+    return found;
+  };
+  EXPECT_EQ(bases(units(SliceRange{3, -2, 2})), (std::vector<std::uint64_t>{6, 7, 2, 3}));
+  EXPECT_EQ(bases(units(std::vector<std::uint64_t>{4, 0})), (std::vector<std::uint64_t>{8, 9, 0, 1}));
+  std::vector<std::uint64_t> all;
+  for (const bool held_out : {false, true}) {
+    for (const std::uint64_t base : bases(units(Split{3, 1, held_out}))) all.push_back(base);
+  }
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(all, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  for (const std::uint64_t parts : {std::uint64_t{0}, std::uint64_t{3}, UINT64_MAX}) {
+    EXPECT_THROW(SubView(whole, UnitParts{units(SliceRange{0, 1, 5}), parts}), Error);
   }
 }
 

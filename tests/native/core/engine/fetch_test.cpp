@@ -493,6 +493,29 @@ TEST(FetchPlanner, AllLanesThatAreOpenTogetherAreOneStretch) {
   }
 }
 
+/// Counts how often it is asked where fetches end.
+class CountingOrder : public IdentityOrder {
+ public:
+  using IdentityOrder::IdentityOrder;
+  std::uint64_t fetch_end(std::uint64_t position) const override {
+    ++asked;
+    return IdentityOrder::fetch_end(position);
+  }
+  mutable std::atomic<std::uint64_t> asked{0};
+};
+
+TEST(FetchPlanner, ABatchOfMoreFetchesThanCanBeCountedIsPlannedAtOnce) {
+  Case setup;
+  setup.count = 96;
+  setup.epochs.reset();
+  setup.batch = setup.world_size = std::uint64_t{1} << 31;  // a row for each rank
+  const auto order = std::make_shared<CountingOrder>(96, 8);
+  Planning planning(setup, order);
+  const auto batch = planning.batch(0);
+  planning.give_rows(*batch);
+  EXPECT_LT(order->asked, 100U);
+}
+
 TEST(FetchPlanner, BatchesMayAskInAnyOrder) {
   for (const std::uint64_t max_bytes : {1 << 20, 1}) {
     Case setup;

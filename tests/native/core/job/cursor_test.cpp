@@ -348,7 +348,7 @@ std::string refusal(const CursorOptions& options, const Share& share = {0, 8}) {
 }
 
 TEST(Cursor, WrongOptionsAreRefusedInWords) {
-  const CursorOptions good{.epoch_size = 10, .epochs = 1, .skip = {}, .schedule = {{0, 96}}, .stage_end = {}};
+  const CursorOptions good{.epoch_size = 100, .epochs = 1, .skip = {}, .schedule = {{0, 96}}, .stage_end = {}};
   EXPECT_EQ(refusal(good), "");
   CursorOptions bad = good;
   bad.schedule = {{0, 100}};
@@ -372,6 +372,23 @@ TEST(Cursor, WrongOptionsAreRefusedInWords) {
   bad.epoch_size = std::uint64_t{1} << 40;
   bad.epochs = std::uint64_t{1} << 24;
   EXPECT_NE(refusal(bad), "");
+}
+
+TEST(Cursor, ABatchOfMoreRowsThanAnyMemoryHoldsIsRefused) {
+  CursorOptions options{.epoch_size = 10'000, .epochs = {}, .skip = {}, .schedule = {{0, 8}}, .stage_end = {}};
+  const auto with = [&](std::optional<std::uint64_t> epochs, std::uint64_t size) {
+    options.epochs = epochs;
+    options.schedule = {{0, 8}, {80, size}};
+    return refusal(options);
+  };
+  const std::uint64_t most = std::uint64_t{1} << 34;
+  EXPECT_EQ(with(std::nullopt, most - 8), "") << "more than an epoch is right";
+  EXPECT_EQ(with(std::nullopt, most),
+            "no memory for a batch of 2,147,483,648 rows (a global batch of 17,179,869,184 from position 80 on): a "
+            "rank's batch has fewer than 2^31: use a smaller batch size");
+  EXPECT_NE(with(1, most), "");
+  options.epoch_size = 80;
+  EXPECT_EQ(with(1, most), "") << "the run is over there";
 }
 
 TEST(Cursor, HostilePositionsAndSkipsGiveNoBatchRatherThanAWrap) {

@@ -100,6 +100,9 @@ TEST(JobTest, EpochsAreTheOrders) {
   EXPECT_EQ(job.epoch(19), 0U);
   EXPECT_EQ(job.epoch(20), 1U);
   EXPECT_EQ(job.describe(40), "epoch 2, position 40, step 10: the run is over");
+  EXPECT_EQ(job.describe(400),
+            "epoch 2, position 400, step 10, beyond the last epoch, which ends at position 40: the run is over");
+  EXPECT_EQ(job.epoch(400), 2U);
 }
 
 }  // namespace

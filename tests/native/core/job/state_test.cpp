@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <random>
 #include <span>
 #include <string>
@@ -124,6 +125,15 @@ TEST(Job, EachPartIsADifferenceAlone) {
   Parts blocks = now;
   blocks.order = R"({"algorithm":2,"block":1024,"fetch":64,"lanes":1,"name":"blocks","seed":1,"size":244})";
   EXPECT_EQ(difference(blocks, now, 0), "order's algorithm: saved 2, now 1; order's block: saved 1,024, now 8");
+  Parts drawn;
+  drawn.order = R"({"algorithm":1,"draws":{"name":"uniform"},"name":"weighted","seed":1,"size":244,"table":"ab"})";
+  now.order = R"({"algorithm":2,"draws":{"name":"uniform"},"name":"weighted","seed":1,"size":244,"table":"ab"})";
+  EXPECT_EQ(
+      difference(drawn, now, 0),
+      "order's algorithm: saved 1, now 2: its draws are systematic: give draws=\"systematic\" to the order to end "
+      "that run");
+  EXPECT_EQ(difference(now, drawn, 0),
+            "order's algorithm: saved 2, now 1: its draws are rounded: leave draws= of the order out to end that run");
   now = {};
   now.order = R"({"name":"sequential","size":244})";
   EXPECT_EQ(difference({}, now, 0), "order: saved uniform, now sequential");
@@ -283,6 +293,94 @@ TEST(Job, WhatALaterVersionAddsIsADifferenceRatherThanIgnored) {
   nlohmann::json later = nlohmann::json::parse(job({}));
   later["packing"] = 2;
   EXPECT_EQ(job_difference(later.dump(), job({}), 0), "packing: saved 2, now none");
+}
+
+bool is_refused(const nlohmann::json& saved, const std::string& now, std::uint64_t position) {
+  try {
+    return job_difference(saved.dump(), now, position).has_value();
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+// Each object gets a member more, and each value goes, or becomes one of another type.
+void expect_every_change_is_refused(const std::string& text, std::uint64_t position) {
+  using nlohmann::json;
+  const json good = json::parse(text);
+  ASSERT_FALSE(is_refused(json::parse(good.dump(1)), text, position));
+  const auto try_with = [&](const json::json_pointer& at, const auto& change) {
+    json changed = good;
+    change(changed);
+    EXPECT_TRUE(is_refused(changed, text, position)) << at.to_string() << " in " << changed.dump();
+  };
+  const std::function<void(const json::json_pointer&)> walk = [&](const json::json_pointer& at) {
+    const json& value = good.at(at);
+    if (value.is_object()) try_with(at, [&](json& root) { root[at]["unknown"] = 1; });
+    for (const json& other : {json("7"), json(7.5), json(nullptr), json({{"a", 1}}), json({1, 2, 3})}) {
+      if (other != value) try_with(at, [&](json& root) { root[at] = other; });
+    }
+    if (value.is_number()) try_with(at, [&](json& root) { root[at] = value.get<double>(); });
+    if (!at.empty()) {
+      try_with(at, [&](json& root) {
+        json& parent = root[at.parent_pointer()];
+        if (parent.is_array()) {
+          parent.erase(std::stoul(at.back()));
+        } else {
+          parent.erase(at.back());
+        }
+      });
+    }
+    if (!value.is_structured()) return;
+    for (const auto& [key, each] : value.items()) {
+      walk(value.is_array() ? at / static_cast<std::size_t>(std::stoul(key)) : at / key);
+    }
+  };
+  walk(json::json_pointer());
+}
+
+TEST(Job, WhatIsAddedLeftOutOrOfAnotherTypeIsRefusedAtEveryLevel) {
+  Parts blocks;
+  blocks.order =
+      R"({"algorithm":1,"block":8,"draws":{"name":"uniform","seed":1},"name":"weighted","seed":1,"size":244})";
+  blocks.skip = {{3, 5}, {8, 9}};
+  expect_every_change_is_refused(job(blocks), 50);
+  const auto named = [](SourceIdentity source, const char* name) {
+    source.name = name;
+    return source;
+  };
+  const std::string order =
+      R"({"algorithm":1,"name":"mixture","seed":7,
+          "orders":{"a":{"name":"uniform","seed":1,"size":9},"b":{"name":"sequential","size":9}},
+          "stages":[{"begin":0,"sources":["a"],"weights":[1]},{"begin":40,"sources":["a","b"],"weights":[3,1]}]})";
+  expect_every_change_is_refused(job_of(order, {named(kA, "a"), named(kB, "b")}), 90);
+  const nlohmann::json source = nlohmann::json::parse(job_of(uniform(1), {kA}))["sources"][0];
+  const std::string grown = fmt::format(
+      R"({{"name":"grown","stages":[{{"begin":0,"order":{0},"source":{1}}},{{"begin":20,"order":{0},"source":{1}}}]}})",
+      uniform(1), source.dump());
+  expect_every_change_is_refused(job_of(grown, {kA}), 90);
+}
+
+TEST(Job, WhatOnlyLaterStagesUseMayBeLeftOut) {
+  const auto named = [](SourceIdentity source, const char* name) {
+    source.name = name;
+    return source;
+  };
+  const auto order = [](const char* more) {
+    return fmt::format(
+        R"({{"name":"mixture","orders":{{"a":{{"size":9}}{}}},"seed":7,"stages":[{{"begin":0,"sources":["a"],)"
+        R"("weights":[1]}},{{"begin":40,"sources":["a","b"],"weights":[3,1]}}]}})",
+        more);
+  };
+  const std::string whole = job_of(order(R"(,"b":{"size":5})"), {named(kA, "a"), named(kB, "b")});
+  const std::string without_source = job_of(order(R"(,"b":{"size":5})"), {named(kA, "a")});
+  const std::string without_order = job_of(order(""), {named(kA, "a"), named(kB, "b")});
+  for (const std::string& saved : {without_source, without_order}) {
+    EXPECT_EQ(job_difference(saved, whole, 40), std::nullopt);
+    EXPECT_NE(job_difference(saved, whole, 41), std::nullopt);
+  }
+  EXPECT_EQ(job_difference(without_source, whole, 41),
+            "source b: the saved stages use it, and the state says nothing of it");
+  EXPECT_EQ(job_difference(without_order, whole, 41), "source b: order: saved none, now {\"size\":5}");
 }
 
 std::optional<ErrorKind> refusal(const std::string& saved, std::string* message = nullptr) {

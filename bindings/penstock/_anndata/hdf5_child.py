@@ -1,0 +1,212 @@
+"""The process that reads HDF5: run as a script, with bounds on its memory and time, by `hdf5.Helper`.
+
+HDF5 believes what a damaged file says: it may take any memory, never end, or end the process. So nothing else happens
+here, and nothing of penstock is imported. A request is a line of JSON; an answer is the lengths of a JSON text and of
+bytes, then both.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import select
+import struct
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+Answer = tuple[dict[str, Any], Any]  # JSON and bytes
+
+_IDLE_S = 20.0  # without an open file
+_MEMORY = 512 << 20  # beside what the process has when it begins, and a multiple of the largest file
+_MOST_GROWTH = 16  # what is unpacked of a byte of a file
+_CPU_S = 2  # of one request, and as much again …
+_CPU_BYTES = 256 << 20  # … for each so many bytes of the file
+_DEPTH = 2  # below a member that is asked for, what is told of at once …
+_MOST_MEMBERS = 512  # … unless a group has more
+_ATTRIBUTES = ("_index", "column-order", "encoding-type", "ordered", "shape")
+_COMPACT, _CONTIGUOUS, _CHUNKED = range(3)  # h5py.h5d's layouts
+
+
+def bound_bytes(file_bytes: int) -> int:
+    """What one answer about a file of this size, and all that the process takes for it, may have."""
+    return _MEMORY // 2 + _MOST_GROWTH * file_bytes
+
+
+class Child:
+    """Opened files and their members, by number."""
+
+    def __init__(self, h5py: Any, numpy: Any) -> None:
+        """With the modules that it reads with."""
+        self.h5py, self.numpy = h5py, numpy
+        self.files: dict[int, tuple[Any, int]] = {}  # file, its bytes
+        self.nodes: dict[int, tuple[Any, int]] = {}  # node, number of its file
+        self.last = 0
+        self.begin = int(Path("/proc/self/statm").read_bytes().split()[0]) * resource.getpagesize()
+
+    def bound(self, file_bytes: int) -> None:
+        """Sets bounds for the next request: of the largest file that is open."""
+        size = max([file_bytes, *(each for _, each in self.files.values())])
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        wanted = self.begin + bound_bytes(size) + _MEMORY // 2
+        resource.setrlimit(resource.RLIMIT_AS, (wanted if hard < 0 else min(wanted, hard), hard))
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        seconds = int(used.ru_utime + used.ru_stime) + 1 + _CPU_S * (1 + size // _CPU_BYTES)
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds if hard < 0 else min(seconds, hard), hard))
+
+    def answer(self, asked: dict[str, Any]) -> Answer:
+        """What is said to a request."""
+        found: Answer = getattr(self, "_" + asked.pop("do"))(**asked)
+        return found
+
+    def _open(self, path: str) -> Answer:
+        size = Path(path).stat().st_size
+        self.bound(size)
+        file = self.h5py.File(path, "r")
+        self.last += 1
+        self.files[self.last] = file, size
+        return {"file": self.last, "bytes": bound_bytes(size), "root": self._told(file, self.last)}, b""
+
+    def _close(self, file: int) -> Answer:
+        for number in [number for number, (_, of) in self.nodes.items() if of == file]:
+            del self.nodes[number]
+        self.files.pop(file)[0].close()
+        return {}, b""
+
+    def _has(self, node: int, name: str) -> Answer:
+        return {"has": name in self.nodes[node][0]}, b""
+
+    def _get(self, node: int, name: str) -> Answer:
+        group, file = self.nodes[node]
+        return self._told(group[name], file, _DEPTH), b""
+
+    def _keys(self, node: int) -> Answer:
+        return {"keys": list(self.nodes[node][0].keys())}, b""
+
+    def _read(self, node: int, begin: int, end: int) -> Answer:
+        values = self.numpy.ascontiguousarray(self.nodes[node][0][begin:end])
+        if values.dtype.kind not in "biuf":
+            raise TypeError(f"{values.dtype}: numbers are wanted")
+        return {"dtype": values.dtype.str, "shape": values.shape}, memoryview(values).cast("B") if values.size else b""
+
+    def _texts(self, node: int, begin: int, end: int) -> Answer:
+        array = self.nodes[node][0]
+        if array.dtype.kind == "O":
+            return {"texts": [str(each) for each in array.asstr()[begin:end]]}, b""
+        values = self.numpy.asarray(array[begin:end]).tolist()
+        return {"texts": [each.decode() if isinstance(each, bytes) else str(each) for each in values]}, b""
+
+    def _place(self, node: int) -> Answer:
+        """Where the values of an array of one axis lie in the file, or why they do not lie there as they are."""
+        array = self.nodes[node][0]
+        why = self._why_not(array)
+        if why:
+            return {"why": why}, b""
+        count = int(array.shape[0])
+        if array.chunks is None:
+            offsets = self.numpy.array([array.id.get_offset()] if count else [], self.numpy.int64)
+            return {"size": max(count, 1)}, offsets.tobytes()
+        size = int(array.chunks[0])
+        if -(-count // size) > max(1, array.id.get_num_chunks()):
+            return {"why": "has values that are not written"}, b""
+        places = self.numpy.full(-(-count // size), -1, self.numpy.int64)
+
+        def note(chunk: Any) -> None:
+            if chunk.filter_mask == 0 and chunk.chunk_offset[0] < count:
+                places[chunk.chunk_offset[0] // size] = chunk.byte_offset
+
+        if count:
+            array.id.chunk_iter(note)
+        return {"size": size}, places.tobytes()
+
+    def _why_not(self, array: Any) -> str:
+        h5t, dtype, plist = self.h5py.h5t, self.numpy.dtype(array.dtype), array.id.get_create_plist()
+        if plist.get_nfilters() > 0:
+            return f"is compressed or filtered ({array.compression or 'filters of HDF5'})"
+        if plist.get_layout() not in (_CONTIGUOUS, _CHUNKED) or array.external:
+            return "is stored inside of headers, in other files or virtually"
+        is_plain = dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.newbyteorder("<") == dtype
+        # NumPy has one boolean and one float of each size; HDF5 may store them as anything.
+        if array.ndim != 1 or not is_plain or array.id.get_type() != h5t.py_create(dtype, logical=True):
+            return f"is {dtype} {list(array.shape)}, stored as no array of NumPy's is"
+        if array.chunks is None and array.shape[0] and array.id.get_offset() is None:
+            return "has no values in the file"
+        return "" if array.file.userblock_size == 0 else "lies behind a user block"
+
+    def _told(self, node: Any, file: int, depth: int = 0) -> dict[str, Any]:
+        """What a node is; numbers it."""
+        self.last += 1
+        self.nodes[self.last] = node, file
+        found: dict[str, Any] = {
+            "node": self.last,
+            "attributes": {name: self._attribute(node, name) for name in _ATTRIBUTES},
+        }
+        if isinstance(node, self.h5py.Dataset):
+            shape, chunks = list(node.shape or ()), node.chunks
+            found |= {"shape": shape, "dtype": node.dtype.str, "chunks": chunks and list(chunks)}
+        elif not isinstance(node, self.h5py.Group):
+            raise TypeError(f"a {type(node).__name__}, neither group nor array")
+        elif depth and len(node) <= _MOST_MEMBERS:
+            found["members"] = {name: self._told_of_member(node, name, file, depth - 1) for name in node}
+        return found
+
+    def _told_of_member(self, group: Any, name: str, file: int, depth: int) -> dict[str, Any] | None:
+        try:
+            return self._told(group[name], file, depth)
+        except Exception:  # said when it is asked for
+            return None
+
+    def _attribute(self, node: Any, name: str) -> Any:
+        if name not in node.attrs:
+            return None
+        value = node.attrs[name]
+        value = value.tolist() if hasattr(value, "tolist") else value
+        if isinstance(value, bytes):
+            return value.decode()
+        if isinstance(value, list):
+            return [each.decode() if isinstance(each, bytes) else each for each in value]
+        return value
+
+
+def _serve(child: Child, requests: Any, answers: Any) -> None:
+    while True:
+        if not select.select([requests], [], [], None if child.files else _IDLE_S)[0]:
+            return
+        line = requests.readline()
+        if not line:
+            return
+        try:
+            child.bound(0)
+            told, data = child.answer(json.loads(line))
+            text = json.dumps(told).encode()
+        except BaseException as error:
+            words = f"{error}" or type(error).__name__
+            kind = "memory" if isinstance(error, MemoryError) else "error"
+            told, data, text = None, b"", json.dumps({kind: words[:500]}).encode()
+        answers.write(struct.pack("<QQ", len(text), len(data)))
+        answers.write(text)
+        answers.write(data)
+        answers.flush()
+        del told, data, text
+
+
+def _main() -> NoReturn:
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    requests = os.fdopen(0, "rb", 0)  # unbuffered, for select()
+    begin = json.loads(requests.readline())
+    sys.path[:] = begin["path"]
+    h5py, numpy = importlib.import_module("h5py"), importlib.import_module("numpy")
+    for name in begin["plugins"]:
+        importlib.import_module(name)
+    try:
+        _serve(Child(h5py, numpy), requests, answers)
+    finally:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,101 @@
+"""Which observation stands at which position of an epoch, from docs/loading.md ("Which order")."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+from dimensions import Case
+from penstock import orders
+from sources import Source
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+from permutation_reference import BlocksReference, Reference
+
+FETCH = 5
+
+
+VARIOUS = ("blocks", "sequential", "uniform")
+
+
+def order_of(case: Case, source: Source, number: int = 0) -> Any:
+    """What the loader is given for the source of a number."""
+    size = len(source.numbers)
+    labels = np.arange(size) * 5 % 7 % 3
+    weights = (np.arange(size) * 3 % 4).astype(float)
+    weights[0] = 1
+    return {
+        "uniform": "uniform",
+        "sequential": "sequential",
+        "mixed": orders.Sequential(fetch=FETCH),
+        "blocks": orders.Blocks(2, 6),
+        "lanes": orders.Blocks(3, 3, lanes=4),
+        "bucketed": orders.Bucketed(source.lengths(), pool=9, bucket=2),
+        "weighted": orders.Weighted(weights),
+        "drawn": orders.Weighted(weights + 0.5, size=max(size - 1, 1), block=2, fetch=4),
+        "systematic": orders.Weighted(weights, draws="systematic"),
+        "balanced": orders.Balanced(labels),
+        "classes": orders.Balanced(labels, weights=[2, 1, 1][: labels.max() + 1], block=2, fetch=4, lanes=2),
+    }[kind_of(case, number)]
+
+
+def kind_of(case: Case, number: int) -> str:
+    """Sources have the same order, or each its own."""
+    return VARIOUS[number] if case["order"] == "various" else case["order"]
+
+
+class Epochs:
+    """The order of a view of one dataset, epoch by epoch."""
+
+    def __init__(self, case: Case, source: Source, seed: int) -> None:
+        self._case, self._seed, self._n = case, seed, len(source.numbers)
+        self._order = order_of(case, source)
+        self.size = max(self._n - 1, 1) if case["order"] == "drawn" else self._n
+        self._found: dict[int, list[int]] = {}
+
+    def __call__(self, epoch: int) -> list[int]:
+        """Observations of an epoch, position by position."""
+        if epoch not in self._found:
+            self._found[epoch] = self._of(epoch)
+            _check(kind_of(self._case, 0), self._found[epoch], self._n, epoch)
+        return self._found[epoch]
+
+    def _of(self, epoch: int) -> list[int]:
+        n, seed = self._n, self._seed
+        kind = kind_of(self._case, 0)
+        if kind == "sequential":
+            return list(range(n))
+        if kind == "uniform":
+            reference = Reference(n, seed, epoch)
+            return [reference(each) for each in range(n)]
+        if kind in ("blocks", "lanes"):
+            blocks = BlocksReference(n, seed, self._order.block, self._order.fetch, self._order.lanes)
+            return [blocks(epoch * n + each) for each in range(n)]
+        # Their choice is documented by what it has to be: see _check.
+        picked = penstock.orders.resolve(self._order, n, seed).pick(epoch * self.size, 1, self.size)
+        assert (picked[2] == epoch).all() and (picked[1] == 0).all()
+        return [int(each) for each in picked[0]]
+
+
+def _check(kind: str, found: list[int], n: int, epoch: int) -> None:
+    """What an order that draws or mixes must give in each epoch."""
+    counts = Counter(found)
+    if kind in ("weighted", "drawn", "systematic"):
+        weights = (np.arange(n) * 3 % 4).astype(float)
+        weights[0] = 1
+        expected = weights + 0.5 if kind == "drawn" else weights
+        expected = expected / expected.sum() * len(found)
+        assert all(abs(counts[each] - expected[each]) < 1 + 1e-9 for each in range(n)), (kind, counts)
+    elif kind == "balanced":
+        classes = np.arange(n) * 5 % 7 % 3
+        number = len(set(classes.tolist()))
+        for first in range(-epoch * len(found) % number, len(found) - number + 1, number):
+            assert len({int(classes[each]) for each in found[first : first + number]}) == number
+    elif kind != "classes":
+        assert sorted(found) == list(range(n)), kind
+    if kind == "mixed":
+        assert all(each // FETCH == at // FETCH for at, each in enumerate(found))

@@ -1,0 +1,348 @@
+"""Runs a case: loaders of all ranks beside the model, resumed in another shape, every batch compared."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import penstock
+from arrays import Layout, batch_arrays
+from cells import arrays_of_cells
+from compare import Difference, check, compare_batch, compare_located, compare_view
+from dimensions import CELLS, Case, broken
+from jobs import Pick, ViewJob, make_job
+from layouts import Shape, layout_of, options_of
+from observations import Given
+from positions import NEVER, Cursor, GlobalBatch, by_cost, by_turns
+from sources import Library
+
+ROWS = 12  # of a global batch: 1, 2 and 3 ranks share it
+MOST_STEPS = 5  # of each leg
+
+
+class Run:
+    """One case, number `seed`."""
+
+    def __init__(self, library: Library, case: Case, seed: int) -> None:
+        self.case, self.chance = case, random.Random(seed)
+        self.seed = self.chance.choice([0, 1, 7, (1 << 64) - 1])
+        self.job = make_job(library, case, self.seed, ROWS)
+        self.raised = False
+        self._job: penstock.Job | None = None
+        self.costs = self._given_costs()
+
+    # --- the arguments
+
+    def cursor(self, ranks: int) -> Cursor:
+        case = self.case
+        sizes = {
+            "schedule": ((0, ROWS), (30, 2 * ROWS), (61, ROWS // 2 * 2)),
+            "large": ((0, 6 * ROWS),),
+            "tokens": self._sizes_by_tokens(),
+        }.get(case["batch"], ((0, ROWS),))
+        return Cursor(self.job.ends(case["length"] == "each"), sizes, self.skip(), case["tail"] == "drop")
+
+    def _sizes_by_tokens(self) -> tuple[tuple[int, int], ...]:
+        """Where windows are shorter a batch has as many more."""
+        if isinstance(self.job, ViewJob) or not self.job.sources[0].window:
+            return ((0, ROWS),)
+        begins = [0, *self.job.ends(False)[:-1]]
+        window = self.job.sources[0].window
+        return tuple((at, ROWS * window // (self.job.pick(at).window or window)) for at in begins)
+
+    def skip(self) -> tuple[tuple[int, int], ...]:
+        first = self.job.ends(True)[0]
+        first = min(first, 40)
+        return {"none": (), "few": ((3, 5), (5, 6), (17, 31)), "epoch": ((1, 2), (first // 2, first + 4))}[
+            self.case["skip"]
+        ]
+
+    def options(self, shape: Shape, rank: int) -> dict[str, Any]:
+        case, ranks = self.case, shape.ranks
+        options = options_of(case, shape, self.job.view)
+        sizes: Any = [(at, size) for at, size in self.cursor(ranks).sizes]
+        if case["batch"] == "rank":
+            options["batch_size"] = ROWS // ranks
+        elif case["batch"] == "tokens":
+            options["global_batch_size"] = penstock.Tokens(ROWS * self.job.sources[0].window)
+        else:
+            options["global_batch_size"] = sizes if len(sizes) > 1 else sizes[0][1]
+        if case["length"] != "endless":
+            options["epochs"] = {"one": 1}.get(case["length"], 2)
+            options["per_epoch"] = case["length"] == "each"
+        if case["balance"] != "none":
+            cost: Any = {"micro": "attention", "given": self.costs}.get(case["balance"], case["balance"])
+            options["balance"] = penstock.Balance(cost, micro_batches=2 if case["balance"] == "micro" else None)
+        if case["growth"] != "none":
+            options["on_mismatch"] = "grown"
+        if case["hook"] != "none":
+            options["transform"] = self._transform
+        return {**options, "seed": self.seed, "order": self.job.order, "tail": case["tail"], "skip": self.skip(),
+                "rank": rank, "world_size": ranks}  # fmt: skip
+
+    def plan(self, batch: GlobalBatch, rank: int, ranks: int) -> Any:
+        """What `Job` says of a rank's batch; None of jobs that it is not asked of."""
+        case = self.case
+        if case["growth"] != "none" or case["batch"] in ("set", "tokens"):
+            return None
+        if self._job is None:
+            sizes = [list(each) for each in self.cursor(1).sizes]
+            options = {"epochs": {"one": 1}.get(case["length"], 2)} if case["length"] != "endless" else {}
+            per_epoch = case["length"] == "each"
+            self._job = penstock.Job(
+                self.job.view, global_batch_size=sizes, seed=self.seed, order=self.job.order, per_epoch=per_epoch,
+                tail=case["tail"], skip=self.skip(), **options,
+            )  # fmt: skip
+        return self._job.plan(batch.begin, rank, ranks)
+
+    def _given_costs(self) -> Any:
+        found = [np.arange(len(each.numbers)) * 13 % 10 for each in self.job.sources]
+        return found[0] if isinstance(self.job, ViewJob) else dict(zip(self.job.view.names, found, strict=True))
+
+    def _transform(self, batch: penstock.Batch) -> tuple[str, penstock.Batch]:
+        if self.case["hook"] == "raising" and not self.raised and batch.position > 0:
+            self.raised = True
+            raise ArithmeticError("once")
+        return "transformed", batch
+
+    def travelled(self) -> Any:
+        """The view, perhaps as another process gets it."""
+        view = self.job.view
+        return pickle.loads(pickle.dumps(view)) if self.case["travel"] == "pickled" else view
+
+    def shape(self, first: bool) -> Shape:
+        case, chance = self.case, self.chance
+        changed = case["resume"] == "all" and not first
+        ranks = int(case["ranks"])
+        if not first and case["resume"] in ("ranks", "all"):
+            ranks = chance.choice([each for each in (1, 2, 3) if each != ranks])
+        readers = ["auto", "pread", "mmap"] if case["place"] == "local" else ["auto", "python"]
+        return Shape(
+            ranks=ranks,
+            framework=chance.choice(["numpy", "torch"]) if changed else case["framework"],
+            reader=chance.choice(readers) if changed else case["reader"],
+            threads=chance.choice([1, 2, 3]) if changed else 1 + chance.randrange(2),
+            prefetch={"least": 1, "deep": 9}.get(case["memory"]) if not changed else chance.choice([1, 3, None]),
+            max_bytes=0 if case["memory"] == "least" else None,
+            context_rank=chance.randrange(12),
+        )
+
+    # --- the run
+
+    def run(self) -> int:
+        """Compares all of it; how many batches these were.
+
+        Raises:
+            Difference: something is not as the model has it.
+        """
+        compare_view(self.job, self.case, self.chance)
+        growths = {"none": 0, "once": 1, "twice": 2}[self.case["growth"]]
+        legs = max(2, growths + 1)
+        state, position, compared = None, 0, 0
+        for leg in range(legs):
+            if 0 < leg <= growths and isinstance(self.job, ViewJob):
+                self.job.grow(position)
+                self.costs = self._given_costs()
+            one = Leg(self, self.shape(leg == 0), state, position)
+            try:
+                steps = MOST_STEPS if leg == legs - 1 else self.chance.randrange(0 if leg else 1, MOST_STEPS)
+                compared += one.run(steps)
+                state, position = one.state()
+            finally:
+                one.close()
+        return compared
+
+
+class Leg:
+    """The loaders of all ranks from a state on."""
+
+    def __init__(self, run: Run, shape: Shape, state: Any, position: int) -> None:
+        self.job, self.case, self.shape, self.position = run.job, run.case, shape, position
+        self.run_, self.cursor = run, run.cursor(shape.ranks)
+        self.layout: Layout = layout_of(run.case, run.job.sources, shape)
+        self.loaders: list[penstock.Loader[Any]] = []
+        self.last: Any = None
+        self.held: list[Any] = []
+        for rank in range(shape.ranks):
+            self.loaders.append(penstock.Loader(run.travelled(), **run.options(shape, rank)))
+            if state is not None and run.case["resume"] == "seek" and run.case["growth"] == "none":
+                self.loaders[-1].seek(position)
+            elif state is not None:
+                resumed = self.loaders[-1].load_state_dict(state)
+                check(resumed.position == position, "Resume.position", resumed.position, position)
+        if run.case["growth"] != "none" and state is not None:
+            self.cursor = run.cursor(shape.ranks)
+
+    def close(self) -> None:
+        for each in self.loaders:
+            each.close()
+
+    def state(self) -> tuple[dict[str, Any], int]:
+        states = [each.state_dict() for each in self.loaders]
+        check(all(each == states[0] for each in states), "states of ranks", states, states[0])
+        check(states[0]["position"] == self.position, "state position", states[0]["position"], self.position)
+        if self.last is not None:
+            check(self.last == states[0], "batch.state_dict()", self.last, states[0])
+        return states[0], self.position
+
+    def run(self, steps: int) -> int:
+        self._begin()
+        self._check_lengths()
+        for step in range(steps):
+            if self.case["batch"] == "set" and step == 2:
+                self.cursor = self.cursor.with_size(self.position, 2 * ROWS)
+                for each in self.loaders:
+                    each.set_batch_size(2 * ROWS)
+            batch = self.cursor.batch(self.position)
+            if batch is None or batch.begin >= self.for_end:
+                self._check_over()
+                if self.position >= self.cursor.ends[-1]:
+                    return step
+                self._begin()
+            else:
+                self._compare(batch)
+        return steps
+
+    def _begin(self) -> None:
+        """Of a `for`, which is an epoch or the run."""
+        for each in self.loaders:
+            iter(each)
+        self.for_end = next((each for each in self.cursor.ends if each > self.position), self.cursor.ends[-1])
+        if self.case["length"] != "each":
+            self.for_end = self.cursor.ends[-1]
+
+    def _check_over(self) -> None:
+        """That the `for` is over, at its end, whatever is left there."""
+        for each in self.loaders:
+            given = next(each, None)
+            check(given is None, "the end", given, None)
+        if self.position < self.for_end:
+            self.position, self.last = self.for_end, None
+
+    def _check_lengths(self) -> None:
+        if self.cursor.ends[-1] >= NEVER:
+            return
+        loader, position = self.loaders[0], self.position
+        if self.case["length"] != "each":
+            check(len(loader) == self.cursor.steps_before(NEVER), "len", len(loader), self.cursor.steps_before(NEVER))
+            last = _last(self.cursor, 0)
+            for rank, each in enumerate(self.loaders):
+                expected = None if last is None else len(range(rank, len(last.positions), self.shape.ranks))
+                check(each.tail_rows == expected, "tail_rows", each.tail_rows, expected)
+        expected_step = self.cursor.steps_before(position)
+        check(loader.step == expected_step, "step", loader.step, expected_step)
+        check(loader.position == position, "position", loader.position, position)
+        if isinstance(self.job, ViewJob):
+            check(loader.epoch == self.job.epoch(position), "epoch", loader.epoch, self.job.epoch(position))
+
+    def _compare(self, batch: GlobalBatch) -> None:
+        given = [self.job.given(each) for each in batch.positions]
+        picks = [self.job.pick(each) for each in batch.positions]
+        rows = batch.size // self.shape.ranks
+        shares = self._shares(batch, rows)
+        if self.run_.chance.random() < 0.3:
+            compare_located(
+                self.loaders[0], batch, shares, picks, given, self.cursor.steps_before(batch.begin), self.case
+            )
+        for rank, (loader, share) in enumerate(zip(self.loaders, shares, strict=True)):
+            found = self._next(loader)
+            own: list[Given] = [given[each] for each in share]
+            expected = batch_arrays(own, self.layout, rows, picks[0].window)
+            if self.layout.kind in CELLS:
+                expected |= arrays_of_cells(own, self.layout.kind, rows)
+            expected |= {
+                "indices": _numbers([picks[each].index for each in share], rows),
+                "epochs": _numbers([picks[each].epoch for each in share], rows),
+                "sources": _numbers([picks[each].source for each in share], rows),
+                "positions": _numbers([batch.positions[each] for each in share], rows),
+                "first_records": _numbers([each.row.first_record for each in own], rows),
+                "valid": np.arange(rows) < len(share),
+                "position": batch.begin,
+            }
+            compare_batch(found, expected, self.layout, self.shape.framework, f"rank {rank} at {batch.begin}", own)
+            self.last = found.state_dict()
+            if self.run_.chance.random() < 0.2:
+                copy = pickle.loads(pickle.dumps(found.clone()))
+                compare_batch(copy, expected, self.layout, self.shape.framework, f"a clone, at {batch.begin}", own)
+            self._hold(found, expected, own)
+        self._compare_plan(batch, picks)
+        self.position = batch.end
+
+    def _hold(self, found: penstock.Batch, expected: dict[str, Any], own: list[Given]) -> None:
+        """Batches that a caller holds stay as they are: compared again when others have come."""
+        self.held.append((found, expected, own))
+        if len(self.held) > self.shape.ranks:
+            found, expected, own = self.held.pop(0)
+            where = f"held, at {expected['position']}"
+            compare_batch(found, expected, self.layout, self.shape.framework, where, own)
+
+    def _compare_plan(self, batch: GlobalBatch, picks: Sequence[Pick]) -> None:
+        """`Job.plan` of a rank, which reads nothing."""
+        rank, ranks = self.run_.chance.randrange(self.shape.ranks), self.shape.ranks
+        plan = self.run_.plan(batch, rank, ranks)
+        if plan is None:
+            return
+        own = [picks[each] for each in by_turns(len(picks), ranks)[rank]]
+        rows = batch.size // ranks
+        for name in ("source", "epoch", "index"):
+            expected = _numbers([getattr(each, name) for each in own], rows)
+            check(plan.picks[name].tolist() == expected.tolist(), f"Job.plan: {name}", plan.picks[name], expected)
+        check((plan.position, plan.next_position) == (batch.begin, batch.end), "Job.plan", plan, batch)
+
+    def _next(self, loader: penstock.Loader[Any]) -> penstock.Batch:
+        try:
+            found = next(loader, None)
+        except ArithmeticError:
+            found = next(loader, None)
+        check(found is not None, "a batch", "none", "one")
+        if self.case["hook"] != "none":
+            assert found is not None and found[0] == "transformed"
+            return found[1]  # type: ignore[no-any-return]
+        return found  # type: ignore[return-value]
+
+    def _shares(self, batch: GlobalBatch, rows: int) -> list[list[int]]:
+        kind, ranks = self.case["balance"], self.shape.ranks
+        if kind == "none":
+            return by_turns(len(batch.positions), ranks)
+        costs = []
+        for position in batch.positions:
+            pick = self.job.pick(position)
+            source = self.job.sources[pick.source]
+            if kind == "given":
+                costs.append(pick.index * 13 % 10)
+            else:
+                costs.append(
+                    source.cost(pick.index, pick.window, pick.phase, "tokens" if kind == "tokens" else "attention")
+                )
+        return by_cost(costs, ranks, rows, 2 if kind == "micro" else 1)
+
+
+def _last(cursor: Cursor, position: int) -> GlobalBatch | None:
+    batch, last = cursor.batch(position), None
+    while batch is not None:
+        last, batch = batch, cursor.batch(batch.end)
+    return last
+
+
+def _numbers(values: Sequence[int], rows: int) -> np.ndarray:
+    return np.array([*values, *[-1] * (rows - len(values))], np.int64)
+
+
+def run_case(library: Library, case: Case, seed: int) -> int:
+    """Batches that were compared; 0 of a case that is refused, as it must be.
+
+    Raises:
+        Difference: something is not as the model has it.
+    """
+    rules = broken(case)
+    if not rules:
+        return Run(library, case, seed).run()
+    try:
+        run = Run(library, case, seed)
+        Leg(run, run.shape(True), None, 0).close()
+    except penstock.Error:
+        return 0
+    raise Difference(f"not refused: {rules[0].words}")

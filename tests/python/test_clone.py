@@ -1,0 +1,175 @@
+"""Batch.clone(): what a batch offers, in memory of its own that pickles, is queued and saved."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+import torch
+from _cells import write_cells
+from _datasets import raw_tokens
+from penstock.adapters import _common
+from penstock.columns import LossMask
+
+ATTRIBUTES = (
+    "inputs", "labels", "records", "cu_seqlens", "max_seqlen", "position_ids", "document_ids", "loss_mask",
+    "attention_mask", "lengths", "indices", "epochs", "sources", "first_records", "positions", "valid", "offsets",
+    "position", "csr",
+)  # fmt: skip
+
+
+def corpus(path: Path) -> penstock.Dataset:
+    with penstock.Writer(path, fields={"token": "u2", "weight": "f4"}, metadata="json") as writer:
+        for number in range(30):
+            tokens = np.arange(number % 7 + 3) + number
+            writer.append(token=tokens, weight=tokens / 2, metadata={"number": number})
+    return penstock.open(path)
+
+
+def loader_of(tmp_path: Path, kind: str, framework: Any) -> penstock.Loader:
+    options: dict[str, Any] = {"seed": 3, "epochs": 2, "framework": framework}
+    if kind == "bare":
+        return penstock.Loader(raw_tokens(tmp_path / "t.bin", 500)[0].windows(8, lookahead=1), 7, **options)
+    if kind == "cells":
+        return penstock.Loader(write_cells(tmp_path, cells=20, genes=50, seed=1).dataset.cells("csr"), 7, **options)
+    dataset = corpus(tmp_path / "corpus")
+    if kind == "windows":
+        mask = LossMask(spans=lambda metadata: [[0, metadata["number"] % 3]])
+        columns = ["cu_seqlens", "position_ids", "document_ids", mask]
+        return penstock.Loader(dataset.windows(8, lookahead=1), 7, columns=columns, max_documents=40, **options)
+    if kind == "mixture":
+        views = {"a": dataset.windows(8), "b": dataset.windows(8)[:5]}
+        stages = [penstock.Stage({"a": 1, "b": 1})]
+        return penstock.Loader(penstock.Mixture(views, stages, end=40), 7, seed=3, framework=framework)
+    views = {"documents": dataset.documents, "packed": lambda: dataset.packed(16), "spans": lambda: dataset.windows(
+        8, metadata="spans"), "padded": lambda: dataset.documents().padded(multiple_of=4),
+        "none": lambda: dataset.windows(8, metadata=False)}  # fmt: skip
+    return penstock.Loader(views[kind](), 7, **options)
+
+
+def saved(copy: Any) -> Any:
+    file = io.BytesIO()
+    torch.save(copy, file)
+    return torch.load(io.BytesIO(file.getvalue()), weights_only=False)
+
+
+def plain(value: Any) -> Any:
+    """Values as lists, or how they are refused."""
+    if hasattr(value, "layout") and value.layout == torch.sparse_csr:
+        return value.to_dense().tolist()
+    if hasattr(value, "toarray"):
+        return value.toarray().tolist()
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def asked(batch: Any, ask: Any) -> Any:
+    try:
+        return plain(ask(batch))
+    except (penstock.Error, AttributeError, KeyError) as error:
+        return type(error), str(error)
+
+
+def told(batch: Any) -> dict[str, Any]:
+    """All that a batch says, types of arrays too."""
+    found: dict[str, Any] = {"fields": {name: (plain(batch[name]), str(batch[name].dtype)) for name in batch}}
+    for name in ATTRIBUTES:
+        found[name] = asked(batch, lambda each, name=name: getattr(each, name))
+    found["columns"] = {name: plain(values) for name, values in batch.columns.items()}
+    found["state"], found["repr"], found["len"] = batch.state_dict(), repr(batch), len(batch)
+    found["unknown"] = asked(batch, lambda each: each["unknown"])
+    found["spans"] = asked(batch, lambda each: [
+        (span.row, span.start, span.stop, span.begins, span.ends, span.offset, span.id, span.source,
+         asked(span, lambda of: of.raw), asked(span, lambda of: of.metadata)) for span in each.spans])  # fmt: skip
+    found["of rows"] = asked(batch, lambda each: [len(each.spans.of_row(row)) for row in range(7)])
+    found["ids"] = asked(batch, lambda each: each.spans.ids)
+    return found
+
+
+KINDS = ["bare", "windows", "documents", "packed", "padded", "cells", "mixture", "spans", "none"]
+
+
+@pytest.mark.parametrize("framework", ["torch", "numpy"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_clone_offers_what_the_batch_does_after_a_pickle_and_torch_save(tmp_path, kind, framework):
+    loader = loader_of(tmp_path, kind, framework)
+    batches = list(loader)
+    for batch in (batches[0], batches[-1]):
+        expected = told(batch)
+        copy = batch.clone()
+        for each in (copy, pickle.loads(pickle.dumps(copy)), saved(copy), copy.clone(), saved(saved(copy)).clone()):
+            assert told(each) == expected
+            assert isinstance(each, penstock.Batch)
+        if framework == "torch":
+            assert told(copy.to("cpu")) == expected
+            assert _common.tensors(copy).keys() == _common.tensors(batch).keys()
+
+
+def test_a_clone_has_memory_of_its_own(tmp_path):
+    loader = loader_of(tmp_path, "windows", "numpy")
+    batch = next(loader)
+    copy, expected = batch.clone(), batch.inputs.copy()
+    assert not np.shares_memory(copy.inputs, batch.inputs) and not np.shares_memory(copy.records, batch.records)
+    batch.inputs[:] = 0
+    assert (copy.inputs == expected).all()
+    del batch
+    held = [next(loader, None).clone() for _ in range(3)]
+    assert loader._native.usage[0] <= 6 and len(held) == 3  # a clone counts against no max_bytes
+
+
+def test_a_view_reads_batches_that_clone(tmp_path):
+    batch = corpus(tmp_path / "corpus").documents().read([3, 1])
+    copy = pickle.loads(pickle.dumps(batch.clone()))
+    assert copy["token"].tolist() == batch["token"].tolist() and copy.spans[1].metadata == {"number": 1}
+    with pytest.raises(penstock.InvalidArgumentError, match="has no state"):
+        copy.state_dict()
+
+
+@pytest.mark.parametrize("framework", ["torch", "numpy"])
+def test_clones_go_through_a_queue_of_processes(tmp_path, framework):
+    loader = loader_of(tmp_path, "windows", framework)
+    copies = [next(loader).clone(), next(loader).clone()]
+    loader.close()
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Queue(), context.Queue()
+    child = context.Process(target=echo, args=(here, there, len(copies)))
+    child.start()
+    for copy in copies:
+        here.put(copy)
+    assert [told(there.get(timeout=60)) for _ in copies] == [told(copy) for copy in copies]
+    here.put(None)
+    child.join(60)
+    assert child.exitcode == 0
+
+
+def echo(here: Any, there: Any, count: int) -> None:
+    copies = [here.get(timeout=60) for _ in range(count)]
+    for copy in copies:
+        there.put(copy)
+    here.get(timeout=60)  # torch's shared memory lives as long as its process
+
+
+def test_a_batch_itself_does_not_pickle_and_says_what_does(tmp_path):
+    with pytest.raises(TypeError, match=r"batch\.clone\(\)"):
+        pickle.dumps(next(loader_of(tmp_path, "bare", "numpy")))
+
+
+def test_batches_of_collections_pickle_as_they_are():
+    loader = penstock.CollectionLoader({"x": np.arange(40) * 2, "y": np.arange(40)}, 8, epochs=1)
+    batch = next(loader)
+    again = pickle.loads(pickle.dumps((batch, loader.info, loader.state_dict())))
+    assert (again[0]["x"] == 2 * loader.info.indices).all() and (again[1].indices == loader.info.indices).all()
+
+
+@pytest.mark.parametrize("dtype", ["u2", "u4", "u8"])
+def test_unsigned_tensors_come_back_from_a_pickle(tmp_path, dtype):
+    view = corpus(tmp_path / "corpus").documents()
+    batch = next(penstock.Loader(view, 2, dtype={"token": dtype}, framework="torch", rank=0, world_size=1))
+    copy = batch.clone()
+    for each in (pickle.loads(pickle.dumps(copy)), saved(copy), copy.clone()):
+        assert each["token"].dtype == batch["token"].dtype and each["token"].tolist() == batch["token"].tolist()

@@ -1,0 +1,63 @@
+"""A loop that fetches its next batch before it saves: the state of the batch trained last leaves none out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import penstock
+import pytest
+import torch
+from _datasets import raw_tokens
+
+ACCUMULATION, INTERVAL = 3, 4
+
+
+@pytest.fixture
+def view(tmp_path):
+    return raw_tokens(tmp_path / "train.bin", 2000)[0].windows(8, lookahead=1)
+
+
+def train(loader: penstock.Loader, steps: int, checkpoint: dict[str, Any] | None, by_batch: bool = True) -> Any:
+    """nanoGPT's train.py: X, Y of the next micro step are fetched after the forward pass, and a checkpoint is saved
+    before they are trained. Returns what each micro step was trained on, and all checkpoints."""
+    iter_num = 0
+    if checkpoint is not None:
+        loader.load_state_dict(checkpoint["loader"])
+        iter_num = checkpoint["iter_num"]
+    state, trained, saved = loader.state_dict(), [], []
+    batch = next(loader)
+    while True:
+        if iter_num % INTERVAL == 0:
+            saved.append({"iter_num": iter_num, "loader": state if by_batch else loader.state_dict()})
+        if iter_num == steps:
+            return trained, saved
+        for _ in range(ACCUMULATION):
+            inputs, labels = batch.inputs.clone(), batch.labels.clone()
+            last, batch = batch, next(loader)
+            trained.append((inputs, labels))
+        state = last.state_dict()
+        iter_num += 1
+
+
+@pytest.mark.parametrize("order", ["uniform", "sequential", penstock.orders.Blocks(4, 16)])
+@pytest.mark.parametrize("prefetch", [1, 4])
+def test_nanogpts_loop_resumes_without_leaving_out_a_batch(view, order, prefetch):
+    def loader() -> penstock.Loader:
+        return penstock.Loader(view, 4, seed=1337, order=order, prefetch=prefetch)
+
+    whole, saved = train(loader(), 12, None)
+    assert [each["loader"]["position"] for each in saved] == [0, 48, 96, 144]
+    for checkpoint in saved:
+        rest, _ = train(loader(), 12, checkpoint)
+        expected = whole[checkpoint["iter_num"] * ACCUMULATION :]
+        assert len(rest) == len(expected)
+        for (inputs, labels), (expected_inputs, expected_labels) in zip(rest, expected, strict=True):
+            assert torch.equal(inputs, expected_inputs) and torch.equal(labels, expected_labels)
+
+
+def test_the_loaders_own_state_is_after_the_batch_that_was_fetched(view):
+    """Why docs and docstrings send such loops to the batch's state."""
+    _, saved = train(penstock.Loader(view, 4), 4, None, by_batch=False)
+    assert saved[-1]["loader"]["position"] == (4 * ACCUMULATION + 1) * 4
+    for told in (penstock.Loader.state_dict.__doc__, penstock.Batch.state_dict.__doc__):
+        assert "trained last" in " ".join(str(told).split())

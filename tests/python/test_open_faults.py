@@ -1,0 +1,64 @@
+"""Paths that cannot be looked at: penstock.IoError with errno and name, wherever paths are given."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import penstock
+import pytest
+
+USES: dict[str, Callable[[Any, Path], Any]] = {
+    "open": lambda path, out: penstock.open(path),
+    "open as u2": lambda path, out: penstock.open(path, dtype="u2"),
+    "verify": lambda path, out: penstock.verify(path),
+    "combine": lambda path, out: penstock.combine([path], out),
+    "convert": lambda path, out: penstock.convert(path, out, "ids"),
+    "import": lambda path, out: penstock.import_tokens(path, out),
+    "import into": lambda path, out: penstock.import_tokens(__file__, path, dtype="u1", format="raw"),
+    "write": lambda path, out: penstock.Writer(path, {"token": "u2"}),
+    "shuffle": lambda path, out: penstock.shuffle(path, out, seed=1, documents=True),
+}
+
+
+AS_NOBODY = """
+import os, sys, penstock
+os.setuid(65534)
+try:
+    penstock.open(sys.argv[1])
+except penstock.IoError as error:
+    print(error.errno)
+"""
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("what", ["a loop", "too long a name", "too long a path"])
+def test_a_path_whose_stat_fails_is_an_io_error(tmp_path: Path, what: str, use: str) -> None:
+    path = tmp_path / "loop"
+    path.symlink_to(path)
+    if what != "a loop":
+        path = tmp_path / ("x" * 300) if what == "too long a name" else tmp_path.joinpath(*["y" * 100] * 50)
+    with pytest.raises(penstock.IoError) as raised:
+        USES[use](path, tmp_path / "out")
+    assert raised.value.errno in (errno.ELOOP, errno.ENAMETOOLONG) and raised.value.filename
+    assert len(str(raised.value)) <= 500
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs a user who may become another one")
+@pytest.mark.parametrize("where", ["corpus", "corpus/deeper"])
+def test_a_folder_without_permission_is_an_io_error(tmp_path: Path, where: str) -> None:
+    (tmp_path / where).mkdir(parents=True)
+    (tmp_path / "corpus").chmod(0)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == os.getuid() and "pytest" in folder.name:
+            folder.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", AS_NOBODY, tmp_path / where], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == f"{errno.EACCES}\n", done.stderr

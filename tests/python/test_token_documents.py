@@ -1,0 +1,270 @@
+"""Documents that a token ends or begins: the same in place, imported, packed and padded; the wrong side is refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+from penstock._cli.main import main
+from penstock.columns import CuSeqlens, DocumentIds, PositionIds
+
+TOKEN = 7
+SIDES = ("end_of_document", "begin_of_document")
+
+
+def streams(side: str) -> list[np.ndarray]:
+    """Tokens of three files, the second of which goes on where the first is cut; the third is empty."""
+    rng = np.random.default_rng(5)
+    tokens = rng.integers(8, 60_000, 5_000)
+    tokens[rng.random(5_000) < 0.05] = TOKEN
+    tokens[[100, 101, 4_000]] = TOKEN
+    tokens[0 if side == "begin_of_document" else -1] = TOKEN
+    tokens[-1 if side == "begin_of_document" else 0] = 9
+    return [tokens[:1_777], tokens[1_777:], tokens[:0]]
+
+
+def documents_of(parts: list[np.ndarray], side: str) -> list[list[int]]:
+    """The documents, from the words of the documentation."""
+    found: list[list[int]] = []
+    for part in parts:
+        open_one: list[int] = []
+        for token in part.tolist():
+            if side == "begin_of_document" and token == TOKEN and open_one:
+                found.append(open_one)
+                open_one = []
+            open_one.append(token)
+            if side == "end_of_document" and token == TOKEN:
+                found.append(open_one)
+                open_one = []
+        if open_one:
+            found.append(open_one)
+    return found
+
+
+def put_raw(folder: Path, parts: list[np.ndarray]) -> tuple[list[Path], dict[str, Any]]:
+    paths = [folder / f"{number}.bin" for number in range(len(parts))]
+    for path, part in zip(paths, parts, strict=True):
+        part.astype("<u2").tofile(path)
+    return paths, {"dtype": "u2"}
+
+
+def put_llm_c(folder: Path, parts: list[np.ndarray]) -> tuple[list[Path], dict[str, Any]]:
+    paths = [folder / f"{number}.bin" for number in range(len(parts))]
+    for path, part in zip(paths, parts, strict=True):
+        head = np.zeros(256, "<i4")
+        head[:3] = 20240520, 1, len(part)
+        path.write_bytes(head.tobytes() + part.astype("<u2").tobytes())
+    return paths, {}
+
+
+def put_npy(folder: Path, parts: list[np.ndarray]) -> tuple[list[Path], dict[str, Any]]:
+    paths = [folder / f"{number}.npy" for number in range(len(parts))]
+    for path, part in zip(paths, parts, strict=True):
+        np.save(path, part.astype("<i8"))
+    return paths, {}
+
+
+def put_loss(folder: Path, parts: list[np.ndarray]) -> tuple[list[Path], dict[str, Any]]:
+    paths = [folder / f"{number}.ds" for number in range(len(parts))]
+    for path, part in zip(paths, parts, strict=True):
+        part.astype("<u2").tofile(path)
+        np.ones(len(part), "?").tofile(f"{path}.loss")
+    return paths, {"dtype": "u2"}
+
+
+def put_own(folder: Path, parts: list[np.ndarray]) -> tuple[list[Path], dict[str, Any]]:
+    fields = {"score": "f4", "token": "u4"}
+    for number, part in enumerate(parts):
+        with penstock.Writer(folder / "own", fields, metadata=None, shard=number) as writer:
+            writer.append_batch(token=part.astype("u4"), score=np.zeros(len(part), "f4"))
+    penstock.commit(folder / "own")
+    return [folder / "own"], {"checks": "all"}
+
+
+KINDS: dict[str, Callable[..., Any]] = {
+    "raw": put_raw,
+    "llm.c": put_llm_c,
+    "npy": put_npy,
+    "apart": put_loss,
+    "own": put_own,
+}
+
+
+def tokens_of(view: Any) -> list[list[int]]:
+    return [each["token"].tolist() for each in view]
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_documents_in_place_imported_packed_and_padded(tmp_path: Path, kind: str, side: str) -> None:
+    parts = streams(side)
+    paths, hints = KINDS[kind](tmp_path, parts)
+    wanted, told = documents_of(parts, side), {side: TOKEN}
+    dataset = penstock.open(*paths, **hints)
+    view = dataset.documents(**told)
+    assert tokens_of(view) == wanted
+    assert view.lengths().tolist() == [len(each) for each in wanted]
+    packed = dataset.packed(64, fit="first", **told)
+    from_packed = penstock.Loader(packed, 4, order="sequential", epochs=1, framework="numpy")
+    pieces = [row["token"][span.start : span.stop].tolist() for row in packed for span in row.spans]
+    assert sorted(map(len, pieces)) == sorted(
+        size for each in wanted for size in [64] * (len(each) // 64) + [len(each) % 64] if size
+    )
+    assert sum(len(batch.spans) for batch in from_packed) == len(pieces)
+    if kind != "apart":
+        padded = view.padded().read(range(len(view)))
+        assert [row[:n].tolist() for row, n in zip(padded["token"], padded.lengths, strict=True)] == wanted
+    if kind != "own":
+        options = {"dtype": "u4"} if kind == "npy" else {}
+        for size in (1 << 10, 1 << 30):
+            done = penstock.import_tokens(paths, tmp_path / str(size), shard_size=size, **{**hints, **options}, **told)
+            assert (done.documents, done.notes) == (len(wanted), [])
+            assert tokens_of(penstock.open(tmp_path / str(size)).documents()) == wanted
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_columns_of_windows_begin_where_documents_do(tmp_path: Path, side: str) -> None:
+    parts = streams(side)
+    paths, hints = put_raw(tmp_path, parts[:1])
+    dataset = penstock.open(*paths, **hints)
+    wanted = np.cumsum([0, *map(len, documents_of(parts[:1], side))])
+    for view, columns in (
+        (dataset.windows(1_777, **{side: TOKEN}), [CuSeqlens()]),
+        (dataset.windows(1_777), [CuSeqlens(**{side: TOKEN})]),
+    ):
+        batch = next(penstock.Loader(view, 1, columns=columns, framework="numpy"))
+        assert batch.cu_seqlens.tolist() == wanted.tolist()
+    both = [PositionIds(end_of_document=TOKEN), DocumentIds(begin_of_document=TOKEN)]
+    with pytest.raises(
+        penstock.InvalidArgumentError, match="begin_of_document is 7 and end_of_document is 7: give one"
+    ):
+        penstock.Loader(dataset.windows(8), 1, columns=both)
+
+
+WRONG = {
+    "end_of_document": [TOKEN, 1, 2, TOKEN, 3, TOKEN, 4],
+    "begin_of_document": [1, 2, TOKEN, 3, TOKEN],
+}
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_the_wrong_side_is_refused_and_the_right_one_named(tmp_path: Path, side: str) -> None:
+    np.array(WRONG[side], "u2").tofile(tmp_path / "a.bin")
+    dataset, told = penstock.open(tmp_path / "a.bin", dtype="u2"), {side: TOKEN}
+    right = next(each for each in SIDES if each != side)
+    uses: dict[str, Callable[[dict[str, int]], Any]] = {
+        "import": lambda told: penstock.import_tokens(tmp_path / "a.bin", tmp_path / "out", dtype="u2", **told),
+        "documents": lambda told: dataset.documents(**told),
+        "packed": lambda told: dataset.packed(4, **told),
+        "windows": lambda told: dataset.windows(2, **told),
+        "columns": lambda told: penstock.Loader(dataset.windows(2), 1, columns=[DocumentIds(**told)]),
+    }
+    for use in uses.values():
+        with pytest.raises(penstock.InvalidArgumentError, match=rf"a\.bin (begins|ends) with token 7 .*{right}=7"):
+            use(told)
+    assert not (tmp_path / "out").exists()
+    for use in uses.values():
+        use({right: TOKEN})
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_an_empty_first_or_last_document_is_taken_with_a_note(tmp_path: Path, side: str) -> None:
+    np.array([TOKEN, 1, TOKEN, 2, TOKEN], "u2").tofile(tmp_path / "a.bin")
+    done = penstock.import_tokens(tmp_path / "a.bin", tmp_path / "d", dtype="u2", **{side: TOKEN})
+    assert done.documents == 3 and "document is token 7 alone" in done.notes[0]
+    assert next(each for each in SIDES if each != side) in done.notes[0]
+    assert len(penstock.open(tmp_path / "a.bin", dtype="u2").documents(**{side: TOKEN})) == 3
+
+
+def test_what_tells_no_documents_is_refused(tmp_path: Path) -> None:
+    np.arange(100, dtype="u2").tofile(tmp_path / "a.bin")
+    dataset = penstock.open(tmp_path / "a.bin", dtype="u2")
+    with pytest.raises(penstock.InvalidArgumentError, match="token 5,000 occurs nowhere"):
+        dataset.documents(begin_of_document=5_000)
+    with pytest.raises(penstock.InvalidArgumentError, match="must be from 0 to 65,535"):
+        dataset.documents(begin_of_document=70_000)
+    with pytest.raises(penstock.InvalidArgumentError, match="give one of them"):
+        dataset.packed(8, begin_of_document=1, end_of_document=1)
+    with pytest.raises(penstock.InvalidArgumentError, match="give one of them"):
+        penstock.import_tokens(tmp_path / "a.bin", tmp_path / "d", dtype="u2", begin_of_document=1, end_of_document=1)
+    with pytest.raises(penstock.InvalidArgumentError, match="end_of_document= or begin_of_document="):
+        dataset.documents()
+    penstock.import_tokens(tmp_path / "a.bin", tmp_path / "d", dtype="u2", begin_of_document=50)
+    with pytest.raises(penstock.InvalidArgumentError, match="says itself where documents are: leave begin_of"):
+        penstock.open(tmp_path / "d").documents(begin_of_document=50)
+
+
+def test_a_run_goes_on_over_the_same_side_alone(tmp_path: Path) -> None:
+    paths, hints = put_raw(tmp_path, streams("begin_of_document"))
+    dataset = penstock.open(*paths, **hints)
+    view = dataset.documents(begin_of_document=TOKEN)
+    loader = penstock.Loader(view, 8, framework="numpy")
+    next(loader)
+    state = loader.state_dict()
+    wanted = [batch["token"].tolist() for batch, _ in zip(loader, range(3), strict=False)]
+    again = pickle.loads(pickle.dumps(view))
+    resumed = penstock.Loader(again, 8, framework="numpy")
+    resumed.load_state_dict(state)
+    assert [batch["token"].tolist() for batch, _ in zip(resumed, range(3), strict=False)] == wanted
+    parts = streams("begin_of_document")
+    parts[1][-1] = TOKEN  # for which either side may be
+    paths, hints = put_raw(tmp_path, parts)
+    dataset = penstock.open(*paths, **hints)
+    state = penstock.Loader(dataset.documents(begin_of_document=TOKEN), 8).state_dict()
+    with pytest.raises(penstock.StateMismatchError, match="begin_of_document"):
+        penstock.Loader(dataset.documents(end_of_document=TOKEN), 8).load_state_dict(state)
+
+
+def test_the_commands_take_either_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    side = "begin_of_document"
+    paths, _ = put_raw(tmp_path, streams(side)[:1])
+    data = [str(paths[0]), "--dtype", "u2"]
+    wanted = documents_of(streams(side)[:1], side)
+    assert main(["import", *data, "--begin-of-document", "7", "--out", str(tmp_path / "d"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["documents"] == len(wanted)
+    assert main(["import", *data, "--end-of-document", "7", "--out", str(tmp_path / "e")]) == 2
+    assert "begin_of_document=7" in capsys.readouterr().err
+    table = tmp_path / "table"
+    assert main(["pack", *data, "--begin-of-document", "7", "--window", "64", "--out", str(table), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["documents"] == len(wanted)
+    dataset = penstock.open(paths[0], dtype="u2")
+    packed = dataset.packed(64, table=table, begin_of_document=TOKEN)
+    assert tokens_of(packed) == tokens_of(dataset.packed(64, begin_of_document=TOKEN))
+    loader = penstock.Loader(packed, 4)
+    (tmp_path / "state.json").write_text(json.dumps(loader.state_dict()))
+    assert main(["trace", *data, "--state", str(tmp_path / "state.json"), "-b", "4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("kind", ["documents", "packed"])
+@pytest.mark.parametrize("side", SIDES)
+def test_a_stream_that_grew_goes_on(tmp_path, side, kind):
+    for number, part in enumerate(streams(side)[:2]):
+        with penstock.Writer(tmp_path / f"{number}", {"token": "u2"}, metadata=None) as writer:
+            writer.append(token=part)
+
+    def loader() -> penstock.Loader:
+        dataset = penstock.open(tmp_path / "0")
+        view = dataset.documents(**{side: TOKEN}) if kind == "documents" else dataset.packed(64, **{side: TOKEN})
+        return penstock.Loader(view, 8, epochs=2, framework="numpy", on_mismatch="grown")
+
+    before = loader()
+    size = len(before.view)
+    state = [next(before).state_dict() for _ in range(2)][-1]
+    penstock.append(tmp_path / "0", tmp_path / "1")
+    after = loader()
+    after.load_state_dict(state)
+    found = [
+        (int(e), int(i))
+        for batch in after
+        for e, i, v in zip(batch.epochs, batch.indices, batch.valid, strict=True)
+        if v
+    ]
+    assert len(found) == size - 16 + len(after.view) and len(after.view) > size
+    assert sorted(i for e, i in found if e == 1) == list(range(len(after.view)))

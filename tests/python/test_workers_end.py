@@ -1,0 +1,152 @@
+"""Workers end with the run that started them, whatever ended it and whenever: none is there a second later."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import penstock
+import pytest
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+LEFT = 1.0  # seconds that a worker may outlive its run
+
+
+class Run:
+    """A command in a session of its own, whose processes /proc tells."""
+
+    def __init__(self, *arguments: object) -> None:
+        command = [sys.executable, "-m", "penstock", *map(str, arguments)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+    def others(self) -> list[int]:
+        """Processes of the session but the first, zombies left out."""
+        found = []
+        for each in Path("/proc").iterdir():
+            if each.name.isdigit() and int(each.name) != self.process.pid:
+                try:
+                    state, _, _, session = (each / "stat").read_text().rpartition(") ")[2].split()[:4]
+                except (FileNotFoundError, ProcessLookupError):
+                    continue
+                if int(session) == self.process.pid and state != "Z":
+                    found.append(int(each.name))
+        return found
+
+    def workers(self) -> list[int]:
+        return [pid for pid in self.others() if b"spawn_main" in command_of(pid)]
+
+    def until(self, is_so: Callable[[], object]) -> None:
+        end = time.monotonic() + 60
+        while not is_so():
+            assert self.process.poll() is None, self.process.communicate()[0]
+            assert time.monotonic() < end
+            time.sleep(0.002)
+
+    def end(self, number: int) -> None:
+        """Ends it by the signal, and asserts that nothing of it is there a second after it."""
+        self.process.send_signal(number)
+        assert self.process.stdin is not None
+        code = self.process.wait(20)
+        assert code in (-number, 130), code
+        last = time.monotonic() + LEFT
+        while (left := self.others()) and time.monotonic() < last:
+            time.sleep(0.01)
+        try:
+            assert left == [], [command_of(pid) for pid in left]
+        finally:
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+            self.process.stdin.close()
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+
+
+def command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+def seconds_of(pid: int) -> float:
+    """Seconds of processor time."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def put(path: Path, documents: int, tokens: int) -> Path:
+    line = json.dumps({"ids": list(range(tokens))})
+    path.write_text(f"{line}\n" * documents)
+    return path
+
+
+def write(text: object, out: Path, *more: object) -> Run:
+    given = ("--ids-column", "ids", "--dtype", "u4", "--shard-size", "200K", "--workers", "2")
+    return Run("write", text, "--out", out, *given, *more)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("seconds", [0.0, 0.03, 0.1, 0.3])
+def test_while_workers_start_and_import(tmp_path: Path, seconds: float, number: int) -> None:
+    run = write(put(tmp_path / "text.jsonl", 2_000, 1_000), tmp_path / "out")
+    run.until(run.workers)
+    time.sleep(seconds)
+    run.end(number)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_while_a_worker_is_at_work_on_a_long_document(tmp_path: Path, number: int) -> None:
+    (tmp_path / "text.jsonl").write_text(f'{{"ids": [{"7," * 6_000_000}7]}}')
+    run = write(tmp_path / "text.jsonl", tmp_path / "out", "--shard-size", "1GiB")
+    run.until(lambda: any(seconds_of(pid) > 0.8 for pid in run.workers()))  # imports take less
+    run.end(number)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_while_the_run_waits_for_input(tmp_path: Path, number: int) -> None:
+    run = write("-", tmp_path / "out", "--format", "jsonl")
+    assert run.process.stdin is not None
+    text = put(tmp_path / "text.jsonl", 300, 1_000).read_bytes()
+    run.process.stdin.write(text)
+    run.process.stdin.flush()
+    run.until(lambda: len(run.workers()) and seconds_of(run.workers()[0]) > 0.2)
+    run.end(number)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_while_it_finishes_shards_and_while_it_resumes(tmp_path: Path, number: int) -> None:
+    text, out = put(tmp_path / "text.jsonl", 400, 1_000), tmp_path / "out"
+    run = write(text, out)
+    run.until((out / "00000").exists)
+    run.end(number)
+    if not (out / "dataset.json").exists():
+        run = write(text, out, "--resume")
+        run.until(run.workers)
+        run.end(number)
+
+
+def test_workers_of_other_commands(tmp_path: Path) -> None:
+    np.arange(3_000_000, dtype="u2").tofile(tmp_path / "tokens.bin")
+    with penstock.Writer(tmp_path / "corpus", {"token": "u2"}) as writer:
+        writer.append_batch(np.full(20_000, 50), token=np.zeros(1_000_000, "u2"))
+    runs = [
+        Run("import", tmp_path / "tokens.bin", "--dtype", "u2", "--out", tmp_path / "a", "--workers", 2,
+            "--shard-size", "100K"),
+        Run("shuffle", tmp_path / "corpus", "--documents", "--seed", 1, "--out", tmp_path / "b", "--workers", 2,
+            "--shard-size", "100K"),
+    ]  # fmt: skip
+    for run in runs:
+        run.until(run.workers)
+        run.end(signal.SIGKILL)
