@@ -523,7 +523,7 @@ def test_collections_that_cannot_be_are_refused():
         with pytest.raises(penstock.InvalidArgumentError, match=words):
             penstock.Collections(**parts)
     both = penstock.Collections(a=STORE)
-    with pytest.raises(KeyError, match="the parts are 'a'"):
+    with pytest.raises(KeyError, match='the parts are "a"'):
         both["b"]
     for key in ([100], [0.5], 1, [-101]):
         with pytest.raises(IndexError):

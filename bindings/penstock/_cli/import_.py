@@ -83,7 +83,8 @@ def _names(context: click.Context, option: click.Parameter, value: str | None) -
     "--begin-of-document",
     type=click.IntRange(0),
     metavar="ID",
-    help="Bare token files: a document begins with each token ID, as in llm.c's and modded-nanogpt's files with 50256.",
+    help="Bare token files: a document begins with each token ID, as in llm.c's and modded-nanogpt's files with 50256. "
+    "Default: no documents.",
 )
 @click.option(
     "--shard-size",

@@ -62,7 +62,7 @@ Example:
     "--begin-of-document",
     type=click.IntRange(0),
     metavar="ID",
-    help="Bare token files: a document begins with each token ID.",
+    help="Bare token files: a document begins with each token ID. Default: the files state their documents.",
 )
 @json_option
 def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_json: bool, **given: Any) -> None:
