@@ -46,7 +46,10 @@ class Scratch:
         """False: another process took it for one of a dead one before it was locked."""
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=above))
         lock = self.path / _LOCK
-        self._lock = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            self._lock = _open_lock(self.path)
+        except FileNotFoundError:
+            return False
         with suppress(OSError):  # where nothing locks, nothing of others is removed
             fcntl.flock(self._lock, fcntl.LOCK_SH)
         if lock.exists():
@@ -74,6 +77,10 @@ class Scratch:
         self.close()
 
 
+def _open_lock(folder: Path) -> int:
+    return os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+
 def _above(parent: PathLike | None) -> Path:
     return Path(tempfile.gettempdir() if parent is None else local_path(parent))
 
@@ -84,7 +91,7 @@ def remove_dead(parent: PathLike | None) -> None:
         with suppress(OSError):
             if folder.stat().st_uid != os.getuid() or (folder / _KEPT).exists():
                 continue
-            lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)  # one that is just being made has none
+            lock = _open_lock(folder)  # its owner may have been killed before it made one
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
