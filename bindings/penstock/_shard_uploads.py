@@ -225,8 +225,8 @@ class ShardUploads:
         self._scratch.keep()
         return IoError(
             error.errno,
-            f"{local}: the shard stays here, its upload failed: {error}; copy its files there, {SHARD_MANIFEST} last, or "
-            "remove it and write it again",
+            f"{local}: the shard stays here, its upload failed: {error}; copy its files there, {SHARD_MANIFEST} last, "
+            "or remove it and write it again",
             error.filename,
         )
 
