@@ -237,14 +237,35 @@ bool is_mixture(const json& order) {
   return stages != nullptr && stages->is_array() && orders != nullptr && orders->is_object();
 }
 
-/// Refuses orders of sources that no stage has.
-void check_orders(const json& order) {
-  if (!is_mixture(order)) return;
-  const auto used = sources_of_stages(order);
-  for (const auto& [name, each] : order["orders"].items()) {
-    if (used && !used->contains(json(name).dump())) {
-      refuse_job(fmt::format("it has an order of source {}, which no stage uses", key_text(name)));
-    }
+void check_keys(const json& object, const std::set<std::string_view>& known, const std::string& what) {
+  for (const auto& [key, value] : object.items()) {
+    if (!known.contains(key)) refuse_job(fmt::format("{} has {}, which is unknown", what, key_text(key)));
+  }
+}
+
+/// "slice" for "slice" and "slice2": sub-views of sub-views number their members.
+std::string_view without_number(std::string_view key) {
+  return key.substr(0, key.find_last_not_of("0123456789") + 1);
+}
+
+/// Refuses members that no view of this version has: views of later stages are compared with none.
+void check_view(const json& view, const std::string& what) {
+  static const std::map<std::string_view, std::set<std::string_view>> of_kind{
+      {"windows", {"kind", "lookahead", "phase", "window"}},
+      {"documents", {"begin_of_document", "end_of_document", "kind"}},
+      {"packed", {"begin_of_document", "end_of_document", "fit", "group", "kind", "long", "multiple_of", "window"}},
+      {"entries", {"kind"}},
+      {"collection", {"kind"}}};
+  static const std::set<std::string_view> of_parts{"cut", "selection", "slice", "split"};
+  const json* kind = find(view, "kind");
+  const auto known =
+      kind != nullptr && kind->is_string() ? of_kind.find(kind->get_ref<const std::string&>()) : of_kind.end();
+  if (known == of_kind.end()) {
+    refuse_job(fmt::format("{} is of an unknown kind, {}", what, value_text(kind, false)));
+  }
+  for (const auto& [key, value] : view.items()) {
+    if (known->second.contains(key) || of_parts.contains(without_number(key))) continue;
+    refuse_job(fmt::format("{} has {}, which is unknown", what, key_text(key)));
   }
 }
 
@@ -261,6 +282,32 @@ std::vector<std::string> source_keys(const json& sources) {
 std::string source_text(const std::string& key) {
   const json name = json::parse(key);
   return value_text(&name, false);
+}
+
+/// Refuses what a saved mixture says of sources that none of its stages uses, and members of sources that this version
+/// does not know: of a source that only later stages use nothing is compared. A source of the job now may have no
+/// stage.
+void check_mixture(const json& saved, const json& now) {
+  const json& order = saved["order"];
+  if (!is_mixture(order)) return;
+  const auto used = sources_of_stages(order);
+  for (const auto& [name, each] : order["orders"].items()) {
+    if (used && !used->contains(json(name).dump())) {
+      refuse_job(fmt::format("it has an order of source {}, which no stage uses", key_text(name)));
+    }
+  }
+  const std::vector<std::string> keys = source_keys(saved["sources"]);
+  const std::vector<std::string> known = source_keys(now["sources"]);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const json& source = saved["sources"][i];
+    const std::string what = fmt::format("source {}", source_text(keys[i]));
+    if (used && !used->contains(keys[i]) && std::find(known.begin(), known.end(), keys[i]) == known.end()) {
+      refuse_job(fmt::format("it has {}, which no stage uses", what));
+    }
+    check_keys(source, {"dataset", "name", "view"}, what);
+    check_keys(source["dataset"], {"fingerprint", "records", "shards"}, what + "'s dataset");
+    check_view(source["view"], what + "'s view");
+  }
 }
 
 /// The sources that the order's stages use, by their keys; all of them where stages do not say.
@@ -498,7 +545,7 @@ std::optional<std::string> job_difference(std::string_view saved, std::string_vi
   if (saved == current) return std::nullopt;
   ParsedJob before = parse_job(saved);
   ParsedJob now = parse_job(current);
-  check_orders(before.root["order"]);
+  check_mixture(before.root, now.root);
   // At position 0 another dataset or order is another job all the same; but a mixture is all stages, and has given
   // nothing of any source there.
   const bool both_are = is_mixture(before.root["order"]) && is_mixture(now.root["order"]);

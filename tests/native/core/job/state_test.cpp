@@ -383,6 +383,41 @@ TEST(Job, WhatOnlyLaterStagesUseMayBeLeftOut) {
   EXPECT_EQ(job_difference(without_order, whole, 41), "source b: order: saved none, now {\"size\":5}");
 }
 
+TEST(Job, WhatIsUnknownOfSourcesThatOnlyLaterStagesUseIsRefused) {
+  const auto named = [](SourceIdentity source, const char* name) {
+    source.name = name;
+    return source;
+  };
+  const std::string order =
+      R"({"name":"mixture","orders":{"a":{"size":9},"b":{"size":5}},"seed":7,"stages":[{"begin":0,"sources":["a"],)"
+      R"("weights":[1]},{"begin":40,"sources":["a","b"],"weights":[3,1]}]})";
+  SourceIdentity parts = kB;
+  parts.view =
+      R"({"kind":"packed","end_of_document":9,"fit":"best","group":2,"long":"split","multiple_of":1,"window":4,)"
+      R"("slice":{"count":1,"first":0,"step":1},"split12":{"held_out":true,"one_in":2,"seed":1}})";
+  const std::string now = job_of(order, {named(kA, "a"), named(kC, "b")});
+  const nlohmann::json good = nlohmann::json::parse(job_of(order, {named(kA, "a"), named(parts, "b")}));
+  for (const std::uint64_t position : {0, 40}) {
+    ASSERT_FALSE(is_refused(good, now, position)) << "another view of a source that nothing was given of";
+    for (const char* at : {"/sources/0", "/sources/0/dataset", "/sources/0/view", "/sources/1", "/sources/1/dataset",
+                           "/sources/1/view"}) {
+      nlohmann::json changed = good;
+      changed[nlohmann::json::json_pointer(at)]["unknown"] = 1;
+      EXPECT_TRUE(is_refused(changed, now, position)) << at << " at position " << position;
+    }
+    nlohmann::json changed = good;
+    changed["sources"][1]["view"]["kind"] = "unknown";
+    EXPECT_TRUE(is_refused(changed, now, position));
+    changed = good;
+    changed["sources"].push_back(good["sources"][1]);
+    changed["sources"][2]["name"] = "c";
+    EXPECT_TRUE(is_refused(changed, now, position)) << "a source that nothing uses";
+    const std::string with_it = job_of(order, {named(kA, "a"), named(kC, "b"), named(kC, "c")});
+    EXPECT_FALSE(is_refused(changed, with_it, position)) << "a source of the job now, of no weight yet";
+    EXPECT_FALSE(is_refused(good, with_it, position));
+  }
+}
+
 std::optional<ErrorKind> refusal(const std::string& saved, std::string* message = nullptr) {
   try {
     static_cast<void>(job_difference(saved, job({}), 10));
