@@ -14,6 +14,7 @@ from _anndata_files import CELLS, anndata, make, make_counts, pandas, sparse, wr
 from penstock._anndata import run
 from penstock._anndata.limits import Limits
 from penstock._anndata.odd import Names, hash_names
+from penstock._anndata.work import Working
 from penstock._cli.main import main
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -48,6 +49,50 @@ def test_odd_counts_are_told_with_the_first_of_each(tmp_path: Path, kind: str, s
         f"X: 4 values are negative, the first in {first.format(3, 3, 'g50')}",
         f"X: 2 values are NaN, the first in {first.format(70, 70, 'g7')}",
     ]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("kind", ["csr", "csc", "dense"])
+def test_a_resumed_import_tells_of_values_in_finished_shards(
+    tmp_path: Path, kind: str, workers: int, small: None
+) -> None:
+    made, fine = make(), write(make(seed=1), tmp_path / "fine.h5ad")
+    made.X = odd_counts(kind) if kind != "csc" else odd_counts("csr").tocsc()
+    paths = [fine, write(made, tmp_path / "a.h5ad")]
+    whole = penstock.import_anndata(paths, tmp_path / "whole")
+
+    def stop(done: int, total: int) -> None:
+        if done > total - 100:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        penstock.import_anndata(paths, tmp_path / "out", progress=stop, workers=workers)
+    done = penstock.import_anndata(paths, tmp_path / "out", resume=True, workers=workers)
+    assert 0 < done.kept_shards < done.shards
+    assert (done.odd, done.notes) == (whole.odd, whole.notes) and whole.odd["negative"] == 4
+    again = penstock.import_anndata(paths, tmp_path / "out", resume=True)  # of what is published
+    assert (again.kept_shards, again.odd, again.notes) == (done.shards, whole.odd, whole.notes)
+    for each in (tmp_path / "whole").rglob("*.json"):
+        assert each.read_bytes() == (tmp_path / "out" / each.relative_to(tmp_path / "whole")).read_bytes()
+
+
+def test_a_shard_that_an_earlier_attempt_finished_tells_its_odd_values(tmp_path: Path, small: None) -> None:
+    made = make()
+    made.X = odd_counts("csr")
+    path = write(made, tmp_path / "a.h5ad")
+    whole = penstock.import_anndata(path, tmp_path / "whole")
+    write_shard, calls = Working._write, []
+
+    def twice(self: Working, *given: Any) -> Any:
+        """The first attempt ends behind its shard, before it could say so."""
+        calls.append(write_shard(self, *given))
+        return write_shard(self, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Working, "_write", twice)
+        done = penstock.import_anndata(path, tmp_path / "out")
+    assert len(calls) == done.shards > 2
+    assert (done.odd, done.notes) == (whole.odd, whole.notes)
 
 
 def test_odd_values_of_dense_columns_are_told(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from penstock._words import counted, excerpt
 
-from .odd import Names, Odd, Seen, notes_of_values, repeated_inputs
+from .odd import Names, Odd, Place, Seen, notes_of_values, repeated_inputs
 from .opened import Opened
 from .plan import Plan, Task
 
@@ -18,12 +18,13 @@ class Findings:
         """`scratch` is a folder for the hashes of names."""
         self._opened = opened
         self._matrices = plan.matrices
+        self._genes = plan.genes.names
         self._tasks = tasks
         self._begins = [0]
         for task in tasks:
             self._begins.append(self._begins[-1] + task.end - task.begin)
         self._names = Names(scratch, self._begins[-1])
-        self._seen: dict[int, tuple[str, list[Odd] | None]] = {}
+        self._seen: dict[int, tuple[str, list[Odd]]] = {}
 
     def add(self, task: Task, seen: Seen) -> None:
         """Takes what was seen of one task."""
@@ -37,14 +38,14 @@ class Findings:
         for task in self._tasks:
             digest, found = self._seen[task.number]
             digests[task.source].append(digest)
-            for whole, each in zip(odd, found or [Odd()] * len(odd), strict=True):
+            for whole, each in zip(odd, found, strict=True):
                 whole.merge(each)
         counts: dict[str, int] = {}
         for each in odd:
             for kind, count in each.counts.items():
                 counts[kind] = counts.get(kind, 0) + count
         paths = [self._opened.path(source) for source in range(len(self._opened))]
-        notes = notes_of_values(self._matrices, odd)
+        notes = notes_of_values(self._matrices, odd, self._of_value)
         again, words = repeated_inputs(paths, [tuple(each) for each in digests])
         if again:
             counts["repeated input"] = again
@@ -57,6 +58,10 @@ class Findings:
             )
             notes.append(f"{words} before: the first is {self._place(second)}, as {self._place(first)}")
         return counts, notes
+
+    def _of_value(self, number: int, place: Place) -> str:
+        matrix = self._opened.matrix(place.source, number)
+        return f"{matrix.store.path}: {matrix.cell(place.cell)}, gene {excerpt(self._genes[place.gene])}"
 
     def _place(self, cell: int) -> str:
         task = next(each for each in self._tasks if cell < self._begins[each.number + 1])

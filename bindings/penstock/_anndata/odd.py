@@ -18,6 +18,14 @@ _KINDS: dict[str, Callable[[Any], Any]] = {"NaN": np.isnan, "infinite": np.isinf
 _BLOCK = 1 << 20  # hashes that are looked at at once
 
 
+class Place(NamedTuple):
+    """Where a count is: the number of the input, of the cell in it, and of the gene in the dataset."""
+
+    source: int
+    cell: int
+    gene: int
+
+
 @dataclass
 class Odd:
     """Counts of one matrix that no cell has.
@@ -28,10 +36,10 @@ class Odd:
     """
 
     counts: dict[str, int] = field(default_factory=dict)
-    first: dict[str, str] = field(default_factory=dict)
+    first: dict[str, Place] = field(default_factory=dict)
 
-    def add(self, values: npt.NDArray[Any], place: Callable[[int], str]) -> None:
-        """Looks at more values; `place` says in words where the i-th of them is."""
+    def add(self, values: npt.NDArray[Any], place: Callable[[int], Place]) -> None:
+        """Looks at more values; `place` says where the i-th of them is."""
         if not values.size or values.dtype.kind in "ub" or (values.min() >= 0 and values.max() < np.inf):
             return
         flat = values.reshape(-1)
@@ -47,7 +55,13 @@ class Odd:
         for kind, count in other.counts.items():
             self._count(kind, count, other.first[kind])
 
-    def _count(self, kind: str, count: int, place: str) -> None:
+    def note(self, begin: int) -> dict[str, list[int]]:
+        """The same as JSON, for the shard that begins with cell `begin`: of each kind the count, the cell, the gene."""
+        return {
+            kind: [count, self.first[kind].cell - begin, self.first[kind].gene] for kind, count in self.counts.items()
+        }
+
+    def _count(self, kind: str, count: int, place: Place) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + count
         self.first.setdefault(kind, place)
 
@@ -58,12 +72,31 @@ class Seen(NamedTuple):
     Attributes:
         digest: of what it is made of.
         names: uint64, a hash of each cell's name.
-        odd: of each matrix; None where its counts were not looked at, since the shard was there.
+        odd: of each matrix.
     """
 
     digest: str
     names: npt.NDArray[np.uint64]
-    odd: list[Odd] | None
+    odd: list[Odd]
+
+
+def noted(odd: Sequence[Odd], begin: int) -> dict[str, Any]:
+    """What a shard's description says of odd counts beside what it is made of; nothing where there are none."""
+    return {"odd": [each.note(begin) for each in odd]} if any(each.counts for each in odd) else {}
+
+
+def from_note(description: dict[str, Any], source: int, begin: int, matrices: int) -> list[Odd]:
+    """The odd counts that a shard's description has noted, of each matrix; none where no import wrote this note."""
+    notes = description.get("odd")
+    found = [Odd() for _ in range(matrices)]
+    if not isinstance(notes, list) or len(notes) != matrices:
+        return found
+    for each, note in zip(found, notes, strict=True):
+        for kind in _KINDS:
+            if isinstance(note, dict) and kind in note:
+                count, cell, gene = (int(number) for number in note[kind])
+                each.merge(Odd({kind: count}, {kind: Place(source, begin + cell, gene)}))
+    return found
 
 
 def hash_names(names: Sequence[str]) -> npt.NDArray[np.uint64]:
@@ -128,11 +161,12 @@ def _numbers(folder: Path, count: int) -> npt.NDArray[np.uint64]:
         return np.memmap(file, np.uint64, "w+", shape=(count,))
 
 
-def notes_of_values(names: Sequence[str], odd: Sequence[Odd]) -> list[str]:
-    """In words, of each matrix."""
+def notes_of_values(names: Sequence[str], odd: Sequence[Odd], words: Callable[[int, Place], str]) -> list[str]:
+    """In words, of each matrix; `words` says where a place of the i-th of them is."""
     return [
-        f"{name}: {count:,} {'value is' if count == 1 else 'values are'} {kind}, the first in {each.first[kind]}"
-        for name, each in zip(names, odd, strict=True)
+        f"{name}: {count:,} {'value is' if count == 1 else 'values are'} {kind}, the first in "
+        f"{words(number, each.first[kind])}"
+        for number, (name, each) in enumerate(zip(names, odd, strict=True))
         for kind, count in each.counts.items()
     ]
 

@@ -20,11 +20,12 @@ from penstock._text.shard_folder import ShardFolder
 from .findings import Findings
 from .identity import Stamps
 from .limits import Limits
+from .odd import noted
 from .opened import Input, Opened
 from .plan import Plan, Planner, Task, check_shapes, cut
 from .transpose import Buckets, transpose
 from .value_range import Range
-from .work import Compare, Make, Scan, Working
+from .work import Compare, Make, Scan, Working, odd_of
 
 if TYPE_CHECKING:
     from penstock._workers import Executor, Pool
@@ -51,7 +52,7 @@ class Imported:
         left_out: what the inputs have and the dataset has not.
         altered: what has another type when it comes back from an export, and of which.
         odd: how many values are "NaN", "infinite", "negative", how many cells have a "repeated name", how many inputs
-            are a "repeated input"; those that are. Not counted are values of shards of an earlier run.
+            are a "repeated input"; those that are.
         notes: the same in words, with the place of the first.
         seconds: that it took.
     """
@@ -219,11 +220,12 @@ class Run:
         jobs = [Compare(task, str(scratch / _PLAN)) for task in there]
         digests = []
         for task, seen in zip(there, self._answers(work, jobs, len(jobs)), strict=True):
-            told.add(task, seen)
-            digests.append(seen.digest)
+            odd = odd_of(plan, task, shards.task_of(task.number))
+            told.add(task, seen._replace(odd=odd))
+            digests.append((seen.digest, odd))
             self._told.prepared("comparing with finished shards", len(digests), len(jobs), done, self._cells)
-        for task, found in zip(there, digests, strict=True):
-            description = plan.description(task, found)
+        for task, (found, odd) in zip(there, digests, strict=True):
+            description = plan.description(task, found) | noted(odd, task.begin)
             if not shards.keep(task.number, description):
                 raise InvalidArgumentError(
                     f"{self._inputs[task.source].path}: shard {task.number} of {done.path} was made of other input or "

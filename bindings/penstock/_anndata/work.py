@@ -22,7 +22,7 @@ from .exact import first_inexact
 from .identity import digest
 from .limits import Limits
 from .matrices import Matrix, Part
-from .odd import Odd, Seen, hash_names
+from .odd import Odd, Place, Seen, from_note, hash_names, noted
 from .opened import Input, Opened
 from .plan import NAME, Plan, Task
 from .stores import needed
@@ -84,7 +84,9 @@ class Working:
                 plans[job.plan] = pickle.loads(Path(job.plan).read_bytes())
             plan = plans[job.plan]
             found = digest(plan, opened, job.task)
-            return self._make(plan, opened, job, found) if isinstance(job, Make) else _seen(opened, job.task, found)
+            if isinstance(job, Make):
+                return self._make(plan, opened, job, found)
+            return Seen(found, _names_of(opened, job.task), [])  # of odd counts the finished shard tells
 
         return work
 
@@ -92,14 +94,16 @@ class Working:
         description = plan.description(job.task, found)
         try:
             records, names, odd = self._write(plan, opened, job, description)
-            return description, records, Seen(found, names, odd)
+            return description | noted(odd, job.task.begin), records, Seen(found, names, odd)
         except InvalidArgumentError:
             # An earlier attempt at this task may have finished it and been killed before it could say so.
             there = finished_shards(self.out, overwrite=self.overwrite, storage=self.storage)
-            made = [each.records for each in there if (each.number, each.task) == (job.task.number, description)]
-            if not made:
-                raise
-            return description, made[0], _seen(opened, job.task, found)
+            for each in there:
+                odd = odd_of(plan, job.task, each.task)
+                told = description | noted(odd, job.task.begin)
+                if (each.number, each.task) == (job.task.number, told):
+                    return told, each.records, Seen(found, _names_of(opened, job.task), odd)
+            raise
 
     def _write(
         self, plan: Plan, opened: Opened, job: Make, description: dict[str, Any]
@@ -118,7 +122,9 @@ class Working:
         )
         with writer:
             task = TaskWriter(plan, opened, job, writer, self.limits)
-            return task.write(), np.concatenate([np.empty(0, np.uint64), *task.names]), task.odd
+            records = task.write()
+            writer.set_task(description | noted(task.odd, job.task.begin))
+            return records, np.concatenate([np.empty(0, np.uint64), *task.names]), task.odd
 
     def place(self, job: Job) -> str:
         """What the job is about."""
@@ -139,10 +145,16 @@ def _scan(matrix: Matrix, job: Scan) -> Range:
     return found
 
 
-def _seen(opened: Opened, task: Task, found: str) -> Seen:
+def odd_of(plan: Plan, task: Task, description: Any) -> list[Odd]:
+    """The odd counts that the description of a task's finished shard has noted."""
+    known = description if isinstance(description, dict) else {}
+    return from_note(known, task.source, task.begin, len(plan.matrices))
+
+
+def _names_of(opened: Opened, task: Task) -> npt.NDArray[np.uint64]:
     obs = opened.store(task.source).obs
     names = [hash_names(obs.names(at, min(at + _NAMES, task.end))) for at in range(task.begin, task.end, _NAMES)]
-    return Seen(found, np.concatenate([np.empty(0, np.uint64), *names]), None)
+    return np.concatenate([np.empty(0, np.uint64), *names])
 
 
 class TaskWriter:
@@ -223,13 +235,12 @@ class TaskWriter:
 
     def _note(self, number: int, begin: int, values: Any, counts: Any, genes: Any) -> None:
         """Looks for odd values of cells from `begin` on; dense ones where there are no counts."""
-        matrix, names = self._matrices[number], self._plan.genes.names
 
-        def place(at: int) -> str:
-            row, gene = divmod(at, len(names))
+        def place(at: int) -> Place:
+            row, gene = divmod(at, len(self._plan.genes.names))
             if counts is not None:
                 row, gene = int(np.searchsorted(np.cumsum(counts), at, "right")), int(genes[at])
-            return f"{matrix.store.path}: {matrix.cell(begin + row)}, gene {excerpt(names[gene])}"
+            return Place(self._task.source, begin + row, gene)
 
         self.odd[number].add(values, place)
 
