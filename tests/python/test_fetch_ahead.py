@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import penstock
 import pytest
 import torch
@@ -60,4 +61,25 @@ def test_the_loaders_own_state_is_after_the_batch_that_was_fetched(view):
     _, saved = train(penstock.Loader(view, 4), 4, None, by_batch=False)
     assert saved[-1]["loader"]["position"] == (4 * ACCUMULATION + 1) * 4
     for told in (penstock.Loader.state_dict.__doc__, penstock.Batch.state_dict.__doc__):
+        assert "trained last" in " ".join(str(told).split())
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+@pytest.mark.parametrize("order", ["uniform", penstock.orders.Blocks(4, 16)])
+def test_a_collections_loop_that_fetches_ahead_resumes_by_the_state_of_its_info(order, threads):
+    def loader() -> penstock.CollectionLoader:
+        return penstock.CollectionLoader(np.arange(500), 4, seed=3, order=order, threads=threads, epochs=2)
+
+    with loader() as plain:
+        whole = [batch.tolist() for batch in plain]
+    with loader() as one:
+        batch, info = next(one), one.info
+        for step in range(1, 40):
+            trained, last = batch.tolist(), info
+            assert trained == whole[step - 1] and last.state_dict() == {**one.state_dict(), "position": step * 4}
+            batch, info = next(one), one.info
+            with loader() as again:
+                again.load_state_dict(last.state_dict())
+                assert next(again).tolist() == batch.tolist() == whole[step]
+    for told in (penstock.CollectionLoader.state_dict.__doc__, penstock.BatchInfo.state_dict.__doc__):
         assert "trained last" in " ".join(str(told).split())

@@ -8,7 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 import numpy as np
@@ -56,6 +56,16 @@ class BatchInfo:
     indices: npt.NDArray[np.int64]
     epochs: npt.NDArray[np.int64]
     valid: npt.NDArray[np.bool_]
+    _state: tuple[int, int, str] = field(repr=False)  # version, position behind the batch, job
+
+    def state_dict(self) -> dict[str, Any]:
+        """The loader's state after this batch; see `Batch.state_dict`.
+
+        A loop that fetches batches ahead of training keeps `loader.info` beside each and saves the state of the batch
+        that was trained last: the loader's own state is after the batch that was fetched last, and a resume from it
+        would leave out those between.
+        """
+        return dict(zip(("version", "position", "job"), self._state, strict=True))
 
 
 class CollectionLoader(NoSampler):
@@ -189,6 +199,7 @@ class CollectionLoader(NoSampler):
         )
         native_order = resolve_order(order, count, index("seed", seed))
         self._job = job_of(identity, native_order, sizes, epochs, per_epoch, tail, skip)
+        self._job_json = self._job.json
         self._job.plan(0, self.rank, self.world_size)  # refuses numbers of ranks that do not divide a batch
         _check_block(order, factor, min(size for _, size in sizes) // self.world_size)
         _check_fetch(factor, max(size for _, size in sizes) // self.world_size)
@@ -279,7 +290,7 @@ class CollectionLoader(NoSampler):
 
     @property
     def info(self) -> BatchInfo:
-        """Which observations the last batch holds.
+        """Which observations the last batch holds, and the state after it.
 
         Raises:
             InvalidArgumentError: there was none since the loader was made or moved.
@@ -317,8 +328,12 @@ class CollectionLoader(NoSampler):
     # --- the state
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the job is, for a checkpoint: three keys, the same on every rank, O(1); see `Loader.state_dict`."""
-        return {"version": self._job.version, "position": self._position, "job": self._job.json}
+        """Where the job is, for a checkpoint: three keys, the same on every rank, O(1); see `Loader.state_dict`.
+
+        It is after the batch that was fetched last. A loop that fetches ahead saves `info.state_dict()` of the batch
+        that was trained last.
+        """
+        return {"version": self._job.version, "position": self._position, "job": self._job_json}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Resume:
         """Goes on where a state was taken; O(1), nothing is read. Ranks, batch size, threads and processes may differ.
@@ -404,7 +419,8 @@ class CollectionLoader(NoSampler):
         planned = fetch.batches[self._number]
         batch = self._batch(started, planned)
         self._position = planned.end
-        self._info = BatchInfo(planned.position, planned.indices, planned.epochs, planned.valid)
+        state = (self._job.version, planned.end, self._job_json)
+        self._info = BatchInfo(planned.position, planned.indices, planned.epochs, planned.valid, state)
         self._number += 1
         if self._number == len(fetch.batches):
             self._ahead.popleft()
