@@ -70,6 +70,8 @@ void register_token_documents(py::module_& module, const std::shared_ptr<LocalSt
       .def_property_readonly("found", &TokenDocuments::found)
       .def_property_readonly("first_has", &TokenDocuments::first_has)
       .def_property_readonly("last_has", &TokenDocuments::last_has)
+      .def_property_readonly("doubtful", &TokenDocuments::doubtful,
+                             "Numbers of shards that begin with the token that ends documents, or the reverse.")
       .def(
           "dataset",
           [](const TokenDocuments& documents) { return std::const_pointer_cast<Dataset>(documents.dataset()); },

@@ -75,6 +75,7 @@ void TokenDocuments::look(std::span<const std::byte> records, std::uint64_t coun
   const std::byte* const first = records.data() + offset_bytes_;
   const std::uint64_t behind = rule_.ends ? 1 : 0;
   const std::uint64_t before = base_->record_starts[shard_] + at_;
+  const std::uint64_t other_side = rule_.ends ? 0 : base_->shards[shard_].records - 1;
   with_unsigned(item_bytes_, [&](auto zero) {
     const auto wanted = static_cast<decltype(zero)>(rule_.token);
     last_has_ = false;
@@ -82,6 +83,7 @@ void TokenDocuments::look(std::span<const std::byte> records, std::uint64_t coun
       ++found_;
       if (before + i == 0) first_has_ = true;
       last_has_ = i + 1 == count;
+      if (at_ + i == other_side) doubtful_.push_back(shard_);
       cut(at_ + i + behind);
     });
   });

@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace penstock::layout {
 
@@ -41,6 +42,9 @@ class TokenDocuments {
   [[nodiscard]] bool first_has() const noexcept { return first_has_; }
   [[nodiscard]] bool last_has() const noexcept { return last_has_; }
 
+  /// Shards that begin with the token which ends documents, or end with the one that begins them.
+  [[nodiscard]] const std::vector<std::size_t>& doubtful() const noexcept { return doubtful_; }
+
   /// The dataset, whose fingerprint tells the rule and the documents. After the last step.
   [[nodiscard]] DatasetPtr dataset() const;
 
@@ -61,6 +65,7 @@ class TokenDocuments {
   std::uint64_t found_ = 0;
   bool first_has_ = false;
   bool last_has_ = false;
+  std::vector<std::size_t> doubtful_;
 
   std::size_t shard_ = 0;    // which is looked at …
   std::uint64_t at_ = 0;     // … from this record on

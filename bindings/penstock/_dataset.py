@@ -30,9 +30,9 @@ from penstock._part import native as native_part
 from penstock._part import words as part_words
 from penstock._paths import PathLike
 from penstock._spans import Decode, Metadata, check_metadata
+from penstock._token_documents import doubt, refuse_other_side, shard_names
 from penstock._token_documents import find as find_documents
-from penstock._token_documents import refuse_other_side
-from penstock._words import counted, excerpt
+from penstock._words import counted, excerpt, warn_caller
 from penstock.cells import Form
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Dataset:
         self._cache: _native.CachedStore | None = None
         self._by_token: dict[Bounds, Dataset] = {}
         self._bounds: Bounds | None = None  # the token that tells its documents
+        self._doubt: str | None = None  # of the side of that token
         self.path: str = native.path
         self.kind: str = native.kind
         self.mode: str = native.mode
@@ -171,6 +172,9 @@ class Dataset:
             InvalidArgumentError: no records, a window of 0 or longer than the stream, a `metadata` that cannot be, no
                 such column; both ends of documents, one that no token can be, or the wrong one: the stream begins with
                 the token that is to end documents and does not end with it, or the reverse.
+
+        Warns:
+            UserWarning: a file begins with the token that is to end documents, or ends with the one that begins them.
         """
         window, lookahead = _positive("window", window), _positive("lookahead", lookahead, 0)
         if phase not in (None, "random"):
@@ -209,6 +213,9 @@ class Dataset:
         Raises:
             InvalidArgumentError: a token stream without either token, the ids layout (see `penstock.convert`), or no
                 such column; a token that occurs nowhere, or is the other side of documents (see `windows`).
+
+        Warns:
+            UserWarning: as `windows`.
 
         Examples:
             >>> import numpy as np, os, penstock, tempfile
@@ -353,13 +360,25 @@ class Dataset:
             InvalidArgumentError: as `documents`.
         """
         bounds = document_bounds(self.dtype, end, begin)
-        return self if bounds is None else _by_token(self, bounds)
+        if bounds is None:
+            return self
+        found = _by_token(self, bounds)
+        if found._doubt is not None:
+            warn_caller(found._doubt)
+        return found
 
     def _check_side(self, bounds: Bounds) -> None:
-        """Looks at the first and the last record: see `refuse_other_side`."""
-        ends = View(self, "windows", 1, 0, False).read([0, self.records - 1])
-        has = (ends[bounds.field].reshape(2, -1) == bounds.value).all(axis=1).tolist()
-        refuse_other_side(self.path, bounds.by, bounds.value, *has)
+        """Looks at one record of each shard and at the stream's ends: see `refuse_other_side` and `doubt`."""
+        ends = np.cumsum([each.records for each in self.shards])
+        begins = np.concatenate([[0], ends[:-1]])
+        numbers = np.flatnonzero(ends > begins)
+        sides = begins[numbers] if bounds.by == "end_of_document" else ends[numbers] - 1
+        found = View(self, "windows", 1, 0, False).read([0, self.records - 1, *sides.tolist()])
+        has = (found[bounds.field].reshape(2 + len(sides), -1) == bounds.value).all(axis=1).tolist()
+        refuse_other_side(self.path, bounds.by, bounds.value, *has[:2])
+        said = doubt(bounds.by, bounds.value, shard_names(self._native, numbers[has[2:]].tolist()))
+        if said is not None:
+            warn_caller(said)
 
     def check_in_place(self) -> None:
         """Looks whether others' files are still those that were opened.
@@ -767,8 +786,9 @@ def _select(dataset: Dataset, numbers: Sequence[int]) -> Dataset:
 
 def _by_token(dataset: Dataset, bounds: Bounds) -> Dataset:
     if bounds not in dataset._by_token:
-        found = Dataset(find_documents(dataset._native, bounds), (_by_token, (dataset, bounds)))
-        found._cache, found._bounds = dataset._cache, bounds
+        native, said = find_documents(dataset._native, bounds)
+        found = Dataset(native, (_by_token, (dataset, bounds)))
+        found._cache, found._bounds, found._doubt = dataset._cache, bounds, said
         dataset._by_token[bounds] = found
     return dataset._by_token[bounds]
 

@@ -704,6 +704,11 @@ class TokenDocuments:
         Looks at about as many records; false once all were looked at.
         """
     @property
+    def doubtful(self) -> list[int]:
+        """
+        Numbers of shards that begin with the token that ends documents, or the reverse.
+        """
+    @property
     def first_has(self) -> bool: ...
     @property
     def found(self) -> int: ...

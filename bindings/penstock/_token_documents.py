@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penstock import _native
 from penstock._errors import InvalidArgumentError
+from penstock._remote import is_address
+from penstock._words import counted
 
 if TYPE_CHECKING:
     from penstock._layout import Bounds
@@ -47,19 +50,51 @@ def refuse_other_side(name: str, by: str, token: int, first_has: bool, last_has:
     )
 
 
-def doubt(by: str, token: int, first_has: bool, last_has: bool) -> str | None:
-    """What to say of a stream whose first or last document is the token alone; None: nothing."""
-    if not (first_has and last_has):
+def doubt(by: str, token: int, files: Sequence[str]) -> str | None:
+    """What to say where files begin with the token that is to end documents, or end with the one that is to begin them.
+
+    Args:
+        by: which of the two was given.
+        token: the token.
+        files: names of these files.
+
+    Returns:
+        A note; None: there are none.
+    """
+    if not files:
         return None
-    which = "first" if by == "end_of_document" else "last"
+    seen, which, part = ("begins", "first", "end") if by == "end_of_document" else ("ends", "last", "beginning")
+    more = "" if len(files) == 1 else f" (and {counted(len(files) - 1, 'other file')} so)"
     return (
-        f"the {which} document is token {token:,} alone: an empty one, or is the token the other side of each document "
-        f"({other_side(by)})?"
+        f"{files[0]} {seen} with token {token:,}{more}: the {which} document is token {token:,} alone: an empty one, "
+        f"the {part} of one that was cut, or is the token the other side of each document ({other_side(by)})?"
     )
 
 
-def find(dataset: _native.Dataset, bounds: Bounds) -> _native.Dataset:
-    """The stream with its documents; reads every token once, and looks for Ctrl-C meanwhile.
+def untold(by: str, token: int) -> str:
+    """What to say where no file begins or ends with the token."""
+    said, other = ("end", "begin") if by == "end_of_document" else ("begin", "end")
+    return (
+        f"no input begins or ends with token {token:,}, so nothing tells its side: does it {said} documents, as {by} "
+        f"says, or {other} them ({other_side(by)})?"
+    )
+
+
+def shard_names(dataset: _native.Dataset, numbers: Sequence[int]) -> list[str]:
+    """Names of shards as messages have them: paths and addresses of others' files."""
+    if not numbers:
+        return []
+    shards = dataset.shards()
+    names = [str(shards[number][0]) for number in numbers]
+    if dataset.kind == "penstock":
+        return [f"{dataset.path}: shard {each}" for each in names]
+    return [_native.shown_address(each) if is_address(each) else each for each in names]
+
+
+def find(dataset: _native.Dataset, bounds: Bounds) -> tuple[_native.Dataset, str | None]:
+    """The stream with its documents, and what to say of the token's side; reads every token once.
+
+    Ctrl-C is looked for meanwhile.
 
     Raises:
         InvalidArgumentError: it has documents of its own; none of its tokens, or the other side of documents.
@@ -72,4 +107,4 @@ def find(dataset: _native.Dataset, bounds: Bounds) -> _native.Dataset:
             f"{dataset.path}: token {bounds.value:,} occurs nowhere, so it tells no documents: is {bounds.by} another?"
         )
     refuse_other_side(dataset.path, bounds.by, bounds.value, found.first_has, found.last_has)
-    return found.dataset()
+    return found.dataset(), doubt(bounds.by, bounds.value, shard_names(dataset, found.doubtful))

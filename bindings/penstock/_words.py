@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,14 @@ def excerpt(text: object) -> str:
     most = 80
     shown = escaped(whole[:most])
     return shown if len(whole) <= most else f"{shown}… ({len(whole):,} characters)"
+
+
+def warn_caller(message: str) -> None:
+    """A UserWarning at the line outside of this package that led here."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "penstock":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def warn_over() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,7 +181,78 @@ def test_an_empty_first_or_last_document_is_taken_with_a_note(tmp_path: Path, si
     done = penstock.import_tokens(tmp_path / "a.bin", tmp_path / "d", dtype="u2", **{side: TOKEN})
     assert done.documents == 3 and "document is token 7 alone" in done.notes[0]
     assert next(each for each in SIDES if each != side) in done.notes[0]
-    assert len(penstock.open(tmp_path / "a.bin", dtype="u2").documents(**{side: TOKEN})) == 3
+    with pytest.warns(UserWarning, match="document is token 7 alone"):
+        assert len(penstock.open(tmp_path / "a.bin", dtype="u2").documents(**{side: TOKEN})) == 3
+
+
+def one_doubtful(folder: Path, side: str) -> list[Path]:
+    """Three files whose outer ends do not speak against the side; one begins or ends as with the other side."""
+    parts = [[1, 2, TOKEN, 3, TOKEN, 4], [], [TOKEN, 1, 2, TOKEN, 3]]
+    if side == "begin_of_document":
+        parts = [[3, TOKEN, 2, 1, TOKEN], [], [4, TOKEN, 3, TOKEN, 2, 1]]
+    return put_raw(folder, [np.array(each) for each in parts])[0]
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_file_in_the_middle_that_speaks_for_the_other_side_is_named(
+    tmp_path: Path, side: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths, told = one_doubtful(tmp_path, side), {side: TOKEN}
+    right = next(each for each in SIDES if each != side)
+    named = paths[2 if side == "end_of_document" else 0]
+    seen = "begins" if side == "end_of_document" else "ends"
+    pattern = rf"{named} {seen} with token 7: .*\({right}\)\?"
+    done = penstock.import_tokens(paths, tmp_path / "d", dtype="u2", **told)
+    assert len(done.notes) == 1 and re.fullmatch(pattern, done.notes[0]) and done.documents == 6
+    dataset = penstock.open(*paths, dtype="u2")
+    uses: dict[str, Callable[[], Any]] = {
+        "documents": lambda: dataset.documents(**told),
+        "again": lambda: dataset.documents(**told),
+        "packed": lambda: dataset.packed(4, **told),
+        "windows": lambda: dataset.windows(2, **told),
+        "columns": lambda: penstock.Loader(dataset.windows(2), 1, columns=[DocumentIds(**told)]),
+    }
+    for use in uses.values():
+        with pytest.warns(UserWarning, match=pattern) as found:
+            use()
+        assert [each.filename for each in found] == [__file__]
+    command = ["pack", *map(str, paths), "--dtype", "u2", f"--{side.replace('_', '-')}", "7", "--window", "4", "--out"]
+    assert main([*command, str(tmp_path / "table")]) == 0
+    assert f"(--{right.replace('_', '-')})?" in capsys.readouterr().out
+    assert main([*command, str(tmp_path / "other"), "--json"]) == 0
+    assert re.fullmatch(pattern, json.loads(capsys.readouterr().out)["notes"][0])
+    others = {right: TOKEN}
+    assert penstock.import_tokens(paths, tmp_path / "e", dtype="u2", **others).notes == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dataset.documents(**others)
+        dataset.windows(2, **others)
+        pickle.loads(pickle.dumps(dataset.documents(**others)))
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_files_of_which_more_than_one_speak_for_the_other_side(tmp_path: Path, side: str) -> None:
+    parts = [[1, TOKEN, 2], [TOKEN, 1, TOKEN], [TOKEN]]
+    if side == "begin_of_document":
+        parts = [each[::-1] for each in parts[::-1]]
+    paths, _ = put_raw(tmp_path, [np.array(each) for each in parts])
+    files = paths[1:] if side == "end_of_document" else paths[:2]
+    done = penstock.import_tokens(paths, tmp_path / "d", dtype="u2", **{side: TOKEN})
+    assert len(done.notes) == 1 and f"{files[0]} " in done.notes[0] and "(and 1 other file so)" in done.notes[0]
+    for number, each in enumerate(paths):
+        with penstock.Writer(tmp_path / "own", {"token": "u2"}, metadata=None, shard=number) as writer:
+            writer.append(token=np.fromfile(each, "u2"))
+    penstock.commit(tmp_path / "own")
+    with pytest.warns(UserWarning, match=r"own: shard \S+ .*\(and 1 other file so\)"):
+        penstock.open(tmp_path / "own").documents(**{side: TOKEN})
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_that_no_end_of_a_file_tells_the_side_is_a_note(tmp_path: Path, side: str) -> None:
+    paths, _ = put_raw(tmp_path, [np.array([1, TOKEN, 2]), np.array([3, TOKEN, 4])])
+    done = penstock.import_tokens(paths, tmp_path / "d", dtype="u2", **{side: TOKEN})
+    right = next(each for each in SIDES if each != side)
+    assert len(done.notes) == 1 and "no input begins or ends with token 7" in done.notes[0] and right in done.notes[0]
 
 
 def test_what_tells_no_documents_is_refused(tmp_path: Path) -> None:
@@ -216,9 +289,12 @@ def test_a_run_goes_on_over_the_same_side_alone(tmp_path: Path) -> None:
     parts[1][-1] = TOKEN  # for which either side may be
     paths, hints = put_raw(tmp_path, parts)
     dataset = penstock.open(*paths, **hints)
-    state = penstock.Loader(dataset.documents(begin_of_document=TOKEN), 8).state_dict()
+    with pytest.warns(UserWarning, match="ends with token 7"):
+        state = penstock.Loader(dataset.documents(begin_of_document=TOKEN), 8).state_dict()
+    with pytest.warns(UserWarning, match="begins with token 7"):
+        other = penstock.Loader(dataset.documents(end_of_document=TOKEN), 8)
     with pytest.raises(penstock.StateMismatchError, match="begin_of_document"):
-        penstock.Loader(dataset.documents(end_of_document=TOKEN), 8).load_state_dict(state)
+        other.load_state_dict(state)
 
 
 def test_the_commands_take_either_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,8 +305,12 @@ def test_the_commands_take_either_side(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["import", *data, "--begin-of-document", "7", "--out", str(tmp_path / "d"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["documents"] == len(wanted)
     assert main(["import", *data, "--end-of-document", "7", "--out", str(tmp_path / "e")]) == 2
-    assert "begin_of_document=7" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "give --begin-of-document 7, not --end-of-document," in said and "_of_document" not in said
     table = tmp_path / "table"
+    assert main(["pack", *data, "--end-of-document", "7", "--window", "64", "--out", str(table)]) == 2
+    said = capsys.readouterr().err
+    assert "give --begin-of-document 7, not --end-of-document," in said and "_of_document" not in said
     assert main(["pack", *data, "--begin-of-document", "7", "--window", "64", "--out", str(table), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["documents"] == len(wanted)
     dataset = penstock.open(paths[0], dtype="u2")

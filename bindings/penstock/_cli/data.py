@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -162,6 +163,29 @@ def named_by_user(paths: Sequence[str] | None = None) -> Iterator[None]:
         if paths is not None and error.filename not in mine:
             raise
         raise UsageError(str(error)) from None
+
+
+_SIDE = re.compile(r"(?<![\w/.-])(begin|end)_of_document(?:=([\d,]*\d))?(?![\w/.-])")
+
+
+def in_options(text: str) -> str:
+    """The text with `begin_of_document=9` of Python as the option of commands: `--begin-of-document 9`."""
+    return _SIDE.sub(lambda found: f"--{found[1]}-of-document" + (f" {found[2]}" if found[2] else ""), text)
+
+
+@contextmanager
+def sides_as_options() -> Iterator[None]:
+    """Makes an error name the token that bounds documents as `in_options` does.
+
+    Raises:
+        InvalidArgumentError: As inside.
+    """
+    import penstock
+
+    try:
+        yield
+    except penstock.InvalidArgumentError as error:
+        raise penstock.InvalidArgumentError(in_options(str(error))) from None
 
 
 def refuse_existing(out: str, overwrite: bool) -> None:

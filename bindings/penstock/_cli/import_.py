@@ -11,10 +11,12 @@ import click
 from penstock._cli.data import (
     bucket_options,
     given_storage,
+    in_options,
     named_by_user,
     out_or_bucket_option,
     scratch_option,
     shown,
+    sides_as_options,
 )
 from penstock._cli.executors import cluster_of, default_workers, ray_option
 from penstock._cli.output import (
@@ -157,7 +159,7 @@ def _import_tokens(inputs: Sequence[str], out: str, as_json: bool, given: dict[s
     import penstock
 
     metadata = given.pop("metadata") or ()
-    with named_by_user(inputs), progress(f"writing {shown(out)}", as_json) as update:
+    with named_by_user(inputs), sides_as_options(), progress(f"writing {shown(out)}", as_json) as update:
         done = penstock.import_tokens(
             inputs,
             out,
@@ -190,7 +192,7 @@ def _report_tokens(out: str, done: Any) -> None:
     ]
     emit_table(rows)
     for note in done.notes:
-        echo(f"note: {note}")
+        echo(f"note: {in_options(note)}")
 
 
 def _import_cells(inputs: Sequence[str], out: str, as_json: bool, given: dict[str, Any]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+import warnings
 from typing import Any
 
 import click
 
-from penstock._cli.data import data_options, open_data, shown
-from penstock._cli.output import emit_json, emit_table, human_seconds, json_option, progress
+from penstock._cli.data import data_options, in_options, open_data, shown, sides_as_options
+from penstock._cli.output import echo, emit_json, emit_table, human_seconds, json_option, progress
 from penstock._words import counted
 
 _EPILOG = """\b
@@ -75,15 +76,18 @@ def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_jso
     from penstock._paths import local_path
 
     dataset = open_data(data, dtype, format)
-    dataset = dataset._told_by(given.pop("end_of_document"), given.pop("begin_of_document"))
+    with sides_as_options(), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        dataset = dataset._told_by(given.pop("end_of_document"), given.pop("begin_of_document"))
     out = given.pop("out")
     rule = resolve(**given)
     begin = time.perf_counter()
     with progress(f"packing {shown(*data)}", as_json, unit="documents") as update:
         header = write_table(dataset._native, rule, local_path(out), lambda done: update(done, dataset.spans))
     packing = packing_of(header)
+    notes = [str(each.message) for each in warned]
     if as_json:
-        emit_json({"path": out, "fingerprint": header.fingerprint, **given, **packing._asdict()})
+        emit_json({"path": out, "fingerprint": header.fingerprint, **given, **packing._asdict(), "notes": notes})
         return
     left = f", {packing.left_out:,} of them in no row" if packing.left_out else ""
     lost = f", {counted(packing.records_left_out, 'record')} left out" if packing.records_left_out else ""
@@ -96,3 +100,5 @@ def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_jso
             ("took", human_seconds(time.perf_counter() - begin)),
         ]
     )
+    for note in notes:
+        echo(f"note: {in_options(note)}")

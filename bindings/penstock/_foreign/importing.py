@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock._arguments import index
 from penstock._bucket_folder import is_bucket
@@ -15,7 +15,7 @@ from penstock._paths import PathLike, as_paths, local_path, looking_at
 from penstock._remote import is_address
 from penstock._storage import Storage
 from penstock._text.errors import UsageError
-from penstock._token_documents import doubt, refuse_other_side
+from penstock._token_documents import doubt, refuse_other_side, untold
 from penstock._words import excerpt
 
 from .formats import inputs_of
@@ -135,17 +135,14 @@ def import_tokens(
     if boundary is not None and boundary.by == "begin_of_document":
         options["begin_of_document"] = boundary.token
     plan = make_plan(found, options, dtype, most)
-    doubts = [] if boundary is None else _doubts(plan.inputs, boundary)
+    sides = None if boundary is None else _sides(plan.inputs, boundary)
     try:
         run = Run(plan, place, workers, progress, storage if is_bucket(out) else None, scratch)
         done = run.run(resume, overwrite)
     except UsageError as error:
         raise InvalidArgumentError(str(error)) from None
-    done.notes += doubts
-    if boundary is not None and done.documents <= len(plan.inputs) and not _any_has(plan.inputs, boundary):
-        done.notes.append(
-            f"token {boundary.token:,} occurs nowhere, so each input is one document: is {boundary.by} another?"
-        )
+    if boundary is not None and sides is not None:
+        done.notes += _notes(sides, boundary, done.documents <= len(plan.inputs))
     done.seconds = time.perf_counter() - begin
     return done
 
@@ -170,22 +167,37 @@ def _boundary(end: int | None, begin: int | None) -> Boundary | None:
     return None if begin is None else Boundary("begin_of_document", index("begin_of_document", begin))
 
 
-def _doubts(inputs: list[Input], boundary: Boundary) -> list[str]:
-    """Notes of a token that may be the other side of documents.
+class _Sides(NamedTuple):
+    """Whether a file's end has the token on the side that was given, and names of files with it on the other one."""
+
+    told: bool
+    other: list[str]
+
+
+def _sides(inputs: list[Input], boundary: Boundary) -> _Sides:
+    """Looks at the ends of all files.
 
     Raises:
-        InvalidArgumentError: it seems to be.
+        InvalidArgumentError: documents seem to lie on the other side of the token.
     """
-    there = [ends for each in (inputs[0], inputs[-1]) if (ends := InPlace(each).ends()) is not None]
-    if not there:
+    ends, token = [each for one in inputs for each in InPlace(one).ends()], boundary.token
+    if not ends:
+        return _Sides(False, [])
+    refuse_other_side(inputs[0].name, boundary.by, token, ends[0].first == token, ends[-1].last == token)
+    by_end = boundary.by == "end_of_document"
+    return _Sides(
+        any((each.last if by_end else each.first) == token for each in ends),
+        [each.name for each in ends if (each.first if by_end else each.last) == token],
+    )
+
+
+def _notes(sides: _Sides, boundary: Boundary, one_each: bool) -> list[str]:
+    """What the ends of files leave open; `one_each`: each input is a document or nothing."""
+    said = doubt(boundary.by, boundary.token, sides.other)
+    if said is not None:
+        return [said]
+    if sides.told:
         return []
-    has = there[0][0] == boundary.token, there[-1][1] == boundary.token
-    refuse_other_side(inputs[0].name, boundary.by, boundary.token, *has)
-    said = doubt(boundary.by, boundary.token, *has)
-    return [] if said is None else [said]
-
-
-def _any_has(inputs: list[Input], boundary: Boundary) -> bool:
-    """Whether any input has the token, of inputs that are a document each or nothing."""
-    found = (InPlace(each).ends() for each in inputs)
-    return any(ends is not None and ends[boundary.behind] == boundary.token for ends in found)
+    if not one_each:
+        return [untold(boundary.by, boundary.token)]
+    return [f"token {boundary.token:,} occurs nowhere, so each input is one document: is {boundary.by} another?"]

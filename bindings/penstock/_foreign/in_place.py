@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,14 @@ _LOOK = 1 << 20  # documents whose lengths are read at once
 _LONGEST = 1 << 28  # tokens of a document that is cut at a token, which is held in memory
 _NAMED = (".bin", ".npy", ".ds", ".idx", "index.json")  # of files, at an address
 _BESIDE = ("", ".bin", ".idx", ".index", ".loss", ".metadata")
+
+
+class Ends(NamedTuple):
+    """Name, first and last token of a file."""
+
+    name: str
+    first: int
+    last: int
 
 
 class InPlace:
@@ -99,12 +107,16 @@ class InPlace:
             return self._stream(piece.begin, piece.end)
         return self._between_bounds(piece.begin, piece.end, self._bound)
 
-    def ends(self) -> tuple[int, int] | None:
-        """The first and the last token; None: there are none."""
-        records = self.dataset.records
-        if records == 0:
-            return None
-        return tuple(int(self._records.read(at, at + 1)[TOKEN][0]) for at in (0, records - 1))  # type: ignore[return-value]
+    def ends(self) -> list[Ends]:
+        """The first and the last token of each file that has tokens."""
+        shards, begin, found = self.dataset.shards, 0, list[Ends]()
+        for each in shards:
+            end = begin + each.records
+            if end > begin:
+                first, last = (int(self._records.read(at, at + 1)[TOKEN][0]) for at in (begin, end - 1))
+                found.append(Ends(self._given.name if len(shards) == 1 else each.name, first, last))
+            begin = end
+        return found
 
     def close(self) -> None:
         """As of Reader: no file stays open."""
