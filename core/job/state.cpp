@@ -285,9 +285,8 @@ std::string source_text(const std::string& key) {
 }
 
 /// Refuses what a saved mixture says of sources that none of its stages uses, and members of sources that this version
-/// does not know: of a source that only later stages use nothing is compared. A source of the job now may have no
-/// stage.
-void check_mixture(const json& saved, const json& now) {
+/// does not know: of a source that only later stages use nothing is compared.
+void check_mixture(const json& saved) {
   const json& order = saved["order"];
   if (!is_mixture(order)) return;
   const auto used = sources_of_stages(order);
@@ -297,13 +296,10 @@ void check_mixture(const json& saved, const json& now) {
     }
   }
   const std::vector<std::string> keys = source_keys(saved["sources"]);
-  const std::vector<std::string> known = source_keys(now["sources"]);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const json& source = saved["sources"][i];
     const std::string what = fmt::format("source {}", source_text(keys[i]));
-    if (used && !used->contains(keys[i]) && std::find(known.begin(), known.end(), keys[i]) == known.end()) {
-      refuse_job(fmt::format("it has {}, which no stage uses", what));
-    }
+    if (used && !used->contains(keys[i])) refuse_job(fmt::format("it has {}, which no stage uses", what));
     check_keys(source, {"dataset", "name", "view"}, what);
     check_keys(source["dataset"], {"fingerprint", "records", "shards"}, what + "'s dataset");
     check_view(source["view"], what + "'s view");
@@ -531,7 +527,9 @@ std::string job_json(const Order& order, std::span<const SourceIdentity> sources
   root["skip"] = json::array();
   for (const auto& [begin, end] : merge_skips(skip)) root["skip"].push_back(json::array({begin, end}));
   root["sources"] = json::array();
+  const auto used = is_mixture(root["order"]) ? sources_of_stages(root["order"]) : std::nullopt;
   for (const SourceIdentity& source : sources) {
+    if (used && !source.name.empty() && !used->contains(json(source.name).dump())) continue;
     json entry = {
         {"dataset", {{"fingerprint", source.fingerprint}, {"records", source.records}, {"shards", source.shards}}},
         {"view", parse_json_strict(source.view, "the view's identity")}};
@@ -545,7 +543,7 @@ std::optional<std::string> job_difference(std::string_view saved, std::string_vi
   if (saved == current) return std::nullopt;
   ParsedJob before = parse_job(saved);
   ParsedJob now = parse_job(current);
-  check_mixture(before.root, now.root);
+  check_mixture(before.root);
   // At position 0 another dataset or order is another job all the same; but a mixture is all stages, and has given
   // nothing of any source there.
   const bool both_are = is_mixture(before.root["order"]) && is_mixture(now.root["order"]);
