@@ -299,7 +299,6 @@ void check_mixture(const json& saved) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const json& source = saved["sources"][i];
     const std::string what = fmt::format("source {}", source_text(keys[i]));
-    if (used && !used->contains(keys[i])) refuse_job(fmt::format("it has {}, which no stage uses", what));
     check_keys(source, {"dataset", "name", "view"}, what);
     check_keys(source["dataset"], {"fingerprint", "records", "shards"}, what + "'s dataset");
     check_view(source["view"], what + "'s view");
@@ -527,9 +526,7 @@ std::string job_json(const Order& order, std::span<const SourceIdentity> sources
   root["skip"] = json::array();
   for (const auto& [begin, end] : merge_skips(skip)) root["skip"].push_back(json::array({begin, end}));
   root["sources"] = json::array();
-  const auto used = is_mixture(root["order"]) ? sources_of_stages(root["order"]) : std::nullopt;
   for (const SourceIdentity& source : sources) {
-    if (used && !source.name.empty() && !used->contains(json(source.name).dump())) continue;
     json entry = {
         {"dataset", {{"fingerprint", source.fingerprint}, {"records", source.records}, {"shards", source.shards}}},
         {"view", parse_json_strict(source.view, "the view's identity")}};

@@ -68,7 +68,7 @@ def test_a_resumed_import_tells_of_values_in_finished_shards(
     with pytest.raises(KeyboardInterrupt):
         penstock.import_anndata(paths, tmp_path / "out", progress=stop, workers=workers)
     done = penstock.import_anndata(paths, tmp_path / "out", resume=True, workers=workers)
-    assert 0 < done.kept_shards < done.shards
+    assert 0 < done.kept_shards <= done.shards  # of two workers the other one may have ended its own
     assert (done.odd, done.notes) == (whole.odd, whole.notes) and whole.odd["negative"] == 4
     again = penstock.import_anndata(paths, tmp_path / "out", resume=True)  # of what is published
     assert (again.kept_shards, again.odd, again.notes) == (done.shards, whole.odd, whole.notes)
