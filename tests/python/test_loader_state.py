@@ -354,7 +354,10 @@ def test_a_mixtures_state_with_more_or_less_than_it_has_is_refused(tmp_path):
 
         changes: list[tuple[Any, str]] = [
             (lambda job: job["sources"][0].update(weight=2), "source web has weight, which is unknown"),
-            (lambda job: job["sources"][0]["dataset"].update(salt=1), "source web's dataset has salt, which is unknown"),
+            (
+                lambda job: job["sources"][0]["dataset"].update(salt=1),
+                "source web's dataset has salt, which is unknown",
+            ),
             (lambda job: job["sources"].pop(), "code: the saved stages use it, and the state says nothing of it"),
             (lambda job: job["order"]["orders"].pop("code"), "source code: order: saved none, now"),
             (lambda job: job["order"]["orders"].update(code=7), "source code: order: saved 7, now"),
