@@ -20,12 +20,13 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib  # Python 3.11
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import tomllib  # Python 3.11
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -140,7 +141,8 @@ def remove_others(names: set[str]) -> None:
 
 
 def digest_of(mutation: Mutation, code: str) -> str:
-    return hashlib.sha256(json.dumps([code, asdict(mutation)]).encode()).hexdigest()[:16]
+    said = [code, mutation.path, mutation.old, mutation.new, mutation.tests]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
 
 # ---- one mutation
@@ -343,6 +345,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = parse_arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # else tests under way go on
     rooms = read_rooms()
     order = [mutation.id for room in rooms for mutation in room.mutations]
     unknown = [*({*(options.only or ())} - {*order}), *({*(options.room or ())} - {room.name for room in rooms})]
