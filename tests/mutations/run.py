@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -76,14 +76,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Failure:
-    """The first test that failed."""
+    """The first test that failed; "": it is not known."""
 
     test: str
     end: str = ""  # how it ended, where it did not say so itself
     is_late: bool = False
 
     def __str__(self) -> str:
-        return f"{self.test} ({self.end})" if self.end else self.test
+        name = self.test or "a test"
+        return f"{name} ({self.end})" if self.end else name
 
 
 # A run of some tests: of this one alone, or of all but these.
@@ -168,8 +169,9 @@ def run(command: list[str], **options: Any) -> tuple[int, str]:
         try:
             output, _ = process.communicate(timeout=MOST_SECONDS)
             return process.returncode, output
-        except subprocess.TimeoutExpired as late:
-            return 124, str(late.output or "")
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return 124, process.communicate()[0]
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -199,7 +201,7 @@ def confirmed(trial: Trial) -> Failure | None:
     """A failure that happens again when its test runs alone: one that the machine's load made finds nothing."""
     passing: list[str] = []
     while failure := trial("", passing):
-        if failure.is_late or trial(failure.test, ()):
+        if failure.is_late or failure.test in ("", *passing) or trial(failure.test, ()):
             return failure
         say(f"{failure} failed once, and does not count")
         passing.append(failure.test)
@@ -244,7 +246,7 @@ def run_native(executable: Path, only: str, without: Sequence[str]) -> Failure |
         return None
     failed = re.findall(r"^\[  FAILED  \] ([\w/.]+)", output, re.MULTILINE)
     begun = re.findall(r"^\[ RUN      \] ([\w/.]+)", output, re.MULTILINE)
-    return Failure((failed or begun[-1:] or ["no test"])[0], *how_it_ended(status))
+    return Failure((failed or begun[-1:] or [""])[0], *how_it_ended(status))
 
 
 def how_it_ended(status: int) -> tuple[str, bool]:
@@ -284,13 +286,14 @@ def run_python(tests: Sequence[str], without: Sequence[str], environment: dict[s
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", output, re.MULTILINE)
     if status in (2, 3, 4, 5) and not failed:
         raise NotPossible(f"pytest cannot run the tests: {' '.join(output.split())[-300:]}")
-    return Failure((failed or ["no test"])[0], *how_it_ended(status))
+    return Failure((failed or [""])[0], *how_it_ended(status))
 
 
 # ---- a run
 
 
 def read_results(path: Path) -> dict[str, Result]:
+    """By the mutations' names."""
     if not path.is_file():
         return {}
     return {name: Result(**each) for name, each in json.loads(path.read_text(encoding="utf-8")).items()}
@@ -327,10 +330,10 @@ def table(rooms: list[Room], results: dict[str, Result]) -> str:
     return "\n".join(lines)
 
 
-def lost(results: dict[str, Result]) -> list[str]:
-    """Mutations that were found before and are not now."""
+def lost(results: dict[str, Result], order: list[str]) -> list[str]:
+    """Mutations that were found before and are not now, or that are no more."""
     found = [name for name, result in read_results(BEFORE).items() if result.outcome == "found"]
-    return [name for name in found if name in results and results[name].outcome != "found"]
+    return [name for name in found if name not in order or (name in results and results[name].outcome != "found")]
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -343,6 +346,25 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def outcomes(room: Room, left: list[Mutation], jobs: int) -> Iterator[tuple[Mutation, str, str, float]]:
+    """(mutation, outcome, by, seconds) of those that are left.
+
+    Raises:
+        NotPossible: the room's tests fail without any of them.
+    """
+    if left:
+        check_unmutated(room, jobs)
+    for mutation in left:
+        begin = time.monotonic()
+        outcome, by = try_out(room, mutation, jobs)
+        say(f"{mutation.id}: {outcome}{' by ' if outcome == 'found' else ': ' if by else ''}{by}")
+        yield mutation, outcome, by, round(time.monotonic() - begin, 1)
+
+
+def is_chosen(room: Room, mutation: Mutation, options: argparse.Namespace) -> bool:
+    return (not options.room or room.name in options.room) and (not options.only or mutation.id in options.only)
+
+
 def main() -> int:
     options = parse_arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # else tests under way go on
@@ -353,28 +375,20 @@ def main() -> int:
         say(f"no such mutation or room: {', '.join(unknown)}")
         return 2
     code = copy_code()
-    results = read_results(options.json)
-    for room in rooms:
-        if options.room and room.name not in options.room:
-            continue
-        left = [each for each in room.mutations if not options.only or each.id in options.only]
-        if not options.again:
-            left = [each for each in left if each.id not in results or results[each.id].of != digest_of(each, code)]
-        if not left:
-            continue
-        try:
-            check_unmutated(room, options.jobs)
-        except NotPossible as why:
-            say(str(why))
-            return 2
-        for mutation in left:
-            begin = time.monotonic()
-            outcome, by = try_out(room, mutation, options.jobs)
-            results[mutation.id] = Result(outcome, by, round(time.monotonic() - begin, 1), digest_of(mutation, code))
-            write_results(options.json, results, order)
-            say(f"{mutation.id}: {outcome}{' by ' if outcome == 'found' else ': ' if by else ''}{by}")
+    digests = {mutation.id: digest_of(mutation, code) for room in rooms for mutation in room.mutations}
+    results = {name: each for name, each in read_results(options.json).items() if each.of == digests.get(name)}
+    try:
+        for room in rooms:
+            chosen = [each for each in room.mutations if is_chosen(room, each, options)]
+            left = [each for each in chosen if options.again or each.id not in results]
+            for mutation, outcome, by, seconds in outcomes(room, left, options.jobs):
+                results[mutation.id] = Result(outcome, by, seconds, digests[mutation.id])
+                write_results(options.json, results, order)
+    except NotPossible as why:
+        say(str(why))
+        return 2
     print(table(rooms, results))
-    missing = lost(results)
+    missing = lost(results, order)
     if missing:
         say(f"found before, and not now: {', '.join(missing)}")
     return bool(missing or any(result.outcome == "broken" for result in results.values()))
