@@ -308,10 +308,11 @@ def write_results(path: Path, results: dict[str, Result], order: list[str]) -> N
     partial.replace(path)
 
 
-def check_unmutated(room: Room, jobs: int) -> None:
-    """The room's tests pass on the code as it is: else any mutation would seem to be found."""
-    say(f"{room.name}: its tests, without a mutation")
-    for tests in dict.fromkeys(mutation.tests for mutation in room.mutations):
+def check_unmutated(room: Room, mutations: Sequence[Mutation], jobs: int) -> None:
+    """The tests of these mutations pass on the code as it is: else any mutation would seem to be found."""
+    if mutations:
+        say(f"{room.name}: its tests, without a mutation")
+    for tests in dict.fromkeys(mutation.tests for mutation in mutations):
         if failure := tests_of(room, tests, jobs):
             raise NotPossible(f"{room.name}: {failure} fails without a mutation")
 
@@ -350,10 +351,9 @@ def outcomes(room: Room, left: list[Mutation], jobs: int) -> Iterator[tuple[Muta
     """(mutation, outcome, by, seconds) of those that are left.
 
     Raises:
-        NotPossible: the room's tests fail without any of them.
+        NotPossible: their tests fail without any of them.
     """
-    if left:
-        check_unmutated(room, jobs)
+    check_unmutated(room, left, jobs)
     for mutation in left:
         begin = time.monotonic()
         outcome, by = try_out(room, mutation, jobs)
