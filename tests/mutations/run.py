@@ -342,7 +342,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--room", action="append", help="may be repeated")
     parser.add_argument("--only", action="append", metavar="ID", help="a mutation; may be repeated")
     parser.add_argument("--again", action="store_true", help="those too that have a result")
-    parser.add_argument("--json", type=Path, default=WORK / "results.json", help="file for the results")
+    parser.add_argument(
+        "--json", type=Path, default=WORK / "results.json", help="file for the results; before.json: a new record"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="compilers at once")
     return parser.parse_args()
 
