@@ -259,12 +259,15 @@ def how_it_ended(status: int) -> tuple[str, bool]:
 
 
 def put_extension() -> None:
-    found = importlib.util.find_spec("penstock._native")
-    if found is None or found.origin is None:
+    """Links the installed extension into the copy's package."""
+    package = importlib.util.find_spec("penstock")
+    where = Path(package.origin).parent if package is not None and package.origin is not None else None
+    found = list(where.glob("_native*.so")) if where is not None else []
+    if len(found) != 1:
         raise NotPossible("the extension of penstock is not installed: `make build`")
-    link = TREE / "bindings" / "penstock" / Path(found.origin).name
+    link = TREE / "bindings" / "penstock" / found[0].name
     link.unlink(missing_ok=True)
-    link.symlink_to(Path(found.origin).resolve())
+    link.symlink_to(found[0].resolve())
 
 
 def python(tests: Sequence[str]) -> Failure | None:
