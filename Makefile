@@ -8,7 +8,7 @@ PYTEST_FLAGS ?= -n 3
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget model adapters formats ray bench bench-quick bench-peers bench-cells demo faults fuzz format clean
+.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget model adapters formats ray bench bench-quick bench-peers bench-cells demo faults mutations fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -94,6 +94,9 @@ demo: build  ## train, kill, resume on other numbers of processes, compare every
 faults: build  ## the table of docs/reliability.md: damaged and hostile files, killed writers (about 6 minutes)
 	python tests/faults/run.py --writers --json build/faults.json --markdown build/faults.md
 	python -W ignore tests/faults/h5ad.py --trials 2000
+
+mutations: build  ## sixty bugs, one after the other, each against its room's tests (about 50 minutes; goes on where it stopped)
+	python tests/mutations/run.py
 
 fuzz: setup-check  ## each fuzz target for a minute
 	scripts/fuzz 60
