@@ -42,7 +42,7 @@ import stalls
 import throughput
 import training
 import writing
-from record import Record
+from record import Record, texts
 from results import SkippedError, left_out, make_folders
 from rich.console import Console
 from workloads import FULL, QUICK, Corpora
@@ -117,7 +117,9 @@ def measure_all(names: Iterable[str], corpora: Corpora, record: Record) -> list[
         print(f"measuring: {name}", file=sys.stderr, flush=True)
         begin = time.perf_counter()
         try:
-            record.add(MEASUREMENTS[name](corpora))
+            added = MEASUREMENTS[name](corpora)
+            record.add(added)
+            print("\n".join(" | ".join(texts(each)) for each in added), flush=True)  # a killed run keeps them
         except SkippedError as error:
             left_out(name, str(error))
         except Exception:

@@ -2,7 +2,7 @@
 
 Benchmarks, examples, scripts, tests, and the Python of the documentation; `tests/python` alone may use private names.
 Seen are imports, attributes of what is imported, and attributes of variables that such an expression was assigned to,
-that a `with` or a `for` binds, or that are annotated with it; also code in strings.
+that a `with` or a `for` binds, or that are annotated with it; also code in strings, and literal names for `getattr`.
 """
 
 import ast
@@ -44,9 +44,23 @@ def comes_from(node: ast.AST | None, known: set[str]) -> bool:
             node = node.func
         elif isinstance(node, ast.Attribute | ast.Subscript | ast.Await | ast.Starred | ast.NamedExpr):
             node = node.value
+        elif isinstance(node, ast.IfExp):
+            return comes_from(node.body, known) or comes_from(node.orelse, known)
         else:
             return False
     return False
+
+
+def unpacked(target: ast.AST, value: ast.AST | None) -> Iterator[tuple[ast.AST, ast.AST | None]]:
+    """The pairs of `a, b = x, y`; of `a, b = x` each with all of it."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        yield target, value
+        return
+    parts = value.elts if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts) else None
+    for at, each in enumerate(target.elts):
+        yield from unpacked(
+            each.value if isinstance(each, ast.Starred) else each, value if parts is None else parts[at]
+        )
 
 
 def bindings(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST | None]]:
@@ -75,12 +89,20 @@ def of_package(tree: ast.AST) -> set[str]:
             known |= {each.asname or PACKAGE for each in names}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE and not node.level:
             known |= {each.asname or each.name for each in node.names}
-    pairs = list(bindings(tree))
+    pairs = [pair for each in bindings(tree) for pair in unpacked(*each)]
     size = -1
     while size != len(known):
         size = len(known)
         known |= {dotted(target) for target, value in pairs if dotted(target) and comes_from(value, known)}
     return known
+
+
+def got_by_name(node: ast.AST) -> str:
+    """The private name that `getattr(x, "_name")` asks for; empty for any other expression."""
+    if not (isinstance(node, ast.Call) and dotted(node.func) in ("getattr", "setattr", "hasattr", "delattr")):
+        return ""
+    name = node.args[1].value if len(node.args) > 1 and isinstance(node.args[1], ast.Constant) else None
+    return name if isinstance(name, str) and is_private(name) else ""
 
 
 def problems(text: str) -> Iterator[tuple[int, str]]:
@@ -94,6 +116,9 @@ def problems(text: str) -> Iterator[tuple[int, str]]:
             names = [f"{node.module}.{each.name}" for each in node.names]
         elif isinstance(node, ast.Attribute) and is_private(node.attr) and comes_from(node.value, known):
             yield node.lineno, ast.unparse(node)
+            continue
+        elif (name := got_by_name(node)) and comes_from(node.args[0], known):
+            yield node.lineno, f"{ast.unparse(node.args[0])}.{name}"
             continue
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and (found := IN_STRING.search(node.value)):
             yield node.lineno, f"{found[0]} in a string"

@@ -65,7 +65,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     """Imports `penstock.ray`, which needs Ray, when it is first asked for."""
     if name != "ray":
-        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+        raise AttributeError(f"module 'penstock' has no attribute {name[:80]!r}")
     return importlib.import_module("penstock.ray")
 
 

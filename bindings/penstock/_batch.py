@@ -20,10 +20,11 @@ from penstock._sparse import csr_of
 from penstock._words import excerpt
 from penstock.cells import Csr
 
-# What is asked of a mapping by habit, and is an attribute.
-_ATTRIBUTES = {
-    **{name: f"batch.{name}" for name in RESERVED_NAMES},
+# What is asked of a mapping by habit, and is an attribute; of tokens only where there are some.
+_ATTRIBUTES = {name: f"batch.{name}" for name in RESERVED_NAMES}
+_OF_TOKENS = {
     **dict.fromkeys(("inputs", "labels", "input_ids", "targets"), "batch.inputs, batch.labels"),
+    "attention_mask": "batch.attention_mask of view.padded(), whose rows are padded documents",
 }
 
 
@@ -54,10 +55,18 @@ class Batch(Mapping[str, Any]):
             inside = [each for each in self._layout.types if each.startswith(f"{name}.")]
             there = inside or list(self._layout.types)
             what = f"ask for {', '.join(there)}" if inside else f"the fields are {', '.join(there)}"
-            if name in _ATTRIBUTES:
-                raise KeyError(f"no field {name}: use {_ATTRIBUTES[name]}; {what if there else 'there are no fields'}")
+            if use := self._instead_of(name):
+                raise KeyError(f"no field {name}: use {use}; {what if there else 'there are no fields'}")
             raise KeyError(f"no field {excerpt(name)}: {what if there else 'opaque documents have none'}")
         return self._cached(name, self._field)
+
+    def _instead_of(self, name: str) -> str | None:
+        """What has what is asked for as a field `name` by habit; None: nothing has it."""
+        if name == "attention_mask" and "attention_mask" in self._layout.column_of:
+            return "batch.attention_mask"
+        if name in _OF_TOKENS:
+            return _OF_TOKENS[name] if self._layout.has_tokens else None
+        return _ATTRIBUTES.get(name)
 
     def __iter__(self) -> Iterator[str]:
         """Names of fields, in the order of the records."""

@@ -181,6 +181,11 @@ class BatchLayout:
     sliced: bool  # rows are the part of a context-parallel rank
     metadata: Metadata  # what was read of it
 
+    @property
+    def has_tokens(self) -> bool:
+        """Whether rows are of tokens, whether they have labels or not."""
+        return self.cells is None and _token_field(tuple(self.leaf_of.values()))[0] is not None
+
     def label_column(self, name: str) -> FieldSpec:
         """What "inputs" or "labels" would be as a column.
 

@@ -31,7 +31,7 @@ from penstock._resources import default_max_bytes, default_threads, usable_cores
 from penstock._spans import parts_of
 from penstock._state import checked_state
 from penstock._stores import far_reader
-from penstock._words import NoSampler, warn_over
+from penstock._words import NoSampler, excerpt, warn_over
 from penstock.columns import Column
 
 if TYPE_CHECKING:
@@ -598,8 +598,12 @@ def _import_torch(framework: str, pin_memory: bool) -> Any:
         return None
     try:
         import torch
-    except ImportError:
-        raise InvalidArgumentError("framework='torch', but torch is not installed") from None
+    except (ImportError, OSError) as error:  # OSError: a library that it loads
+        if importlib.util.find_spec("torch") is None:
+            raise InvalidArgumentError("framework='torch', but torch is not installed") from None
+        raise InvalidArgumentError(
+            f"torch is installed, but cannot be imported: {excerpt(error)}: mend it, or give framework='numpy'"
+        ) from error
     return torch
 
 

@@ -12,7 +12,7 @@ from penstock._dataset import View
 from penstock._errors import InvalidArgumentError, NotFoundError
 from penstock._mixture_stages import Place, Stage, Tokens
 from penstock._open import open as open_dataset
-from penstock._paths import PathLike, local_path
+from penstock._paths import PathLike, local_path, looking_at
 from penstock._words import quoted
 
 _HINTS = ("dtype", "format", "checks")
@@ -27,22 +27,27 @@ def read_mixture(path: PathLike) -> tuple[str, dict[str, Any]]:
     Raises:
         InvalidArgumentError: what cannot be, with the file's name.
         NotFoundError: no such file, or no such dataset.
+        IoError: the file cannot be read.
     """
     text = local_path(path)
     try:
-        content = json.loads(Path(text).read_text(encoding="utf-8"), object_pairs_hook=_once)
-    except FileNotFoundError:
-        raise NotFoundError(errno.ENOENT, f"{text}: no such file", text) from None
-    except IsADirectoryError:
-        raise InvalidArgumentError(f"{text}: a folder, and the JSON file of a mixture is wanted") from None
-    except InvalidArgumentError as error:
-        raise InvalidArgumentError(f"{text}: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"{text}: no JSON: {error}") from None
-    try:
-        return text, _arguments(content, Path(text).parent)
+        return text, _arguments(_content(text), Path(text).parent)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{text}: {error}") from error
+
+
+def _content(path: str) -> Any:
+    with looking_at(path):
+        try:
+            return json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_once)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFoundError(errno.ENOENT, f"{path}: no such file", path) from None
+        except IsADirectoryError:
+            raise InvalidArgumentError("a folder, and the JSON file of a mixture is wanted") from None
+        except InvalidArgumentError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise InvalidArgumentError(f"no JSON: {error}") from None
 
 
 def _arguments(content: Any, folder: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
 from penstock._mixture_stages import Tokens
+from penstock._words import excerpt
 
 if TYPE_CHECKING:
     from penstock._layout import DtypeChoice
@@ -77,7 +78,7 @@ def told_of_options(init: _Init) -> _Init:
             near = difflib.get_close_matches(name, names, 1, 0.8)
             meant = _OTHERS.get(name) or (f"{near[0]}=" if near else "")
             hint = f": use {meant}" if meant else f"; it has {', '.join(names[1:])}"
-            raise TypeError(f"{type(self).__name__} has no argument {name}={hint}")
+            raise TypeError(f"{type(self).__name__} has no argument {excerpt(name)}={hint}")
         init(self, *args, **given)
 
     return cast(_Init, checked)

@@ -63,7 +63,7 @@ class NoSampler:
         def __getattr__(self, name: str) -> Any:
             """Refuses: AttributeError, so that hasattr() is false."""
             if name not in ("set_epoch", "sampler", "batch_sampler"):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {excerpt(name)!r}")
             raise AttributeError(
                 f"a {type(self).__name__} has no {name}: the epoch is part of its position, and it shuffles each epoch "
                 "anew by itself: leave the call out"

@@ -8,12 +8,18 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kFirstBlock = 512;
+[[noreturn]] void raise_no_memory(std::uint64_t bytes) {
+  raise(ErrorKind::InvalidArgument, "no memory for {} bytes of metadata: use a smaller batch size or raise max_bytes",
+        with_commas(bytes));
+}
 
-[[noreturn]] void raise_no_memory(std::uint64_t bytes, const ArenaBound* bound) {
-  const std::uint64_t most = bound == nullptr ? UINT64_MAX : bound->most_bytes();
-  raise(ErrorKind::InvalidArgument, "no memory for {} bytes of metadata{}: use a smaller batch size or raise max_bytes",
-        with_commas(bytes), most == UINT64_MAX ? "" : fmt::format("; all of a batch's may have {}", with_commas(most)));
+// One that asks for so much by itself is told; of many small ones the last says nothing.
+[[noreturn]] void raise_beyond(std::uint64_t bytes, const ArenaBound& bound) {
+  raise(ErrorKind::InvalidArgument,
+        "no memory for the metadata of a batch: its rows need more than the {} bytes that they may have together{}: "
+        "use a smaller batch size or raise max_bytes",
+        with_commas(bound.most_bytes()),
+        bytes > bound.most_bytes() / 2 ? fmt::format(", one of them {} bytes", with_commas(bytes)) : "");
 }
 
 }  // namespace
@@ -34,18 +40,21 @@ void Arena::enter(std::size_t block) noexcept {
 
 // In a later block, or a new one. Never nullptr, for no bytes either.
 std::byte* Arena::allocate_elsewhere(std::uint64_t bytes) {
-  if (bytes > INT64_MAX) raise_no_memory(bytes, bound_);
+  if (bytes > INT64_MAX) {
+    if (bound_ != nullptr) raise_beyond(bytes, *bound_);
+    raise_no_memory(bytes);
+  }
   const std::uint64_t rounded = align_up(bytes, kAlign);
   while (left_ < rounded && current_ + 1 < blocks_.size()) enter(current_ + 1);
   if (left_ < rounded || blocks_.empty()) {
     // Doubling keeps the number of blocks logarithmic; a row's needs are about the same each time it is reused.
-    std::uint64_t size = std::max({kFirstBlock, capacity_bytes_, rounded});
+    std::uint64_t size = std::max({kLeastBytes, capacity_bytes_, rounded});
     if (bound_ != nullptr && !bound_->take(size)) {
       size = rounded;
-      if (!bound_->take(size)) raise_no_memory(bytes, bound_);
+      if (!bound_->take(size)) raise_beyond(bytes, *bound_);
     }
     std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[size]);
-    if (!memory) raise_no_memory(bytes, nullptr);
+    if (!memory) raise_no_memory(bytes);
     blocks_.push_back({std::move(memory), size});
     capacity_bytes_ += size;
     enter(blocks_.size() - 1);

@@ -36,6 +36,9 @@ class ArenaBound {
 
 class Arena {
  public:
+  /// What one takes that is not empty.
+  static constexpr std::uint64_t kLeastBytes = 512;
+
   /// `bytes` uninitialised bytes aligned to 16. Throws InvalidArgument where its bound or the system does not allow
   /// more.
   std::byte* allocate(std::uint64_t bytes) {

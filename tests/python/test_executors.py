@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -89,7 +90,10 @@ def test_ray_is_neither_imported_nor_needed_until_it_is_used(tmp_path: Path) -> 
     # Where it is installed too: what cannot be imported is not there.
     hidden = "import sys; sys.modules['ray'] = None; "
     shown = subprocess.run([sys.executable, "-c", f"{hidden}import penstock.ray"], capture_output=True, text=True)
-    assert "ModuleNotFoundError: Ray is needed, and ray is not installed: pip install 'penstock[ray]'" in shown.stderr
+    assert (
+        "ModuleNotFoundError: penstock.ray needs ray, which is not installed: pip install 'penstock[ray]'"
+        in shown.stderr
+    )
     words = ["write", "a.jsonl", "--tokenizer", "t.json", "--out", "out", "--ray"]
     command = f"{hidden}from penstock._cli.main import main; sys.exit(main({words}))"
     shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, cwd=tmp_path)
@@ -105,3 +109,26 @@ def test_what_follows_ray_and_is_no_address_is_refused(words: list[str], capsys:
 def test_workers_and_ray_are_not_both_given(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["write", "a.jsonl", "--ids-column", "a", "--out", "out", "--workers", "2", "--ray"]) == 2
     assert "give one of them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"__init__.py": ""}, "ImportError: penstock.ray: ray is installed, but a part is missing: No module named"),
+        (
+            {"__init__.py": "", "data.py": "import grain_of_sand"},
+            "ModuleNotFoundError: penstock.ray: ray is installed and needs grain_of_sand, which is not",
+        ),
+        ({"session.json": ""}, "ModuleNotFoundError: penstock.ray needs ray, which is not installed: pip install"),
+    ],
+    ids=["a part", "what it needs", "a folder of temporary files"],
+)
+def test_what_ray_lacks_is_told_from_ray_that_is_missing(tmp_path: Path, files: dict[str, str], words: str) -> None:
+    (tmp_path / "ray").mkdir()
+    for name, text in files.items():
+        (tmp_path / "ray" / name).write_text(text)
+    others = [each for each in sys.path if not (Path(each) / "ray").exists()]  # where Ray is not
+    program = f"import sys; sys.path[:] = {[str(tmp_path), *others]!r}; import penstock.ray"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    said = shown.stderr.splitlines()[-1]
+    assert re.sub(r"ray \d[\d.]*", "ray", said).startswith(words), shown.stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -49,6 +51,7 @@ def test_a_whole_checkpoint_is_no_state(view: Any) -> None:
         ("inputs", "use batch.inputs, batch.labels"),
         ("labels", "use batch.inputs, batch.labels"),
         ("input_ids", "use batch.inputs, batch.labels"),
+        ("attention_mask", r"use batch.attention_mask of view.padded\(\)"),
         ("valid", "use batch.valid"),
         ("tokens", "the fields are token"),
     ],
@@ -58,6 +61,24 @@ def test_a_name_that_is_no_field_says_what_to_use(view: Any, name: str, meant: s
     with pytest.raises(KeyError, match=meant):
         batch[name]
     assert list(batch) == ["token"] and name not in batch  # a batch stays a mapping of fields
+
+
+@pytest.mark.parametrize("name", ["inputs", "input_ids", "attention_mask"])
+def test_a_batch_without_tokens_has_no_hint_of_them(tmp_path: Any, name: str) -> None:
+    with penstock.Writer(tmp_path / "cells", {"gene": "u4", "count": "u4"}) as writer:
+        writer.append(gene=[1, 2], count=[1, 2])
+    for view in (penstock.open(tmp_path / "cells").documents(), penstock.open(tmp_path / "cells").cells()):
+        with pytest.raises(KeyError) as raised:
+            view.read([0])[name]
+        assert "use" not in str(raised.value) and "the fields are gene, count" in str(raised.value)
+
+
+def test_the_mask_of_padded_rows_is_named(tmp_path: Any) -> None:
+    TOKENS.tofile(tmp_path / "train.bin")
+    dataset = penstock.open(tmp_path / "train.bin", dtype="u2")
+    batch = next(penstock.Loader(dataset.documents(end_of_document=7).padded(), 1))
+    with pytest.raises(KeyError, match=r"use batch.attention_mask; the fields are token"):
+        batch["attention_mask"]
 
 
 def collection() -> penstock.CollectionLoader:
@@ -151,3 +172,22 @@ def test_a_gz_that_is_none_is_to_be_renamed(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"a" * 1000, mtime=0) + b"trailing bytes")
     with pytest.raises(FileError, match="damaged gzip data"):
         ByteInput(path, "plain.jsonl.gz", "gz").file.read()
+
+
+@pytest.mark.parametrize("error", ["ImportError", "OSError"])
+def test_a_torch_that_cannot_be_imported_is_told_with_its_cause(tmp_path: Path, error: str) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(f"raise {error}('libcudart.so.12: cannot open shared object file')")
+    TOKENS.tofile(tmp_path / "train.bin")
+    program = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+import penstock
+try:
+    penstock.Loader(penstock.open({str(tmp_path / "train.bin")!r}, dtype="u2").windows(10), 4)
+except penstock.InvalidArgumentError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("torch is installed, but cannot be imported: libcudart.so.12: cannot open")
+    assert "framework='numpy'" in done.stdout

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from itertools import islice
 from typing import Any
 
@@ -386,6 +388,55 @@ def test_a_batch_that_memory_cannot_hold_is_refused_when_it_is_said(tmp_path, or
         with refused:
             loader.set_batch_size(size)
         assert loader.batch_size == 8 and next(loader).position == 8
+
+
+def test_a_size_that_the_run_never_fills_is_taken_and_its_batch_padded_or_dropped(tmp_path):
+    """docs/decisions.md: "A batch that cannot be is refused early"."""
+    view = raw_tokens(tmp_path / "tokens.bin", 1000)[0].windows(10)
+    for sizes, full in ((1024, 0), ([(0, 8), (80, 1024)], 10), ([(0, 8), (80, 8), (96, 1024)], 12)):
+        for tail, more in (("pad", 1), ("drop", 0)):
+            options = {"order": "sequential", "framework": "numpy", "epochs": 1, "tail": tail}
+            batches = list(penstock.Loader(view, sizes, **options))
+            assert [len(batch["token"]) for batch in batches] == [8] * full + [1024] * more
+            assert sum(int(batch.valid.sum()) for batch in batches) == (100 if more else 8 * full)
+    ranks = [penstock.Loader(view, 1, rank=rank, world_size=1024, epochs=1, framework="numpy") for rank in (0, 1023)]
+    assert [int(next(each).valid.sum()) for each in ranks] == [1, 0]
+
+
+@pytest.mark.parametrize("kind", ["stream", "windows", "documents"])
+@pytest.mark.parametrize("order", ["sequential", "uniform"])
+def test_what_the_check_counts_for_a_batch_is_near_what_it_takes(tmp_path, kind, order):
+    rows = 1 << 16
+    options = {"metadata": None} if kind == "stream" else {}
+    with penstock.Writer(tmp_path / "corpus", {"token": "u2"}, **options) as writer:
+        if kind == "stream":
+            writer.append(token=np.zeros(8 * rows, "u2"))
+        else:
+            writer.append_batch([8] * rows, token=np.zeros(8 * rows, "u2"))
+    program = f"""
+import re, penstock
+dataset = penstock.open({str(tmp_path / "corpus")!r})
+view = dataset.documents() if {kind!r} == "documents" else dataset.windows(8)
+options = {{"order": {order!r}, "framework": "numpy", "threads": 1, "prefetch": 1}}
+try:
+    penstock.Loader(view, 1 << 24, max_bytes=1 << 26, **options)
+except penstock.InvalidArgumentError as error:
+    counted = int(re.search(r"at least ([\\d,]+) bytes", str(error))[1].replace(",", "")) / (1 << 24)
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+loader = penstock.Loader(view, 64, epochs=1, **options)
+next(loader)
+loader.close()
+before = resident()
+loader = penstock.Loader(view, {rows}, epochs=1, **options)
+batch = next(loader)
+print(counted, (resident() - before) / {rows})
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100)
+    counted, taken = map(float, done.stdout.split())
+    assert counted <= 1.1 * taken, "no batch is refused that could be held"
+    if kind != "windows":  # each of which may hold blocks of an index, as far as max_bytes allows
+        assert taken <= 2.5 * counted
 
 
 def test_a_fetch_of_a_collection_that_no_memory_holds_is_refused():

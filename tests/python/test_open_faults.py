@@ -16,6 +16,10 @@ import pytest
 USES: dict[str, Callable[[Any, Path], Any]] = {
     "open": lambda path, out: penstock.open(path),
     "open as u2": lambda path, out: penstock.open(path, dtype="u2"),
+    "open as h5ad": lambda path, out: penstock.open(path, format="h5ad"),
+    "import cells of h5ad": lambda path, out: penstock.import_anndata(path, out, format="h5ad"),
+    "import cells of zarr": lambda path, out: penstock.import_anndata(path, out, format="zarr"),
+    "mixture": lambda path, out: penstock.Mixture.from_file(path),
     "verify": lambda path, out: penstock.verify(path),
     "combine": lambda path, out: penstock.combine([path], out),
     "convert": lambda path, out: penstock.convert(path, out, "ids"),
@@ -48,6 +52,14 @@ def test_a_path_whose_stat_fails_is_an_io_error(tmp_path: Path, what: str, use: 
     assert raised.value.errno in (errno.ELOOP, errno.ENAMETOOLONG) and raised.value.filename
     assert len(str(raised.value)) <= 500
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("use", ["open", "open as h5ad", "import cells of h5ad", "mixture"])
+def test_a_path_behind_a_file_is_not_there(tmp_path: Path, use: str) -> None:
+    (tmp_path / "cells.h5ad").write_bytes(b"no folder")
+    with pytest.raises(penstock.NotFoundError, match=r"cells\.h5ad/x: no such file") as raised:
+        USES[use](tmp_path / "cells.h5ad" / "x", tmp_path / "out")
+    assert raised.value.errno == errno.ENOENT
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs a user who may become another one")

@@ -32,6 +32,10 @@ def check(root: Path, name: str, text: str) -> subprocess.CompletedProcess[str]:
         ("import penstock\nfor batch in penstock.Loader(v, 8):\n    batch._arena", "batch._arena"),
         ("import penstock\nself.data = penstock.open(p)\nview = self.data.windows(8)\nview._job", "view._job"),
         ("import penstock\ndef f(view: penstock.View):\n    view._job", "view._job"),
+        ("import penstock\ngetattr(penstock, '_native')", "penstock._native"),
+        ("import penstock\nloader, n = penstock.Loader(v, 8), 1\nloader._native", "loader._native"),
+        ("import penstock\nfor n, batch in enumerate(x):\n    a, *b = penstock.open(p)\nb._view", "b._view"),
+        ("import penstock\nloader = penstock.Loader(v, 8) if v else None\nloader._native", "loader._native"),
         ("run(['python', '-c', 'import penstock._native'])", "penstock._native in a string"),
     ],
 )

@@ -6,13 +6,18 @@ them.
 
 from __future__ import annotations
 
+import atexit
+import errno
 import json
 import os
+import select
 import signal
 import struct
 import subprocess
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,15 +26,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock._errors import CorruptionError, Error, InvalidArgumentError
+from penstock._errors import CorruptionError, Error, InvalidArgumentError, IoError
+from penstock._paths import looking_at
 from penstock._words import excerpt
+
+from .hdf5_child import bound_s
 
 _CHILD = Path(__file__).with_name("hdf5_child.py")
 _PLUGINS = ("hdf5plugin",)  # filters of HDF5 that a process has when it imports them
 _LENGTHS = struct.Struct("<QQ")
 _AT_ONCE = 16 << 20  # bytes that one request asks for
 _MOST_FAILURES = 20
+_ANSWER_S = 60.0  # until an answer, however small the file: its process may have to start first
+_END_S = 5.0  # until a killed process is gone, but for one whose disk does not answer
 _IDLE: list[Helper] = []  # at most one, for the next session of this process
+_ALL: weakref.WeakSet[Helper] = weakref.WeakSet()
 _LOCK = threading.Lock()
 
 
@@ -45,12 +56,14 @@ class Helper:
         self._failures = 0
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_CHILD)],
+            bufsize=0,  # for poll()
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**os.environ, **one_thread},
             start_new_session=True,  # Ctrl-C is for the parent
         )
+        _ALL.add(self)
         plugins = [name for name in _PLUGINS if name in sys.modules]
         self._send({"path": [os.path.abspath(each) for each in sys.path], "plugins": plugins})  # noqa: PTH100 - "" too
 
@@ -58,23 +71,26 @@ class Helper:
         """Whether it has not ended, and HDF5 has not failed often or for memory: its state is not trusted then."""
         return self._failures < _MOST_FAILURES and self._process.poll() is None
 
-    def ask(self, what: str, most: int, **asked: Any) -> tuple[dict[str, Any], bytearray]:
-        """The answer, of at most `most` bytes; errors are of `what`, a file with its member.
+    def ask(self, what: str, most: int, seconds: float, **asked: Any) -> tuple[dict[str, Any], bytearray]:
+        """The answer, of at most `most` bytes and within `seconds`; errors are of `what`, a file with its member.
 
         Raises:
             CorruptionError: HDF5 cannot read it, or not within the bounds.
+            InvalidArgumentError: it leads to another file.
+            TimeoutError: there is no answer.
         """
+        end = time.monotonic() + seconds
         try:
             self._send(asked)
-            head = self._receive(_LENGTHS.size)
+            head = self._receive(_LENGTHS.size, end)
             texts, data = _LENGTHS.unpack(head)
             if texts + data > most:
                 self.end()
                 raise CorruptionError(
                     f"{what} cannot be read: {texts + data:,} bytes are beyond what a file so small has"
                 )
-            told = json.loads(self._receive(texts))
-            received = self._receive(data)
+            told = json.loads(self._receive(texts, end))
+            received = self._receive(data, end)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise CorruptionError(f"{what} cannot be read: {self._how_it_ended()}") from None
         except BaseException:  # half an answer may have been received
@@ -85,6 +101,8 @@ class Helper:
             raise CorruptionError(f"{what} cannot be read: {excerpt(str(told['error']))}")
         if "memory" in told:
             raise CorruptionError(f"{what} cannot be read: it wants more memory than a file of its size may")
+        if "refused" in told:
+            raise InvalidArgumentError(f"{what} {told['refused']}")
         return told, received
 
     def end(self) -> None:
@@ -92,7 +110,16 @@ class Helper:
         if os.getpid() != self.owner:
             return
         self._process.kill()
-        self._process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        self._close_pipes()
+
+    def forget(self) -> None:
+        """In a forked child, whose copies of the pipes would keep the process alive after the parent."""
+        self._process.returncode = 0  # or subprocess warns of it: it is the parent's
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 if pipe is not None:
@@ -100,14 +127,19 @@ class Helper:
 
     def _send(self, value: Any) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(value).encode() + b"\n")
-        self._process.stdin.flush()
+        left = memoryview(json.dumps(value).encode() + b"\n")
+        while left:
+            left = left[self._process.stdin.write(left) :]
 
-    def _receive(self, count: int) -> bytearray:
+    def _receive(self, count: int, end: float) -> bytearray:
         assert self._process.stdout is not None
+        poll = select.poll()
+        poll.register(self._process.stdout, select.POLLIN)
         data = bytearray(count)
         view, at = memoryview(data), 0
         while at < count:
+            if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
+                raise TimeoutError
             got = self._process.stdout.readinto(view[at:])  # type: ignore[attr-defined]
             if not got:
                 raise EOFError
@@ -144,6 +176,7 @@ def acquire() -> Helper:
             helper = _IDLE.pop()
             if helper.owner == os.getpid() and helper.is_alive():
                 return helper
+            helper.end()
     return Helper()
 
 
@@ -154,6 +187,23 @@ def release(helper: Helper) -> None:
             _IDLE.append(helper)
             return
     helper.end()
+
+
+def _end_all() -> None:
+    for helper in list(_ALL):
+        helper.end()
+
+
+def _forget_all() -> None:
+    global _LOCK
+    _LOCK = threading.Lock()  # another thread of the parent may have held it
+    _IDLE.clear()
+    for helper in list(_ALL):
+        helper.forget()
+
+
+atexit.register(_end_all)
+os.register_at_fork(after_in_child=_forget_all)
 
 
 class Node:
@@ -285,11 +335,14 @@ class File(Group):
 
         Raises:
             CorruptionError: HDF5 cannot read it.
+            IoError: there is no answer.
         """
         self.path = path
         self.most = 1 << 30
         self._helper = helper
-        told = helper.ask(path, self.most, do="open", path=os.path.abspath(path))[0]  # noqa: PTH100
+        # Twice its time of a processor, and more: then it is that bound that ends it, if it works at all.
+        self._seconds = _ANSWER_S + 2 * bound_s(_size(path))
+        told = self._answer(path, do="open", path=os.path.abspath(path))[0]  # noqa: PTH100
         self._open = int(told["file"])
         self.most = int(told["bytes"])
         super().__init__(self, "", told["root"])
@@ -297,11 +350,23 @@ class File(Group):
     def ask(self, member: str, where: str = "", **asked: Any) -> tuple[dict[str, Any], bytearray]:
         """What the process answers about a member."""
         what = f"{self.path}: {excerpt(member)}{where}" if member else self.path
-        return self._helper.ask(what, self.most, **asked)
+        return self._answer(what, **asked)
 
     def close(self) -> None:
         """Closes it. May be called twice."""
         if self._open and self._helper.is_alive():
-            with suppress(CorruptionError):
-                self._helper.ask(self.path, self.most, do="close", file=self._open)
+            with suppress(Error):
+                self._answer(self.path, do="close", file=self._open)
         self._open = 0
+
+    def _answer(self, what: str, **asked: Any) -> tuple[dict[str, Any], bytearray]:
+        try:
+            return self._helper.ask(what, self.most, self._seconds, **asked)
+        except TimeoutError:
+            said = f"{what} cannot be read: no answer within {self._seconds:,.0f} s"
+            raise IoError(errno.ETIMEDOUT, said, self.path) from None
+
+
+def _size(path: str) -> int:
+    with looking_at(path):
+        return Path(path).stat().st_size

@@ -1,12 +1,13 @@
 """The process that reads HDF5: run as a script, with bounds on its memory and time, by `hdf5.Helper`.
 
 HDF5 believes what a damaged file says: it may take any memory, never end, or end the process. So nothing else happens
-here, and nothing of penstock is imported. A request is a line of JSON; an answer is the lengths of a JSON text and of
-bytes, then both.
+here, and nothing of penstock is imported. Other files that a file names are not opened: they may be pipes. A request is
+a line of JSON; an answer is the lengths of a JSON text and of bytes, then both.
 """
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import json
 import os
@@ -14,6 +15,8 @@ import resource
 import select
 import struct
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,12 +30,23 @@ _CPU_BYTES = 256 << 20  # … for each so many bytes of the file
 _DEPTH = 2  # below a member that is asked for, what is told of at once …
 _MOST_MEMBERS = 512  # … unless a group has more
 _ATTRIBUTES = ("_index", "column-order", "encoding-type", "ordered", "shape")
-_COMPACT, _CONTIGUOUS, _CHUNKED = range(3)  # h5py.h5d's layouts
+_MOST_LINKS = 16  # that lead to one another; as many as HDF5 follows
+_COMPACT, _CONTIGUOUS, _CHUNKED, _VIRTUAL = range(4)  # h5py.h5d's layouts
+_COPY = "copy all into one file, and give that"
+
+
+class Refused(Exception):
+    """What is not read, though HDF5 can."""
 
 
 def bound_bytes(file_bytes: int) -> int:
     """What one answer about a file of this size, and all that the process takes for it, may have."""
     return _MEMORY // 2 + _MOST_GROWTH * file_bytes
+
+
+def bound_s(file_bytes: int) -> int:
+    """Seconds of a processor that one answer about a file of this size may take."""
+    return _CPU_S * (1 + file_bytes // _CPU_BYTES)
 
 
 class Child:
@@ -53,7 +67,7 @@ class Child:
         wanted = self.begin + bound_bytes(size) + _MEMORY // 2
         resource.setrlimit(resource.RLIMIT_AS, (wanted if hard < 0 else min(wanted, hard), hard))
         used = resource.getrusage(resource.RUSAGE_SELF)
-        seconds = int(used.ru_utime + used.ru_stime) + 1 + _CPU_S * (1 + size // _CPU_BYTES)
+        seconds = int(used.ru_utime + used.ru_stime) + 1 + bound_s(size)
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (seconds if hard < 0 else min(seconds, hard), hard))
 
@@ -77,11 +91,15 @@ class Child:
         return {}, b""
 
     def _has(self, node: int, name: str) -> Answer:
-        return {"has": name in self.nodes[node][0]}, b""
+        try:
+            self._member(self.nodes[node][0], name)
+        except KeyError:
+            return {"has": False}, b""
+        return {"has": True}, b""
 
     def _get(self, node: int, name: str) -> Answer:
         group, file = self.nodes[node]
-        return self._told(group[name], file, _DEPTH), b""
+        return self._told(self._member(group, name), file, _DEPTH), b""
 
     def _keys(self, node: int) -> Answer:
         return {"keys": list(self.nodes[node][0].keys())}, b""
@@ -136,6 +154,36 @@ class Child:
             return "has no values in the file"
         return "" if array.file.userblock_size == 0 else "lies behind a user block"
 
+    def _member(self, group: Any, name: str) -> Any:
+        """A member by its path, all of which is in this file."""
+        node, parts, links = group, name.split("/"), 0
+        while parts:
+            part = parts.pop(0)
+            if part in ("", "."):
+                continue
+            if not isinstance(node, self.h5py.Group):
+                raise KeyError(name)
+            link = node.get(part, getlink=True)
+            if isinstance(link, self.h5py.ExternalLink):
+                raise Refused(f"is a link to another file, {link.filename[:80]!r}: {_COPY}")
+            if not isinstance(link, self.h5py.SoftLink):
+                node = node[part]  # a KeyError where there is none
+                continue
+            links += 1
+            if links > _MOST_LINKS:
+                raise KeyError(f"{name}: more than {_MOST_LINKS} links")
+            node = node.file if link.path.startswith("/") else node
+            parts = [*link.path.split("/"), *parts]
+        return node
+
+    def _refuse_other_files(self, array: Any) -> None:
+        if array.id.get_create_plist().get_external_count():
+            raise Refused(f"is stored in another file, {str(array.external[0][0])[:80]!r}: {_COPY}")
+        if array.id.get_create_plist().get_layout() == _VIRTUAL:
+            others = [each.file_name for each in array.virtual_sources() if each.file_name != "."]
+            if others:
+                raise Refused(f"is a view of another file, {others[0][:80]!r}: {_COPY}")
+
     def _told(self, node: Any, file: int, depth: int = 0) -> dict[str, Any]:
         """What a node is; numbers it."""
         self.last += 1
@@ -145,6 +193,7 @@ class Child:
             "attributes": {name: self._attribute(node, name) for name in _ATTRIBUTES},
         }
         if isinstance(node, self.h5py.Dataset):
+            self._refuse_other_files(node)
             shape, chunks = list(node.shape or ()), node.chunks
             found |= {"shape": shape, "dtype": node.dtype.str, "chunks": chunks and list(chunks)}
         elif not isinstance(node, self.h5py.Group):
@@ -155,7 +204,7 @@ class Child:
 
     def _told_of_member(self, group: Any, name: str, file: int, depth: int) -> dict[str, Any] | None:
         try:
-            return self._told(group[name], file, depth)
+            return self._told(self._member(group, name), file, depth)
         except Exception:  # said when it is asked for
             return None
 
@@ -171,6 +220,25 @@ class Child:
         return value
 
 
+@contextmanager
+def _bound_to_parent(requests: Any) -> Iterator[None]:
+    """Meanwhile the parent says nothing, so the kernel ends this process when the pipe from it is closed: by SIGIO,
+    which interrupts a read that waits for ever. A thread of the parent may end, unlike with PR_SET_PDEATHSIG."""
+    flags = fcntl.fcntl(requests, fcntl.F_GETFL)
+    fcntl.fcntl(requests, fcntl.F_SETFL, flags | os.O_ASYNC)
+    try:
+        poll = select.poll()
+        poll.register(requests, 0)  # for POLLHUP alone
+        if poll.poll(0):  # closed before
+            os._exit(0)
+        yield
+    finally:
+        fcntl.fcntl(requests, fcntl.F_SETFL, flags)
+
+
+_KINDS: dict[type, str] = {MemoryError: "memory", Refused: "refused"}
+
+
 def _serve(child: Child, requests: Any, answers: Any) -> None:
     while True:
         if not select.select([requests], [], [], None if child.files else _IDLE_S)[0]:
@@ -180,11 +248,12 @@ def _serve(child: Child, requests: Any, answers: Any) -> None:
             return
         try:
             child.bound(0)
-            told, data = child.answer(json.loads(line))
+            with _bound_to_parent(requests):
+                told, data = child.answer(json.loads(line))
             text = json.dumps(told).encode()
         except BaseException as error:
             words = f"{error}" or type(error).__name__
-            kind = "memory" if isinstance(error, MemoryError) else "error"
+            kind = _KINDS.get(type(error), "error")
             told, data, text = None, b"", json.dumps({kind: words[:500]}).encode()
         answers.write(struct.pack("<QQ", len(text), len(data)))
         answers.write(text)
@@ -197,6 +266,7 @@ def _main() -> NoReturn:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     requests = os.fdopen(0, "rb", 0)  # unbuffered, for select()
+    fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
     begin = json.loads(requests.readline())
     sys.path[:] = begin["path"]
     h5py, numpy = importlib.import_module("h5py"), importlib.import_module("numpy")

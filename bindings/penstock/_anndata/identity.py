@@ -5,6 +5,7 @@ docs/decisions.md, "Times tell a changed input, samples tell what a shard was ma
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -91,8 +92,8 @@ def _stamp(path: str) -> list[Any]:
         for name, each in sorted(_files(path)):
             size += each.st_size
             found.update(f"{name}\0{each.st_size}\0{each.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
-    except FileNotFoundError as error:
-        raise NotFoundError(error.errno, f"{path}: no such file or folder", path) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path) from None
     except OSError as error:
         raise IoError(error.errno, f"{path}: {error.strerror or error}", path) from error
     return [size, found.hexdigest()]

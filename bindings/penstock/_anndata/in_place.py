@@ -18,6 +18,7 @@ from penstock import _native
 from penstock._columns import Columns
 from penstock._errors import CorruptionError, InvalidArgumentError, NotFoundError
 from penstock._features import Features
+from penstock._paths import looking_at
 
 from .arrays import reading
 from .categories import MOST_STRINGS
@@ -158,10 +159,11 @@ def _look(helper: Helper, path: str) -> _Look:
 
 
 def _stamp(path: str) -> tuple[int, int]:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - follows links, as opening does
-    except FileNotFoundError:
-        raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path) from None
+    with looking_at(path):
+        try:
+            status = os.stat(path)  # noqa: PTH116 - follows links, as opening does
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path) from None
     return status.st_ino, status.st_mtime_ns
 
 

@@ -10,6 +10,7 @@ import errno
 import importlib
 import importlib.util
 import math
+import stat
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._errors import CorruptionError, InvalidArgumentError, IoError, NotFoundError
+from penstock._paths import looking_at
 from penstock._words import excerpt
 
 from .arrays import Array, array_of, is_array, reading
@@ -64,11 +66,14 @@ def _refuse_other(path: str) -> None:
     """What is no HDF5 by its first bytes is no damaged file, but another one.
 
     Raises:
-        InvalidArgumentError: it is.
+        InvalidArgumentError: it is, or no regular file: to open a pipe may take for ever.
         IoError: it cannot be read.
     """
-    if Path(path).is_dir():
-        raise InvalidArgumentError(f"{path}: cannot be read as h5ad: it is a folder")
+    with looking_at(path):
+        mode = Path(path).stat().st_mode
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "not a regular file but a pipe or device"
+        raise InvalidArgumentError(f"{path}: cannot be read as h5ad: it is {what}")
     try:
         with Path(path).open("rb") as file:
             at, is_hdf5 = 0, False
@@ -92,13 +97,15 @@ class Store:
 
         Raises:
             NotFoundError: there is nothing.
+            IoError: it cannot be looked at.
             InvalidArgumentError: not of this format, or no AnnData.
             CorruptionError: it cannot be read.
         """
         self.path = path
         self.root: Any = None
-        if not Path(path).exists():
-            raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path)
+        with looking_at(path):
+            if not Path(path).exists():
+                raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path)
         if format == "h5ad":
             assert helper is not None
             _refuse_other(path)

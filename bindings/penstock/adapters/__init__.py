@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
         ImportError: the installed framework lacks a part that the adapter uses; the message names both.
     """
     if name not in __all__:
-        raise AttributeError(f"penstock.adapters has no {name!r}; there are {', '.join(__all__)}")
+        raise AttributeError(f"penstock.adapters has no {name[:80]!r}; there are {', '.join(__all__)}")
     return importlib.import_module(f"penstock.adapters.{name}")
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-from importlib import metadata
 from typing import Any
 
+from penstock import _missing
 from penstock._batch import Batch
 from penstock._errors import InvalidArgumentError
 from penstock._loader import Loader
@@ -24,25 +23,8 @@ def missing(adapter: str, package: str, error: ImportError, tested: str = "") ->
         A ModuleNotFoundError that names the package if the framework is not installed, or a package that it needs;
         an ImportError if the installed one lacks a part.
     """
-    name = error.name or adapter
-    where = f"penstock.adapters.{adapter}"
-    if importlib.util.find_spec(adapter) is None:
-        text = f"{where} needs {name.partition('.')[0]}, which is not installed: pip install {package}"
-        return ModuleNotFoundError(text, name=error.name)
-    installed = f"{adapter} {_version(adapter)}".strip()
-    if name.partition(".")[0] != adapter and isinstance(error, ModuleNotFoundError):
-        text = f"{where}: {installed} is installed and needs {name}, which is not: install what {adapter} requires"
-        return ModuleNotFoundError(text, name=error.name)
-    known = f"; the adapter was run with {adapter} {tested}" if tested else ""
-    return ImportError(f"{where}: {installed} is installed, but a part is missing: {error}{known}", name=error.name)
-
-
-def _version(package: str) -> str:
-    """Of an installed distribution; empty for a folder on the path, such as a checkout."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
+    known = f"the adapter was run with {adapter} {tested}" if tested else ""
+    return _missing.missing(f"penstock.adapters.{adapter}", adapter, package, error, known)
 
 
 def checked(adapter: str, loader: Any) -> Loader:

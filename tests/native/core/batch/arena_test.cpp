@@ -28,7 +28,7 @@ TEST(Arena, WhatABoundDoesNotAllowIsRefusedAndNothingIsLost) {
   arena.bound_by(&bound);
   EXPECT_EQ(refusal(arena, 4'000), "");
   EXPECT_NE(refusal(arena, 1ULL << 40).find("1,099,511,627,776 bytes"), std::string::npos);
-  EXPECT_NE(refusal(arena, 8'000).find("may have 10,000"), std::string::npos);
+  EXPECT_NE(refusal(arena, 8'000).find("more than the 10,000 bytes"), std::string::npos);
   EXPECT_EQ(refusal(arena, 6'000), "");  // exactly, where twice as much as before would be too much
   EXPECT_EQ(arena.capacity_bytes(), 10'000U);
 }
