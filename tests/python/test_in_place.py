@@ -326,7 +326,6 @@ def test_obs_of_every_storage(tmp_path: Path) -> None:
         ({"dtype": ">f4"}, "stored as no array of NumPy's"),
         ({"fletcher32": True, "chunks": (64,)}, "filtered"),
         ({"shuffle": True, "chunks": (64,)}, "filtered"),
-        ({"external": [("elsewhere.bin", 0, h5py.h5f.UNLIMITED)]}, "in other files"),
     ],
 )
 def test_arrays_that_do_not_lie_in_the_file_as_they_are(tmp_path: Path, change: Any, message: str) -> None:
@@ -335,8 +334,6 @@ def test_arrays_that_do_not_lie_in_the_file_as_they_are(tmp_path: Path, change: 
         values = file["X/data"][:]
         del file["X/data"]
         options = dict(change)
-        if "external" in options:
-            options["external"] = [(str(tmp_path / "elsewhere.bin"), 0, h5py.h5f.UNLIMITED)]
         file["X"].create_dataset("data", data=values.astype(options.pop("dtype", "f4")), **options)
     with pytest.raises(penstock.InvalidArgumentError, match=f"X/data .*{message}.*penstock import"):
         penstock.open(path)

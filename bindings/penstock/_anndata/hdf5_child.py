@@ -144,8 +144,8 @@ class Child:
         h5t, dtype, plist = self.h5py.h5t, self.numpy.dtype(array.dtype), array.id.get_create_plist()
         if plist.get_nfilters() > 0:
             return f"is compressed or filtered ({array.compression or 'filters of HDF5'})"
-        if plist.get_layout() not in (_CONTIGUOUS, _CHUNKED) or array.external:
-            return "is stored inside of headers, in other files or virtually"
+        if plist.get_layout() not in (_CONTIGUOUS, _CHUNKED):
+            return "is stored inside of headers or virtually"
         is_plain = dtype.kind in "biuf" and dtype.itemsize <= 8 and dtype.newbyteorder("<") == dtype
         # NumPy has one boolean and one float of each size; HDF5 may store them as anything.
         if array.ndim != 1 or not is_plain or array.id.get_type() != h5t.py_create(dtype, logical=True):
