@@ -1,4 +1,4 @@
-// Columns as Python asks for them: tuples that bindings/penstock/_layout.py names.
+// Columns as Python asks for them: tuples that bindings/penstock/_data/arrays.py names.
 #pragma once
 
 #include "core/batch/column_spec.h"

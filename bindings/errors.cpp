@@ -9,7 +9,7 @@ namespace py = pybind11;
 namespace penstock::bindings {
 namespace {
 
-// Set once at import, from penstock/_errors.py; they live as long as the interpreter.
+// Set once at import, from penstock/_base/errors.py; they live as long as the interpreter.
 struct Exceptions {
   PyObject* base = nullptr;
   PyObject* invalid_argument = nullptr;
@@ -55,7 +55,7 @@ void set_python_error(const Error& error) {
 }  // namespace
 
 void register_errors() {
-  const py::module_ errors = py::module_::import("penstock._errors");
+  const py::module_ errors = py::module_::import("penstock._base.errors");
   const auto type = [&](const char* name) { return py::object(errors.attr(name)).release().ptr(); };
   exceptions.base = type("Error");
   exceptions.invalid_argument = type("InvalidArgumentError");

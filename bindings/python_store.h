@@ -1,7 +1,7 @@
 // PythonStore: files that objects of Python fetch, as a ByteStore.
 //
 // Its channels put what they are to read into PythonCalls, whose threads are Python's own
-// (penstock/_stores/threads.py); nothing here touches Python but `while_waiting`. A child after a fork may not read:
+// (penstock/_places/stores/threads.py); nothing here touches Python but `while_waiting`. A child after a fork may not read:
 // the threads are its parent's. Any thread.
 #pragma once
 

@@ -135,7 +135,7 @@ void register_shuffle(py::module_& module) {
   module.def("plan_shuffle", &plan_shuffle, py::arg("path"), py::arg("seed"), py::arg("window"), py::arg("memory"),
              py::arg("shard_bytes"), py::arg("progress"));
   py::class_<writer::ShuffleWork>(module, "ShuffleWork",
-                                  "What each process of a shuffle does: penstock._shuffle_tasks.")
+                                  "What each process of a shuffle does: penstock._make.shuffle_tasks.")
       .def(py::init(&make_work), py::arg("path"), py::arg("seed"), py::arg("window"), py::arg("memory"),
            py::arg("shard_bytes"), py::arg("identity"), py::arg("buckets"))
       .def("put_aside", &put_aside, py::arg("begin"), py::arg("end"), py::arg("file"), py::arg("is_synced"))

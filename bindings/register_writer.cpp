@@ -1,5 +1,5 @@
 // The writer for Python: packed records and encoded entries come in as bytes-like objects; dtypes, range checks and
-// codecs are the business of penstock._writer.
+// codecs are the business of penstock._make.writer.
 #include "bindings/gil.h"
 #include "bindings/processes.h"
 #include "bindings/register.h"

@@ -1,4 +1,4 @@
-"""Checks that no modules of the Python package import each other in a circle.
+"""Checks the rooms of the Python package: who imports whom, what lies at its top, and that no modules make a circle.
 
 Imports inside functions and under TYPE_CHECKING count too: a circle that a late import hides is still a circle.
 """
@@ -10,6 +10,20 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 BINDINGS = Path(__file__).resolve().parent.parent / "bindings"
+PACKAGE = "penstock"
+ROOMS = {
+    "_base": (),
+    "_places": ("_base",),
+    "_data": ("_base", "_places"),
+    "_load": ("_base", "_places", "_data"),
+    "_make": ("_base", "_places", "_data"),
+    "_from": ("_base", "_places", "_data", "_make"),
+    "_view": ("_base", "_places", "_data", "_from"),
+    "_cli": ("_base", "_places", "_data", "_load", "_make", "_from", "_view", "public"),
+    "adapters": ("_base", "_places", "_data", "_load", "public"),
+    "public": ("_base", "_places", "_data", "_load", "_make", "_from", "_cli", "adapters"),
+}
+"""Rooms, and those that each may import besides itself and `_native`; "public": the words at the top."""
 
 
 def modules(folder: Path) -> dict[str, Path]:
@@ -50,11 +64,51 @@ def circle(folder: Path) -> list[str]:
     return []
 
 
+def room_of(name: str, known: dict[str, Path]) -> str:
+    """The room of a module: the first folder below the package, or "public"."""
+    parts = name.split(".")
+    is_folder = len(parts) > 1 and f"{PACKAGE}/{parts[1]}/" in known[name].as_posix()
+    return parts[1] if is_folder else "public"
+
+
+def forbidden(folder: Path) -> Iterator[str]:
+    """Imports that the table of rooms does not allow, and private modules at the top."""
+    known = modules(folder)
+    for name, path in known.items():
+        room = room_of(name, known)
+        if room not in ROOMS:
+            yield f"{name}: a room that ROOMS of {Path(__file__).name} does not name"
+            continue
+        if room == "public" and path.stem.startswith("_") and path.stem not in ("__init__", "__main__", "_native"):
+            yield f"{name}: at the top are public words; modules lie in rooms"
+        for target in sorted(set(imports(name, path, known))):
+            to = room_of(target, known)
+            if target != f"{PACKAGE}._native" and to not in (room, *ROOMS[room]):
+                yield f"{name} imports {target}: {room} may import {', '.join(ROOMS[room]) or 'no other room'}"
+
+
+def mutual(folder: Path) -> Iterator[str]:
+    """Pairs of folders whose modules import each other; the top, which all of the package is below, is none."""
+    known = modules(folder)
+    pairs = {
+        (path.parent, known[target].parent)
+        for name, path in known.items()
+        for target in imports(name, path, known)
+        if folder / PACKAGE not in (path.parent, known[target].parent)
+    }
+    for one, other in sorted(pairs):
+        if one < other and (other, one) in pairs:
+            yield f"{one.relative_to(folder)} and {other.relative_to(folder)} import each other"
+
+
 def main() -> int:
-    """Prints a circle if there is one; returns the exit status."""
-    found = circle(Path(sys.argv[1]) if len(sys.argv) > 1 else BINDINGS)
-    if found:
-        print(f"modules import each other in a circle: {', which imports '.join(reversed(found))}")
+    """Prints what is wrong; returns the exit status."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else BINDINGS
+    found = [*forbidden(folder), *mutual(folder)]
+    if one := circle(folder):
+        found.append(f"modules import each other in a circle: {', which imports '.join(reversed(one))}")
+    for each in found:
+        print(each)
     return 1 if found else 0
 
 

@@ -17,23 +17,14 @@ Examples:
     [0, 1]
 """
 
-from penstock import _start as _start  # before all that takes time
+from penstock._base import start as _start  # noqa: F401 - before all that takes time
 
 # isort: split
 import importlib
 from typing import Any
 
 from penstock import adapters, cells, chat, codecs, columns, orders
-from penstock._anndata.importing import import_anndata
-from penstock._anndata.run import Imported
-from penstock._annotate import annotate
-from penstock._append import append
-from penstock._batch import Batch
-from penstock._collections.collections import Collections
-from penstock._collections.loader import BatchInfo, CollectionLoader
-from penstock._collections.suggest import Suggestion, suggest
-from penstock._dataset import Dataset, View, concatenate
-from penstock._errors import (
+from penstock._base.errors import (
     CorruptionError,
     Error,
     InvalidArgumentError,
@@ -41,23 +32,32 @@ from penstock._errors import (
     NotFoundError,
     StateMismatchError,
 )
-from penstock._features import Features
-from penstock._foreign.exporting import Exported, export
-from penstock._foreign.importing import import_tokens
-from penstock._foreign.run import ImportedTokens
-from penstock._job import Job
-from penstock._loader import Loader, Resume, eval_loader
-from penstock._locate import LocatedRow, LocatedSpan
-from penstock._metrics import Metrics
-from penstock._mixture import Mixture
-from penstock._mixture_stages import MixtureRun, MixtureStage, Stage, Tokens
+from penstock._data.batch import Batch
+from penstock._data.dataset import Dataset, View, concatenate
+from penstock._data.features import Features
+from penstock._data.open import open
+from penstock._data.spans import Span
+from penstock._from.cells.importing import import_anndata
+from penstock._from.cells.run import Imported
+from penstock._from.tokens.exporting import Exported, export
+from penstock._from.tokens.importing import import_tokens
+from penstock._from.tokens.run import ImportedTokens
+from penstock._load.collections.collections import Collections
+from penstock._load.collections.loader import BatchInfo, CollectionLoader
+from penstock._load.collections.suggest import Suggestion, suggest
+from penstock._load.job import Job
+from penstock._load.loader import Loader, Resume, eval_loader
+from penstock._load.locate import LocatedRow, LocatedSpan
+from penstock._load.metrics import Metrics
+from penstock._load.mixture import Mixture
+from penstock._load.mixture_stages import MixtureRun, MixtureStage, Stage, Tokens
+from penstock._load.parallel import Balance, ContextParallel
+from penstock._make.annotate import annotate
+from penstock._make.append import append
+from penstock._make.shuffle import shuffle
+from penstock._make.writer import Writer, combine, commit, convert, finished_shards, remove_shards, verify
 from penstock._native import Permutation
-from penstock._open import open
-from penstock._parallel import Balance, ContextParallel
-from penstock._shuffle import shuffle
-from penstock._spans import Span
-from penstock._storage import Storage
-from penstock._writer import Writer, combine, commit, convert, finished_shards, remove_shards, verify
+from penstock._places.storage import Storage
 
 __version__ = "0.1.0"
 

@@ -1217,7 +1217,7 @@ class Run:
 
 class ShuffleWork:
     """
-    What each process of a shuffle does: penstock._shuffle_tasks.
+    What each process of a shuffle does: penstock._make.shuffle_tasks.
     """
     def __init__(
         self,

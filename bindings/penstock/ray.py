@@ -3,12 +3,12 @@
 `penstock write --ray` and `penstock import --ray` run on `Cluster`. Needs the extra penstock[ray].
 """
 
-from penstock._ray.cluster import Cluster
-from penstock._ray.missing import needed
-from penstock._ray.reading import read
+from penstock._from.rows.cluster import Cluster
+from penstock._from.rows.missing import needed
+from penstock._from.rows.reading import read
 
 needed()  # now: a class of Ray's is the base of the next
 
-from penstock._ray.sink import Datasink  # noqa: E402
+from penstock._from.rows.sink import Datasink  # noqa: E402
 
 __all__ = ["Cluster", "Datasink", "read"]

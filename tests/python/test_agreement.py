@@ -11,7 +11,7 @@ import numpy as np
 import penstock
 import pytest
 from _datasets import raw_tokens
-from penstock._agreement import Facts, disagreements
+from penstock._load.agreement import Facts, disagreements
 
 torch = pytest.importorskip("torch")
 RANKS = 3

@@ -206,7 +206,7 @@ def test_a_field_called_like_an_attribute_is_refused(tmp_path, name):
 
 
 def test_every_attribute_of_a_batch_is_a_reserved_name():
-    from penstock._dtype import PADDED_NAMES, RESERVED_NAMES
+    from penstock._data.dtype import PADDED_NAMES, RESERVED_NAMES
 
     assert {name for name in dir(penstock.Batch) if not name.startswith("_")} <= RESERVED_NAMES | set(PADDED_NAMES)
 

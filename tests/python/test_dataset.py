@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import penstock
 import pytest
-from penstock._words import counted
+from penstock._base.words import counted
 
 
 def write(path: Path, documents: list[list[int]], layout: str = "compact", fields: str = "u2") -> penstock.Dataset:
@@ -192,7 +192,7 @@ def test_what_torchs_dataloader_cannot_collate_is_said(tmp_path):
     with pytest.raises(RuntimeError, match="equal size"):
         next(iter(torch.utils.data.DataLoader(write(tmp_path / "b", DOCUMENTS).documents(), batch_size=2)))
     with pytest.raises(TypeError, match="made of a Batch, not of list"):
-        penstock._observation.Observation([1])
+        penstock._data.observation.Observation([1])
 
 
 # ---- names of files

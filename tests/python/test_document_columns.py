@@ -129,14 +129,14 @@ def test_wide_values_are_read_a_few_at_once_and_alone(tmp_path: Path, monkeypatc
         raise AssertionError("values between those that are wanted are read")
 
     monkeypatch.setattr(penstock._native, "read_rows", counted)
-    monkeypatch.setattr(penstock._columns.DocumentColumn, "_range", not_wanted)
+    monkeypatch.setattr(penstock._data.stored_columns.DocumentColumn, "_range", not_wanted)
     many = [0, -1, 3] * 33 + [5]  # 100 MiB
     values = column[many]
     assert values.dtype == np.uint8 and values.shape == (100, 1 << 20) and rows == [64, 36]
     assert values[:, 0].tolist() == [0, 7, 3] * 33 + [5] and (values == values[:, :1]).all()
     np.testing.assert_array_equal(column[::3], wide[::3])
     np.testing.assert_array_equal(column[::-2], wide[::-2])
-    monkeypatch.setattr(penstock._columns, "_MOST_BYTES", 1 << 10)  # less than a value
+    monkeypatch.setattr(penstock._data.stored_columns, "_MOST_BYTES", 1 << 10)  # less than a value
     rows.clear()
     np.testing.assert_array_equal(column[[6, 1]], wide[[6, 1]])
     assert rows == [1, 1]

@@ -22,16 +22,16 @@ pytest.importorskip("pyarrow")
 
 import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
-from penstock._text import estimate as estimates  # noqa: E402
-from penstock._text import sample_packed, sample_parquet, sample_plain, sampling  # noqa: E402
-from penstock._text.documents import DocumentReader  # noqa: E402
-from penstock._text.errors import InputError  # noqa: E402
-from penstock._text.inputs import expand_inputs  # noqa: E402
-from penstock._text.pool import Work, process_batch  # noqa: E402
-from penstock._text.raw import Columns  # noqa: E402
-from penstock._text.sink import ShardSink  # noqa: E402
-from penstock._text.tasks import cut  # noqa: E402
-from penstock._text.tokenizing import DocumentTokenizer, TokenizerOptions  # noqa: E402
+from penstock._from.text import estimate as estimates  # noqa: E402
+from penstock._from.text import sample_packed, sample_parquet, sample_plain, sampling  # noqa: E402
+from penstock._from.text.documents import DocumentReader  # noqa: E402
+from penstock._from.text.inputs import expand_inputs  # noqa: E402
+from penstock._from.text.pool import Work, process_batch  # noqa: E402
+from penstock._from.text.raw import Columns  # noqa: E402
+from penstock._from.text.sink import ShardSink  # noqa: E402
+from penstock._from.text.tasks import cut  # noqa: E402
+from penstock._from.text.tokenizing import DocumentTokenizer, TokenizerOptions  # noqa: E402
+from penstock._make.errors import InputError  # noqa: E402
 from text_corpus import sources  # noqa: E402
 
 SIZE = 3_000_000

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from penstock._cli.main import main
-from penstock._text.errors import InputError, WorkerError
-from penstock._workers import Processes, results_of
+from penstock._make.errors import InputError, WorkerError
+from penstock._make.workers import Processes, results_of
 
 
 class Square:

@@ -45,12 +45,12 @@ IN_NATIVE_CODE = {
     "unnamed": "from penstock import _native\nwork = lambda: _native.unnamed(path + '.dataset')",
     # No tensors: torch frees one without the GIL, and its own frames do not survive the interpreter's end.
     "Loader with lent memory": (
-        "import ctypes, penstock._loader\n"
+        "import ctypes, penstock._load.loader\n"
         "def allocate(size):\n"
         "    sum(range(1000))\n"
         "    memory = (ctypes.c_char * (size + 64))()\n"
         "    return memory, (ctypes.addressof(memory) + 63) // 64 * 64\n"
-        "penstock._loader._pinned_allocator = lambda torch: allocate\n"
+        "penstock._load.loader._pinned_allocator = lambda torch: allocate\n"
         "work = lambda: [*islice(make(framework='torch', pin_memory=True), 100)]"
     ),
 }

@@ -20,10 +20,11 @@ zarr = pytest.importorskip("zarr")
 pytest.importorskip("msgpack")
 
 from _anndata_files import CELLS, make, make_counts, same, write  # noqa: E402
-from penstock._anndata import cell_reader, run  # noqa: E402
-from penstock._anndata.exporting import export_h5ad  # noqa: E402
-from penstock._anndata.limits import Limits  # noqa: E402
 from penstock._cli.main import main  # noqa: E402
+from penstock._data.anndata import cell_reader  # noqa: E402
+from penstock._data.anndata.limits import Limits  # noqa: E402
+from penstock._from.cells import run  # noqa: E402
+from penstock._from.cells.exporting import export_h5ad  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*zarr.*"),
@@ -104,7 +105,7 @@ def test_reads_are_bounded_by_the_cells_that_they_are_of(tmp_path: Path, monkeyp
 
 
 def test_reads_are_bounded_by_their_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock._anndata.categories.MOST_STRINGS", 10)
+    monkeypatch.setattr("penstock._data.anndata.categories.MOST_STRINGS", 10)
     monkeypatch.setattr(run, "LIMITS", Limits())
     made = make(make_counts(2_000))
     made.obs["long"] = [f"{i} " + "x" * 4_000 for i in range(2_000)]

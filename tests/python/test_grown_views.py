@@ -13,7 +13,7 @@ import penstock
 import pytest
 from _grown import RECORDS, WINDOW, Grown, make_grown, rows, write
 from penstock import orders
-from penstock._job_arguments import JobArguments
+from penstock._load.job_arguments import JobArguments
 
 
 @pytest.fixture(scope="module")

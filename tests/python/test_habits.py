@@ -161,8 +161,8 @@ def test_bare_tokens_of_a_store_of_ones_own() -> None:
 
 
 def test_a_gz_that_is_none_is_to_be_renamed(tmp_path: Path) -> None:
-    from penstock._text.compression import ByteInput
-    from penstock._text.errors import FileError
+    from penstock._from.text.compression import ByteInput
+    from penstock._make.errors import FileError
 
     path = tmp_path / "plain.jsonl.gz"
     path.write_bytes(b'{"text": "a"}\n')

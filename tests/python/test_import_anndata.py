@@ -23,9 +23,10 @@ zarr = pytest.importorskip("zarr")
 pytest.importorskip("msgpack")
 
 from _anndata_files import CELLS, GENES, dense_of, files_of, make, make_counts, same, write  # noqa: E402
-from penstock._anndata import categories, run  # noqa: E402
-from penstock._anndata.limits import Limits  # noqa: E402
 from penstock._cli.main import main  # noqa: E402
+from penstock._data.anndata import categories  # noqa: E402
+from penstock._data.anndata.limits import Limits  # noqa: E402
+from penstock._from.cells import run  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*zarr.*"),

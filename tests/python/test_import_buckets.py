@@ -22,8 +22,8 @@ from _anndata_files import CELLS, as_kind, make, write  # noqa: E402
 from _fault_servers import fault_proxy  # noqa: E402
 from _places import SECRET, Place, plain, tree, without_names  # noqa: E402
 from penstock import InvalidArgumentError, IoError, Storage  # noqa: E402
-from penstock._anndata import run  # noqa: E402
-from penstock._anndata.limits import Limits  # noqa: E402
+from penstock._data.anndata.limits import Limits  # noqa: E402
+from penstock._from.cells import run  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*ImplicitModificationWarning.*")
 
@@ -77,8 +77,8 @@ def test_files_have_the_bytes_of_a_local_import(place: Place, tmp_path: Path, wo
 
 PROGRAM = """
 import sys
-from penstock._anndata import run
-from penstock._anndata.limits import Limits
+from penstock._from.cells import run
+from penstock._data.anndata.limits import Limits
 from penstock._cli.main import main
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""scripts/check_imports.py finds circles, however an import is written."""
+"""scripts/check_imports.py finds circles, however an import is written, and imports against the table of rooms."""
 
 import subprocess
 import sys
@@ -49,3 +49,41 @@ def test_imports_in_one_direction_pass(tmp_path):
         second="import sys",
     )
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def check_rooms(folder: Path, **texts: str) -> str:
+    for name, text in texts.items():
+        path = folder / "penstock" / f"{name.replace('__in__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for package in {folder / "penstock", path.parent}:
+            (package / "__init__.py").touch()
+        path.write_text(text)
+    return subprocess.run([sys.executable, str(SCRIPT), str(folder)], capture_output=True, text=True).stdout
+
+
+def test_a_room_imports_only_those_below_it(tmp_path):
+    said = check_rooms(
+        tmp_path,
+        _base__in__low="def late():\n    from penstock._data import high",
+        _data__in__high="from penstock import open",
+        open="",
+    )
+    assert "penstock._base.low imports penstock._data.high: _base may import no other room" in said
+    assert "penstock._data.high imports penstock.open: _data may import _base, _places" in said
+
+
+def test_private_modules_lie_in_rooms_that_the_table_names(tmp_path):
+    said = check_rooms(tmp_path, _loose="", _other__in__module="", _base__in__module="", _native="")
+    assert "penstock._loose: at the top are public words" in said and "penstock._other.module: a room that" in said
+    assert "_native" not in said and "_base" not in said
+
+
+def test_folders_of_one_room_do_not_import_each_other(tmp_path):
+    said = check_rooms(
+        tmp_path,
+        _from__in__text__in__a="from penstock._from.cells import b",
+        _from__in__cells__in__b="",
+        _from__in__cells__in__c="from penstock._from.text import d",
+        _from__in__text__in__d="",
+    )
+    assert "penstock/_from/cells and penstock/_from/text import each other" in said

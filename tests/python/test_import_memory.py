@@ -22,9 +22,9 @@ sparse = pytest.importorskip("scipy.sparse")
 pytest.importorskip("msgpack")
 
 from _anndata_files import files_of, make, make_counts, write  # noqa: E402
-from penstock._anndata import run  # noqa: E402
-from penstock._anndata.limits import Limits  # noqa: E402
-from penstock._workers import WorkerPool  # noqa: E402
+from penstock._data.anndata.limits import Limits  # noqa: E402
+from penstock._from.cells import run  # noqa: E402
+from penstock._make.workers import WorkerPool  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*names are not unique.*")
 
@@ -32,8 +32,8 @@ _MEASURE = """
 import json, os, sys, threading, time
 from pathlib import Path
 import penstock
-from penstock._anndata import run
-from penstock._anndata.limits import Limits
+from penstock._from.cells import run
+from penstock._data.anndata.limits import Limits
 
 small, large, out, share, workers = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 run.LIMITS = Limits(values=Limits().values // share)

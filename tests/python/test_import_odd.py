@@ -11,11 +11,11 @@ import numpy as np
 import penstock
 import pytest
 from _anndata_files import CELLS, anndata, make, make_counts, pandas, sparse, write
-from penstock._anndata import run
-from penstock._anndata.limits import Limits
-from penstock._anndata.odd import Names, hash_names
-from penstock._anndata.work import Working
 from penstock._cli.main import main
+from penstock._data.anndata.limits import Limits
+from penstock._from.cells import run
+from penstock._from.cells.odd import Names, hash_names
+from penstock._from.cells.work import Working
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -135,7 +135,7 @@ def test_a_resumed_import_knows_the_names_of_finished_shards(tmp_path: Path, sma
 
 
 def test_the_first_name_that_comes_twice_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock._anndata.odd._BLOCK", 7)
+    monkeypatch.setattr("penstock._from.cells.odd._BLOCK", 7)
     random = np.random.default_rng(0)
     for trial in range(100):
         numbers = random.integers(0, random.integers(2, 3000), random.integers(1, 60)).tolist()

@@ -312,8 +312,8 @@ def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_a_batch_is_looked_at_by_its_own_task_alone(tmp_path: Path) -> None:
     """Else the work grows with the square of the data."""
-    from penstock._foreign.arrow import ArrowReader
-    from penstock._foreign.formats import inputs_of
+    from penstock._from.tokens.arrow import ArrowReader
+    from penstock._from.tokens.formats import inputs_of
 
     (given,) = inputs_of([put_arrow(tmp_path / "a.arrow")], None, None, (), None, None, None)
     reader, looked = ArrowReader(given), []

@@ -17,8 +17,8 @@ zarr = pytest.importorskip("zarr")
 pytest.importorskip("msgpack")
 
 from _anndata_files import CELLS, GENES, broken, make, make_counts, put, write  # noqa: E402
-from penstock._anndata import run  # noqa: E402
-from penstock._anndata.limits import Limits  # noqa: E402
+from penstock._data.anndata.limits import Limits  # noqa: E402
+from penstock._from.cells import run  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*zarr.*"),

@@ -21,9 +21,9 @@ zarr = pytest.importorskip("zarr")
 pytest.importorskip("msgpack")
 
 from _anndata_files import CELLS, as_kind, files_of, make, make_counts, write  # noqa: E402
-from penstock._anndata import run  # noqa: E402
-from penstock._anndata.limits import Limits  # noqa: E402
-from penstock._scratch import this_boot  # noqa: E402
+from penstock._data.anndata.limits import Limits  # noqa: E402
+from penstock._from.cells import run  # noqa: E402
+from penstock._places.scratch import this_boot  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*zarr.*"),
@@ -147,7 +147,7 @@ def test_samples_tell_another_input_though_its_times_are_the_same(
     else:
         with pytest.raises(KeyboardInterrupt):
             penstock.import_anndata(paths, tmp_path / "d", progress=almost, **options)
-        monkeypatch.setattr("penstock._anndata.identity._stamp", lambda path: [0, ""])
+        monkeypatch.setattr("penstock._from.cells.identity._stamp", lambda path: [0, ""])
         (tmp_path / "d" / ".import-inputs").write_text('[[0, ""], [0, ""]]')
     change(paths[1])
     with pytest.raises(

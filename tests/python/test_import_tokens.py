@@ -388,7 +388,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_a_token_that_ends_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from penstock._foreign import in_place
+    from penstock._from.tokens import in_place
 
     monkeypatch.setattr(in_place, "_LONGEST", 10_000)
     path = put_bin(tmp_path / "train.bin", np.full(40_000, 5))

@@ -39,7 +39,7 @@ def test_ctrl_c_during_imports_is_one_line_and_130(tmp_path: Path, at: str, how:
 
 def test_a_script_of_the_users_gets_its_keyboard_interrupt(tmp_path: Path) -> None:
     code = "try:\n    import penstock\nexcept KeyboardInterrupt:\n    print('mine')"
-    done = interrupted(tmp_path, "penstock._job", sys.executable, "-c", code)
+    done = interrupted(tmp_path, "penstock._load.job", sys.executable, "-c", code)
     assert (done.returncode, done.stdout) == (0, "mine\n"), done.stderr
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 import penstock
-import penstock._loader
+import penstock._load.loader
 import pytest
 import torch
 from _datasets import MODES, assert_all_same, raw_tokens, snapshot
@@ -42,7 +42,7 @@ class Lender:
 @pytest.fixture
 def lender(monkeypatch):
     lender = Lender()
-    monkeypatch.setattr(penstock._loader, "_pinned_allocator", lender)
+    monkeypatch.setattr(penstock._load.loader, "_pinned_allocator", lender)
     return lender
 
 
@@ -192,7 +192,7 @@ try:
     import _xxsubinterpreters
 except ImportError:  # from Python 3.13 on
     import _interpreters as _xxsubinterpreters
-import penstock, penstock._loader
+import penstock, penstock._load.loader
 _xxsubinterpreters.destroy(_xxsubinterpreters.create())
 main, wrong = threading.get_ident(), []
 class Owner:
@@ -203,7 +203,7 @@ def allocate(size):
     owner = Owner()
     owner.buffer = (ctypes.c_char * (size + 64))()
     return owner, (ctypes.addressof(owner.buffer) + 63) // 64 * 64
-penstock._loader._pinned_allocator = lambda torch: allocate
+penstock._load.loader._pinned_allocator = lambda torch: allocate
 view = penstock.open(sys.argv[1], dtype="u2").windows(20_000)
 with penstock.Loader(view, 64, pin_memory=True, threads=4, prefetch=8, max_bytes=1 << 30) as loader:
     for n in range(200):

@@ -223,7 +223,7 @@ def test_a_table_in_a_file_gives_the_same_view(tmp_path):
 def test_a_damaged_table_is_the_error_of_its_batch(tmp_path):
     dataset, _ = compact(tmp_path, LENGTHS)
     path = tmp_path / "table"
-    from penstock._packed import resolve, write_table
+    from penstock._data.packed import resolve, write_table
 
     write_table(dataset._native, resolve(9), str(path))
     data = bytearray(path.read_bytes())

@@ -19,12 +19,12 @@ def check(root: Path, name: str, text: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("import penstock._loader", "penstock._loader"),
-        ("import numpy, penstock._loader as loader", "penstock._loader"),
+        ("import penstock._load.loader", "penstock._load.loader"),
+        ("import numpy, penstock._load.loader as loader", "penstock._load.loader"),
         ("from penstock import _native", "penstock._native"),
-        ("def late():\n    from penstock._text.tasks import Task", "penstock._text.tasks.Task"),
+        ("def late():\n    from penstock._from.text.tasks import Task", "penstock._from.text.tasks.Task"),
         ("from penstock.columns import _Column", "penstock.columns._Column"),
-        ("import penstock\npenstock._loader._READERS", "penstock._loader"),
+        ("import penstock\npenstock._loader._READERS", "penstock._load.loader"),
         ("import penstock as p\np.orders._check(1)", "p.orders._check"),
         ("from penstock import open as o\no('x').windows(8)[0]._view", "o('x').windows(8)[0]._view"),
         ("import penstock\nloader = penstock.Loader(v, 8)\nloader._native.stop()", "loader._native"),

@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from penstock._query import mentioned, query
+from penstock._data.query import mentioned, query
 
 PLATES = [None if i % 5 == 0 else f"p{i % 3}" for i in range(200)]
 SCORES = np.arange(200, dtype="f4") / 7

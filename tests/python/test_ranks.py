@@ -230,7 +230,7 @@ def test_real_meshes_in_real_processes(tmp_path, view):
 
 
 def test_threads_are_shared_with_the_nodes_other_ranks(monkeypatch):
-    from penstock import _resources
+    from penstock._base import resources as _resources
 
     monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
     alone = _resources.usable_cores()
@@ -256,7 +256,7 @@ def test_threads_are_shared_with_the_nodes_other_ranks(monkeypatch):
     ],
 )
 def test_every_launcher_says_how_many_share_the_node(monkeypatch, name, text, tasks):
-    from penstock import _resources
+    from penstock._base import resources as _resources
 
     monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
     monkeypatch.setenv(name, text)
@@ -306,7 +306,7 @@ def test_a_quota_of_one_core_is_one_thread():
 
 
 def test_memory_is_what_this_process_may_use():
-    from penstock import _resources
+    from penstock._base import resources as _resources
 
     total = int(next(line for line in Path("/proc/meminfo").read_text().splitlines() if "MemTotal" in line).split()[1])
     assert 1 << 20 < _resources.memory_bytes() <= total * 1024

@@ -8,11 +8,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from penstock._scratch import Scratch, remove_dead
+from penstock._places.scratch import Scratch, remove_dead
 
 MAKES = """
 import sys
-from penstock._scratch import Scratch
+from penstock._places.scratch import Scratch
 for _ in range(150):
     made = Scratch(sys.argv[1])
     (made.path / "file").write_text("x")

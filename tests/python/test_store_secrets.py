@@ -18,7 +18,7 @@ from _fault_servers import fault_server
 from _python_stores import write_root
 from _servers import nginx
 from penstock import InvalidArgumentError, Storage
-from penstock._stores.travel import check_travels
+from penstock._places.stores.travel import check_travels
 
 obstore = pytest.importorskip("obstore")
 SECRET = "Pa55word"

@@ -16,13 +16,13 @@ pytest.importorskip("pyarrow")
 
 import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
-from penstock._text.documents import DocumentReader  # noqa: E402
-from penstock._text.errors import InputError, UsageError  # noqa: E402
-from penstock._text.extract import extract_ids, extract_texts  # noqa: E402
-from penstock._text.inputs import expand_inputs  # noqa: E402
-from penstock._text.raw import Columns, RawDocument  # noqa: E402
-from penstock._text.tasks import cut  # noqa: E402
-from penstock._text.tokenizing import DocumentTokenizer, TokenizerOptions  # noqa: E402
+from penstock._from.text.documents import DocumentReader  # noqa: E402
+from penstock._from.text.extract import extract_ids, extract_texts  # noqa: E402
+from penstock._from.text.inputs import expand_inputs  # noqa: E402
+from penstock._from.text.raw import Columns, RawDocument  # noqa: E402
+from penstock._from.text.tasks import cut  # noqa: E402
+from penstock._from.text.tokenizing import DocumentTokenizer, TokenizerOptions  # noqa: E402
+from penstock._make.errors import InputError, UsageError  # noqa: E402
 from text_corpus import END, rows, write_jsonl  # noqa: E402
 
 ALL = Columns("text", None, None, "file")
@@ -375,7 +375,7 @@ def test_half_a_surrogate_pair_is_refused_with_its_place(tokenizer_file: str) ->
 
 
 def test_results_of_processes_come_in_order_and_so_does_the_first_error(tokenizer_file: str) -> None:
-    from penstock._text.pool import Work, WorkerPool, process_batch
+    from penstock._from.text.pool import Work, WorkerPool, process_batch
 
     columns = Columns("text", None, (), "file")
     work = Work(TokenizerOptions(file=tokenizer_file), columns)

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
-from penstock._text.errors import UsageError
-from penstock._text.inputs import expand_inputs
+from penstock._from.text.inputs import expand_inputs
+from penstock._make.errors import UsageError
 
 TEXT = b"a line of text\n" * 2000
 

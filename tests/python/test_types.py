@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import penstock
-from penstock._options import LoaderOptions
+from penstock._load.options import LoaderOptions
 
 TYPED = Path(__file__).parents[1] / "typed"
 

@@ -19,19 +19,19 @@ pytest.importorskip("pyarrow")
 import penstock
 import pyarrow
 import pyarrow.parquet
-from penstock._text.documents import DocumentReader
-from penstock._text.errors import InputError, UsageError
-from penstock._text.inputs import expand_inputs
-from penstock._text.pipeline import Summary, TextWriter
-from penstock._text.pool import Work, make_tokenizer
-from penstock._text.raw import Columns, RawDocument
-from penstock._text.shard_folder import ShardFolder
-from penstock._text.shards import Make, ShardWork
-from penstock._text.sink import ShardSink, fields_of
-from penstock._text.tasks import cut
-from penstock._text.tokenizing import TokenizerOptions
-from penstock._text.whole_tasks import Cutter, TaskWriter
-from penstock._workers import Processes
+from penstock._from.text.documents import DocumentReader
+from penstock._from.text.inputs import expand_inputs
+from penstock._from.text.pipeline import Summary, TextWriter
+from penstock._from.text.pool import Work, make_tokenizer
+from penstock._from.text.raw import Columns, RawDocument
+from penstock._from.text.shards import Make, ShardWork
+from penstock._from.text.sink import ShardSink, fields_of
+from penstock._from.text.tasks import cut
+from penstock._from.text.tokenizing import TokenizerOptions
+from penstock._from.text.whole_tasks import Cutter, TaskWriter
+from penstock._make.errors import InputError, UsageError
+from penstock._make.shard_folder import ShardFolder
+from penstock._make.workers import Processes
 from text_corpus import END, rows, train_tokenizer, write_jsonl
 
 COLUMNS = Columns("text", None, ("url", "n"), "file")

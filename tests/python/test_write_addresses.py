@@ -92,7 +92,7 @@ def test_tasks_done_whole_read_addresses(
 ) -> None:
     """What --ray runs, on processes: the inputs travel to them."""
     from penstock._cli import write as command
-    from penstock._workers import Processes
+    from penstock._make.workers import Processes
 
     monkeypatch.setattr(command, "cluster_of", lambda given: given.pop("ray") or Processes(2))
     names = ["a.jsonl", "b/c.jsonl.gz"]
@@ -161,8 +161,8 @@ def test_a_server_that_fails_now_and_then_is_asked_again(
 @pytest.mark.parametrize("seed", range(3))
 def test_any_reads_give_the_bytes(uploaded: Place, documents: Path, seed: int) -> None:
     """The reader's block, the one ahead and seeking between them."""
-    from penstock._stores.addresses import addresses_of
-    from penstock._text.far import FarFile, FarFiles
+    from penstock._from.text.far import FarFile, FarFiles
+    from penstock._places.stores.addresses import addresses_of
 
     chance = random.Random(seed)
     wanted = (documents / "a.jsonl").read_bytes()

@@ -21,19 +21,19 @@ import penstock
 from _dirty import BAD_LINES, entries, files, write
 from _places import Place, plain
 from penstock._cli.main import main
-from penstock._text import tasks
-from penstock._text.documents import DocumentReader
-from penstock._text.errors import InputError, TooManySkippedError
-from penstock._text.inputs import expand_inputs
-from penstock._text.pipeline import Summary, TextWriter
-from penstock._text.pool import Work, make_tokenizer
-from penstock._text.raw import Columns
-from penstock._text.shard_folder import ShardFolder
-from penstock._text.sink import ShardSink, fields_of
-from penstock._text.skipping import parse_limit
-from penstock._text.tokenizing import TokenizerOptions
-from penstock._text.whole_tasks import TaskWriter
-from penstock._workers import Processes
+from penstock._from.text import tasks
+from penstock._from.text.documents import DocumentReader
+from penstock._from.text.inputs import expand_inputs
+from penstock._from.text.pipeline import Summary, TextWriter
+from penstock._from.text.pool import Work, make_tokenizer
+from penstock._from.text.raw import Columns
+from penstock._from.text.sink import ShardSink, fields_of
+from penstock._from.text.skipping import parse_limit
+from penstock._from.text.tokenizing import TokenizerOptions
+from penstock._from.text.whole_tasks import TaskWriter
+from penstock._make.errors import InputError, TooManySkippedError
+from penstock._make.shard_folder import ShardFolder
+from penstock._make.workers import Processes
 
 COLUMNS = Columns("text", None, ("url",), "file")
 OPTIONS: dict[str, Any] = {"a": 1}

@@ -21,10 +21,10 @@ import pyarrow
 import pyarrow.parquet
 from _dirty import entries, write
 from penstock._cli.main import main
-from penstock._text.documents import DocumentReader
-from penstock._text.errors import UsageError
-from penstock._text.inputs import expand_inputs
-from penstock._text.raw import UNUSABLE, Columns
+from penstock._from.text.documents import DocumentReader
+from penstock._from.text.inputs import expand_inputs
+from penstock._from.text.raw import UNUSABLE, Columns
+from penstock._make.errors import UsageError
 
 COLUMNS = Columns("text", None, ("url",), "file")
 

@@ -12,7 +12,7 @@ import pytest
 from _fault_servers import fault_proxy
 from _places import ACCESS, SECRET, Place, chain, tree
 from penstock import IoError, NotFoundError, Storage
-from penstock._uploads import Bucket
+from penstock._places.uploads import Bucket
 
 pytest.importorskip("obstore")
 

@@ -15,7 +15,7 @@ import penstock
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from penstock import _dtype
+from penstock._data import dtype as _dtype
 
 DOCUMENTS = [(list(range(5 * i)), {"number": i}) for i in range(1, 20)]
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import named_by_user, open_data, shown
+from penstock._base.words import counted
+from penstock._cli.data import named_by_user, open_data
 from penstock._cli.output import echo, emit_json, json_option, progress
-from penstock._words import counted
+from penstock._places.remote import shown
 
 _EPILOG = """\b
 Examples:
@@ -60,8 +61,8 @@ def command(
 def _of_file(text: str) -> tuple[str, Any]:
     import numpy as np
 
-    from penstock._paths import local_path
-    from penstock._text.errors import InputError
+    from penstock._make.errors import InputError
+    from penstock._places.paths import local_path
 
     name, equals, file = text.partition("=")
     if not equals or not name or not file:
@@ -80,8 +81,8 @@ def _of_table(file: str, chosen: str | None) -> dict[str, Any]:
     import pyarrow.feather
     import pyarrow.parquet
 
-    from penstock._paths import local_path
-    from penstock._text.errors import InputError
+    from penstock._make.errors import InputError
+    from penstock._places.paths import local_path
 
     path = Path(local_path(file))
     if not path.is_file():
@@ -136,7 +137,7 @@ def _array(column: Any, where: str) -> Any:
 def _refuse_missing(values: Any, where: str) -> None:
     import pyarrow
 
-    from penstock._text.errors import InputError
+    from penstock._make.errors import InputError
 
     if values.null_count and not pyarrow.types.is_floating(values.type):
         raise InputError(

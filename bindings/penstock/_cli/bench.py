@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import data_options, open_data, shown
+from penstock._base.words import counted
+from penstock._cli.data import data_options, open_data
 from penstock._cli.output import emit_json, emit_table, human_bytes, json_option, progress
-from penstock._words import counted
+from penstock._places.remote import shown
 
 _EPILOG = """\b
 Examples:

@@ -23,7 +23,7 @@ def command(folder: str, clear: bool, as_json: bool) -> None:
     --clear removes what a cache made there, and no other file. Jobs that read through it go on, at worst
     without a cache to their end.
     """
-    from penstock import _cache
+    from penstock._data import cache as _cache
 
     if clear:
         removed = _cache.clear(folder)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from penstock._cli.data import named_by_user, out_option, refuse_existing, shown
+from penstock._cli.data import named_by_user, out_option, refuse_existing
 from penstock._cli.output import json_option, progress
 from penstock._cli.report import report_new
+from penstock._places.remote import shown
 
 _EPILOG = """\b
 Example:

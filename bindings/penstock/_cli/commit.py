@@ -10,7 +10,7 @@ import click
 from penstock._cli.data import bucket_options, given_storage
 from penstock._cli.output import json_option
 from penstock._cli.report import report_new
-from penstock._text.errors import UsageError
+from penstock._make.errors import UsageError
 
 _EPILOG = """\b
 Examples:
@@ -38,7 +38,7 @@ def command(data: str, as_json: bool, **given: Any) -> None:
     A shard that is missing is an error, and nothing is published.
     """
     import penstock
-    from penstock._remote import is_address
+    from penstock._places.remote import is_address
 
     if not is_address(data) and not Path(data).is_dir():
         what = "a file" if Path(data).exists() else "no such folder"

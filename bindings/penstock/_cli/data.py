@@ -132,13 +132,6 @@ def open_data(data: Sequence[str], dtype: str | None = None, format: str | None 
         return penstock.open(data[0], *data[1:], **hints, **opening)
 
 
-def shown(*data: str) -> str:
-    """Paths as they may be printed: addresses without passwords and signatures."""
-    from penstock._remote import is_address
-
-    return " ".join(_native.shown_address(each) if is_address(each) else each for each in data)
-
-
 def _check_dtype(text: str) -> None:
     import numpy as np
 
@@ -152,9 +145,9 @@ def _check_dtype(text: str) -> None:
 def named_by_user(paths: Sequence[str] | None = None) -> Iterator[None]:
     """Makes a file that is not there the wrong use that it is where the user named it: one of `paths`; None: any."""
     import penstock
-    from penstock._paths import local_path
-    from penstock._remote import is_address
-    from penstock._text.errors import UsageError
+    from penstock._make.errors import UsageError
+    from penstock._places.paths import local_path
+    from penstock._places.remote import is_address
 
     try:
         yield
@@ -198,10 +191,10 @@ def refuse_existing(out: str, overwrite: bool) -> None:
     Raises:
         UsageError: A dataset, or a file.
     """
-    from penstock._bucket_folder import is_bucket
-    from penstock._paths import local_path
-    from penstock._text.errors import UsageError
-    from penstock._text.shard_folder import refuse_file
+    from penstock._make.bucket_folder import is_bucket
+    from penstock._make.errors import UsageError
+    from penstock._make.shard_folder import refuse_file
+    from penstock._places.paths import local_path
 
     if is_bucket(out):  # where the writer looks
         return

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from penstock._workers import Executor
+    from penstock._make.workers import Executor
 
 
 def _address(context: click.Context, option: click.Parameter, address: str | None) -> str | None:
     """Refuses what is no address before click misses the INPUT that --ray took for one."""
     if address is None:
         return None
-    from penstock._errors import InvalidArgumentError
-    from penstock._ray.cluster import Cluster
+    from penstock._base.errors import InvalidArgumentError
+    from penstock._from.rows.cluster import Cluster
 
     try:
         Cluster(address)
@@ -55,8 +55,8 @@ def cluster_of(given: dict[str, Any]) -> Executor | None:
         raise click.UsageError(
             "--workers counts processes of this machine, --ray takes the cores of a cluster: give one of them"
         )
-    from penstock._ray.cluster import Cluster
-    from penstock._ray.missing import needed
+    from penstock._from.rows.cluster import Cluster
+    from penstock._from.rows.missing import needed
 
     needed()
     return Cluster(address)

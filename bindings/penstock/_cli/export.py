@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from penstock._base.words import counted
 from penstock._cli.data import data_options, open_data
 from penstock._cli.output import echo, emit_json, emit_table, human_seconds, json_option, progress, report_of
-from penstock._words import counted
 
 _EPILOG = """\b
 Examples:
@@ -90,8 +90,8 @@ def _export_tokens(dataset: Any, to: str, out: str, window: int | None, drop: li
 
 
 def _export_cells(dataset: Any, out: str, as_json: bool) -> None:
-    from penstock._anndata.exporting import export_h5ad
-    from penstock._paths import local_path
+    from penstock._from.cells.exporting import export_h5ad
+    from penstock._places.paths import local_path
 
     with progress(f"writing {out}", as_json, "cells") as update:
         cells = export_h5ad(dataset, local_path(out), update)

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from penstock._base.words import counted
 from penstock._cli.data import (
     bucket_options,
     given_storage,
@@ -15,7 +16,6 @@ from penstock._cli.data import (
     named_by_user,
     out_or_bucket_option,
     scratch_option,
-    shown,
     sides_as_options,
 )
 from penstock._cli.executors import cluster_of, default_workers, ray_option
@@ -30,7 +30,7 @@ from penstock._cli.output import (
     progress,
     report_of,
 )
-from penstock._words import counted
+from penstock._places.remote import shown
 
 _EPILOG = """\b
 Examples:

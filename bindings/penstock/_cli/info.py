@@ -8,7 +8,7 @@ import click
 
 from penstock._cli.data import data_options, open_data
 from penstock._cli.output import emit_json, emit_table, json_option
-from penstock._cli.report import describe, id_bytes
+from penstock._view.describe import describe, id_bytes
 
 _EPILOG = """\b
 Examples:

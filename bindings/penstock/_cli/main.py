@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import click
 
-from penstock import _start
+from penstock._base import start as _start
+from penstock._base.errors import shortened
+from penstock._base.words import escaped
 from penstock._cli.output import OutputError
-from penstock._errors import shortened
-from penstock._words import escaped
 
 EXIT_OK = 0
 EXIT_ERROR = 1
@@ -115,7 +115,7 @@ def _usage_line(error: click.ClickException) -> str:
 
 def _classified(error: Exception) -> tuple[str, int]:
     import penstock
-    from penstock._text import errors
+    from penstock._make import errors
 
     if isinstance(error, (errors.UsageError, penstock.InvalidArgumentError)):
         return str(error), EXIT_USAGE

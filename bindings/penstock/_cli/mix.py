@@ -10,8 +10,8 @@ from penstock._cli.data import named_by_user
 from penstock._cli.output import emit_json, emit_table, json_option
 
 if TYPE_CHECKING:
-    from penstock._mixture import Mixture
-    from penstock._mixture_stages import MixtureRun
+    from penstock._load.mixture import Mixture
+    from penstock._load.mixture_stages import MixtureRun
 
 
 _EPILOG = """\b

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import data_options, in_options, open_data, shown, sides_as_options
+from penstock._base.words import counted
+from penstock._cli.data import data_options, in_options, open_data, sides_as_options
 from penstock._cli.output import echo, emit_json, emit_table, human_seconds, json_option, progress
-from penstock._words import counted
+from penstock._places.remote import shown
 
 _EPILOG = """\b
 Example:
@@ -72,8 +73,8 @@ def command(data: tuple[str, ...], dtype: str | None, format: str | None, as_jso
     Only the index of the documents is read; of bare token files all tokens. The table has 8 bytes for each document and
     row; it belongs to this very dataset and these options.
     """
-    from penstock._packed import packing_of, resolve, write_table
-    from penstock._paths import local_path
+    from penstock._data.packed import packing_of, resolve, write_table
+    from penstock._places.paths import local_path
 
     dataset = open_data(data, dtype, format)
     with sides_as_options(), warnings.catch_warnings(record=True) as warned:

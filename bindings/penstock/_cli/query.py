@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import open_data, shown, storage_options
+from penstock._base.words import counted
+from penstock._cli.data import open_data, storage_options
 from penstock._cli.output import echo, emit_json, json_option
-from penstock._words import counted
+from penstock._places.remote import shown
 
 _ROWS_SHOWN = 40
 
@@ -38,8 +39,8 @@ def command(data: str, sql: str, out: str | None, as_json: bool) -> None:
     """
     import numpy as np
 
-    from penstock._paths import local_path
-    from penstock._query import documents_of, query
+    from penstock._data.query import documents_of, query
+    from penstock._places.paths import local_path
 
     answer = query(open_data((data,)), sql)
     if out is not None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import data_options, open_data, shown
-from penstock._cli.decoder import Decoder, metadata_of, visible
+from penstock._base.words import counted
+from penstock._cli.data import data_options, open_data
 from penstock._cli.output import echo, emit_json, json_option
-from penstock._words import counted
+from penstock._places.remote import shown
+from penstock._view.decoder import Decoder, metadata_of, visible
 
 _LINES_SHOWN = 24  # of one span's text, on a terminal
 _LONGEST_VALUE = 60  # characters of a column's value, on a terminal

@@ -6,18 +6,12 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import (
-    bucket_options,
-    given_storage,
-    named_by_user,
-    out_or_bucket_option,
-    refuse_existing,
-    shown,
-)
+from penstock._base.words import counted
+from penstock._cli.data import bucket_options, given_storage, named_by_user, out_or_bucket_option, refuse_existing
 from penstock._cli.executors import cluster_of, ray_option
 from penstock._cli.output import SizeType, json_option, progress
 from penstock._cli.report import report_new
-from penstock._words import counted
+from penstock._places.remote import shown
 
 _EPILOG = """\b
 Examples:
@@ -70,11 +64,11 @@ def command(data: str, out: str, as_json: bool, **given: Any) -> None:
     for any --memory, and for any number of workers.
     """
     import penstock
-    from penstock._bucket_folder import is_bucket
-    from penstock._errors import PUBLISHED
-    from penstock._paths import local_path
-    from penstock._text.errors import InputError, WorkerError
-    from penstock._text.shard_folder import manifest_stamp
+    from penstock._base.errors import PUBLISHED
+    from penstock._make.bucket_folder import is_bucket
+    from penstock._make.errors import InputError, WorkerError
+    from penstock._make.shard_folder import manifest_stamp
+    from penstock._places.paths import local_path
 
     if (given["window"] is None) == (not given["documents"]):
         raise click.UsageError("what is shuffled: give --window W or --documents, one of them")
@@ -106,10 +100,10 @@ def command(data: str, out: str, as_json: bool, **given: Any) -> None:
 
 def _left_behind(out: str, overwrite: bool, storage: Any, before: Any) -> str:
     import penstock
-    from penstock._bucket_folder import BucketFolder, is_bucket
-    from penstock._errors import PUBLISHED
-    from penstock._paths import local_path
-    from penstock._text.shard_folder import manifest_stamp
+    from penstock._base.errors import PUBLISHED
+    from penstock._make.bucket_folder import BucketFolder, is_bucket
+    from penstock._make.shard_folder import manifest_stamp
+    from penstock._places.paths import local_path
 
     try:
         if not is_bucket(out) and manifest_stamp(local_path(out)) != before:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock._cli.data import data_options, named_by_user, open_data, shown
-from penstock._cli.decoder import Decoder, metadata_of, visible
+from penstock._base.words import counted
+from penstock._cli.data import data_options, named_by_user, open_data
 from penstock._cli.output import echo, emit_json, json_option
-from penstock._words import counted
+from penstock._places.remote import shown
+from penstock._view.decoder import Decoder, metadata_of, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -191,7 +192,7 @@ def _refuse_unused(data: tuple[str, ...], given: dict[str, Any]) -> None:
 def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
     import penstock
     from penstock._cli.traced import Run, read_state, run_of_state
-    from penstock._locate import batch_position
+    from penstock._load.locate import batch_position
 
     view = _mixture(data)
     dataset = None if view is not None else open_data(data, given["dtype"], given["format"])

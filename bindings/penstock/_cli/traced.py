@@ -9,8 +9,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock._text.errors import UsageError
-from penstock._token_documents import SIDES
+from penstock._data.token_documents import SIDES
+from penstock._make.errors import UsageError
 
 _KEYS = {"version", "position", "job"}
 
@@ -177,7 +177,7 @@ def _part(view: Any, what: str, said: dict[str, Any]) -> Any:
 
 
 def _order(said: dict[str, Any], view: Any) -> Any:
-    from penstock import orders
+    from penstock._load import orders
 
     name = said["name"]
     if name in ("uniform", "sequential"):

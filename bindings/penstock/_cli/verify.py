@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from penstock._cli.data import bucket_options, given_storage, named_by_user, shown
+from penstock._base.words import counted
+from penstock._cli.data import bucket_options, given_storage, named_by_user
 from penstock._cli.output import echo, emit_json, human_bytes, json_option, progress
-from penstock._words import counted
+from penstock._places.remote import shown
 
 _EPILOG = """\b
 Examples:

@@ -11,10 +11,10 @@ import click
 
 from penstock._cli.data import data_options, open_data
 from penstock._cli.output import echo, emit_json, json_option
-from penstock._text.errors import UsageError
+from penstock._make.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock._dataset import Dataset
+    from penstock._data.dataset import Dataset
 
 
 _EPILOG = """\b

@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from penstock._cli.data import bucket_options, given_storage, out_or_bucket_option, scratch_option, shown
+from penstock._cli.data import bucket_options, given_storage, out_or_bucket_option, scratch_option
 from penstock._cli.executors import cluster_of, default_workers, ray_option
 from penstock._cli.output import SizeType, json_option, progress, report_of
 from penstock._cli.write_report import report, report_estimate
+from penstock._places.remote import shown
 
 _EPILOG = """\b
 Examples:
@@ -26,8 +27,8 @@ _WORDS = ("all", "boundaries", "none")  # of --metadata; all others are names of
 def _limit(context: click.Context, option: click.Parameter, text: str | None) -> Any:
     if text is None:
         return None
-    from penstock._text.errors import UsageError
-    from penstock._text.skipping import parse_limit
+    from penstock._from.text.skipping import parse_limit
+    from penstock._make.errors import UsageError
 
     try:
         return parse_limit(text)
@@ -152,10 +153,10 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     INPUT is a file, an address, a glob or - for standard input. The bytes written are the same for any number of
     workers and on any cluster.
     """
-    from penstock._text.documents import DocumentReader
-    from penstock._text.errors import InputError, OptionError, UnusableError
-    from penstock._text.inputs import expand_inputs
-    from penstock._text.pool import Work, make_tokenizer
+    from penstock._from.text.documents import DocumentReader
+    from penstock._from.text.inputs import expand_inputs
+    from penstock._from.text.pool import Work, make_tokenizer
+    from penstock._make.errors import InputError, OptionError, UnusableError
 
     _check(given)
     cluster = cluster_of(given)
@@ -184,7 +185,7 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
 
 
 def _refuse_far(inputs: Any) -> None:
-    from penstock._text.far import FarFile
+    from penstock._from.text.far import FarFile
 
     for each in inputs:
         if isinstance(each.path, FarFile):
@@ -227,7 +228,7 @@ def _check_messages(given: dict[str, Any]) -> None:
 
 
 def _tokenizer_options(given: dict[str, Any]) -> Any:
-    from penstock._text.tokenizing import TokenizerOptions
+    from penstock._from.text.tokenizing import TokenizerOptions
 
     return TokenizerOptions(
         file=given["tokenizer"],
@@ -242,7 +243,7 @@ def _tokenizer_options(given: dict[str, Any]) -> Any:
 
 
 def _columns(given: dict[str, Any]) -> Any:
-    from penstock._text.raw import Columns
+    from penstock._from.text.raw import Columns
 
     metadata: tuple[str, ...] | None
     if given["metadata"] == "all":
@@ -279,10 +280,10 @@ def _options_of_task(work: Any, tokenizer: Any, given: dict[str, Any]) -> dict[s
 
 def _out_and_storage(given: dict[str, Any], inputs: Any) -> tuple[Any, Any]:
     """Where the dataset goes, as the writer takes it, and how a bucket is reached."""
-    from penstock._bucket_folder import is_bucket
-    from penstock._paths import local_path
-    from penstock._remote import is_address
-    from penstock._writer import refuse_storage
+    from penstock._make.bucket_folder import is_bucket
+    from penstock._make.writer import refuse_storage
+    from penstock._places.paths import local_path
+    from penstock._places.remote import is_address
 
     storage, out = given_storage(), given["out"]
     if is_bucket(out):
@@ -302,9 +303,9 @@ def _with_skipped(update: Any, writer: Any) -> Any:
 
 
 def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
-    from penstock._bucket_folder import is_bucket
-    from penstock._text.pipeline import TextWriter
-    from penstock._text.sink import ShardSink
+    from penstock._from.text.pipeline import TextWriter
+    from penstock._from.text.sink import ShardSink
+    from penstock._make.bucket_folder import is_bucket
 
     out, storage = _out_and_storage(given, [each.name for each in reader.inputs])
     sink = ShardSink(
@@ -341,9 +342,9 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
 
 
 def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
-    from penstock._text.shard_folder import ShardFolder
-    from penstock._text.sink import fields_of
-    from penstock._text.whole_tasks import TaskWriter
+    from penstock._from.text.sink import fields_of
+    from penstock._from.text.whole_tasks import TaskWriter
+    from penstock._make.shard_folder import ShardFolder
 
     out, storage = _out_and_storage(given, [each.name for each in reader.inputs])
     folder = ShardFolder(
@@ -384,7 +385,7 @@ def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[
 
 
 def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
-    from penstock._text.estimate import Target, estimate
+    from penstock._from.text.estimate import Target, estimate
 
     workers = given["workers"] or default_workers()
     target = Target(

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from penstock._base.words import counted
 from penstock._cli.output import echo, emit_json, emit_table, human_bytes, human_seconds
-from penstock._text.skipping import LIST
-from penstock._words import counted
+from penstock._make.notes import LIST
 
 
 def report(given: dict[str, Any], summary: Any, dataset_bytes: int, codec: str | None) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from penstock import _native
-from penstock._cli.decoder import Decoder
-from penstock._cli.report import describe
-from penstock._dataset import Dataset, View
-from penstock._errors import InvalidArgumentError
-from penstock._resources import memory_bytes
+from penstock._base.errors import InvalidArgumentError
+from penstock._base.resources import memory_bytes
+from penstock._data.dataset import Dataset, View
+from penstock._view.decoder import Decoder
+from penstock._view.describe import describe
 from penstock._view.records import cell_genes, field_table, ids_text, is_cells, span_json
 
 PART = 8192

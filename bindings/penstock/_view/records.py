@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from penstock._cli.decoder import metadata_of
-from penstock._errors import Error
+from penstock._base.errors import Error
+from penstock._view.decoder import metadata_of
 
 _MOST_ROWS = 512  # of the table of fields
 _MOST_GENES = 1000  # of a cell

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
-from penstock._errors import InvalidArgumentError
+from penstock._base.errors import InvalidArgumentError
 from penstock._view.exhibit import NO_TOKENS, Exhibit
 from penstock._view.records import is_cells
 

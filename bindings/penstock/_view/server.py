@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from penstock._errors import Error, InvalidArgumentError
+from penstock._base.errors import Error, InvalidArgumentError
 from penstock._view import samples
 from penstock._view.exhibit import Exhibit
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock import _missing
-from penstock._batch import Batch
-from penstock._errors import InvalidArgumentError
-from penstock._loader import Loader
+from penstock._base import missing as _missing
+from penstock._base.errors import InvalidArgumentError
+from penstock._data.batch import Batch
+from penstock._load.loader import Loader
 
 
 def missing(adapter: str, package: str, error: ImportError, tested: str = "") -> ImportError:

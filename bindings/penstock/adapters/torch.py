@@ -6,17 +6,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from penstock._arguments import index
-from penstock._batch import Batch
-from penstock._errors import InvalidArgumentError, StateMismatchError
-from penstock._job import Job, batch_sizes, window_changes
-from penstock._loader import Loader, Resume
-from penstock._mixture import SourceOrder
-from penstock._options import BatchSize, OnMismatch, Tail
-from penstock._parallel import Balance, ContextParallel
-from penstock._ranks import Mesh, divided
-from penstock._resources import default_max_bytes, default_threads
-from penstock._state import checked_state
+from penstock._base.arguments import index
+from penstock._base.errors import InvalidArgumentError, StateMismatchError
+from penstock._base.ranks import Mesh, divided
+from penstock._base.resources import default_max_bytes, default_threads
+from penstock._data.batch import Batch
+from penstock._load.job import Job, batch_sizes, window_changes
+from penstock._load.loader import Loader, Resume
+from penstock._load.mixture import SourceOrder
+from penstock._load.options import BatchSize, OnMismatch, Tail
+from penstock._load.parallel import Balance, ContextParallel
+from penstock._load.state import checked_state
 from penstock.adapters._common import given, missing
 
 try:

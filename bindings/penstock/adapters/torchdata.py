@@ -9,7 +9,7 @@ import time
 import weakref
 from typing import Any
 
-from penstock._loader import Loader
+from penstock._load.loader import Loader
 from penstock.adapters._common import checked, given, missing
 
 try:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock._arguments import one_of
-from penstock._errors import InvalidArgumentError
-from penstock._loader import Loader
-from penstock._mixture import Mixture
+from penstock._base.arguments import one_of
+from penstock._base.errors import InvalidArgumentError
+from penstock._load.loader import Loader
+from penstock._load.mixture import Mixture
 from penstock.adapters._common import missing
 from penstock.columns import Column, Labels, PositionIds
 

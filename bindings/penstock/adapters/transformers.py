@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from penstock._batch import Batch
-from penstock._errors import InvalidArgumentError
-from penstock._loader import Loader
+from penstock._base.errors import InvalidArgumentError
+from penstock._data.batch import Batch
+from penstock._load.loader import Loader
 from penstock.adapters._common import checked, missing
 
 try:

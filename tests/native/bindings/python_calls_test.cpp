@@ -47,7 +47,7 @@ void answer(PythonCalls& calls, const PythonCalls::Call& call) {
   calls.give(call.requests, spans);
 }
 
-// Threads that take calls as those of Python's do (penstock/_stores/threads.py), until the calls are stopped.
+// Threads that take calls as those of Python's do (penstock/_places/stores/threads.py), until the calls are stopped.
 class Workers {
  public:
   using Serve = std::function<void(const PythonCalls::Call&)>;

@@ -1,0 +1,1 @@
+"""Datasets as they are read: opening, views, columns, batches."""

@@ -1,0 +1,168 @@
+"""Cells of a dataset, few at a time, as AnnData has them: matrices, obs, obsm, texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _native
+from penstock._base.errors import InvalidArgumentError
+from penstock._base.resources import memory_bytes
+from penstock._base.words import excerpt
+from penstock._data.anndata.limits import Limits
+from penstock._data.anndata.members import LAYERS, NAME, X, given_back
+
+LIMITS = Limits()
+_FIRST = 256  # cells that are read before it is known how long their texts are
+
+
+@dataclass
+class Cells:
+    """Some cells, one after the other.
+
+    Attributes:
+        names: of cells.
+        sparse: of each matrix of records (counts [cells], genes, values).
+        dense: of each matrix that is a column [cells, genes].
+        columns: [cells, …], of categories codes.
+        texts: strings of the entries, None where one is missing.
+    """
+
+    names: list[str] = field(default_factory=list)
+    sparse: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]] = field(default_factory=dict)
+    dense: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    columns: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    texts: dict[str, list[str | None]] = field(default_factory=dict)
+
+
+class CellReader:
+    """Reads a dataset of cells by runs of documents. One thread at a time.
+
+    Attributes:
+        genes: names.
+        types: of each matrix: "X", or a layer's name.
+        texts: keys of the entries beside the cell's name, as the first entry has them.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        """Of an opened dataset.
+
+        Raises:
+            InvalidArgumentError: it has no features, or neither genes nor a matrix.
+        """
+        self._dataset = dataset
+        features = dataset.features
+        if features is None:
+            raise InvalidArgumentError(
+                f"{dataset.path}: it has no features, the names of genes: Writer(…, features=…) and import keep them"
+            )
+        self.features = features
+        self.genes: list[str] = list(features._all_names)
+        fields = dataset.dtype
+        names = () if fields is None else fields.names or ()
+        if names and "gene" not in names:
+            raise InvalidArgumentError(f"{dataset.path}: its records have no field gene: {', '.join(names)}")
+        if "count" in names and X in names:
+            raise InvalidArgumentError(
+                f"{dataset.path}: its records have a field X beside count, which is X in AnnData"
+            )
+        self._fields = {X if name == "count" else name: name for name in names if name != "gene"}
+        self.types = {matrix: given_back(fields[name]) for matrix, name in self._fields.items()}
+        shapes = {name: dataset.columns[name].shape[1:] for name in dataset.columns}
+        self._dense = {
+            name.removeprefix(LAYERS): name
+            for name, shape in shapes.items()
+            if shape == (len(self.genes),) and (name == X or name.startswith(LAYERS))
+        }
+        for matrix in self._fields:
+            self._dense.pop(matrix, None)  # records have it: the column is one of obsm
+        self.types.update({matrix: given_back(dataset.columns[name].dtype) for matrix, name in self._dense.items()})
+        if not self.types:
+            raise InvalidArgumentError(f"{dataset.path}: there are no counts: neither records of genes nor a column X")
+        self.columns = {name: dataset.columns[name] for name in shapes if name not in self._dense.values()}
+        self._view = dataset.documents(columns=list(shapes))
+        self._source = _native.make_documents(dataset._native, [])
+        self._has_entries = dataset.codec not in (None, "boundaries")
+        self.texts: list[str] = []
+        if self._has_entries and len(self._view):
+            entry = self._view.read([0]).spans[0].metadata
+            self.texts = [str(key) for key in entry if key != NAME] if isinstance(entry, Mapping) else []
+        for name in self.texts:
+            if name in self.columns:
+                raise InvalidArgumentError(f"{dataset.path}: {excerpt(name)} is a column, and in the entries too")
+
+    def __len__(self) -> int:
+        """Cells."""
+        return len(self._view)
+
+    def is_sparse(self, matrix: str) -> bool:
+        """Whether records hold it."""
+        return matrix not in self._dense
+
+    def parts(self, indices: npt.NDArray[Any]) -> Iterator[Cells]:
+        """These cells, few at a time: as many as have LIMITS.values together, or one."""
+        column_bytes = sum(column.dtype.itemsize * math.prod(column.shape[1:]) for column in self.columns.values())
+        column_bytes += 8 * len(self._dense) * len(self.genes)
+        at, most, text_bytes = 0, _FIRST if self.texts else LIMITS.cells, 0
+        while at < len(indices):
+            some = indices[at : at + most]
+            ends = np.cumsum(self._lengths(some) * len(self._fields) + ((column_bytes + text_bytes) // 4 + 1))
+            part = self._read(some[: max(1, int(np.searchsorted(ends, LIMITS.values, "right")))])
+            at += len(part.names)
+            most = LIMITS.cells
+            # How long texts are is seen when they are read: those before tell of the next ones.
+            text_bytes = sum(len(text or "") for texts in part.texts.values() for text in texts) // len(part.names)
+            yield part
+
+    def _lengths(self, indices: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Records of each of these cells; none is read."""
+        if not self._fields or int(indices.min()) < 0 or int(indices.max()) >= len(self):
+            return np.zeros(len(indices), np.int64)  # reading refuses what is not there
+        rows = _native.read_rows(self._source, indices.astype(np.uint64), [], 0, memory_bytes())
+        return np.diff(rows.starts())
+
+    def _read(self, indices: npt.NDArray[Any]) -> Cells:
+        batch = self._view.read(indices)
+        cells = Cells()
+        if self._fields:
+            counts, genes = np.diff(batch.offsets), batch["gene"]
+            self._check_genes(genes, counts, indices)
+            for matrix, name in self._fields.items():
+                values = batch[name].astype(self.types[matrix])
+                cells.sparse[matrix] = (counts, genes, values)
+                if len(self._fields) > 1:  # positions are those of all matrices: 0 says that this one has none there
+                    kept = values != 0
+                    rows = np.repeat(np.arange(len(counts)), counts)[kept]
+                    cells.sparse[matrix] = (np.bincount(rows, minlength=len(counts)), genes[kept], values[kept])
+        for matrix, name in self._dense.items():
+            cells.dense[matrix] = batch.columns[name].astype(self.types[matrix])
+        for name in self.columns:
+            cells.columns[name] = batch.columns[name]
+        self._read_entries(batch, indices, cells)
+        return cells
+
+    def _check_genes(self, genes: npt.NDArray[Any], counts: npt.NDArray[Any], indices: npt.NDArray[Any]) -> None:
+        if not genes.size or int(genes.max()) < len(self.genes):
+            return
+        at = int(np.argmax(genes))
+        cell = int(indices[int(np.searchsorted(np.cumsum(counts), at, "right"))])
+        raise InvalidArgumentError(
+            f"{self._dataset.path}: cell {cell:,} has gene {int(genes[at]):,} of {len(self.genes):,}"
+        )
+
+    def _read_entries(self, batch: Any, indices: npt.NDArray[Any], cells: Cells) -> None:
+        cells.texts = {name: [] for name in self.texts}
+        for index, span in zip(indices.tolist(), batch.spans, strict=True) if self._has_entries else ():
+            entry = span.metadata
+            known = entry if isinstance(entry, Mapping) else {}
+            cells.names.append(str(known.get(NAME, index)))
+            for name in self.texts:
+                value = known.get(name)
+                cells.texts[name].append(None if value is None else str(value))
+        if not self._has_entries:
+            cells.names = [str(index) for index in indices.tolist()]

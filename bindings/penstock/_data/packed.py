@@ -1,0 +1,165 @@
+"""Packed rows: which documents go together into a row of a fixed length, and the tables that say it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from penstock import _native
+from penstock._base.arguments import index, one_of
+from penstock._base.errors import InvalidArgumentError
+from penstock._places.paths import local_path
+
+_FITS = ("best", "first")
+LONG = ("split", "truncate", "drop", "refuse")
+_STEP_DOCUMENTS = 1 << 18  # between two looks at Ctrl-C
+_MOST_GROUP = (1 << 32) - 1
+
+
+class Packing(NamedTuple):
+    """What packing a dataset came to.
+
+    Attributes:
+        rows: of the whole view.
+        pieces: documents, or pieces of split ones, in all rows.
+        documents: of the dataset.
+        left_out: documents that are in no row: empty ones, and with long="drop" those longer than a row.
+        records_left_out: records that are in no row, by long="drop" or "truncate".
+        waste: the part of all rows that is padding, 0 to 1.
+    """
+
+    rows: int
+    pieces: int
+    documents: int
+    left_out: int
+    records_left_out: int
+    waste: float
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The arguments of `Dataset.packed`, checked; pickles."""
+
+    window: int
+    fit: str
+    group: int
+    long: str
+    multiple_of: int
+    table: str | None
+
+    def rule(self) -> _native.PackingRule:
+        """As the native side takes it.
+
+        Raises:
+            InvalidArgumentError: a window too long, or no multiple of multiple_of.
+        """
+        return _native.PackingRule(
+            window=self.window,
+            fit=self.fit,
+            group=self.group,
+            long_documents=self.long,
+            multiple_of=self.multiple_of,
+        )
+
+    def words(self) -> list[str]:
+        """The arguments that are not the defaults."""
+        said = [f"{self.window}"]
+        for name, default in (("fit", "best"), ("group", 65_536), ("long", "split"), ("multiple_of", 1)):
+            if getattr(self, name) != default:
+                said.append(f"{name}={getattr(self, name)!r}")
+        if self.table is not None:
+            said.append(f"table={self.table!r}")
+        return said
+
+
+def resolve(
+    window: Any, fit: str = "best", group: Any = 65_536, long: str = "split", multiple_of: Any = 1, table: Any = None
+) -> Packed:
+    """The arguments of `Dataset.packed`, checked.
+
+    Raises:
+        InvalidArgumentError: one that cannot be.
+    """
+    one_of("fit", fit, _FITS)
+    one_of("long", long, LONG)
+    packed = Packed(
+        window=index("window", window, 1),
+        fit=fit,
+        group=index("group", group, 1, _MOST_GROUP),
+        long=long,
+        multiple_of=index("multiple_of", multiple_of, 1),
+        table=None if table is None else str(Path(local_path(table)).absolute()),
+    )
+    packed.rule()
+    return packed
+
+
+def make_table(dataset: _native.Dataset, packed: Packed) -> _native.PackTable:
+    """The table of a view: packed now, or opened.
+
+    Raises:
+        InvalidArgumentError: a dataset without documents of records, or with more than are packed at opening; a table
+            of another dataset, or packed by another rule.
+    """
+    rule = packed.rule()
+    if packed.table is not None:
+        table = _native.PackTable(packed.table, dataset)
+        _check_rule(packed, table.header.rule)
+        return table
+    if dataset.spans > _native.MOST_PACKED_AT_OPENING:
+        raise InvalidArgumentError(
+            f"{dataset.path}: {dataset.spans:,} documents: at most {_native.MOST_PACKED_AT_OPENING:,} are packed when "
+            f"a view is made; run `penstock pack {dataset.path} --window {packed.window} --out FILE` once and give "
+            "table=FILE"
+        )
+    packer = _native.DatasetPacker(dataset, rule)
+    while packer.step(_STEP_DOCUMENTS):
+        pass
+    return packer.table()
+
+
+def write_table(
+    dataset: _native.Dataset, packed: Packed, path: str, progress: Callable[[int], None] = lambda _: None
+) -> _native.PackHeader:
+    """Packs all documents into the file `path`.
+
+    Args:
+        dataset: whose documents.
+        packed: by which rule.
+        path: where the table is to be; nothing may be there.
+        progress: called now and then with the number of documents that are packed; may raise.
+
+    Raises:
+        InvalidArgumentError: as `make_table`; the file is there.
+    """
+    writer = _native.PackTableWriter(dataset, packed.rule(), path)
+    more = True
+    while more:
+        more = writer.step(_STEP_DOCUMENTS)
+        progress(writer.done)
+    return writer.commit()
+
+
+def packing_of(header: _native.PackHeader) -> Packing:
+    """What a table says of itself, for users."""
+    room = header.rows * header.rule.window
+    waste = 1 - header.records / room if room else 0.0
+    return Packing(header.rows, header.pieces, header.documents, header.left_out, header.cut, waste)
+
+
+def _check_rule(packed: Packed, made: _native.PackingRule) -> None:
+    pairs = (
+        ("window", packed.window, made.window),
+        ("fit", packed.fit, made.fit),
+        ("group", packed.group, made.group),
+        ("long", packed.long, made.long_documents),
+        ("multiple_of", packed.multiple_of, made.multiple_of),
+    )
+    for name, wanted, seen in pairs:
+        if wanted != seen:
+            raise InvalidArgumentError(
+                f"table={packed.table!r}: it was packed with {name}={seen!r}, not {wanted!r}: give {name}={seen!r}, or "
+                "make another table by `penstock pack`"
+            )

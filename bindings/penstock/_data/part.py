@@ -1,0 +1,74 @@
+"""Parts of a view: slices, selections and splits, one upon the other, each numbered anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _native
+from penstock._base.words import counted
+
+
+@dataclass(frozen=True)
+class Split:
+    """One of each run of `one_in` observations, or the others; see core/batch/split.h."""
+
+    one_in: int
+    seed: int
+    held_out: bool
+
+
+Step = range | npt.NDArray[np.uint64] | Split
+Steps = tuple[Step, ...]
+
+
+def add_slice(steps: Steps, index: slice, size: int) -> Steps:
+    """The steps of a slice of a part that has `size` observations."""
+    if steps and not isinstance(steps[-1], Split):
+        return (*steps[:-1], _canonical(steps[-1][index]))
+    return (*steps, _canonical(range(size)[index]))
+
+
+def add_selection(steps: Steps, selected: npt.NDArray[Any]) -> Steps:
+    """The steps of a selection of a part: integers below its size."""
+    if steps and not isinstance(steps[-1], Split):
+        last = steps[-1]
+        numbers = last.start + selected.astype(np.int64) * last.step if isinstance(last, range) else last[selected]
+        return (*steps[:-1], np.ascontiguousarray(numbers, np.uint64))
+    return (*steps, np.ascontiguousarray(selected, np.uint64))
+
+
+def native(source: _native.Source, steps: Steps) -> _native.Source:
+    """The native view of the part; the source itself where it is all of it."""
+    for step in steps:
+        if isinstance(step, Split):
+            source = _native.make_split(source, step.one_in, step.seed, step.held_out)
+        elif not isinstance(step, range):
+            source = _native.make_selection(source, step)
+        elif step != range(source.size):
+            source = _native.make_slice(source, step[0] if step else 0, step.step, len(step))
+    return source
+
+
+def words(steps: Steps, size: int) -> str:
+    """The steps as they would be typed; nothing for one that is all of `size` observations."""
+    said = ""
+    for step in steps:
+        if isinstance(step, Split):
+            said += f".split({step.one_in}, seed={step.seed})[{int(step.held_out)}]"
+        elif not isinstance(step, range):
+            said += f".select({counted(len(step), 'observation')})"
+        elif step != range(size):
+            stop = "" if step.stop < 0 else step.stop  # of a negative step
+            said += f"[{step.start}:{stop}{'' if step.step == 1 else f':{step.step}'}]"
+    return said
+
+
+def _canonical(step: Any) -> Any:
+    # Of at most one observation, whatever its step: it is the same part.
+    if isinstance(step, range) and len(step) <= 1:
+        return range(step[0], step[0] + 1) if step else range(0)
+    return step

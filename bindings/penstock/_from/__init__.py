@@ -1,0 +1,1 @@
+"""What datasets are made from: text, token files, cells, rows of Ray."""

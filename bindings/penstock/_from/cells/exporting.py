@@ -1,0 +1,73 @@
+"""Cells of a dataset as an .h5ad file, which is written few cells at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from penstock._base.errors import Error, InvalidArgumentError, IoError
+from penstock._data.anndata.cell_reader import CellReader
+from penstock._data.anndata.stores import needed
+from penstock._from.cells.h5ad_file import FileWriter
+from penstock._from.cells.output_file import OutputFile
+
+
+def export_h5ad(dataset: Any, out: str, progress: Callable[[int, int], None] | None = None) -> int:
+    """Writes all cells as an .h5ad file, whole or not at all, and returns how many there are.
+
+    Memory is bounded whatever the dataset's size.
+
+    Raises:
+        InvalidArgumentError: something is at `out`, or the dataset is not one of cells.
+        IoError: it cannot be written; what of the dataset cannot be read has its own error.
+    """
+    h5py = needed("h5py", "export")
+    if os.path.lexists(out):
+        raise InvalidArgumentError(_THERE.format(out))
+    reader = CellReader(dataset)
+    partial = f"{out}.partial-{os.getpid()}"
+    output = OutputFile(partial, out)
+
+    def tell(done: int, total: int) -> None:
+        output.check()
+        if progress is not None:
+            progress(done, total)
+
+    try:
+        with h5py.File(output, "w") as file:
+            FileWriter(h5py, file, reader).write(tell)
+        output.sync()
+        _publish(partial, out)
+    except Error:  # of the dataset, some of which are errors of the system too
+        raise
+    except OSError as error:
+        raise IoError(error.errno, f"{out}: cannot be written: {error.strerror or error}", out) from error
+    finally:
+        output.close()
+        with suppress(OSError):
+            Path(partial).unlink()
+    return len(reader)
+
+
+_THERE = "{} is there already: choose another --out"
+
+
+def _publish(partial: str, out: str) -> None:
+    """Gives a synced file its name, which must be free: not every file system has hard links."""
+    try:
+        os.close(os.open(out, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except FileExistsError:
+        raise InvalidArgumentError(_THERE.format(out)) from None
+    try:
+        Path(partial).replace(out)
+    except BaseException:
+        Path(out).unlink()
+        raise
+    folder = os.open(Path(out).parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,117 @@
+"""`penstock.import_anndata`: what it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock._base.errors import InvalidArgumentError
+from penstock._data.anndata.opened import Input
+from penstock._data.anndata.stores import format_of
+from penstock._data.open import expand
+from penstock._from.cells.plan import matrix_names
+from penstock._from.cells.run import Imported, Run, Told
+from penstock._make.bucket_folder import is_bucket
+from penstock._make.errors import UsageError
+from penstock._make.writer import refuse_storage
+from penstock._places.paths import PathLike, as_paths, local_path
+from penstock._places.storage import Storage
+
+if TYPE_CHECKING:
+    from penstock._make.workers import Executor
+
+
+def import_anndata(
+    inputs: PathLike | Iterable[PathLike],
+    out: PathLike,
+    x: str = "X",
+    layers: Sequence[str] = (),
+    obs: Sequence[str] | None = None,
+    obsm: Sequence[str] = (),
+    join: str = "exact",
+    workers: int | Executor = 1,
+    resume: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    preparing: Callable[[str, int, int], None] | None = None,
+    format: str | None = None,
+    overwrite: bool = False,
+    storage: Storage | None = None,
+    scratch: PathLike | None = None,
+) -> Imported:
+    """Makes a dataset of AnnData's .h5ad files or zarr stores: a document a cell, with a record for each gene it has.
+
+    Memory is bounded whatever the inputs' size, and the bytes written are the same for any `workers`. Needs the extra
+    penstock[cells].
+
+    Args:
+        inputs: a file or folder, a glob of them, or several: their cells end to end.
+        out: the dataset's folder, or its address in a bucket: s3://, gs:// or az://. Each worker then writes a shard
+            here and uploads it.
+        x: where the counts are: "X", "raw" or "layers/NAME".
+        layers: names of layers that become fields beside `count`.
+        obs: columns of obs; None: all. Strings of more than 65,535 values go to the cells' entries.
+        obsm: names of dense obsm, which become columns.
+        join: "exact" (inputs have the same genes in the same order), "inner" (genes of all) or "outer" (of any).
+        workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
+        resume: keep the finished shards of a run that did not end and had the same options. Inputs that changed since
+            are refused.
+        progress: called with (cells done, cells in all) now and then; may raise to stop.
+        preparing: called with (what is done, share of the cells, cells in all) while none is written: counts are looked
+            at, compressed columns transposed; may raise to stop.
+        format: "h5ad" or "zarr"; None: as the extension says.
+        overwrite: replace a dataset that is there, once the new one is whole.
+        storage: how a bucket is reached.
+        scratch: where the shards of a bucket are until they are uploaded, one for each worker, and compressed columns
+            while they are transposed; None: the folder of temporary files. Not for a folder of this machine.
+
+    Returns:
+        Counts, and what was left out.
+
+    Raises:
+        InvalidArgumentError: an input that cannot be, with file, cell and gene, or that changed; something is at `out`.
+        CorruptionError: a part of an input cannot be read; the message names file and member.
+        NotFoundError: an input is not there.
+        IoError: the dataset cannot be written; finished shards are kept.
+        RuntimeError: a worker process was killed; finished shards are kept.
+
+    Examples:
+        >>> import anndata, numpy, os, penstock, scipy.sparse, tempfile  # doctest: +SKIP
+        >>> folder = tempfile.mkdtemp()  # doctest: +SKIP
+        >>> anndata.AnnData(scipy.sparse.eye(3, format="csr")).write_h5ad(f"{folder}/eye.h5ad")  # doctest: +SKIP
+        >>> penstock.import_anndata(f"{folder}/eye.h5ad", f"{folder}/eye").records  # doctest: +SKIP
+        3
+    """
+    begin = time.perf_counter()
+    given = as_paths(inputs)
+    if not given:
+        raise InvalidArgumentError("inputs: the list is empty: give at least one")
+    for name, value in (("layers", layers), ("obs", obs), ("obsm", obsm)):
+        if isinstance(value, str):
+            raise InvalidArgumentError(f"{name}={value!r:.80}: a list of names is wanted")
+    if isinstance(workers, int) and workers < 1:
+        raise InvalidArgumentError(f"workers={workers}: must be at least 1")
+    paths = [path for each in given for path in expand(local_path(each))]
+    folder = str(out) if is_bucket(out) else local_path(out)
+    if not is_bucket(out):
+        refuse_storage(out, storage, scratch)
+    if not isinstance(workers, int):  # on other machines, where the working directory is another
+        paths = [str(Path(each).absolute()) for each in paths]
+        folder = folder if is_bucket(out) else str(Path(folder).absolute())
+    told = Told(progress, preparing)
+    run = Run([Input(path, format_of(path, format)) for path in paths], matrix_names(x, layers), workers, told)
+    options = {
+        "x": x,
+        "layers": list(layers),
+        "obs": obs if obs is None else list(obs),
+        "obsm": list(obsm),
+        "join": join,
+    }
+    try:
+        done = run.run(folder, options, resume, overwrite, storage, scratch)
+    except UsageError as error:
+        raise InvalidArgumentError(str(error)) from None
+    done.seconds = time.perf_counter() - begin
+    return done

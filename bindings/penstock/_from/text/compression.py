@@ -1,0 +1,220 @@
+"""Bytes of a plain, gzip or Zstandard file or of standard input, and how far into the file the reading is."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import select
+import stat
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from penstock._base.errors import Error
+from penstock._from.text.far import FarFile
+from penstock._make.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_CHUNK_BYTES = 1 << 18
+_PATIENCE_SECONDS = 0.5
+_MAX_ZSTD_WINDOW = 1 << 31  # what `zstd --long=31` writes
+_CAREFUL_BYTES = 1 << 12  # unpacked at once where as much as possible is wanted of a damaged file
+_OF_THE_FILE = (errno.EACCES, errno.EPERM)  # errors that other files need not have
+
+
+def _damaged(name: str, what: str) -> FileError:
+    reason = f"{what}: copy the file again"
+    return FileError(f"{name}: {reason}", reason)
+
+
+class _ZstdReader(io.RawIOBase):
+    """Frames end to end. Unlike zstandard's stream_reader it refuses a frame that is cut off."""
+
+    def __init__(self, source: IO[bytes], name: str, read_bytes: int) -> None:
+        import zstandard
+
+        self._read_bytes = read_bytes
+        self._source = source
+        self._name = name
+        self._new_frame: Callable[[], Any] = zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTD_WINDOW).decompressobj
+        self._frame: Any = None
+        self._errors: type[Exception] = zstandard.ZstdError
+        self._input = b""
+        self._output = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        while not self._output:
+            if not self._refill():
+                return 0
+        count = min(len(view), len(self._output))
+        view[:count] = self._output[:count]
+        self._output = self._output[count:]
+        return count
+
+    def _refill(self) -> bool:
+        if not self._input:
+            self._input = self._source.read(self._read_bytes)
+        if not self._input:
+            if self._frame is not None:
+                raise _damaged(self._name, "the Zstandard data is cut off")
+            return False
+        if self._frame is None:
+            self._frame = self._new_frame()
+        try:
+            self._output = memoryview(self._frame.decompress(self._input))
+        except self._errors as error:
+            raise _damaged(self._name, f"damaged Zstandard data ({error})") from error
+        self._input = self._frame.unused_data if self._frame.eof else b""
+        if self._frame.eof:
+            self._frame = None
+        return True
+
+
+class _Pieces:
+    """What gzip reads of, in pieces that are not larger than wanted."""
+
+    def __init__(self, source: IO[bytes], most_bytes: int) -> None:
+        self._source = source
+        self._most_bytes = most_bytes
+
+    def read(self, size: int = -1) -> bytes:
+        return self._source.read(self._most_bytes if size < 0 else min(size, self._most_bytes))
+
+
+class _GzipReader(io.RawIOBase):
+    """gzip's reader with errors that name the file."""
+
+    def __init__(self, source: IO[bytes], name: str, read_bytes: int) -> None:
+        import gzip
+
+        pieces: Any = _Pieces(source, read_bytes)
+        self._file = gzip.GzipFile(fileobj=pieces)
+        self._name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        import gzip
+        import zlib
+
+        view = memoryview(buffer).cast("B")
+        try:
+            data = self._file.read1(len(view))
+        except EOFError as error:
+            raise _damaged(self._name, "the gzip data is cut off") from error
+        except Error:  # of what it is read from
+            raise
+        except (OSError, zlib.error) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the disk
+                raise
+            if self._file.tell() == 0 and isinstance(error, gzip.BadGzipFile) and "Not a gzipped" in str(error):
+                reason = "it is called .gz and is not packed by gzip: rename it"
+                raise FileError(f"{self._name}: {reason}", reason) from error
+            raise _damaged(self._name, f"damaged gzip data ({error})") from error
+        view[: len(data)] = data
+        return len(data)
+
+
+class _PatientReader(io.RawIOBase):
+    """A pipe's bytes, with a call of `while_waiting` every half second, however slowly they come."""
+
+    def __init__(self, source: io.RawIOBase, while_waiting: Callable[[], None]) -> None:
+        self._source = source
+        self._while_waiting = while_waiting
+        self._next = 0.0
+        self._given_bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._given_bytes
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        while True:
+            if time.monotonic() >= self._next:
+                self._while_waiting()
+                self._next = time.monotonic() + _PATIENCE_SECONDS
+            if select.select([self._source], [], [], _PATIENCE_SECONDS)[0]:
+                count = self._source.readinto(buffer)
+                self._given_bytes += count or 0
+                return count
+
+
+def cannot_open(name: str, error: OSError) -> InputError:
+    """What an error of opening a file comes to: a FileError where other files need not have it."""
+    reason = error.strerror or str(error)
+    if error.errno in _OF_THE_FILE:
+        reason = os.strerror(error.errno)  # Arrow's has the path in it, as it was opened
+        return FileError(f"{name}: {reason}", reason)
+    return InputError(f"{name}: {reason}")
+
+
+class ByteInput:
+    """One open input: `file` gives decompressed bytes, `consumed()` the bytes of the file itself read so far."""
+
+    def __init__(
+        self,
+        path: Path | FarFile | None,
+        name: str,
+        compression: str,
+        while_waiting: Callable[[], None] = lambda: None,
+        read_bytes: int = _CHUNK_BYTES,
+        careful: bool = False,
+    ) -> None:
+        """Opens `path` (None: standard input); `compression` is "", "gz" or "zst".
+
+        `while_waiting` is called every half second while a pipe or standard input is read; it may raise. `read_bytes`
+        of a compressed file are read at once: `consumed` may be ahead of what was unpacked by as much. With `careful`
+        these are so few that hardly anything is lost of what comes before a damaged place.
+
+        Raises:
+            InputError: The file cannot be opened; FileError where that is of this file alone.
+        """
+        try:
+            # A descriptor of its own: closing this leaves standard input open.
+            opened: io.RawIOBase = (
+                path.open()
+                if isinstance(path, FarFile)
+                else io.FileIO(os.dup(sys.stdin.fileno()) if path is None else str(path))
+            )
+        except Error as error:
+            raise InputError(str(error)) from error
+        except OSError as error:
+            raise cannot_open(name, error) from error
+        self._file = opened
+        is_pipe = isinstance(opened, io.FileIO) and not stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
+        raw = _PatientReader(opened, while_waiting) if is_pipe else opened
+        self._raw: io.BufferedReader = io.BufferedReader(raw, _CHUNK_BYTES)
+        self._begin = 0 if is_pipe else opened.tell()  # of a file that is standard input, a part may be read already
+        self.name = name
+        readers = {"gz": _GzipReader, "zst": _ZstdReader}
+        self.file: io.BufferedReader = self._raw
+        if compression:
+            read_bytes = min(read_bytes, _CAREFUL_BYTES) if careful else read_bytes
+            self.file = io.BufferedReader(readers[compression](self._raw, name, read_bytes), _CHUNK_BYTES)
+
+    def peek(self) -> bytes:
+        """Some of the first bytes, which are still to be read; at least those that came at once."""
+        return self.file.peek(1)
+
+    def consumed(self) -> int:
+        """Bytes of the file read so far; 0 for what cannot tell."""
+        try:
+            return max(0, self._raw.tell() - self._begin)
+        except (OSError, ValueError):
+            return 0
+
+    def close(self) -> None:
+        """Closes the file; standard input stays open."""
+        self._file.close()

@@ -1,0 +1,201 @@
+"""The one reader: documents of all inputs in their order, not parsed further than cutting them into tasks needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock._base.errors import Error
+from penstock._from.text import sniff
+from penstock._from.text.compression import ByteInput
+from penstock._from.text.parquet_rows import ParquetInput
+from penstock._from.text.raw import Columns, RawDocument, select, unusable
+from penstock._make.errors import FileError, InputError, OptionError
+
+if TYPE_CHECKING:
+    from penstock._from.text.inputs import Input
+
+_UNPACKERS = {"gz": "gzip -d", "zst": "zstd -d"}
+_MARK = b"\xef\xbb\xbf"  # of UTF-8, before the first line of a file
+BUILT_IN_COLUMNS = ("path", "kind", "size")  # of plain text
+
+
+class DocumentReader:
+    """Reads inputs one after the other. One thread at a time; one iteration at a time."""
+
+    def __init__(
+        self,
+        inputs: Sequence[Input],
+        columns: Columns,
+        first_number: int = 0,
+        *,
+        skips: bool = False,
+        first_input: int = 0,
+    ) -> None:
+        """Opens nothing yet.
+
+        Args:
+            inputs: In their order.
+            columns: What is taken of each document.
+            first_number: That of the first document of the first input.
+            skips: Give what cannot be read as UNUSABLE documents, and read on.
+            first_input: The number of the first input, over all.
+        """
+        self._inputs = inputs
+        self._columns = columns
+        self._skips = skips
+        self._first_input = first_input
+        self._first_numbers = [first_number]  # of each input that was begun
+        self._finished_bytes = 0
+        self._last_bytes = 0  # of the input that was read last
+        self._open: ByteInput | ParquetInput | None = None
+        self.most_of_a_file = -1  # bytes that are read of a file that is a document; -1: all
+        self.while_waiting: Callable[[], None] = lambda: None  # called every half second while a pipe is read
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all files together, as they lie on disk; 0 where standard input makes that unknown."""
+        sizes = [each.size_bytes for each in self._inputs]
+        return sum(sizes) if all(each.rereadable for each in self._inputs) else 0
+
+    @property
+    def inputs(self) -> Sequence[Input]:
+        """What it reads."""
+        return self._inputs
+
+    @property
+    def columns(self) -> Columns:
+        """What it takes of a document."""
+        return self._columns
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether `documents` may be called again."""
+        return all(each.rereadable for each in self._inputs)
+
+    def consumed_bytes(self) -> int:
+        """Bytes of the files read so far; compressed files count as they lie on disk."""
+        return self._finished_bytes + (self._open.consumed() if self._open else 0)
+
+    def documents(self, first: int = 0) -> Iterator[RawDocument]:
+        """Documents from number `first` on: 0, one of the first input, or one that was given before.
+
+        Raises:
+            InputError: A file that cannot be read or is damaged (not where this skips); a Parquet file without the
+                columns asked for (where this skips: the first input).
+        """
+        index = max((i for i, number in enumerate(self._first_numbers) if number <= first), default=0)
+        number = self._first_numbers[index]
+        del self._first_numbers[index + 1 :]
+        self._finished_bytes = sum(each.size_bytes for each in self._inputs[:index])
+        for position, each in enumerate(self._inputs[index:], index):
+            if position > index:
+                self._first_numbers.append(number)
+            try:
+                for document in self._read(each, number):
+                    number += 1
+                    if document.number >= first:
+                        yield document
+            except (FileError, OptionError) as error:
+                lost = self._lost(error, number, each, position)
+                number += 1
+                if lost.number >= first:
+                    yield lost
+            self._finished_bytes += self._last_bytes
+
+    def _lost(self, error: FileError | OptionError, number: int, source: Input, position: int) -> RawDocument:
+        """What stands for all that is not read of a file; raises `error` where that ends the run."""
+        is_first = position + self._first_input == 0
+        if not self._skips or (isinstance(error, OptionError) and is_first):
+            raise error
+        if isinstance(error, FileError):
+            return unusable(number, source.name, error.at, error.reason)
+        return unusable(number, source.name, {}, str(error).removeprefix(f"{source.name}: "))
+
+    def _read(self, source: Input, number: int) -> Iterator[RawDocument]:
+        self._last_bytes = source.size_bytes
+        if source.refused:
+            raise FileError(f"{source.name}: {source.refused}", source.refused)
+        opened = (
+            ParquetInput(source, self._columns, self._skips)
+            if source.format == "parquet"
+            else ByteInput(source.path, source.name, source.compression, self.while_waiting, careful=self._skips)
+        )
+        self._open = opened
+        try:
+            if isinstance(opened, ByteInput) and not source.rereadable:
+                _refuse_no_text(opened)
+            if isinstance(opened, ParquetInput):
+                yield from opened.documents(number)
+            elif source.format == "jsonl":
+                yield from _json_lines(opened, number)
+            else:
+                yield from self._text(opened, source, number)
+        except Error as error:  # which names the address
+            raise InputError(str(error)) from error
+        except OSError as error:
+            raise InputError(f"{source.name}: {error.strerror or error}") from error
+        finally:
+            self._last_bytes = source.size_bytes if source.rereadable else opened.consumed()
+            self._open = None
+            opened.close()
+
+    def _text(self, opened: ByteInput, source: Input, number: int) -> Iterator[RawDocument]:
+        if self._columns.text_per == "file":
+            payload = opened.file.read(self.most_of_a_file)
+            known = built_in_columns(source, len(payload), self._columns.metadata, source.name)
+            yield RawDocument(number, source.name, 0, "text", payload, known)
+            return
+        line_number = 0
+        try:
+            for line_number, line in enumerate(opened.file, 1):
+                payload = line.rstrip(b"\r\n")
+                if payload and not payload.isspace():
+                    place = f"{source.name} line {line_number:,}"
+                    known = built_in_columns(source, len(payload), self._columns.metadata, place)
+                    yield RawDocument(number, source.name, line_number, "text", payload, known)
+                    number += 1
+        except FileError as error:
+            error.at = {"line": line_number + 1, "rest": True}
+            raise
+
+
+def built_in_columns(
+    source: Input, size_bytes: int, wanted: tuple[str, ...] | None, place: str
+) -> dict[str, Any] | None:
+    """The columns `wanted` (None: all) of a document of plain text; None where none are.
+
+    Raises:
+        OptionError: There is no such column.
+    """
+    if wanted == ():
+        return None
+    known = {"path": source.published_name, "kind": source.kind, "size": size_bytes}
+    return select(known, wanted, lambda reason: OptionError(f"{place}: {reason}"))
+
+
+def _refuse_no_text(opened: ByteInput) -> None:
+    """Of what could not be looked into before: a pipe, standard input."""
+    head = opened.peek()
+    compression = sniff.compression_of(head)
+    kind = (
+        sniff.Kind(f"compressed ({compression})", f"pipe it through {_UNPACKERS[compression]}") if compression else None
+    )
+    if kind := kind or sniff.kind_of(head):
+        raise InputError(f"{opened.name}: {kind.what}: {kind.advice}")
+
+
+def _json_lines(opened: ByteInput, number: int) -> Iterator[RawDocument]:
+    name = opened.name
+    line_number = 0
+    try:
+        for line_number, line in enumerate(opened.file, 1):
+            payload = line.rstrip()
+            if line_number == 1:
+                payload = payload.removeprefix(_MARK)
+            if payload:
+                yield RawDocument(number, name, line_number, "jsonl", payload, None)
+                number += 1
+    except FileError as error:
+        error.at = {"line": line_number + 1, "rest": True}
+        raise

@@ -1,0 +1,205 @@
+"""The list of what a run leaves out: in the dataset's folder, task by task while the run goes on, then as one file.
+
+The entries of a task are put beside the shards before its shard is finished, and the shard's description has their
+digest: a shard that is kept by --resume has its entries, or is made again.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock._base.words import counted
+from penstock._from.text.skipping import Limit, SkippedOfTask, described, digest_of, first_reasons, names_of
+from penstock._make.bucket_folder import is_bucket
+from penstock._make.errors import InputError, TooManySkippedError, UsageError
+from penstock._make.notes import LIST
+from penstock._make.shard_folder import write_beside
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock._from.text.inputs import Input
+    from penstock._from.text.raw import RawDocument
+    from penstock._from.text.tasks import Task
+    from penstock._make.shard_folder import ShardFolder
+    from penstock._places.storage import Storage
+
+UNPUBLISHED = "skipped-unpublished.jsonl"  # of a run that left out too much
+_OF_A_RUN = re.compile(r"skipped-(\d{5,}|unpublished)\.jsonl|\.skipped(-\w+)?\.jsonl\.partial")
+
+
+def name_of_task(number: int) -> str:
+    """The file with the entries of one task, until the dataset is published."""
+    return f"skipped-{number:05}.jsonl"
+
+
+def put_entries(out: str, storage: Storage | None, number: int, data: bytes) -> None:
+    """Puts the entries of task `number` beside the shards, wherever this runs.
+
+    Raises:
+        penstock.Error: They cannot be written.
+    """
+    if is_bucket(out):
+        from penstock._places.storage import Storage
+        from penstock._places.uploads import Bucket
+
+        Bucket(out, storage or Storage()).put(name_of_task(number), data)
+    else:
+        write_beside(Path(out) / name_of_task(number), data)
+
+
+class SkipList:
+    """Counts what is left out, in the order of the input, and keeps the list. One thread at a time.
+
+    Attributes:
+        count: Entries of the tasks before the first that is not known, and of that one as far as it is made.
+    """
+
+    def __init__(self, folder: ShardFolder, inputs: Sequence[Input], skips: bool, limit: Limit | None) -> None:
+        """Of a run that writes into `folder`, and that `skips` or not."""
+        self._folder = folder
+        self.names = names_of(inputs)
+        self.skips = skips
+        self._limit = limit
+        self.count = 0
+        self._total: int | None = None
+        self._next = 0  # the first task that is not known
+        self._ahead: dict[int, dict[str, Any] | None] = {}  # known tasks behind it
+        self._with_entries: list[int] = []  # known tasks before it that have some
+        self._now = SkippedOfTask(0, self.names)
+        self._data: dict[int, bytes] = {}  # entries of published tasks
+
+    def add(self, documents: Sequence[RawDocument], skipped: Sequence[tuple[int, str]]) -> None:
+        """Of a batch of the task after those that are known.
+
+        Raises:
+            TooManySkippedError: More than may be.
+        """
+        self.count += self._now.add(documents, skipped)
+        self._check()
+
+    def finish(self, task: Task, options: dict[str, Any]) -> dict[str, Any]:
+        """Puts the entries of the task that was made here; its description.
+
+        Raises:
+            OSError: They cannot be written.
+        """
+        said, made = self._now.said(task), self._now
+        if said is not None:
+            self._folder.write_note(name_of_task(task.number), made.data())
+            self.count -= len(made.lines)  # counted again below
+        self.know(task.number, said)
+        return described(task, options, said)
+
+    def know(self, number: int, said: dict[str, Any] | None) -> None:
+        """Of a task that is finished: what its description says of its entries.
+
+        Raises:
+            TooManySkippedError: More than may be.
+        """
+        self._ahead[number] = said
+        while self._next in self._ahead:
+            known = self._ahead.pop(self._next)
+            if known is not None:
+                self._with_entries.append(self._next)
+                self.count += known["documents"]
+            self._next += 1
+            self._now = SkippedOfTask(self._next, self.names)
+            self._check()
+
+    def may_keep(self, task: Task, options: dict[str, Any]) -> tuple[bool, int]:
+        """Whether the shard of this very task is there, with its entries; how many these are."""
+        said = self._folder.task_of(task.number).get("skipped")
+        if self.skips and isinstance(said, dict) and said.get("places") == task.places:
+            data = self._entries(task.number)
+            if digest_of(data) != said.get("sha256") or data.count(b"\n") != said.get("documents"):
+                self._refuse_without_list(described(task, options, said))
+                said = None
+        else:
+            said = None
+        if not self._folder.keep(task.number, described(task, options, said)):
+            return False, 0
+        self.know(task.number, said)
+        return True, 0 if said is None else int(said["documents"])
+
+    def _refuse_without_list(self, description: dict[str, Any]) -> None:
+        if self._folder.stays and self._folder.task_of(description["number"]) == description:
+            raise UsageError(
+                f"{self._list(LIST)} is not there or was changed since the dataset was published: put it back,"
+                " or write the dataset anew with --overwrite"
+            )
+
+    def know_total(self, total: int) -> None:
+        """How many documents there are in all; what a share of them comes to is known from now on.
+
+        Raises:
+            TooManySkippedError: More than may be.
+        """
+        self._total = total
+        self._check()
+
+    def end(self) -> None:
+        """Judges the whole; puts the list in the place of what is there.
+
+        Raises:
+            InputError: All documents are left out.
+            OSError: The list cannot be written.
+        """
+        if self.count and self.count == self._total:
+            told = self._told(None)
+            self._folder.remove_made()
+            self._folder.remove_notes([name_of_task(number) for number in self._with_entries])
+            raise InputError(f"there are no documents in the input that can be used: {told}; nothing was published")
+        data = b"".join(self._entries(number) for number in self._with_entries)
+        self._folder.has_list = bool(data)
+        if data and not (self._folder.stays and data == self._folder.read_note(LIST)):
+            self._folder.write_note(LIST, data)
+
+    def clean(self) -> None:
+        """Removes what is only of use until the dataset is published."""
+        names = self._folder.notes() | {name_of_task(number) for number in self._with_entries}
+        self._folder.remove_notes([each for each in sorted(names) if _OF_A_RUN.fullmatch(each)])
+
+    def _entries(self, number: int) -> bytes:
+        found = self._folder.read_note(name_of_task(number))
+        if found is None and self._folder.stays:
+            if not self._data:
+                self._data = _by_task(self._folder.read_note(LIST) or b"")
+            found = self._data.get(number)
+        return found or b""
+
+    def _check(self) -> None:
+        if self._limit is None or (self._limit.percent is not None and self._total is None):
+            return
+        most = self._limit.most(self._total or 0)
+        if self.count <= most:
+            return
+        if self._limit.percent is None:
+            said, shown = f"more than {counted(most, 'document')} cannot be used", most + 1
+        else:
+            said, shown = f"{self.count:,} of {counted(self._total or 0, 'document')} cannot be used", self.count
+        raise TooManySkippedError(f"{said} (--max-skipped {self._limit.text}): {self._told(shown)}")
+
+    def _told(self, most: int | None) -> str:
+        """Puts what is listed so far, up to `most` entries, where it is not published; in words."""
+        data = b"".join(self._entries(number) for number in self._with_entries) + self._now.data()
+        lines = data.splitlines(keepends=True)[:most]
+        if self._folder.stays:  # its list has them
+            return f"{first_reasons(lines)} (the list is {self._list(LIST)})"
+        self._folder.write_note(UNPUBLISHED, b"".join(lines))
+        return f"{first_reasons(lines)} ({counted(len(lines), 'entry')} in {self._list(UNPUBLISHED)})"
+
+    def _list(self, name: str) -> str:
+        return f"{self._folder.path.rstrip('/')}/{name}"
+
+
+def _by_task(data: bytes) -> dict[int, bytes]:
+    """The lines of a published list, for each task."""
+    found: dict[int, list[bytes]] = {}
+    for line in data.splitlines(keepends=True):
+        number = re.match(rb'\{"shard": (\d+),', line)
+        if number is not None:
+            found.setdefault(int(number[1]), []).append(line)
+    return {number: b"".join(lines) for number, lines in found.items()}

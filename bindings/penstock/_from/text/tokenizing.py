@@ -1,0 +1,272 @@
+"""A Hugging Face tokenizer.json, made to give each document exactly the tokens that were asked for."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock._base.words import quoted
+from penstock._make.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from penstock._from.text.raw import RawDocument
+
+DTYPES = ("u1", "u2", "u4")
+_PROBES = ("a", "A b", "0")
+
+
+@dataclass(frozen=True)
+class TokenizerOptions:
+    """How documents become ids. `file` None: they are ids already, and added tokens are numbers.
+
+    With `messages` they are conversations, and `file` is the folder of a tokenizer of transformers.
+    """
+
+    file: str | None = None
+    name: str | None = None
+    prepend: tuple[str, ...] = ()
+    append: tuple[str, ...] = ()
+    post_processor: bool = False
+    special_tokens_in_text: bool = False
+    dtype: str = "auto"
+    messages: bool = False
+
+    def _replace_file(self, file: str) -> TokenizerOptions:
+        return replace(self, file=file, name=self.name or Path(file).parent.name)
+
+
+class Encoded(NamedTuple):
+    """Tokens of some documents: `ids` end to end, in the dataset's type; `lengths` u64, one a document.
+
+    `loss`, u1, is 1 where a token of a conversation is trained on; None of all else.
+    """
+
+    lengths: npt.NDArray[np.uint64]
+    ids: npt.NDArray[Any]
+    loss: npt.NDArray[np.uint8] | None = None
+
+
+class DocumentTokenizer:
+    """Turns documents into ids of the dataset's type. One thread at a time; one for each process."""
+
+    def __init__(self, options: TokenizerOptions) -> None:
+        """Reads the tokenizer's file, if there is one.
+
+        Raises:
+            UsageError: No such file, not a tokenizer, an unknown token, a token asked for twice.
+        """
+        self._options = options
+        self._tokenizer: Any = None
+        self.sha256: str | None = None
+        if options.file is not None:
+            self._load(options.file)
+        self._prepend = [self._token_id(token) for token in options.prepend]
+        self._append = [self._token_id(token) for token in options.append]
+        self._processed: tuple[list[int], list[int]] = ([], [])
+        if options.post_processor:
+            self._processed = self._added_by_post_processor()
+        self._refuse_tokens_asked_twice()
+        self._size = self.vocabulary_size
+        self.dtype = self._choose_dtype(options.dtype)
+
+    def _load(self, file: str) -> None:
+        import tokenizers
+
+        try:
+            data = Path(file).expanduser().read_bytes()
+        except OSError as error:
+            raise UsageError(f"--tokenizer {file}: {error.strerror}") from error
+        try:
+            tokenizer = tokenizers.Tokenizer.from_str(data.decode("utf-8"))
+        except Exception as error:  # the library raises Exception itself
+            raise UsageError(
+                f"--tokenizer {file}: not a tokenizer.json of Hugging Face's tokenizers ({error})"
+            ) from error
+        # What the file stores for training batches must not cut or fill documents.
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.encode_special_tokens = not self._options.special_tokens_in_text
+        self._tokenizer = tokenizer
+        self.sha256 = hashlib.sha256(data).hexdigest()
+
+    @property
+    def vocabulary_size(self) -> int | None:
+        """One more than the largest id, added tokens included; None without a tokenizer."""
+        if self._tokenizer is None:
+            return None
+        return max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+
+    @property
+    def end_of_document(self) -> int | None:
+        """The id that ends each document; None where no token does."""
+        last = self._append or self._processed[1]
+        return last[-1] if last else None
+
+    @property
+    def added(self) -> int:
+        """Tokens that each document has beside those of its text."""
+        return sum(map(len, (self._prepend, self._append, *self._processed)))
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides the ids, free of paths; JSON values."""
+        return {
+            "tokenizer": self.sha256,
+            "prepend": self._prepend,
+            "append": self._append,
+            "post_processor": self._options.post_processor,
+            "special_tokens_in_text": self._options.special_tokens_in_text,
+            "dtype": self.dtype,
+        }
+
+    def manifest_entry(self) -> dict[str, Any] | None:
+        """What `dataset.json` says of the tokenizer; None where nothing is known."""
+        if self._options.file is None:
+            return None
+        return {
+            "name": self._options.name or Path(self._options.file).stem,
+            "vocabulary_size": self.vocabulary_size,
+            "end_of_document": self.end_of_document,
+            "hash": f"sha256:{self.sha256}",
+        }
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of `ids`, special tokens shown; numbers without a tokenizer."""
+        if self._tokenizer is None:
+            return " ".join(map(str, ids))
+        return str(self._tokenizer.decode(list(map(int, ids)), skip_special_tokens=False))
+
+    def encode_texts(self, texts: Sequence[str], documents: Sequence[RawDocument]) -> Encoded:
+        """Ids of `texts`; `documents` are where they come from, for messages.
+
+        Raises:
+            InputError: A text that is not Unicode, an id that does not fit, an end that was there already.
+        """
+        try:
+            found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=self._options.post_processor)
+        except Exception as error:  # the library raises Exception itself, and TypeError for lone surrogates
+            _refuse_surrogates(texts, documents)
+            if len(documents) == 1:
+                raise documents[0].error(str(error)) from error
+            raise InputError(f"{documents[0].place()} or one of the next {len(texts):,}: {error}") from error
+        lists = [each.ids for each in found]
+        if self._options.special_tokens_in_text:
+            self._refuse_ends_already_there(lists, documents)
+        return self._join(lists, documents)
+
+    def encode_ids(self, arrays: Sequence[npt.NDArray[np.int64]], documents: Sequence[RawDocument]) -> Encoded:
+        """Ids already made, with the tokens asked for around them, checked and in the dataset's type."""
+        self._refuse_ends_already_there(arrays, documents)
+        return self._join(arrays, documents)
+
+    def _join(self, pieces: Sequence[Any], documents: Sequence[RawDocument]) -> Encoded:
+        import numpy as np
+
+        around = len(self._prepend) + len(self._append)
+        lengths = np.array([len(piece) + around for piece in pieces], np.uint64)
+        ids = np.empty(int(lengths.sum()), np.int64)
+        at = 0
+        for piece in pieces:
+            for part in (self._prepend, piece, self._append):
+                ids[at : at + len(part)] = part
+                at += len(part)
+        self._refuse_ids_that_do_not_fit(ids, lengths, documents)
+        return Encoded(lengths, ids.astype(f"<{self.dtype}"))
+
+    def _refuse_ids_that_do_not_fit(
+        self, ids: npt.NDArray[np.int64], lengths: npt.NDArray[np.uint64], documents: Sequence[RawDocument]
+    ) -> None:
+        import numpy as np
+
+        most = int(np.iinfo(self.dtype).max)
+        last = most if self._size is None else min(most, self._size - 1)
+        wrong = np.flatnonzero((ids > last) | (ids < 0))
+        if not wrong.size:
+            return
+        value = int(ids[wrong[0]])
+        document = documents[int(np.searchsorted(np.cumsum(lengths), wrong[0], side="right"))]
+        if value < 0:
+            what = "is negative: ids count from 0"
+        elif self._size is not None and value >= self._size:
+            what = f"is not in the tokenizer's vocabulary of {self._size:,}: the ids are of another tokenizer"
+        else:
+            wider = next((dtype for dtype in DTYPES if value <= np.iinfo(dtype).max), None)
+            advice = f"use --dtype {wider}" if wider else "no token type holds it"
+            what = f"does not fit {self.dtype} (max {most:,}): {advice}"
+        raise document.error(f"token {value:,} {what}", f"token {value:,} in {document.place()} {what}")
+
+    def _refuse_ends_already_there(self, pieces: Sequence[Any], documents: Sequence[RawDocument]) -> None:
+        for at, tokens, option in ((0, self._prepend, "--prepend"), (-1, self._append, "--append")):
+            edge = tokens[-1 - at] if tokens else None  # the one that would stand next to the text
+            for piece, document in zip(pieces, documents, strict=True):
+                if edge is not None and len(piece) and int(piece[at]) == edge:
+                    where = "begins" if at == 0 else "ends"
+                    name = self._show(edge)
+                    what = f"already {where} with {name}: drop {option} {name}"
+                    raise document.error(what, f"{document.place()} {what}")
+
+    def _token_id(self, token: str) -> int:
+        if self._tokenizer is None:
+            if not token.isdecimal():
+                raise UsageError(f'"{token}" needs --tokenizer: without one, give --prepend and --append an id')
+            return int(token)
+        found = self._tokenizer.token_to_id(token)
+        if found is None:
+            raise UsageError(f'the tokenizer has no token "{token}": {self._suggestion(token)}')
+        return int(found)
+
+    def _suggestion(self, token: str) -> str:
+        # What ends or begins a document nearly always is a special token: those first.
+        added = self._tokenizer.get_added_tokens_decoder()
+        special = [each.content for _, each in sorted(added.items()) if each.special]
+        close = difflib.get_close_matches(token, special, 1, 0.5)
+        close = close or ([] if special else difflib.get_close_matches(token, self._tokenizer.get_vocab(), 1, 0.5))
+        hints = [f'did you mean "{close[0]}"?'] if close else []
+        hints += [f"its special tokens are {quoted(special)}"] if special else []
+        return " ".join(hints) or "it has no special tokens; name one of its vocabulary"
+
+    def _added_by_post_processor(self) -> tuple[list[int], list[int]]:
+        if self._tokenizer is None:
+            raise UsageError("--post-processor needs --tokenizer: drop it, or name the tokenizer's file")
+        for probe in _PROBES:
+            bare = self._tokenizer.encode(probe, add_special_tokens=False).ids
+            full = self._tokenizer.encode(probe, add_special_tokens=True).ids
+            for at in range(len(full) - len(bare) + 1):
+                if bare and full[at : at + len(bare)] == bare:
+                    return full[:at], full[at + len(bare) :]
+        return [], []
+
+    def _refuse_tokens_asked_twice(self) -> None:
+        seen = dict.fromkeys(self._processed[0] + self._processed[1], "--post-processor")
+        for option, tokens in (("--prepend", self._prepend), ("--append", self._append)):
+            for token in tokens:
+                if token in seen:
+                    name = self._show(token)
+                    raise UsageError(f"{name} is asked for twice, by {seen[token]} and by {option}: drop one of them")
+                seen[token] = option
+
+    def _show(self, token: int) -> str:
+        return f'"{self._tokenizer.id_to_token(token)}"' if self._tokenizer is not None else str(token)
+
+    def _choose_dtype(self, wanted: str) -> str:
+        if wanted != "auto":
+            return wanted
+        size = self.vocabulary_size
+        return "u2" if size is not None and size <= 1 << 16 else "u4"
+
+
+def _refuse_surrogates(texts: Sequence[str], documents: Sequence[RawDocument]) -> None:
+    for text, document in zip(texts, documents, strict=True):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise document.error(
+                f"half of a surrogate pair (\\u{ord(text[error.start]):04x}) at character {error.start:,} is not "
+                "Unicode text: repair the line"
+            ) from None

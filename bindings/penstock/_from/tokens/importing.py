@@ -1,0 +1,202 @@
+"""`penstock.import_tokens`: what it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock._base.arguments import index
+from penstock._base.errors import InvalidArgumentError
+from penstock._base.words import excerpt
+from penstock._data.dtype import numpy_dtype
+from penstock._data.token_documents import doubt, refuse_other_side, untold
+from penstock._from.tokens.formats import inputs_of
+from penstock._from.tokens.in_place import InPlace
+from penstock._from.tokens.plan import make_plan
+from penstock._from.tokens.reader import Boundary, Input
+from penstock._from.tokens.run import ImportedTokens, Run
+from penstock._make.bucket_folder import is_bucket
+from penstock._make.errors import UsageError
+from penstock._places.paths import PathLike, as_paths, local_path, looking_at
+from penstock._places.remote import is_address
+from penstock._places.storage import Storage
+
+if TYPE_CHECKING:
+    from penstock._make.workers import Executor
+
+
+def import_tokens(
+    inputs: PathLike | Iterable[PathLike],
+    out: PathLike,
+    *,
+    format: str | None = None,
+    column: str | None = None,
+    metadata: Sequence[str] | str = (),
+    dtype: str | None = None,
+    end_of_document: int | None = None,
+    begin_of_document: int | None = None,
+    shard_size: int = 1 << 30,
+    workers: int | Executor = 1,
+    resume: bool = False,
+    overwrite: bool = False,
+    storage: Storage | None = None,
+    scratch: PathLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> ImportedTokens:
+    """Makes a dataset of token files of other formats: all that `penstock.open` reads in place, and what it cannot.
+
+    The bytes written are the same for any `workers`. Tokens that have no documents become a token stream, others a
+    document each. docs/foreign.md says what each format loses.
+
+    Args:
+        inputs: a file, a folder, a glob or an address, or several of them, end to end.
+        out: the dataset's folder, or its address in a bucket.
+        format: of all inputs: "raw" (.bin and .npy of bare tokens, llm.c), "megatron", "datatrove", "olmo", "litdata",
+            "mds", "huggingface" (a folder of save_to_disk), "parquet" or "webdataset"; None: as name and content say.
+        column: what holds the tokens, in formats that have columns; None: "tokens" or "input_ids".
+        metadata: names of columns or keys that become the documents' metadata, as JSON; "all": all of them.
+        dtype: "u1", "u2" or "u4": of a token, where the file does not say it; else the type that the dataset stores.
+        end_of_document: the token that ends a document, for inputs without documents: it stays the document's last.
+            nanoGPT's files have it.
+        begin_of_document: the token with which a document begins, likewise. llm.c's and modded-nanogpt's files have it.
+        shard_size: bytes of tokens that a shard is made of; a file that cannot be cut is not.
+        workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
+        resume: keep the finished shards of a run that did not end and had the same inputs and options.
+        overwrite: replace a dataset that is there, once the new one is whole.
+        storage: how addresses are reached.
+        scratch: where shards of a bucket are until they are uploaded.
+        progress: called with (bytes done, bytes in all) as shards are finished; may raise to stop.
+
+    Returns:
+        Counts.
+
+    Raises:
+        InvalidArgumentError: an input or option that cannot be; a token that does not fit; something is at `out`; the
+            inputs begin with the token that is to end documents and do not end with it, or the reverse: documents lie
+            on its other side.
+        CorruptionError: an input is damaged or truncated.
+        NotFoundError: an input is not there.
+        IoError: the dataset cannot be written; finished shards are kept.
+        ModuleNotFoundError: the format needs the extra penstock[formats].
+        RuntimeError: a worker process was killed; finished shards are kept.
+
+    Examples:
+        >>> import numpy as np, os, penstock, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> np.array([5, 6, 0, 7, 0, 8], "u2").tofile(os.path.join(folder, "train.bin"))
+        >>> out = os.path.join(folder, "corpus")
+        >>> penstock.import_tokens(os.path.join(folder, "train.bin"), out, dtype="u2", end_of_document=0).documents
+        3
+        >>> [each["token"].tolist() for each in penstock.open(out).documents()]
+        [[5, 6, 0], [7, 0], [8]]
+    """
+    begin = time.perf_counter()
+    given = as_paths(inputs)
+    if not given:
+        raise InvalidArgumentError("inputs: the list is empty: give at least one")
+    if isinstance(metadata, str) and metadata != "all":
+        raise InvalidArgumentError(f'metadata={metadata!r:.80}: a list of names is wanted, or "all"')
+    kept = None if metadata == "all" else tuple(metadata)
+    for name in kept or ():
+        if not isinstance(name, str) or (kept or ()).count(name) > 1:
+            raise InvalidArgumentError(f"metadata: {excerpt(name)!r}: a list of names is wanted, each once")
+    if dtype is not None:
+        numpy_dtype(dtype)  # which refuses what is none
+    boundary = _boundary(end_of_document, begin_of_document)
+    most = index("shard_size", shard_size, 1)
+    if isinstance(workers, int):
+        workers = index("workers", workers, 1)
+    elif not hasattr(workers, "pool"):
+        raise InvalidArgumentError(f"workers={workers!r:.80}: a number of processes is wanted, or penstock.ray.Cluster")
+    else:  # on other machines, where the working directory is another
+        given = [
+            each if isinstance(each, str) and is_address(each) else Path(local_path(each)).absolute() for each in given
+        ]
+    if is_bucket(out):
+        place = str(out)
+    else:
+        place = local_path(out) if isinstance(workers, int) else str(Path(local_path(out)).absolute())
+        if scratch is not None:
+            raise InvalidArgumentError(f"scratch=…: {place} is a path of this machine, no address of a bucket")
+    found = inputs_of(given, format, column, kept, dtype, boundary, storage)
+    if not is_bucket(out):
+        with looking_at(place):
+            if any(_folder(each.path) == Path(place).resolve() for each in found):
+                raise InvalidArgumentError(f"{place} is an input: choose another folder for the new dataset")
+    options = {
+        "column": column,
+        "metadata": "all" if kept is None else list(kept),
+        "end_of_document": end_of_document,
+        "task_bytes": most,
+    }
+    if boundary is not None and boundary.by == "begin_of_document":
+        options["begin_of_document"] = boundary.token
+    plan = make_plan(found, options, dtype, most)
+    sides = None if boundary is None else _sides(plan.inputs, boundary)
+    try:
+        run = Run(plan, place, workers, progress, storage if is_bucket(out) else None, scratch)
+        done = run.run(resume, overwrite)
+    except UsageError as error:
+        raise InvalidArgumentError(str(error)) from None
+    if boundary is not None and sides is not None:
+        done.notes += _notes(sides, boundary, done.documents <= len(plan.inputs))
+    done.seconds = time.perf_counter() - begin
+    return done
+
+
+def _folder(path: str) -> Path | None:
+    """The folder that is imported; None: files or an address."""
+    if is_address(path):
+        return None
+    place = Path(path).resolve()
+    if place.name == "index.json":
+        return place.parent
+    return place if place.is_dir() else None
+
+
+def _boundary(end: int | None, begin: int | None) -> Boundary | None:
+    if end is not None and begin is not None:
+        raise InvalidArgumentError(
+            f"end_of_document={end!r:.80} and begin_of_document={begin!r:.80}: give one of them, each document has it"
+        )
+    if end is not None:
+        return Boundary("end_of_document", index("end_of_document", end))
+    return None if begin is None else Boundary("begin_of_document", index("begin_of_document", begin))
+
+
+class _Sides(NamedTuple):
+    """Whether a file's end has the token on the side that was given, and names of files with it on the other one."""
+
+    told: bool
+    other: list[str]
+
+
+def _sides(inputs: list[Input], boundary: Boundary) -> _Sides:
+    """Looks at the ends of all files.
+
+    Raises:
+        InvalidArgumentError: documents seem to lie on the other side of the token.
+    """
+    ends, token = [each for one in inputs for each in InPlace(one).ends()], boundary.token
+    if not ends:
+        return _Sides(False, [])
+    refuse_other_side(inputs[0].name, boundary.by, token, ends[0].first == token, ends[-1].last == token)
+    by_end = boundary.by == "end_of_document"
+    return _Sides(
+        any((each.last if by_end else each.first) == token for each in ends),
+        [each.name for each in ends if (each.first if by_end else each.last) == token],
+    )
+
+
+def _notes(sides: _Sides, boundary: Boundary, one_each: bool) -> list[str]:
+    """What the ends of files leave open; `one_each`: each input is a document or nothing."""
+    said = doubt(boundary.by, boundary.token, sides.other)
+    if said is not None:
+        return [said]
+    if sides.told:
+        return []
+    if not one_each:
+        return [untold(boundary.by, boundary.token)]
+    return [f"token {boundary.token:,} occurs nowhere, so each input is one document: is {boundary.by} another?"]

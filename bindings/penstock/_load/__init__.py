@@ -1,0 +1,1 @@
+"""Which observations come when, and the loaders: orders, jobs, mixtures, states."""

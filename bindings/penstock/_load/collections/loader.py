@@ -1,0 +1,523 @@
+"""CollectionLoader: the orders, ranks and state of a Loader over a collection that penstock did not write."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _native
+from penstock._base.arguments import index, one_of
+from penstock._base.errors import Error, InvalidArgumentError
+from penstock._base.ranks import Mesh, refuse_worker
+from penstock._base.ranks import resolve as resolve_rank
+from penstock._base.words import NoSampler, warn_over
+from penstock._load.agreement import check_agreement
+from penstock._load.collections.fetching import FailedError, Fetcher, Hooks
+from penstock._load.collections.identity import fingerprint_of, is_opener, length_of
+from penstock._load.collections.planning import Fetch, PlannedBatch, Planner
+from penstock._load.collections.threads import ThreadReader
+from penstock._load.job import batch_sizes
+from penstock._load.job_arguments import job_of
+from penstock._load.loader import Resume
+from penstock._load.locate import LocatedRow, batch_position, located, planned
+from penstock._load.options import BatchSize, OnMismatch, Tail
+from penstock._load.orders import Order, Sequential
+from penstock._load.orders import resolve as resolve_order
+from penstock._load.state import checked_state
+
+if TYPE_CHECKING:
+    from penstock._load.collections.processes import ProcessReader
+
+_MOST = 1 << 14  # processes, fetches ahead
+_MOST_ROWS = 1 << 31  # of a fetch
+
+
+@dataclass(frozen=True)
+class BatchInfo:
+    """Which observations a batch of a `CollectionLoader` holds.
+
+    Attributes:
+        position: the job's position before the batch.
+        indices: int64 [rows], of the collection.
+        epochs: int64 [rows]: in which epoch each is met.
+        valid: bool [rows], false in padded rows, which hold the last observation before the end of the epoch or run.
+    """
+
+    position: int
+    indices: npt.NDArray[np.int64]
+    epochs: npt.NDArray[np.int64]
+    valid: npt.NDArray[np.bool_]
+    _state: tuple[int, int, str] = field(repr=False)  # version, position behind the batch, job
+
+    def state_dict(self) -> dict[str, Any]:
+        """The loader's state after this batch; see `Batch.state_dict`.
+
+        A loop that fetches batches ahead of training keeps `loader.info` beside each and saves the state of the batch
+        that was trained last: the loader's own state is after the batch that was fetched last, and a resume from it
+        would leave out those between.
+        """
+        return dict(zip(("version", "position", "job"), self._state, strict=True))
+
+
+class CollectionLoader(NoSampler):
+    """Batches of one rank from a collection that integers index: AnnData, zarr, h5py, Hugging Face, SciPy, NumPy.
+
+    Orders, ranks, epochs, tails, skips and the state are those of `Loader`. A *fetch* is several batches of the rank,
+    read by one call of the collection with ascending indices, each once; batches are then taken from what was fetched.
+    How much a fetch is, and who reads it when, changes nothing that comes out.
+
+    By default a fetch is `collection[indices]`, of a mapping, a tuple or `penstock.Collections` that of each part; what
+    is backed (AnnData) is brought to memory. A batch is `fetched[places]`, again of each part: of a dict of lists, as
+    Hugging Face gives, a dict of lists. How many observations a thing holds is its `shape[0]`, else its `len()`.
+    Nothing is made a tensor: that is for `batch_transform`.
+
+    Examples:
+        >>> import numpy as np, penstock
+        >>> store = np.arange(100) * 10
+        >>> loader = penstock.CollectionLoader(store, batch_size=4, seed=0, epochs=1)
+        >>> batch = next(loader)
+        >>> bool((batch == loader.info.indices * 10).all()), len(loader)
+        (True, 25)
+        >>> state = loader.state_dict()
+        >>> expected = next(loader)
+        >>> print(loader.load_state_dict(state))
+        resumes at epoch 0, position 4, step 1
+        >>> bool((next(loader) == expected).all())
+        True
+    """
+
+    def __init__(
+        self,
+        collection: Any,
+        batch_size: BatchSize | None = None,
+        *,
+        global_batch_size: BatchSize | None = None,
+        fetch_factor: int | None = None,
+        order: str | Order = "uniform",
+        seed: int = 0,
+        rank: int | str | None = None,
+        world_size: int | None = None,
+        mesh: Mesh | None = None,
+        epochs: int | None = None,
+        per_epoch: bool = False,
+        tail: Tail = "pad",
+        skip: Iterable[tuple[int, int]] = (),
+        fetch_callback: Callable[[Any, Any], Any] | None = None,
+        fetch_transform: Callable[[Any], Any] | None = None,
+        batch_callback: Callable[[Any, Any], Any] | None = None,
+        batch_transform: Callable[[Any], Any] | None = None,
+        threads: int = 1,
+        processes: int = 0,
+        prefetch: int = 1,
+        fingerprint: str | None = None,
+        on_mismatch: OnMismatch = "refuse",
+    ) -> None:
+        """Makes a loader; nothing is read, and no thread or process started, before the first batch is asked for.
+
+        Args:
+            collection: anything with a length that an array of integers indexes, or a function that opens it, which
+                is called here and in each process.
+            batch_size: observations of this rank's batches; or a schedule [(position, size), …] that begins at 0.
+            global_batch_size: observations of all ranks' batches together; exactly one of the two is given.
+            fetch_factor: batches of this rank that are read by one call; None: as many as the order's own fetch is
+                (`orders.Blocks`, "sequential"), else 16. A fetch also ends where one of the order does.
+            order: "uniform", "sequential" or one of `penstock.orders`.
+            seed: 64 bits; decides the order, with the epoch.
+            rank: number of this rank, or "env" for RANK and WORLD_SIZE of the environment.
+            world_size: number of ranks.
+            mesh: a device mesh instead of rank and world_size: its data-parallel dimensions are folded, ranks along tp
+                and pp get the same.
+            epochs: how many, at least 1; None is endless.
+            per_epoch: each `for` is one epoch, whose last batch is padded or dropped.
+            tail: what becomes of a last batch that is not full: "pad" or "drop". Padded rows hold the last observation
+                before the end, and `info.valid` is false there.
+            skip: ranges [begin, end) of positions that are left out.
+            fetch_callback: `(collection, indices)` -> fetched, instead of indexing; indices are int64, ascending, each
+                once.
+            fetch_transform: `(fetched)` -> fetched, once a fetch: sparse to dense, say.
+            batch_callback: `(fetched, places)` -> batch, instead of indexing; places are int64, in the batch's order.
+            batch_transform: `(batch)` -> batch.
+            threads: 1: a background thread reads fetches ahead; loaders that share a collection take turns, and others
+                should not use it meanwhile. 0: `next()` reads. Batches are taken in the caller's thread. With
+                processes: of each of them.
+            processes: that read and take batches, each with a collection of its own; the first two hooks and the
+                others run there. The collection, or the function that opens it, and the hooks are pickled; processes
+                are spawned, so a script has its `if __name__ == "__main__"`.
+            prefetch: fetches that are read ahead, at least 1; never less than there are processes. So many fetches, and
+                the one that is consumed, are in memory.
+            fingerprint: what tells this collection from others, for the state; None: its length, and the shape, dtype,
+                features or names that it says it has. Values are not looked at.
+            on_mismatch: what `load_state_dict` does with a state of another job: "refuse", "restart" or
+                "keep_position".
+
+        Raises:
+            InvalidArgumentError: an argument that cannot be; what is no collection, or does not pickle where processes
+                are asked for; blocks of the order larger than a fetch; a batch or a fetch of 2^31 rows or more; a
+                DataLoader's worker.
+        """
+        _check_worker()
+        hooks = Hooks(fetch_callback, fetch_transform, batch_callback, batch_transform)
+        self.rank, self.world_size, context = resolve_rank(rank, world_size, mesh)
+        if context is not None and context[1] > 1:
+            raise InvalidArgumentError(
+                "mesh with the dimension cp: rows of a collection have no window that ranks could share: give the part "
+                "of the mesh without cp, or rank= and world_size="
+            )
+        one_of("on_mismatch", on_mismatch, get_args(OnMismatch))
+        if on_mismatch == "grown":
+            raise InvalidArgumentError(
+                "on_mismatch='grown': a collection says its length, and not what it had before: append to a dataset of "
+                "penstock, or begin a new run"
+            )
+        if (batch_size is None) == (global_batch_size is None):
+            raise InvalidArgumentError("give exactly one of batch_size (per rank) and global_batch_size")
+        if fingerprint is not None and not isinstance(fingerprint, str):
+            raise InvalidArgumentError(f"fingerprint={fingerprint!r:.80}: must be a string")
+        unit = self.world_size if global_batch_size is None else 1
+        sizes = batch_sizes(batch_size if batch_size is not None else global_batch_size, unit)
+        threads, processes = index("threads", threads, 0, 1), index("processes", processes, 0, _MOST)
+        prefetch = index("prefetch", prefetch, 1, _MOST)
+        factor = None if fetch_factor is None else index("fetch_factor", fetch_factor, 1, 1 << 48)
+        opens = is_opener(collection)
+        opened = collection() if opens else collection
+        count = length_of(opened, fetch_callback is not None)
+        self._name = type(opened).__name__
+        identity = _native.SourceIdentity(
+            fingerprint=fingerprint_of(opened, count, fingerprint),
+            shards=0,
+            records=count,
+            view='{"kind":"collection"}',
+        )
+        native_order = resolve_order(order, count, index("seed", seed))
+        self._job = job_of(identity, native_order, sizes, epochs, per_epoch, tail, skip)
+        self._job_json = self._job.json
+        self._job.plan(0, self.rank, self.world_size)  # refuses numbers of ranks that do not divide a batch
+        _check_block(order, factor, min(size for _, size in sizes) // self.world_size)
+        _check_fetch(factor, max(size for _, size in sizes) // self.world_size)
+        self._epoch_size = native_order.epoch_size
+        self._run_end = None if epochs is None else index("epochs", epochs) * self._epoch_size
+        self._per_epoch = bool(per_epoch)
+        self._on_mismatch = on_mismatch
+        share = (self.rank, self.world_size)
+        fetches = not _is_read_straight(order)
+        self._planner = Planner(self._job, native_order, share, factor, self._per_epoch, fetches)
+        self._reader: ThreadReader | ProcessReader
+        if processes > 0:
+            from penstock._load.collections.processes import ProcessReader, Recipe  # 12 ms with multiprocessing
+
+            recipe = Recipe(collection, opens, count, hooks)
+            recipe.pickled()  # refuses what does not pickle
+            self._reader = ProcessReader(recipe, processes, threads)
+        else:
+            self._reader = ThreadReader(Fetcher(opened, count, hooks), threads)
+        readers = processes or threads
+        self._depth = 1 + max(prefetch, readers) if readers else 1
+        self._ahead: deque[tuple[Fetch, Any]] = deque()  # fetches that were started; the first has batches left
+        self._number = 0  # of the next batch of the first of them
+        self._position = 0
+        self._for_end: int | None = None
+        self._info: BatchInfo | None = None
+        self._closed = self._has_ended = self._has_warned = False
+        self._busy = threading.Lock()
+        self._owner = os.getpid()
+        self._finalizer = weakref.finalize(self, _end, self._reader.end, self._owner)
+        self._begin()
+
+    # --- iteration
+
+    def __iter__(self) -> CollectionLoader:
+        """Goes on at the position.
+
+        Where an earlier loop came to the run's end there is nothing: a RuntimeWarning says so, once.
+        """
+        if self._has_ended and not self._has_warned and self._run_end is not None and self._position >= self._run_end:
+            self._has_warned = True
+            warn_over()
+        with self._alone():
+            self._begin()
+        return self
+
+    def __next__(self) -> Any:
+        """The next batch, as `batch_transform` returns it; `info` tells which observations it holds.
+
+        Raises:
+            StopIteration: the run is over, or with per_epoch the epoch; `rewind()` begins again.
+            Error: a hook or the collection raised, or a worker process died: the cause says why. The batch counts as
+                not delivered, and the loader can be asked again.
+            InvalidArgumentError: a hook returned None, the collection gave another count than was asked for, or its
+                length changed; a forked child; closed.
+        """
+        with self._alone():
+            before = self._position, self._info
+            try:
+                if self._is_over():
+                    self._has_ended = True
+                    raise StopIteration
+                return self._next()
+            except StopIteration:
+                raise
+            except BaseException:  # also Ctrl-C: what is half done is forgotten, and this batch comes again
+                self._position, self._info = before
+                self._forget()
+                raise
+
+    def __len__(self) -> int:
+        """Batches of the whole run, or of the present epoch with per_epoch; not what remains.
+
+        Raises:
+            TypeError: the loader is endless.
+        """
+        if self._run_end is None and not self._per_epoch:
+            raise TypeError("an endless loader has no len(): give epochs=, and do not wrap a loader in a DataLoader")
+        return self._job.length(self._position)
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        """Refuses: what asks for items, as a DataLoader does, would have its own order and position."""
+        raise TypeError("a loader is iterated itself: do not wrap it in a DataLoader, and index the collection itself")
+
+    def __bool__(self) -> bool:
+        """Always true, whatever len() is."""
+        return True
+
+    @property
+    def info(self) -> BatchInfo:
+        """Which observations the last batch holds, and the state after it.
+
+        Raises:
+            InvalidArgumentError: there was none since the loader was made or moved.
+        """
+        if self._info is None:
+            raise InvalidArgumentError("info is of the last batch: take one with next() first")
+        return self._info
+
+    def locate(self, step: int | None = None, *, position: int | None = None) -> list[LocatedRow]:
+        """Which observations the global batch of any step consists of; nothing is read. See `Loader.locate`.
+
+        Returns:
+            The rows of all ranks' batches in the order of their positions, without spans, their `first_record` -1.
+
+        Raises:
+            InvalidArgumentError: no such step or position.
+        """
+        begin = batch_position(self._job, step, position)
+        positions, picks = planned(self._job, begin)
+        places = _native.row_places(self._job, begin, self.world_size, [], None, 0)
+        return located(positions, picks, [-1] * len(positions), [[] for _ in positions], places)
+
+    def check_agreement(self, group: Any = None) -> None:
+        """Compares this loader with those of the other processes; see `Loader.check_agreement`.
+
+        Args:
+            group: a process group of torch.distributed that has each rank once; None: the default one.
+
+        Raises:
+            StateMismatchError: processes differ; the message says which ones, in what.
+            InvalidArgumentError: no process group, or one that this process is not in.
+        """
+        check_agreement(self._job, self._position, (self.rank, self.world_size), group)
+
+    # --- the state
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the job is, for a checkpoint: three keys, the same on every rank, O(1); see `Loader.state_dict`.
+
+        It is after the batch that was fetched last. A loop that fetches ahead saves `info.state_dict()` of the batch
+        that was trained last.
+        """
+        return {"version": self._job.version, "position": self._position, "job": self._job_json}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> Resume:
+        """Goes on where a state was taken; O(1), nothing is read. Ranks, batch size, threads and processes may differ.
+
+        Within a fetch, what is left of it is read.
+
+        Returns:
+            Where it goes on; its `str` says so.
+
+        Raises:
+            StateMismatchError: the state is of another collection, seed or order, and on_mismatch is "refuse".
+            InvalidArgumentError: it is no state.
+        """
+        version, position, job = checked_state(state)
+        with self._alone():
+            resume = Resume(*self._job.load(version, position, job, self._on_mismatch))
+            self._move_to(resume.position)
+        return resume
+
+    @property
+    def position(self) -> int:
+        """Observations that the whole job has consumed."""
+        return self._position
+
+    def seek(self, position: int) -> None:
+        """Goes on at `position`."""
+        wanted = index("position", position, 0, 1 << 63)
+        with self._alone():
+            self._move_to(wanted)
+
+    def rewind(self) -> None:
+        """Begins again at 0."""
+        self.seek(0)
+
+    # --- its end
+
+    def close(self) -> None:
+        """Ends thread and processes; waits for what the thread is reading, at most 5 s. Batches given out stay."""
+        if os.getpid() != self._owner:
+            return
+        with self._alone(closed=True):
+            if self._closed:
+                return
+            self._closed = True
+            self._ahead.clear()
+            self._reader.close()
+            self._finalizer.detach()
+
+    def __enter__(self) -> CollectionLoader:
+        """Itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes it."""
+        self.close()
+
+    def __reduce__(self) -> Any:
+        """Refuses to be pickled."""
+        raise TypeError("a running loader does not pickle: pickle what makes it, and its state_dict()")
+
+    def __repr__(self) -> str:
+        """Collection, rank and where it is."""
+        where = self._job.describe(self._position)
+        return f"CollectionLoader({self._name}, rank {self.rank} of {self.world_size}, {where})"
+
+    # --- inside
+
+    def _is_over(self) -> bool:
+        """Whether this `for` has no further batch; else the first fetch is under way."""
+        if self._for_end is not None and self._position >= self._for_end:
+            return True
+        if not self._ahead:
+            self._read_ahead()
+        begins = self._ahead[0][0].batches[self._number].position if self._ahead else None
+        if begins is not None and (self._for_end is None or begins < self._for_end):
+            return False
+        if self._for_end is not None:  # nothing but skips or a dropped tail was left
+            self._position = self._for_end
+        return True
+
+    def _next(self) -> Any:
+        fetch, started = self._ahead[0]
+        planned = fetch.batches[self._number]
+        batch = self._batch(started, planned)
+        self._position = planned.end
+        state = (self._job.version, planned.end, self._job_json)
+        self._info = BatchInfo(planned.position, planned.indices, planned.epochs, planned.valid, state)
+        self._number += 1
+        if self._number == len(fetch.batches):
+            self._ahead.popleft()
+            self._number = 0
+            del fetch, started
+            if self._depth > 1:
+                self._read_ahead()
+        return batch
+
+    def _batch(self, started: Any, planned: PlannedBatch) -> Any:
+        try:
+            return self._reader.batch(started, self._number)
+        except FailedError as error:
+            raise Error(f"the batch at position {planned.position:,}: {error}") from error.__cause__
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"the batch at position {planned.position:,}: {error}") from error.__cause__
+
+    def _read_ahead(self) -> None:
+        while len(self._ahead) < self._depth:
+            position = self._ahead[-1][0].batches[-1].end if self._ahead else self._position
+            try:
+                fetch = self._planner.fetch(position)
+            except InvalidArgumentError:  # the end of positions: said when it is the next batch's
+                if self._ahead:
+                    return
+                raise
+            if fetch is None:
+                return
+            self._ahead.append((fetch, self._reader.start(fetch)))
+
+    def _begin(self) -> None:
+        self._for_end = self._run_end
+        if self._per_epoch:
+            end = (self._position // self._epoch_size + 1) * self._epoch_size
+            self._for_end = end if self._run_end is None else min(end, self._run_end)
+
+    def _move_to(self, position: int) -> None:
+        self._forget()
+        self._position = position
+        self._info = None
+        self._begin()
+
+    def _forget(self) -> None:
+        self._ahead.clear()
+        self._number = 0
+        self._reader.drop()
+
+    @contextmanager
+    def _alone(self, closed: bool = False) -> Iterator[None]:
+        """Refuses a forked child, a second thread, and unless `closed` a loader that was closed."""
+        if os.getpid() != self._owner:
+            _check_worker()
+            raise InvalidArgumentError(
+                f"this loader was made in process {self._owner}, not in its forked child {os.getpid()}: make one there"
+            )
+        if self._closed and not closed:
+            raise InvalidArgumentError("this loader is closed: make another one")
+        if not self._busy.acquire(blocking=False):
+            raise InvalidArgumentError("another thread is in next() of this loader: one at a time")
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+
+def _check_worker() -> None:
+    refuse_worker(
+        "a CollectionLoader",
+        "Iterate it itself, without a DataLoader: processes= read for it. Of penstock's own views "
+        "penstock.adapters.torch.BatchDataset divides the rows among workers",
+    )
+
+
+def _check_block(order: str | Order, factor: int | None, batch_size: int) -> None:
+    """Refuses fetches that are smaller than a block: they would read parts of blocks."""
+    block = int(getattr(getattr(order, "_draws", order), "block", 1))
+    if factor is not None and block > factor * batch_size:
+        raise InvalidArgumentError(
+            f"a fetch of {factor * batch_size:,} observations (fetch_factor={factor}, batches of {batch_size:,}) is "
+            f"smaller than a block of the order, {block:,}: fetch_factor must be at least {-(-block // batch_size)}"
+        )
+
+
+def _check_fetch(factor: int | None, batch_size: int) -> None:
+    """Refuses fetches that no memory holds: their batches are planned one by one."""
+    if factor is not None and factor * batch_size >= _MOST_ROWS:
+        raise InvalidArgumentError(
+            f"a fetch of {factor * batch_size:,} observations (fetch_factor={factor}, batches of {batch_size:,}): must "
+            "be fewer than 2^31: use a smaller fetch_factor"
+        )
+
+
+def _is_read_straight(order: str | Order) -> bool:
+    """Whether it gives the observations as they stand: how many are read at once is then no part of the order."""
+    return order == "sequential" or (isinstance(order, Sequential) and order.fetch is None)
+
+
+def _end(end: Callable[[], None], owner: int) -> None:
+    if os.getpid() == owner:
+        end()

@@ -1,0 +1,141 @@
+"""Which batches come next, and which of them are read together: arithmetic on the job."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _native
+from penstock._load.collections.reading import Indices
+
+_BATCHES = 16  # of a fetch, where neither the user nor the order says it
+
+
+@dataclass(frozen=True)
+class PlannedBatch:
+    """A batch of this rank that is to come.
+
+    Attributes:
+        position: the job's position before it.
+        end: the position after it.
+        indices: int64 [rows]; padded rows have the last observation before the end of the epoch or the run.
+        epochs: int64 [rows].
+        valid: bool [rows], false where padded.
+    """
+
+    position: int
+    end: int
+    indices: Indices
+    epochs: npt.NDArray[np.int64]
+    valid: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """What is read by one call.
+
+    Attributes:
+        indices: int64, ascending, each once.
+        batches: those that are taken from it, one after the other.
+        places: for each batch, int64 [rows]: where its rows lie in `indices`.
+    """
+
+    indices: Indices
+    batches: list[PlannedBatch]
+    places: list[Indices]
+
+
+class Planner:
+    """The fetches of one rank. They are a grid of the job's steps, so a resume within one reads what is left of it.
+
+    With an order that has fetches of its own, a fetch ends where the order's does. Immutable; any thread.
+    """
+
+    def __init__(
+        self,
+        job: _native.Job,
+        order: _native.Order,
+        share: tuple[int, int],
+        factor: int | None,
+        per_epoch: bool,
+        fetches: bool = True,
+    ) -> None:
+        """Plans nothing yet.
+
+        Args:
+            job: the job.
+            order: its order.
+            share: rank and world size.
+            factor: batches of a fetch; None: the order's fetch, else 16.
+            per_epoch: whether no fetch goes on after an epoch's end.
+            fetches: whether fetches of the order, where it has any, are those of the job.
+        """
+        self._job = job
+        self._order = order
+        self._share = share
+        self._factor = factor
+        self._per_epoch = per_epoch
+        self._has_fetches = fetches and order.fetch_end(0) > 1
+
+    def fetch(self, position: int) -> Fetch | None:
+        """The fetch of the batch that begins at `position`, from that one on; None at the end of the run."""
+        first = self._batch(position)
+        if first is None:
+            return None
+        batches = [first]
+        most, end = self._bounds(first.position)
+        while len(batches) < most and batches[-1].end < end:
+            following = self._batch(batches[-1].end)
+            if following is None or following.position >= end:
+                break
+            batches.append(following)
+        indices, places = np.unique(np.concatenate([batch.indices for batch in batches]), return_inverse=True)
+        cuts = np.cumsum([len(batch.indices) for batch in batches])[:-1]
+        return Fetch(indices, batches, np.split(places.reshape(-1), cuts))
+
+    def _bounds(self, position: int) -> tuple[int, int]:
+        """How many batches its fetch has from `position` on, and where the fetch ends at the latest."""
+        begin, end = 0, sys.maxsize
+        if self._per_epoch:
+            begin = position - position % self._order.epoch_size
+            end = begin + self._order.epoch_size
+        if self._has_fetches:
+            end = min(end, self._order.fetch_end(position))
+            begin = max(begin, self._fetch_begin(position))
+            if self._factor is None:
+                return sys.maxsize, end
+        factor = self._factor or _BATCHES
+        steps = self._job.steps_before(position) - self._job.steps_before(begin)
+        return factor - steps % factor, end
+
+    def _fetch_begin(self, position: int) -> int:
+        """The first position whose fetches end where those of `position` do: they never end earlier later on."""
+        end = self._order.fetch_end(position)
+        low, high = 0, position
+        while low < high:
+            middle = (low + high) // 2
+            if self._order.fetch_end(middle) < end:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _batch(self, position: int) -> PlannedBatch | None:
+        planned = self._job.plan(position, *self._share)
+        if planned is None:
+            return None
+        begin, end, picks, count = planned
+        indices, epochs = picks["index"].astype(np.int64), picks["epoch"].astype(np.int64)
+        if count < len(picks):
+            last = self._last(begin)
+            indices[count:], epochs[count:] = last["index"], last["epoch"]
+        return PlannedBatch(begin, end, indices, epochs, np.arange(len(picks)) < count)
+
+    def _last(self, position: int) -> Any:
+        """The last pick of all ranks' batch at `position`."""
+        _, _, picks, count = self._job.plan(position, 0, 1)
+        return picks[count - 1]

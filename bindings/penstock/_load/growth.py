@@ -1,0 +1,276 @@
+"""A dataset that grew: states of its first shards, and the job that goes on from one with more of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from penstock import _native
+from penstock._base.arguments import MOST
+from penstock._base.errors import InvalidArgumentError, StateMismatchError
+from penstock._data.dataset import View
+from penstock._data.packed import Packed
+from penstock._data.part import Split, Steps, add_slice
+from penstock._data.part import native as native_part
+from penstock._load import orders
+from penstock._load.job_arguments import JobArguments
+from penstock._load.mixture import Mixture
+
+_NAME = "grown"  # of the order that a state says, and of the word of on_mismatch
+
+
+class _Stage(NamedTuple):
+    """A stretch of a job as a state says it: from `begin` on, epochs in an order over what a source says."""
+
+    begin: int
+    order: Any
+    source: Any
+
+    @property
+    def shards(self) -> int:
+        return int(self.source["dataset"]["shards"])
+
+    @property
+    def fingerprint(self) -> str:
+        return str(self.source["dataset"]["fingerprint"])
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The same as a job over the first shards of the loader's dataset."""
+
+    begin: int
+    arguments: JobArguments
+    job: _native.Job
+
+    @property
+    def source(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.job.json)["sources"][0]
+        return found
+
+    def epoch_end(self, position: int) -> int:
+        """The first end of an epoch at or after a position of the part."""
+        size = len(self.arguments.view)
+        return position + -(position - self.begin) % size
+
+    def order(self) -> tuple[int, _native.Order, str]:
+        return self.begin, self.arguments.native_order(), json.dumps(self.source, sort_keys=True, separators=(",", ":"))
+
+
+def check_growable(given: JobArguments) -> None:
+    """Refuses a job that has no meaning over a longer dataset.
+
+    Raises:
+        InvalidArgumentError: it has none; the message says what to do.
+    """
+    view, what = given.view, f"on_mismatch={_NAME!r}"
+    if isinstance(view, Mixture):
+        raise InvalidArgumentError(
+            f"{what}: a mixture's datasets are to stay: give the new shards as a source of a later stage, and its "
+            "state goes on without it"
+        )
+    if view.dataset.kind != "penstock":
+        raise InvalidArgumentError(
+            f"{what}: {view.dataset.path}: files of kind {view.dataset.kind} do not say shard by shard what they hold, "
+            "so nobody can say whether they only grew: make a dataset of them with `penstock import`"
+        )
+    if isinstance(given.order, (orders.Weighted, orders.Balanced)):
+        raise InvalidArgumentError(
+            f"{what}: orders.{type(given.order).__name__} draws from a table of all observations, which changes with "
+            "them: use orders.Uniform, Sequential, Blocks or Bucketed"
+        )
+    if view.phase_window:
+        raise InvalidArgumentError(
+            f"{what}: windows of phase='random' begin where the length of the dataset says, so they are others in a "
+            "longer one: leave phase= out"
+        )
+    if isinstance(view.rows, Packed) and view.rows.table is not None:
+        raise InvalidArgumentError(
+            f"{what}: the table {view.rows.table} is of one dataset: leave table= out, and the rows of the first "
+            "shards are packed again where a state needs them"
+        )
+    for step in view._steps:
+        if isinstance(step, np.ndarray) or (isinstance(step, range) and step.step < 0):
+            raise InvalidArgumentError(
+                f"{what}: {view!r} is a selection, of which nobody can say what it was before the dataset grew: use "
+                "view.split(), view[start:], dataset.select(shards) or the whole view"
+            )
+
+
+def grown_job(given: JobArguments, version: int, position: int, text: str) -> _native.Job:
+    """The job that goes on from a state of the first shards: its epoch over these, then epochs over all shards.
+
+    Args:
+        given: of the loader, over all shards.
+        version: of the state.
+        position: of the state.
+        text: the state's job.
+
+    Raises:
+        StateMismatchError: the state is not of the first shards, or of another seed, order, window or view.
+        InvalidArgumentError: it is no state.
+    """
+    whole = _Part(0, given, given.native())
+    try:
+        whole.job.load(version, position, text, "refuse")
+    except StateMismatchError as error:
+        refusal = error
+    else:
+        return whole.job
+    stages = _stages(text)
+    if stages is None:
+        if _order_name(text) != _NAME:
+            raise refusal
+        raise StateMismatchError(
+            "the state's job is not one that this penstock knows: what it says of a dataset that grew is damaged or of "
+            "a later version"
+        )
+    last = whole.source
+    if stages[-1].fingerprint != last["dataset"]["fingerprint"] or stages[-1].source.get("view") != last["view"]:
+        # Epochs over other shards that were to come later, never came.
+        stages = [each for each in stages if each.begin < position] or stages[:1]
+        parts = _parts(whole, stages, (version, position, text), refusal)
+        if parts[-1].source != last:
+            begin = parts[-1].epoch_end(position)
+            parts = [*(each for each in parts if each.begin < begin), replace(whole, begin=begin)]
+    else:
+        parts = _parts(whole, stages, (version, position, text), refusal)
+    if len(parts) == 1:
+        return whole.job
+    try:
+        order = _native.GrownOrder([each.order() for each in parts])
+        return given.native_with(order)
+    except InvalidArgumentError as error:
+        raise StateMismatchError(f"the state's job is not one that this penstock knows: {error}") from None
+
+
+def growth_words(job: _native.Job, position: int) -> str:
+    """Where the epochs of all shards begin, if that is after a position; else ""."""
+    stages = _stages(job.json) or []
+    if len(stages) < 2 or stages[-1].begin < position:
+        return ""
+    before, last = stages[-2:]
+    return (
+        f"; the dataset has grown from {before.shards:,} to {last.shards:,} shards: epochs from "
+        f"{job.epoch(last.begin):,} on, position {last.begin:,}, are of all of them"
+    )
+
+
+def growth(view: Any, text: str) -> str:
+    """What to add to the refusal of a state: its dataset is the first shards of the view's.
+
+    Args:
+        view: of the loader that refuses it.
+        text: the state's job.
+
+    Returns:
+        A sentence, or "" if the dataset has not grown.
+    """
+    stages = None if isinstance(view, Mixture) else _stages(text)
+    if stages is None:
+        return ""
+    last, shards = stages[-1], len(view.dataset.shards)
+    if last.shards == shards and len(stages) == 1:
+        return ""
+    if not 0 < last.shards <= shards or view.dataset.select(range(last.shards)).fingerprint != last.fingerprint:
+        return ""
+    goes_on = f'on_mismatch="{_NAME}" ends the epoch over them, and takes all shards from the next one on'
+    if last.shards < shards:
+        return (
+            f". It is the same dataset and more: the first {last.shards:,} of these {shards:,} shards are the state's. "
+            f"{goes_on}; a view of dataset.select(range({last.shards})) goes on as if it had not grown"
+        )
+    return f'. The dataset grew in the state\'s run: on_mismatch="{_NAME}" goes on with it'
+
+
+def _order_name(text: str) -> Any:
+    """What an untrusted job calls its order; None: it does not say."""
+    try:
+        return json.loads(text)["order"]["name"]
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return None
+
+
+def _stages(text: str) -> list[_Stage] | None:
+    """What an untrusted job of one source says of its stretches; None: it is no such job."""
+    try:
+        root = json.loads(text)
+        (source,) = root["sources"]
+        order = root["order"]
+        found = [_Stage(0, order, source)]
+        if order.get("name") == _NAME:
+            # What a later version may add decides positions: not passed over.
+            if order.keys() != {"name", "stages"} or any(
+                each.keys() != set(_Stage._fields) for each in order["stages"]
+            ):
+                return None
+            found = [_Stage(**each) for each in order["stages"]]
+            if found[-1].source != source:
+                return None
+        if not all(type(each.begin) is int and each.begin <= MOST and each.fingerprint for each in found):
+            return None
+        # Each has shards that the one before it lacks: no more jobs are made than the dataset has shards.
+        grows = all(a.begin < b.begin and a.shards < b.shards for a, b in pairwise(found))
+        return found if grows and found[0].begin == 0 and found[0].shards >= 0 else None
+    except (ArithmeticError, AttributeError, IndexError, LookupError, RecursionError, TypeError, ValueError):
+        return None
+
+
+def _parts(whole: _Part, stages: list[_Stage], state: tuple[int, int, str], refusal: StateMismatchError) -> list[_Part]:
+    """The stages as jobs over the first shards, each compared with what the state says of it."""
+    version, position, text = state
+    root = json.loads(text)
+    parts = []
+    for number, stage in enumerate(stages):
+        shards = len(whole.arguments.view.dataset.shards)
+        if not 0 < stage.shards <= shards:
+            raise refusal
+        part = whole
+        if stage.shards < shards:
+            try:
+                arguments = _of_first_shards(whole.arguments, stage.shards)
+            except InvalidArgumentError:  # such as fewer records than a window has
+                raise refusal from None
+            part = _Part(stage.begin, arguments, arguments.native())
+        ends = stages[number + 1].begin if number + 1 < len(stages) else position
+        saved = json.dumps({**root, "order": stage.order, "sources": [stage.source]})
+        try:
+            part.job.load(version, min(position, ends), saved, "refuse")
+        except StateMismatchError as error:
+            if part is whole:
+                raise
+            raise StateMismatchError(
+                f"{error}. Compared were the first {stage.shards:,} of these {shards:,} shards"
+            ) from None
+        parts.append(replace(part, begin=stage.begin))
+    return parts
+
+
+def _of_first_shards(given: JobArguments, count: int) -> JobArguments:
+    view = given.view
+    dataset = view.dataset.select(range(count))
+    what = (dataset, view.kind, view.window, view.lookahead, view.metadata)
+    old = View(*what, phase_window=view.phase_window, rows=view.rows)
+    old = View(*what, _clipped(view._steps, old), phase_window=view.phase_window, rows=view.rows)
+    if len(old) == 0:
+        raise InvalidArgumentError(f"{old!r} has no observations")
+    order = given.order
+    if isinstance(order, orders.Bucketed):
+        order = orders.Bucketed(order.lengths[: len(old)], order.pool, order.bucket)
+    return replace(given, view=old, order=order)
+
+
+def _clipped(steps: Steps, whole: View) -> Steps:
+    """The steps of a view as they are where it has fewer observations."""
+    clipped: Steps = ()
+    for step in steps:
+        size = native_part(whole._whole, clipped).size
+        if isinstance(step, Split):
+            clipped = (*clipped, step)
+        elif isinstance(step, range):
+            clipped = add_slice(clipped, slice(step.start, min(step.stop, size), step.step), size)
+    return clipped

@@ -1,0 +1,372 @@
+"""Mixtures: several views as one, in stages of integer weights; what each source has given at any position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _native
+from penstock._base.arguments import MOST, index
+from penstock._base.errors import InvalidArgumentError
+from penstock._base.words import quoted
+from penstock._data.arrays import leaves
+from penstock._data.cell_views import check_alike
+from penstock._data.dataset import View
+from penstock._data.padded import Padded
+from penstock._load.mixture_file import read_mixture
+from penstock._load.mixture_stages import MixtureRun, MixtureStage, Place, Stage, Tokens, place
+from penstock._load.orders import Order, resolve
+from penstock._places.paths import PathLike
+
+SourceOrder = str | Order | Mapping[str, str | Order]
+"""An order, or one for each source by name; those that are not named have the default, "uniform"."""
+
+
+class Mixture:
+    """Several views as one, for `Loader` and `Job`: at every position each source has given its share.
+
+    At every position of a stage a source of weight w has given w / W of the observations since the stage began, within
+    1 + S * w / W of them, for S sources whose weights add up to W. Each source has its own order and epochs, which go
+    on from stage to stage: nothing is repeated or lost when weights change. Which source a position belongs to does not
+    depend on the loader's seed.
+
+    Examples:
+        >>> import numpy as np, os, penstock, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> views = {}
+        >>> for name, length in (("web", 9000), ("code", 2000)):
+        ...     path = os.path.join(folder, f"{name}.bin")
+        ...     np.arange(length, dtype=np.uint16).tofile(path)
+        ...     views[name] = penstock.open(path, dtype="u2").windows(10)
+        >>> stages = [penstock.Stage({"web": 3, "code": 1}), penstock.Stage(at=400)]
+        >>> mixture = penstock.Mixture(views, stages, end=600)
+        >>> mixture.counts(400), mixture.counts(600)
+        ({'web': 300, 'code': 100}, {'web': 400, 'code': 200})
+        >>> loader = penstock.Loader(mixture, batch_size=8, seed=0, framework="numpy")
+        >>> sorted(mixture.names[number] for number in next(loader).sources)
+        ['code', 'code', 'web', 'web', 'web', 'web', 'web', 'web']
+
+    Attributes:
+        sources: the views, by name.
+        names: of the sources: `batch.sources` are numbers of this list.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, View],
+        stages: Sequence[Stage],
+        *,
+        caps: Mapping[str, int] | None = None,
+        epochs: Mapping[str, int] | None = None,
+        end: Place | None = None,
+        group: int = 1024,
+    ) -> None:
+        """Makes a mixture; no file is opened, but for the names of genes where sources of cells number them otherwise.
+
+        Args:
+            sources: {name: view}: views of one kind, window and lookahead, whose fields have the same names.
+            stages: in their order; the first begins at 0.
+            caps: {name: most observations of its view in the run}. A source that has given them leaves at once, and the
+                others share its part; where none is left in the last stage, the run ends.
+            epochs: {name: whole passes over its view}: another way to give a cap.
+            end: where the run ends: a position or `Tokens`; None: where no source is left, or nowhere.
+            group: a stage of shorter windows mixes the windows of this many observations of the view.
+
+        Raises:
+            InvalidArgumentError: sources that differ in kind, window, lookahead, fields or genes; a weight, name, place
+                or cap that cannot be.
+        """
+        self.sources = _checked_sources(sources)
+        self.names = list(self.sources)
+        self.first = next(iter(self.sources.values()))
+        given = [_checked_stage(stage, number, self.names) for number, stage in enumerate(_as_list(stages))]
+        if any(stage.window not in (None, self.first.window) for stage in given):
+            for name, view in self.sources.items():
+                _check_cut(name, view)
+        most = self._caps(caps, epochs)
+        self._arguments = (self.sources, given, dict(caps or {}), dict(epochs or {}), end, group)
+        self._plan = _native.MixturePlan(
+            names=self.names,
+            stages=[self._native_stage(stage) for stage in given],
+            caps=most,
+            window=self.first.window,
+            group=index("group", group, 1),
+            end=None if end is None else _pair(place("end", end)),
+        )
+
+    def _native_stage(self, stage: Stage) -> tuple[tuple[int, bool], int, list[int]]:
+        weights = [1] * len(self.names) if stage.weights is None else [stage.weights.get(n, 0) for n in self.names]
+        return _pair(stage.at or 0), stage.window or 0, weights
+
+    def _caps(self, caps: Mapping[str, int] | None, epochs: Mapping[str, int] | None) -> list[int | None]:
+        found: dict[str, int] = {}
+        for what, given in (("caps", caps or {}), ("epochs", epochs or {})):
+            if not isinstance(given, Mapping):
+                raise InvalidArgumentError(f"{what}={given!r:.80}: {{name: integer}} is wanted")
+            for name, value in given.items():
+                _check_name(what, name, self.names)
+                if name in found:
+                    raise InvalidArgumentError(f"caps and epochs both have {name!r}: give one of them")
+                size = len(self.sources[name]) if what == "epochs" else 1
+                number = index(f"{what}[{name!r}]", value, 1)
+                if number * size > MOST:
+                    raise InvalidArgumentError(
+                        f"{what}[{name!r}]={number}: that many passes over {size:,} observations are more than "
+                        "2^64 - 1: leave it out for no cap"
+                    )
+                found[name] = number * size
+        return [found.get(name) for name in self.names]
+
+    # --- what loaders ask
+
+    def _order(self, order: SourceOrder, seed: int) -> _native.Order:
+        chosen = dict.fromkeys(self.names, "uniform" if isinstance(order, Mapping) else order)
+        if isinstance(order, Mapping):
+            for name, each in order.items():
+                _check_name("order", name, self.names)
+                chosen[name] = each
+        number = index("seed", seed)
+        orders = [
+            resolve(chosen[name], len(view), _native.MixtureOrder.source_seed(number, name))
+            for name, view in self.sources.items()
+        ]
+        return _native.MixtureOrder(self._plan, orders, number)
+
+    def _identities(self) -> list[_native.SourceIdentity]:
+        return [view._source.identity.named(name) for name, view in self.sources.items()]
+
+    def _native_sources(self) -> list[_native.Source]:
+        """By the numbers of the native order's picks: the views, then those of each other window."""
+        found = [view._source for view in self.sources.values()]
+        for window in self._plan.windows[1:]:
+            found += [_cut(view, window) for view in self.sources.values()]
+        return found
+
+    def _window_changes(self) -> list[tuple[int, int]]:
+        """(position, window) of each stretch of stages with one window."""
+        changes: list[tuple[int, int]] = []
+        for begin, _, window, *_ in self._plan.stages():
+            if not changes or changes[-1][1] != window:
+                changes.append((begin, window))
+        return changes
+
+    # --- what it comes to
+
+    @property
+    def stages(self) -> list[MixtureStage]:
+        """The stages as they came out, up to the run's end: those given, and one wherever a source gave its cap."""
+        has_tokens = self.first.window > 0
+        end = MOST if self.run_end is None else self.run_end
+        return [
+            MixtureStage(
+                begin,
+                tokens if has_tokens else None,
+                window if has_tokens else None,
+                {self.names[number]: weight for number, weight in weights},
+                implied,
+            )
+            for begin, tokens, window, weights, implied in self._plan.stages()
+            if begin < end
+        ]
+
+    @property
+    def run_end(self) -> int | None:
+        """The position at which the run ends; None: nowhere."""
+        return self._plan.end
+
+    def counts(self, position: Place) -> dict[str, int]:
+        """Observations of each source before a position, or `Tokens`.
+
+        Raises:
+            InvalidArgumentError: a position after no source is left.
+        """
+        return dict(zip(self.names, self._plan.count(self._position("position", position)), strict=True))
+
+    def plan(self, until: Place | None = None, points: int = 100) -> MixtureRun:
+        """What each source has given at `points` equally spaced positions from 0 to `until`.
+
+        Args:
+            until: a position or `Tokens`; None: the run's end.
+            points: at least 2.
+
+        Raises:
+            InvalidArgumentError: no `until` for a run without end; one after no source is left, or beyond int64.
+        """
+        if until is None and self.run_end is None:
+            raise InvalidArgumentError("plan: this mixture has no end: give until=, a position or Tokens")
+        last = self._position("until", self.run_end if until is None else until)  # type: ignore[arg-type]
+        wanted = index("points", points, 2, 1 << 20)
+        tokens_then = self._plan.tokens_before(last)
+        if max(last, tokens_then) >= 1 << 63:
+            raise InvalidArgumentError(
+                f"plan: until position {last:,}, where the run has given {tokens_then:,} tokens: at most 2^63 - 1"
+            )
+        position = [last * number // (wanted - 1) for number in range(wanted)]
+        table = np.array([self._plan.count(each) for each in position], np.int64)
+        passes = self._passes(position) / [len(view) for view in self.sources.values()]
+        steps = np.diff(table, axis=0)
+        first = self.stages[0].weights
+        parts = np.concatenate([[[first.get(name, 0) for name in self.names]], steps]).astype(np.float64)
+        # Where several points are one position, they have the share of the first of them.
+        filled = np.where(parts.any(axis=1), np.arange(len(parts)), 0)
+        parts = parts[np.maximum.accumulate(filled)]
+        share = parts / parts.sum(axis=1, keepdims=True)
+
+        def by_name(columns: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+            return {name: columns[:, number].copy() for number, name in enumerate(self.names)}
+
+        tokens = np.array([self._plan.tokens_before(each) for each in position], np.int64)
+        return MixtureRun(np.array(position, np.int64), tokens, by_name(table), by_name(share), by_name(passes))
+
+    def _passes(self, positions: list[int]) -> npt.NDArray[np.float64]:
+        """Observations of the view that each source has given before each position: [positions, sources]."""
+        changes = self._window_changes()
+        found = np.zeros((len(positions), len(self.names)))
+        for number, (begin, window) in enumerate(changes):
+            end = changes[number + 1][0] if number + 1 < len(changes) else MOST
+            parts = self.first.window // window if window else 1
+            before = np.array(self._plan.count(begin), np.float64)
+            for row, position in enumerate(positions):
+                if position > begin:
+                    found[row] += (np.array(self._plan.count(min(position, end)), np.float64) - before) / parts
+        return found
+
+    def _position(self, name: str, where: Place) -> int:
+        return self._plan.position_of(*_pair(place(name, where)))
+
+    @staticmethod
+    def from_file(path: PathLike) -> Mixture:
+        """A mixture that a JSON file describes: sources, stages and the arguments of `Mixture`; see docs/mixtures.md.
+
+        Raises:
+            InvalidArgumentError: what cannot be, with the file's name.
+            NotFoundError: no such file, or no such dataset.
+        """
+        text, arguments = read_mixture(path)
+        try:
+            return Mixture(**arguments)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"{text}: {error}") from error
+
+    def __reduce__(self) -> Any:
+        """Pickles as its views and arguments."""
+        return _again, self._arguments
+
+    def __repr__(self) -> str:
+        """Sources, stages and the end."""
+        end = "" if self.run_end is None else f", end at {self.run_end:,}"
+        return f"Mixture({', '.join(self.names)}; {len(self.stages)} stages{end})"
+
+
+def _cut(view: View, window: int) -> _native.Source:
+    """The same records in windows of another length that divides the view's."""
+    native = view.dataset._native
+    whole = _native.make_windows(native, window, view.lookahead, list(view.columns), view.phase_window)
+    return _native.make_parts(whole, view._source, view.window // window)
+
+
+def _again(sources: Any, stages: Any, caps: Any, epochs: Any, end: Any, group: Any) -> Mixture:
+    return Mixture(sources, stages, caps=caps, epochs=epochs, end=end, group=group)
+
+
+def _pair(where: Place) -> tuple[int, bool]:
+    return (where.count, True) if isinstance(where, Tokens) else (where, False)
+
+
+def _as_list(stages: Any) -> list[Stage]:
+    if isinstance(stages, Stage) or not isinstance(stages, Sequence) or not stages:
+        raise InvalidArgumentError(f"stages={stages!r:.80}: a list of at least one penstock.Stage is wanted")
+    return list(stages)
+
+
+def _check_name(what: str, name: Any, names: list[str]) -> None:
+    if name not in names:
+        raise InvalidArgumentError(f"{what}: there is no source {name!r}; the sources are {quoted(names)}")
+
+
+def _checked_stage(stage: Any, number: int, names: list[str]) -> Stage:
+    if not isinstance(stage, Stage):
+        raise InvalidArgumentError(f"stage {number}: {stage!r:.80} is no penstock.Stage")
+    if number > 0 and stage.at is None:
+        raise InvalidArgumentError(f"stage {number}: it has no at=: give the position or Tokens at which it begins")
+    for name, weight in (stage.weights or {}).items():
+        _check_name(f"stage {number}: weights", name, names)
+        index(f"stage {number}: weights[{name!r}]", weight)
+    return stage
+
+
+def _checked_sources(sources: Any) -> dict[str, View]:
+    if not isinstance(sources, Mapping) or not sources:
+        raise InvalidArgumentError(f"sources={sources!r:.80}: {{name: view}} is wanted, with at least one")
+    for name, view in sources.items():
+        if not isinstance(name, str) or not name or not _is_text(name):
+            raise InvalidArgumentError(f"sources: {name!r} is no name: a text is wanted, without lone surrogates")
+        if not isinstance(view, View):
+            raise InvalidArgumentError(
+                f"sources[{name!r}]: a {type(view).__name__} is no view: give dataset.windows(…) or dataset.documents()"
+            )
+        if len(view) == 0:
+            raise InvalidArgumentError(f"sources[{name!r}]: {view!r} has no observations")
+    found = dict(sources)
+    first_name, first = next(iter(found.items()))
+    for name, view in found.items():
+        for what in ("kind", "window", "lookahead", "metadata", "columns", "phase_window"):
+            one, other = getattr(first, what), getattr(view, what)
+            if one != other:
+                raise InvalidArgumentError(
+                    f"sources: {what} of {first_name!r} is {one!r}, of {name!r} {other!r}: they must be alike"
+                )
+        if first.rows != view.rows and (isinstance(first.rows, Padded) or isinstance(view.rows, Padded)):
+            raise InvalidArgumentError(
+                f"sources: {first_name!r} and {name!r} are padded otherwise, or one of them is not: give both the same "
+                "documents().padded(…)"
+            )
+        check_alike(first_name, first, name, view)
+        _check_fields(first_name, first, name, view)
+    return found
+
+
+def _is_text(name: str) -> bool:
+    """Whether UTF-8 holds it."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_cut(name: str, view: View) -> None:
+    """Refuses a source whose windows cannot be cut into shorter ones."""
+    if view.kind == "packed":
+        raise InvalidArgumentError(
+            f"sources[{name!r}]: packed rows are packed for one window, and a stage has another: give "
+            "dataset.packed of that window in a mixture of its own"
+        )
+
+
+def _check_fields(first_name: str, first: View, name: str, view: View) -> None:
+    one = {} if first.dtype is None else {leaf.name: leaf for leaf in leaves(first.dtype)}
+    other = {} if view.dtype is None else {leaf.name: leaf for leaf in leaves(view.dtype)}
+    if one.keys() != other.keys():
+        raise InvalidArgumentError(
+            f"sources: {first_name!r} has the fields {quoted(list(one))}, {name!r} {quoted(list(other))}: they must "
+            "have the same names"
+        )
+    for field, leaf in one.items():
+        found = other[field]
+        kinds = ["i" if each.base.kind in "iu" else each.base.kind for each in (leaf, found)]
+        if kinds[0] != kinds[1] or leaf.dims != found.dims or (kinds[0] in "SV" and leaf.base != found.base):
+            raise InvalidArgumentError(
+                f"sources: the field {field!r} is {leaf.base}{list(leaf.dims) or ''} in {first_name!r} and "
+                f"{found.base}{list(found.dims) or ''} in {name!r}: they make no one array"
+            )
+    for column in first.columns:
+        mine, theirs = first.dataset.columns[column], view.dataset.columns[column]
+        if mine.dtype != theirs.dtype or mine._categories != theirs._categories:
+            raise InvalidArgumentError(
+                f"sources: the column {column!r} is of another type, or has other categories, in {first_name!r} than "
+                f"in {name!r}"
+            )

@@ -1,0 +1,80 @@
+"""How the batches of a view, or of a mixture of views, become arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from penstock._base.errors import InvalidArgumentError
+from penstock._data.arrays import BatchLayout, DtypeChoice, leaves, plan_layout, stored_dtype
+from penstock._data.column_specs import Column
+from penstock._data.column_specs import resolve as resolve_columns
+from penstock._data.span_functions import SpanFunctions
+from penstock._load.mixture import Mixture
+
+
+def plan_layouts(
+    view: Any,
+    torch: Any,
+    dtype: DtypeChoice,
+    columns: Iterable[str | Column],
+    max_documents: int | None,
+    seed: int,
+    sliced: bool = False,
+) -> tuple[list[BatchLayout], SpanFunctions | None]:
+    """The layout of a loader's batches for each native source, and what `next` calls for its columns.
+
+    Layouts differ in what only a source can tell.
+
+    Raises:
+        InvalidArgumentError: as `plan_layout` and `columns.resolve`; sources that make no one array.
+    """
+    if not isinstance(view, Mixture):
+        computed, functions = resolve_columns(columns, max_documents, view)
+        return [plan_layout(view, torch, dtype, True, computed, seed, sliced=sliced)], functions
+    views = list(view.sources.values())
+    stored = [
+        None if each.dtype is None else stored_dtype(each.dtype, each._source.stored_record_bytes) for each in views
+    ]
+    differ = any(each != stored[0] for each in stored)
+    common = _common_types(view, dtype, torch is None) if differ else {}
+    wanted = [columns] * len(views) if isinstance(columns, str) else [list(columns)] * len(views)
+    resolved = [resolve_columns(names, max_documents, each) for each, names in zip(views, wanted, strict=True)]
+    layouts = [
+        plan_layout(each, torch, dtype, True, computed, seed, records_differ=differ, common=common, sliced=sliced)
+        for each, (computed, _) in zip(views, resolved, strict=True)
+    ]
+    decoders = tuple(decoder for each in layouts for decoder in each.decoders)
+    layouts[0] = replace(layouts[0], decoders=decoders)
+    functions = resolved[0][1]
+    if functions is not None:
+        functions = functions._replace(paths=tuple(str(each.dataset.path) for each in views))
+    return layouts * len(view._plan.windows), functions
+
+
+def _common_types(mixture: Mixture, chosen: DtypeChoice, with_integers: bool) -> dict[str, np.dtype[Any]]:
+    """For each field whose type was not chosen, the one that holds all sources' values.
+
+    Raises:
+        InvalidArgumentError: there is none.
+    """
+    by_name: dict[str, list[np.dtype[Any]]] = {}
+    for view in mixture.sources.values():
+        for leaf in leaves(view.dtype) if view.dtype is not None else ():
+            by_name.setdefault(leaf.name, []).append(leaf.base)
+    common: dict[str, np.dtype[Any]] = {}
+    for name, types in by_name.items():
+        is_integer = types[0].kind in "iu"
+        is_chosen = name in chosen if isinstance(chosen, Mapping) else chosen is not None and is_integer
+        if types[0].kind in "SV" or is_chosen or (is_integer and not with_integers):
+            continue
+        common[name] = np.result_type(*types)
+        if common[name].kind == "f" and is_integer:
+            raise InvalidArgumentError(
+                f"the field {name!r} is {' and '.join(sorted({str(each) for each in types}))}: no integer type holds "
+                f"both; say which by dtype={{{name!r}: …}}"
+            )
+    return common

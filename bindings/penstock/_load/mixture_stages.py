@@ -1,0 +1,110 @@
+"""What a mixture consists of: places in a run, stages as they are given and as they came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock._base.arguments import index
+from penstock._base.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A number of tokens where a number of observations is meant: records of windows, without their lookahead.
+
+    Examples:
+        >>> import penstock
+        >>> penstock.Tokens(2_000_000_000).count
+        2000000000
+    """
+
+    count: int
+
+    def __post_init__(self) -> None:
+        """Checks the number."""
+        object.__setattr__(self, "count", index("Tokens", self.count))
+
+
+Place = int | Tokens
+
+
+class Stage:
+    """A stretch of a mixture's run: how much of each source there is, and how long windows are.
+
+    Attributes:
+        weights: {name: integer of at least 0}; a source that is not named has 0. None: all have the same weight.
+        window: of its observations: a divisor of the view's window; None: the view's.
+        at: where it begins: a position or `Tokens` of the run; None for the first stage, which begins at 0.
+
+    Examples:
+        >>> import penstock
+        >>> penstock.Stage({"web": 3, "code": 1}, at=penstock.Tokens(10**9))
+        Stage({'web': 3, 'code': 1}, at=Tokens(count=1000000000))
+    """
+
+    def __init__(
+        self, weights: Mapping[str, int] | None = None, *, window: int | None = None, at: Place | None = None
+    ) -> None:
+        """Keeps what it is; the mixture checks it against its sources."""
+        if weights is not None and not isinstance(weights, Mapping):
+            raise InvalidArgumentError(f"Stage: weights {weights!r:.80}: {{name: integer}} is wanted, or None")
+        self.weights = None if weights is None else dict(weights)
+        self.window = None if window is None else index("Stage: window", window, 1)
+        self.at = None if at is None else place("Stage: at", at)
+
+    def __repr__(self) -> str:
+        """As it was made."""
+        given = [] if self.weights is None else [repr(self.weights)]
+        given += [f"{name}={getattr(self, name)!r}" for name in ("window", "at") if getattr(self, name) is not None]
+        return f"Stage({', '.join(given)})"
+
+
+class MixtureStage(NamedTuple):
+    """A stage as it came out.
+
+    Attributes:
+        begin: its first position; of a stage that begins inside a group of shorter windows, the group's.
+        begin_tokens: tokens that the run has given before it; None of documents.
+        window: of its observations; None of documents.
+        weights: of the sources that have a part in it, divided by what divides them all.
+        implied: whether it is there because sources have given their caps.
+    """
+
+    begin: int
+    begin_tokens: int | None
+    window: int | None
+    weights: dict[str, int]
+    implied: bool
+
+
+class MixtureRun(NamedTuple):
+    """A run at some positions, as `Mixture.plan` gives it; arrays are [points].
+
+    Attributes:
+        position: int64.
+        tokens: int64, given before it; of documents zeros.
+        observations: by source, int64: given before it.
+        share: by source, float64: its part of the observations since the point before; at the first point, of the
+            weights. A point at the same position as the one before has its share.
+        epochs: by source, float64: passes over its view.
+    """
+
+    position: npt.NDArray[np.int64]
+    tokens: npt.NDArray[np.int64]
+    observations: dict[str, npt.NDArray[np.int64]]
+    share: dict[str, npt.NDArray[np.float64]]
+    epochs: dict[str, npt.NDArray[np.float64]]
+
+
+def place(name: str, given: Any) -> Place:
+    """A position or `Tokens`.
+
+    Raises:
+        InvalidArgumentError: it is neither.
+    """
+    return given if isinstance(given, Tokens) else index(name, given)

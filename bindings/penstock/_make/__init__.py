@@ -1,0 +1,1 @@
+"""Making datasets: the writer, folders of shards on disk and in buckets, workers, publishing."""

@@ -1,0 +1,4 @@
+"""Small files beside the shards of a dataset, of which it is not made."""
+
+LIST = "skipped.jsonl"
+"""The list of documents that `penstock write` left out."""

@@ -1,0 +1,218 @@
+"""A dataset whose observations lie on the disk in a shuffled order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock import _native
+from penstock._base.arguments import index
+from penstock._base.errors import InvalidArgumentError, NotFoundError
+from penstock._base.words import counted
+from penstock._data.open import refuse_foreign
+from penstock._make.bucket_folder import BucketFolder, is_bucket
+from penstock._make.errors import UsageError
+from penstock._make.shard_uploads import ShardUploads
+from penstock._make.writer import finished_shards, refuse_storage
+from penstock._places.paths import PathLike, local_path
+from penstock._places.remote import refuse_address
+from penstock._places.storage import Storage
+
+if TYPE_CHECKING:
+    from penstock._make.workers import Executor
+
+
+def shuffle(
+    path: PathLike,
+    out: PathLike,
+    *,
+    seed: int,
+    window: int | None = None,
+    documents: bool = False,
+    memory: int = 1 << 30,
+    scratch: PathLike | None = None,
+    shard_size: int = 1 << 30,
+    workers: int | Executor = 1,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    storage: Storage | None = None,
+    uploading: Callable[[int, int], None] | None = None,
+) -> str:
+    """Writes the dataset again with its windows or documents in a shuffled order.
+
+    Observation i of the result is observation `Permutation(n, seed)[i]` of the input. Windows keep their spans: each
+    document's piece with its entry, so a document that windows cut becomes several; the records past the last window
+    come last. The bytes do not depend on `memory` and `workers`. Finished shards stay after an error or
+    Ctrl-C, for `resume`.
+
+    Args:
+        path: the dataset's folder: of the layout "compact", a token stream or opaque documents.
+        out: the new dataset's folder, or its address in a bucket: s3://, gs:// or az://. A shard is uploaded while the
+            next ones are made.
+        seed: of the permutation, 0 to 2^64 - 1.
+        window: shuffle windows of this many records; or
+        documents: shuffle documents. Exactly one of them.
+        memory: bytes to work in, beside 8 MiB for files; at least 64 KiB. Of each worker, if there are several.
+        scratch: folder of the scratch file, which takes as much room as what is shuffled; None: `out`. It has no name
+            and is gone when the process ends, however that ends. For a bucket also where shards are until they are
+            uploaded, three at most; None: the folder of temporary files. Several workers put files aside in a folder
+            instead, which is removed in the end; nodes of a cluster must share it.
+        shard_size: bytes of records and entries after which a shard ends, between two observations.
+        workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
+        resume: keep the finished shards of an earlier run with the same input, seed, window and shard size.
+        overwrite: replace a published dataset, which stays as it is until the new one is whole.
+        progress: called with (bytes done, bytes in all) now and then; may raise to stop.
+        storage: how a bucket is reached.
+        uploading: called with (bytes sent, bytes to be sent) now and then while it waits for uploads; may raise to
+            stop.
+
+    Returns:
+        The fingerprint.
+
+    Raises:
+        InvalidArgumentError: No such observations, too little memory (it says how much is needed), another layout,
+            something is at `out`, someone else has published there.
+        CorruptionError: A checksum or a digest of the input is wrong.
+        IoError: It cannot be read, written or uploaded; the disk is full.
+        RuntimeError: A worker process was killed; finished shards are kept.
+
+    Examples:
+        >>> import os, tempfile, penstock
+        >>> folder = tempfile.mkdtemp()
+        >>> with penstock.Writer(os.path.join(folder, "a"), fields={"token": "u2"}, metadata="json") as writer:
+        ...     for number in range(10):
+        ...         writer.append(token=[number] * 3, metadata=number)
+        >>> _ = penstock.shuffle(os.path.join(folder, "a"), os.path.join(folder, "b"), seed=1, documents=True)
+        >>> view = penstock.open(os.path.join(folder, "b")).documents()
+        >>> permutation = penstock.Permutation(10, seed=1)
+        >>> [view[i].spans[0].metadata for i in range(10)] == [permutation[i] for i in range(10)]
+        True
+    """
+    if (window is None) == (not documents):
+        raise InvalidArgumentError("what is shuffled: give window= or documents=True, one of them")
+    refuse_address(path, "what is shuffled lies on this machine: copy it here first; the result may go to a bucket")
+    text = local_path(path)
+    refuse_foreign(text, "it has no checksums; penstock import makes a dataset of it")
+    given: dict[str, Any] = {
+        "seed": index("seed", seed),
+        "window": None if window is None else index("window", window, 1),
+        "memory": index("memory", memory),
+        "shard_bytes": index("shard_size", shard_size, 1),
+        "progress": progress,
+    }
+    if not is_bucket(out):
+        refuse_storage(out, storage)
+    many = not isinstance(workers, int) or index("workers", workers, 1) > 1
+    if many or (resume and _has_gaps(out, overwrite, storage)):
+        return _in_tasks(text, out, given, workers, scratch, storage, resume=bool(resume), overwrite=bool(overwrite))
+    if is_bucket(out):
+        return _Upload(str(out), storage, scratch, resume, overwrite, uploading).run(text, given)
+    return _native.shuffle(
+        text,
+        local_path(out),
+        scratch="" if scratch is None else local_path(scratch),
+        resume=bool(resume),
+        overwrite=bool(overwrite),
+        **given,
+    )
+
+
+def _has_gaps(out: PathLike, overwrite: bool, storage: Storage | None) -> bool:
+    """Whether shards are finished behind one that is not, as workers leave them: one process makes them in order."""
+    try:
+        there = finished_shards(out, overwrite=overwrite, storage=storage)
+    except NotFoundError:
+        return False
+    return {each.number for each in there} != set(range(len(there)))
+
+
+def _in_tasks(
+    path: str,
+    out: PathLike,
+    given: dict[str, Any],
+    workers: int | Executor,
+    scratch: PathLike | None,
+    storage: Storage | None,
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> str:
+    from penstock._make.shuffle_tasks import TaskShuffle
+    from penstock._make.workers import executor_of  # which imports multiprocessing
+
+    place, folder = str(out) if is_bucket(out) else local_path(out), None if scratch is None else local_path(scratch)
+    if not isinstance(workers, int):  # on other machines, where the working directory is another
+        workers = executor_of(workers)
+        path = str(Path(path).absolute())
+        place = place if is_bucket(out) else str(Path(place).absolute())
+        folder = None if folder is None else str(Path(folder).absolute())
+    progress = given.pop("progress")
+    try:
+        return TaskShuffle({"path": path, **given}, place, workers, storage, folder, progress).run(resume, overwrite)
+    except UsageError as error:
+        raise InvalidArgumentError(str(error)) from None
+
+
+class _Upload:
+    """A shuffle into a bucket: what is finished there, and where shards go."""
+
+    def __init__(
+        self,
+        url: str,
+        storage: Storage | None,
+        scratch: PathLike | None,
+        resume: bool,
+        overwrite: bool,
+        uploading: Callable[[int, int], None] | None,
+    ) -> None:
+        """Looks at what is there.
+
+        Raises:
+            InvalidArgumentError: Something is, and neither `resume` nor `overwrite` says what to do.
+        """
+        self._folder = BucketFolder(url, storage)
+        self._scratch = scratch
+        self._uploading = uploading
+        there = self._folder.unpublished()
+        self._is_result = self._folder.is_published and not overwrite  # or it is refused
+        if self._is_result and not resume:
+            self._folder.refuse_published()
+        if there and not (resume or overwrite):
+            raise InvalidArgumentError(
+                f"{self._folder.url}: an unfinished dataset: {counted(len(there), 'finished shard')} of a run that did "
+                "not end: go on with resume (--resume), or begin anew with overwrite (--overwrite)"
+            )
+        if there and not resume:
+            self._folder.remove_shards({each.number for each in there}, overwrite)
+            self._folder.look()
+        self._kept = self._folder.finished(overwrite) if resume else []
+
+    def run(self, path: str, given: dict[str, Any]) -> str:
+        uploads = ShardUploads(self._folder, self._scratch, shards=[(each.name, each.text) for each in self._kept])
+        try:
+            elsewhere = (
+                self._folder.url,
+                [each.text for each in self._kept],
+                self._is_result,
+                lambda number: uploads.begin(number, self._uploading),
+            )
+            fingerprint = _native.shuffle(
+                path,
+                uploads.path,
+                scratch=str(uploads.scratch),
+                resume=False,
+                overwrite=False,
+                elsewhere=elsewhere,
+                **given,
+            )
+            uploads.wait(tell=self._uploading)
+            if not self._is_result:
+                uploads.publish()
+            return fingerprint
+        except BaseException:
+            uploads.abort(keep=True)
+            raise
+        finally:
+            uploads.close()

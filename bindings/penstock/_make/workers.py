@@ -1,0 +1,297 @@
+"""Executors of tasks: many workers take items, and results come back in the order of the items.
+
+`Processes` are those of this machine; penstock._from.rows.cluster.Cluster has those of a Ray cluster.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import connection, current_process, get_context
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+from penstock._base.errors import Error, InvalidArgumentError
+from penstock._base.processes import GUARD, BoundProcess, how_it_ended, surroundings_of_workers
+from penstock._make.errors import InputError, WorkerError
+
+_BATCHES_EACH = 2  # sent to one worker and not answered: one in work, one waiting
+_READY = -1  # stands for an item's number in a worker's first message
+
+
+class Job(Protocol):
+    """What the workers of a pool do; it is pickled.
+
+    On a cluster its paths are absolute, and an item whose worker was lost is done again: an attempt that finds the
+    shard of its own task finished answers as if it had made it.
+    """
+
+    def begin(self) -> Callable[[Any], Any]:
+        """Called once in each worker: what it calls for each item that was submitted."""
+
+    def place(self, item: Any) -> str:
+        """Where an item begins, for messages."""
+
+
+class Pool(Protocol):
+    """Workers under way. One thread at a time."""
+
+    @property
+    def started(self) -> int:
+        """How many workers there are."""
+
+    def has_room(self) -> bool:
+        """Whether `submit` may be called now."""
+
+    def submit(self, item: Any) -> None:
+        """Hands the next item to a worker."""
+
+    def next_results(self) -> Iterator[Any]:
+        """Waits for a worker where nothing is ready; then gives the results that are next in order.
+
+        Raises:
+            InputError: Something of the next item cannot be used.
+            penstock.Error: It cannot be written, or not be used either.
+            WorkerError: A worker ended.
+        """
+
+    def pending(self) -> bool:
+        """Whether results are still to come."""
+
+    def check(self) -> None:
+        """Looks whether all workers are alive, where nothing else does.
+
+        Raises:
+            WorkerError: One ended.
+        """
+
+    def close(self) -> None:
+        """Ends the workers, at once. May be called twice."""
+
+
+class Executor(Protocol):
+    """Where items are worked on."""
+
+    def pool(self, work: Job) -> Pool:
+        """Workers that do `work`."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """An executor: `count` processes of this machine."""
+
+    count: int
+
+    def pool(self, work: Job) -> Pool:
+        """Starts nothing yet."""
+        return WorkerPool(self.count, work)
+
+
+def executor_of(workers: int | Executor) -> Executor:
+    """So many processes of this machine, or what else was given.
+
+    Raises:
+        InvalidArgumentError: It is neither.
+    """
+    if isinstance(workers, int):
+        return Processes(workers)
+    if not callable(getattr(workers, "pool", None)):
+        raise InvalidArgumentError(f"workers={workers!r:.80}: a number, or an executor such as penstock.ray.Cluster()")
+    return workers
+
+
+def refuse_in_workers_import() -> None:
+    """Refuses a run that a worker of another one begins, because it imports a script without a guard.
+
+    Raises:
+        InvalidArgumentError: This process is such a worker.
+    """
+    if getattr(current_process(), "_inheriting", False):  # until the main module is imported
+        raise InvalidArgumentError(f"this is a worker process: {GUARD}")
+
+
+def results_of(pool: Pool, items: Iterable[Any]) -> Iterator[Any]:
+    """Has all items worked on, taking the next one when there is room; the results in order.
+
+    Raises:
+        InputError, penstock.Error, WorkerError: As `Pool.next_results`.
+    """
+    for item in items:
+        while not pool.has_room():
+            yield from pool.next_results()
+        pool.submit(item)
+    while pool.pending():
+        yield from pool.next_results()
+
+
+class InOrder:
+    """Of a pool: results that come in any order and are given in that of their items.
+
+    Attributes:
+        _results: what is received and not given, by the item's number: a result, or the error to raise in its place.
+        _sent: items that were submitted.
+        _taken: results that were given.
+    """
+
+    def __init__(self) -> None:
+        self._results: dict[int, Any] = {}
+        self._sent = 0
+        self._taken = 0
+
+    def _receive(self) -> None:
+        """Waits for a worker, and puts what came into `_results`."""
+        raise NotImplementedError
+
+    def next_results(self) -> Iterator[Any]:
+        """Waits for a worker where nothing is ready; then gives the results that are next in order.
+
+        Raises:
+            InputError: Something of the next item cannot be used.
+            penstock.Error: It cannot be written, or not be used either.
+            WorkerError: Its worker ended.
+        """
+        if self._taken not in self._results and self._sent > self._taken:
+            self._receive()
+        while self._taken in self._results:
+            result = self._results.pop(self._taken)
+            if isinstance(result, BaseException):
+                raise result
+            self._taken += 1
+            yield result
+
+    def pending(self) -> bool:
+        """Whether results are still to come."""
+        return self._sent > self._taken
+
+
+class WorkerPool(InOrder):
+    """Keeps `count` spawned processes busy and gives their results in order. One thread at a time.
+
+    Memory is bounded: at most two batches a worker are in its hands, and at most twice as many are not yet taken.
+    """
+
+    def __init__(self, count: int, work: Job) -> None:
+        """Starts nothing yet: a process starts when there is a batch for it, so that little input takes few."""
+        super().__init__()
+        self._count = count
+        self._work = work
+        self._context = get_context("spawn")
+        self._processes: list[BoundProcess] = []
+        self._connections: list[Connection] = []
+        self._waiting: list[int] = []  # batches in the hands of each
+        self._ready: set[int] = set()
+
+    def _start(self) -> None:
+        ours, theirs = self._context.Pipe()
+        name = f"penstock-worker-{len(self._processes)}"
+        process = BoundProcess(target=_run_worker, args=(theirs, self._work), name=name, daemon=True)
+        with surroundings_of_workers():
+            process.start()
+        theirs.close()
+        self._processes.append(process)
+        self._connections.append(ours)
+        self._waiting.append(0)
+
+    @property
+    def started(self) -> int:
+        """How many processes there are."""
+        return len(self._processes)
+
+    def has_room(self) -> bool:
+        """Whether `submit` may be called now."""
+        if self._sent - self._taken >= 2 * _BATCHES_EACH * self._count:
+            return False
+        return len(self._processes) < self._count or min(self._waiting) < _BATCHES_EACH
+
+    def submit(self, item: Any) -> None:
+        """Hands the next item to the worker with the least to do."""
+        if len(self._processes) < self._count and all(self._waiting):
+            self._start()
+        index = self._waiting.index(min(self._waiting))
+        try:
+            self._connections[index].send((self._sent, item))
+        except OSError:
+            self._raise_dead(index)
+        self._waiting[index] += 1
+        self._sent += 1
+
+    def check(self) -> None:
+        """Looks whether all processes are alive.
+
+        Raises:
+            WorkerError: One ended.
+        """
+        for index, process in enumerate(self._processes):
+            if process.exitcode is not None:
+                self._raise_dead(index)
+
+    def close(self) -> None:
+        """Ends the processes, at once. May be called twice."""
+        for process, each in zip(self._processes, self._connections, strict=False):
+            process.kill()
+            each.close()
+        for process in self._processes:
+            process.join()
+        self._processes, self._connections = [], []
+
+    def _receive(self) -> None:
+        ready = connection.wait([*self._connections, *(process.sentinel for process in self._processes)])
+        for index, (process, each) in enumerate(zip(self._processes, self._connections, strict=True)):
+            if each in ready:
+                try:
+                    sequence, result = each.recv()
+                except (EOFError, OSError):
+                    self._raise_dead(index)
+                if sequence == _READY:
+                    self._ready.add(index)
+                    continue
+                self._results[sequence] = result
+                self._waiting[index] -= 1
+            elif process.sentinel in ready:
+                self._raise_dead(index)
+
+    def _raise_dead(self, index: int) -> None:
+        process = self._processes[index]
+        process.join(10)
+        words = f"worker {index} (process {process.pid}) {how_it_ended(process, 'then use fewer --workers')}"
+        with suppress(EOFError, OSError):  # what it sent before, which was not received
+            if index not in self._ready and self._connections[index].poll():
+                self._connections[index].recv()
+                self._ready.add(index)
+        imported = index in self._ready or (process.exitcode or 0) < 0
+        raise WorkerError(words if imported else f"{words} before it was ready: {GUARD}")
+
+
+def _run_worker(pipe: Connection, work: Job) -> None:
+    with suppress(BrokenPipeError, ConnectionResetError):
+        pipe.send((_READY, None))
+    batches: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
+    threading.Thread(target=_receive_batches, args=(pipe, batches), daemon=True).start()
+    process = work.begin()
+    while (item := batches.get()) is not None:
+        sequence, given = item
+        with suppress(BrokenPipeError, ConnectionResetError):
+            pipe.send((sequence, answer(work, process, given)))
+
+
+def answer(work: Job, process: Callable[[Any], Any], item: Any) -> Any:
+    """What a worker says to an item: the result, or the error that `Pool.next_results` is to raise."""
+    try:
+        return process(item)
+    except (InputError, Error) as error:
+        return error
+    except Exception as error:
+        return WorkerError(f"{type(error).__name__} in the batch that begins with {work.place(item)}: {error}")
+
+
+def _receive_batches(pipe: Connection, batches: queue.SimpleQueue[tuple[int, Any] | None]) -> None:
+    # A thread of its own, so that the parent's send never waits for a batch in work.
+    with suppress(EOFError, OSError):
+        while True:
+            batches.put(pipe.recv())
+    # The parent is gone: so is the reason to go on.
+    os._exit(0)

@@ -1,0 +1,1 @@
+"""Where bytes lie: paths, addresses, servers, stores of users, uploads, scratch folders."""

@@ -1,5 +1,0 @@
-"""Files that Python fetches: through obstore, through fsspec, and of a user's own object."""
-
-from penstock._stores.addresses import addresses_of, far_reader, is_in_store, stores_of
-
-__all__ = ["addresses_of", "far_reader", "is_in_store", "stores_of"]

@@ -1,0 +1,86 @@
+"""Records and metadata as text, for commands that show them."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+import click
+
+from penstock._base.errors import InvalidArgumentError
+
+_VALUES_SHOWN = 24
+
+
+class Decoder:
+    """Ids to text, where a tokenizer is given; else numbers.
+
+    Attributes:
+        field: the field that has the ids; None: no field can.
+        note: what is odd about the tokenizer; empty: nothing.
+    """
+
+    def __init__(self, file: str | None, dataset: Any) -> None:
+        """Of a dataset; `file` is a tokenizer.json."""
+        names = dataset.dtype.names if dataset.dtype is not None else ()
+        self.field = "token" if "token" in names else next((name for name in names if _is_ids(dataset, name)), None)
+        self.note = ""
+        self._tokenizer: Any = None
+        if file is None:
+            return
+        self._tokenizer = _load_tokenizer(file)
+        written = (dataset.tokenizer or {}).get("hash")
+        if written is not None and written != f"sha256:{self._tokenizer.sha256}":
+            self.note = f"{file} is not the tokenizer that wrote the dataset: the text may be wrong"
+            click.echo(f"penstock: {self.note}", err=True)
+
+    @property
+    def decodes(self) -> bool:
+        """Whether `text` gives text, not numbers."""
+        return self._tokenizer is not None and self.field is not None
+
+    def text(self, record_values: Any) -> str:
+        """What records say: text, or numbers."""
+        if self._tokenizer is not None and self.field is not None:
+            return str(self._tokenizer.decode(record_values[self.field].tolist()))
+        shown = []
+        for name, values in record_values.items():
+            listed = values.tolist()
+            more = f" … {len(listed):,} in all" if len(listed) > _VALUES_SHOWN else ""
+            numbers = " ".join(map(str, listed[:_VALUES_SHOWN]))
+            shown.append(f"{numbers}{more}" if len(record_values) == 1 else f"{name}: {numbers}{more}")
+        return "\n".join(shown)
+
+
+@functools.cache
+def _load_tokenizer(file: str) -> Any:
+    from penstock._from.text.tokenizing import DocumentTokenizer, TokenizerOptions
+
+    return DocumentTokenizer(TokenizerOptions(file=file))
+
+
+def _is_ids(dataset: Any, name: str) -> bool:
+    return bool(dataset.dtype[name].kind in "iu" and dataset.dtype[name].shape == ())
+
+
+def metadata_of(span: Any) -> Any:
+    """A span's metadata, as JSON; None where there is none."""
+    try:
+        value = span.metadata
+    except InvalidArgumentError:  # a codec of the writer's own, which this program does not have
+        value = None
+    if value is None:
+        value = span.raw
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value).decode("utf-8", "backslashreplace") or None
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return str(value)
+    return value
+
+
+def visible(line: str) -> str:
+    """Without characters that a terminal would obey: data must not move the cursor."""
+    return "".join(each if each.isprintable() or each == "\t" else repr(each)[1:-1] for each in line)
