@@ -54,8 +54,11 @@ from penstock._load.mixture_stages import MixtureRun, MixtureStage, Stage, Token
 from penstock._load.parallel import Balance, ContextParallel
 from penstock._make.annotate import annotate
 from penstock._make.append import append
+from penstock._make.combining import combine, convert
+from penstock._make.publishing import commit, finished_shards, remove_shards
 from penstock._make.shuffle import shuffle
-from penstock._make.writer import Writer, combine, commit, convert, finished_shards, remove_shards, verify
+from penstock._make.verifying import verify
+from penstock._make.writer import Writer
 from penstock._native import Permutation
 from penstock._places.storage import Storage
 

@@ -32,6 +32,7 @@ from penstock._from.text.sink import ShardSink  # noqa: E402
 from penstock._from.text.tasks import cut  # noqa: E402
 from penstock._from.text.tokenizing import DocumentTokenizer, TokenizerOptions  # noqa: E402
 from penstock._make.errors import InputError  # noqa: E402
+from penstock._make.folders import folder_of  # noqa: E402
 from text_corpus import sources  # noqa: E402
 
 SIZE = 3_000_000
@@ -203,7 +204,9 @@ class Run:
 
     def write(self, out: Path) -> dict[str, int]:
         entry = self.tokenizer.manifest_entry()
-        sink = ShardSink(str(out), dtype=self.tokenizer.dtype, codec=self.codec, layout=self.layout, tokenizer=entry)
+        sink = ShardSink(
+            folder_of(out), dtype=self.tokenizer.dtype, codec=self.codec, layout=self.layout, tokenizer=entry
+        )
         documents = tokens = tasks = 0
         for batch in cut(DocumentReader(self.inputs, self.columns).documents(), self.task_bytes):
             result = process_batch(self.tokenizer, self.work, batch.documents)
@@ -214,7 +217,7 @@ class Run:
                 tasks += 1
         sink.publish(tasks)
         sink.close()
-        return {"documents": documents, "tokens": tokens, "bytes": sink.dataset_bytes(), "shards": tasks}
+        return {"documents": documents, "tokens": tokens, "bytes": sink.folder.size_bytes(), "shards": tasks}
 
 
 @pytest.mark.parametrize("make", CORPORA, ids=lambda make: make.__name__)

@@ -30,6 +30,7 @@ from penstock._from.text.tasks import cut
 from penstock._from.text.tokenizing import TokenizerOptions
 from penstock._from.text.whole_tasks import Cutter, TaskWriter
 from penstock._make.errors import InputError, UsageError
+from penstock._make.folders import folder_of
 from penstock._make.shard_folder import ShardFolder
 from penstock._make.workers import Processes
 from text_corpus import END, rows, train_tokenizer, write_jsonl
@@ -63,12 +64,12 @@ def reader(corpus: Path) -> DocumentReader:
 
 
 def by_tasks(corpus: Path, out: Path, task_bytes: int, workers: int = 2, **given: Any) -> Summary:
-    folder = ShardFolder(str(out), tokenizer=make_tokenizer(work(corpus).tokenizer).manifest_entry(), **given)
-    writing = {"fields": fields_of("u2", False), "metadata": "json", "layout": "compact", "scratch": None}
-    writing |= {"overwrite": folder.replaces, "run": folder.run, "storage": None}
+    folder = ShardFolder(folder_of(out), tokenizer=make_tokenizer(work(corpus).tokenizer).manifest_entry(), **given)
+    writing = {"fields": fields_of("u2", False), "metadata": "json", "layout": "compact"}
+    writing |= {"overwrite": folder.replaces, "run": folder.run}
     seen: list[tuple[int, int, int]] = []
     writer = TaskWriter(
-        reader=reader(corpus), work=work(corpus), folder=folder, out=str(out), writing=writing, task_bytes=task_bytes,
+        reader=reader(corpus), work=work(corpus), folder=folder, writing=writing, task_bytes=task_bytes,
         executor=Processes(workers), options=OPTIONS, observe=lambda *each: seen.append(each),
     )  # fmt: skip
     summary = writer.run()
@@ -78,7 +79,7 @@ def by_tasks(corpus: Path, out: Path, task_bytes: int, workers: int = 2, **given
 
 def by_batches(corpus: Path, out: Path, task_bytes: int) -> Summary:
     tokenizer = make_tokenizer(work(corpus).tokenizer).manifest_entry()
-    sink = ShardSink(str(out), dtype="u2", codec="json", layout="compact", tokenizer=tokenizer)
+    sink = ShardSink(folder_of(out), dtype="u2", codec="json", layout="compact", tokenizer=tokenizer)
     return TextWriter(reader(corpus), work(corpus), sink, task_bytes, 2, OPTIONS).run()
 
 
@@ -137,9 +138,9 @@ def test_an_attempt_that_finds_its_own_shard_answers_as_if_it_had_made_it(corpus
     out = tmp_path / "out"
     by_tasks(corpus, out, 30_000)
     (out / "dataset.json").unlink()
-    writing = {"fields": fields_of("u2", False), "metadata": "json", "overwrite": False, "run": "r", "storage": None}
+    writing = {"fields": fields_of("u2", False), "metadata": "json", "overwrite": False, "run": "r"}
     inputs = list(reader(corpus).inputs)
-    job = ShardWork(inputs, work(corpus), 30_000, OPTIONS, str(out), writing)
+    job = ShardWork(inputs, work(corpus), 30_000, OPTIONS, folder_of(out), writing)
     sizes = [np.array([each.size_bytes() for each in DocumentReader([one], COLUMNS).documents()]) for one in inputs]
     cutter = Cutter(30_000)
     pieces = [piece for each in sizes for piece in cutter.add(each)]
@@ -148,7 +149,7 @@ def test_an_attempt_that_finds_its_own_shard_answers_as_if_it_had_made_it(corpus
     shard = penstock.finished_shards(out)[3]
     assert (made.task.number, made.task.description(OPTIONS), made.tokens) == (3, shard.task, shard.records)
     assert files(out) == before
-    other = ShardWork(inputs, work(corpus), 30_000, {"a": 2}, str(out), writing)
+    other = ShardWork(inputs, work(corpus), 30_000, {"a": 2}, folder_of(out), writing)
     with pytest.raises(penstock.InvalidArgumentError, match="00003 is finished already"):
         other.begin()(Make(pieces[3]))
 
@@ -156,23 +157,23 @@ def test_an_attempt_that_finds_its_own_shard_answers_as_if_it_had_made_it(corpus
 def test_a_node_without_the_inputs_or_the_output_says_so(corpus: Path, tmp_path: Path) -> None:
     inputs = list(reader(corpus).inputs)
     gone = [replace(inputs[0], path=tmp_path / "elsewhere")]
-    writing = {"fields": fields_of("u2", False), "metadata": "json", "overwrite": False, "run": "r", "storage": None}
+    writing = {"fields": fields_of("u2", False), "metadata": "json", "overwrite": False, "run": "r"}
     cutter = Cutter(30_000)
     piece = next(iter(cutter.add(np.full(100, 1000))))
     shared = "must be where all nodes of the cluster have them"
     with pytest.raises(InputError, match=rf"a.jsonl: not there on .*: inputs and --out {shared}"):
-        ShardWork(gone, work(corpus), 30_000, OPTIONS, str(tmp_path), writing).begin()(Make(piece))
+        ShardWork(gone, work(corpus), 30_000, OPTIONS, folder_of(tmp_path), writing).begin()(Make(piece))
     nowhere = str(tmp_path / "nowhere")
     with pytest.raises(InputError, match=rf"nowhere: not there on .*{shared}"):
-        ShardWork(inputs, work(corpus), 30_000, OPTIONS, nowhere, writing).begin()(Make(piece))
+        ShardWork(inputs, work(corpus), 30_000, OPTIONS, folder_of(nowhere), writing).begin()(Make(piece))
     assert not os.path.exists(nowhere)  # noqa: PTH110
 
 
 def test_inputs_that_change_between_cutting_and_making_are_refused(corpus: Path, tmp_path: Path) -> None:
-    writing = {"fields": fields_of("u2", False), "metadata": "json", "overwrite": False, "run": "r", "storage": None}
+    writing = {"fields": fields_of("u2", False), "metadata": "json", "overwrite": False, "run": "r"}
     cutter = Cutter(30_000)
     piece = next(iter(cutter.add(np.full(100, 1000))))
     with pytest.raises(InputError, match="the inputs changed while they were read, from document 1 on"):
-        ShardWork(list(reader(corpus).inputs), work(corpus), 30_000, OPTIONS, str(tmp_path), writing).begin()(
+        ShardWork(list(reader(corpus).inputs), work(corpus), 30_000, OPTIONS, folder_of(tmp_path), writing).begin()(
             Make(piece)
         )

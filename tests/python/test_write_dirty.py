@@ -32,6 +32,7 @@ from penstock._from.text.skipping import parse_limit
 from penstock._from.text.tokenizing import TokenizerOptions
 from penstock._from.text.whole_tasks import TaskWriter
 from penstock._make.errors import InputError, TooManySkippedError
+from penstock._make.folders import folder_of
 from penstock._make.shard_folder import ShardFolder
 from penstock._make.workers import Processes
 
@@ -111,18 +112,18 @@ def test_a_dataset_of_the_good_parts_alone_holds_the_same_documents(
 def by_batches(folder: Path, out: Path, workers: int = 2, **given: Any) -> Summary:
     work, reader, tokenizer = parts(folder)
     limit = given.pop("limit", None)
-    sink = ShardSink(str(out), dtype="u2", codec="json", layout="compact", tokenizer=tokenizer, **given)
+    sink = ShardSink(folder_of(out), dtype="u2", codec="json", layout="compact", tokenizer=tokenizer, **given)
     return TextWriter(reader, work, sink, 10_000, workers, OPTIONS, limit=limit).run()
 
 
 def by_tasks(folder: Path, out: Path, **given: Any) -> Summary:
     work, reader, tokenizer = parts(folder)
     limit = given.pop("limit", None)
-    place = ShardFolder(str(out), tokenizer=tokenizer, **given)
-    writing = {"fields": fields_of("u2", False), "metadata": "json", "layout": "compact", "scratch": None}
-    writing |= {"overwrite": place.replaces, "run": place.run, "storage": None}
+    place = ShardFolder(folder_of(out), tokenizer=tokenizer, **given)
+    writing = {"fields": fields_of("u2", False), "metadata": "json", "layout": "compact"}
+    writing |= {"overwrite": place.replaces, "run": place.run}
     return TaskWriter(
-        reader=reader, work=work, folder=place, out=str(out), writing=writing, task_bytes=10_000,
+        reader=reader, work=work, folder=place, writing=writing, task_bytes=10_000,
         executor=Processes(2), options=OPTIONS, limit=limit,
     ).run()  # fmt: skip
 

@@ -191,9 +191,9 @@ def refuse_existing(out: str, overwrite: bool) -> None:
     Raises:
         UsageError: A dataset, or a file.
     """
-    from penstock._make.bucket_folder import is_bucket
     from penstock._make.errors import UsageError
-    from penstock._make.shard_folder import refuse_file
+    from penstock._make.folders import is_bucket
+    from penstock._make.local_folder import refuse_file
     from penstock._places.paths import local_path
 
     if is_bucket(out):  # where the writer looks

@@ -65,17 +65,16 @@ def command(data: str, out: str, as_json: bool, **given: Any) -> None:
     """
     import penstock
     from penstock._base.errors import PUBLISHED
-    from penstock._make.bucket_folder import is_bucket
     from penstock._make.errors import InputError, WorkerError
-    from penstock._make.shard_folder import manifest_stamp
-    from penstock._places.paths import local_path
+    from penstock._make.folders import folder_of
 
     if (given["window"] is None) == (not given["documents"]):
         raise click.UsageError("what is shuffled: give --window W or --documents, one of them")
     refuse_existing(out, given["resume"] or given["overwrite"])
     given["workers"] = cluster_of(given) or given["workers"] or 1
     storage = given_storage()
-    before = manifest_stamp(local_path(out)) if not is_bucket(out) else None
+    folder = folder_of(out, storage)
+    before = folder.version()
     try:
         named = [data] if given["scratch"] is None else [data, given["scratch"]]
         with progress(f"shuffling {shown(data)}", as_json) as update, named_by_user(named):
@@ -88,30 +87,24 @@ def command(data: str, out: str, as_json: bool, **given: Any) -> None:
                 **given,
             )
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted: {_left_behind(out, given['overwrite'], storage, before)}") from None
+        raise KeyboardInterrupt(f"interrupted: {_left_behind(folder, given['overwrite'], before)}") from None
     except (penstock.IoError, penstock.CorruptionError) as error:
         if PUBLISHED in str(error):
             raise
-        raise InputError(f"{error}; {_left_behind(out, given['overwrite'], storage, before)}") from error
+        raise InputError(f"{error}; {_left_behind(folder, given['overwrite'], before)}") from error
     except WorkerError as error:
-        raise WorkerError(f"{error}; {_left_behind(out, given['overwrite'], storage, before)}") from error
+        raise WorkerError(f"{error}; {_left_behind(folder, given['overwrite'], before)}") from error
     report_new(out, as_json)
 
 
-def _left_behind(out: str, overwrite: bool, storage: Any, before: Any) -> str:
+def _left_behind(folder: Any, overwrite: bool, before: Any) -> str:
     import penstock
     from penstock._base.errors import PUBLISHED
-    from penstock._make.bucket_folder import BucketFolder, is_bucket
-    from penstock._make.shard_folder import manifest_stamp
-    from penstock._places.paths import local_path
 
     try:
-        if not is_bucket(out) and manifest_stamp(local_path(out)) != before:
+        if folder.version() != before:
             return PUBLISHED
-        if is_bucket(out):
-            kept = len(BucketFolder(out, storage, is_impatient=True).finished(overwrite))
-        else:
-            kept = len(penstock.finished_shards(out, overwrite=overwrite))
+        kept = len(folder.finished(overwrite, now=True, is_impatient=True))
     except penstock.Error:
         kept = 0
     if not kept:

@@ -278,18 +278,13 @@ def _options_of_task(work: Any, tokenizer: Any, given: dict[str, Any]) -> dict[s
     }
 
 
-def _out_and_storage(given: dict[str, Any], inputs: Any) -> tuple[Any, Any]:
-    """Where the dataset goes, as the writer takes it, and how a bucket is reached."""
-    from penstock._make.bucket_folder import is_bucket
-    from penstock._make.writer import refuse_storage
-    from penstock._places.paths import local_path
+def _folder(given: dict[str, Any], inputs: Any) -> Any:
+    """Where the dataset goes."""
+    from penstock._make.folders import folder_of
     from penstock._places.remote import is_address
 
-    storage, out = given_storage(), given["out"]
-    if is_bucket(out):
-        return out, storage
-    refuse_storage(out, None if any(map(is_address, inputs)) else storage, given["scratch"])
-    return local_path(out), None
+    reads_far = any(map(is_address, inputs))
+    return folder_of(given["out"], given_storage(), given["scratch"], reads_far=reads_far)
 
 
 def _with_skipped(update: Any, writer: Any) -> Any:
@@ -305,11 +300,9 @@ def _with_skipped(update: Any, writer: Any) -> Any:
 def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
     from penstock._from.text.pipeline import TextWriter
     from penstock._from.text.sink import ShardSink
-    from penstock._make.bucket_folder import is_bucket
 
-    out, storage = _out_and_storage(given, [each.name for each in reader.inputs])
     sink = ShardSink(
-        out,
+        _folder(given, [each.name for each in reader.inputs]),
         dtype=tokenizer.dtype,
         codec=_codec(given),
         layout=given["layout"],
@@ -319,8 +312,6 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
         run=given["run_id"],
         clean=given["clean"],
         loss=given["messages"] is not None,
-        storage=storage,
-        scratch=given["scratch"],
     )
     given = {**given, "out": shown(given["out"])}
     with progress(f"writing {given['out']}", given["as_json"], of=" of text") as update:
@@ -334,11 +325,11 @@ def _write(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> Non
             limit=given["max_skipped"],
         )
         writer.observe = _with_skipped(update, writer)
-        if is_bucket(out):
+        if not sink.folder.is_here:
             sink.uploading = lambda done, total: update(done, total, label=f"uploading to {given['out']}")
         summary = writer.run()
     with report_of(given["out"]):
-        report(given, summary, sink.dataset_bytes(), _codec(given))
+        report(given, summary, sink.folder.size_bytes(), _codec(given))
 
 
 def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:
@@ -346,15 +337,13 @@ def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[
     from penstock._from.text.whole_tasks import TaskWriter
     from penstock._make.shard_folder import ShardFolder
 
-    out, storage = _out_and_storage(given, [each.name for each in reader.inputs])
     folder = ShardFolder(
-        out,
+        _folder(given, [each.name for each in reader.inputs]),
         tokenizer=tokenizer.manifest_entry(),
         resume=given["resume"],
         overwrite=given["overwrite"],
         run=given["run_id"],
         clean=given["clean"],
-        storage=storage,
     )
     given = {**given, "out": shown(given["out"])}
     with progress(f"writing {given['out']}", given["as_json"], of=" of text") as update:
@@ -362,15 +351,12 @@ def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[
             reader=reader,
             work=work,
             folder=folder,
-            out=out,
             writing={
                 "fields": fields_of(tokenizer.dtype, given["messages"] is not None),
                 "metadata": _codec(given),
                 "layout": given["layout"],
                 "overwrite": folder.replaces,
                 "run": folder.run,
-                "storage": storage,
-                "scratch": given["scratch"],
             },
             task_bytes=given["shard_size"],
             executor=cluster,
@@ -381,7 +367,7 @@ def _write_on(cluster: Any, reader: Any, work: Any, tokenizer: Any, given: dict[
         writer.observe = _with_skipped(update, writer)
         summary = writer.run()
     with report_of(given["out"]):
-        report(given, summary, folder.dataset_bytes(), _codec(given))
+        report(given, summary, folder.folder.size_bytes(), _codec(given))
 
 
 def _dry_run(reader: Any, work: Any, tokenizer: Any, given: dict[str, Any]) -> None:

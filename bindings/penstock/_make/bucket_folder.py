@@ -1,268 +1,120 @@
-"""A dataset's folder in a bucket: what is there, what of it is published, and what is removed.
-
-Nothing locks there. A shard's folder has a name of its own bytes, so that attempts never mix, and the manifest is put
-under a condition: only where none is, or in the place of the very one that was seen (_bucket_publish.py).
-"""
+"""A dataset's folder in a bucket, while shards are made in it: listed when the run begins and when it publishes."""
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import json
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
 
-from penstock import _native
-from penstock._base.errors import CorruptionError, Error, InvalidArgumentError, NotFoundError
-from penstock._base.words import counted
-from penstock._places.remote import is_address
+from penstock._base.errors import Error
+from penstock._data.open import open as open_dataset
+from penstock._make.bucket_look import BucketLook
+from penstock._make.bucket_publish import commit
+from penstock._make.bucket_writer import BucketWriter
+from penstock._make.folder import Folder, Publication, ShardInfo, shard_infos
+from penstock._make.shard_uploads import ShardUploads
+from penstock._places.paths import PathLike, local_path
+from penstock._places.scratch import Scratch, remove_dead
 from penstock._places.storage import Storage
-from penstock._places.uploads import Bucket, Version, check_writable
-
-MANIFEST = "dataset.json"
-SHARD_MANIFEST = "shard.json"
-# Without a tail: a shard that was written on a local disk and copied.
-_SHARD = re.compile(r"(\d{5}|[1-9]\d{5,11})(?:\.([1-9]\d{0,11}))?(?:-[0-9a-f]{8})?")
-_KEPT_LINES = 3  # of what a message lists
-_LAST_SECONDS = 3.0  # that a request may be tried again once a writer gives up
+from penstock._places.uploads import Bucket
 
 
-@dataclass(frozen=True)
-class Shard:
-    """A shard's folder.
+class BucketFolder(Folder):
+    """An address of a bucket, which nobody holds: a second run is refused when it publishes.
 
-    Attributes:
-        name: of the folder.
-        number: of the shard.
-        generation: of the shards that it belongs to.
-        is_finished: whether it is whole.
+    Workers get what was seen when the run began, and list nothing: a shard's folder has a name of its bytes, so it
+    does no harm that they do not see each other's.
     """
 
-    name: str
-    number: int
-    generation: int
-    is_finished: bool
+    is_here = False
 
+    def __init__(self, url: str, storage: Storage | None, scratch: PathLike | None = None) -> None:
+        """Asks nothing yet; `scratch` is where shards are until they are uploaded."""
+        self.path = url
+        self._storage = storage
+        self._scratch = scratch
+        self._seen: BucketLook | None = None
 
-@dataclass(frozen=True)
-class Described:
-    """A finished shard.
+    def _look(self) -> BucketLook:
+        """What was seen when the run began; outside of a run a new look."""
+        return self._seen or BucketLook(self.path, self._storage)
 
-    Attributes:
-        name: of its folder.
-        text: of its shard.json.
-        shard: what that says, a _native.FinishedShard.
-    """
+    def hold(self, run: str) -> None:
+        self._seen = BucketLook(self.path, self._storage)
 
-    name: str
-    text: bytes
-    shard: Any
-
-
-def shard_name(number: int, generation: int, folder: Path) -> str:
-    """That of a finished shard whose files are in `folder`, as docs/format.md has it."""
-    return f"{number:05}{f'.{generation}' if generation else ''}-{_tail(folder, SHARD_MANIFEST)}"
-
-
-def features_name(generation: int, folder: Path) -> str:
-    """The same of a folder of features."""
-    return f"features{f'.{generation}' if generation else ''}-{_tail(folder, MANIFEST)}"
-
-
-def _tail(folder: Path, manifest: str) -> str:
-    """Of the manifest, which has all digests, and the check values, which tell bytes that no digest is of."""
-    digest = hashlib.sha256((folder / manifest).read_bytes())
-    for each in sorted(folder.rglob("*.crc")):
-        digest.update(each.read_bytes())
-    return digest.hexdigest()[:8]
-
-
-def _parsed(name: str, is_finished: bool) -> Shard | None:
-    found = _SHARD.fullmatch(name)
-    return Shard(name, int(found[1]), int(found[2] or 0), is_finished) if found else None
-
-
-class BucketFolder:
-    """One look at the folder; `look()` takes another.
-
-    Attributes:
-        bucket: where it is.
-        sizes: of all objects in it, by name.
-        manifest: the text of dataset.json; None: nothing is published.
-        version: of dataset.json.
-        named: folders that it names; empty where it cannot be read.
-        generation: of shards that are not published.
-    """
-
-    def __init__(self, url: str, storage: Storage | None, *, is_impatient: bool = False) -> None:
-        """Looks. With `is_impatient` requests are given up after a few seconds.
-
-        Raises:
-            InvalidArgumentError: As Bucket.
-            NotFoundError: No such bucket.
-            IoError: It may not be listed, or not read.
-        """
-        storage = storage or Storage()
-        if is_impatient:
-            storage = replace(storage, deadline=min(storage.deadline, _LAST_SECONDS))
-        self.bucket = Bucket(url, storage)
-        self.url = self.bucket.url
-        self.look()
-
-    def look(self) -> None:
-        """Again."""
-        # The manifest first: shards of a dataset that is published meanwhile are then in the list.
-        found = self.bucket.get(MANIFEST)
-        self.sizes = self.bucket.sizes()
-        self.manifest = None if found is None else found[0]
-        self.version: Version | None = None if found is None else found[1]
-        self.named, self._names = _named(self.manifest)
-        self.shards = self._shards()
-        generations = [each.generation for each in self.shards]
-        if self.manifest is not None and self._names is not None:
-            generations = [each.generation for each in self.shards if each.name in self.named]
-        self.generation = max(generations, default=0) + (self.manifest is not None)
-
-    def _shards(self) -> list[Shard]:
-        names = sorted({name.partition("/")[0] for name in self.sizes if "/" in name})
-        found = (_parsed(name, f"{name}/{SHARD_MANIFEST}" in self.sizes) for name in names)
-        return [each for each in found if each is not None]
+    def close(self) -> None:
+        """Nothing is held."""
 
     @property
     def is_published(self) -> bool:
-        return self.manifest is not None
+        return self._look().is_published
 
-    def unpublished(self) -> list[Shard]:
-        """Finished shards of the dataset that is to come, by number; two attempts that differ are both there."""
-        mine = [each for each in self.shards if each.is_finished and each.generation == self.generation]
-        return sorted(mine, key=lambda each: (each.number, each.name))
+    def version(self) -> None:
+        """Nothing: who asks may have been ended by the server's silence."""
 
-    def refuse_published(self) -> NoReturn:
-        """Raises InvalidArgumentError: a dataset is there, and `overwrite` was not given."""
-        raise InvalidArgumentError(
-            f"{self.url}: there is a published dataset: write elsewhere, or let a writer replace it with overwrite"
-        )
+    def finished(self, overwrite: bool, *, now: bool = False, is_impatient: bool = False) -> list[ShardInfo]:
+        look = self._look()
+        if now or is_impatient:
+            look = BucketLook(self.path, self._storage, is_impatient=is_impatient)
+        return shard_infos(each.shard for each in look.finished(overwrite))
 
-    def refuse_other(self) -> NoReturn:
-        """Raises InvalidArgumentError: what is published is not what was seen."""
-        raise InvalidArgumentError(
-            f"{self.url}: someone else has published or removed a dataset here since this writer began: this one is "
-            "not published, and what is there stays"
-        )
+    def remove(self, numbers: Iterable[int], overwrite: bool, run: str | None) -> None:
+        gone = BucketLook(self.path, self._storage).remove_shards(numbers, overwrite)
+        if self._seen is not None:
+            self._seen.forget(gone)
 
-    def finished(self, overwrite: bool) -> list[Described]:
-        """The finished shards: of the published dataset, or with `overwrite` or without one those not published.
+    def clean(self, run: str) -> None:
+        self._look().clean()
 
-        Raises:
-            CorruptionError: A shard.json is damaged, or that of a published shard is gone.
-        """
-        if self.is_published and not overwrite:
-            if self._names is None:
-                raise CorruptionError(f"{self.bucket.address(MANIFEST)}: cannot be read: `penstock verify` says why")
-            named = list(enumerate(self._names))
-        else:
-            named = [(each.number, each.name) for each in self.unpublished()]
-        return self.described(named)
+    def clean_after(self, run: str, replaces: bool) -> None:
+        """Nothing: a restart of this run has the same folders, and may be finishing them."""
 
-    def described(self, named: Sequence[tuple[int, str]]) -> list[Described]:
-        """Reads the shard.json of each folder (number, name), all at once."""
-        files = [f"{name}/{SHARD_MANIFEST}" for _, name in named]
-        texts = self.bucket.get_all(files)
-        return [
-            Described(name, text, _native.describe_shard(text, self.bucket.address(file), number))
-            for (number, name), file, text in zip(named, files, texts, strict=True)
-        ]
+    def publish(self, publication: Publication) -> str:
+        return commit(BucketLook(self.path, self._storage), publication, self._seen)
 
-    def remove_folders(self, names: Iterable[str], sizes: dict[str, int] | None = None) -> None:
-        """With all that the last look saw in them, the manifests of shards first: what is left is unfinished."""
-        names = set(names)
-        objects = [each for each in (self.sizes if sizes is None else sizes) if each.partition("/")[0] in names]
-        ends = [each for each in objects if each.endswith((f"/{SHARD_MANIFEST}", f"/{MANIFEST}"))]
-        self.bucket.remove(ends)
-        self.bucket.remove(sorted(set(objects) - set(ends)))
+    def read_note(self, name: str) -> bytes | None:
+        found = self._bucket().get(name)
+        return None if found is None else found[0]
 
-    def remove_mine(self, names: Iterable[str]) -> None:
-        """Of folders that this process uploaded those that nobody can publish. Raises nothing.
+    def write_note(self, name: str, data: bytes) -> None:
+        self._bucket().put(name, data)
 
-        Another writer of the same bytes, as a restart of this one, has the same folders, and may finish and publish
-        them at any time. Only once a manifest stands that this writer did not see, the condition refuses every other
-        writer of this generation: those that it names stay, and nobody will name the others. Until then all stay, for
-        the restart or for the next commit, which removes what it does not name.
+    def remove_notes(self, names: Sequence[str]) -> None:
+        if names:
+            with suppress(Error):
+                self._look().impatient().bucket.remove(names)
 
-        It does not wait for a server that does not answer: who gives up wants to end.
-        """
-        try:
-            there = self.impatient()
-            if there.manifest is None or there.version == self.version or there._names is None:
-                return
-            there.remove_folders(set(names) - there.named)
-        except Error:
-            return
+    def notes(self) -> set[str]:
+        return {name for name in self._look().sizes if "/" not in name}
 
-    def impatient(self) -> BucketFolder:
-        """Another look, whose requests are given up after a few seconds."""
-        return BucketFolder(self.url, self.bucket.storage, is_impatient=True)
+    def absolute(self) -> BucketFolder:
+        if self._scratch is not None:
+            self._scratch = str(Path(local_path(self._scratch)).absolute())
+        return self
 
-    def remove_shards(self, numbers: Iterable[int], overwrite: bool) -> None:
-        """Finished shards that are not published, all attempts of each number.
+    def make(self) -> None:
+        """Nothing: a bucket has no folders."""
 
-        Raises:
-            InvalidArgumentError: A dataset is published, and `overwrite` is not given.
-            NotFoundError: A shard is not there.
-        """
-        if self.is_published and not overwrite:
-            self.refuse_published()
-        there = self.unpublished()
-        names = set()
-        for number in numbers:
-            mine = [each.name for each in there if each.number == number]
-            if not mine:
-                raise NotFoundError(errno.ENOENT, f"{self.url}: no finished shard {number:05}", self.url)
-            names.update(mine)
-        self.remove_folders(names)
+    def is_there(self) -> bool:
+        return True
 
-    def clean(self) -> None:
-        """Removes shards that are not finished; their writers are known to have ended."""
-        unfinished = {each.name for each in self.shards if not each.is_finished}
-        self.remove_folders(unfinished - self.named)
+    def aside(self, run: str, what: str) -> AbstractContextManager[Path]:
+        return Scratch(self._scratch)
 
-    def notices(self) -> list[str]:
-        """What lies here though the manifest does not name it: a text for each kind, with what to do."""
-        if self._names is None:
-            return []
-        left = [each for each in self.shards if each.name not in self.named]
-        if not left:
-            return []
-        names = ", ".join(each.name for each in left[:_KEPT_LINES]) + (" and more" if len(left) > _KEPT_LINES else "")
-        return [
-            f"{self.url}: {counted(len(left), 'folder')} of shards that the manifest does not name: {names}: of "
-            "writers at work or of some that ended early. The next commit with overwrite removes them"
-        ]
+    def remove_dead(self) -> None:
+        remove_dead(self._scratch)
 
+    def uploads(self, shard: int | None, overwrite: bool) -> BucketWriter:
+        return BucketWriter(self._look(), self._scratch, shard=shard, overwrite=overwrite)
 
-def _named(manifest: bytes | None) -> tuple[set[str], list[str] | None]:
-    """All folders that a manifest names, and those of shards in their order; None: it cannot be read."""
-    if manifest is None:
-        return set(), []
-    try:
-        said = json.loads(manifest)
-        names = [str(each["name"]) for each in said["shards"]]
-        features = said.get("features")
-        return {*names, *([str(features["folder"])] if features else [])}, names
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return set(), None
+    def shard_uploads(self) -> ShardUploads:
+        return ShardUploads(self._look(), self._scratch)
 
+    def fingerprint(self) -> str:
+        return open_dataset(self.path, storage=self._storage).fingerprint
 
-def is_bucket(path: Any) -> bool:
-    """Whether a dataset's path is an address.
+    def size_bytes(self) -> int:
+        return sum(self._bucket().sizes().values())
 
-    Raises:
-        InvalidArgumentError: One that is not written to.
-    """
-    if not isinstance(path, str) or not is_address(path):
-        return False
-    check_writable(path)
-    return True
+    def _bucket(self) -> Bucket:
+        return self._seen.bucket if self._seen is not None else Bucket(self.path, self._storage or Storage())

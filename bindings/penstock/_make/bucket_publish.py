@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from penstock import _native
 from penstock._base.errors import PUBLISHED, CorruptionError, Error, InvalidArgumentError, IoError, NotFoundError
-from penstock._make.bucket_folder import MANIFEST, SHARD_MANIFEST, BucketFolder, Described, features_name
+from penstock._make.bucket_look import MANIFEST, SHARD_MANIFEST, BucketLook, Described, features_name
+from penstock._make.folder import Publication
+from penstock._places.scratch import Scratch
 from penstock._places.uploads import Refused
 
 _OURS = re.compile(r"(\d{5,12}|features)(\.[1-9]\d{0,11})?-[0-9a-f]{8}")
@@ -19,26 +20,12 @@ _FILES = re.compile(r"shard\.json|dataset\.json|(stream\.bin|metadata\.(bin|inde
 _NAMED_ATTEMPTS = 3  # of what a message lists
 
 
-def commit(
-    folder: BucketFolder,
-    tokenizer: str,
-    shards: int | Sequence[int] | None,
-    overwrite: bool,
-    tasks: Sequence[str] | None,
-    features: Any,
-    make_scratch: Callable[[], Any],
-    seen: BucketFolder | None = None,
-) -> str:
+def commit(folder: BucketLook, publication: Publication, seen: BucketLook | None = None) -> str:
     """Publishes the finished shards that are in a bucket's folder.
 
     Args:
         folder: a look at it.
-        tokenizer: as JSON.
-        shards: how many there must be, or their numbers.
-        overwrite: in the place of a published dataset.
-        tasks: of each shard, as JSON.
-        features: as native code takes them, or None.
-        make_scratch: gives a folder of this machine that is removed at the end of a `with`.
+        publication: what there must be, and what the manifest says besides.
         seen: an earlier look, whose dataset alone may be replaced.
 
     Returns:
@@ -49,18 +36,19 @@ def commit(
     """
     if seen is not None and seen.version != folder.version:
         folder.refuse_other()
-    if folder.is_published and not overwrite:
+    if folder.is_published and not publication.overwrite:
         folder.refuse_published()
     found = folder.described([(each.number, each.name) for each in folder.unpublished()])
-    chosen = _choose(folder, found, shards, tasks)
+    chosen = _choose(folder, found, publication.shards, publication.tasks)
     for each in chosen:
         _check_sizes(folder, each)
     texts = [(each.name, each.text) for each in chosen]
-    if features is None:
+    tokenizer, tasks = publication.tokenizer, publication.tasks
+    if publication.features is None:
         return publish(folder, texts, tokenizer, tasks, None)
-    with make_scratch() as scratch:
-        local = Path(scratch) / "features"
-        fingerprint = _native.write_features(str(local), features)
+    with Scratch() as scratch:
+        local = scratch / "features"
+        fingerprint = _native.write_features(str(local), publication.features)
         name = features_name(folder.generation, local)
         try:
             put_features(folder, name, local)
@@ -71,7 +59,7 @@ def commit(
 
 
 def _choose(
-    folder: BucketFolder, found: list[Described], shards: int | Sequence[int] | None, tasks: Sequence[str] | None
+    folder: BucketLook, found: list[Described], shards: int | Sequence[int] | None, tasks: Sequence[str] | None
 ) -> list[Described]:
     """One attempt for each number: of several the one that was made of the task."""
     if not found:
@@ -107,7 +95,7 @@ def _choose(
     return chosen
 
 
-def _check_sizes(folder: BucketFolder, described: Described) -> None:
+def _check_sizes(folder: BucketLook, described: Described) -> None:
     for file, size in described.shard.files:
         there = folder.sizes.get(f"{described.name}/{file}")
         address = folder.bucket.address(f"{described.name}/{file}")
@@ -118,7 +106,7 @@ def _check_sizes(folder: BucketFolder, described: Described) -> None:
 
 
 def publish(
-    folder: BucketFolder,
+    folder: BucketLook,
     shards: Sequence[tuple[str, bytes]],
     tokenizer: str,
     tasks: Sequence[str] | None,
@@ -160,7 +148,7 @@ def publish(
     return str(json.loads(text)["fingerprint"])
 
 
-def _check_unchanged(folder: BucketFolder, shards: Iterable[tuple[str, bytes]]) -> dict[str, int]:
+def _check_unchanged(folder: BucketLook, shards: Iterable[tuple[str, bytes]]) -> dict[str, int]:
     """Refuses what the conditional put would. Returns the sizes of all objects before the manifest is put."""
     found = folder.bucket.get(MANIFEST)
     if (None if found is None else found[1]) != folder.version:  # it may have removed these shards
@@ -170,7 +158,7 @@ def _check_unchanged(folder: BucketFolder, shards: Iterable[tuple[str, bytes]]) 
     return sizes
 
 
-def _check_there(folder: BucketFolder, shards: Iterable[tuple[str, bytes]], sizes: dict[str, int]) -> None:
+def _check_there(folder: BucketLook, shards: Iterable[tuple[str, bytes]], sizes: dict[str, int]) -> None:
     """Whether another writer of the same bytes, which gave up, took them with it."""
     for name, text in shards:
         file = folder.bucket.address(f"{name}/{SHARD_MANIFEST}")
@@ -185,7 +173,7 @@ def _check_there(folder: BucketFolder, shards: Iterable[tuple[str, bytes]], size
             )
 
 
-def _remove_unnamed(folder: BucketFolder, sizes: dict[str, int], named: set[str]) -> None:
+def _remove_unnamed(folder: BucketLook, sizes: dict[str, int], named: set[str]) -> None:
     """Attempts that nobody committed, and what the old manifest named; never what somebody else put here."""
     folders = {name.partition("/")[0] for name in sizes if "/" in name}
     others = {name.partition("/")[0] for name in sizes if not _FILES.fullmatch(name.rpartition("/")[2])}
@@ -200,7 +188,7 @@ def _remove_unnamed(folder: BucketFolder, sizes: dict[str, int], named: set[str]
     raise IoError(errno.EIO, said, folder.url)
 
 
-def put_features(folder: BucketFolder, name: str, local: Path) -> None:
+def put_features(folder: BucketLook, name: str, local: Path) -> None:
     """Uploads a dataset of features, which is the folder `local`, under this name, its manifest last."""
     for file in sorted(local.rglob("*"), key=lambda each: each.name == MANIFEST):
         if file.is_file():

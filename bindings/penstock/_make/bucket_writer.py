@@ -7,10 +7,9 @@ from typing import Any
 
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import counted
-from penstock._make.bucket_folder import MANIFEST, BucketFolder
+from penstock._make.bucket_look import MANIFEST, BucketLook
 from penstock._make.shard_uploads import MOST_WAITING, ShardUploads
 from penstock._places.paths import PathLike
-from penstock._places.storage import Storage
 
 
 class BucketWriter:
@@ -22,17 +21,14 @@ class BucketWriter:
         path: of the folder on this machine that the native half writes into.
     """
 
-    def __init__(
-        self, url: str, storage: Storage | None, scratch: PathLike | None, *, shard: int | None, overwrite: bool
-    ) -> None:
-        """Looks at what is there.
+    def __init__(self, folder: BucketLook, scratch: PathLike | None, *, shard: int | None, overwrite: bool) -> None:
+        """`folder` is what was seen there.
 
         Raises:
             InvalidArgumentError: Something is there: a published dataset, finished shards, this shard.
-            NotFoundError: No such bucket.
-            IoError: It may not be listed; the scratch folder cannot be made.
+            IoError: The scratch folder cannot be made.
         """
-        self._folder = BucketFolder(url, storage)
+        self._folder = folder
         self._shard = shard
         self._refuse(shard, overwrite)
         # A writer of a whole dataset publishes all shards or none: one that failed is of no use to it.

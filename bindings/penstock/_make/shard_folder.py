@@ -3,89 +3,29 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock._base.errors import PUBLISHED
 from penstock._base.words import counted
 from penstock._make.errors import TooManySkippedError, UsageError, WorkerError
+from penstock._make.folder import Folder, ShardInfo
 from penstock._make.notes import LIST
-from penstock._places.scratch import remove_dead
+from penstock._make.publishing import publication_of
 
 if TYPE_CHECKING:
-    from penstock import _native
-    from penstock._make.bucket_folder import BucketFolder
     from penstock._make.workers import Pool
-    from penstock._make.writer import ShardInfo
-    from penstock._places.paths import PathLike
-    from penstock._places.storage import Storage
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-
-
-def refuse_file(out: str) -> None:
-    """Says that a file is where a new dataset is to be made, or above it.
-
-    Raises:
-        UsageError: One is.
-        penstock.IoError: What is there cannot be looked at.
-    """
-    from penstock._places.paths import looking_at
-
-    with looking_at(out):
-        for path in (Path(out), *Path(out).parents):
-            if path.exists():
-                if not path.is_dir():
-                    raise UsageError(f"{path} is a file: choose another --out")
-                return
-
-
-def manifest_stamp(out: str) -> tuple[int, int] | None:
-    """What tells the published manifest of a folder of this machine from another one; None: there is none.
-
-    Raises:
-        penstock.IoError: It cannot be looked at.
-    """
-    from penstock._make.bucket_folder import is_bucket
-    from penstock._places.paths import looking_at
-
-    if is_bucket(out):
-        return None
-    with suppress(FileNotFoundError, NotADirectoryError), looking_at(out):
-        found = (Path(out) / "dataset.json").stat()
-        return found.st_ino, found.st_mtime_ns
-    return None
-
-
-def write_beside(path: Path, data: bytes) -> None:
-    """Writes a small file whole, or not at all.
-
-    Raises:
-        penstock.IoError: It cannot be written.
-    """
-    from penstock._base.errors import IoError
-
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise IoError(error.errno, f"{path}: {error.strerror}", str(path)) from error
 
 
 class ShardFolder:
     """A dataset's folder while workers make shards of tasks in it: what is there, what is kept, the publishing.
 
     Attributes:
+        folder: where the shards go.
         path: of the folder, or its address in a bucket.
         run: name of the run that all its writers belong to.
         replaces: whether a published dataset is there, to be replaced.
@@ -94,26 +34,24 @@ class ShardFolder:
 
     def __init__(
         self,
-        path: str,
+        folder: Folder,
         *,
         tokenizer: dict[str, Any] | None = None,
         resume: bool = False,
         overwrite: bool = False,
         run: str | None = None,
         clean: bool = False,
-        storage: Storage | None = None,
     ) -> None:
         """Holds the folder for this run until `close`, and looks at what is there; writes nothing yet.
 
         Args:
-            path: The dataset's folder.
+            folder: Where the shards go.
             tokenizer: What the manifest says of it.
             resume: Keep finished shards whose task is the same.
             overwrite: Replace what is there: a published dataset when the new one is published, finished shards of a
                 run that did not end when the first shard is begun (with `resume`: go on with them).
             run: Name of the run; None: one of its own.
             clean: Remove what other runs left unfinished.
-            storage: How a bucket is reached, which nobody holds: a second run is refused when it publishes.
 
         Raises:
             UsageError: Something is there, and neither `resume` nor `overwrite` says what to do.
@@ -121,125 +59,45 @@ class ShardFolder:
                 script without a guard.
         """
         from penstock import _native
-        from penstock._make.bucket_folder import BucketFolder, is_bucket
 
         if "multiprocessing.process" in sys.modules:
             from penstock._make.workers import refuse_in_workers_import  # which imports multiprocessing
 
             refuse_in_workers_import()
+        self.folder = folder
+        self.path = folder.path
         self.run = _native.unique_run() if run is None else run
         self.has_list = False
-        self._storage = storage
-        self._bucket: BucketFolder | None = None
-        self._held: _native.Run | None = None
-        if is_bucket(path):
-            self._bucket = BucketFolder(path, storage)
-        else:
-            refuse_file(path)
-            self._held = _native.Run(path, self.run)
+        folder.hold(self.run)
         try:
-            self._look(path, tokenizer, resume=resume, overwrite=overwrite)
+            self._look(tokenizer, resume=resume, overwrite=overwrite)
             if clean:
-                self.clean()
+                folder.clean(self.run)
         except BaseException:
             ShardFolder.close(self)  # what is derived of it is not made yet
             raise
 
-    def clean(self) -> None:
-        """Removes what is unfinished; its writers are known to have ended.
-
-        Raises:
-            penstock.Error: It cannot be removed.
-        """
-        from penstock import _native
-
-        if self._bucket is None:
-            _native.clean(self.path, True, self.run)
-        else:
-            self._bucket.clean()
-
-    def clean_after(self) -> None:
-        """Removes what writers of this run left unfinished, which are known to have ended. Raises nothing.
-
-        In a bucket it stays: a restart of this run has the same folders, and may be finishing them.
-        """
-        from penstock import _native
-        from penstock._base.errors import Error
-
-        if self._bucket is None:
-            with suppress(Error):  # what ended the run is the error to tell
-                _native.clean(self.path, self.replaces, self.run)
-
-    def end_workers(self, pool: Pool, scratch: PathLike | None) -> None:
-        """Kills the workers of this run, and removes what they left unfinished, here and in `scratch`."""
+    def end_workers(self, pool: Pool) -> None:
+        """Kills the workers of this run, and removes what they left unfinished."""
         is_under_way = pool.pending()
         pool.close()
         if is_under_way:
-            remove_dead(scratch)
+            self.folder.remove_dead()
         self.clean_after()
 
-    def read_note(self, name: str) -> bytes | None:
-        """A small file beside the shards, which no dataset is made of; None: there is none.
-
-        Raises:
-            OSError: It cannot be read.
-        """
-        if self._bucket is not None:
-            found = self._bucket.bucket.get(name)
-            return None if found is None else found[0]
-        file = Path(self.path) / name
-        return file.read_bytes() if file.exists() else None
-
-    def write_note(self, name: str, data: bytes) -> None:
-        """Writes it, over what is there.
-
-        Raises:
-            OSError: It cannot be written.
-        """
-        if self._bucket is None:
-            write_beside(Path(self.path) / name, data)
-        else:
-            self._bucket.bucket.put(name, data)
-
-    def remove_note(self, name: str) -> None:
-        """Removes it if it is there. In a bucket that does not answer it stays; nobody takes it for a part of it."""
-        self.remove_notes([name])
-
-    def remove_notes(self, names: Sequence[str]) -> None:
-        """The same of several."""
-        from penstock._base.errors import Error
-
-        if self._bucket is None:
-            for name in names:
-                (Path(self.path) / name).unlink(missing_ok=True)
-        elif names:
-            with suppress(Error):
-                self._bucket.impatient().bucket.remove(names)
-
-    def notes(self) -> set[str]:
-        """Names of files beside the shards; in a bucket those that were there when the run began."""
-        if self._bucket is not None:
-            return {name for name in self._bucket.sizes if "/" not in name}
-        with suppress(FileNotFoundError), os.scandir(self.path) as there:
-            return {each.name for each in there if each.is_file()}
-        return set()
+    def clean_after(self) -> None:
+        """Removes what writers of this run left unfinished, which are known to have ended. Raises nothing."""
+        self.folder.clean_after(self.run, self.replaces)
 
     def _there(self) -> list[ShardInfo]:
         """Finished shards, as they are now. Does not wait long for a bucket."""
-        from penstock._make.writer import finished_shards, shard_infos
+        return self.folder.finished(self.replaces, now=True, is_impatient=True)
 
-        if self._bucket is None:
-            return finished_shards(self.path, overwrite=self.replaces)
-        return shard_infos(each.shard for each in self._bucket.impatient().finished(self.replaces))
-
-    def _look(self, path: str, tokenizer: dict[str, Any] | None, *, resume: bool, overwrite: bool) -> None:
-        from penstock._make.writer import finished_shards
-
-        self.path = path
-        bucket = self._bucket
+    def _look(self, tokenizer: dict[str, Any] | None, *, resume: bool, overwrite: bool) -> None:
+        path = self.path
         self._is_done = False
-        self._before = manifest_stamp(path)
-        self._published = bucket.is_published if bucket else self._before is not None
+        self._before = self.folder.version()
+        self._published = self.folder.is_published
         self.replaces = self._published and overwrite
         self._tasks: dict[int, dict[str, Any]] = {}
         self._tokenizer = tokenizer
@@ -247,8 +105,7 @@ class ShardFolder:
         self._stale: set[int] = set()
         if self._published and not (resume or overwrite):
             raise UsageError(f"{path} holds a dataset already: replace it with --overwrite, or choose another --out")
-        finished = finished_shards(path, overwrite=self.replaces, storage=self._storage)
-        self._finished = {shard.number: shard for shard in finished}
+        self._finished = {shard.number: shard for shard in self.folder.finished(self.replaces)}
         if self._finished and not (resume or overwrite):
             raise UsageError(
                 f"{path} holds {counted(len(self._finished), 'finished shard')} of a run that did not end:"
@@ -327,27 +184,15 @@ class ShardFolder:
 
     def publish(self, shards: int, features: Any = None) -> None:
         """Publishes the dataset of the first `shards` shards, all of which are written or kept, with its features."""
-        from penstock._make.writer import commit_since
-
         self._wait()
-        if not (self.has_list or self.stays) and LIST in self.notes():
-            self.remove_note(LIST)
+        if not (self.has_list or self.stays) and LIST in self.folder.notes():
+            self.folder.remove_notes([LIST])
         too_many = [number for number in self._finished if number >= shards]
         if self.replaces or not self._published:
             if too_many:
                 self._remove(too_many)
             tasks = [self._tasks[number] for number in range(shards)]
-            commit_since(
-                self._bucket,
-                self.path,
-                self._tokenizer,
-                shards,
-                self.replaces,
-                tasks,
-                self.run,
-                features,
-                self._storage,
-            )
+            self.folder.publish(publication_of(self._tokenizer, shards, self.replaces, tasks, self.run, features))
             self._is_done = True
         elif too_many:
             self._refuse_to_change()
@@ -359,7 +204,7 @@ class ShardFolder:
         with suppress(Exception):  # the error that ended the run is the one to tell
             self._wait()
         with suppress(Error):  # the commit itself may have failed after the rename
-            self._is_done = self._is_done or manifest_stamp(self.path) != self._before
+            self._is_done = self._is_done or self.folder.version() != self._before
         if self._is_done:
             return PUBLISHED
         if self.stays:
@@ -400,28 +245,17 @@ class ShardFolder:
 
     def remove_made(self) -> None:
         """Removes the finished shards of this run, which are of no use."""
-        from penstock._make.writer import remove_shards
-
         self._wait()
         numbers = [] if self.stays else [each.number for each in self._there()]
-        remove_shards(self.path, numbers, overwrite=self.replaces, run=self.run, storage=self._storage)
+        self.folder.remove(numbers, self.replaces, self.run)
 
     def close(self) -> None:
         """Lets the folder go. Finished shards stay. May be called twice."""
-        if self._held is not None:
-            self._held.close()
-
-    def dataset_bytes(self) -> int:
-        """Bytes of all files, side files included."""
-        if self._bucket is not None:
-            return sum(self._bucket.bucket.sizes().values())
-        return sum(path.stat().st_size for path in Path(self.path).rglob("*") if path.is_file())
+        self.folder.close()
 
     def _remove(self, numbers: list[int]) -> None:
-        from penstock._make.writer import remove_shards
-
         self._wait()  # else the shard before this one still holds the folder's lock
-        remove_shards(self.path, numbers, overwrite=self.replaces, run=self.run, storage=self._storage)
+        self.folder.remove(numbers, self.replaces, self.run)
         for number in numbers:
             del self._finished[number]
 

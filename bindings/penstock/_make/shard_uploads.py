@@ -18,7 +18,7 @@ from typing import Any
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError, IoError
-from penstock._make.bucket_folder import MANIFEST, SHARD_MANIFEST, BucketFolder, features_name, shard_name
+from penstock._make.bucket_look import MANIFEST, SHARD_MANIFEST, BucketLook, features_name, shard_name
 from penstock._make.bucket_publish import publish, put_features
 from penstock._places.paths import PathLike
 from penstock._places.scratch import Scratch
@@ -54,7 +54,7 @@ class ShardUploads:
 
     def __init__(
         self,
-        folder: BucketFolder,
+        folder: BucketLook,
         scratch: PathLike | None,
         *,
         keeps_failed: bool = False,

@@ -11,10 +11,11 @@ from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError, NotFoundError
 from penstock._base.words import counted
 from penstock._data.open import refuse_foreign
-from penstock._make.bucket_folder import BucketFolder, is_bucket
+from penstock._make.bucket_look import BucketLook
 from penstock._make.errors import UsageError
+from penstock._make.folder import Folder
+from penstock._make.folders import folder_of
 from penstock._make.shard_uploads import ShardUploads
-from penstock._make.writer import finished_shards, refuse_storage
 from penstock._places.paths import PathLike, local_path
 from penstock._places.remote import refuse_address
 from penstock._places.storage import Storage
@@ -102,16 +103,15 @@ def shuffle(
         "shard_bytes": index("shard_size", shard_size, 1),
         "progress": progress,
     }
-    if not is_bucket(out):
-        refuse_storage(out, storage)
+    folder = folder_of(out, storage, scratch, puts_aside=True)
     many = not isinstance(workers, int) or index("workers", workers, 1) > 1
-    if many or (resume and _has_gaps(out, overwrite, storage)):
-        return _in_tasks(text, out, given, workers, scratch, storage, resume=bool(resume), overwrite=bool(overwrite))
-    if is_bucket(out):
-        return _Upload(str(out), storage, scratch, resume, overwrite, uploading).run(text, given)
+    if many or (resume and _has_gaps(folder, overwrite)):
+        return _in_tasks(text, folder, given, workers, scratch is None, bool(resume), bool(overwrite))
+    if not folder.is_here:
+        return _Upload(folder.path, storage, scratch, resume, overwrite, uploading).run(text, given)
     return _native.shuffle(
         text,
-        local_path(out),
+        folder.path,
         scratch="" if scratch is None else local_path(scratch),
         resume=bool(resume),
         overwrite=bool(overwrite),
@@ -119,10 +119,10 @@ def shuffle(
     )
 
 
-def _has_gaps(out: PathLike, overwrite: bool, storage: Storage | None) -> bool:
+def _has_gaps(folder: Folder, overwrite: bool) -> bool:
     """Whether shards are finished behind one that is not, as workers leave them: one process makes them in order."""
     try:
-        there = finished_shards(out, overwrite=overwrite, storage=storage)
+        there = folder.finished(overwrite)
     except NotFoundError:
         return False
     return {each.number for each in there} != set(range(len(there)))
@@ -130,27 +130,28 @@ def _has_gaps(out: PathLike, overwrite: bool, storage: Storage | None) -> bool:
 
 def _in_tasks(
     path: str,
-    out: PathLike,
+    folder: Folder,
     given: dict[str, Any],
     workers: int | Executor,
-    scratch: PathLike | None,
-    storage: Storage | None,
-    *,
+    has_no_scratch: bool,
     resume: bool,
     overwrite: bool,
 ) -> str:
     from penstock._make.shuffle_tasks import TaskShuffle
     from penstock._make.workers import executor_of  # which imports multiprocessing
 
-    place, folder = str(out) if is_bucket(out) else local_path(out), None if scratch is None else local_path(scratch)
     if not isinstance(workers, int):  # on other machines, where the working directory is another
         workers = executor_of(workers)
+        if not folder.is_here and has_no_scratch:
+            raise InvalidArgumentError(
+                "the nodes of a cluster put aside what they shuffle where all of them read it: name such a folder "
+                "with scratch (--scratch)"
+            )
         path = str(Path(path).absolute())
-        place = place if is_bucket(out) else str(Path(place).absolute())
-        folder = None if folder is None else str(Path(folder).absolute())
+        folder = folder.absolute()
     progress = given.pop("progress")
     try:
-        return TaskShuffle({"path": path, **given}, place, workers, storage, folder, progress).run(resume, overwrite)
+        return TaskShuffle({"path": path, **given}, folder, workers, progress).run(resume, overwrite)
     except UsageError as error:
         raise InvalidArgumentError(str(error)) from None
 
@@ -172,7 +173,7 @@ class _Upload:
         Raises:
             InvalidArgumentError: Something is, and neither `resume` nor `overwrite` says what to do.
         """
-        self._folder = BucketFolder(url, storage)
+        self._folder = BucketLook(url, storage)
         self._scratch = scratch
         self._uploading = uploading
         there = self._folder.unpublished()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -14,12 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.open import open as open_dataset
-from penstock._make.bucket_folder import BucketFolder, is_bucket
+from penstock._make.folder import Folder, ShardTaker
 from penstock._make.shard_folder import ShardFolder
-from penstock._make.shard_uploads import ShardUploads
-from penstock._make.writer import finished_shards
-from penstock._places.scratch import Scratch, beside_shards
-from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
     from penstock._make.workers import Executor, Pool
@@ -60,22 +55,18 @@ class Shuffling:
         aside: the folder of the files that are put aside.
         parts: how many of them there are.
         is_synced: whether they have to outlast the loss of the machine that wrote them.
-        out: the result, as its writers take it.
+        folder: of the result.
         run: the run that the writers belong to.
         overwrite: whether a published dataset is there.
-        storage: how a bucket is reached.
-        scratch: where shards of a bucket are until they are uploaded.
     """
 
     planned: dict[str, Any]
     aside: str
     parts: int
     is_synced: bool
-    out: str
+    folder: Folder
     run: str
     overwrite: bool
-    storage: Storage | None
-    scratch: str | None
 
     def begin(self) -> Callable[[Aside | Make], None]:
         """What is called for each job."""
@@ -93,7 +84,7 @@ class Shuffling:
         """What the job is about."""
         if isinstance(job, Aside):
             return f"{self.planned['path']}: shard {job.begin:,}"
-        return f"{self.out}: shard {job.shards[0][0]:,}"
+        return f"{self.folder.path}: shard {job.shards[0][0]:,}"
 
     def _file(self, number: int) -> Path:
         return Path(self.aside) / f"{number:06}"
@@ -106,13 +97,14 @@ class Shuffling:
 
     def _make(self, native: Any, job: Make) -> None:
         try:
-            if is_bucket(self.out):
-                self._upload(native, job)
+            uploads = self.folder.shard_uploads()
+            if uploads is None:
+                self._write(native, job, self.folder.path, self.overwrite, self.run)
             else:
-                self._write(native, job, self.out, self.overwrite, self.run)
+                self._upload(native, job, uploads)
         except InvalidArgumentError:
             # An earlier attempt may have finished some and been killed before it could say so.
-            there = finished_shards(self.out, overwrite=self.overwrite, storage=self.storage)
+            there = self.folder.finished(self.overwrite, now=True)
             made = [(each.number, each.task) for each in there]
             left = [each for each in job.shards if (each[0], json.loads(each[1])) not in made]
             if left == job.shards:
@@ -124,8 +116,7 @@ class Shuffling:
         files = [str(self._file(number)) for number in range(self.parts)]
         native.make_shards(job.shards, job.first_bucket, job.end_bucket, files, out, overwrite, run)
 
-    def _upload(self, native: Any, job: Make) -> None:
-        uploads = ShardUploads(BucketFolder(self.out, self.storage), self.scratch)
+    def _upload(self, native: Any, job: Make, uploads: ShardTaker) -> None:
         try:
             self._write(native, job, uploads.path, False, None)
             for number, *_ in job.shards:
@@ -191,51 +182,38 @@ class TaskShuffle:
     def __init__(
         self,
         given: dict[str, Any],
-        out: str,
+        folder: Folder,
         workers: int | Executor,
-        storage: Storage | None,
-        scratch: str | None,
         progress: Callable[[int, int], None] | None,
     ) -> None:
         """Writes nothing yet.
 
         Args:
             given: path, seed, window, memory and shard_bytes.
-            out: path of this machine or address of a bucket.
+            folder: of the result.
             workers: as of `penstock.shuffle`.
-            storage: how a bucket is reached.
-            scratch: the folder for what is put aside; None: one in `out`, or of temporary files.
             progress: called with bytes done and in all.
         """
         self._given = given
-        self._out = out
+        self._folder = folder
+        self._out = folder.path
         self._workers = workers
-        self._storage = storage
-        self._scratch = scratch
         self._progress = progress
         self._pool: Pool | None = None
         self._call: Callable[[Any], None] | None = None
         self._done = self._total = 0
-        if is_bucket(out) and scratch is None and not isinstance(workers, int):
-            raise InvalidArgumentError(
-                "the nodes of a cluster put aside what they shuffle where all of them read it: name such a folder "
-                "with scratch (--scratch)"
-            )
 
     def run(self, resume: bool, overwrite: bool) -> str:
         """Shuffles; the fingerprint."""
         given = open_dataset(self._given["path"])
-        shards = ShardFolder(
-            self._out, tokenizer=given.tokenizer, resume=resume, overwrite=overwrite, storage=self._storage
-        )
+        shards = ShardFolder(self._folder, tokenizer=given.tokenizer, resume=resume, overwrite=overwrite)
         try:
-            self._write(shards, given.features)
+            return self._write(shards, given.features)
         finally:
             self._end_workers(shards)
             shards.close()
-        return open_dataset(self._out, storage=self._storage).fingerprint
 
-    def _write(self, shards: ShardFolder, features: Any) -> None:
+    def _write(self, shards: ShardFolder, features: Any) -> str:
         planned = Planned(*_native.plan_shuffle(**self._given, progress=lambda done, total: None))
         waiting = self._waiting(shards, planned.tasks)
         for number in waiting:
@@ -243,6 +221,7 @@ class TaskShuffle:
         if waiting:
             self._make(shards, planned, waiting)
         shards.publish(len(planned.tasks), features)
+        return shards.folder.fingerprint()
 
     def _waiting(self, shards: ShardFolder, tasks: list[str]) -> list[int]:
         """Numbers of the shards that are not there.
@@ -275,17 +254,15 @@ class TaskShuffle:
         asides = parts_of(planned.input_bytes, min(_PART_BYTES, self._given["shard_bytes"]))
         makes, buckets = planned.shards_of(waiting)
         self._total = sum(planned.input_bytes) + sum(planned.ranges[number][2] for number in waiting)
-        with self._aside(shards) as folder:
+        with self._folder.aside(shards.run, "shuffle") as folder:
             work = Shuffling(
                 planned={**self._given, "identity": planned.identity, "buckets": buckets},
                 aside=str(folder),
                 parts=len(asides),
                 is_synced=not isinstance(self._workers, int),
-                out=self._out,
+                folder=self._folder,
                 run=shards.run,
                 overwrite=shards.replaces,
-                storage=self._storage,
-                scratch=self._scratch,
             )
             try:
                 for aside in self._done_in_order(work, asides):
@@ -296,12 +273,6 @@ class TaskShuffle:
                         self._passed(planned.ranges[number][2])
             finally:
                 self._end_workers(shards)
-
-    def _aside(self, shards: ShardFolder) -> AbstractContextManager[Path]:
-        """The folder for what is put aside, which is removed when it is left."""
-        if self._scratch is not None or is_bucket(self._out):
-            return Scratch(self._scratch)
-        return beside_shards(self._out, shards.run, "shuffle")
 
     def _done_in_order(self, work: Shuffling, jobs: list[Job]) -> Iterator[Job]:
         """Has the jobs done; each when it is."""
@@ -324,5 +295,5 @@ class TaskShuffle:
 
     def _end_workers(self, shards: ShardFolder) -> None:
         if self._pool is not None:
-            shards.end_workers(self._pool, self._scratch)
+            shards.end_workers(self._pool)
             self._pool = None

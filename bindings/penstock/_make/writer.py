@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -17,26 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
-from penstock._base.arguments import one_of, shown
-from penstock._base.errors import Error, InvalidArgumentError
+from penstock._base.arguments import shown
+from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import excerpt
 from penstock._data import codecs
 from penstock._data import dtype as _dtype
 from penstock._data.column_values import ColumnSpec, ColumnValues, column_types, types_json
 from penstock._data.features import feature_table
-from penstock._data.open import refuse_foreign
-from penstock._make import bucket_publish as _bucket_publish
-from penstock._make.bucket_folder import BucketFolder, is_bucket
-from penstock._make.bucket_writer import BucketWriter
-from penstock._places.paths import PathLike, as_paths, local_path
-from penstock._places.remote import is_address, refuse_address, scheme_of
-from penstock._places.scratch import Scratch
+from penstock._make.folder import Folder
+from penstock._make.folders import folder_of
+from penstock._make.notes import remove_list
+from penstock._make.publishing import count_of, json_text
+from penstock._places.paths import PathLike
 from penstock._places.storage import Storage
-from penstock._places.stores import addresses_of, stores_of
-from penstock._places.uploads import WRITABLE
 
 _MISSING: Any = object()
-_COPY = "write to a folder here, then copy that into the bucket, dataset.json last"
 
 
 class Writer:
@@ -87,7 +78,7 @@ class Writer:
 
     def __init__(
         self,
-        path: PathLike,
+        path: PathLike | Folder,
         fields: Mapping[str, npt.DTypeLike] | npt.DTypeLike | None = None,
         metadata: str | codecs.Codec | npt.DTypeLike | None = "boundaries",
         *,
@@ -104,7 +95,8 @@ class Writer:
         scratch: PathLike | None = None,
     ) -> None:
         """Makes and locks the folder."""
-        self._path, self._closed, self._owner = str(path), False, os.getpid()
+        self._closed, self._owner = False, os.getpid()
+        self._path = path.path if isinstance(path, Folder) else str(path)
         self._columns = ColumnValues(column_types(columns))
         self._dtype = None if fields is None else _dtype.record_dtype(fields)
         if metadata is None and self._columns.types and self._dtype is not None:
@@ -122,32 +114,28 @@ class Writer:
         if layout == "ids" and mode != "stream":
             raise InvalidArgumentError('layout "ids" needs fields and metadata')
         self._layout = layout
-        self._tokenizer = _json_text(tokenizer, "tokenizer")
-        number = None if shard is None else _count(shard, "shard")
+        self._tokenizer = json_text(tokenizer, "tokenizer")
+        number = None if shard is None else count_of(shard, "shard")
         if run is not None and not isinstance(run, str):
             raise InvalidArgumentError(f"run={shown(run)}: must be a name")
-        self._bucket: BucketWriter | None = None
-        if is_bucket(path):
-            self._bucket = BucketWriter(str(path), storage, scratch, shard=number, overwrite=overwrite)
-        else:
-            refuse_storage(path, storage, scratch)
-        place: PathLike = str(path) if self._bucket else Path(local_path(path)).absolute()
-        self._replaces = (place, storage) if overwrite and shard is None else None
+        folder = path if isinstance(path, Folder) else folder_of(path, storage, scratch)
+        self._uploads = folder.uploads(number, overwrite)
+        self._replaces = folder.absolute() if overwrite and shard is None else None
         try:
             self._native = self._make(
-                self._bucket.path if self._bucket else local_path(path),
+                folder.path if self._uploads is None else self._uploads.path,
                 mode=mode,
                 layout=layout if mode == "stream" else "",
-                shard_bytes=_count(shard_size, "shard_size"),
-                task=_json_text(task, "task"),
+                shard_bytes=count_of(shard_size, "shard_size"),
+                task=json_text(task, "task"),
                 shard=number,
                 run=run,
                 overwrite=overwrite,
                 features=feature_table(features),
             )
         except BaseException:
-            if self._bucket is not None:
-                self._bucket.abort()
+            if self._uploads is not None:
+                self._uploads.abort()
             raise
 
     def _make(self, path: str, **options: Any) -> _native.DatasetWriter:
@@ -257,13 +245,18 @@ class Writer:
         return self._codec is not None
 
     @property
+    def is_uploading(self) -> bool:
+        """Whether its shards go into a bucket."""
+        return self._uploads is not None
+
+    @property
     def uploaded(self) -> tuple[int, int]:
         """Bytes that were uploaded, and of all files that are to be: (0, 0) on a local disk."""
-        return (0, 0) if self._bucket is None else self._bucket.uploaded
+        return (0, 0) if self._uploads is None else self._uploads.uploaded
 
     def _upload(self) -> None:
-        if self._bucket is not None:
-            self._bucket.advance(self._native)
+        if self._uploads is not None:
+            self._uploads.advance(self._native)
 
     def entry(self, metadata: Any = _MISSING, *, columns: Mapping[str, Any] | None = None) -> int:
         """Adds an entry in the layout "ids".
@@ -285,7 +278,7 @@ class Writer:
 
     def set_task(self, task: Any) -> None:
         """Sets what shard.json keeps as the task of the shards that end from now on: a JSON value."""
-        self._native.set_task(_json_text(task, "task"))
+        self._native.set_task(json_text(task, "task"))
 
     def commit(self) -> None:
         """Finishes the last shard and publishes the dataset (with `shard=`: only finishes it). Again: nothing.
@@ -294,13 +287,13 @@ class Writer:
             InvalidArgumentError: The writer failed before or was aborted.
             IoError: Something cannot be written, synced or uploaded; nothing is published.
         """
-        if self._bucket is None:
+        if self._uploads is None:
             self._native.commit()
         else:
-            self._bucket.commit(self._native)
+            self._uploads.commit(self._native)
         self._closed = True
         if self._replaces is not None:
-            remove_list(*self._replaces)
+            remove_list(self._replaces)
             self._replaces = None
 
     close = commit
@@ -309,8 +302,8 @@ class Writer:
         """Publishes nothing and removes what this writer wrote. Nothing after `commit`."""
         self._closed = True
         self._native.abort()
-        if self._bucket is not None:
-            self._bucket.abort()
+        if self._uploads is not None:
+            self._uploads.abort()
 
     def __del__(self) -> None:
         """Says that nothing was published."""
@@ -400,297 +393,5 @@ class Writer:
         return _dtype.as_bytes(packed), count
 
 
-def _count(value: int, name: str) -> int:
-    if not isinstance(value, int | np.integer) or not 0 <= value < 1 << 63:
-        raise InvalidArgumentError(f"{name}={shown(value)}, expected a whole number from 0 on")
-    return int(value)
-
-
 def _ids(values: npt.ArrayLike, name: str = "metadata_id") -> npt.NDArray[np.uint64]:
     return np.atleast_1d(_dtype.fit(values, np.dtype("<u8"), name))
-
-
-def _json_text(value: Any, name: str) -> str:
-    try:
-        return json.dumps(value, sort_keys=True, allow_nan=False, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"{name} {value!r:.200} is no JSON: {error}") from None
-
-
-@dataclass(frozen=True)
-class ShardInfo:
-    """A finished shard.
-
-    Attributes:
-        number: of its folder.
-        task: what its writer said that it was made from; None if nothing.
-        records: of the stream.
-        spans: documents, or runs of one id.
-        entries: of metadata.
-        bytes: of its files, without the side files of check values.
-    """
-
-    number: int
-    task: Any
-    records: int
-    spans: int
-    entries: int
-    bytes: int
-
-
-def finished_shards(path: PathLike, *, overwrite: bool = False, storage: Storage | None = None) -> list[ShardInfo]:
-    """The finished shards of a folder by number: the published dataset's, or without one those not published yet.
-
-    In a bucket a number is there twice if two attempts wrote different bytes.
-
-    Args:
-        path: the dataset's folder, or its address in a bucket.
-        overwrite: of the dataset that is to replace the published one: what `Writer(shard=k, overwrite=True)` wrote.
-        storage: how a bucket is reached.
-
-    Raises:
-        NotFoundError: No such folder.
-        CorruptionError: A shard.json is damaged.
-    """
-    if is_bucket(path):
-        found = [each.shard for each in BucketFolder(str(path), storage).finished(overwrite)]
-    else:
-        refuse_storage(path, storage)
-        found = _native.finished_shards(local_path(path), overwrite)
-    return shard_infos(found)
-
-
-def shard_infos(found: Iterable[Any]) -> list[ShardInfo]:
-    """Of what native code says."""
-    return [
-        ShardInfo(each.number, json.loads(each.task_json), each.records, each.spans, each.entries, each.bytes)
-        for each in found
-    ]
-
-
-def commit(
-    path: PathLike,
-    tokenizer: Mapping[str, Any] | None = None,
-    *,
-    shards: int | Sequence[int] | None = None,
-    overwrite: bool = False,
-    tasks: Sequence[Any] | None = None,
-    run: str | None = None,
-    features: Any = None,
-    storage: Storage | None = None,
-) -> str:
-    """Publishes the shards that several writers (`Writer(shard=k)`) finished.
-
-    Args:
-        path: the dataset's folder, or its address in a bucket.
-        tokenizer: as for `Writer`.
-        shards: how many there must be; without it, all that are there from 0 on without a gap. Or the numbers of all
-            that there must be, ascending: a task that had nothing to write leaves a gap.
-        overwrite: put them in the place of the published dataset, if there is one: they were written with
-            `Writer(shard=k, overwrite=True)`. By one rename; the old shards are removed after it.
-        tasks: the task of each shard, which must be that of its `Writer(task=…)`: a shard that something else made is
-            refused.
-        run: name of the run that the writers belong to, if they named one.
-        features: as for `Writer`.
-        storage: how a bucket is reached.
-
-    Returns:
-        The fingerprint.
-
-    Raises:
-        InvalidArgumentError: A shard is missing, shards differ in format, a dataset is published or a writer at work.
-        NotFoundError: No finished shard.
-        CorruptionError: A shard's files are not as it says.
-        IoError: Something cannot be written, synced or removed; the message says if the dataset is published.
-    """
-    fingerprint = commit_since(None, path, tokenizer, shards, overwrite, tasks, run, features, storage)
-    if overwrite:
-        remove_list(path, storage)
-    return fingerprint
-
-
-def remove_list(path: PathLike, storage: Storage | None) -> None:
-    """Removes the list of what the dataset that was replaced had left out. The new one is published, come what may."""
-    from penstock._make.notes import LIST
-
-    with suppress(Error):
-        if is_bucket(path):
-            BucketFolder(str(path), storage).bucket.remove([LIST])
-    with suppress(OSError):
-        if not is_bucket(path):
-            Path(local_path(path), LIST).unlink(missing_ok=True)
-
-
-def commit_since(
-    seen: BucketFolder | None,
-    path: PathLike,
-    tokenizer: Mapping[str, Any] | None,
-    shards: int | Sequence[int] | None,
-    overwrite: bool,
-    tasks: Sequence[Any] | None,
-    run: str | None,
-    features: Any,
-    storage: Storage | None,
-) -> str:
-    """commit(), which in a bucket replaces no dataset but the one that was `seen`; None: the one that it finds."""
-    texts = None if tasks is None else [_json_text(task, "task") for task in tasks]
-    text, table = _json_text(tokenizer, "tokenizer"), feature_table(features)
-    numbers = None if shards is None or isinstance(shards, int) else _ascending(shards)
-    count = shards if isinstance(shards, int) else None
-    if is_bucket(path):
-        folder = BucketFolder(str(path), storage)
-        wanted = count if numbers is None else numbers
-        return _bucket_publish.commit(folder, text, wanted, overwrite, texts, table, Scratch, seen)
-    refuse_storage(path, storage)
-    return _native.commit(local_path(path), text, count, overwrite, texts, run, table, numbers)
-
-
-def _ascending(shards: Sequence[int]) -> list[int]:
-    numbers = [_count(each, "shards") for each in shards]
-    if any(b <= a for a, b in pairwise(numbers)):
-        raise InvalidArgumentError(f"shards={numbers!r:.200}: give the numbers in order, each once")
-    return numbers
-
-
-def remove_shards(
-    path: PathLike,
-    numbers: Iterable[int],
-    *,
-    overwrite: bool = False,
-    run: str | None = None,
-    storage: Storage | None = None,
-) -> None:
-    """Removes finished shards that are not published.
-
-    Args:
-        path: the dataset's folder, or its address in a bucket.
-        numbers: of the shards.
-        overwrite: of the dataset that is to replace the published one, which stays.
-        run: name of the run that removes them.
-        storage: how a bucket is reached.
-
-    Raises:
-        InvalidArgumentError: A dataset is published and `overwrite` is not given, or a writer is at work.
-        NotFoundError: A shard is not there.
-    """
-    if is_bucket(path):
-        return BucketFolder(str(path), storage).remove_shards(numbers, overwrite)
-    refuse_storage(path, storage)
-    return _native.remove_shards(local_path(path), list(numbers), overwrite, run)
-
-
-def combine(
-    inputs: Iterable[PathLike],
-    out: PathLike,
-    *,
-    resume: bool = False,
-    overwrite: bool = False,
-    progress: Callable[[int, int], None] | None = None,
-) -> str:
-    """One dataset of the shards of several, in order, without re-encoding: files are hard-linked, reflinked or copied.
-
-    Args:
-        inputs: the datasets' folders.
-        out: the new dataset's folder.
-        resume: keep the finished shards that a run left that was killed, where they are the same.
-        overwrite: replace a dataset that is there, once the new one is whole, and what such a run left.
-        progress: called with (bytes done, bytes in all) now and then; may raise to stop, which leaves nothing new.
-
-    Returns:
-        The fingerprint: that of opening the inputs as one.
-
-    Raises:
-        InvalidArgumentError: Mode, layout, fields, codec or tokenizer differ, or something is at `out`.
-        IoError: Something cannot be written; the message says if the dataset is published.
-    """
-    if isinstance(inputs, (str, os.PathLike)):
-        raise InvalidArgumentError(f"inputs {str(inputs)!r}: a list of datasets is wanted")
-    given = as_paths(inputs)
-    for each in given:
-        refuse_address(
-            each,
-            "datasets are combined on this machine alone: copy it here first, or leave them where they are and open "
-            "them as one, penstock.open(first, second)",
-        )
-    refuse_address(out, f"datasets are combined on this machine alone: {_COPY}")
-    paths = [local_path(each) for each in given]
-    for path in paths:
-        refuse_foreign(path, "it can be opened as one with others of its kind, but not combined on disk")
-    return _native.combine(paths, local_path(out), resume, overwrite, progress)
-
-
-def convert(path: PathLike, out: PathLike, layout: str, *, overwrite: bool = False) -> str:
-    """The dataset in the other layout, "compact" or "ids", at `out`.
-
-    Args:
-        path: the dataset's folder.
-        out: the new dataset's folder.
-        layout: "compact" or "ids".
-        overwrite: replace a dataset that is there, once the new one is whole, and what a run left that was killed.
-
-    Returns:
-        The fingerprint, which stays.
-
-    Raises:
-        InvalidArgumentError: It has this layout or none, or an empty document cannot be expressed in it.
-        CorruptionError: Its bytes are not what its manifest says.
-    """
-    refuse_address(path, "a layout is converted on this machine alone: copy the dataset here first")
-    refuse_address(out, f"a layout is converted on this machine alone: {_COPY}")
-    one_of("layout", layout, ("compact", "ids"))
-    text = local_path(path)
-    refuse_foreign(text, "it has no layout of spans to be converted")
-    return _native.convert(text, local_path(out), layout, overwrite)
-
-
-def verify(
-    path: PathLike, progress: Callable[[int, int], None] | None = None, *, storage: Storage | None = None
-) -> _native.Report:
-    """Reads all of a dataset and names everything that is not as its manifest says.
-
-    Args:
-        path: the dataset's folder, or its address.
-        progress: called with (bytes done, bytes in all) now and then; may raise to stop.
-        storage: how an address is reached.
-
-    Returns:
-        Report: true if nothing is wrong; `problems` has a text for each thing that is, with file and byte.
-            `notices` names folders that are no part of the dataset, with what to do; they are no problem.
-
-    Raises:
-        NotFoundError: No dataset.
-        InvalidArgumentError: Files of another format, which have no check values.
-    """
-    if isinstance(path, str) and is_address(path):
-        return _verify_address(path, progress, storage)
-    refuse_storage(path, storage)
-    text = local_path(path)
-    refuse_foreign(
-        text,
-        "nothing is wrong with it, but it has no checksums to be verified with; `penstock info` checks its size",
-    )
-    return _native.verify(text, progress)
-
-
-def _verify_address(url: str, progress: Callable[[int, int], None] | None, storage: Storage | None) -> _native.Report:
-    addresses = addresses_of(url, storage)
-    if len(addresses) > 1:
-        raise InvalidArgumentError(f"{addresses[0].path}, {addresses[1].path}, …: verify one at a time")
-    report = _native.verify(addresses[0].path, progress, stores_of(addresses)[0])
-    if scheme_of(url) in WRITABLE:
-        with suppress(OSError):  # who may read need not be one who may list
-            report.notices = BucketFolder(url, storage).notices()
-    return report
-
-
-def refuse_storage(path: Any, storage: Storage | None, scratch: PathLike | None = None) -> None:
-    """Refuses what is only for buckets.
-
-    Raises:
-        InvalidArgumentError: It is given for a path of this machine.
-    """
-    for name, value in (("storage", storage), ("scratch", scratch)):
-        if value is not None:
-            raise InvalidArgumentError(
-                f"{name}=…: {str(path)!r:.200} is a path of this machine, no address of a bucket"
-            )

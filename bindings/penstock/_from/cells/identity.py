@@ -22,7 +22,7 @@ from penstock._data.anndata.columns import Planned, read_values
 from penstock._data.anndata.matrices import Matrix
 from penstock._data.anndata.opened import Input, Opened
 from penstock._from.cells.plan import Plan, Task
-from penstock._make.shard_folder import ShardFolder
+from penstock._make.folder import Folder
 
 _FILE = ".import-inputs"
 _BLOCKS = 16  # that are sampled of a task's values: the first, the last, and between them
@@ -38,7 +38,7 @@ class Stamps:
         self._inputs = inputs
         self._now = [_stamp(each.path) for each in inputs]
 
-    def check(self, folder: ShardFolder, shards: int) -> bool:
+    def check(self, folder: Folder, shards: int) -> bool:
         """Whether the inputs are those of the `shards` finished shards that are in it; False where nothing tells.
 
         Raises:
@@ -65,13 +65,13 @@ class Stamps:
             )
         return True
 
-    def write(self, folder: ShardFolder) -> None:
+    def write(self, folder: Folder) -> None:
         """Notes them, before a first shard is made."""
         folder.write_note(_FILE, json.dumps(self._now).encode())
 
-    def remove(self, folder: ShardFolder) -> None:
+    def remove(self, folder: Folder) -> None:
         """Of a dataset that is published, or of which nothing is finished."""
-        folder.remove_note(_FILE)
+        folder.remove_notes([_FILE])
 
     def check_unchanged(self) -> None:
         """Refuses inputs that changed since this was made.

@@ -13,9 +13,8 @@ from penstock._data.anndata.stores import format_of
 from penstock._data.open import expand
 from penstock._from.cells.plan import matrix_names
 from penstock._from.cells.run import Imported, Run, Told
-from penstock._make.bucket_folder import is_bucket
 from penstock._make.errors import UsageError
-from penstock._make.writer import refuse_storage
+from penstock._make.folders import folder_of
 from penstock._places.paths import PathLike, as_paths, local_path
 from penstock._places.storage import Storage
 
@@ -94,12 +93,10 @@ def import_anndata(
     if isinstance(workers, int) and workers < 1:
         raise InvalidArgumentError(f"workers={workers}: must be at least 1")
     paths = [path for each in given for path in expand(local_path(each))]
-    folder = str(out) if is_bucket(out) else local_path(out)
-    if not is_bucket(out):
-        refuse_storage(out, storage, scratch)
+    folder = folder_of(out, storage, scratch)
     if not isinstance(workers, int):  # on other machines, where the working directory is another
         paths = [str(Path(each).absolute()) for each in paths]
-        folder = folder if is_bucket(out) else str(Path(folder).absolute())
+        folder = folder.absolute()
     told = Told(progress, preparing)
     run = Run([Input(path, format_of(path, format)) for path in paths], matrix_names(x, layers), workers, told)
     options = {
@@ -110,7 +107,7 @@ def import_anndata(
         "join": join,
     }
     try:
-        done = run.run(folder, options, resume, overwrite, storage, scratch)
+        done = run.run(folder, options, resume, overwrite)
     except UsageError as error:
         raise InvalidArgumentError(str(error)) from None
     done.seconds = time.perf_counter() - begin

@@ -20,11 +20,9 @@ from penstock._from.cells.odd import noted
 from penstock._from.cells.plan import Plan, Planner, Task, check_shapes, cut
 from penstock._from.cells.value_range import Range
 from penstock._from.cells.work import Compare, Make, Scan, Working, odd_of
-from penstock._make.bucket_folder import is_bucket
+from penstock._make.folder import Folder
 from penstock._make.shard_folder import ShardFolder
-from penstock._places.paths import PathLike
-from penstock._places.scratch import Scratch, beside_shards, telling_of
-from penstock._places.storage import Storage
+from penstock._places.scratch import telling_of
 
 if TYPE_CHECKING:
     from penstock._make.workers import Executor, Pool
@@ -113,28 +111,25 @@ class Run:
 
     def run(
         self,
-        out: str,
+        folder: Folder,
         options: dict[str, Any],
         resume: bool,
         overwrite: bool,
-        storage: Storage | None = None,
-        scratch: PathLike | None = None,
     ) -> Imported:
-        """Imports into `out`; `options` decide the bytes of shards, and all are as import_anndata() has them."""
+        """Imports into `folder`; `options` decide the bytes of shards, and all are as import_anndata() has them."""
         stamps = Stamps(self._inputs)
-        self._storage, self._scratch = storage, scratch
         try:
             self._cells = sum(check_shapes(self._opened, self._names))
             if not self._cells:
                 raise InvalidArgumentError(f"{', '.join(each.path for each in self._inputs)}: there are no cells")
-            shards = ShardFolder(out, resume=resume, overwrite=overwrite, storage=storage)
+            shards = ShardFolder(folder, resume=resume, overwrite=overwrite)
             with shards.told_at_the_end():
                 try:
                     return self._write(shards, options, stamps)
                 except BaseException:
                     self._end_workers(shards)
                     if not shards.any_finished():
-                        stamps.remove(shards)
+                        stamps.remove(shards.folder)
                     raise
                 finally:
                     self._end_workers(shards)
@@ -144,22 +139,20 @@ class Run:
 
     def _end_workers(self, shards: ShardFolder) -> None:
         if self._pool is not None:
-            shards.end_workers(self._pool, self._scratch)
+            shards.end_workers(self._pool)
             self._pool = None
 
     def _write(self, shards: ShardFolder, options: dict[str, Any], stamps: Stamps) -> Imported:
         there = shards.made_with(options)
-        may_keep = shards.stays or (there > 0 and stamps.check(shards, there))
+        may_keep = shards.stays or (there > 0 and stamps.check(shards.folder, there))
         planner = Planner(self._opened, self._names, options)
         work = Working(
             self._inputs,
             self._names,
             LIMITS,
-            shards.path,
+            shards.folder,
             shards.run,
             shards.replaces,
-            self._storage,
-            self._scratch,
         )
         done = Imported(shards.path, left_out=planner.left_out)
         ranges = self._look(work, done)
@@ -176,13 +169,13 @@ class Run:
         with self._planned(shards, plan) as scratch:
             if waiting:
                 with telling_of(Path(shards.path)):
-                    stamps.write(shards)
+                    stamps.write(shards.folder)
                 self._make(shards, work, waiting, done, scratch, told)
                 stamps.check_unchanged()
             with telling_of(scratch):
                 done.odd, done.notes = told.told(scratch)
         shards.publish(len(tasks), planner.features)
-        stamps.remove(shards)
+        stamps.remove(shards.folder)
         return done
 
     def _look(self, work: Working, done: Imported) -> list[list[Range]]:
@@ -238,8 +231,7 @@ class Run:
     @contextmanager
     def _planned(self, shards: ShardFolder, plan: Plan) -> Iterator[Path]:
         """A folder of this machine with the plan in it: in the dataset's, for a bucket in the scratch folder."""
-        made = Scratch(self._scratch) if is_bucket(shards.path) else beside_shards(shards.path, shards.run, "import")
-        with made as folder:
+        with shards.folder.aside(shards.run, "import") as folder:
             with telling_of(folder):
                 (folder / _PLAN).write_bytes(pickle.dumps(plan))
             yield folder

@@ -25,9 +25,8 @@ from penstock._from.cells.identity import digest
 from penstock._from.cells.odd import Odd, Place, Seen, from_note, hash_names, noted
 from penstock._from.cells.plan import Plan, Task
 from penstock._from.cells.value_range import Range
-from penstock._make.writer import Writer, finished_shards
-from penstock._places.paths import PathLike
-from penstock._places.storage import Storage
+from penstock._make.folder import Folder
+from penstock._make.writer import Writer
 
 
 class Scan(NamedTuple):
@@ -66,11 +65,9 @@ class Working:
     inputs: list[Input]
     names: list[str]
     limits: Limits
-    out: str
+    folder: Folder
     run: str
     overwrite: bool
-    storage: Storage | None = None
-    scratch: PathLike | None = None
 
     def begin(self, opened: Opened | None = None) -> Callable[[Job], Any]:
         """What is called for each job; `opened` are the inputs, where they are open in this process."""
@@ -97,7 +94,7 @@ class Working:
             return description | noted(odd, job.task.begin), records, Seen(found, names, odd)
         except InvalidArgumentError:
             # An earlier attempt at this task may have finished it and been killed before it could say so.
-            there = finished_shards(self.out, overwrite=self.overwrite, storage=self.storage)
+            there = self.folder.finished(self.overwrite, now=True)
             for each in there:
                 odd = odd_of(plan, job.task, each.task)
                 told = description | noted(odd, job.task.begin)
@@ -109,7 +106,7 @@ class Working:
         self, plan: Plan, opened: Opened, job: Make, description: dict[str, Any]
     ) -> tuple[int, npt.NDArray[np.uint64], list[Odd]]:
         writer = Writer(
-            self.out,
+            self.folder,
             plan.record,
             "msgpack",
             columns=plan.specs(),
@@ -117,8 +114,6 @@ class Working:
             run=self.run,
             overwrite=self.overwrite,
             task=description,
-            storage=self.storage,
-            scratch=self.scratch,
         )
         with writer:
             task = TaskWriter(plan, opened, job, writer, self.limits)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -16,9 +15,11 @@ from penstock._base.words import counted
 from penstock._data import codecs
 from penstock._data.dtype import record_dtype
 from penstock._from.rows.rows import Digest, Rows, Taken
-from penstock._make.bucket_folder import BucketFolder, is_bucket
-from penstock._make.writer import Writer, commit_since, finished_shards, refuse_storage, remove_list, remove_shards
-from penstock._places.paths import PathLike, local_path
+from penstock._make.folders import folder_of
+from penstock._make.notes import remove_list
+from penstock._make.publishing import publication_of
+from penstock._make.writer import Writer
+from penstock._places.paths import PathLike
 
 if TYPE_CHECKING:
     from penstock._places.storage import Storage
@@ -70,23 +71,18 @@ class Datasink(_Datasink[Any]):  # type: ignore[misc]
         codec = codecs.get(metadata)
         if dtype is None and (codec is None or metadata == "boundaries"):
             raise InvalidArgumentError("neither fields nor metadata: there is nothing to write")
-        if is_bucket(path):
-            self._path = str(path)
-        else:
-            refuse_storage(path, storage)
-            self._path = str(Path(local_path(path)).absolute())
+        self._folder = folder_of(path, storage).absolute()
+        self._path = self._folder.path
         self._rows = Rows(dtype, codec)
-        self._storage = storage
         self._overwrite = overwrite
         self._run = _native.unique_run()
         self._replaces = False
-        self._held: _native.Run | None = None
-        self._seen: BucketFolder | None = None
+        self._is_held = False
         self.fingerprint: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """For the tasks: without what the driver holds."""
-        return {**self.__dict__, "_held": None, "_seen": None}
+        return {**self.__dict__, "_is_held": False}
 
     def get_name(self) -> str:
         """Of the tasks."""
@@ -100,13 +96,10 @@ class Datasink(_Datasink[Any]):  # type: ignore[misc]
         Raises:
             InvalidArgumentError: A dataset or finished shards, without `overwrite`; another writer is at work.
         """
-        if is_bucket(self._path):
-            self._seen = BucketFolder(self._path, self._storage)
-            published = self._seen.is_published
-        else:
-            self._held = _native.Run(self._path, self._run)
-            published = (Path(self._path) / "dataset.json").exists()
+        self._folder.hold(self._run)
+        self._is_held = True
         try:
+            published = self._folder.is_published
             if published and not self._overwrite:
                 raise InvalidArgumentError(f"{self._path} holds a dataset already: overwrite=True replaces it")
             self._replaces = published
@@ -132,36 +125,31 @@ class Datasink(_Datasink[Any]):  # type: ignore[misc]
         if not tasks:
             raise InvalidArgumentError(f"{self._path}: the Ray Dataset has no rows: nothing was written")
         numbers = sorted(tasks)
-        self.fingerprint = commit_since(
-            self._seen, self._path, None, numbers, self._replaces, [tasks[each] for each in numbers], self._run, None,
-            self._storage,
-        )  # fmt: skip
+        wanted = publication_of(None, numbers, self._replaces, [tasks[each] for each in numbers], self._run, None)
+        self.fingerprint = self._folder.publish(wanted)
         if self._replaces:
-            remove_list(self._path, self._storage)
+            remove_list(self._folder)
         self._release()
 
     def on_write_failed(self, error: Exception) -> None:
         """Removes what was written, as far as no task is at work."""
         with suppress(Error):  # the error that ended the write is the one to tell
-            if self._held is not None:
-                _native.clean(self._path, self._replaces, self._run)
-            if self._held is not None or self._seen is not None:
+            if self._is_held:
+                self._folder.clean_after(self._run, self._replaces)
                 self._remove(self._there())
         self._release()
 
     def _there(self) -> list[int]:
-        found = finished_shards(self._path, overwrite=self._replaces, storage=self._storage)
+        found = self._folder.finished(self._replaces, now=True)
         return sorted({each.number for each in found})
 
     def _remove(self, numbers: list[int]) -> None:
         if numbers:
-            run = None if self._held is None else self._run
-            remove_shards(self._path, numbers, overwrite=self._replaces, run=run, storage=self._storage)
+            self._folder.remove(numbers, self._replaces, self._run if self._is_held else None)
 
     def _release(self) -> None:
-        if self._held is not None:
-            self._held.close()
-        self._held = self._seen = None  # what was refused is not this write's to remove
+        self._folder.close()
+        self._is_held = False  # what was refused is not this write's to remove
 
     # ---- a task
 
@@ -214,8 +202,7 @@ class Datasink(_Datasink[Any]):  # type: ignore[misc]
         """That of the shard; None: an earlier attempt has finished it."""
         try:
             return Writer(
-                self._path, self._rows.dtype, self._rows.codec, shard=number, run=self._run, overwrite=self._replaces,
-                storage=self._storage,
+                self._folder, self._rows.dtype, self._rows.codec, shard=number, run=self._run, overwrite=self._replaces
             )  # fmt: skip
         except InvalidArgumentError:
             if number in self._there():
@@ -228,7 +215,7 @@ class Datasink(_Datasink[Any]):  # type: ignore[misc]
         writer.append_batch(lengths, encoded=taken.entries, **fields)
 
     def _check_same(self, task: dict[str, Any]) -> None:
-        found = finished_shards(self._path, overwrite=self._replaces, storage=self._storage)
+        found = self._folder.finished(self._replaces, now=True)
         if any(each.task == task for each in found if each.number == task["number"]):
             return
         raise InvalidArgumentError(

@@ -6,7 +6,6 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,12 +16,12 @@ from penstock._from.text.inputs import Input
 from penstock._from.text.pool import Work, make_tokenizer, process_batch
 from penstock._from.text.raw import Columns, RawDocument
 from penstock._from.text.sink import append_result
-from penstock._from.text.skip_list import put_entries
+from penstock._from.text.skip_list import name_of_task
 from penstock._from.text.skipping import SkippedOfTask, described, names_of
 from penstock._from.text.tasks import Batch, Task, cut
-from penstock._make.bucket_folder import is_bucket
 from penstock._make.errors import InputError
-from penstock._make.writer import Writer, finished_shards
+from penstock._make.folder import Folder
+from penstock._make.writer import Writer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -84,7 +83,7 @@ class ShardWork:
         work: How documents become tokens.
         task_bytes: After which a task ends.
         options: That decide a shard's bytes, for `shard.json`.
-        out: The dataset's folder.
+        folder: Where the shards go.
         writing: Keyword arguments of its Writer, beside the shard.
     """
 
@@ -92,7 +91,7 @@ class ShardWork:
     work: Work
     task_bytes: int
     options: dict[str, Any]
-    out: str
+    folder: Folder
     writing: dict[str, Any]
     _tokenizer: Any = field(default=None, repr=False)
 
@@ -152,12 +151,12 @@ class ShardWork:
             return made
 
     def _write(self, piece: Piece) -> Made:
-        if not is_bucket(self.out) and not Path(self.out).is_dir():
-            raise InputError(f"{self.out}: not there on {platform.node()}: {_SHARED}")
+        if not self.folder.is_there():
+            raise InputError(f"{self.folder.path}: not there on {platform.node()}: {_SHARED}")
         self._tokenizer = self._tokenizer or make_tokenizer(self.work.tokenizer)
         tokens, seconds, completed = 0, 0.0, []
         skipped = SkippedOfTask(piece.number, self._names)
-        with Writer(self.out, **self.writing, shard=piece.number) as writer:
+        with Writer(self.folder, **self.writing, shard=piece.number) as writer:
             for batch in self._batches(piece):
                 result = process_batch(self._tokenizer, self.work, batch.documents)
                 append_result(writer, result)
@@ -168,14 +167,13 @@ class ShardWork:
             task = _only(completed, piece)
             said = skipped.said(task)
             if said is not None:
-                put_entries(self.out, self.writing["storage"], piece.number, skipped.data())
+                self.folder.write_note(name_of_task(piece.number), skipped.data())
             writer.set_task(described(task, self.options, said))
         return Made(task, tokens, seconds, said)
 
     def _made_before(self, piece: Piece) -> Made | None:
         """The shard, if an earlier attempt at this task finished it and was killed before it could say so."""
-        overwrite, storage = self.writing["overwrite"], self.writing["storage"]
-        there = finished_shards(self.out, overwrite=overwrite, storage=storage)
+        there = self.folder.finished(self.writing["overwrite"], now=True)
         for found in (each for each in there if each.number == piece.number):
             task, there = self._digest(piece), found.task
             said = there.get("skipped") if self.work.skips and isinstance(there, dict) else None

@@ -11,9 +11,8 @@ from penstock._make.shard_folder import ShardFolder
 
 if TYPE_CHECKING:
     from penstock._from.text.pool import Result
+    from penstock._make.folder import Folder
     from penstock._make.writer import Writer
-    from penstock._places.paths import PathLike
-    from penstock._places.storage import Storage
 
 _LOOK = 0.2  # seconds between two looks at an upload
 
@@ -42,7 +41,7 @@ class ShardSink(ShardFolder):
 
     def __init__(
         self,
-        path: str,
+        folder: Folder,
         *,
         dtype: str,
         codec: str | None,
@@ -53,13 +52,11 @@ class ShardSink(ShardFolder):
         run: str | None = None,
         clean: bool = False,
         loss: bool = False,
-        storage: Storage | None = None,
-        scratch: PathLike | None = None,
     ) -> None:
         """Holds the folder, as `ShardFolder`.
 
         Args:
-            path: The dataset's folder.
+            folder: Where the shards go.
             dtype: Of the field `token`, as "u2".
             codec: Of the metadata; "boundaries": documents without; None: a token stream without documents.
             layout: Of the spans.
@@ -69,8 +66,6 @@ class ShardSink(ShardFolder):
             run: As of `ShardFolder`.
             clean: As of `ShardFolder`.
             loss: Whether there is a field `loss` beside `token`, u1.
-            storage: As of `ShardFolder`.
-            scratch: Where shards of a bucket are until they are uploaded.
         """
         self._writer: Writer | None = None
         self._number = -1
@@ -79,9 +74,7 @@ class ShardSink(ShardFolder):
         )
         self._uploads: Writer | None = None
         self._syncing: Future[None] | None = None
-        super().__init__(
-            path, tokenizer=tokenizer, resume=resume, overwrite=overwrite, run=run, clean=clean, storage=storage
-        )
+        super().__init__(folder, tokenizer=tokenizer, resume=resume, overwrite=overwrite, run=run, clean=clean)
         self._executor = ThreadPoolExecutor(1, "penstock-sync")
         self._options: dict[str, Any] = {
             "fields": fields_of(dtype, loss),
@@ -89,8 +82,6 @@ class ShardSink(ShardFolder):
             "layout": layout,
             "overwrite": self.replaces,
             "run": self.run,
-            "storage": storage,
-            "scratch": scratch,
         }
 
     def append(self, number: int, result: Result) -> None:
@@ -119,7 +110,7 @@ class ShardSink(ShardFolder):
 
         It waits a few seconds for the request under way, whatever the server does.
         """
-        if self._bucket is not None and self._uploads is not None:
+        if self._uploads is not None and self._uploads.is_uploading:
             self._uploads.abort()
 
     def close(self) -> None:
@@ -135,7 +126,7 @@ class ShardSink(ShardFolder):
 
         self.make_room(number)
         self._number = number
-        return Writer(self.path, **self._options, shard=number)
+        return Writer(self.folder, **self._options, shard=number)
 
     def _wait(self) -> None:
         if self._syncing is not None:

@@ -7,15 +7,12 @@ digest: a shard that is kept by --resume has its entries, or is made again.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock._base.words import counted
 from penstock._from.text.skipping import Limit, SkippedOfTask, described, digest_of, first_reasons, names_of
-from penstock._make.bucket_folder import is_bucket
 from penstock._make.errors import InputError, TooManySkippedError, UsageError
 from penstock._make.notes import LIST
-from penstock._make.shard_folder import write_beside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
     from penstock._from.text.raw import RawDocument
     from penstock._from.text.tasks import Task
     from penstock._make.shard_folder import ShardFolder
-    from penstock._places.storage import Storage
 
 UNPUBLISHED = "skipped-unpublished.jsonl"  # of a run that left out too much
 _OF_A_RUN = re.compile(r"skipped-(\d{5,}|unpublished)\.jsonl|\.skipped(-\w+)?\.jsonl\.partial")
@@ -33,21 +29,6 @@ _OF_A_RUN = re.compile(r"skipped-(\d{5,}|unpublished)\.jsonl|\.skipped(-\w+)?\.j
 def name_of_task(number: int) -> str:
     """The file with the entries of one task, until the dataset is published."""
     return f"skipped-{number:05}.jsonl"
-
-
-def put_entries(out: str, storage: Storage | None, number: int, data: bytes) -> None:
-    """Puts the entries of task `number` beside the shards, wherever this runs.
-
-    Raises:
-        penstock.Error: They cannot be written.
-    """
-    if is_bucket(out):
-        from penstock._places.storage import Storage
-        from penstock._places.uploads import Bucket
-
-        Bucket(out, storage or Storage()).put(name_of_task(number), data)
-    else:
-        write_beside(Path(out) / name_of_task(number), data)
 
 
 class SkipList:
@@ -60,6 +41,7 @@ class SkipList:
     def __init__(self, folder: ShardFolder, inputs: Sequence[Input], skips: bool, limit: Limit | None) -> None:
         """Of a run that writes into `folder`, and that `skips` or not."""
         self._folder = folder
+        self._notes = folder.folder
         self.names = names_of(inputs)
         self.skips = skips
         self._limit = limit
@@ -88,7 +70,7 @@ class SkipList:
         """
         said, made = self._now.said(task), self._now
         if said is not None:
-            self._folder.write_note(name_of_task(task.number), made.data())
+            self._notes.write_note(name_of_task(task.number), made.data())
             self.count -= len(made.lines)  # counted again below
         self.know(task.number, said)
         return described(task, options, said)
@@ -150,23 +132,23 @@ class SkipList:
         if self.count and self.count == self._total:
             told = self._told(None)
             self._folder.remove_made()
-            self._folder.remove_notes([name_of_task(number) for number in self._with_entries])
+            self._notes.remove_notes([name_of_task(number) for number in self._with_entries])
             raise InputError(f"there are no documents in the input that can be used: {told}; nothing was published")
         data = b"".join(self._entries(number) for number in self._with_entries)
         self._folder.has_list = bool(data)
-        if data and not (self._folder.stays and data == self._folder.read_note(LIST)):
-            self._folder.write_note(LIST, data)
+        if data and not (self._folder.stays and data == self._notes.read_note(LIST)):
+            self._notes.write_note(LIST, data)
 
     def clean(self) -> None:
         """Removes what is only of use until the dataset is published."""
-        names = self._folder.notes() | {name_of_task(number) for number in self._with_entries}
-        self._folder.remove_notes([each for each in sorted(names) if _OF_A_RUN.fullmatch(each)])
+        names = self._notes.notes() | {name_of_task(number) for number in self._with_entries}
+        self._notes.remove_notes([each for each in sorted(names) if _OF_A_RUN.fullmatch(each)])
 
     def _entries(self, number: int) -> bytes:
-        found = self._folder.read_note(name_of_task(number))
+        found = self._notes.read_note(name_of_task(number))
         if found is None and self._folder.stays:
             if not self._data:
-                self._data = _by_task(self._folder.read_note(LIST) or b"")
+                self._data = _by_task(self._notes.read_note(LIST) or b"")
             found = self._data.get(number)
         return found or b""
 
@@ -188,7 +170,7 @@ class SkipList:
         lines = data.splitlines(keepends=True)[:most]
         if self._folder.stays:  # its list has them
             return f"{first_reasons(lines)} (the list is {self._list(LIST)})"
-        self._folder.write_note(UNPUBLISHED, b"".join(lines))
+        self._notes.write_note(UNPUBLISHED, b"".join(lines))
         return f"{first_reasons(lines)} ({counted(len(lines), 'entry')} in {self._list(UNPUBLISHED)})"
 
     def _list(self, name: str) -> str:

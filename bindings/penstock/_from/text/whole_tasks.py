@@ -17,7 +17,6 @@ from penstock._from.text.pool import Work
 from penstock._from.text.shards import Digest, Made, Make, Measure, Piece, ShardWork
 from penstock._from.text.skip_list import SkipList
 from penstock._from.text.skipping import Limit, described
-from penstock._make.bucket_folder import is_bucket
 from penstock._make.errors import InputError, UsageError
 from penstock._make.shard_folder import ShardFolder
 from penstock._make.workers import Executor, Pool, results_of
@@ -35,7 +34,6 @@ class TaskWriter:
     reader: DocumentReader
     work: Work
     folder: ShardFolder
-    out: str
     writing: dict[str, Any]
     task_bytes: int
     executor: Executor
@@ -88,8 +86,7 @@ class TaskWriter:
             file = Path(work.tokenizer.file).expanduser()
             if file.exists():
                 work = work._replace(tokenizer=replace(work.tokenizer, file=str(file.absolute())))
-        out = self.out if is_bucket(self.out) else str(Path(self.out).absolute())
-        return ShardWork(inputs, work, self.task_bytes, self.options, out, self.writing)
+        return ShardWork(inputs, work, self.task_bytes, self.options, self.folder.folder.absolute(), self.writing)
 
     def _write(self, pool: Pool) -> None:
         pieces = list(self._cut(pool))

@@ -17,8 +17,8 @@ from penstock._from.tokens.in_place import InPlace
 from penstock._from.tokens.plan import make_plan
 from penstock._from.tokens.reader import Boundary, Input
 from penstock._from.tokens.run import ImportedTokens, Run
-from penstock._make.bucket_folder import is_bucket
 from penstock._make.errors import UsageError
+from penstock._make.folders import folder_of
 from penstock._places.paths import PathLike, as_paths, local_path, looking_at
 from penstock._places.remote import is_address
 from penstock._places.storage import Storage
@@ -114,17 +114,14 @@ def import_tokens(
         given = [
             each if isinstance(each, str) and is_address(each) else Path(local_path(each)).absolute() for each in given
         ]
-    if is_bucket(out):
-        place = str(out)
-    else:
-        place = local_path(out) if isinstance(workers, int) else str(Path(local_path(out)).absolute())
-        if scratch is not None:
-            raise InvalidArgumentError(f"scratch=…: {place} is a path of this machine, no address of a bucket")
+    folder = folder_of(out, storage, scratch, reads_far=True)
+    if not isinstance(workers, int):
+        folder = folder.absolute()
     found = inputs_of(given, format, column, kept, dtype, boundary, storage)
-    if not is_bucket(out):
-        with looking_at(place):
-            if any(_folder(each.path) == Path(place).resolve() for each in found):
-                raise InvalidArgumentError(f"{place} is an input: choose another folder for the new dataset")
+    if not is_address(folder.path):
+        with looking_at(folder.path):
+            if any(_folder(each.path) == Path(folder.path).resolve() for each in found):
+                raise InvalidArgumentError(f"{folder.path} is an input: choose another folder for the new dataset")
     options = {
         "column": column,
         "metadata": "all" if kept is None else list(kept),
@@ -136,7 +133,7 @@ def import_tokens(
     plan = make_plan(found, options, dtype, most)
     sides = None if boundary is None else _sides(plan.inputs, boundary)
     try:
-        run = Run(plan, place, workers, progress, storage if is_bucket(out) else None, scratch)
+        run = Run(plan, folder, workers, progress)
         done = run.run(resume, overwrite)
     except UsageError as error:
         raise InvalidArgumentError(str(error)) from None

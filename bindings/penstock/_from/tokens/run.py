@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock._base.errors import InvalidArgumentError
@@ -13,10 +12,8 @@ from penstock._from.cells.identity import Stamps
 from penstock._from.tokens.cutting import Task
 from penstock._from.tokens.plan import Plan
 from penstock._from.tokens.work import Job, Working
-from penstock._make.bucket_folder import is_bucket
+from penstock._make.folder import Folder
 from penstock._make.shard_folder import ShardFolder
-from penstock._places.paths import PathLike
-from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
     from penstock._make.workers import Executor, Pool
@@ -55,19 +52,16 @@ class Run:
     def __init__(
         self,
         plan: Plan,
-        out: str,
+        folder: Folder,
         workers: int | Executor,
         progress: Callable[[int, int], None] | None,
-        storage: Storage | None,
-        scratch: PathLike | None,
     ) -> None:
-        """Writes nothing yet; `out` is a path of this machine or a bucket's address."""
+        """Writes nothing yet."""
         self._plan = plan
-        self._out = out
+        self._folder = folder
+        self._out = folder.path
         self._workers = workers
         self._progress = progress
-        self._storage = storage
-        self._scratch = scratch
         self._total = sum(task.bytes for task in plan.tasks)
         self._bytes = 0
         self._pool: Pool | None = None
@@ -75,14 +69,14 @@ class Run:
 
     def run(self, resume: bool, overwrite: bool) -> ImportedTokens:
         """Imports everything."""
-        shards = ShardFolder(self._out, resume=resume, overwrite=overwrite, storage=self._storage)
+        shards = ShardFolder(self._folder, resume=resume, overwrite=overwrite)
         with shards.told_at_the_end():
             try:
                 return self._write(shards)
             except BaseException:
                 self._end_workers(shards)
                 if not shards.any_finished():
-                    self._stamps.remove(shards)
+                    self._stamps.remove(self._folder)
                 raise
             finally:
                 self._end_workers(shards)
@@ -93,18 +87,17 @@ class Run:
         done = ImportedTokens(self._out, shards=len(plan.tasks), fields=plan.fields, codec=plan.codec)
         there = shards.made_with(plan.identity())
         if there and not shards.stays:
-            self._stamps.check(shards, there)
+            self._stamps.check(self._folder, there)
         waiting = [task for task in plan.tasks if not self._keep(shards, task, done)]
         for task in waiting:
             shards.make_room(task.number)
         if waiting:
-            if not is_bucket(self._out):
-                Path(self._out).mkdir(parents=True, exist_ok=True)
-            self._stamps.write(shards)
+            self._folder.make()
+            self._stamps.write(self._folder)
             self._make(shards, waiting, done)
             self._stamps.check_unchanged()
         shards.publish(len(plan.tasks))
-        self._stamps.remove(shards)
+        self._stamps.remove(self._folder)
         return done
 
     def _keep(self, shards: ShardFolder, task: Task, done: ImportedTokens) -> bool:
@@ -128,7 +121,7 @@ class Run:
 
     def _make(self, shards: ShardFolder, tasks: list[Task], done: ImportedTokens) -> None:
         plan = self._plan
-        work = Working(plan.fields, plan.codec, self._out, shards.run, shards.replaces, self._storage, self._scratch)
+        work = Working(plan.fields, plan.codec, self._folder, shards.run, shards.replaces)
         jobs = (
             Job(task, {run.source: plan.inputs[run.source] for run in task.runs}, plan.description(task))
             for task in tasks
@@ -153,5 +146,5 @@ class Run:
 
     def _end_workers(self, shards: ShardFolder) -> None:
         if self._pool is not None:
-            shards.end_workers(self._pool, self._scratch)
+            shards.end_workers(self._pool)
             self._pool = None

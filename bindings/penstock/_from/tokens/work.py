@@ -16,9 +16,8 @@ from penstock._base.words import excerpt
 from penstock._from.tokens.cutting import Task
 from penstock._from.tokens.formats import open_reader
 from penstock._from.tokens.reader import TOKEN, Input, Part, Reader
-from penstock._make.writer import Writer, finished_shards
-from penstock._places.paths import PathLike
-from penstock._places.storage import Storage
+from penstock._make.folder import Folder
+from penstock._make.writer import Writer
 
 
 class Made(NamedTuple):
@@ -42,11 +41,9 @@ class Working:
 
     fields: dict[str, str]
     codec: str | None
-    out: str
+    folder: Folder
     run: str
     overwrite: bool
-    storage: Storage | None
-    scratch: PathLike | None
 
     def begin(self) -> Callable[[Job], Made]:
         """What is called for each job."""
@@ -62,7 +59,7 @@ class Working:
             return self._write(job)
         except InvalidArgumentError:
             # An earlier attempt at this task may have finished it and been killed before it could say so.
-            there = finished_shards(self.out, overwrite=self.overwrite, storage=self.storage)
+            there = self.folder.finished(self.overwrite, now=True)
             made = [each for each in there if (each.number, each.task) == (job.task.number, job.description)]
             if not made:
                 raise
@@ -70,15 +67,13 @@ class Working:
 
     def _write(self, job: Job) -> Made:
         writer = Writer(
-            self.out,
+            self.folder,
             self.fields,
             self.codec,
             shard=job.task.number,
             run=self.run,
             overwrite=self.overwrite,
             task=job.description,
-            storage=self.storage,
-            scratch=self.scratch,
         )
         documents = records = 0
         with writer:

@@ -1,0 +1,239 @@
+"""Where a dataset's shards go: the seam between those who make shards and the place where these lie.
+
+`LocalFolder` is a folder of this machine, over the native writer's; `BucketFolder` one in a bucket. `folder_of` of
+`penstock._make.folders` is the one place that asks which of them a path means.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from penstock import _native
+
+
+@dataclass(frozen=True)
+class ShardInfo:
+    """A finished shard.
+
+    Attributes:
+        number: of its folder.
+        task: what its writer said that it was made from; None if nothing.
+        records: of the stream.
+        spans: documents, or runs of one id.
+        entries: of metadata.
+        bytes: of its files, without the side files of check values.
+    """
+
+    number: int
+    task: Any
+    records: int
+    spans: int
+    entries: int
+    bytes: int
+
+
+def shard_infos(found: Iterable[Any]) -> list[ShardInfo]:
+    """Of what native code says."""
+    return [
+        ShardInfo(each.number, json.loads(each.task_json), each.records, each.spans, each.entries, each.bytes)
+        for each in found
+    ]
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What is published: the dataset of the finished shards.
+
+    Attributes:
+        tokenizer: JSON text.
+        shards: how many there must be, or the numbers of all, ascending; None: those without a gap from 0 on.
+        tasks: JSON text of each shard's; None: any.
+        features: a table of them as native code takes it, or None.
+        overwrite: in the place of a published dataset.
+        run: name of the run that the writers belong to.
+    """
+
+    tokenizer: str = "null"
+    shards: int | Sequence[int] | None = None
+    tasks: Sequence[str] | None = None
+    features: Any = field(default=None, repr=False)
+    overwrite: bool = False
+    run: str | None = None
+
+
+class Uploads(Protocol):
+    """What a Writer does beside its native half, which writes into the folder `path` of this machine."""
+
+    path: str
+
+    def advance(self, native: _native.DatasetWriter) -> None:
+        """After an append: takes what the native half has finished."""
+
+    def commit(self, native: _native.DatasetWriter) -> None:
+        """Finishes the native half, and publishes what it made unless it is a shard alone."""
+
+    def abort(self) -> None:
+        """Removes what was taken, but for what is published."""
+
+    @property
+    def uploaded(self) -> tuple[int, int]:
+        """Bytes sent, and bytes of all files that are to be sent."""
+
+
+class ShardTaker(Protocol):
+    """Takes shards that native code finished as 00000, 00001, … in the folder `path` of this machine."""
+
+    path: str
+
+    def begin(self, number: int) -> None:
+        """Begins to take one. Raises IoError."""
+
+    def wait(self) -> None:
+        """Until all that were begun are taken. Raises IoError."""
+
+    def abort(self, keep: bool = False) -> None:
+        """Ends what is under way; what was taken stays with `keep`."""
+
+    def close(self) -> None:
+        """Removes the folder."""
+
+
+class Folder(ABC):
+    """A dataset's folder as those who make its shards see it. One thread at a time. Pickles, without what it holds.
+
+    Attributes:
+        path: of the folder, or its address; as messages name it.
+        is_here: whether it is on this machine, as far as that can be said.
+    """
+
+    path: str
+    is_here: bool
+
+    # ---- one run
+
+    @abstractmethod
+    def hold(self, run: str) -> None:
+        """Keeps other runs away until `close`, where the place can, and looks at what is there.
+
+        Raises:
+            InvalidArgumentError: Another run is at work.
+            penstock.Error: A file is in its place; it cannot be looked at.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets it go. May be called twice."""
+
+    @property
+    @abstractmethod
+    def is_published(self) -> bool:
+        """Whether a dataset is there."""
+
+    @abstractmethod
+    def version(self) -> Hashable | None:
+        """What tells the manifest that is published now from every other one; None: there is none, or nobody knows."""
+
+    @abstractmethod
+    def finished(self, overwrite: bool, *, now: bool = False, is_impatient: bool = False) -> list[ShardInfo]:
+        """Finished shards by number: of the published dataset, or with `overwrite` or without one those not published.
+
+        In a bucket as they were when the folder was held; with `now` it is looked at anew, and with `is_impatient` a
+        server is not waited for long.
+
+        Raises:
+            NotFoundError: No such folder.
+            CorruptionError: A shard.json is damaged.
+        """
+
+    @abstractmethod
+    def remove(self, numbers: Iterable[int], overwrite: bool, run: str | None) -> None:
+        """Removes finished shards that are not published.
+
+        Raises:
+            InvalidArgumentError: A dataset is published, and `overwrite` is not given; a writer is at work.
+            NotFoundError: A shard is not there.
+        """
+
+    @abstractmethod
+    def clean(self, run: str) -> None:
+        """Removes what is unfinished; its writers are known to have ended."""
+
+    @abstractmethod
+    def clean_after(self, run: str, replaces: bool) -> None:
+        """Removes what writers of this run left unfinished, if nobody can be going on with it. Raises nothing."""
+
+    @abstractmethod
+    def publish(self, publication: Publication) -> str:
+        """Publishes; the fingerprint. After `hold` only in the place of the dataset that was there then.
+
+        Raises:
+            penstock.Error: As penstock.commit().
+        """
+
+    # ---- notes: small files beside the shards, of which no dataset is made
+
+    @abstractmethod
+    def read_note(self, name: str) -> bytes | None:
+        """A note; None: there is none. Raises OSError."""
+
+    @abstractmethod
+    def write_note(self, name: str, data: bytes) -> None:
+        """Writes it whole, over what is there, or not at all. Raises OSError."""
+
+    @abstractmethod
+    def remove_notes(self, names: Sequence[str]) -> None:
+        """Removes those that are there. In a bucket that does not answer they stay; nobody takes them for data."""
+
+    @abstractmethod
+    def notes(self) -> set[str]:
+        """Names of files beside the shards; in a bucket those that were there when it was looked at."""
+
+    # ---- workers
+
+    @abstractmethod
+    def absolute(self) -> Folder:
+        """The same for workers whose working directory is another."""
+
+    @abstractmethod
+    def make(self) -> None:
+        """Makes it, if it has to be there before the first shard. Raises IoError."""
+
+    @abstractmethod
+    def is_there(self) -> bool:
+        """Whether this process can write into it; a bucket is said to be."""
+
+    @abstractmethod
+    def aside(self, run: str, what: str) -> AbstractContextManager[Path]:
+        """A folder of this machine for what a run puts aside, until it is left; `what` is in its name."""
+
+    @abstractmethod
+    def remove_dead(self) -> None:
+        """Removes what killed workers of this machine put aside."""
+
+    @abstractmethod
+    def uploads(self, shard: int | None, overwrite: bool) -> Uploads | None:
+        """What a Writer does beside its native half; None: that writes into the folder itself.
+
+        Raises:
+            InvalidArgumentError: Something is there: a published dataset, finished shards, this shard.
+            IoError: It may not be listed; the scratch folder cannot be made.
+        """
+
+    @abstractmethod
+    def shard_uploads(self) -> ShardTaker | None:
+        """What takes shards that native code finished elsewhere on this machine; None: it writes into the folder."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Of the dataset that is published there. Raises NotFoundError, CorruptionError, IoError."""
+
+    @abstractmethod
+    def size_bytes(self) -> int:
+        """Bytes of all files, side files included."""
