@@ -8,19 +8,25 @@ PYTEST_FLAGS ?= -n 3
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-check build test check checks format lint types stubs includes sanitize tidy wheel docs budget model adapters formats ray bench bench-quick bench-peers bench-cells demo faults mutations fuzz format clean
+.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs includes sanitize tidy wheel docs budget model adapters formats ray bench bench-quick bench-peers bench-cells demo faults mutations fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-setup:  ## Debian's packages and .venv
+setup:  ## Debian's packages and .venv: what the build and the demo need
 	@scripts/setup
+
+setup-test:  ## the same, with servers, browser and packages of `make test`
+	@scripts/setup test
 
 setup-check:  ## the same, with the compilers and linters of `make check`
 	@scripts/setup check
 
-build: setup  ## library, extension and native tests in build/release; the package into .venv
+package: setup  ## library and extension in build/release; the package into .venv
 	@scripts/build
+
+build: setup-test  ## the same, with native tests and benchmarks
+	@scripts/build tests
 
 test: build  ## native and Python tests
 	ctest --test-dir build/release --output-on-failure -j $$(nproc) --timeout 300 | tail -n 12
@@ -53,7 +59,7 @@ sanitize:  ## native tests under ASan + UBSan, core's under TSan
 tidy:  ## clang-tidy
 	scripts/tidy
 
-wheel: setup  ## a repaired wheel, used in an empty environment without torch
+wheel: setup-test  ## a repaired wheel, used in an empty environment without torch
 	scripts/wheel
 
 docs: build  ## the documentation into site/
@@ -88,7 +94,7 @@ formats: build  ## importers and exporters against the packages whose formats th
 ray: build  ## on a Ray cluster of two nodes here, killed workers and nodes, in an environment of its own (about 8 minutes, 1.2 GB)
 	python tests/ray/run.py --json build/ray/results.json --markdown build/ray/results.md
 
-demo: build  ## train, kill, resume on other numbers of processes, compare every token and loss
+demo: package  ## train, kill, resume on other numbers of processes, compare every token and loss
 	python examples/demo/run.py --out demo-output
 
 faults: build  ## the table of docs/reliability.md: damaged and hostile files, killed writers (about 6 minutes)

@@ -269,8 +269,8 @@ py::array_t<std::int64_t> first_spans(const EntryNumbers& entries) {
 }
 
 // `firsts` [entries + 1], `ranges` [n, 2].
-void keep(Batch& batch, std::size_t column, const EntryNumbers& entries, const Uint64Array& firsts,
-          const Uint64Array& ranges) {
+void keep_targets(Batch& batch, std::size_t column, const EntryNumbers& entries, const Uint64Array& firsts,
+                  const Uint64Array& ranges) {
   if (ranges.ndim() != 2 || ranges.shape(1) != 2) raise(ErrorKind::InvalidArgument, "ranges are no pairs");
   const auto* const pairs = reinterpret_cast<const DocumentRange*>(ranges.data());
   const std::span<const std::uint64_t> bounds(firsts.data(), static_cast<std::size_t>(firsts.size()));
@@ -401,7 +401,7 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       .def("values", &values, py::arg("i"), py::arg("dtype"),
            "Column i of the documents of all rows: [rows, dims…], of windows [spans, dims…].")
       .def("number_entries", &number_entries)
-      .def("keep_targets", &keep, py::arg("column"), py::arg("entries"), py::arg("firsts"), py::arg("ranges"),
+      .def("keep_targets", &keep_targets, py::arg("column"), py::arg("entries"), py::arg("firsts"), py::arg("ranges"),
            "Only targets in the ranges (uint64 [n, 2]) of their document count from now on; entry e's are those from\n"
            "firsts[e] to firsts[e + 1].")
       .def("spread_values", &spread, py::arg("column"), py::arg("entries"), py::arg("values"),

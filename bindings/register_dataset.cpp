@@ -136,7 +136,7 @@ py::array read_column(const Opened& dataset, const std::string& name, std::uint6
 
 using Numbers = py::array_t<std::uint64_t, py::array::c_style>;
 // (name, type stored, type given, values of a chunk, byte at which each chunk begins)
-using FieldTuple = std::tuple<std::string, std::string, std::string, std::uint64_t, Numbers>;
+using CellFieldTuple = std::tuple<std::string, std::string, std::string, std::uint64_t, Numbers>;
 // (byte of the file at which it begins or its bytes, bytes of a value, names of a category)
 using ColumnTuple =
     std::tuple<std::variant<std::uint64_t, py::bytes>, std::uint32_t, std::optional<std::vector<std::string>>>;
@@ -153,7 +153,7 @@ Copy<std::uint64_t> copy_of(const Numbers& numbers, std::vector<std::uint64_t>& 
   return {numbers.data(), static_cast<std::size_t>(numbers.size()), &to};
 }
 
-Copy<std::uint64_t> take_field(const FieldTuple& field, layout::FieldArray& to) {
+Copy<std::uint64_t> take_field(const CellFieldTuple& field, layout::FieldArray& to) {
   const auto& [name, stored, given, chunk_values, chunks] = field;
   to = {name, ScalarType::parse(stored), ScalarType::parse(given), chunk_values, {}};
   return copy_of(chunks, to.chunks);
@@ -181,8 +181,9 @@ void register_field_arrays(py::module_& module, const std::shared_ptr<LocalStore
   module.def(
       "open_field_arrays",
       [local](const std::string& path, std::pair<std::uint64_t, std::int64_t> stamp, const std::string& format,
-              const Numbers& starts, const FieldTuple& genes, const FieldTuple& values, const std::string& columns_json,
-              const std::vector<ColumnTuple>& columns, const std::string& features_fingerprint) {
+              const Numbers& starts, const CellFieldTuple& genes, const CellFieldTuple& values,
+              const std::string& columns_json, const std::vector<ColumnTuple>& columns,
+              const std::string& features_fingerprint) {
         layout::FieldArraysFile file{open_store(path, local), {stamp.first, stamp.second}, format, {}, {}, nullptr,
                                      features_fingerprint};
         auto shard_columns = std::make_shared<layout::ShardColumns>();

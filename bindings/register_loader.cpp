@@ -54,7 +54,7 @@ class FarReader {
   std::map<CachedStore*, std::shared_ptr<ByteStore>> caches_;
 };
 
-constexpr auto kSignalPeriod = std::chrono::milliseconds(50);
+constexpr auto kLoaderSignalPeriod = std::chrono::milliseconds(50);
 
 // A core Loader with what Python needs around it.
 class PythonLoader {
@@ -100,7 +100,7 @@ class PythonLoader {
       if (loader_->ended()) return nullptr;
       {
         const Unlocked released;
-        loader_->wait(kSignalPeriod);
+        loader_->wait(kLoaderSignalPeriod);
       }
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     }

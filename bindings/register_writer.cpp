@@ -40,13 +40,13 @@ namespace {
 
 using writer::Bytes;
 using writer::DatasetWriter;
-using Numbers = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
+using WriterNumbers = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
 
 Bytes bytes_of(const py::buffer_info& info) {
   return {static_cast<const std::byte*>(info.ptr), static_cast<std::size_t>(info.size * info.itemsize)};
 }
 
-std::span<const std::uint64_t> numbers_of(const Numbers& numbers) {
+std::span<const std::uint64_t> numbers_of(const WriterNumbers& numbers) {
   return {numbers.data(), static_cast<std::size_t>(numbers.size())};
 }
 
@@ -142,8 +142,8 @@ void append(PythonWriter& self, const py::buffer& records, const std::optional<p
   self.use([&](DatasetWriter& writer) { writer.append(bytes_of(info), span, held.values); });
 }
 
-void append_batch(PythonWriter& self, const py::buffer& records, const Numbers& lengths, const py::bytes& entries,
-                  const Numbers& entry_ends, const Columns& columns) {
+void append_batch(PythonWriter& self, const py::buffer& records, const WriterNumbers& lengths, const py::bytes& entries,
+                  const WriterNumbers& entry_ends, const Columns& columns) {
   const HeldValues held(columns);
   const py::buffer_info info = records.request();
   const Bytes entry_bytes = std::as_bytes(std::span(std::string_view(entries)));
@@ -152,7 +152,7 @@ void append_batch(PythonWriter& self, const py::buffer& records, const Numbers& 
   });
 }
 
-void append_ids(PythonWriter& self, const py::buffer& records, const Numbers& ids) {
+void append_ids(PythonWriter& self, const py::buffer& records, const WriterNumbers& ids) {
   const py::buffer_info info = records.request();
   self.use([&](DatasetWriter& writer) { writer.append_ids(bytes_of(info), numbers_of(ids)); });
 }
@@ -248,9 +248,9 @@ void register_verify(py::module_& module) {
 }
 
 // (type as JSON of a list of one, categories, whether these are declared, values)
-using ColumnTuple = std::tuple<std::string, layout::Categories, bool, py::buffer>;
+using NewColumnTuple = std::tuple<std::string, layout::Categories, bool, py::buffer>;
 
-std::string annotate(const std::string& path, const std::vector<ColumnTuple>& columns,
+std::string annotate(const std::string& path, const std::vector<NewColumnTuple>& columns,
                      const std::vector<std::string>& removed, const py::object& progress) {
   std::vector<py::buffer_info> held;
   std::vector<writer::NewColumn> added;

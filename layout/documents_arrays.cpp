@@ -18,7 +18,7 @@ constexpr std::uint64_t kGeneBytes = sizeof(std::uint32_t);
 constexpr std::uint64_t kLargestExact = std::uint64_t{1} << 53;  // of the integers that are doubles
 
 // Which document a row is; in its arena.
-struct Found {
+struct FoundRow {
   std::uint64_t shard = 0;
   std::uint64_t number = 0;              // in the shard
   const std::byte* raw_genes = nullptr;  // as they are stored, where the row has them otherwise
@@ -41,11 +41,11 @@ class ArrayDocuments final : public Source {
   [[nodiscard]] Place place_of(std::uint64_t index) const override;
 
  private:
-  [[nodiscard]] Found find(std::uint64_t index) const;
-  void plan_records(Row& row, Found& found, Reads& out) const;
-  void finish(Row& row, const Found& found) const;
-  void sort(Row& row, const Found& found) const;
-  [[noreturn]] void refuse(const Found& found, const FieldArray& field, const char* what) const;
+  [[nodiscard]] FoundRow find(std::uint64_t index) const;
+  void plan_records(Row& row, FoundRow& found, Reads& out) const;
+  void finish(Row& row, const FoundRow& found) const;
+  void sort(Row& row, const FoundRow& found) const;
+  [[noreturn]] void refuse(const FoundRow& found, const FieldArray& field, const char* what) const;
 
   DatasetPtr dataset_;
   std::uint64_t value_bytes_;
@@ -60,20 +60,20 @@ ArrayDocuments::ArrayDocuments(DatasetPtr dataset)
   info_.identity.view = R"({"kind":"documents"})";
 }
 
-Found ArrayDocuments::find(std::uint64_t index) const {
+FoundRow ArrayDocuments::find(std::uint64_t index) const {
   const std::uint64_t shard = Dataset::shard_of(dataset_->span_starts, index);
   return {shard, index - dataset_->span_starts[shard]};
 }
 
 std::int64_t ArrayDocuments::first_record(const Row& row, std::uint64_t /*index*/) const {
-  const Found& found = *static_cast<const Found*>(row.state);
+  const FoundRow& found = *static_cast<const FoundRow*>(row.state);
   const std::uint64_t first = dataset_->shards[found.shard].arrays->starts[found.number];
   return static_cast<std::int64_t>(dataset_->record_starts[found.shard] + first);
 }
 
 bool ArrayDocuments::plan(Row& row, unsigned round, Parts wanted, Reads& out) const {
   if (round == 0) {
-    auto* const found = row.arena.make<Found>(find(row.index));
+    auto* const found = row.arena.make<FoundRow>(find(row.index));
     row.state = found;
     const Shard& shard = dataset_->shards[found->shard];
     const std::vector<std::uint64_t>& starts = shard.arrays->starts;
@@ -85,7 +85,7 @@ bool ArrayDocuments::plan(Row& row, unsigned round, Parts wanted, Reads& out) co
     return row.measured = true;
   }
   if (!has(wanted, Parts::Records) || row.length == 0) return false;
-  Found& found = *static_cast<Found*>(row.state);
+  FoundRow& found = *static_cast<FoundRow*>(row.state);
   if (round == 1) {
     plan_records(row, found, out);
     return true;
@@ -114,7 +114,7 @@ void plan_field(const File& file, const FieldArray& field, std::uint64_t first, 
   }
 }
 
-void ArrayDocuments::plan_records(Row& row, Found& found, Reads& out) const {
+void ArrayDocuments::plan_records(Row& row, FoundRow& found, Reads& out) const {
   const Shard& shard = dataset_->shards[found.shard];
   const FieldArrays& arrays = *shard.arrays;
   const std::uint64_t first = arrays.starts[found.number];
@@ -129,7 +129,7 @@ void ArrayDocuments::plan_records(Row& row, Found& found, Reads& out) const {
   found.raw_values = plan(arrays.values, row.records + kGeneBytes * row.length);
 }
 
-void ArrayDocuments::refuse(const Found& found, const FieldArray& field, const char* what) const {
+void ArrayDocuments::refuse(const FoundRow& found, const FieldArray& field, const char* what) const {
   raise(ErrorKind::InvalidArgument, "{}: cell {} ({} of this file): {} {}", dataset_->shards[found.shard].stream.path(),
         with_commas(dataset_->span_starts[found.shard] + found.number), with_commas(found.number), field.name, what);
 }
@@ -153,7 +153,7 @@ bool ascends(const std::byte* genes, std::uint64_t count) {
   return rising;
 }
 
-void ArrayDocuments::finish(Row& row, const Found& found) const {
+void ArrayDocuments::finish(Row& row, const FoundRow& found) const {
   const FieldArrays& arrays = *dataset_->shards[found.shard].arrays;
   const auto convert = [&](const std::byte* raw, const FieldArray& field, std::byte* to) {
     return find_cast_run(field.stored, field.given)(raw, field.stored.bytes, row.length, to, field.given.bytes);
@@ -172,7 +172,7 @@ void ArrayDocuments::finish(Row& row, const Found& found) const {
 }
 
 // Records of one gene stay in their order: that it is there twice is for others to refuse.
-void ArrayDocuments::sort(Row& row, const Found& found) const {
+void ArrayDocuments::sort(Row& row, const FoundRow& found) const {
   using Numbered = std::pair<std::uint32_t, std::uint32_t>;
   const std::uint64_t count = row.length;
   std::byte* const values = row.records + kGeneBytes * count;
@@ -193,12 +193,12 @@ void ArrayDocuments::sort(Row& row, const Found& found) const {
 }
 
 void ArrayDocuments::spans(const Row& row, SpanTable& out) const {
-  const Found& found = *static_cast<const Found*>(row.state);
+  const FoundRow& found = *static_cast<const FoundRow*>(row.state);
   out.push_back({0, row.length, true, true, 0, static_cast<std::uint32_t>(found.shard), found.number, nullptr, 0});
 }
 
 Source::Place ArrayDocuments::place_of(std::uint64_t index) const {
-  const Found found = find(index);
+  const FoundRow found = find(index);
   return {dataset_->shards[found.shard].stream.path(), found.number};
 }
 

@@ -8,8 +8,6 @@
 namespace penstock::layout {
 namespace {
 
-constexpr std::uint64_t kOffsetBytes = kOffsetIndexEntryBytes;
-
 class OpaqueDocumentFinder final : public DocumentFinder {
  public:
   bool find(Row& row, const Shard& shard, unsigned round, Parts wanted, Document& document, Reads& out) const override;
@@ -19,7 +17,8 @@ bool OpaqueDocumentFinder::find(Row& row, const Shard& shard, unsigned round, Pa
                                 Reads& out) const {
   if (!has(wanted, Parts::Entries)) return false;
   if (round == 0) {
-    document.index = plan_read(row, shard.index, document.number * kOffsetBytes, 2 * kOffsetBytes, out);
+    document.index =
+        plan_read(row, shard.index, document.number * kOffsetIndexEntryBytes, 2 * kOffsetIndexEntryBytes, out);
     return true;
   }
   const auto begin = load_at<std::uint64_t>(document.index, 0);
@@ -34,7 +33,8 @@ bool OpaqueDocumentFinder::find(Row& row, const Shard& shard, unsigned round, Pa
 
 std::unique_ptr<const DocumentFinder> make_opaque_document_finder(const Dataset& dataset) {
   for (const Shard& shard : dataset.shards) {
-    const std::uint64_t wanted = checked_mul(checked_add(shard.spans, 1, "entries"), kOffsetBytes, "metadata.index");
+    const std::uint64_t wanted =
+        checked_mul(checked_add(shard.spans, 1, "entries"), kOffsetIndexEntryBytes, "metadata.index");
     if (shard.index.bytes == wanted) continue;
     raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path(), with_commas(shard.index.bytes),
           with_commas(shard.spans), with_commas(wanted));

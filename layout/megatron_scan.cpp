@@ -10,7 +10,7 @@ namespace penstock::layout {
 namespace {
 
 constexpr std::uint64_t kHeaderBytes = 34;
-constexpr std::string_view kMagic("MMIDIDX\0\0", 9);
+constexpr std::string_view kMegatronMagic("MMIDIDX\0\0", 9);
 
 template <typename... Arguments>
 [[noreturn]] void corrupt(const ForeignFile& idx, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
@@ -50,7 +50,7 @@ MegatronIndex read_header(const ForeignFile& idx, Digest& digest) {
   const std::vector<std::byte> header = idx.head(kHeaderBytes);
   if (header.size() < kHeaderBytes)
     corrupt(idx, "{} bytes, a Megatron index has at least {}", header.size(), kHeaderBytes);
-  if (std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0) {
+  if (std::memcmp(header.data(), kMegatronMagic.data(), kMegatronMagic.size()) != 0) {
     corrupt(idx, "not a Megatron index: it does not begin with MMIDIDX");
   }
   const auto version = load<std::uint64_t>(&header[9]);

@@ -13,8 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::uint64_t kMaxHeaderBytes = 64U << 10;
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
+constexpr std::uint64_t kMaxNpyHeaderBytes = 64U << 10;
 constexpr int kMaxDepth = 64;  // nlohmann's dump() recurses
 
 // Turns the literals that NumPy writes (dicts, lists, tuples, plain strings, integers, True, False) into JSON text.
@@ -75,7 +75,7 @@ NpyHeader parse(const ForeignFile& file, std::string_view literal) {
 }  // namespace
 
 bool is_npy(std::span<const std::byte> head) {
-  return head.size() >= kMagic.size() && std::memcmp(head.data(), kMagic.data(), kMagic.size()) == 0;
+  return head.size() >= kNpyMagic.size() && std::memcmp(head.data(), kNpyMagic.data(), kNpyMagic.size()) == 0;
 }
 
 NpyHeader read_npy_header(const ForeignFile& file) {
@@ -87,7 +87,7 @@ NpyHeader read_npy_header(const ForeignFile& file) {
   }
   const std::uint64_t begin = major == 1 ? 10 : 12;
   const std::uint64_t size = major == 1 ? load<std::uint16_t>(&start[8]) : load<std::uint32_t>(&start[8]);
-  if (size > kMaxHeaderBytes || size > file.bytes() - begin) {
+  if (size > kMaxNpyHeaderBytes || size > file.bytes() - begin) {
     refuse(file, ErrorKind::Corruption,
            fmt::format("a NumPy header of {} bytes in a file of {}", with_commas(size), with_commas(file.bytes())));
   }

@@ -12,7 +12,6 @@
 namespace penstock::layout {
 namespace {
 
-constexpr std::uint64_t kOffsetBytes = kOffsetIndexEntryBytes;
 constexpr std::uint64_t kChunkEntries = 1U << 17;
 constexpr std::uint64_t kChunkBytes = 4U << 20;
 constexpr std::uint64_t kMostBytes = 64U << 20;  // of an entry: files that lie are told before memory is taken
@@ -27,7 +26,7 @@ class ShardEntries {
   void read(std::vector<std::string>& out) {
     for (std::uint64_t first = 0; first < shard_.spans; first += ends_.size() - 1) {
       const std::uint64_t count = std::min(kChunkEntries, shard_.spans - first);
-      const auto offsets = index_.read(first * kOffsetBytes, (count + 1) * kOffsetBytes);
+      const auto offsets = index_.read(first * kOffsetIndexEntryBytes, (count + 1) * kOffsetIndexEntryBytes);
       ends_.resize(count + 1);
       std::memcpy(ends_.data(), offsets.data(), offsets.size());
       for (std::uint64_t i = 0; i < count; ++i) check_opaque_entry(shard_, first + i, ends_[i], ends_[i + 1]);

@@ -21,7 +21,7 @@ constexpr std::int32_t kLlmcLlama3 = 20240801;
 constexpr std::int32_t kLlmcEvaluation = 20240522;
 
 // What one file turned out to be.
-struct Found {
+struct FoundTokens {
   std::string kind;
   Schema schema;
   std::uint64_t offset = 0;
@@ -48,7 +48,7 @@ bool has_llmc_header(std::span<const std::byte> head) {
                      [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-Found read_llmc(const ForeignFile& file, std::span<const std::byte> head) {
+FoundTokens read_llmc(const ForeignFile& file, std::span<const std::byte> head) {
   const std::int32_t magic = header_field(head, 0);
   if (magic == kLlmcEvaluation) {
     raise(ErrorKind::InvalidArgument,
@@ -67,7 +67,7 @@ Found read_llmc(const ForeignFile& file, std::span<const std::byte> head) {
   return {"llm.c", tokens_of(magic == kLlmcGpt2 ? "<u2" : "<u4"), kLlmcHeaderBytes, static_cast<std::uint64_t>(count)};
 }
 
-Found read_npy(const ForeignFile& file) {
+FoundTokens read_npy(const ForeignFile& file) {
   NpyHeader header = read_npy_header(file);
   try {
     return {"numpy", Schema::parse(header.descr_json), header.data_offset, header.count};
@@ -76,7 +76,7 @@ Found read_npy(const ForeignFile& file) {
   }
 }
 
-Found sniff(const ForeignFile& file, const std::optional<Schema>& given) {
+FoundTokens sniff(const ForeignFile& file, const std::optional<Schema>& given) {
   const std::vector<std::byte> head = file.head(kLlmcHeaderBytes);
   if (is_npy(head)) return read_npy(file);
   if (has_llmc_header(head)) return read_llmc(file, head);
@@ -96,7 +96,7 @@ bool same_scalar(const Schema& a, const Schema& b) {
 }
 
 // The given type may name the field of a file that only knows its scalar type; else both must be equal.
-void apply_given(const ForeignFile& file, const Schema& given, Found& found) {
+void apply_given(const ForeignFile& file, const Schema& given, FoundTokens& found) {
   if (given.json() == found.schema.json()) return;
   if (!same_scalar(given, found.schema)) {
     raise(ErrorKind::InvalidArgument, "{}: its header says {}, the dtype given is {}", file.path(),
@@ -105,7 +105,7 @@ void apply_given(const ForeignFile& file, const Schema& given, Found& found) {
   found.schema = given;
 }
 
-Shard make_shard(const ForeignFile& file, const Found& found) {
+Shard make_shard(const ForeignFile& file, const FoundTokens& found) {
   const std::uint64_t size = found.schema.record_bytes();
   const std::uint64_t bytes = file.bytes() - found.offset;
   if (found.count && checked_mul(*found.count, size, file.path().c_str()) != bytes) {
@@ -124,7 +124,7 @@ Shard make_shard(const ForeignFile& file, const Found& found) {
   return shard;
 }
 
-void check_agrees(const Dataset& dataset, const Found& found, const std::string& path) {
+void check_agrees(const Dataset& dataset, const FoundTokens& found, const std::string& path) {
   if (found.kind == dataset.kind && found.schema.json() == dataset.schema.json()) return;
   raise(ErrorKind::InvalidArgument, "{}: a {} file of {}, but {} is a {} file of {}", path, found.kind,
         excerpt(found.schema.json()), dataset.shards[0].name, dataset.kind, excerpt(dataset.schema.json()));
@@ -141,7 +141,7 @@ DatasetPtr open_raw(const std::vector<Location>& files, const std::string& descr
   for (const Location& location : files) {
     const ForeignFile file(location);
     dataset->add_store(location.store);
-    Found found = sniff(file, given);
+    FoundTokens found = sniff(file, given);
     if (given) apply_given(file, *given, found);
     if (dataset->shards.empty()) {
       dataset->kind = found.kind;

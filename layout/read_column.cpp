@@ -11,7 +11,7 @@
 namespace penstock::layout {
 namespace {
 
-constexpr std::uint64_t kChunkBytes = 4U << 20;
+constexpr std::uint64_t kColumnChunkBytes = 4U << 20;
 
 // Values [first, first + count) of one shard.
 void read_part(const Dataset& dataset, std::uint64_t number, std::size_t column, std::uint64_t first,
@@ -24,7 +24,7 @@ void read_part(const Dataset& dataset, std::uint64_t number, std::size_t column,
   const File values =
       shard.checks == Checks::None ? File() : shard.columns.beside(kColumnsCrcName, crc_bytes(shard.columns.bytes));
   const std::uint64_t given_bytes = dataset.columns[column].bytes();
-  const std::uint64_t step = std::max<std::uint64_t>(1, kChunkBytes / place.value_bytes);
+  const std::uint64_t step = std::max<std::uint64_t>(1, kColumnChunkBytes / place.value_bytes);
   BlockReader reader(shard.columns, values, through);
   for (const std::uint64_t end = first + count; first < end; first += std::min(step, end - first)) {
     const std::uint64_t part = std::min(step, end - first);

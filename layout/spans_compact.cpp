@@ -26,7 +26,7 @@ constexpr std::uint64_t kStep = kDirectoryStride;
 constexpr std::uint64_t kPageEntries = 4096 / sizeof(CompactIndexEntry);
 
 // A span with records in the piece.
-struct Found {
+struct FoundSpan {
   std::uint64_t number = 0;
   CompactIndexEntry from{};
   CompactIndexEntry to{};
@@ -49,7 +49,7 @@ struct CompactPiece {
   std::uint64_t end = 0;
   KeptRange index;
   std::uint64_t index_entries = 0;  // that are read at once
-  Found* found = nullptr;           // the spans before `target`, in order
+  FoundSpan* found = nullptr;       // the spans before `target`, in order
   std::uint64_t count = 0;
   Wanted* entries = nullptr;  // the last round, if entries are wanted: where that of each is …
   KeptRange data;             // … if all of them are one range
@@ -151,7 +151,7 @@ void CompactFinder::begin_search(Row& row, CompactPiece& part) const {
   const std::uint64_t all = part.high - part.low + 1;
   const std::uint64_t useful = part.directory_entries * kStep + kPageEntries;
   part.index_entries = all <= kMaxReadAmplification * useful ? all : kPageEntries;
-  part.found = row.arena.make_array<Found>(std::min(part.high - part.low, part.piece.stop - part.piece.first));
+  part.found = row.arena.make_array<FoundSpan>(std::min(part.high - part.low, part.piece.stop - part.piece.first));
 }
 
 // All of [low, high] where it fits; else a page: the next one, and where that did not have the target, the middle one.
@@ -221,7 +221,7 @@ void CompactFinder::plan_entries(Row& row, CompactPiece& part, Reads& out) const
 void append_spans(const CompactPiece& part, SpanTable& out) {
   const Piece& piece = part.piece;
   for (std::uint64_t i = 0; i < part.count; ++i) {
-    const Found& found = part.found[i];
+    const FoundSpan& found = part.found[i];
     const std::uint64_t start = std::max(found.from.first_record, piece.first);
     Span& span = out.emplace_back();
     span.start = piece.at(start);

@@ -14,8 +14,7 @@
 namespace penstock::layout {
 namespace {
 
-constexpr std::uint64_t kOffsetBytes = kOffsetIndexEntryBytes;
-constexpr std::ptrdiff_t kBlock = 64;  // records that are looked at together for the beginning of a run
+constexpr std::ptrdiff_t kRunBlock = 64;  // records that are looked at together for the beginning of a run
 
 // Records [start, stop) of the row have the id; begins and ends as in Span.
 struct Run {
@@ -55,7 +54,8 @@ IdsFinder::IdsFinder(DatasetPtr dataset) : SpanFinder(std::move(dataset)) {
           this->dataset().stored_record_bytes);
   }
   for (const Shard& shard : this->dataset().shards) {
-    const std::uint64_t wanted = checked_mul(checked_add(shard.entries, 1, "entries"), kOffsetBytes, "metadata.index");
+    const std::uint64_t wanted =
+        checked_mul(checked_add(shard.entries, 1, "entries"), kOffsetIndexEntryBytes, "metadata.index");
     if (shard.index.bytes == wanted) continue;
     raise(ErrorKind::Corruption, "{}: {} bytes, {} entries want {}", shard.index.path(), with_commas(shard.index.bytes),
           with_commas(shard.entries), with_commas(wanted));
@@ -128,8 +128,8 @@ void IdsFinder::find_runs(Row& row, const std::byte* row_records, IdsPiece& part
   const auto differs = [&](std::ptrdiff_t i) { return id_at(records, i, bytes) != id_at(records, i - 1, bytes); };
   boost::container::small_vector<Run, 64> runs;
   runs.push_back({piece.start, 0, id_at(records, 0, bytes), true, true});
-  for (std::ptrdiff_t from = 1; from < count; from += kBlock) {
-    const std::ptrdiff_t stop = std::min(from + kBlock, count);
+  for (std::ptrdiff_t from = 1; from < count; from += kRunBlock) {
+    const std::ptrdiff_t stop = std::min(from + kRunBlock, count);
     if (!any_begins(records, from, stop, bytes)) continue;
     for (std::ptrdiff_t i = from; i < stop; ++i) {
       if (!differs(i)) continue;
@@ -162,7 +162,8 @@ void IdsFinder::find_ids(Row& row, IdsPiece& part) const {
 void IdsFinder::plan_offsets(Row& row, IdsPiece& part, Reads& out) const {
   part.offsets = {row.arena.make_array<Wanted>(part.ids.size()), part.ids.size()};
   for (std::size_t i = 0; i < part.ids.size(); ++i) {
-    part.offsets[i] = {kOffsetBytes * part.ids[i], kOffsetBytes * (part.ids[i] + std::uint64_t{2}), nullptr};
+    part.offsets[i] = {kOffsetIndexEntryBytes * part.ids[i], kOffsetIndexEntryBytes * (part.ids[i] + std::uint64_t{2}),
+                       nullptr};
   }
   plan_merged(row, shard(part.piece).index, part.offsets, out);
 }

@@ -1,11 +1,14 @@
 """The folder list is the architecture diagram: checks that every #include keeps the table of docs/architecture.md.
 
-Also that no file that git tracks names a package registry's host or a path of the machine it was written on.
+Also that each file includes, itself or by our headers, the standard headers of what it uses: a file of a unity build
+sees those of its neighbours. And that no file that git tracks names a package registry's host or a path of the machine
+it was written on.
 """
 
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +44,41 @@ PYTHON = re.compile(r"pybind11/|Python\.h")
 FILES_AND_THREADS = re.compile(r"thread|mutex|fstream|filesystem|condition_variable|fcntl\.h|unistd\.h|sys/")
 TOP = sorted({room.split("/")[0] for room in MAY_INCLUDE})
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# What is used of a standard header; `std::` is before each name.
+STANDARD = {
+    "algorithm": r"(?:ranges::)?(?:sort|min|max|clamp|fill|fill_n|copy_n|all_of|any_of|none_of|find_if|reverse|unique|"
+    r"(?:lower|upper)_bound|(?:min|max)_element)\(",
+    "array": "array<",
+    "atomic": "atomic",
+    "bit": r"bit_cast|countr_zero|popcount|bit_ceil|has_single_bit",
+    "chrono": "chrono::",
+    "condition_variable": "condition_variable",
+    "cstdint": r"u?int(?:8|16|32|64)_t",
+    "cstring": r"mem(?:cpy|cmp|set|move)\b",
+    "deque": "deque<",
+    "filesystem": "filesystem::",
+    "fstream": "[io]?fstream",
+    "functional": r"(?:function|less|greater|hash)<",
+    "limits": "numeric_limits<",
+    "map": "map<",
+    "memory": r"(?:unique_ptr|shared_ptr|weak_ptr|make_unique|make_shared)<",
+    "mutex": r"mutex|unique_lock|lock_guard|scoped_lock",
+    "numeric": r"(?:iota|accumulate|gcd|reduce)\(",
+    "optional": r"optional<|nullopt",
+    "random": "mt19937",
+    "set": "set<",
+    "span": r"span\b",
+    "string": r"string\b|to_string",
+    "string_view": "string_view",
+    "thread": r"j?thread\b|this_thread",
+    "tuple": r"tuple<|tie\(",
+    "unordered_map": "unordered_map<",
+    "unordered_set": "unordered_set<",
+    "utility": r"(?:move|exchange|swap)\(|pair<",
+    "variant": r"variant<|visit\(",
+    "vector": "vector<",
+}
+USES = {name: re.compile(rf"\bstd::(?:{words})") for name, words in STANDARD.items()}
 # Written in two parts, so that this file does not name them itself.
 FORBIDDEN = re.compile(
     "|".join(["pypi" + r"\.org", "pythonhosted" + r"\.org", "download\\.pytorch" + r"\.org", "index-" + "url"])
@@ -79,6 +117,21 @@ def layer_problems(room: str, path: Path) -> list[str]:
     return problems
 
 
+@cache
+def included_by(path: Path) -> frozenset[str]:
+    """What a file includes, itself and by our headers."""
+    names = {match.group(2) for line in path.read_text().splitlines() if (match := INCLUDE.match(line))}
+    ours = [ROOT / name for name in names if name.split("/")[0] in TOP]
+    return frozenset(names).union(*(included_by(header) for header in ours))
+
+
+def standard_problems(path: Path) -> list[str]:
+    """The standard headers whose names this file uses without including them."""
+    code = re.sub("//.*", "", path.read_text())
+    missing = [name for name, use in USES.items() if use.search(code) and name not in included_by(path)]
+    return [f"{path.relative_to(ROOT)}: uses <{name}> without including it" for name in missing]
+
+
 def text_problems() -> list[str]:
     """Lines of tracked files that name a registry's host or a machine's path."""
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -105,6 +158,7 @@ def main() -> int:
             room = room_of(path.relative_to(ROOT).as_posix())
             if path.suffix not in (".h", ".cpp", ".inl", ".c"):
                 continue
+            problems += standard_problems(path)
             problems += layer_problems(room, path) if room else [f"{path.relative_to(ROOT)}: lies in no room"]
     print("\n".join(problems), end="\n" if problems else "")
     return 1 if problems else 0

@@ -13,7 +13,7 @@ namespace penstock::shuffle {
 namespace {
 
 // What a key is for. Part of algorithm 1: never renumbered.
-enum Purpose : std::uint64_t { kBalancedOrder = 0x62616c616e636564, kRound = 1, kMembers };
+enum BalancedPurpose : std::uint64_t { kBalancedOrder = 0x62616c616e636564, kRound = 1, kMembers };
 
 }  // namespace
 

@@ -8,7 +8,7 @@ namespace {
 
 // What a key of the order is for; absorbed, so that no two uses share a key. The first keeps `blocks` apart from a
 // plain Permutation of the same seed. Part of algorithm 1: never renumbered.
-enum Purpose : std::uint64_t {
+enum BlocksPurpose : std::uint64_t {
   kBlocksOrder = 0x626c6f636b73,
   kTurn = 1,
   kBlockOrder,

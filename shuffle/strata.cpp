@@ -11,7 +11,7 @@ namespace penstock::shuffle {
 namespace {
 
 // What keys are for. Part of algorithm 1: never renumbered.
-enum Purpose : std::uint64_t { kWord = 1, kPlace };
+enum StrataPurpose : std::uint64_t { kWord = 1, kPlace };
 
 }  // namespace
 

@@ -9,7 +9,7 @@
 namespace penstock::writer {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 1U << 20;
+constexpr std::uint64_t kLoadedBytes = 1U << 20;
 
 }  // namespace
 
@@ -83,7 +83,7 @@ void Buckets::finish() {
 void Buckets::load(const BucketPlan::Bucket& bucket, const DigestBytes& wanted, Progress& progress) {
   Digest digest;
   for (std::uint64_t at = 0; at < bucket.bytes;) {
-    const std::span part(loaded_.get() + at, std::min(kPieceBytes, bucket.bytes - at));
+    const std::span part(loaded_.get() + at, std::min(kLoadedBytes, bucket.bytes - at));
     file_.read_at(bucket.offset + at, part);
     digest.update(part);
     at += part.size();

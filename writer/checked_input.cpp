@@ -8,8 +8,8 @@ namespace {
 
 using layout::kCrcBlockBytes;
 
-constexpr std::uint64_t kBufferBytes = 1U << 20;
-static_assert(kBufferBytes % kCrcBlockBytes == 0);
+constexpr std::uint64_t kCheckedBytes = 1U << 20;
+static_assert(kCheckedBytes % kCrcBlockBytes == 0);
 
 Descriptor open_of_size(const std::string& path, std::uint64_t bytes) {
   auto [file, size] = open_regular(path);
@@ -41,7 +41,7 @@ std::span<const std::byte> CheckedInput::at(std::uint64_t offset) {
 
 void CheckedInput::load(std::uint64_t offset) {
   begin_ = offset / kCrcBlockBytes * kCrcBlockBytes;
-  buffer_.resize(std::min(kBufferBytes, bytes_ - begin_));
+  buffer_.resize(std::min(kCheckedBytes, bytes_ - begin_));
   read_exactly(file_.get(), buffer_, begin_, path_);
   crcs_.resize(layout::crc_bytes(buffer_.size()) / sizeof(std::uint32_t));
   read_exactly(crc_file_.get(), std::as_writable_bytes(std::span(crcs_)),

@@ -10,7 +10,7 @@
 namespace penstock::writer {
 namespace {
 
-constexpr std::uint64_t kBufferBytes = 64U << 10;
+constexpr std::uint64_t kReaderBufferBytes = 64U << 10;
 
 std::int32_t load_code(std::span<const std::byte> stored) {
   const auto load = [&]<typename T>(T code) {
@@ -56,7 +56,7 @@ std::span<const std::byte> ColumnReader::value(std::size_t c, std::uint64_t entr
   const std::uint64_t bytes = column.place.value_bytes;
   if (entry < column.first || entry >= column.first + column.count) {
     column.first = entry;
-    column.count = std::min(entries_ - entry, std::max<std::uint64_t>(1, kBufferBytes / bytes));
+    column.count = std::min(entries_ - entry, std::max<std::uint64_t>(1, kReaderBufferBytes / bytes));
     column.buffer.resize(column.count * bytes);
     file_->read_at(column.place.offset + entry * bytes, column.buffer);
   }

@@ -17,7 +17,7 @@
 namespace penstock::writer {
 namespace {
 
-constexpr std::size_t kBufferBytes = 64U << 10;
+constexpr std::size_t kColumnBufferBytes = 64U << 10;
 
 template <typename T>
 void narrow(std::span<const std::byte> codes, std::vector<std::byte>& out) {
@@ -46,7 +46,7 @@ ColumnWriter::ColumnWriter(int at, std::string path, ValueTypes types, const std
   for (std::size_t c = 0; c < types_.size(); ++c) {
     const std::string name = fmt::format("column-{}", c);
     gathered_.push_back({name, create_file(at_, name, path_ + "/" + name), {}, 0});
-    gathered_.back().buffer.reserve(kBufferBytes);
+    gathered_.back().buffer.reserve(kColumnBufferBytes);
     if (c >= first.size()) continue;
     categories_[c].names = first[c];
     for (std::size_t i = 0; i < first[c].size(); ++i) categories_[c].code_of.push_back(static_cast<std::int32_t>(i));
@@ -83,7 +83,7 @@ void ColumnWriter::add(const ColumnValues& values, std::uint64_t i, const std::v
       value = std::as_bytes(std::span(&number, 1));
     }
     Gathered& column = gathered_[c];
-    if (column.buffer.size() + bytes > kBufferBytes) flush(column);
+    if (column.buffer.size() + bytes > kColumnBufferBytes) flush(column);
     column.buffer.insert(column.buffer.end(), value.begin(), value.end());
     bytes_ += bytes;
   }

@@ -22,7 +22,7 @@ using layout::CompactIndexEntry;
 using layout::Format;
 using layout::ShardInfo;
 
-constexpr std::uint64_t kPieceBytes = 1U << 20;
+constexpr std::uint64_t kConvertedBytes = 1U << 20;
 
 struct Files {
   InputFile stream, data, index;
@@ -42,7 +42,7 @@ ShardWriter::Pieces entry_at(const InputFile& data, std::uint64_t begin, std::ui
   return [&data, begin, end](const auto& put) {
     std::vector<std::byte> piece;
     for (std::uint64_t at = begin; at < end; at += piece.size()) {
-      piece.resize(std::min(kPieceBytes, end - at));
+      piece.resize(std::min(kConvertedBytes, end - at));
       data.read_at(at, piece);
       put(piece);
     }
@@ -53,7 +53,7 @@ ShardWriter::Pieces entry_at(const InputFile& data, std::uint64_t begin, std::ui
 void copy_with_id(const InputFile& stream, std::uint64_t first, std::uint64_t end, std::uint64_t record_bytes,
                   std::uint32_t id, ShardWriter& out) {
   const std::uint64_t stored_bytes = record_bytes + sizeof(id);
-  const std::uint64_t step = std::max<std::uint64_t>(1, kPieceBytes / stored_bytes);
+  const std::uint64_t step = std::max<std::uint64_t>(1, kConvertedBytes / stored_bytes);
   std::vector<std::byte> records;
   std::vector<std::byte> stored;
   for (; first < end; first += std::min(step, end - first)) {
@@ -95,7 +95,7 @@ void ids_to_compact(const std::string& path, const Format& format, const ShardIn
   ColumnReader columns(path, format, shard);
   const std::uint64_t stored_bytes = format.stored_record_bytes();
   const std::uint64_t record_bytes = format.schema.record_bytes();
-  const std::uint64_t step = std::max<std::uint64_t>(1, kPieceBytes / stored_bytes);
+  const std::uint64_t step = std::max<std::uint64_t>(1, kConvertedBytes / stored_bytes);
   std::vector<std::byte> stored;
   std::vector<std::byte> run;  // records of one id, without it
   std::uint64_t current = UINT64_MAX;

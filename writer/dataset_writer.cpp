@@ -10,7 +10,7 @@
 namespace penstock::writer {
 namespace {
 
-constexpr std::uint64_t kChunkBytes = 1U << 20;
+constexpr std::uint64_t kValueChunkBytes = 1U << 20;
 
 template <typename... Arguments>
 [[noreturn]] void refuse(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
@@ -267,7 +267,7 @@ void DatasetWriter::append_ids(Bytes records, std::span<const std::uint64_t> ids
   check_ids(ids, count);
   guarded([&] {
     const std::uint64_t stored_bytes = record_bytes + layout::kIdBytes;
-    const std::uint64_t step = std::max<std::uint64_t>(1, kChunkBytes / stored_bytes);
+    const std::uint64_t step = std::max<std::uint64_t>(1, kValueChunkBytes / stored_bytes);
     for (std::uint64_t first = 0; first < count; first += step) {
       const std::uint64_t part = std::min(step, count - first);
       stored_.resize(part * stored_bytes);

@@ -9,7 +9,7 @@
 namespace penstock::writer {
 namespace {
 
-constexpr std::uint64_t kBufferBytes = 1U << 20;
+constexpr std::uint64_t kInputBufferBytes = 1U << 20;
 constexpr std::uint64_t kFarBufferBytes = 8U << 20;  // a request each, one after the other
 
 // The size of a file that is to be empty. Some servers answer a question for its first byte without a size.
@@ -44,7 +44,7 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> out) const {
 
 std::span<const std::byte> InputFile::next(std::uint64_t count) {
   if (ready_.empty()) {
-    buffer_.resize(std::min(far_ != nullptr ? kFarBufferBytes : kBufferBytes, bytes_ - offset_));
+    buffer_.resize(std::min(far_ != nullptr ? kFarBufferBytes : kInputBufferBytes, bytes_ - offset_));
     if (!buffer_.empty()) read(offset_, buffer_);
     ready_ = buffer_;
   }

@@ -8,12 +8,12 @@
 namespace penstock::writer {
 namespace {
 
-constexpr std::size_t kBufferBytes = 1U << 20;
+constexpr std::size_t kOutputBufferBytes = 1U << 20;
 // The disk is to be at work while the rest is made, not only from the sync at the end on.
 constexpr std::uint64_t kStartEvery = 8U << 20;
 constexpr std::size_t kCrcBuffer = 16U << 10;  // values
 // A flush of a full buffer must end at the end of a block: each block's CRC is then made from one flush.
-static_assert(kBufferBytes % layout::kCrcBlockBytes == 0);
+static_assert(kOutputBufferBytes % layout::kCrcBlockBytes == 0);
 
 }  // namespace
 
@@ -24,15 +24,15 @@ OutputFile::OutputFile(int at, const std::string& name, const std::string& path)
 
 void OutputFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    if (buffer_.empty() && bytes.size() >= kBufferBytes) {
-      put(bytes.first(kBufferBytes));  // as it would lie in the buffer
-      bytes = bytes.subspan(kBufferBytes);
+    if (buffer_.empty() && bytes.size() >= kOutputBufferBytes) {
+      put(bytes.first(kOutputBufferBytes));  // as it would lie in the buffer
+      bytes = bytes.subspan(kOutputBufferBytes);
       continue;
     }
-    const std::size_t part = std::min(bytes.size(), kBufferBytes - buffer_.size());
+    const std::size_t part = std::min(bytes.size(), kOutputBufferBytes - buffer_.size());
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(part));
     bytes = bytes.subspan(part);
-    if (buffer_.size() == kBufferBytes) flush();
+    if (buffer_.size() == kOutputBufferBytes) flush();
   }
 }
 

@@ -15,8 +15,8 @@
 namespace penstock::writer {
 namespace {
 
-constexpr std::uint64_t kMaxBuffer = 1 << 20;
-constexpr std::uint64_t kPieceBytes = 1 << 20;
+constexpr std::uint64_t kMaxRangeBuffer = 1 << 20;
+constexpr std::uint64_t kReadBackBytes = 1 << 20;
 
 struct TableEntry {
   std::uint64_t offset = 0;
@@ -34,7 +34,7 @@ struct Part {
 void load(const Part& part, std::byte* to, Progress& progress) {
   Digest digest;
   for (std::uint64_t at = 0; at < part.entry.bytes;) {
-    const std::span piece(to + at, std::min(kPieceBytes, part.entry.bytes - at));
+    const std::span piece(to + at, std::min(kReadBackBytes, part.entry.bytes - at));
     part.file.read_at(part.entry.offset + at, piece);
     digest.update(piece);
     at += piece.size();
@@ -72,7 +72,7 @@ void AsidePlanner::add(std::uint64_t destination, std::uint64_t bytes) {
 BucketPlan AsidePlanner::plan() const {
   BucketPlan plan = plan_;
   const std::uint64_t count = std::max<std::uint64_t>(1, plan.buckets.size());
-  plan.buffer_bytes = std::clamp<std::uint64_t>(memory_bytes_ / 2 / count, 1, kMaxBuffer);
+  plan.buffer_bytes = std::clamp<std::uint64_t>(memory_bytes_ / 2 / count, 1, kMaxRangeBuffer);
   plan.large_offset = plan.buckets.size() * sizeof(TableEntry);
   for (BucketPlan::Bucket& each : plan.buckets) {
     each.offset = plan.large_offset;

@@ -6,7 +6,7 @@
 namespace penstock::writer {
 namespace {
 
-constexpr std::uint64_t kBufferBytes = 1U << 20;
+constexpr std::uint64_t kRecordBufferBytes = 1U << 20;
 
 }  // namespace
 
@@ -19,7 +19,7 @@ RecordInput::RecordInput(const std::string& path, const layout::Format& format, 
       digests_(format.schema, record_bytes_) {}
 
 void RecordInput::load() {
-  const std::uint64_t most = std::max<std::uint64_t>(1, kBufferBytes / record_bytes_) * record_bytes_;
+  const std::uint64_t most = std::max<std::uint64_t>(1, kRecordBufferBytes / record_bytes_) * record_bytes_;
   buffer_.resize(std::min(most, file_.bytes() - next_));
   file_.read(next_, buffer_);
   next_ += buffer_.size();

@@ -11,7 +11,7 @@
 namespace penstock::writer {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 1U << 20;
+constexpr std::uint64_t kTakenBytes = 1U << 20;
 constexpr std::size_t kAhead = 8;  // items
 
 ItemHeader header_at(const std::byte* at) {
@@ -85,7 +85,7 @@ std::optional<TakenItem::Bytes> TakenItem::whole(ItemPart part) const noexcept {
 }
 
 void TakenItem::each(ItemPart part, std::uint64_t unit, const std::function<void(Bytes)>& put) {
-  const std::uint64_t step = std::max(unit, kPieceBytes / unit * unit);
+  const std::uint64_t step = std::max(unit, kTakenBytes / unit * unit);
   if (!digest_) digest_.emplace();
   std::vector<std::byte> piece;
   assert(read_ == offset_of(part) || header_.bytes[part] == 0);

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kSlabPage = 4096;
 // From this size on memory is mapped, so that it grows with its pages in it, and may be on huge ones.
 constexpr std::uint64_t kMapped = std::uint64_t{256} << 10;
 constexpr std::uint64_t kHuge = std::uint64_t{4} << 20;
@@ -29,7 +29,7 @@ void Slab::Free::operator()(std::byte* memory) const noexcept {
 void Slab::ensure(std::uint64_t bytes) {
   if (own_bytes_ >= bytes && own_) return;
   if (bytes > INT64_MAX) throw std::bad_alloc();
-  const std::uint64_t rounded = align_up(bytes + 1, kPage);  // never zero
+  const std::uint64_t rounded = align_up(bytes + 1, kSlabPage);  // never zero
   if (own_ && own_.get_deleter().mapped_bytes > 0) {
     remap(rounded);
   } else {
@@ -43,7 +43,7 @@ void Slab::ensure(std::uint64_t bytes) {
 
 void Slab::allocate(std::uint64_t bytes) {
   if (bytes < kMapped) {
-    own_ = {static_cast<std::byte*>(std::aligned_alloc(kPage, bytes)), Free{}};
+    own_ = {static_cast<std::byte*>(std::aligned_alloc(kSlabPage, bytes)), Free{}};
     if (!own_) throw std::bad_alloc();
     return;
   }

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::int64_t kIgnoredLabel = -100;
+constexpr std::int64_t kIgnoredTarget = -100;
 
 // Targets that count come in runs, which memchr passes over. The rest is bits instead of a choice: a loop that the
 // compiler makes wide for every T.
@@ -28,7 +28,7 @@ void ignore_as(std::byte* labels, const std::byte* mask, std::uint64_t count) {
     const std::uint64_t end = std::min(count, at + kBlock);
     for (; at < end; ++at) {
       const T kept = static_cast<T>(-static_cast<T>(mask[at]));  // all bits, or none
-      values[at] = static_cast<T>((values[at] & kept) | (static_cast<T>(kIgnoredLabel) & ~kept));
+      values[at] = static_cast<T>((values[at] & kept) | (static_cast<T>(kIgnoredTarget) & ~kept));
     }
   }
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::milliseconds(50);
+constexpr auto kPumpPatience = std::chrono::milliseconds(50);
 // A consumer that misses the page cache time and again hardly tries any more.
 constexpr unsigned kMostRest = 1024;
 
@@ -76,7 +76,7 @@ void Engine::work(Dispatch::Worker& worker) {
     const bool claimed = dispatch_.claim(worker, claim, now);
     if (!claimed && reader.is_idle()) return;  // dismissed
     if (claimed) assembly_.run(reader, claim);
-    reader.pump(claimed ? std::chrono::nanoseconds(0) : kPatience);
+    reader.pump(claimed ? std::chrono::nanoseconds(0) : kPumpPatience);
     const auto began = std::exchange(now, Clock::now());
     worker.busy += now - began;
   }

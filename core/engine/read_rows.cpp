@@ -11,9 +11,9 @@ namespace penstock {
 namespace {
 
 // Rows that are planned together: enough for neighbours to be merged and for a ring to be busy.
-constexpr std::uint64_t kFewRows = 64;
+constexpr std::uint64_t kPlannedTogether = 64;
 // Rows under way before any of them is waited for: a server that answers slowly is asked for many at once.
-constexpr std::size_t kMostRows = 1024;
+constexpr std::size_t kMostUnderWay = 1024;
 
 constexpr std::chrono::milliseconds kPatience{50};
 
@@ -45,9 +45,9 @@ void read_part(const std::shared_ptr<Batch>& batch, RowReader::Part part, const 
   };
   for (std::uint64_t row = 0; row < batch->plan.rows && !error; ++row) {
     reader.start(batch, row, part);
-    if (row % kFewRows < kFewRows - 1) continue;
+    if (row % kPlannedTogether < kPlannedTogether - 1) continue;
     pump(std::chrono::nanoseconds(0));
-    while (reader.under_way() >= kMostRows && !error) pump(kPatience);
+    while (reader.under_way() >= kMostUnderWay && !error) pump(kPatience);
   }
   while (!reader.is_idle()) pump(kPatience);
   if (error) std::rethrow_exception(error);

@@ -10,8 +10,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::uint64_t kFewRows = 64;   // under way at once
-constexpr std::size_t kMostRows = 1024;  // that are in memory at once, for each thread that asks
+constexpr std::uint64_t kFewRows = 64;       // under way at once
+constexpr std::size_t kRowsInMemory = 1024;  // that are in memory at once, for each thread that asks
 
 std::uint64_t saturated(std::uint64_t a, std::uint64_t b, std::uint64_t factor) {
   __extension__ using Wide = unsigned __int128;
@@ -113,7 +113,7 @@ void RowCosts::of(std::span<const Pick> picks, std::span<std::uint64_t> out, con
   try {
     for (const std::vector<std::size_t>& numbers : by_source) {
       for (std::span<const std::size_t> left(numbers); !left.empty();) {
-        const std::span<const std::size_t> some = left.first(std::min(left.size(), kMostRows));
+        const std::span<const std::size_t> some = left.first(std::min(left.size(), kRowsInMemory));
         read(*reading, picks, some, out, cancelled);
         left = left.subspan(some.size());
       }

@@ -16,7 +16,7 @@ constexpr auto kAway = 200us;
 constexpr auto kPause = 1s;
 // So much work is worth a claim, which costs a fraction of a microsecond.
 constexpr auto kClaim = 100us;
-constexpr std::uint64_t kMostRows = 16;
+constexpr std::uint64_t kMostAClaim = 16;
 constexpr std::int64_t kMean = 8;  // of so many
 // Nothing takes longer, as far as decisions go: sums and products of such times do not overflow.
 constexpr Wakeups::Duration kLongest = 24h;
@@ -74,7 +74,7 @@ std::size_t Wakeups::low_water(std::size_t planned) const {
 }
 
 std::uint64_t Wakeups::rows_a_claim(std::uint64_t rows, unsigned shares) const {
-  const std::uint64_t share = std::min((rows + shares - 1) / shares, kMostRows);
+  const std::uint64_t share = std::min((rows + shares - 1) / shares, kMostAClaim);
   if (row_.count() == 0) return share;
   return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(kClaim / row_), 1, std::max<std::uint64_t>(share, 1));
 }

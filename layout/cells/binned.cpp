@@ -35,7 +35,7 @@ class Draws {
 };
 
 // Of the calling thread, for the cell that it bins. Of each gene whose value is above 0:
-struct Scratch {
+struct BinScratch {
   std::vector<double> values;
   std::vector<std::int64_t> tokens;
   std::vector<std::int64_t> bins;
@@ -44,8 +44,8 @@ struct Scratch {
   Ranking ranking;
 };
 
-Scratch& scratch_for(std::uint64_t records) {
-  static thread_local Scratch scratch;
+BinScratch& bin_scratch(std::uint64_t records) {
+  static thread_local BinScratch scratch;
   if (scratch.values.size() < records) {
     scratch.values.resize(records);
     scratch.tokens.resize(records);
@@ -88,7 +88,7 @@ class BinnedColumn final : public Column {
 
   void fill_row(const Row& row, const BatchShape& batch, std::byte* out) const override {
     const Cell cell = reader_.read(row);
-    Scratch& scratch = scratch_for(cell.genes.size());
+    BinScratch& scratch = bin_scratch(cell.genes.size());
     std::uint64_t count = 0;
     for (std::size_t i = 0; i < cell.genes.size(); ++i) {
       scratch.values[count] = cell.values[i];
@@ -111,7 +111,7 @@ class BinnedColumn final : public Column {
   [[nodiscard]] std::uint64_t bins_at(const BatchShape& batch) const { return sentences_.bytes(batch, 1); }
   [[nodiscard]] std::uint64_t mask_at(const BatchShape& batch) const { return sentences_.bytes(batch, 2); }
 
-  void bin(std::span<const double> values, std::span<const std::uint32_t> order, Scratch& scratch) const {
+  void bin(std::span<const double> values, std::span<const std::uint32_t> order, BinScratch& scratch) const {
     if (values.empty()) return;
     scratch.edges.clear();
     for (const double at : spec_->quantiles) scratch.edges.push_back(quantile(values, order, at));
@@ -123,7 +123,7 @@ class BinnedColumn final : public Column {
   }
 
   // Marks the genes that stand in the sentence; returns how many genes there are to look at.
-  std::uint64_t choose(const Row& row, std::span<const std::uint32_t> order, Scratch& scratch) const {
+  std::uint64_t choose(const Row& row, std::span<const std::uint32_t> order, BinScratch& scratch) const {
     const std::uint64_t count = order.size();
     std::uint64_t left = 0;  // genes with a token that were not looked at
     for (std::uint64_t i = 0; i < count; ++i) left += scratch.tokens[i] >= 0 ? 1 : 0;
@@ -150,7 +150,7 @@ class BinnedColumn final : public Column {
     return count;
   }
 
-  void write(const Row& row, std::uint64_t count, Scratch& scratch, const BatchShape& batch, std::byte* out) const {
+  void write(const Row& row, std::uint64_t count, BinScratch& scratch, const BatchShape& batch, std::byte* out) const {
     std::uint64_t kept = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
       scratch.tokens[kept] = scratch.tokens[i];

@@ -17,15 +17,15 @@ constexpr ScalarType kGene{'u', 4};
 constexpr ScalarType kValue{'f', 8};
 
 // Of the calling thread, for the cell that it reads.
-struct Scratch {
+struct CellScratch {
   std::vector<std::uint32_t> genes;
   std::vector<double> values;
   std::vector<std::uint64_t> present;  // a bit for each gene of the batch, all 0 between cells
   std::vector<double> placed;          // by gene of the batch, where that is present
 };
 
-Scratch& scratch_for(std::uint64_t records) {
-  static thread_local Scratch scratch;
+CellScratch& cell_scratch(std::uint64_t records) {
+  static thread_local CellScratch scratch;
   if (scratch.genes.size() < records) {
     scratch.genes.resize(records);
     scratch.values.resize(records);
@@ -52,7 +52,7 @@ PackedRuns packed_of(ScalarType gene, ScalarType value) {
 }
 
 // Genes are distinct, so their places are.
-void sort_by_place(Scratch& scratch, std::uint64_t count, std::uint64_t width) {
+void sort_by_place(CellScratch& scratch, std::uint64_t count, std::uint64_t width) {
   const std::uint64_t words = (width + 63) / 64;
   if (scratch.present.size() < words) scratch.present.resize(words);
   if (scratch.placed.size() < width) scratch.placed.resize(width);
@@ -113,7 +113,7 @@ CellReader::CellReader(std::shared_ptr<const CellSpec> spec, const SourceInfo& s
 
 // Slow: only once something is known to be wrong.
 void CellReader::refuse(const Row& row) const {
-  const Scratch& scratch = scratch_for(row.length);
+  const CellScratch& scratch = cell_scratch(row.length);
   for (std::uint64_t i = 0; i < row.length; ++i) {
     const std::uint32_t gene = scratch.genes[i];
     if (i > 0 && gene == scratch.genes[i - 1]) refuse_cell(row, fmt::format("gene {} is there twice", gene));
@@ -157,7 +157,7 @@ Cell CellReader::read(const Row& row) const {
   const Kernels& run = kernels();
   const std::uint64_t records = row.length;
   if (records == 0) return {};
-  Scratch& scratch = scratch_for(records);
+  CellScratch& scratch = cell_scratch(records);
   std::uint32_t* const genes = scratch.genes.data();
   double* const values = scratch.values.data();
   gene_run_(gene_.first(row), gene_.stride_bytes, records, reinterpret_cast<std::byte*>(genes), kGene.bytes);

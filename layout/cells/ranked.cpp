@@ -8,19 +8,19 @@
 namespace penstock::layout {
 namespace {
 
-constexpr ScalarType kToken{'i', 8};
-constexpr ScalarType kMask{'b', 1};
+constexpr ScalarType kRankToken{'i', 8};
+constexpr ScalarType kRankMask{'b', 1};
 
 // Of the calling thread, for the cell that it ranks.
-struct Scratch {
+struct RankScratch {
   std::vector<double> keys;
   std::vector<double> medians;
   std::vector<std::int64_t> tokens;
   Ranking ranking;
 };
 
-Scratch& scratch_for(std::uint64_t records) {
-  static thread_local Scratch scratch;
+RankScratch& rank_scratch(std::uint64_t records) {
+  static thread_local RankScratch scratch;
   if (scratch.keys.size() < records) {
     scratch.keys.resize(records);
     scratch.medians.resize(records);
@@ -42,15 +42,15 @@ class RankedColumn final : public Column {
   [[nodiscard]] ArrayShape shape(const BatchShape& batch) const override {
     const std::uint64_t length = sentences_.spec().length;
     const std::uint64_t mask_at = sentences_.bytes(batch, 1);
-    return {.type = kToken,
+    return {.type = kRankToken,
             .dims = {batch.rows, length},
             .bytes = mask_at + batch.rows * length,
-            .further = {{kMask, {batch.rows, length}, mask_at}}};
+            .further = {{kRankMask, {batch.rows, length}, mask_at}}};
   }
 
   void fill_row(const Row& row, const BatchShape& batch, std::byte* out) const override {
     const Cell cell = reader_.read(row);
-    Scratch& scratch = scratch_for(cell.genes.size());
+    RankScratch& scratch = rank_scratch(cell.genes.size());
     const std::uint64_t count = medians_->empty() ? take<false>(cell, scratch) : take<true>(cell, scratch);
     if (!medians_->empty()) kernels().divide_each(scratch.keys.data(), scratch.medians.data(), count);
     const auto best = scratch.ranking.largest(std::span(scratch.keys).first(count), sentences_.spec().room());
@@ -66,7 +66,7 @@ class RankedColumn final : public Column {
  private:
   // The genes that may stand in a sentence; returns how many.
   template <bool kHasMedians>
-  std::uint64_t take(const Cell& cell, Scratch& scratch) const {
+  std::uint64_t take(const Cell& cell, RankScratch& scratch) const {
     std::uint64_t count = 0;
     for (std::size_t i = 0; i < cell.genes.size(); ++i) {
       const std::uint32_t gene = cell.genes[i];

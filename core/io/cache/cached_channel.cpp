@@ -25,7 +25,7 @@ std::uint64_t page_begin(std::uint64_t offset) {
   return offset / kCachePage * kCachePage;
 }
 
-std::uint64_t end_of(const Read& read) {
+std::uint64_t read_end(const Read& read) {
   return read.offset + read.size;
 }
 
@@ -123,7 +123,7 @@ void CachedChannel::begin(std::span<Read* const> run) {
     job = idle_.back();
     job->run.assign(run.begin(), run.end());
     job->wanted_begin = run.front()->offset;
-    job->wanted_end = end_of(*run.back());
+    job->wanted_end = read_end(*run.back());
     job->file = store_.find(*run.front()->file);
     if (!plan_pages(*job)) job->file = nullptr;
   } catch (...) {
@@ -171,7 +171,7 @@ bool CachedChannel::plan_pages(Job& job) {
   for (Read* read : job.run) {
     if (read->size == 0) continue;
     const bool is_spare = may_be_overwritten(*read, store_);
-    job.pieces.push_back({read->offset, end_of(*read), is_spare ? next : read->destination, read});
+    job.pieces.push_back({read->offset, read_end(*read), is_spare ? next : read->destination, read});
     if (is_spare) next += read->size;
   }
   if (job.wanted_end < job.end) job.pieces.push_back({job.wanted_end, job.end, job.tail.data(), job.run.back()});
@@ -343,7 +343,7 @@ void CachedChannel::fill(Job& job, std::span<const Read> range) {
   // A read that was cancelled ends as if it were done, and its bytes may be anything.
   const auto came = [](const Read& read) { return read.outcome == Outcome::Done && !is_cancelled(read); };
   if (!std::all_of(range.begin(), range.end(), came)) return;
-  const std::uint64_t range_end = end_of(range.back());
+  const std::uint64_t range_end = read_end(range.back());
   for (std::uint64_t begin = range.front().offset; begin < range_end;) {
     const std::uint64_t block = begin / kCacheBlock;
     const std::uint64_t end = std::min((block + 1) * kCacheBlock, range_end);
@@ -355,7 +355,7 @@ void CachedChannel::fill(Job& job, std::span<const Read> range) {
 void CachedChannel::finish(Job& job) {
   for (const CachePiece& piece : job.pieces) {
     const Read& read = *piece.read;
-    const bool is_whole = piece.begin == read.offset && piece.end == end_of(read);
+    const bool is_whole = piece.begin == read.offset && piece.end == read_end(read);
     if (!is_whole || piece.at == read.destination || read.outcome != Outcome::Done) continue;
     std::memcpy(read.destination, piece.at, read.size);
   }

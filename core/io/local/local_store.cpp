@@ -22,9 +22,9 @@ namespace {
 
 /// Measured: two warm reads of 4 KiB take 1.3 µs, one that also reads 16 KiB between them 2.9. Cold, a read saved is
 /// some 80 µs: devices are bound by operations at these sizes.
-constexpr std::uint64_t kNearBytes = 16 << 10;
+constexpr std::uint64_t kNearLocalBytes = 16 << 10;
 
-constexpr std::uint64_t kBulkOfReads = 32;
+constexpr std::uint64_t kBulkOfLocalReads = 32;
 
 /// Mappings would take it all, and the next allocation would end the process.
 void refuse_bounded_address_space() {
@@ -78,7 +78,7 @@ std::shared_ptr<ByteStore> LocalStore::reading_by(Reader reader) const {
 }
 
 std::shared_ptr<ByteStore> LocalStore::reading_once(std::uint64_t reads) const {
-  return reading_by(reads < kBulkOfReads ? Reader::Pread : Reader::Auto);
+  return reading_by(reads < kBulkOfLocalReads ? Reader::Pread : Reader::Auto);
 }
 
 Reader LocalStore::resolve() const {
@@ -141,7 +141,7 @@ std::size_t LocalStore::reads_in_flight() {
 }
 
 std::uint64_t LocalStore::near_bytes() const {
-  return reader_ == Reader::Mmap ? 0 : kNearBytes;  // mappings need no system call that merging could save
+  return reader_ == Reader::Mmap ? 0 : kNearLocalBytes;  // mappings need no system call that merging could save
 }
 
 std::uint64_t LocalStore::block_bytes() const {

@@ -233,7 +233,7 @@ TEST(PackedTest, TargetsThatWouldCrossDocumentsAreRefused) {
   const auto make = [&] { make_column(spec, source->info(), false); };
   EXPECT_NE(message_of(make, ErrorKind::InvalidArgument).find("pieces"), std::string::npos);
   spec = packed_targets(true);
-  spec.bounds = {DocumentBounds::By::EndValue, "token", 0};
+  spec.bounds = {penstock::DocumentBounds::By::EndValue, "token", 0};
   message_of(make, ErrorKind::InvalidArgument);
 }
 

@@ -142,7 +142,7 @@ TEST(PackingTest, CountsSayWhatIsNotThere) {
   EXPECT_EQ(std::tuple(truncated.records, truncated.left_out, truncated.cut), std::tuple(25U, 1U, 15U));
 }
 
-std::string message_of(const PackingRule& rule, const Lengths& lengths) {
+std::string message_of_rule(const PackingRule& rule, const Lengths& lengths) {
   try {
     pack(rule, lengths);
   } catch (const Error& error) {
@@ -156,13 +156,13 @@ TEST(PackingTest, WhatCannotBeIsNamed) {
   const auto has = [](const std::string& message, const char* part) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
-  has(message_of({.window = 0}, {}), "window=0");
-  has(message_of({.window = layout::kMostPackedWindow + 1}, {}), "16,777,217");
-  has(message_of({.window = 10, .group = 0}, {}), "group=0");
-  has(message_of({.window = 10, .multiple_of = 0}, {}), "multiple_of=0");
-  has(message_of({.window = 10, .multiple_of = 4}, {}), "multiple_of=4: the window 10");
-  has(message_of({.window = 10, .long_documents = LongDocuments::Refuse}, {1, 11}), "document 1 has 11 records");
-  has(message_of({.window = 1}, {PackedPiece::kMostParts + 1}), "too many pieces");
+  has(message_of_rule({.window = 0}, {}), "window=0");
+  has(message_of_rule({.window = layout::kMostPackedWindow + 1}, {}), "16,777,217");
+  has(message_of_rule({.window = 10, .group = 0}, {}), "group=0");
+  has(message_of_rule({.window = 10, .multiple_of = 0}, {}), "multiple_of=0");
+  has(message_of_rule({.window = 10, .multiple_of = 4}, {}), "multiple_of=4: the window 10");
+  has(message_of_rule({.window = 10, .long_documents = LongDocuments::Refuse}, {1, 11}), "document 1 has 11 records");
+  has(message_of_rule({.window = 1}, {PackedPiece::kMostParts + 1}), "too many pieces");
   EXPECT_EQ(layout::parse_fit("first"), Fit::First);
   EXPECT_EQ(layout::parse_long("drop"), LongDocuments::Drop);
   EXPECT_THROW(layout::parse_fit("worst"), Error);

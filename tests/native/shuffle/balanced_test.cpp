@@ -16,7 +16,7 @@ namespace {
 // Class 3 has no members, and two observations are of none.
 const std::vector<std::int32_t> kLabels{0, 1, 1, 4, 2, -1, 1, 0, 1, 2, -7, 1, 1};
 
-Balanced make(std::uint64_t seed, std::uint64_t size = 13, std::uint64_t fetch = 1, std::uint64_t lanes = 1) {
+Balanced make_balanced(std::uint64_t seed, std::uint64_t size = 13, std::uint64_t fetch = 1, std::uint64_t lanes = 1) {
   return {ClassMembers(kLabels, 5), seed, size, fetch, lanes};
 }
 
@@ -35,7 +35,7 @@ TEST(ClassMembers, AreSortedByClassAndLeaveEmptyClassesOut) {
 
 TEST(Balanced, EachClassComesOnceInEveryRoundWhateverTheEpochsSize) {
   for (const std::uint64_t size : {1U, 4U, 13U, 100U}) {
-    const Balanced order = make(3, size);
+    const Balanced order = make_balanced(3, size);
     const std::vector<std::uint64_t> all = indices(order, 0, 1, 400);
     std::set<std::vector<std::int32_t>> orders;
     for (std::size_t round = 0; round < 100; ++round) {
@@ -53,7 +53,7 @@ TEST(Balanced, EachClassComesOnceInEveryRoundWhateverTheEpochsSize) {
 
 TEST(Balanced, MembersOfAClassComeOnceInEpochsOfTheirOwn) {
   std::map<std::int32_t, std::vector<std::uint64_t>> of_class;
-  for (const std::uint64_t index : indices(make(3), 0, 1, 4 * 60)) of_class[kLabels[index]].push_back(index);
+  for (const std::uint64_t index : indices(make_balanced(3), 0, 1, 4 * 60)) of_class[kLabels[index]].push_back(index);
   std::set<std::vector<std::uint64_t>> orders;
   for (const auto& [label, seen] : of_class) {
     const auto count = static_cast<std::size_t>(std::count(kLabels.begin(), kLabels.end(), label));
@@ -69,10 +69,10 @@ TEST(Balanced, MembersOfAClassComeOnceInEpochsOfTheirOwn) {
 }
 
 TEST(Balanced, WhatIsReadTogetherDecidesNoPosition) {
-  const Balanced order = make(3, 100);
+  const Balanced order = make_balanced(3, 100);
   for (const std::uint64_t fetch : {1U, 5U, 64U, 1000U}) {
     for (const std::uint64_t lanes : {1U, 3U}) {
-      const Balanced other = make(3, 100, fetch, lanes);
+      const Balanced other = make_balanced(3, 100, fetch, lanes);
       EXPECT_EQ(indices(other, 7, 1, 300), indices(order, 7, 1, 300));
       EXPECT_EQ(other.identity(0), order.identity(0));
       expect_strides_agree(other);
@@ -82,14 +82,15 @@ TEST(Balanced, WhatIsReadTogetherDecidesNoPosition) {
 }
 
 TEST(Balanced, SaysWhatDecidesIt) {
-  EXPECT_EQ(make(3).identity(9).rfind(R"({"algorithm":1,"name":"balanced","seed":3,"size":13,"table":")", 0), 0U);
+  EXPECT_EQ(make_balanced(3).identity(9).rfind(R"({"algorithm":1,"name":"balanced","seed":3,"size":13,"table":")", 0),
+            0U);
   std::vector<std::int32_t> other = kLabels;
   other[5] = 0;
-  EXPECT_NE(Balanced(ClassMembers(other, 5), 3, 13, 1, 1).identity(9), make(3).identity(9));
-  EXPECT_NE(indices(make(3), 0, 1, 40), indices(make(4), 0, 1, 40));
-  EXPECT_THROW(make(3, 0), Error);
-  EXPECT_THROW(make(3, 13, 0), Error);
-  EXPECT_THROW(make(3, 13, 1, 0), Error);
+  EXPECT_NE(Balanced(ClassMembers(other, 5), 3, 13, 1, 1).identity(9), make_balanced(3).identity(9));
+  EXPECT_NE(indices(make_balanced(3), 0, 1, 40), indices(make_balanced(4), 0, 1, 40));
+  EXPECT_THROW(make_balanced(3, 0), Error);
+  EXPECT_THROW(make_balanced(3, 13, 0), Error);
+  EXPECT_THROW(make_balanced(3, 13, 1, 0), Error);
 }
 
 }  // namespace

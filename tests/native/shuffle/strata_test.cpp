@@ -12,7 +12,7 @@
 namespace penstock::shuffle {
 namespace {
 
-Strata make(const std::vector<std::uint64_t>& weights, std::uint64_t seed = 0) {
+Strata make_strata(const std::vector<std::uint64_t>& weights, std::uint64_t seed = 0) {
   std::vector<Strata::Member> members;
   for (std::size_t i = 0; i < weights.size(); ++i) members.push_back({weights[i], Key().absorb(seed).absorb(i)});
   return Strata(std::move(members));
@@ -107,7 +107,7 @@ TEST(Strata, AreAllSlotsInTheOrderOfTheirTimes) {
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       const std::vector<std::uint64_t> weights =
           seed < 2 ? std::vector<std::uint64_t>(members, seed + 1) : random_weights(random, members);
-      const Strata strata = make(weights, seed);
+      const Strata strata = make_strata(weights, seed);
       words += is_word(strata) ? 1 : 0;
       constexpr std::size_t kCount = 3000;
       const std::vector<Slot> wanted = sorted_slots(strata, kCount);
@@ -136,7 +136,7 @@ TEST(Strata, GiveEachMemberItsShareAtEveryPosition) {
     if (trial % 2 == 1) {
       for (std::uint64_t& weight : weights) weight = weight % 7 + 1;
     }
-    const Strata strata = make(weights, static_cast<std::uint64_t>(trial));
+    const Strata strata = make_strata(weights, static_cast<std::uint64_t>(trial));
     // Anywhere: from a position far out on, too.
     for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{1} << 40, (std::uint64_t{1} << 61) + 12345}) {
       std::vector<std::uint64_t> given(members);
@@ -182,7 +182,7 @@ TEST(Strata, HoldForWeightsOfAnySize) {
            {(std::uint64_t{1} << 31) + 1, 1, 1},
            {1, 3, (std::uint64_t{1} << 33) + 1, 1}}) {
     for (std::uint64_t seed = 0; seed < 64; ++seed) {
-      const Strata strata = make(weights, seed);
+      const Strata strata = make_strata(weights, seed);
       for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{1} << 35, (std::uint64_t{1} << 63) - 600}) {
         const std::vector<Slot> slots = found(strata, first, 1, 100);
         std::vector<std::uint64_t> given(weights.size());
@@ -217,7 +217,7 @@ TEST(Strata, HaveNoPeriodThatRanksFallInStepWith) {
                                                {3, 3, 1, 1},
                                                std::vector<std::uint64_t>(8, 5),
                                                {20'001, 10'000}}) {
-    const Strata strata = make(weights, 4);
+    const Strata strata = make_strata(weights, 4);
     for (const std::uint64_t ranks : {2U, 3U, 4U, 8U, 16U, 100U}) {
       for (std::uint64_t rank = 0; rank < ranks; ++rank) {
         constexpr std::size_t kCount = 50'000;
@@ -239,7 +239,7 @@ TEST(Strata, HaveNoPeriodThatRanksFallInStepWith) {
 TEST(Strata, GiveEachRankOfABatchAboutItsShare) {
   for (const std::vector<std::uint64_t>& weights : std::vector<std::vector<std::uint64_t>>{
            {67, 33}, {67, 32, 1}, {1, 1}, {2, 1}, {3, 3, 1, 1}, {670'001, 330'000}, {5, 4, 3, 2, 1, 1, 1, 1}}) {
-    const Strata strata = make(weights, 4);
+    const Strata strata = make_strata(weights, 4);
     for (const std::uint64_t ranks : {2U, 3U, 4U, 8U}) {
       constexpr std::uint64_t kBatches = 300;
       const std::size_t rows = 1024 / ranks;

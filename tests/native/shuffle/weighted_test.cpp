@@ -16,7 +16,8 @@ namespace {
 
 const std::vector<double> kWeights{3, 0, 1, 1, 0.5, 8, 0, 2.5};  // 16
 
-Weighted make(std::uint64_t draws, std::uint64_t seed, const BlocksShape* shape = nullptr, Draws how = Draws::Rounded) {
+Weighted make_weighted(std::uint64_t draws, std::uint64_t seed, const BlocksShape* shape = nullptr,
+                       Draws how = Draws::Rounded) {
   std::shared_ptr<const Order> inner = std::make_shared<Uniform>(draws, seed);
   if (shape != nullptr) inner = std::make_shared<Blocks>(draws, seed, *shape);
   return {WeightTable(kWeights), std::move(inner), seed, true, how};
@@ -26,7 +27,7 @@ TEST(Weighted, AnEpochHasFloorOrCeilOfEachExpectationAndTheMeanIsRight) {
   const BlocksShape shape{2, 6, 3};
   for (const Draws how : {Draws::Systematic, Draws::Rounded}) {
     for (const std::uint64_t draws : {1U, 7U, 16U, 50U}) {
-      const Weighted order = make(draws, 5, draws % 2 == 0 ? &shape : nullptr, how);
+      const Weighted order = make_weighted(draws, 5, draws % 2 == 0 ? &shape : nullptr, how);
       constexpr std::uint64_t kEpochs = 400;
       std::vector<double> sums(kWeights.size());
       for (std::uint64_t epoch = 0; epoch < kEpochs; ++epoch) {
@@ -53,21 +54,21 @@ TEST(Weighted, AnEpochHasFloorOrCeilOfEachExpectationAndTheMeanIsRight) {
 
 TEST(Weighted, StridesFetchesAndIdentity) {
   const BlocksShape shape{2, 6, 3};
-  expect_strides_agree(make(50, 5));
-  expect_strides_agree(make(50, 5, nullptr, Draws::Systematic));
-  expect_strides_agree(make(50, 5, &shape));
-  expect_fetches_end(make(50, 5, &shape), 300);
-  const Weighted order = make(50, 5);
+  expect_strides_agree(make_weighted(50, 5));
+  expect_strides_agree(make_weighted(50, 5, nullptr, Draws::Systematic));
+  expect_strides_agree(make_weighted(50, 5, &shape));
+  expect_fetches_end(make_weighted(50, 5, &shape), 300);
+  const Weighted order = make_weighted(50, 5);
   EXPECT_EQ(order.epoch_size(), 50U);
   EXPECT_EQ(order.end(0), Order::kNever);
   const std::string text = order.identity(3);
   EXPECT_NE(text.find(R"("name":"weighted","seed":5,"size":8,"table":")"), std::string::npos) << text;
   EXPECT_TRUE(text.starts_with(R"({"algorithm":2,"draws":{)")) << text;
-  EXPECT_TRUE(make(50, 5, nullptr, Draws::Systematic).identity(3).starts_with(R"({"algorithm":1,"draws":{)"));
-  EXPECT_NE(text, make(51, 5).identity(3));
-  EXPECT_NE(text, make(50, 6).identity(3));
-  EXPECT_NE(text, make(50, 5, &shape).identity(3));
-  EXPECT_NE(indices(order, 0, 1, 50), indices(make(50, 6), 0, 1, 50));
+  EXPECT_TRUE(make_weighted(50, 5, nullptr, Draws::Systematic).identity(3).starts_with(R"({"algorithm":1,"draws":{)"));
+  EXPECT_NE(text, make_weighted(51, 5).identity(3));
+  EXPECT_NE(text, make_weighted(50, 6).identity(3));
+  EXPECT_NE(text, make_weighted(50, 5, &shape).identity(3));
+  EXPECT_NE(indices(order, 0, 1, 50), indices(make_weighted(50, 6), 0, 1, 50));
 }
 
 TEST(Weighted, WithoutReplacementNoneComesTwice) {

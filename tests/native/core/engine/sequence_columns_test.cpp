@@ -10,8 +10,8 @@
 namespace penstock::testing {
 namespace {
 
-constexpr std::uint32_t kEnd = 3;    // the value after which a document ends …
-constexpr std::uint32_t kBegin = 4;  // … and the one with which one begins
+constexpr std::uint32_t kEndToken = 3;    // the value after which a document ends …
+constexpr std::uint32_t kBeginToken = 4;  // … and the one with which one begins
 using Ints = std::vector<std::int32_t>;
 
 struct Sequences {
@@ -25,7 +25,7 @@ struct Sequences {
 using By = DocumentBounds::By;
 
 DocumentBounds bounds_of(By by) {
-  return {by, "token", by == By::BeginValue ? kBegin : kEnd};
+  return {by, "token", by == By::BeginValue ? kBeginToken : kEndToken};
 }
 
 std::vector<ColumnSpec> specs_of(std::uint64_t lookahead, By by, std::optional<std::uint64_t> most = {}) {
@@ -60,9 +60,9 @@ struct Stream {
     std::mt19937 random(7);
     while (tokens.size() < count) {
       // Of two tokens at least, as the values of both ends want it.
-      tokens.push_back(kBegin);
+      tokens.push_back(kBeginToken);
       while (random() % rarity != 0) tokens.push_back(10 + static_cast<std::uint32_t>(random() % 50));
-      tokens.push_back(kEnd);
+      tokens.push_back(kEndToken);
       documents.push_back(tokens.size());
     }
     tokens.resize(count);
@@ -97,7 +97,7 @@ Sequences model(const Batch& batch, const Stream& stream, std::uint64_t lookahea
     std::int32_t position = 0;
     document = batch.format->shape.ragged ? document + 1 : 0;
     for (std::uint64_t k = 0; k < count; ++k) {
-      if (!padding && k > 0 && stream.tokens[first + k - 1] == kEnd) {
+      if (!padding && k > 0 && stream.tokens[first + k - 1] == kEndToken) {
         end(position);
         position = 0;
         ++document;

@@ -18,16 +18,16 @@
 namespace penstock::testing {
 namespace {
 
-constexpr std::uint64_t kFileBytes = 40'000;
+constexpr std::uint64_t kExtentsFileBytes = 40'000;
 constexpr std::byte kUntouched{0xee};
 
 /// Reads of three files whose bytes are known, each with memory of its own that is exactly as large.
-class Wanted {
+class WantedExtents {
  public:
-  Wanted() {
+  WantedExtents() {
     std::uint32_t value = 1;
     for (auto& bytes : contents_) {
-      bytes.resize(kFileBytes);
+      bytes.resize(kExtentsFileBytes);
       for (std::byte& byte : bytes) byte = static_cast<std::byte>((value = value * 1'664'525 + 1'013'904'223) >> 24);
     }
   }
@@ -112,8 +112,8 @@ TEST(Extents, RandomReadsGetTheirBytesByRequestsThatKeepTheRules) {
     const ExtentRules rules{.near_bytes = std::array{0U, 1U, 17U, 300U, 5'000U}[random() % 5],
                             .block_bytes = std::array{1U, 64U, 4'096U}[random() % 3],
                             .most_bytes = std::array{1U, 500U, 4'000U, 1U << 20}[random() % 4]};
-    Wanted wanted;
-    const std::uint64_t spread = std::array<std::uint64_t, 3>{50, 2'000, kFileBytes - 600}[random() % 3];
+    WantedExtents wanted;
+    const std::uint64_t spread = std::array<std::uint64_t, 3>{50, 2'000, kExtentsFileBytes - 600}[random() % 3];
     for (std::uint64_t i = 1 + random() % 40; i > 0; --i) {
       wanted.add(random() % 3, random() % spread, random() % std::array{1U, 20U, 600U}[random() % 3]);
     }
@@ -142,7 +142,7 @@ TEST(Extents, RandomReadsGetTheirBytesByRequestsThatKeepTheRules) {
 }
 
 TEST(Extents, WhatIsAdjacentOverlappingNestedOrEqualIsOneRequestAndReadOnce) {
-  Wanted wanted;
+  WantedExtents wanted;
   wanted.add(0, 300, 100);
   wanted.add(0, 100, 100);
   wanted.add(0, 200, 100);  // adjacent to both
@@ -161,7 +161,7 @@ TEST(Extents, WhatIsAdjacentOverlappingNestedOrEqualIsOneRequestAndReadOnce) {
 }
 
 TEST(Extents, FilesAreNeverMerged) {
-  Wanted wanted;
+  WantedExtents wanted;
   for (std::size_t file = 0; file < 3; ++file) {
     for (std::uint64_t i = 0; i < 4; ++i) wanted.add(file, i * 10, 10);
   }
@@ -173,7 +173,7 @@ TEST(Extents, FilesAreNeverMerged) {
 
 TEST(Extents, AGapIsReadUpToNearBytesAndNoFurther) {
   for (const std::uint64_t gap : {0U, 1U, 64U, 65U}) {
-    Wanted wanted;
+    WantedExtents wanted;
     wanted.add(0, 1'000, 50);
     wanted.add(0, 1'050 + gap, 50);
     wanted.plan({.near_bytes = 64});
@@ -186,7 +186,7 @@ TEST(Extents, AGapIsReadUpToNearBytesAndNoFurther) {
 
 TEST(Extents, ARequestIsMostlyWantedWhereItHasToBe) {
   const auto requests = [](std::uint64_t most_unwanted) {
-    Wanted wanted;
+    WantedExtents wanted;
     for (const std::uint64_t at : {0, 150, 300, 1'000, 2'000}) wanted.add(0, at, 100);
     wanted.plan({.near_bytes = 1'000, .most_unwanted = most_unwanted});
     wanted.read_all();
@@ -200,7 +200,7 @@ TEST(Extents, ARequestIsMostlyWantedWhereItHasToBe) {
 
 TEST(Extents, DistancesAreBetweenWholeBlocks) {
   const auto requests = [](std::uint64_t end, std::uint64_t next, std::uint64_t near_bytes) {
-    Wanted wanted;
+    WantedExtents wanted;
     wanted.add(0, end - 10, 10);
     wanted.add(0, next, 10);
     wanted.plan({.near_bytes = near_bytes, .block_bytes = 4'096});
@@ -218,7 +218,7 @@ TEST(Extents, DistancesAreBetweenWholeBlocks) {
 }
 
 TEST(Extents, OnlyASingleReadIsLongerThanMostBytes) {
-  Wanted wanted;
+  WantedExtents wanted;
   for (std::uint64_t i = 0; i < 20; ++i) wanted.add(0, i * 100, 100);
   wanted.add(1, 0, 5'000);
   wanted.add(1, 100, 200);  // its bytes come with the one that is too long anyway
@@ -233,7 +233,7 @@ TEST(Extents, OnlyASingleReadIsLongerThanMostBytes) {
 }
 
 TEST(Extents, OverlapsAcrossALimitAreReadAgainForTheNextRequest) {
-  Wanted wanted;
+  WantedExtents wanted;
   for (std::uint64_t i = 0; i < 30; ++i) wanted.add(0, i * 50, 300);
   wanted.plan({.most_bytes = 700});
   for (const auto& run : wanted.runs()) {
@@ -244,7 +244,7 @@ TEST(Extents, OverlapsAcrossALimitAreReadAgainForTheNextRequest) {
 }
 
 /// Reads all but the pieces that have a byte of [begin, end), which end as `outcome`.
-void read_all_but(Wanted& wanted, std::uint64_t begin, std::uint64_t end, Outcome outcome) {
+void read_all_but(WantedExtents& wanted, std::uint64_t begin, std::uint64_t end, Outcome outcome) {
   for (Read& piece : wanted.extents().pieces()) {
     if (piece.offset < end && begin < piece.offset + piece.size) {
       if (outcome == Outcome::Failed) {
@@ -261,7 +261,7 @@ void read_all_but(Wanted& wanted, std::uint64_t begin, std::uint64_t end, Outcom
 
 TEST(Extents, AnOutcomeReachesTheReadsWhoseBytesThePieceBringsAndNoOthers) {
   for (const Outcome outcome : {Outcome::Failed, Outcome::NotAtHand}) {
-    Wanted wanted;
+    WantedExtents wanted;
     Read& before = wanted.add(0, 0, 100);
     Read& whole = wanted.add(0, 100, 100);
     Read& nested = wanted.add(0, 120, 20);
@@ -281,7 +281,7 @@ TEST(Extents, AnOutcomeReachesTheReadsWhoseBytesThePieceBringsAndNoOthers) {
 
 TEST(Extents, AnErrorIsNotHiddenByAMissOfThePieceBeside) {
   for (const bool error_first : {false, true}) {
-    Wanted wanted;
+    WantedExtents wanted;
     wanted.add(0, 0, 100);
     Read& both = wanted.add(0, 50, 100);
     wanted.plan({});
@@ -296,7 +296,7 @@ TEST(Extents, AnErrorIsNotHiddenByAMissOfThePieceBeside) {
 
 TEST(Extents, APieceThatNobodyNeedsMayFail) {
   for (const Outcome outcome : {Outcome::Failed, Outcome::NotAtHand}) {
-    Wanted wanted;
+    WantedExtents wanted;
     wanted.add(0, 0, 100);
     wanted.add(0, 110, 100);
     wanted.plan({.near_bytes = 10});
@@ -307,7 +307,7 @@ TEST(Extents, APieceThatNobodyNeedsMayFail) {
 }
 
 TEST(Extents, ReadsOfNothingCostNothing) {
-  Wanted wanted;
+  WantedExtents wanted;
   wanted.add(0, 0, 0);
   wanted.add(0, 5'000, 0);
   wanted.add(1, 7, 0);
@@ -346,7 +346,7 @@ TEST(Extents, APlanForgetsTheOneBefore) {
 }
 
 TEST(Extents, PiecesCarryTheFlagOfTheirRead) {
-  Wanted wanted;
+  WantedExtents wanted;
   const std::atomic<bool> cancelled{false};
   wanted.add(0, 0, 10).cancelled = &cancelled;
   wanted.add(0, 20, 10).cancelled = &cancelled;

@@ -417,7 +417,7 @@ TEST(Job, WhatIsUnknownOfSourcesThatOnlyLaterStagesUseIsRefused) {
   }
 }
 
-std::optional<ErrorKind> refusal(const std::string& saved, std::string* message = nullptr) {
+std::optional<ErrorKind> refused_as(const std::string& saved, std::string* message = nullptr) {
   try {
     static_cast<void>(job_difference(saved, job({}), 10));
   } catch (const Error& error) {
@@ -429,24 +429,24 @@ std::optional<ErrorKind> refusal(const std::string& saved, std::string* message 
 
 TEST(Job, TextThatIsNoJobIsRefused) {
   for (const char* text : {"", "{", "nonsense", "{\"format\":1,\"format\":1}"}) {
-    EXPECT_EQ(refusal(text), ErrorKind::InvalidArgument) << text;
+    EXPECT_EQ(refused_as(text), ErrorKind::InvalidArgument) << text;
   }
   for (const char* text :
        {"null", "[]", "{}", "7", R"({"format":"1"})", R"({"format":1})",
         R"({"format":1,"order":{},"skip":[],"sources":[]})", R"({"format":1,"order":{},"skip":[],"sources":[{}]})",
         R"({"format":1,"order":{},"skip":[[5,4]],"sources":[]})"}) {
-    EXPECT_EQ(refusal(text), ErrorKind::StateMismatch) << text;
+    EXPECT_EQ(refused_as(text), ErrorKind::StateMismatch) << text;
   }
   nlohmann::json later = nlohmann::json::parse(job({}));
   later["format"] = 2;
   std::string message;
-  EXPECT_EQ(refusal(later.dump(), &message), ErrorKind::StateMismatch);
+  EXPECT_EQ(refused_as(later.dump(), &message), ErrorKind::StateMismatch);
   EXPECT_EQ(message, "the state's job is not one that this penstock knows: format 2, this penstock reads format 1");
   later = nlohmann::json::parse(job({}));
   later["skip"] = {{5, 4}};
-  EXPECT_EQ(refusal(later.dump()), ErrorKind::StateMismatch);
+  EXPECT_EQ(refused_as(later.dump()), ErrorKind::StateMismatch);
   later["skip"] = {{-5, 4}};
-  EXPECT_EQ(refusal(later.dump()), ErrorKind::StateMismatch);
+  EXPECT_EQ(refused_as(later.dump()), ErrorKind::StateMismatch);
 }
 
 TEST(Job, HostileTextIsRefusedOrDiffersButNeverCrashes) {

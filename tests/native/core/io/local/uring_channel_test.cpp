@@ -109,8 +109,8 @@ TEST_F(RingErrors, AFailedReadGivesTheSystemsNumber) {
   ::close(memory);
 }
 
-struct Wanted {
-  Wanted(const File& file, std::uint64_t offset, std::uint64_t size) : buffer(size) {
+struct WantedPart {
+  WantedPart(const File& file, std::uint64_t offset, std::uint64_t size) : buffer(size) {
     read.file = &file;
     read.offset = offset;
     read.size = size;
@@ -129,11 +129,11 @@ class UringChannelErrors : public RingErrors, public ::testing::WithParamInterfa
   }
   ~UringChannelErrors() override { memory_inode = 0; }
 
-  void run(std::deque<Wanted>& wanted) {
+  void run(std::deque<WantedPart>& wanted) {
     UringChannel channel(std::make_shared<ProcessFdCache>(4, GetParam() ? Access::Direct : Access::Buffered),
                          GetParam());
     std::vector<Read*> reads;
-    for (Wanted& one : wanted) reads.push_back(&one.read);
+    for (WantedPart& one : wanted) reads.push_back(&one.read);
     channel.submit(reads);
     std::vector<Read*> done(3);
     std::size_t ended = 0;
@@ -141,7 +141,7 @@ class UringChannelErrors : public RingErrors, public ::testing::WithParamInterfa
     EXPECT_EQ(ended, wanted.size());
   }
 
-  void expect_error(const Wanted& one) {
+  void expect_error(const WantedPart& one) {
     ASSERT_TRUE(one.read.error);
     try {
       std::rethrow_exception(one.read.error);
@@ -155,7 +155,7 @@ class UringChannelErrors : public RingErrors, public ::testing::WithParamInterfa
     }
   }
 
-  static void expect_right(const Wanted& one, const Pages& pages) {
+  static void expect_right(const WantedPart& one, const Pages& pages) {
     EXPECT_FALSE(one.read.error);
     for (std::size_t i = 0; i < one.buffer.size(); ++i) {
       ASSERT_EQ(one.buffer[i], Pages::byte_at(one.read.offset - pages.offset() + i)) << i;
@@ -171,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(, UringChannelErrors, ::testing::Bool(),
 TEST_P(UringChannelErrors, AReadThatTheDeviceFailsIsAnErrorOfItsOwn) {
   Pages pages(8);
   pages.take_out(3);
-  std::deque<Wanted> wanted;
+  std::deque<WantedPart> wanted;
   for (const std::size_t page : {0, 3, 6}) wanted.emplace_back(memory_, pages.offset() + page * kPage + 100, 1'000);
   run(wanted);
   expect_right(wanted[0], pages);
@@ -184,7 +184,7 @@ TEST_P(UringChannelErrors, AmongNeighboursReadTogetherOnlyThoseThatFailHaveTheEr
        {0, 1, 2}) {  // the ring gives EIO for the first, and what comes before it for the others
     Pages pages(3);
     pages.take_out(bad);
-    std::deque<Wanted> wanted;
+    std::deque<WantedPart> wanted;
     for (std::size_t page = 0; page < 3; ++page) wanted.emplace_back(memory_, pages.offset() + page * kPage, kPage);
     run(wanted);
     for (std::size_t page = 0; page < 3; ++page) {
@@ -200,7 +200,7 @@ TEST_P(UringChannelErrors, AmongNeighboursReadTogetherOnlyThoseThatFailHaveTheEr
 TEST_P(UringChannelErrors, MoreFailuresThanTheRingHoldsEndEachOnce) {
   Pages pages(2);
   pages.take_out(1);
-  std::deque<Wanted> wanted;
+  std::deque<WantedPart> wanted;
   for (int i = 0; i < 200; ++i) wanted.emplace_back(memory_, pages.offset() + (i % 2) * kPage + 8, 16);
   run(wanted);
   for (int i = 0; i < 200; ++i) {
