@@ -1,8 +1,8 @@
 // PythonStore: files that objects of Python fetch, as a ByteStore.
 //
 // Its channels put what they are to read into PythonCalls, whose threads are Python's own
-// (penstock/_places/stores/threads.py); nothing here touches Python but `while_waiting`. A child after a fork may not read:
-// the threads are its parent's. Any thread.
+// (penstock/_places/stores/threads.py); nothing here touches Python but `while_waiting`. A child after a fork may not
+// read: the threads are its parent's. Any thread.
 #pragma once
 
 #include "bindings/python_calls.h"

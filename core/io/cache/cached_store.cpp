@@ -54,7 +54,7 @@ class FilledThrough final : public ByteStore {
 
 }  // namespace
 
-CachedStore::CachedStore(std::shared_ptr<ByteStore> store, std::shared_ptr<LocalStore> local, std::string root)
+CachedStore::CachedStore(std::shared_ptr<ByteStore> store, const std::shared_ptr<LocalStore>& local, std::string root)
     : store_(std::move(store)), local_(local->of_changing_files()), root_(std::move(root)), forks_(fork_count()) {
   std::error_code error;
   std::filesystem::create_directories(root_, error);

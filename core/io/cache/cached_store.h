@@ -28,7 +28,7 @@ class CachedStore final : public ByteStore {
  public:
   /// Around `store`, in the folder at `root`, whose files are read through `local`. Makes the folder. Throws IoError if
   /// it cannot be written.
-  CachedStore(std::shared_ptr<ByteStore> store, std::shared_ptr<LocalStore> local, std::string root);
+  CachedStore(std::shared_ptr<ByteStore> store, const std::shared_ptr<LocalStore>& local, std::string root);
   ~CachedStore() override;
   CachedStore(const CachedStore&) = delete;
   CachedStore& operator=(const CachedStore&) = delete;
