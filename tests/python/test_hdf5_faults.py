@@ -93,7 +93,7 @@ def test_one_process_serves_all_files_and_the_next_opening(path: Path) -> None:
 def test_no_reader_of_hdf5_outlives_its_process(path: Path) -> None:
     program = f"""
 import os, penstock
-from penstock._from.cells import hdf5
+from penstock._data.anndata import hdf5
 penstock.open({str(path)!r})
 print(hdf5._IDLE[0]._process.pid, flush=True)
 os.kill(os.getpid(), 9)
@@ -197,7 +197,7 @@ def test_no_answer_is_an_error_that_names_the_file(path: Path, monkeypatch: pyte
 
 BLOCKED = """
 import os, penstock, sys, threading, time
-from penstock._from.cells import hdf5, stores
+from penstock._data.anndata import hdf5, stores
 stores._refuse_other = lambda path: None
 def opened():
     penstock.open(sys.argv[1])

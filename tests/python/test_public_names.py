@@ -24,7 +24,7 @@ def check(root: Path, name: str, text: str) -> subprocess.CompletedProcess[str]:
         ("from penstock import _native", "penstock._native"),
         ("def late():\n    from penstock._from.text.tasks import Task", "penstock._from.text.tasks.Task"),
         ("from penstock.columns import _Column", "penstock.columns._Column"),
-        ("import penstock\npenstock._loader._READERS", "penstock._load.loader"),
+        ("import penstock\npenstock._loader._READERS", "penstock._loader"),
         ("import penstock as p\np.orders._check(1)", "p.orders._check"),
         ("from penstock import open as o\no('x').windows(8)[0]._view", "o('x').windows(8)[0]._view"),
         ("import penstock\nloader = penstock.Loader(v, 8)\nloader._native.stop()", "loader._native"),

@@ -267,7 +267,7 @@ def test_every_launcher_says_how_many_share_the_node(monkeypatch, name, text, ta
     assert _resources.default_max_bytes() == _resources.memory_bytes() // 4 // 3
 
 
-SAY_CORES = "from penstock import _resources; print(_resources.usable_cores(), _resources.default_threads())"
+SAY_CORES = "from penstock._base import resources as r; print(r.usable_cores(), r.default_threads())"
 
 
 def cores_in(group: Path | None, affinity: set[int]) -> list[int]:

@@ -43,6 +43,7 @@ class _Layout:
     column_of: dict[str, None]
     flat: frozenset[str]
     label_field: str | None
+    has_tokens: bool
     ragged: bool
     torch: Any
 
@@ -79,7 +80,10 @@ class BatchCopy(Batch):
         """Pickles as its arrays."""
         layout = self._layout
         has_torch = layout.torch is not None
-        names = {name: getattr(layout, name) for name in ("types", "column_of", "flat", "label_field", "ragged")}
+        names = {
+            name: getattr(layout, name)
+            for name in ("types", "column_of", "flat", "label_field", "has_tokens", "ragged")
+        }
         arrays = _all({name: each for name, each in self._arrays.items() if name != "csr"}, _picklable)
         arrays["columns"] = dict(arrays["columns"])
         return _restored, (
@@ -195,7 +199,13 @@ def cloned(batch: Batch) -> BatchCopy:
     except _errors.Error as error:
         missing["spans"] = _Error(type(error).__name__, str(error))
     mine = _Layout(
-        layout.types, dict.fromkeys(layout.column_of), layout.flat, layout.label_field, layout.ragged, layout.torch
+        layout.types,
+        dict.fromkeys(layout.column_of),
+        layout.flat,
+        layout.label_field,
+        layout.has_tokens,
+        layout.ragged,
+        layout.torch,
     )
     facts = _Facts(native.rows, native.valid, batch.position, end)
     return _made(BatchCopy, facts, batch._job, mine, _all(arrays, _copied), spans, csr, missing)

@@ -53,15 +53,24 @@ class Helper:
         one_thread = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         self.owner = os.getpid()
         self._failures = 0
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_CHILD)],
-            bufsize=0,  # for poll()
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, **one_thread},
-            start_new_session=True,  # Ctrl-C is for the parent
-        )
+        life, ours = os.pipe()
+        self._life = os.fdopen(ours, "wb", 0)  # the kernel ends the process when it is closed
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_CHILD), str(life)],
+                bufsize=0,  # for poll()
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, **one_thread},
+                pass_fds=(life,),
+                start_new_session=True,  # Ctrl-C is for the parent
+            )
+        except BaseException:
+            self._life.close()
+            raise
+        finally:
+            os.close(life)
         _ALL.add(self)
         plugins = [name for name in _PLUGINS if name in sys.modules]
         self._send({"path": [os.path.abspath(each) for each in sys.path], "plugins": plugins})  # noqa: PTH100 - "" too
@@ -119,7 +128,7 @@ class Helper:
         self._close_pipes()
 
     def _close_pipes(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in (self._process.stdin, self._process.stdout, self._life):
             with suppress(OSError):
                 if pipe is not None:
                     pipe.close()

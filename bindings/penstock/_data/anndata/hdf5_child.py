@@ -15,8 +15,6 @@ import resource
 import select
 import struct
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -220,20 +218,18 @@ class Child:
         return value
 
 
-@contextmanager
-def _bound_to_parent(requests: Any) -> Iterator[None]:
-    """Meanwhile the parent says nothing, so the kernel ends this process when the pipe from it is closed: by SIGIO,
-    which interrupts a read that waits for ever. A thread of the parent may end, unlike with PR_SET_PDEATHSIG."""
-    flags = fcntl.fcntl(requests, fcntl.F_GETFL)
-    fcntl.fcntl(requests, fcntl.F_SETFL, flags | os.O_ASYNC)
-    try:
-        poll = select.poll()
-        poll.register(requests, 0)  # for POLLHUP alone
-        if poll.poll(0):  # closed before
-            os._exit(0)
-        yield
-    finally:
-        fcntl.fcntl(requests, fcntl.F_SETFL, flags)
+def _bind_to_parent(life: int) -> None:
+    """The kernel ends this process by SIGIO when the pipe into which its parent never writes is closed.
+
+    That interrupts a read that waits for ever; a thread of the parent may end, unlike with PR_SET_PDEATHSIG. It is not
+    the pipe of requests, whose writer signals a request when it may be read already.
+    """
+    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+    poll = select.poll()
+    poll.register(life, 0)  # for POLLHUP alone
+    if poll.poll(0):  # closed before
+        os._exit(0)
 
 
 _KINDS: dict[type, str] = {MemoryError: "memory", Refused: "refused"}
@@ -248,8 +244,7 @@ def _serve(child: Child, requests: Any, answers: Any) -> None:
             return
         try:
             child.bound(0)
-            with _bound_to_parent(requests):
-                told, data = child.answer(json.loads(line))
+            told, data = child.answer(json.loads(line))
             text = json.dumps(told).encode()
         except BaseException as error:
             words = f"{error}" or type(error).__name__
@@ -266,7 +261,7 @@ def _main() -> NoReturn:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     requests = os.fdopen(0, "rb", 0)  # unbuffered, for select()
-    fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+    _bind_to_parent(int(sys.argv[1]))
     begin = json.loads(requests.readline())
     sys.path[:] = begin["path"]
     h5py, numpy = importlib.import_module("h5py"), importlib.import_module("numpy")
