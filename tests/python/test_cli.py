@@ -614,8 +614,8 @@ def test_info_names_folders_that_are_no_part_of_the_dataset(corpus: Corpus, tmp_
 
 
 def test_addresses_are_shown_without_their_secrets() -> None:
-    from penstock._cli.report import _notices
     from penstock._places.remote import shown
+    from penstock._view.describe import _notices
 
     address = "https://key:SECRET@host/x?X-Sig=SECRET"
     assert shown(address, "a?b#c", "s3://b/k") == "https://host/x a?b#c s3://b/k"
