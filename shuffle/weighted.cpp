@@ -1,9 +1,11 @@
 #include "shuffle/weighted.h"
 
+#include "core/job/saved_json.h"
 #include "shuffle/draw_tree.h"
 #include "shuffle/key.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -20,6 +22,14 @@ Key epoch_key(std::uint64_t purpose, std::uint64_t seed, std::uint32_t epoch) {
 }
 
 }  // namespace
+
+std::string advice_on_draws(const std::string& key, const nlohmann::json& saved) {
+  const nlohmann::json* algorithm = key == "algorithm" ? find_saved(saved, key) : nullptr;
+  if (algorithm == nullptr || find_saved(saved, "draws") == nullptr) return "";
+  if (*algorithm == 1) return ": its draws are systematic: give draws=\"systematic\" to the order to end that run";
+  if (*algorithm == 2) return ": its draws are rounded: leave draws= of the order out to end that run";
+  return "";
+}
 
 Weighted::Weighted(WeightTable table, std::shared_ptr<const Order> mixed, std::uint64_t seed, bool replace, Draws draws,
                    std::string name)
@@ -59,6 +69,17 @@ std::string Weighted::identity(std::uint64_t position) const {
   return fmt::format(R"({{"algorithm":{},"draws":{},"name":"{}","seed":{},"size":{},"table":"{}"}})",
                      static_cast<std::uint64_t>(draws_), mixed_->identity(position), name_, seed_, table_.size(),
                      digest_);
+}
+
+OrderDifference Weighted::difference_to(std::string_view saved, std::uint64_t position) const {
+  const auto tell = [](const std::string& key, const nlohmann::json& before, const nlohmann::json& now,
+                       OrderDifference& out) {
+    const std::string advice = advice_on_draws(key, before);
+    if (advice.empty()) return false;
+    out.texts.push_back({difference_text("order's algorithm", find_saved(before, key), find_saved(now, key)) + advice});
+    return true;
+  };
+  return order_difference(saved, identity(kNever), position, tell);
 }
 
 }  // namespace penstock::shuffle

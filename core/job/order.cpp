@@ -19,6 +19,10 @@ EpochSizes Order::epoch_sizes() const {
   return {{0, epoch_size()}};
 }
 
+OrderDifference Order::difference_to(std::string_view saved, std::uint64_t position) const {
+  return order_difference(saved, identity(kNever), position);
+}
+
 std::string Order::place(std::uint64_t position) const {
   return fmt::format("epoch {}", with_commas(Epochs(epoch_sizes()).number(position)));
 }
