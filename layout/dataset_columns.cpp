@@ -2,19 +2,19 @@
 
 #include "core/base/checked.h"
 #include "layout/category_union.h"
-#include "layout/dataset.h"
 #include "layout/reads.h"
 
 #include <cstring>
 #include <utility>
 
 namespace penstock::layout {
-DatasetColumns::DatasetColumns(const Dataset& dataset)
-    : dataset_(dataset), types_(dataset.columns), categories_(types_.size()), entry_starts_{0} {
+
+DatasetColumns::DatasetColumns(const std::string& path, const ValueTypes& types, const std::vector<Shard>& shards)
+    : shards_(shards), types_(types), categories_(types_.size()), entry_starts_{0} {
   std::vector<CategoryUnion> unions(types_.size());
-  places_.reserve(dataset.shards.size() * types_.size());
-  for (const Shard& shard : dataset.shards) {
-    entry_starts_.push_back(checked_add(entry_starts_.back(), shard.entries, dataset.path.c_str()));
+  places_.reserve(shards.size() * types_.size());
+  for (const Shard& shard : shards) {
+    entry_starts_.push_back(checked_add(entry_starts_.back(), shard.entries, path.c_str()));
     const std::vector<ColumnArray>& arrays = shard.shard_columns->arrays;
     std::vector<ColumnPlace> places;
     if (arrays.empty()) places = column_places(types_, *shard.shard_columns, shard.entries);
@@ -27,13 +27,12 @@ DatasetColumns::DatasetColumns(const Dataset& dataset)
     }
   }
   for (std::size_t c = 0; c < types_.size(); ++c) categories_[c] = unions[c].names();
-  if (entry_starts_.back() > INT64_MAX)
-    raise(ErrorKind::Corruption, "{}: its entries do not fit 63 bits", dataset.path);
+  if (entry_starts_.back() > INT64_MAX) raise(ErrorKind::Corruption, "{}: its entries do not fit 63 bits", path);
 }
 
 void DatasetColumns::raise_code(std::uint64_t shard, std::size_t column, std::int64_t code) const {
   raise(ErrorKind::Corruption, "{}: column {} has the code {}, the shard has {} categories",
-        dataset_.shards[shard].columns.path(), excerpt(types_[column].name), code,
+        shards_[shard].columns.path(), excerpt(types_[column].name), code,
         places_[shard * types_.size() + column].codes->size());
 }
 

@@ -6,20 +6,21 @@
 
 #include "layout/category_union.h"
 #include "layout/column_types.h"
+#include "layout/shard.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace penstock::layout {
 
-struct Dataset;
-
 class DatasetColumns {
  public:
-  /// Throws Corruption where counts or sizes cannot be.
-  explicit DatasetColumns(const Dataset& dataset);
+  /// `types` are the columns of the dataset at `path`, `shards` its shards, which outlive this. Throws Corruption where
+  /// counts or sizes cannot be.
+  DatasetColumns(const std::string& path, const ValueTypes& types, const std::vector<Shard>& shards);
 
   [[nodiscard]] const ValueTypes& types() const noexcept { return types_; }
   /// Of a category; empty for other columns.
@@ -49,7 +50,7 @@ class DatasetColumns {
 
   [[noreturn]] void raise_code(std::uint64_t shard, std::size_t column, std::int64_t code) const;
 
-  const Dataset& dataset_;
+  const std::vector<Shard>& shards_;
   ValueTypes types_;
   std::vector<Categories> categories_;
   std::vector<std::uint64_t> entry_starts_;

@@ -4,7 +4,7 @@
 // The format's reader says where the arrays lie; what is read are ranges of the file. Immutable; any thread.
 #pragma once
 
-#include "core/batch/cast.h"
+#include "core/batch/scalar_type.h"
 #include "core/io/open_store.h"
 #include "layout/column_types.h"
 #include "layout/dataset.h"

@@ -3,7 +3,7 @@
 // chunk: u32 items, u32 offsets[items + 1] (bytes of the chunk), then the items' bare tokens, end to end.
 #include "core/base/checked.h"
 #include "core/base/json.h"
-#include "core/batch/cast.h"
+#include "core/batch/scalar_type.h"
 #include "layout/document_bounds.h"
 #include "layout/foreign_index.h"
 #include "layout/reads.h"

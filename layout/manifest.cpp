@@ -116,6 +116,26 @@ std::string codec_name(const std::string& codec_json) {
   return excerpt(is_name ? codec["name"].get<std::string>() : codec_json);
 }
 
+[[noreturn]] void refuse(const std::string& text) {
+  raise(ErrorKind::InvalidArgument, "{}", text);
+}
+
+// Makes its text canonical.
+void check_codec(Format& format) {
+  if (format.codec_json.size() > kMaxSmallJsonBytes) refuse("a codec of more than 64 KiB");
+  json codec = parse_argument(format.codec_json, "codec", kMaxSmallJsonBytes);
+  const JsonGuard guard(codec);
+  if (codec.is_null() == format.has_metadata())
+    refuse(fmt::format("mode {} with codec {}", format.mode, excerpt(codec.dump())));
+  if (!codec.is_null() && (!codec.is_object() || get_string(codec, "name", "codec").empty())) {
+    refuse(fmt::format("codec {}, expected an object with a name", excerpt(codec.dump())));
+  }
+  format.codec_json = codec.dump();
+  if (format.is_boundaries() && format.mode != kModeStream) {
+    refuse(fmt::format("codec {} in mode {}: boundaries are those of records", codec.dump(), format.mode));
+  }
+}
+
 }  // namespace
 
 std::uint64_t Format::stored_record_bytes() const {
@@ -123,7 +143,6 @@ std::uint64_t Format::stored_record_bytes() const {
 }
 
 void check_format(Format& format) {
-  const auto refuse = [](const std::string& text) { raise(ErrorKind::InvalidArgument, "{}", text); };
   const bool stream = format.mode == kModeStream;
   if (!stream && format.mode != kModeTokens && format.mode != kModeOpaque) {
     refuse(fmt::format("mode \"{}\", expected stream, tokens or opaque", excerpt(format.mode)));
@@ -140,18 +159,7 @@ void check_format(Format& format) {
   }
   // What readers accept of a header and of shard.json (layout/format.h) has room for this.
   if (format.schema.json().size() > kMaxFieldsBytes) refuse("fields whose description has more than 1 MiB");
-  if (format.codec_json.size() > kMaxSmallJsonBytes) refuse("a codec of more than 64 KiB");
-  json codec = parse_argument(format.codec_json, "codec", kMaxSmallJsonBytes);
-  const JsonGuard guard(codec);
-  if (codec.is_null() == format.has_metadata())
-    refuse(fmt::format("mode {} with codec {}", format.mode, excerpt(codec.dump())));
-  if (!codec.is_null() && (!codec.is_object() || get_string(codec, "name", "codec").empty())) {
-    refuse(fmt::format("codec {}, expected an object with a name", excerpt(codec.dump())));
-  }
-  format.codec_json = codec.dump();
-  if (format.is_boundaries() && !stream) {
-    refuse(fmt::format("codec {} in mode {}: boundaries are those of records", codec.dump(), format.mode));
-  }
+  check_codec(format);
   if (format.has_columns() && !format.has_metadata()) {
     refuse(fmt::format("columns in mode {}, which has no documents: keep boundaries (metadata=\"boundaries\")",
                        format.mode));

@@ -236,6 +236,15 @@ void check_name(const std::string& name, const std::string& what, const char* ki
 }
 
 template <typename What>
+void check_ids_counts(const ShardInfo& shard, const What& what) {
+  if (shard.entries > (std::uint64_t{1} << 32))
+    corrupt(what(), "{} entries, more than u32 ids can name", shard.entries);
+  if (shard.spans > shard.records || (shard.records != 0 && (shard.spans == 0 || shard.entries == 0))) {
+    corrupt(what(), "{} spans and {} entries for {} records", shard.spans, shard.entries, shard.records);
+  }
+}
+
+template <typename What>
 void check_counts(const Format& format, const ShardInfo& shard, const What& what) {
   if (!format.has_records() && shard.records != 0) corrupt(what(), "{} records in opaque documents", shard.records);
   if (!format.has_metadata() && (shard.spans != 0 || shard.entries != 0)) corrupt(what(), "spans in a token stream");
@@ -243,12 +252,7 @@ void check_counts(const Format& format, const ShardInfo& shard, const What& what
     corrupt(what(), "{} spans and {} entries, expected as many", shard.spans, shard.entries);
   }
   if (format.is_compact() && shard.spans == 0 && shard.records != 0) corrupt(what(), "records without a span");
-  if (!format.is_ids()) return;
-  if (shard.entries > (std::uint64_t{1} << 32))
-    corrupt(what(), "{} entries, more than u32 ids can name", shard.entries);
-  if (shard.spans > shard.records || (shard.records != 0 && (shard.spans == 0 || shard.entries == 0))) {
-    corrupt(what(), "{} spans and {} entries for {} records", shard.spans, shard.entries, shard.records);
-  }
+  if (format.is_ids()) check_ids_counts(shard, what);
 }
 
 template <typename What>

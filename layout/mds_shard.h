@@ -6,7 +6,7 @@
 // if the column says no shape. Any thread. What it reads is untrusted.
 #pragma once
 
-#include "core/batch/cast.h"
+#include "core/batch/scalar_type.h"
 #include "layout/document_table.h"
 #include "layout/foreign_file.h"
 

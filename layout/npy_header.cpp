@@ -18,44 +18,77 @@ constexpr std::uint64_t kMaxNpyHeaderBytes = 64U << 10;
 constexpr int kMaxDepth = 64;  // nlohmann's dump() recurses
 
 // Turns the literals that NumPy writes (dicts, lists, tuples, plain strings, integers, True, False) into JSON text.
-// Returns
-// "" for what is none; the JSON parser finds what else is wrong.
-std::string to_json(std::string_view literal) {
-  std::string out;
-  int depth = 0;
-  char quote = 0;
-  for (std::size_t i = 0; i < literal.size(); ++i) {
-    const char c = literal[i];
-    if (quote != 0) {
-      if (c == '\\' || (c == '"' && quote != '"')) return {};
-      if (c == quote) quote = 0;
-      out += quote == 0 ? '"' : c;
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-      out += '"';
-    } else if (c == '(' || c == '[' || c == '{') {
-      if (++depth > kMaxDepth) return {};
-      out += c == '{' ? '{' : '[';
-    } else if (c == ')' || c == ']' || c == '}') {
-      --depth;
-      if (!out.empty() && out.back() == ',') out.pop_back();  // Python allows a last comma, and (1,) needs it
-      out += c == '}' ? '}' : ']';
-    } else if (literal.substr(i, 4) == "True" || literal.substr(i, 5) == "False") {
-      out += c == 'T' ? "true" : "false";
-      i += c == 'T' ? 3 : 4;
-    } else if (std::string_view(" \t\r\n").find(c) == std::string_view::npos) {
-      out += c;
+class Literal {
+ public:
+  explicit Literal(std::string_view text) : text_(text) {}
+
+  /// "" for what is none; the JSON parser finds what else is wrong.
+  std::string json() {
+    for (; at_ < text_.size(); ++at_) {
+      if (!(quote_ != 0 ? take_quoted(text_[at_]) : take(text_[at_]))) return {};
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // False: it is no literal.
+  bool take_quoted(char c) {
+    if (c == '\\' || (c == '"' && quote_ != '"')) return false;
+    if (c == quote_) quote_ = 0;
+    out_ += quote_ == 0 ? '"' : c;
+    return true;
+  }
+
+  bool take(char c) {
+    switch (c) {
+      case '\'':
+      case '"':
+        quote_ = c;
+        out_ += '"';
+        return true;
+      case '(':
+      case '[':
+      case '{': out_ += c == '{' ? '{' : '['; return ++depth_ <= kMaxDepth;
+      case ')':
+      case ']':
+      case '}': close(c == '}' ? '}' : ']'); return true;
+      case ' ':
+      case '\t':
+      case '\r':
+      case '\n': return true;
+      default: take_word(c); return true;
     }
   }
-  return out;
-}
+
+  void close(char bracket) {
+    --depth_;
+    if (!out_.empty() && out_.back() == ',') out_.pop_back();  // Python allows a last comma, and (1,) needs it
+    out_ += bracket;
+  }
+
+  void take_word(char c) {
+    const bool is_true = text_.substr(at_, 4) == "True";
+    if (!is_true && text_.substr(at_, 5) != "False") {
+      out_ += c;
+      return;
+    }
+    out_ += is_true ? "true" : "false";
+    at_ += is_true ? 3 : 4;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::string out_;
+  int depth_ = 0;
+  char quote_ = 0;
+};
 
 [[noreturn]] void refuse(const ForeignFile& file, ErrorKind kind, const std::string& why) {
   raise(kind, "{}: {}", file.path(), why);
 }
 
 NpyHeader parse(const ForeignFile& file, std::string_view literal) {
-  const json dict = json::parse(to_json(literal), nullptr, false);
+  const json dict = json::parse(Literal(literal).json(), nullptr, false);
   if (!dict.is_object() || !dict.contains("descr") || !dict.contains("shape") || !dict["shape"].is_array()) {
     refuse(file, ErrorKind::Corruption, "its NumPy header is not a dict with 'descr' and 'shape'");
   }

@@ -1,8 +1,8 @@
 """The folder list is the architecture diagram: checks that every #include keeps the table of docs/architecture.md.
 
-Also that each file includes, itself or by our headers, the standard headers of what it uses: a file of a unity build
-sees those of its neighbours. And that no file that git tracks names a package registry's host or a path of the machine
-it was written on.
+Also that modules, a header and its source together, include each other in no circle; that each file includes, itself or
+by our headers, the standard headers of what it uses: a file of a unity build sees those of its neighbours; and that no
+file that git tracks names a package registry's host or a path of the machine it was written on.
 """
 
 import re
@@ -132,6 +132,51 @@ def standard_problems(path: Path) -> list[str]:
     return [f"{path.relative_to(ROOT)}: uses <{name}> without including it" for name in missing]
 
 
+def module_of(path: str) -> str:
+    """The name that a header and its source share."""
+    return path.rpartition(".")[0]
+
+
+def module_graph(paths: list[Path]) -> dict[str, set[str]]:
+    """Which of our modules each module includes, by its header or its source."""
+    graph: dict[str, set[str]] = {}
+    for path in paths:
+        module = module_of(path.relative_to(ROOT).as_posix())
+        names = {match.group(2) for line in path.read_text().splitlines() if (match := INCLUDE.match(line))}
+        ours = {module_of(name) for name in names if name.split("/")[0] in TOP}
+        graph.setdefault(module, set()).update(ours - {module})
+    return graph
+
+
+def circle_problems(graph: dict[str, set[str]]) -> list[str]:
+    """The circles of modules: strongly connected ones, after Tarjan."""
+    index: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    problems = []
+
+    def visit(module: str) -> None:
+        index[module] = lowest[module] = len(index)
+        stack.append(module)
+        for other in sorted(graph.get(module, ())):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] < index[module]:
+            return
+        at = stack.index(module)
+        circle = sorted(stack[at:])
+        del stack[at:]
+        if len(circle) > 1:
+            problems.append(f"modules that include each other in a circle: {', '.join(circle)}")
+
+    for module in sorted(graph):
+        if module not in index:
+            visit(module)
+    return problems
+
+
 def text_problems() -> list[str]:
     """Lines of tracked files that name a registry's host or a machine's path."""
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -153,13 +198,13 @@ def text_problems() -> list[str]:
 def main() -> int:
     """Prints what is wrong; returns the exit status."""
     problems = text_problems()
-    for top in TOP:
-        for path in sorted((ROOT / top).rglob("*.[hic]*")):
-            room = room_of(path.relative_to(ROOT).as_posix())
-            if path.suffix not in (".h", ".cpp", ".inl", ".c"):
-                continue
-            problems += standard_problems(path)
-            problems += layer_problems(room, path) if room else [f"{path.relative_to(ROOT)}: lies in no room"]
+    sources = (path for top in TOP for path in sorted((ROOT / top).rglob("*.[hic]*")))
+    paths = [path for path in sources if path.suffix in (".h", ".cpp", ".inl", ".c")]
+    for path in paths:
+        room = room_of(path.relative_to(ROOT).as_posix())
+        problems += standard_problems(path)
+        problems += layer_problems(room, path) if room else [f"{path.relative_to(ROOT)}: lies in no room"]
+    problems += circle_problems(module_graph(paths))
     print("\n".join(problems), end="\n" if problems else "")
     return 1 if problems else 0
 

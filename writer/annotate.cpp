@@ -6,9 +6,9 @@
 #include "layout/format.h"
 #include "writer/column_reader.h"
 #include "writer/column_writer.h"
+#include "writer/combine.h"
 #include "writer/copy_file.h"
 #include "writer/dataset_folder.h"
-#include "writer/features.h"
 
 #include <algorithm>
 #include <cstring>

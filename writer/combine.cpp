@@ -1,10 +1,9 @@
+#include "writer/combine.h"
+
 #include "core/base/error.h"
 #include "core/io/local/local_store.h"
 #include "layout/folder.h"
 #include "layout/format.h"
-#include "writer/commit.h"
-#include "writer/dataset_folder.h"
-#include "writer/features.h"
 #include "writer/joining.h"
 
 #include <cstdint>
@@ -75,6 +74,14 @@ std::string combine(const std::vector<std::string>& inputs, const std::string& o
     throw;
   }
   return layout::fingerprint_of(combined.format, combined.shards);
+}
+
+layout::FeaturesInfo copy_features(const std::string& from, const layout::FeaturesInfo& features, DatasetFolder& out) {
+  const std::string path = from + "/" + features.folder;
+  layout::FeaturesInfo copied = out.publish_features([&](const std::string& to) { return combine({path}, to); });
+  if (copied.fingerprint == features.fingerprint) return copied;
+  raise(ErrorKind::Corruption, "{}: its features have fingerprint {}, the manifest beside them says {}", path,
+        copied.fingerprint, features.fingerprint);
 }
 
 }  // namespace penstock::writer

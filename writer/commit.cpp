@@ -5,6 +5,7 @@
 #include "layout/folder.h"
 #include "layout/format.h"
 #include "writer/dataset_folder.h"
+#include "writer/dataset_writer.h"
 
 #include <algorithm>
 #include <cerrno>

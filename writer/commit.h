@@ -1,11 +1,10 @@
-// What is done with finished shards that several writers made: listing, committing, removing them; combining datasets.
+// What is done with finished shards that several writers made: listing, committing, removing them.
 //
 // Thread rule: free functions; any thread. Each takes the folder's lock for itself.
 #pragma once
 
 #include "layout/manifest.h"
 #include "writer/features.h"
-#include "writer/progress.h"
 
 #include <cstdint>
 #include <optional>
@@ -68,13 +67,5 @@ void remove_shards(const std::string& path, const std::vector<std::uint64_t>& nu
 /// Removes what writers left unfinished, also those of other nodes, who are known to be dead. Throws as
 /// remove_shards().
 void clean(const std::string& path, bool overwrite, const std::optional<std::string>& run = std::nullopt);
-
-/// One dataset at `out` of the shards of `inputs`, in order, without re-encoding: files are hard-linked, else
-/// reflinked, else copied. `resume` keeps the finished shards of a run that was killed, `overwrite` replaces a dataset
-/// that is there, or what such a run left. `progress` counts bytes, and may throw to stop. Returns the fingerprint,
-/// which is that of opening the inputs as one. Throws InvalidArgument where mode, layout, fields, codec or tokenizer
-/// differ, or something is there; Corruption, NotFound, IoError.
-std::string combine(const std::vector<std::string>& inputs, const std::string& out, bool resume = false,
-                    bool overwrite = false, const TellProgress& progress = {});
 
 }  // namespace penstock::writer

@@ -5,8 +5,8 @@
 #include "layout/folder.h"
 #include "layout/format.h"
 #include "writer/column_reader.h"
+#include "writer/combine.h"
 #include "writer/dataset_folder.h"
-#include "writer/features.h"
 #include "writer/input_file.h"
 #include "writer/shard_writer.h"
 

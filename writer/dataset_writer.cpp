@@ -1,6 +1,8 @@
 #include "writer/dataset_writer.h"
 
 #include "core/base/error.h"
+#include "core/io/local/local_store.h"
+#include "layout/folder.h"
 #include "layout/format.h"
 
 #include <algorithm>
@@ -320,6 +322,44 @@ void DatasetWriter::abort() noexcept {
   closed_ = true;
   shard_.reset();
   folder_.abort();
+}
+
+// ---- features
+
+namespace {
+
+constexpr const char* kRawCodecJson = R"({"name":"raw"})";
+
+// As an opaque dataset of one shard, so that equal names have equal fingerprints.
+std::string write_dataset(const std::string& path, const FeatureTable& features) {
+  WriterOptions options;
+  options.format.mode = layout::kModeOpaque;
+  options.format.codec_json = kRawCodecJson;
+  options.format.columns = features.columns;
+  options.categories = features.categories;
+  options.shard_bytes = UINT64_MAX;
+  DatasetWriter writer(path, options);
+  std::string entries;
+  std::vector<std::uint64_t> ends;
+  for (const std::string& name : features.names) ends.push_back((entries += name).size());
+  const std::vector<std::uint64_t> lengths(ends.size(), 0);
+  const NamedValues values{{features.values.begin(), features.values.end()}, features.categories};
+  writer.append_batch({}, lengths, std::as_bytes(std::span(entries)), ends, values);
+  writer.commit();
+  LocalStore files;
+  return layout::read_manifest(files, path).fingerprint;
+}
+
+}  // namespace
+
+std::string write_features(const std::string& path, const FeatureTable& features) {
+  check_features(features);
+  return write_dataset(path, features);
+}
+
+layout::FeaturesInfo write_features(DatasetFolder& out, const FeatureTable& features) {
+  check_features(features);
+  return out.publish_features([&](const std::string& path) { return write_dataset(path, features); });
 }
 
 }  // namespace penstock::writer

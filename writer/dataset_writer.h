@@ -116,4 +116,10 @@ class DatasetWriter {
   bool closed_ = false;
 };
 
+/// Writes features into `out`; what its manifest is to say of them. Throws InvalidArgument, IoError.
+layout::FeaturesInfo write_features(DatasetFolder& out, const FeatureTable& features);
+
+/// Writes them as a dataset at `path`; its fingerprint. Throws as write_features().
+std::string write_features(const std::string& path, const FeatureTable& features);
+
 }  // namespace penstock::writer

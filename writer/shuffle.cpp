@@ -4,8 +4,8 @@
 #include "core/io/local/local_store.h"
 #include "layout/folder.h"
 #include "writer/buckets.h"
+#include "writer/combine.h"
 #include "writer/dataset_folder.h"
-#include "writer/features.h"
 #include "writer/shuffle_input.h"
 #include "writer/shuffled_shards.h"
 
@@ -113,11 +113,6 @@ std::string Shuffler::run(const std::string& out) {
 }
 
 }  // namespace
-
-void check_shard_bytes(const ShuffleOptions& options) {
-  if (options.shard_bytes != 0) return;
-  raise(ErrorKind::InvalidArgument, "a shard size of 0 bytes, expected at least 1");
-}
 
 std::string shuffle(const std::string& path, const std::string& out, const ShuffleOptions& options,
                     const MakeDestinations& destinations, const TellProgress& progress) {

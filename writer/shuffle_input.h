@@ -7,7 +7,7 @@
 #include "writer/buckets.h"
 #include "writer/observations.h"
 #include "writer/progress.h"
-#include "writer/shuffle.h"
+#include "writer/shuffle_options.h"
 #include "writer/shuffled_values.h"
 
 #include <nlohmann/json_fwd.hpp>

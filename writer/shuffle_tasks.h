@@ -7,8 +7,8 @@
 #include "writer/dataset_folder.h"
 #include "writer/progress.h"
 #include "writer/put_aside.h"
-#include "writer/shuffle.h"
 #include "writer/shuffle_cuts.h"
+#include "writer/shuffle_options.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,25 +3,13 @@
 // Pure functions; any thread.
 #pragma once
 
+#include "core/batch/scalar_type.h"
 #include "core/batch/schema.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 namespace penstock {
-
-/// A scalar type in NumPy's terms: kind (b i u f c S V) and size. Little-endian.
-struct ScalarType {
-  char kind = 'i';
-  std::uint32_t bytes = 8;
-  bool operator==(const ScalarType&) const = default;
-  /// "<i8", "|u1", "|S16".
-  [[nodiscard]] std::string str() const;
-  /// "int64", "uint16", "float32", "bool", else str(): for messages.
-  [[nodiscard]] std::string name() const;
-  static ScalarType parse(const std::string& text);  // also "int32", "float16", "bool"; throws InvalidArgument
-};
 
 /// Throws InvalidArgument if `from` cannot become `to` (a float to an integer, anything to or from bytes but itself,
 /// …).

@@ -4,7 +4,7 @@
 // Pure functions: any thread.
 #pragma once
 
-#include "core/batch/cast.h"
+#include "core/batch/scalar_type.h"
 
 #include <cstddef>
 #include <cstdint>

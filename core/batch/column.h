@@ -8,7 +8,7 @@
 // finish() runs once, after the last row, on the thread that ended it.
 #pragma once
 
-#include "core/batch/cast.h"
+#include "core/batch/scalar_type.h"
 #include "core/batch/source.h"
 
 #include <boost/container/small_vector.hpp>

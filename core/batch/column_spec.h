@@ -1,14 +1,12 @@
 // What a loader wants of every batch: columns by the names of fields, before any source is known.
 //
-// make_column resolves one for a source: its schema says where the field lies. Values; any thread.
+// core/batch/column_factory.h resolves one for a source: its schema says where the field lies. Values; any thread.
 #pragma once
 
-#include "core/batch/cast.h"
-#include "core/batch/column.h"
 #include "core/batch/column_maker.h"
 #include "core/batch/record_array.h"
+#include "core/batch/scalar_type.h"
 #include "core/batch/source.h"
-#include "core/batch/value_column.h"
 
 #include <cstdint>
 #include <memory>
@@ -80,15 +78,15 @@ struct PerSpanSpec {
   std::optional<Padding> padding = {};  // of documents: it is [rows, T]
 };
 
+/// The value `name` of each row's document.
+struct ValueSpec {
+  std::string name;
+};
+
 /// What only its maker knows.
 using MadeSpec = std::shared_ptr<const ColumnMaker>;
 
 using ColumnSpec = std::variant<FieldSpec, SequenceSpec, TargetSpec, PerSpanSpec, ValueSpec, MadeSpec>;
-
-/// The column that `spec` is of rows of this source. A field's column may be the records themselves (ArrayShape's
-/// in_place) if `end_to_end`: rows lie without gaps. Throws InvalidArgument: no such field, a type that it cannot
-/// become, more records skipped than a row has.
-std::shared_ptr<const Column> make_column(const ColumnSpec& spec, const SourceInfo& source, bool end_to_end);
 
 /// Whether the column has a value for each record of a row, or several, so that a part of a row has a part of it.
 bool is_of_records(const ColumnSpec& spec) noexcept;

@@ -1,6 +1,7 @@
 #include "core/batch/leaf_column.h"
 
 #include "core/base/checked.h"
+#include "core/batch/cast.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,12 +1,22 @@
 #include "core/batch/per_span_column.h"
 
 #include "core/base/checked.h"
-#include "core/batch/span_values.h"
+#include "core/batch/field_place.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
 namespace penstock {
+namespace {
+
+// All equal to the low bytes of `value`.
+void fill_values(std::byte* out, std::uint32_t item_bytes, std::uint64_t value, std::uint64_t count) {
+  with_unsigned(item_bytes,
+                [&]<typename T>(T) { std::fill_n(reinterpret_cast<T*>(out), count, static_cast<T>(value)); });
+}
+
+}  // namespace
 
 PerSpanColumn::PerSpanColumn(PerSpanSpec spec, const SourceInfo& source)
     : spec_(std::move(spec)), places_(source, spec_.shorten, spec_.padding) {

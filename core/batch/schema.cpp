@@ -35,6 +35,17 @@ bool known_size(char kind, std::uint64_t bytes) {
   }
 }
 
+std::uint64_t parse_size(const std::string& field, const std::string& text) {
+  std::uint64_t bytes = 0;
+  for (const char digit : std::string_view(text).substr(2)) {
+    if (digit < '0' || digit > '9' || bytes > kMaxRecordBytes || (bytes == 0 && digit == '0')) {
+      refuse("field {}: type \"{}\" has no size from 1 byte to 1 MiB", excerpt(field), excerpt(text));
+    }
+    bytes = bytes * 10 + static_cast<std::uint64_t>(digit - '0');
+  }
+  return bytes;
+}
+
 // "<u4" -> kind and size. The byte order mark must be the one that NumPy itself writes, so that equal schemas have
 // equal text: '|' where there is no order, '<' elsewhere.
 void parse_type(const std::string& field, const std::string& text, Leaf& leaf) {
@@ -45,13 +56,7 @@ void parse_type(const std::string& field, const std::string& text, Leaf& leaf) {
   if (std::string_view("biufcSV").find(leaf.kind) == std::string_view::npos) {
     refuse("field {}: type \"{}\" is of no kind that can be stored (b i u f c S V)", excerpt(field), excerpt(text));
   }
-  std::uint64_t bytes = 0;
-  for (const char digit : std::string_view(text).substr(2)) {
-    if (digit < '0' || digit > '9' || bytes > kMaxRecordBytes || (bytes == 0 && digit == '0')) {
-      refuse("field {}: type \"{}\" has no size from 1 byte to 1 MiB", excerpt(field), excerpt(text));
-    }
-    bytes = bytes * 10 + static_cast<std::uint64_t>(digit - '0');
-  }
+  const std::uint64_t bytes = parse_size(field, text);
   if (!known_size(leaf.kind, bytes))
     refuse("field {}: type \"{}\" has a size that cannot be stored", excerpt(field), excerpt(text));
   const bool no_order = bytes == 1 || leaf.kind == 'S' || leaf.kind == 'V';

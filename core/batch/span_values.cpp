@@ -161,9 +161,4 @@ void keep_targets(Batch& batch, std::size_t number, const EntryNumbers& entries,
   });
 }
 
-void fill_values(std::byte* out, std::uint32_t item_bytes, std::uint64_t value, std::uint64_t count) {
-  with_unsigned(item_bytes,
-                [&]<typename T>(T) { std::fill_n(reinterpret_cast<T*>(out), count, static_cast<T>(value)); });
-}
-
 }  // namespace penstock

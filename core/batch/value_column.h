@@ -4,17 +4,13 @@
 #pragma once
 
 #include "core/batch/column.h"
+#include "core/batch/column_spec.h"
+#include "core/batch/value_type.h"
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 namespace penstock {
-
-/// The value `name` of each row's document.
-struct ValueSpec {
-  std::string name;
-};
 
 class ValueColumn final : public Column {
  public:

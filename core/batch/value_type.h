@@ -3,7 +3,7 @@
 // Values; any thread.
 #pragma once
 
-#include "core/batch/cast.h"
+#include "core/batch/scalar_type.h"
 
 #include <cstdint>
 #include <string>

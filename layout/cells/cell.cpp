@@ -198,6 +198,16 @@ void CellReader::clear(const Row& row, float* out) const noexcept {
   if (scatters()) run(packed_.clear, row, out);
 }
 
+namespace {
+
+// Of genes, which ascend.
+template <typename Gene>
+std::uint64_t count_below(const Gene* genes, std::uint64_t count, std::uint64_t width) {
+  return static_cast<std::uint64_t>(std::lower_bound(genes, genes + count, static_cast<Gene>(width)) - genes);
+}
+
+}  // namespace
+
 bool CellReader::scatter(const Row& row, float* out) const {
   if (!scatters()) return false;
   const std::int64_t last = run(packed_.scatter, row, out);
@@ -235,12 +245,7 @@ std::uint64_t CellReader::copy(const Row& row, std::byte* genes, CastRun gene_ru
     refuse_cell(row, fmt::format("gene {} does not fit int32: use index=\"int64\"", last));
   }
   if (!spec_->width || last < *spec_->width) return records;
-  if (wide) {
-    const auto most = static_cast<std::int64_t>(*spec_->width);
-    return static_cast<std::uint64_t>(std::lower_bound(wide_genes, wide_genes + records, most) - wide_genes);
-  }
-  const auto most = static_cast<std::int32_t>(*spec_->width);
-  return static_cast<std::uint64_t>(std::lower_bound(narrow_genes, narrow_genes + records, most) - narrow_genes);
+  return wide ? count_below(wide_genes, records, *spec_->width) : count_below(narrow_genes, records, *spec_->width);
 }
 
 }  // namespace penstock::layout

@@ -2,6 +2,8 @@
 #include "core/batch/batch.h"
 
 #include "core/base/error.h"
+#include "core/engine/batch_memory.h"
+#include "core/engine/batch_work.h"
 #include "tests/native/core/engine/loader_fixture.h"
 #include "tests/native/core/engine/scripted_source.h"
 
@@ -28,18 +30,18 @@ std::shared_ptr<Batch> batch_of(BatchFormat format, std::uint64_t rows, std::uin
   batch->plan.rows = rows;
   batch->plan.valid = valid;
   for (std::uint64_t i = 0; i < valid; ++i) batch->picks.push_back({i, 0, 0, 0});
-  batch->prepare_rows();
+  BatchWork(*batch).prepare_rows();
   return batch;
 }
 
 /// Memory that is exactly as large as needed, so that a sanitizer sees what is written beyond it.
 void give_memory(Batch& batch, std::byte fill = std::byte{0x5a}) {
-  const std::uint64_t bytes = batch.needed_bytes();
+  const std::uint64_t bytes = needed_bytes(batch);
   auto memory = std::shared_ptr<std::byte[]>(new (std::align_val_t(64)) std::byte[bytes + 1],
                                              [](std::byte* at) { operator delete[](at, std::align_val_t(64)); });
   std::memset(memory.get(), static_cast<int>(fill), bytes);
   batch.slab.lend(memory.get(), bytes, memory);
-  batch.place();
+  BatchWork(batch).place();
 }
 
 BatchFormat shaped(std::uint64_t length, std::uint64_t lead, std::uint64_t tail) {
@@ -67,9 +69,8 @@ TEST(Batch, RowsWithLeadAndTailLieInTheSlabBesideOneAnother) {
           EXPECT_EQ(batch->rows[i].records, batch->row_records(i));
           std::memset(row.data(), static_cast<int>(i), row.size());
         }
-        EXPECT_LE(end, batch->slab.data() + batch->needed_bytes());
-        EXPECT_LT(batch->needed_bytes(), 5 * (length + lead + tail + 64) + 192)
-            << "no more than padding of cache lines";
+        EXPECT_LE(end, batch->slab.data() + needed_bytes(*batch));
+        EXPECT_LT(needed_bytes(*batch), 5 * (length + lead + tail + 64) + 192) << "no more than padding of cache lines";
         for (std::uint64_t i = 0; i < 5; ++i) {
           const std::span<std::byte> row = stored(*batch, i);
           EXPECT_EQ(std::count(row.begin(), row.end(), static_cast<std::byte>(i)), std::ssize(row));
@@ -112,7 +113,7 @@ TEST(Batch, RaggedRowsFollowOneAnotherAndPaddingIsEmpty) {
   const auto batch = batch_of(shaped(0, 0, 0), 5, 4);
   const std::vector<std::uint64_t> lengths{3, 0, 70, 1};
   for (std::size_t i = 0; i < 4; ++i) batch->rows[i].length = lengths[i];
-  batch->measure();
+  BatchWork(*batch).measure();
   EXPECT_EQ(batch->starts, (std::vector<std::uint64_t>{0, 3, 3, 73, 74, 74}));
   EXPECT_EQ(batch->record_count(), 74U);
   give_memory(*batch);
@@ -126,12 +127,12 @@ TEST(Batch, SizesThatNoMemoryHasAreRefused) {
   const std::uint64_t huge = std::numeric_limits<std::uint64_t>::max() / 2;
   const auto fixed = batch_of(format_of({}, 5), 2, 2);
   fixed->plan.rows = huge;
-  EXPECT_THROW(static_cast<void>(fixed->needed_bytes()), Error);
+  EXPECT_THROW(static_cast<void>(needed_bytes(*fixed)), Error);
   const auto ragged = batch_of(format_of({}, 0), 3, 3);
   for (std::size_t i = 0; i < 3; ++i) ragged->rows[i].length = huge;
-  EXPECT_THROW(ragged->measure(), Error);
+  EXPECT_THROW(BatchWork(*ragged).measure(), Error);
   ragged->plan.valid = 1;
-  EXPECT_THROW(ragged->measure(), Error) << "as records of four bytes";
+  EXPECT_THROW(BatchWork(*ragged).measure(), Error) << "as records of four bytes";
 }
 
 /// Records of observation i of windows of 5, and the columns made of them.
@@ -142,7 +143,7 @@ TEST(Batch, FinishedRowsHaveSpansAndColumns) {
     const std::vector<std::uint32_t> records{i, i + 10, i + 20, i + 30, i + 40};
     std::memcpy(batch->row_records(i), records.data(), 20);
     batch->rows[i].state = batch->rows[i].arena.make<std::uint64_t>(i);
-    batch->finish_row(i);
+    BatchWork(*batch).finish_row(i);
   }
   const Seen seen = look(*batch);
   EXPECT_EQ(seen.entries, (std::vector<std::uint64_t>{0, 0, 0, 1, 1, 1, 2, 2, 2}));
@@ -164,7 +165,7 @@ TEST(Batch, AnAdoptedRowIsCopiedWithItsLeadAndTail) {
       read[i].state = read[i].arena.make<std::uint64_t>(40 + i);
       batch->fetched.push_back(&read[i]);
     }
-    for (const std::uint64_t i : {1, 0}) batch->adopt_row(i);
+    for (const std::uint64_t i : {1, 0}) BatchWork(*batch).adopt_row(i);
     for (std::size_t i = 0; i < 2; ++i) {
       EXPECT_EQ(batch->rows[i].records, batch->row_records(i)) << "the row lies in the batch now";
       EXPECT_EQ(std::memcmp(stored(*batch, i).data(), memory.data() + i * (length + 5), length + 5), 0);
@@ -187,9 +188,9 @@ TEST(Batch, AdoptedRaggedRowsMayBeEmpty) {
     at += lengths[i];
     batch->fetched.push_back(&read[i]);
   }
-  batch->measure();
+  BatchWork(*batch).measure();
   give_memory(*batch);
-  for (std::uint64_t i = 0; i < 3; ++i) batch->adopt_row(i);
+  for (std::uint64_t i = 0; i < 3; ++i) BatchWork(*batch).adopt_row(i);
   EXPECT_EQ(std::memcmp(batch->row_records(0), memory.data(), 6), 0);
 }
 
@@ -202,7 +203,7 @@ TEST(Batch, HoldsItsSlabAndWhatItsRowsKeep) {
   batch->rows[2].arena.allocate(500);
   const std::uint64_t held = batch->held_bytes();
   EXPECT_EQ(held, batch->slab.bytes() + batch->rows[2].arena.capacity_bytes());
-  batch->prepare_rows();
+  BatchWork(*batch).prepare_rows();
   EXPECT_EQ(batch->held_bytes(), held) << "memory is kept for the next rows";
 }
 
@@ -218,7 +219,7 @@ TEST(Batch, RowsBeginAnewWhateverTheyWere) {
   }
   batch->plan.rows = batch->plan.valid = 3;
   batch->picks = {{8, 0, 0, 0}, {9, 0, 0, 0}, {7, 0, 0, 0}};
-  batch->prepare_rows();
+  BatchWork(*batch).prepare_rows();
   ASSERT_EQ(batch->rows.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
     const Row& row = batch->rows[i];
@@ -235,7 +236,7 @@ TEST(Batch, PaddingHasNoSpansOfRowsThatWereThere) {
   batch->rows[1].spans.resize(3);
   batch->plan.valid = 1;
   batch->picks.resize(1);
-  batch->prepare_rows();
+  BatchWork(*batch).prepare_rows();
   EXPECT_TRUE(batch->rows[1].spans.empty());
 }
 
@@ -251,9 +252,9 @@ TEST(Batch, SourcesOfOneShapeMayMeetAndOthersMayNot) {
     batch.picks = {{0, 0, 0, 0}, {0, 0, 1, 0}};
     EXPECT_EQ(formats->front().holds(formats->back()), other == 5);
     if (other == 5) {
-      EXPECT_NO_THROW(batch.prepare_rows());
+      EXPECT_NO_THROW(BatchWork(batch).prepare_rows());
     } else {
-      EXPECT_THROW(batch.prepare_rows(), Error);
+      EXPECT_THROW(BatchWork(batch).prepare_rows(), Error);
     }
   }
 }
