@@ -10,7 +10,7 @@
 #include "core/io/local/local_store.h"
 #include "core/io/open_store.h"
 #include "layout/formats.h"
-#include "layout/windows.h"
+#include "layout/windows/windows.h"
 
 #include <fmt/format.h>
 

@@ -5,9 +5,9 @@
 #include "core/base/error.h"
 #include "core/batch/batch.h"
 #include "core/batch/late_array.h"
-#include "core/batch/leaf_column.h"
 #include "core/batch/span_values.h"
-#include "core/batch/value_column.h"
+#include "core/columns/leaf_column.h"
+#include "core/columns/value_column.h"
 #include "core/engine/read_rows.h"
 
 #include <pybind11/numpy.h>

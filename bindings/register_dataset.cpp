@@ -2,19 +2,19 @@
 #include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
-#include "core/batch/source.h"
-#include "core/batch/sub_view.h"
 #include "core/io/cache/cached_store.h"
 #include "core/io/file_ends.h"
 #include "core/io/open_store.h"
+#include "core/rows/source.h"
+#include "core/rows/sub_view.h"
 #include "layout/dataset.h"
-#include "layout/dataset_columns.h"
-#include "layout/field_arrays.h"
+#include "layout/documents/opaque_entries.h"
+#include "layout/foreign/field_arrays.h"
 #include "layout/formats.h"
-#include "layout/opaque_entries.h"
-#include "layout/read_column.h"
-#include "layout/windows.h"
-#include "layout/with_columns.h"
+#include "layout/values/dataset_columns.h"
+#include "layout/values/read_column.h"
+#include "layout/values/with_columns.h"
+#include "layout/windows/windows.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -202,7 +202,7 @@ void register_field_arrays(py::module_& module, const std::shared_ptr<LocalStore
       },
       py::kw_only(), py::arg("path"), py::arg("stamp"), py::arg("format"), py::arg("starts"), py::arg("genes"),
       py::arg("values"), py::arg("columns_json"), py::arg("columns"), py::arg("features_fingerprint"),
-      "Opens a file whose fields are arrays that lie where this says; see layout/field_arrays.h.");
+      "Opens a file whose fields are arrays that lie where this says; see layout/foreign/field_arrays.h.");
 }
 
 using DatasetClass = py::class_<Dataset, Opened>;

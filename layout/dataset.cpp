@@ -1,7 +1,7 @@
 #include "layout/dataset.h"
 
 #include "core/base/checked.h"
-#include "layout/dataset_columns.h"
+#include "layout/values/dataset_columns.h"
 
 #include <algorithm>
 #include <span>

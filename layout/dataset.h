@@ -4,12 +4,12 @@
 // after opening; any thread; views share it.
 #pragma once
 
-#include "core/batch/schema.h"
-#include "core/batch/source.h"
-#include "core/batch/value_type.h"
 #include "core/io/open_store.h"
-#include "layout/column_types.h"
-#include "layout/shard.h"
+#include "core/rows/schema.h"
+#include "core/rows/source.h"
+#include "core/rows/value_type.h"
+#include "layout/dataset/shard.h"
+#include "layout/values/column_types.h"
 
 #include <cstdint>
 #include <memory>

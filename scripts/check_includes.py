@@ -20,19 +20,23 @@ MAY_INCLUDE = {
     "core/io/local": {"core/io"},
     "core/io/http": {"core/io"},
     "core/io/cache": {"core/io", "core/io/local"},
-    "core/batch": {"core/io", "core/job"},
-    "core/engine": {"core/batch", "core/io", "core/job"},
+    "core/rows": {"core/io", "core/job"},
+    "core/columns": {"core/rows"},
+    "core/columns/cells": {"core/columns", "core/rows"},
+    "core/batch": {"core/columns", "core/rows", "core/job"},
+    "core/engine": {"core/batch", "core/columns", "core/rows", "core/io", "core/job"},
     "shuffle": {"core/job"},
-    "layout": {"core/batch", "core/io", "core/io/local", "core/job"},
-    "layout/cells": {"core/batch", "core/io", "core/job"},
-    "writer": {"layout", "core/batch", "core/io", "core/io/local", "core/job"},
+    "layout": {"core/rows", "core/io", "core/io/local", "core/job"},
+    "writer": {"layout", "core/rows", "core/io", "core/io/local", "core/job"},
     "bindings": {
         "writer",
         "layout",
-        "layout/cells",
         "shuffle",
         "core/engine",
         "core/batch",
+        "core/columns",
+        "core/columns/cells",
+        "core/rows",
         "core/io",
         "core/io/local",
         "core/io/http",
@@ -89,7 +93,7 @@ FORBIDDEN = re.compile(
 
 
 def room_of(path: str) -> str | None:
-    """The innermost room that holds `path`, None where there is none: layout/cells is in layout until it is listed."""
+    """The innermost room that holds `path`, None where there is none: layout/foreign is in layout."""
     folder = path.rpartition("/")[0]
     while folder and folder not in MAY_INCLUDE:
         folder = folder.rpartition("/")[0]
@@ -110,7 +114,7 @@ def layer_problems(room: str, path: Path) -> list[str]:
             or (name.split("/")[0] in TOP and room_of(name) not in allowed)
             or (room != "bindings" and PYTHON.match(name))
             or (room in ("shuffle", "core/job") and FILES_AND_THREADS.match(name))
-            or (room in ("layout", "core/batch") and not quoted and name == "thread")
+            or (room in ("layout", "core/rows", "core/columns", "core/batch") and not quoted and name == "thread")
         )
         if wrong:
             problems.append(f"{path.relative_to(ROOT)}:{number}: {room} must not include {name}")

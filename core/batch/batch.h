@@ -6,11 +6,11 @@
 #pragma once
 
 #include "core/batch/batch_format.h"
-#include "core/batch/column.h"
 #include "core/batch/slab.h"
-#include "core/batch/source.h"
+#include "core/columns/column.h"
 #include "core/job/cursor.h"
 #include "core/job/order.h"
+#include "core/rows/source.h"
 
 #include <atomic>
 #include <cstddef>

@@ -2,9 +2,9 @@
 
 #include "core/base/align.h"
 #include "core/base/checked.h"
-#include "core/batch/column_factory.h"
-#include "core/batch/leaf_column.h"
-#include "core/batch/sliced_column.h"
+#include "core/columns/column_factory.h"
+#include "core/columns/leaf_column.h"
+#include "core/columns/sliced_column.h"
 
 #include <fmt/ranges.h>
 

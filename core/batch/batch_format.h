@@ -1,10 +1,10 @@
 // BatchFormat: how rows of one source become the arrays of a batch. Data but for its making; any thread.
 #pragma once
 
-#include "core/batch/column.h"
-#include "core/batch/column_spec.h"
-#include "core/batch/row_slice.h"
-#include "core/batch/source.h"
+#include "core/columns/column.h"
+#include "core/columns/column_spec.h"
+#include "core/rows/row_slice.h"
+#include "core/rows/source.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,6 @@
 #include "core/batch/late_array.h"
 
-#include "core/batch/column_factory.h"
+#include "core/columns/column_factory.h"
 
 #include <cstdint>
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "core/batch/batch.h"
-#include "core/batch/column.h"
-#include "core/batch/column_spec.h"
+#include "core/columns/column.h"
+#include "core/columns/column_spec.h"
 
 #include <cstddef>
 #include <memory>

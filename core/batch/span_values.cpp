@@ -1,6 +1,6 @@
 #include "core/batch/span_values.h"
 
-#include "core/batch/target_column.h"
+#include "core/columns/target_column.h"
 
 #include <algorithm>
 #include <cstring>

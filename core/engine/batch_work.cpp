@@ -2,7 +2,7 @@
 
 #include "core/base/align.h"
 #include "core/base/checked.h"
-#include "core/batch/sliced_column.h"
+#include "core/columns/sliced_column.h"
 #include "core/engine/batch_memory.h"
 #include "core/engine/row_memory.h"
 

@@ -3,8 +3,8 @@
 // Free functions; one thread at a time for the same rows.
 #pragma once
 
-#include "core/batch/arena.h"
-#include "core/batch/source.h"
+#include "core/rows/arena.h"
+#include "core/rows/source.h"
 
 #include <cstdint>
 #include <span>
