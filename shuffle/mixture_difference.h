@@ -10,8 +10,8 @@
 
 namespace penstock::shuffle {
 
-/// `now` is a mixture's identity, `saved` that of any order; untrusted. At position 0 a mixture has given nothing of any
-/// source: of two mixtures the seeds alone count there. Throws StateMismatch where `saved` is a mixture and has an
+/// `now` is a mixture's identity, `saved` that of any order; untrusted. At position 0 a mixture has given nothing of
+/// any source: of two mixtures the seeds alone count there. Throws StateMismatch where `saved` is a mixture and has an
 /// order of a source that none of its stages uses.
 OrderDifference mixture_difference(std::string_view saved, std::string_view now, std::uint64_t position);
 

@@ -22,8 +22,8 @@ namespace penstock::shuffle {
 /// its expectation, but systematic draws stand at equal distances: labels with a period alias with them.
 enum class Draws : std::uint64_t { Systematic = 1, Rounded = 2 };
 
-/// Where the draws of a saved order were taken by another algorithm: how to end that run; to be put behind the words for
-/// its member `key`. Else "". `saved` is untrusted.
+/// Where the draws of a saved order were taken by another algorithm: how to end that run; to be put behind the words
+/// for its member `key`. Else "". `saved` is untrusted.
 std::string advice_on_draws(const std::string& key, const nlohmann::json& saved);
 
 class Weighted final : public Order {

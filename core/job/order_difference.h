@@ -40,8 +40,8 @@ struct OrderDifference {
   std::map<std::string, std::uint64_t> given = {};
 };
 
-/// Tells of a member `key`, in which the two orders differ, in other words than "order's key: saved 1, now 2". False: it
-/// does not.
+/// Tells of a member `key`, in which the two orders differ, in other words than "order's key: saved 1, now 2". False:
+/// it does not.
 using TellMember = std::function<bool(const std::string& key, const nlohmann::json& saved, const nlohmann::json& now,
                                       OrderDifference& out)>;
 /// What messages call a stage; null: there is no such one.

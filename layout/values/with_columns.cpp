@@ -27,7 +27,7 @@ struct State : RowValues {
   const std::byte** out = nullptr;        // what `at` shows
   std::byte* codes = nullptr;             // of categories, as they are given out: for each value 4 bytes
   const std::uint64_t* shards = nullptr;  // of each document
-  WantedValue* wanted = nullptr;               // of each value, if one was not kept
+  WantedValue* wanted = nullptr;          // of each value, if one was not kept
   Span* spans = nullptr;                  // of a window
   std::uint64_t span_count = 0;
 };

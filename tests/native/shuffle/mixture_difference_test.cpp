@@ -36,8 +36,7 @@ TEST(SavedMixture, ASourceThatOnlyALaterStageUsesIsNoDifference) {
     EXPECT_EQ(difference(added, saved, position), std::nullopt);
     EXPECT_EQ(difference(added, other, position), std::nullopt) << "a window of a later stage";
   }
-  EXPECT_NE(difference(saved, added, 101).value_or("").find("number of sources: saved 1, now 2"),
-            std::string::npos);
+  EXPECT_NE(difference(saved, added, 101).value_or("").find("number of sources: saved 1, now 2"), std::string::npos);
   EXPECT_EQ(difference(added, other, 101), "source 1: window: saved 16, now 32");
 }
 
@@ -76,8 +75,7 @@ TEST(SavedMixture, StagesAndSourcesOfAMixtureAreToldApart) {
             "seed: saved 7, now 8");
   EXPECT_EQ(difference(saved, job_of(order(first, R"("a":{"block":4,"seed":1,"size":9})"), sources), 40),
             "source a: order's block: saved none, now 4");
-  EXPECT_NE(difference(saved, job_of(order(R"({"begin":0,"sources":7,"weights":"x"})"), sources), 40),
-            std::nullopt);
+  EXPECT_NE(difference(saved, job_of(order(R"({"begin":0,"sources":7,"weights":"x"})"), sources), 40), std::nullopt);
   const auto cut = [&](const char* rest) {
     return job_of(order(fmt::format(R"({{"begin":0,"sources":["a","b"],"weights":[3,1],"window":4,{}}})", rest)),
                   sources);
