@@ -24,7 +24,7 @@ class Channel {
   /// only if it took none of them.
   virtual void submit(std::span<Read* const> reads) = 0;
   /// Up to done.size() reads that ended; returns how many. Waits for at most `timeout` for the first of them. Returns 0
-  /// on timeout, wake() or when nothing is under way.
+  /// on timeout, wake(), an event that ended no read, or when nothing is under way.
   virtual std::size_t wait(std::span<Read*> done, std::chrono::nanoseconds timeout) = 0;
   /// Makes a wait() of another thread return. Any thread.
   virtual void wake() = 0;

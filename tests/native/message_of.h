@@ -22,4 +22,11 @@ std::string message_of(Call&& call, ErrorKind kind) {
   return "";
 }
 
+/// The error of `call` has this kind, and says so.
+template <typename Call>
+void expect_error(Call&& call, ErrorKind kind, const std::string& words) {
+  const std::string said = message_of(call, kind);
+  EXPECT_NE(said.find(words), std::string::npos) << said << "\nexpected: " << words;
+}
+
 }  // namespace penstock::testing

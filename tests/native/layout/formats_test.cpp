@@ -44,13 +44,8 @@ TEST(FormatsTest, NamesAreUniqueAndOpenWhatTheyNameOrSayWhyNot) {
   const auto dataset =
       layout::open_as("raw", {local(folder.path("a.bin")), local(folder.path("a.bin"))}, {R"([["token","<u2"]])", ""});
   EXPECT_EQ(dataset->record_count(), 6U);
-  try {
-    layout::open_as("parquet", {local(folder.path("a.bin"))}, {});
-    FAIL() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
-    EXPECT_NE(std::string(error.what()).find("parquet"), std::string::npos);
-  }
+  expect_error([&] { layout::open_as("parquet", {local(folder.path("a.bin"))}, {}); }, ErrorKind::InvalidArgument,
+               "parquet");
 }
 
 }  // namespace

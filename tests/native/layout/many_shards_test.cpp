@@ -46,11 +46,6 @@ namespace {
 
 class ManyShards : public ::testing::Test {
  protected:
-  ManyShards() : path_(::testing::TempDir() + "penstock_many_" + std::to_string(::getpid())) {
-    std::filesystem::create_directories(path_);
-  }
-  ~ManyShards() override { std::filesystem::remove_all(path_); }
-
   // Writes the manifest alone; returns its size.
   std::size_t write(std::uint64_t shards) {
     Manifest made;
@@ -77,7 +72,8 @@ class ManyShards : public ::testing::Test {
     return {allocations - before.allocations, allocated_bytes - before.bytes};
   }
 
-  std::string path_;
+  const testing::TemporaryFolder folder_;
+  const std::string path_ = folder_.path();
 };
 
 TEST_F(ManyShards, OpeningAllocatesAsOftenAsForAFew) {

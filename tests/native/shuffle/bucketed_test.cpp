@@ -2,6 +2,7 @@
 #include "shuffle/bucketed.h"
 
 #include "core/base/error.h"
+#include "order_checks.h"
 #include "shuffle/uniform.h"
 
 #include <gtest/gtest.h>
@@ -9,18 +10,9 @@
 #include <algorithm>
 #include <random>
 #include <set>
-#include <thread>
 
 namespace penstock::shuffle {
 namespace {
-
-std::vector<std::uint64_t> picked(const Order& order, std::uint64_t first, std::uint64_t stride, std::size_t count) {
-  std::vector<Pick> picks(count);
-  order.pick(first, stride, picks);
-  std::vector<std::uint64_t> indices;
-  for (const Pick& pick : picks) indices.push_back(pick.index);
-  return indices;
-}
 
 std::vector<std::uint32_t> some_lengths(std::uint64_t size) {
   std::mt19937_64 random(size);
@@ -38,10 +30,10 @@ TEST(BucketedTest, BucketsOfAPoolAreThoseOfItsSortedUniformOrder) {
       const Bucketed order(lengths, 5, pool, bucket);
       for (std::uint64_t begin = 0; begin < 3 * size;) {
         const std::uint64_t count = std::min(pool - begin % size % pool, size - begin % size);
-        std::vector<std::uint64_t> wanted = picked(uniform, begin, 1, count);
+        std::vector<std::uint64_t> wanted = indices(uniform, begin, 1, count);
         std::stable_sort(wanted.begin(), wanted.end(),
                          [&](std::uint64_t a, std::uint64_t b) { return lengths[a] < lengths[b]; });
-        const std::vector<std::uint64_t> seen = picked(order, begin, 1, count);
+        const std::vector<std::uint64_t> seen = indices(order, begin, 1, count);
         std::multiset<std::vector<std::uint64_t>> buckets;
         std::multiset<std::vector<std::uint64_t>> found;
         for (std::uint64_t at = 0; at + bucket <= count; at += bucket) {
@@ -65,24 +57,11 @@ TEST(BucketedTest, BucketsAreInAnOrderOfTheirOwnInEveryPoolAndEpoch) {
   std::set<std::vector<std::uint32_t>> orders;
   for (std::uint64_t pool = 0; pool < 6; ++pool) {
     std::vector<std::uint32_t> shortest;
-    for (const std::uint64_t index : picked(order, pool * 4'096, 64, 64)) shortest.push_back(lengths[index]);
+    for (const std::uint64_t index : indices(order, pool * 4'096, 64, 64)) shortest.push_back(lengths[index]);
     EXPECT_FALSE(std::is_sorted(shortest.begin(), shortest.end()));
     orders.insert(shortest);
   }
   EXPECT_EQ(orders.size(), 6U);
-}
-
-TEST(BucketedTest, AnyStrideAndAnyThreadSeeTheSame) {
-  const Bucketed order(some_lengths(1'001), 3, 100, 7);
-  const std::vector<std::uint64_t> all = picked(order, 0, 1, 3'000);
-  std::vector<std::thread> threads;
-  for (std::uint64_t t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      const std::vector<std::uint64_t> some = picked(order, t, 4, 700);
-      for (std::size_t i = 0; i < some.size(); ++i) EXPECT_EQ(some[i], all[t + 4 * i]);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(BucketedTest, WhatCannotBeIsRefusedAndLengthsAreInTheIdentity) {

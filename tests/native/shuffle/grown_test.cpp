@@ -60,20 +60,6 @@ TEST(GrownTest, EachEpochIsThatOfTheOrderOverItsShards) {
   }
 }
 
-TEST(GrownTest, AnyStrideAndAnyPositionsAgreeWithPicksOfOne) {
-  for (const Make& make : orders()) {
-    const Grown order = grown(make);
-    expect_strides_agree(order);
-    for (const std::uint64_t stride : {1U, 3U, 7U, 23U}) {
-      std::vector<std::uint64_t> positions;
-      for (std::uint64_t p = 2; p < 150; p += stride + (p % 5 == 0 ? 1 : 0)) positions.push_back(p);
-      std::vector<Pick> out(positions.size());
-      order.pick_at(positions, out);
-      for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], picks(order, positions[i], 1, 1)[0]);
-    }
-  }
-}
-
 TEST(GrownTest, FetchesEndWithThePartAndTheirNumbersDoNotComeAgain) {
   for (const Make& make : orders()) {
     const Grown order = grown(make);

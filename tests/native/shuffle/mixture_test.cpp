@@ -7,6 +7,7 @@
 #include "shuffle/bucketed.h"
 #include "shuffle/sequential.h"
 #include "shuffle/uniform.h"
+#include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -175,13 +176,7 @@ TEST(MixturePlan, TokensBeyond64BitsAreCounted) {
 }
 
 void expect_refused(const MixtureSpec& made, const std::string& words) {
-  try {
-    const MixturePlan plan(made);
-    FAIL() << "taken; wanted: " << words;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
-    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-  }
+  testing::expect_error([&] { const MixturePlan plan(made); }, ErrorKind::InvalidArgument, words);
 }
 
 TEST(MixturePlan, RefusesWhatCannotBe) {

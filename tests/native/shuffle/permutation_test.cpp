@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "golden.h"
+#include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -28,15 +29,6 @@ Values first(std::uint64_t count) {
   Values values(count);
   std::iota(values.begin(), values.end(), std::uint64_t{0});
   return values;
-}
-
-ErrorKind kind_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.kind();
-  }
-  throw std::logic_error("no error was thrown");
 }
 
 std::vector<Form> supported_forms() {
@@ -180,7 +172,7 @@ TEST(Permutation, AFormThatTheMachineLacksIsRefused) {
   Values values = {1};
   for (const Form form : {Form::Avx2, Form::Avx512}) {
     if (supported(form)) continue;
-    EXPECT_EQ(kind_of([&] { permutation(values, values, form); }), ErrorKind::InvalidArgument);
+    testing::message_of([&] { permutation(values, values, form); }, ErrorKind::InvalidArgument);
   }
   EXPECT_TRUE(supported(best_form()));
   EXPECT_TRUE(supported(Form::Generic));
@@ -209,32 +201,26 @@ TEST(Permutation, SeedAndEpochDoNotAlias) {
 }
 
 TEST(Permutation, SizesThatCannotBeAreRefusedInWords) {
-  EXPECT_EQ(kind_of([] { Permutation(0, 1); }), ErrorKind::InvalidArgument);
+  testing::message_of([] { Permutation(0, 1); }, ErrorKind::InvalidArgument);
   EXPECT_NO_THROW(Permutation(one << 52, 1));
-  try {
-    Permutation((one << 52) + 1, 1);
-    FAIL() << "2^52 + 1 was accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
-    EXPECT_EQ(std::string(error.what()),
-              "a permutation of 4,503,599,627,370,497 elements: wanted at most 2^52 = 4,503,599,627,370,496");
-  }
+  EXPECT_EQ(testing::message_of([] { Permutation((one << 52) + 1, 1); }, ErrorKind::InvalidArgument),
+            "a permutation of 4,503,599,627,370,497 elements: wanted at most 2^52 = 4,503,599,627,370,496");
 }
 
 TEST(Permutation, AnIndexOutsideIsRefusedAndNothingIsWritten) {
   for (const std::uint64_t n : {std::uint64_t{10}, std::uint64_t{1000}}) {
     const Permutation permutation(n, 1);
-    EXPECT_EQ(kind_of([&] { (void)permutation(n); }), ErrorKind::InvalidArgument);
-    EXPECT_EQ(kind_of([&] { (void)permutation.inverse(n); }), ErrorKind::InvalidArgument);
+    testing::message_of([&] { (void)permutation(n); }, ErrorKind::InvalidArgument);
+    testing::message_of([&] { (void)permutation.inverse(n); }, ErrorKind::InvalidArgument);
     Values in(700, 3);
     in[600] = n;
     Values out(700, 12345);
-    EXPECT_EQ(kind_of([&] { permutation(in, out); }), ErrorKind::InvalidArgument);
-    EXPECT_EQ(kind_of([&] { permutation.inverse(in, out); }), ErrorKind::InvalidArgument);
+    testing::message_of([&] { permutation(in, out); }, ErrorKind::InvalidArgument);
+    testing::message_of([&] { permutation.inverse(in, out); }, ErrorKind::InvalidArgument);
     EXPECT_EQ(out, Values(700, 12345));
     Values shorter(699);
     in[600] = 3;
-    EXPECT_EQ(kind_of([&] { permutation(in, shorter); }), ErrorKind::InvalidArgument);
+    testing::message_of([&] { permutation(in, shorter); }, ErrorKind::InvalidArgument);
   }
 }
 

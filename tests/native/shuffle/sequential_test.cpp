@@ -13,15 +13,6 @@ TEST(Sequential, GivesTheObservationsAsTheyStand) {
   const std::vector<Pick> expected = {{1, 0, 0, 0}, {2, 0, 0, 0}, {0, 1, 0, 1},
                                       {1, 1, 0, 1}, {2, 1, 0, 1}, {0, 2, 0, 2}};
   EXPECT_EQ(all, expected);
-  expect_whole_epoch(Sequential(1000), 3);
-}
-
-TEST(Sequential, AnyStrideGivesWhatSinglePositionsGive) {
-  for (const std::uint64_t n : {1, 50, 1000}) expect_strides_agree(Sequential(n));
-}
-
-TEST(Sequential, FetchesEndWhereItSays) {
-  for (const std::uint64_t n : {1, 50, 1024, 3000}) expect_fetches_end(Sequential(n), 7000);
 }
 
 TEST(Sequential, SaysWhatDecidesIt) {
@@ -40,7 +31,6 @@ TEST(Sequential, WithAFetchNeighboursAreMixedWithinItAndNowhereElse) {
     for (const std::uint64_t fetch : {1U, 7U, 64U, 1024U, 5000U}) {
       const Sequential order(n, 9, fetch);
       expect_whole_epoch(order, 3);
-      expect_strides_agree(order);
       expect_fetches_end(order, 4 * n);
       const std::vector<Pick> all = picks(order, 0, 1, n);
       for (std::uint64_t p = 0; p < n; ++p) ASSERT_EQ(all[p].index / fetch, p / fetch);

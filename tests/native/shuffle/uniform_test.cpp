@@ -9,13 +9,6 @@
 namespace penstock::shuffle {
 namespace {
 
-TEST(Uniform, GivesEveryObservationOnceAnEpoch) {
-  for (const std::uint64_t n : {1, 2, 3, 64, 65, 1000, 4097}) {
-    const Uniform order(n, 5);
-    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) expect_whole_epoch(order, epoch);
-  }
-}
-
 TEST(Uniform, EpochEIsThePermutationOfSeedAndE) {
   const Uniform order(1000, 5);
   for (std::uint32_t epoch = 0; epoch < 4; ++epoch) {
@@ -23,14 +16,6 @@ TEST(Uniform, EpochEIsThePermutationOfSeedAndE) {
     const std::vector<Pick> all = picks(order, epoch * 1000ULL, 1, 1000);
     for (std::uint64_t i = 0; i < 1000; ++i) EXPECT_EQ(all[i], (Pick{permutation(i), epoch * 1000 + i, 0, epoch}));
   }
-}
-
-TEST(Uniform, AnyStrideGivesWhatSinglePositionsGive) {
-  for (const std::uint64_t n : {1, 50, 1000}) expect_strides_agree(Uniform(n, 9));
-}
-
-TEST(Uniform, FetchesAreOneRow) {
-  expect_fetches_end(Uniform(50, 1), 300);
 }
 
 TEST(Uniform, SaysWhatDecidesIt) {

@@ -1,6 +1,7 @@
 #include "shuffle/weight_table.h"
 
 #include "core/base/error.h"
+#include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -76,13 +77,7 @@ TEST(WeightTable, LargeTablesAndManyDrawsDoNotOverflow) {
 }
 
 std::string refusal(const std::vector<double>& weights) {
-  try {
-    const WeightTable table(weights);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
-    return error.what();
-  }
-  return "";
+  return testing::message_of([&] { const WeightTable table(weights); }, ErrorKind::InvalidArgument);
 }
 
 TEST(WeightTable, WhatIsNoWeightIsRefusedWithItsObservation) {
@@ -97,13 +92,8 @@ TEST(WeightTable, WhatIsNoWeightIsRefusedWithItsObservation) {
 TEST(WeightTable, TooHeavyForDrawsWithoutReplacementNamesTheObservation) {
   const WeightTable table(std::vector<double>{1, 1, 2});
   EXPECT_NO_THROW(table.check_without_replacement(2));
-  try {
-    table.check_without_replacement(3);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("observation 2 is expected 1.500 times in 3 draws"), std::string::npos)
-        << error.what();
-  }
+  testing::expect_error([&] { table.check_without_replacement(3); }, ErrorKind::InvalidArgument,
+                        "observation 2 is expected 1.500 times in 3 draws");
 }
 
 }  // namespace

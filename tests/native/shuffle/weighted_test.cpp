@@ -52,12 +52,8 @@ TEST(Weighted, AnEpochHasFloorOrCeilOfEachExpectationAndTheMeanIsRight) {
   }
 }
 
-TEST(Weighted, StridesFetchesAndIdentity) {
+TEST(Weighted, SaysWhatDecidesIt) {
   const BlocksShape shape{2, 6, 3};
-  expect_strides_agree(make_weighted(50, 5));
-  expect_strides_agree(make_weighted(50, 5, nullptr, Draws::Systematic));
-  expect_strides_agree(make_weighted(50, 5, &shape));
-  expect_fetches_end(make_weighted(50, 5, &shape), 300);
   const Weighted order = make_weighted(50, 5);
   EXPECT_EQ(order.epoch_size(), 50U);
   EXPECT_EQ(order.end(0), Order::kNever);

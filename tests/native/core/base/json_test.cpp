@@ -1,6 +1,7 @@
 #include "core/base/json.h"
 
 #include "core/base/error.h"
+#include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -80,11 +81,8 @@ TEST(Json, NumbersThatAreNoU64AreRefused) {
   for (const char* key : {"over", "minus", "real", "text", "missing"}) {
     EXPECT_THROW(get_u64(object, key, "m"), Error) << key;
   }
-  try {
-    get_u64(object, "minus", "dataset.json");
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "dataset.json: \"minus\" is -1, an integer from 0 to 2^64 - 1 was expected");
-  }
+  EXPECT_EQ(testing::message_of([&] { get_u64(object, "minus", "dataset.json"); }, ErrorKind::Corruption),
+            "dataset.json: \"minus\" is -1, an integer from 0 to 2^64 - 1 was expected");
 }
 
 TEST(Json, MembersOfAnotherTypeAreRefused) {

@@ -2,6 +2,7 @@
 #include "core/batch/span_values.h"
 
 #include "tests/native/core/columns/document_stream.h"
+#include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -218,15 +219,7 @@ TEST(SpanValues, WhatCannotBeIsRefusedInWords) {
   Loader loader = loader_of(rows, specs_of(0, false));
   const auto batch = next(loader);
   const EntryNumbers entries = number_entries(*batch);
-  const auto words = [](const auto& attempt) -> std::string {
-    try {
-      attempt();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
-      return error.what();
-    }
-    return "";
-  };
+  const auto words = [](const auto& attempt) { return message_of(attempt, ErrorKind::InvalidArgument); };
   std::vector<std::uint64_t> firsts(entries.first_span.size() + 1);
   EXPECT_EQ(words([&] { keep_targets(*batch, 1, entries, firsts, {}); }), "column 1 takes no values of spans");
   EXPECT_EQ(words([&] { spread_values(*batch, 2, entries, {}); }), "column 2 takes no values of spans");

@@ -4,6 +4,7 @@
 
 #include "core/batch/late_array.h"
 #include "core/engine/read_rows.h"
+#include "tests/native/message_of.h"
 
 #include <functional>
 #include <string>
@@ -185,13 +186,7 @@ TEST(MixedColumns, AColumnThatIsTheRecordsOfOneSourceIsMadeWhereTheyMeet) {
 }
 
 std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
-    return error.what();
-  }
-  return "";
+  return testing::message_of(call, ErrorKind::InvalidArgument);
 }
 
 TEST(MixedColumns, FieldsOfDifferentKindAreRefusedByNameAndTypes) {

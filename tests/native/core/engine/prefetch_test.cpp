@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "tests/native/core/engine/loader_fixture.h"
+#include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -69,11 +70,7 @@ TEST(Prefetch, WithoutMemoryNothingIsPlannedUntilABatchIsLetGo) {
   while (auto batch = take(prefetch)) held.push_back(std::move(batch));
   EXPECT_EQ(held.size(), 3U) << "prefetch + 2 always fit";
   while (prefetch.expects_memory()) prefetch.wait(std::chrono::milliseconds(1));
-  try {
-    prefetch.raise_out_of_memory();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("3 batches are held"), std::string::npos) << error.what();
-  }
+  expect_error([&] { prefetch.raise_out_of_memory(); }, ErrorKind::InvalidArgument, "3 batches are held");
   held.pop_back();
   EXPECT_NE(take(prefetch), nullptr);
 }

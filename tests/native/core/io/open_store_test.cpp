@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "tests/native/core/io/memory_store.h"
+#include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -15,13 +16,7 @@ namespace {
 const std::shared_ptr<ByteStore> local = std::make_shared<testing::MemoryStore>();
 
 std::string refusal(const std::string& url) {
-  try {
-    open_store(url, local);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
-    return error.what();
-  }
-  return "no error";
+  return testing::message_of([&] { open_store(url, local); }, ErrorKind::InvalidArgument);
 }
 
 TEST(OpenStore, PathsAreOfTheLocalStoreAsTheyAre) {

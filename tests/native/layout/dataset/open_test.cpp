@@ -18,12 +18,6 @@ namespace {
 
 class OpenTest : public ::testing::Test {
  protected:
-  OpenTest() : path_(::testing::TempDir() + "penstock_open_" + std::to_string(::getpid())) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~OpenTest() override { std::filesystem::remove_all(path_); }
-
   void write(const std::string& text) { std::ofstream(path_ + "/dataset.json", std::ios::binary) << text; }
 
   static Manifest manifest(std::uint64_t shards) {
@@ -44,7 +38,8 @@ class OpenTest : public ::testing::Test {
     return "no error";
   }
 
-  std::string path_;
+  const testing::TemporaryFolder folder_;
+  const std::string path_ = folder_.path();
 };
 
 TEST_F(OpenTest, TheManifestAloneMakesTheTables) {

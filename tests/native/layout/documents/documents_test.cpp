@@ -109,14 +109,8 @@ TEST(DocumentsTest, OpaqueDocumentsAreTheirEntriesAlone) {
 }
 
 TEST(DocumentsTest, TokenStreamsIdsAndEmptyDatasetsSayWhyTheyHaveNone) {
-  const auto message = [](const Model& model) -> std::string {
-    try {
-      layout::make_documents(model.dataset());
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
-      return error.what();
-    }
-    return "";
+  const auto message = [](const Model& model) {
+    return message_of([&] { layout::make_documents(model.dataset()); }, ErrorKind::InvalidArgument);
   };
   EXPECT_NE(message(Model(SpanKind::None, {{{{3, ""}}, {}, {}}})).find("token stream"), std::string::npos);
   EXPECT_NE(message(Model(SpanKind::Ids, {{{}, {0}, {"x"}}})).find("convert"), std::string::npos);

@@ -2,6 +2,7 @@
 #include "layout/packed/packing.h"
 
 #include "core/base/error.h"
+#include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -143,13 +144,7 @@ TEST(PackingTest, CountsSayWhatIsNotThere) {
 }
 
 std::string message_of_rule(const PackingRule& rule, const Lengths& lengths) {
-  try {
-    pack(rule, lengths);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
-    return error.what();
-  }
-  return "";
+  return testing::message_of([&] { pack(rule, lengths); }, ErrorKind::InvalidArgument);
 }
 
 TEST(PackingTest, WhatCannotBeIsNamed) {

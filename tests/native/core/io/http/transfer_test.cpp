@@ -256,7 +256,7 @@ TEST_F(TransferTest, NoSecretGoesToAnotherServer) {
   take();
   EXPECT_EQ(attempt(), Next::Failed);
   EXPECT_EQ(failure(ErrorKind::IoError).find("word@"), std::string::npos);
-  server_.script("/a", {{.status = "302 x", .headers = "Location: /b\r\n"}});
+  server_.script("/a", {{.status = "302 x", .headers = "Location: " + server_.url("/b") + "\r\n"}});
   take();
   EXPECT_EQ(attempt(), Next::AtOnce);
   EXPECT_EQ(attempt(), Next::Failed);  // there is none

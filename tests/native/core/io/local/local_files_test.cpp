@@ -3,6 +3,8 @@
 
 #include "core/base/error.h"
 #include "core/io/local/local_store.h"
+#include "tests/native/message_of.h"
+#include "tests/native/temporary_folder.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -24,27 +26,19 @@ namespace fs = std::filesystem;
 class LocalFilesTest : public ::testing::Test {
  protected:
   LocalFilesTest() {
-    std::string name = (fs::temp_directory_path() / "penstock-files-XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
     std::ofstream(folder_ + "/a") << "0123456789";
     fs::create_directory(folder_ + "/sub");
     fs::create_symlink("a", folder_ + "/link");
     fs::create_symlink("sub", folder_ + "/sublink");
     EXPECT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
   }
-  ~LocalFilesTest() override { fs::remove_all(folder_); }
 
-  static std::string refusal(ErrorKind kind, const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind) << error.what();
-      return error.what();
-    }
-    return "no error";
+  static std::string refusal(ErrorKind kind, const std::function<void()>& call) {
+    return testing::message_of(call, kind);
   }
 
-  std::string folder_;
+  const testing::TemporaryFolder root_;
+  const std::string folder_ = root_.path();
 };
 
 TEST_F(LocalFilesTest, SizesAreOfRegularFilesAlone) {

@@ -1,0 +1,131 @@
+// What every order promises, of whatever size.
+#include "core/job/order.h"
+
+#include "order_checks.h"
+#include "shuffle/balanced.h"
+#include "shuffle/blocks.h"
+#include "shuffle/bucketed.h"
+#include "shuffle/grown.h"
+#include "shuffle/sequential.h"
+#include "shuffle/uniform.h"
+#include "shuffle/weighted.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace penstock::shuffle {
+namespace {
+
+using Made = std::shared_ptr<const Order>;
+
+struct Kind {
+  const char* name;
+  std::function<Made(std::uint64_t size, std::uint64_t seed)> make;
+  bool has_whole_epochs = true;  // each observation once
+  bool has_seed = true;
+};
+
+Made make_bucketed(std::uint64_t size, std::uint64_t seed) {
+  std::vector<std::uint32_t> lengths(size);
+  for (std::uint64_t i = 0; i < size; ++i) lengths[i] = static_cast<std::uint32_t>(i * 7919 % 50);
+  return std::make_shared<Bucketed>(lengths, seed, 100, 7);
+}
+
+Made make_balanced(std::uint64_t size, std::uint64_t seed) {
+  std::vector<std::int32_t> labels(size + 2);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 5);
+  return std::make_shared<Balanced>(ClassMembers(labels, 5), seed, size, 4, 3);
+}
+
+Made make_weighted(std::uint64_t size, std::uint64_t seed, Draws how) {
+  const std::vector<double> weights{3, 0, 1, 1, 0.5, 8, 0, 2.5};
+  return std::make_shared<Weighted>(WeightTable(weights), std::make_shared<Blocks>(size, seed, BlocksShape{2, 6, 3}),
+                                    seed, true, how);
+}
+
+Made make_grown(std::uint64_t size, std::uint64_t seed) {
+  const auto of = [&](std::uint64_t n) { return std::make_shared<Blocks>(n, seed, BlocksShape{2, 6, 1}); };
+  return std::make_shared<Grown>(
+      std::vector<Grown::Part>{{0, of(size), R"({"n":1})"}, {2 * size, of(size + 7), R"({"n":2})"}});
+}
+
+template <std::uint64_t kBlock, std::uint64_t kFetch, std::uint64_t kLanes>
+Made make_blocks(std::uint64_t size, std::uint64_t seed) {
+  return std::make_shared<Blocks>(size, seed, BlocksShape{kBlock, kFetch, kLanes});
+}
+
+class EveryOrder : public ::testing::TestWithParam<Kind> {
+ protected:
+  static constexpr std::uint64_t kSizes[] = {1, 2, 3, 50, 64, 65, 1000, 1003, 4097};
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    , EveryOrder,
+    ::testing::Values(
+        Kind{"Uniform", [](auto n, auto seed) { return std::make_shared<Uniform>(n, seed); }},
+        Kind{"Sequential", [](auto n, auto) { return std::make_shared<Sequential>(n); }, true, false},
+        Kind{"SequentialInFetches", [](auto n, auto seed) { return std::make_shared<Sequential>(n, seed, 64); }},
+        Kind{"BlocksOfOne", make_blocks<1, 1, 1>}, Kind{"Blocks", make_blocks<4, 32, 6>},
+        Kind{"LargeBlocks", make_blocks<10, 500, 3>}, Kind{"BlocksOfManyLanes", make_blocks<7, 7, 1000>},
+        Kind{"Bucketed", make_bucketed}, Kind{"Balanced", make_balanced, false},
+        Kind{"Weighted", [](auto n, auto seed) { return make_weighted(n, seed, Draws::Rounded); }, false},
+        Kind{"Systematic", [](auto n, auto seed) { return make_weighted(n, seed, Draws::Systematic); }, false},
+        Kind{"Grown", make_grown, false}),
+    [](const auto& info) { return info.param.name; });
+
+TEST_P(EveryOrder, GivesEveryObservationOnceAnEpoch) {
+  if (!GetParam().has_whole_epochs) return;
+  for (const std::uint64_t n : kSizes) {
+    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) expect_whole_epoch(*GetParam().make(n, 5), epoch);
+  }
+}
+
+TEST_P(EveryOrder, AnyStrideAndAnyPositionsGiveWhatSinglePositionsGive) {
+  for (const std::uint64_t n : {1, 50, 1000}) {
+    const Made order = GetParam().make(n, 9);
+    expect_strides_agree(*order);
+    std::vector<std::uint64_t> positions;
+    for (std::uint64_t p = 2; p < 150; p += 1 + p % 5) positions.push_back(p);
+    std::vector<Pick> out(positions.size());
+    order->pick_at(positions, out);
+    for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], picks(*order, positions[i], 1, 1)[0]);
+  }
+}
+
+TEST_P(EveryOrder, FetchesEndWhereItSays) {
+  for (const std::uint64_t n : {1, 50, 1000, 1003, 3000}) expect_fetches_end(*GetParam().make(n, 7), 3 * n + 1);
+}
+
+TEST_P(EveryOrder, EveryThreadSeesTheSame) {
+  const Made order = GetParam().make(1'001, 3);
+  const std::vector<Pick> all = picks(*order, 0, 1, 3'000);
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const std::vector<Pick> some = picks(*order, t, 4, 700);
+      for (std::size_t i = 0; i < some.size(); ++i) EXPECT_EQ(some[i], all[t + 4 * i]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(EveryOrder, ItsIdentityIsCanonicalAndOfWhatDecidesIt) {
+  const Made order = GetParam().make(100, 7);
+  const std::string text = order->identity(Order::kNever);
+  EXPECT_EQ(nlohmann::json::parse(text).dump(), text);
+  EXPECT_EQ(GetParam().make(100, 7)->identity(Order::kNever), text);
+  EXPECT_EQ(indices(*GetParam().make(100, 7), 0, 1, 300), indices(*order, 0, 1, 300));
+  EXPECT_NE(GetParam().make(101, 7)->identity(Order::kNever), text);
+  const Made other = GetParam().make(100, 8);
+  EXPECT_EQ(other->identity(Order::kNever) != text, GetParam().has_seed);
+  EXPECT_EQ(indices(*other, 0, 1, 300) != indices(*order, 0, 1, 300), GetParam().has_seed);
+}
+
+}  // namespace
+}  // namespace penstock::shuffle
