@@ -25,10 +25,10 @@ class Findings:
         self._names = Names(scratch, self._begins[-1])
         self._seen: dict[int, tuple[str, list[Odd]]] = {}
 
-    def add(self, task: Task, seen: Seen) -> None:
-        """Takes what was seen of one task."""
+    def add(self, task: Task, seen: Seen, odd: list[Odd]) -> None:
+        """Takes what was seen of one task; `odd` of each matrix."""
         self._names.put(self._begins[task.number], seen.names)
-        self._seen[task.number] = seen.digest, seen.odd
+        self._seen[task.number] = seen.digest, odd
 
     def told(self, scratch: Path) -> tuple[dict[str, int], list[str]]:
         """How many there are of each kind, and the same in words; `scratch` may be another folder."""

@@ -72,12 +72,10 @@ class Seen(NamedTuple):
     Attributes:
         digest: of what it is made of.
         names: uint64, a hash of each cell's name.
-        odd: of each matrix.
     """
 
     digest: str
     names: npt.NDArray[np.uint64]
-    odd: list[Odd]
 
 
 def noted(odd: Sequence[Odd], begin: int) -> dict[str, Any]:
