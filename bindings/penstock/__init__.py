@@ -57,8 +57,10 @@ from penstock._load.parallel import Balance, ContextParallel
 from penstock._make.annotate import annotate
 from penstock._make.append import append
 from penstock._make.combining import combine, convert
+from penstock._make.place import Made
 from penstock._make.publishing import commit, finished_shards, remove_shards
-from penstock._make.recipe import Made, Recipe, Written
+from penstock._make.recipe import Recipe
+from penstock._make.run import Written
 from penstock._make.shuffle import shuffle
 from penstock._make.verifying import verify
 from penstock._make.writer import Writer

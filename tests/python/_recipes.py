@@ -12,9 +12,9 @@ from penstock._from.text.skipping import Limit
 from penstock._from.text.summary import WrittenText
 from penstock._make.fed import FedRun
 from penstock._make.folders import folder_of
-from penstock._make.recipe import Numbered
+from penstock._make.place import Numbered, Place
 from penstock._make.run import Run
-from penstock._make.shard_work import Make, Place, ShardWork
+from penstock._make.shard_work import Make, ShardWork
 from penstock._make.workers import Processes
 
 OPTIONS: dict[str, Any] = {"a": 1}

@@ -9,8 +9,9 @@ from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock._make.recipe import Made, Recipe, Written
-from penstock._make.run import Run
+from penstock._make.base_recipe import BaseRecipe
+from penstock._make.place import Made
+from penstock._make.run import Run, Written
 from penstock._make.shard_work import LookWork
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Item(NamedTuple):
     task: Any = None
 
 
-class FedRecipe(Recipe):
+class FedRecipe(BaseRecipe):
     """A source that is read by one process, in order, and perhaps only once; workers `look` at its items."""
 
     @abstractmethod
@@ -62,6 +63,7 @@ class FedRun(Run):
 
     _recipe: FedRecipe
     uploading: Callable[[int, int], None] | None = None
+    is_fed = True
 
     def check(self) -> None:
         """Looks whether all workers are alive. Raises WorkerError."""
@@ -112,7 +114,7 @@ class FedRun(Run):
 class _Sink:
     """Writes one shard at a time while the one before is synced. One thread at a time."""
 
-    def __init__(self, shards: ShardFolder, recipe: Recipe, uploading: Callable[[int, int], None] | None) -> None:
+    def __init__(self, shards: ShardFolder, recipe: BaseRecipe, uploading: Callable[[int, int], None] | None) -> None:
         """Begins nothing yet."""
         self._shards = shards
         self._recipe = recipe

@@ -1,78 +1,22 @@
-"""What a dataset is made of: the seam between a source of data and the run that makes shards of it."""
+"""`penstock.Recipe`: a source of one's own."""
 
 from __future__ import annotations
 
-import json
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from penstock._base.errors import InvalidArgumentError
-from penstock._base.words import excerpt
+from penstock._make.base_recipe import BaseRecipe
+from penstock._make.folders import folder_of
+from penstock._make.run import Run, Written, checked_workers
 
 if TYPE_CHECKING:
-    from penstock._make.run import Run
-    from penstock._make.shard_work import Place
     from penstock._make.workers import Executor
-    from penstock._make.writer import Writer
     from penstock._places.paths import PathLike
     from penstock._places.storage import Storage
 
 
-class Numbered(NamedTuple):
-    """A task, and the number of the shard that it becomes."""
-
-    number: int
-    task: Any
-
-
-class Made(NamedTuple):
-    """A shard of a task.
-
-    Attributes:
-        number: of the shard.
-        task: the task's description, as shard.json has it.
-        records: of the shard.
-        documents: of the shard; 0 of a token stream.
-        value: what `Recipe.make` gave; of a shard that is kept what `Recipe.see` gave.
-        is_kept: whether an earlier run had made it.
-    """
-
-    number: int
-    task: Any
-    records: int
-    documents: int
-    value: Any = None
-    is_kept: bool = False
-
-
-@dataclass
-class Written:
-    """What a recipe made.
-
-    Attributes:
-        path: the dataset's folder or address.
-        fingerprint: of the dataset.
-        shards: of the dataset.
-        kept_shards: those among them that an earlier run had made.
-        documents: of the dataset; 0 of a token stream.
-        records: of the dataset.
-        seconds: that it took.
-    """
-
-    path: str
-    fingerprint: str = ""
-    shards: int = 0
-    kept_shards: int = 0
-    documents: int = 0
-    records: int = 0
-    seconds: float = 0.0
-
-
-class Recipe(ABC):
+class Recipe(BaseRecipe):
     """A source of your own: what a dataset is made of, in tasks, each of which becomes one shard.
 
     Say in `fields`, `metadata`, `columns` and `layout` what the dataset is like, as for `penstock.Writer`; cut the
@@ -106,64 +50,6 @@ class Recipe(ABC):
         [20, 400]
     """
 
-    fields: Any = None
-    metadata: Any = "boundaries"
-    columns: Any = None
-    layout: str = "compact"
-
-    # ---- what a source of one's own says
-
-    @abstractmethod
-    def plan(self) -> Iterable[Any]:
-        """The tasks, in the order of their shards: small values that pickle, as a path or a range of rows.
-
-        They must follow from the source alone, so that a second run cuts the same ones.
-        """
-
-    @abstractmethod
-    def make(self, task: Any, writer: Writer) -> Any:
-        """Appends all documents of a task to the writer of its shard; what it gives goes to `finish`."""
-
-    def identity(self) -> Any:
-        """All that decides the bytes beside the tasks, as JSON: options, a version of the code that makes documents.
-
-        Finished shards of a run whose identity differs are made again.
-        """
-        return {}
-
-    def files(self) -> Sequence[str]:
-        """Paths of this machine that tasks read: `resume` refuses those that are others than when shards were made."""
-        return ()
-
-    def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
-        """What the manifest says besides: "tokenizer" and "features", as of `penstock.commit`. Shards are in order."""
-        return {}
-
-    def size(self, task: Any) -> int:
-        """What the task counts in `progress`."""
-        return 1
-
-    def place(self, task: Any) -> str:
-        """Where a task begins, for messages."""
-        return excerpt(task if isinstance(task, str) else repr(task))
-
-    def describe(self, number: int, task: Any) -> Any:
-        """What shard.json says that the shard was made of, as JSON; two tasks that differ are described differently.
-
-        None where only `make` knows; it then calls `writer.set_task`.
-
-        Raises:
-            InvalidArgumentError: The task or the identity is no JSON.
-        """
-        description = {"version": 1, "number": number, "task": task, "options": self.identity()}
-        try:
-            return json.loads(json.dumps(description, allow_nan=False))  # as it is read again
-        except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(
-                f"task {number:,}, {excerpt(repr(task))}: {error}: tasks and identity() must be JSON, or describe() "
-                "must say what tells one from others"
-            ) from None
-
     def write(
         self,
         out: PathLike,
@@ -192,9 +78,6 @@ class Recipe(ABC):
             IoError: The dataset cannot be written; finished shards are kept.
             RuntimeError: A worker process was killed, or `make` raised something there that is no penstock.Error.
         """
-        from penstock._make.folders import folder_of
-        from penstock._make.run import Run, checked_workers  # which import what imports this
-
         begin = time.perf_counter()
         workers = checked_workers(workers)
         folder = folder_of(out, storage, scratch)
@@ -205,65 +88,3 @@ class Recipe(ABC):
         done.fingerprint = folder.fingerprint()
         done.seconds = time.perf_counter() - begin
         return done
-
-    # ---- for a source that must be looked at before tasks or descriptions are known
-
-    compares: bool = False
-    """Whether `see` has to read a task's input before it is known if a finished shard is made of it."""
-
-    files_decide: bool = False
-    """Whether nothing is kept where it is not known that `files` are unchanged, as where descriptions tell samples."""
-
-    def begin(self) -> None:  # noqa: B027 - most have nothing to do
-        """Called once in each worker, before all else."""
-
-    def prepare(self, run: Run) -> None:  # noqa: B027
-        """Called before `plan`, here: may have workers `look` at things, by `run.map`."""
-
-    def look(self, item: Any) -> Any:
-        """In a worker: what `run.map` asked for."""
-        raise NotImplementedError
-
-    def place_of(self, item: Any) -> str:
-        """What `look` looks at, for messages."""
-        return excerpt(repr(item))
-
-    def see(self, each: Numbered) -> Any:  # noqa: B027
-        """In a worker: what of a task's input decides the bytes."""
-
-    def is_made_of(self, each: Numbered, seen: Any, found: Any) -> bool:
-        """Whether a shard whose description is `found` was made of this very task, of which `see` gave `seen`."""
-        return bool(found == self.describe(each.number, each.task))
-
-    def refusal(self, each: Numbered, path: str) -> InvalidArgumentError | None:
-        """The error where a finished shard was made of another input; None: it is made again."""
-        return InvalidArgumentError(
-            f"{self.place(each.task)}: shard {each.number} of {path} was made of other input: go on with that, or "
-            "start anew with --overwrite and without --resume"
-        )
-
-    @contextmanager
-    def comparing(self, run: Run, there: Sequence[Numbered]) -> Iterator[Iterable[Numbered]]:
-        """Around the look at finished shards: what workers `see`."""
-        yield there
-
-    @contextmanager
-    def making(self, run: Run, waiting: Sequence[Numbered]) -> Iterator[Iterable[Sequence[Numbered]]]:
-        """Around the making of shards: what a worker does at once, one task, or several that are made together."""
-        yield ([each] for each in waiting)
-
-    def took(self, made: Made) -> Any:
-        """Called here for each shard, those that are kept first, then in order; what `finish` gets as its value."""
-        return made.value
-
-    def published(self) -> None:  # noqa: B027
-        """Called when the dataset is there."""
-
-    def writer_options(self, task: Any) -> dict[str, Any]:
-        """In a worker: keyword arguments of the `Writer` of a task's shard."""
-        names = ("fields", "metadata", "columns", "layout")
-        return {name: getattr(self, name) for name in names}
-
-    def make_all(self, together: Sequence[Numbered], place: Place) -> list[Made]:
-        """In a worker: makes the shards of tasks that belong together."""
-        return [place.write(self, each) for each in together]

@@ -4,23 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import quoted
+from penstock._make.base_recipe import BaseRecipe
 from penstock._make.errors import InputError, UsageError
 from penstock._make.folder import Folder
-from penstock._make.recipe import Made, Numbered, Recipe, Written
+from penstock._make.place import Made, Numbered, Place
 from penstock._make.shard_folder import ShardFolder
-from penstock._make.shard_work import LookWork, Make, Place, See, ShardWork
+from penstock._make.shard_work import LookWork, Make, See, ShardWork
 from penstock._make.stamps import Stamps
 
 if TYPE_CHECKING:
     from penstock._make.workers import Executor, Pool
 
 _SAID = ("tokenizer", "features")  # by Recipe.finish
+
+
+@dataclass
+class Written:
+    """What a recipe made.
+
+    Attributes:
+        path: the dataset's folder or address.
+        fingerprint: of the dataset.
+        shards: of the dataset.
+        kept_shards: those among them that an earlier run had made.
+        documents: of the dataset; 0 of a token stream.
+        records: of the dataset.
+        seconds: that it took.
+    """
+
+    path: str
+    fingerprint: str = ""
+    shards: int = 0
+    kept_shards: int = 0
+    documents: int = 0
+    records: int = 0
+    seconds: float = 0.0
 
 
 def checked_workers(workers: int | Executor) -> int | Executor:
@@ -48,7 +73,7 @@ class Run:
 
     def __init__(
         self,
-        recipe: Recipe,
+        recipe: BaseRecipe,
         folder: Folder,
         workers: int | Executor,
         *,
@@ -115,6 +140,8 @@ class Run:
     def started(self) -> int:
         """How many workers there are."""
         return 1 if self._pool is None else self._pool.started
+
+    is_fed = False
 
     @property
     def is_far(self) -> bool:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from penstock._base.errors import InvalidArgumentError
-from penstock._make.errors import InputError
-from penstock._make.folder import Folder
-from penstock._make.recipe import Made, Numbered, Recipe
-from penstock._make.writer import Writer
-
-SHARED = "inputs and --out must be where all nodes of the cluster have them, at the same path"
+from penstock._make.base_recipe import BaseRecipe
+from penstock._make.place import Made, Numbered, Place
 
 
 class Make(NamedTuple):
@@ -29,54 +24,10 @@ class See(NamedTuple):
 
 
 @dataclass
-class Place:
-    """Where shards of one run go.
-
-    Attributes:
-        folder: of the dataset.
-        run: name of the run that all writers belong to.
-        overwrite: whether a published dataset is there, to be replaced.
-    """
-
-    folder: Folder
-    run: str
-    overwrite: bool
-
-    def write(self, recipe: Recipe, each: Numbered) -> Made:
-        """Makes the shard of one task by a Writer."""
-        if not self.folder.is_there():
-            raise InputError(f"{self.folder.path}: not there on {platform.node()}: {SHARED}")
-        writer = Writer(
-            self.folder,
-            **recipe.writer_options(each.task),
-            shard=each.number,
-            run=self.run,
-            overwrite=self.overwrite,
-            task=recipe.describe(each.number, each.task),
-        )
-        with writer:
-            value = recipe.make(each.task, writer)
-        return Made(each.number, writer.task, writer.records, writer.documents, value)
-
-    def made_before(self, recipe: Recipe, together: Sequence[Numbered]) -> list[Made]:
-        """Shards of these tasks that an earlier attempt finished, whose worker was killed before it could say so."""
-        found = []
-        there = {each.number: each for each in self.folder.finished(self.overwrite, now=True)}
-        for each in together:
-            shard = there.get(each.number)
-            if shard is None:
-                continue
-            seen = recipe.see(each)
-            if recipe.is_made_of(each, seen, shard.task):
-                found.append(Made(each.number, shard.task, shard.records, shard.spans, seen))
-        return found
-
-
-@dataclass
 class LookWork:
     """What workers do that make no shards: they look at what a recipe asks for."""
 
-    recipe: Recipe
+    recipe: BaseRecipe
 
     def begin(self) -> Callable[[Any], Any]:
         """What is called for each item."""
@@ -111,9 +62,24 @@ class ShardWork(LookWork):
         try:
             return self.recipe.make_all(together, self.place_of_shards)
         except InvalidArgumentError:
-            made = self.place_of_shards.made_before(self.recipe, together)
+            made = self._made_before(together)
             if not made:
                 raise
         numbers = {each.number for each in made}
         left = [each for each in together if each.number not in numbers]
         return sorted([*made, *(self._make(left) if left else [])])
+
+    def _made_before(self, together: Sequence[Numbered]) -> list[Made]:
+        """Shards of these tasks that an earlier attempt finished, whose worker was killed before it could say so."""
+        found = []
+        there = {
+            each.number: each for each in self.place_of_shards.folder.finished(self.place_of_shards.overwrite, now=True)
+        }
+        for each in together:
+            shard = there.get(each.number)
+            if shard is None:
+                continue
+            seen = self.recipe.see(each)
+            if self.recipe.is_made_of(each, seen, shard.task):
+                found.append(Made(each.number, shard.task, shard.records, shard.spans, seen))
+        return found

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.open import open as open_dataset
+from penstock._make.base_recipe import BaseRecipe, Workshop
 from penstock._make.folder import ShardTaker
-from penstock._make.recipe import Made, Numbered, Recipe
-from penstock._make.run import Run
-from penstock._make.shard_work import Place
+from penstock._make.place import Made, Numbered, Place
 
 _PART_BYTES = 256 << 20  # of the input, put aside in one file: whole shards, together no fewer
 
@@ -96,7 +95,7 @@ def parts_of(input_bytes: Sequence[int], least: int) -> list[Aside]:
     return parts
 
 
-class ShuffleRecipe(Recipe):
+class ShuffleRecipe(BaseRecipe):
     """One shuffle: the input's pieces are put aside in files by where they go, and shards are made of these."""
 
     def __init__(self, given: dict[str, Any]) -> None:
@@ -113,7 +112,7 @@ class ShuffleRecipe(Recipe):
 
     # ---- the plan
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: Workshop) -> None:
         self._out = run.folder.path
         self._planned = Planned(*_native.plan_shuffle(**self._given, progress=lambda done, total: None))
 
@@ -143,7 +142,7 @@ class ShuffleRecipe(Recipe):
     # ---- shards
 
     @contextmanager
-    def making(self, run: Run, waiting: Sequence[Numbered]) -> Iterator[Iterable[Sequence[Numbered]]]:
+    def making(self, run: Workshop, waiting: Sequence[Numbered]) -> Iterator[Iterable[Sequence[Numbered]]]:
         sizes = self._planned.input_bytes
         asides = parts_of(sizes, min(_PART_BYTES, self._given["shard_bytes"]))
         groups, buckets = self._planned.shards_of(waiting)

@@ -15,7 +15,7 @@ from penstock._cli.main import main
 from penstock._data.anndata.limits import Limits
 from penstock._from.cells import recipe
 from penstock._from.cells.odd import Names, hash_names
-from penstock._make.shard_work import Place
+from penstock._make.place import Place
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

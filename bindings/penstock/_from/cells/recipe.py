@@ -23,8 +23,8 @@ from penstock._from.cells.odd import Odd, Seen, from_note, hash_names, noted
 from penstock._from.cells.plan import Plan, Planner, Task, check_shapes, cut
 from penstock._from.cells.told import Told
 from penstock._from.cells.value_range import Range
-from penstock._make.recipe import Made, Numbered, Recipe
-from penstock._make.run import Run
+from penstock._make.base_recipe import BaseRecipe, Workshop
+from penstock._make.place import Made, Numbered
 from penstock._make.writer import Writer
 from penstock._places.scratch import telling_of
 
@@ -93,7 +93,7 @@ class Cells:
     buckets: dict[int, Buckets] = field(default_factory=dict)
 
 
-class CellRecipe(Recipe):
+class CellRecipe(BaseRecipe):
     """Inputs of AnnData. One thread.
 
     Attributes:
@@ -159,7 +159,7 @@ class CellRecipe(Recipe):
 
     # ---- the plan
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: Workshop) -> None:
         self._run = run
         planner = Planner(self._open, self._names, self._options)
         ranges = self._look(run)
@@ -173,7 +173,7 @@ class CellRecipe(Recipe):
         with run.aside("import") as scratch, telling_of(scratch):
             self._findings = Findings(self._open, plan, self._tasks, scratch)
 
-    def _look(self, run: Run) -> list[list[Range]]:
+    def _look(self, run: Workshop) -> list[list[Range]]:
         """What values each matrix of each input has."""
         found: list[list[Range]] = [[Range() for _ in self._inputs] for _ in self._names]
         scans = []
@@ -217,7 +217,7 @@ class CellRecipe(Recipe):
         return self._plans[task.plan]
 
     @contextmanager
-    def _planned(self, run: Run) -> Iterator[Path]:
+    def _planned(self, run: Workshop) -> Iterator[Path]:
         """A folder of this machine with the plan in it: in the dataset's, for a bucket in the scratch folder."""
         with run.aside("import") as folder:
             with telling_of(folder):
@@ -227,7 +227,7 @@ class CellRecipe(Recipe):
     # ---- finished shards
 
     @contextmanager
-    def comparing(self, run: Run, there: Sequence[Numbered]) -> Iterator[Iterable[Numbered]]:
+    def comparing(self, run: Workshop, there: Sequence[Numbered]) -> Iterator[Iterable[Numbered]]:
         self._there = len(there)
         with self._planned(run) as folder:
             plan = str(folder / _PLAN)
@@ -257,7 +257,7 @@ class CellRecipe(Recipe):
     # ---- shards
 
     @contextmanager
-    def making(self, run: Run, waiting: Sequence[Numbered]) -> Iterator[Iterable[Sequence[Numbered]]]:
+    def making(self, run: Workshop, waiting: Sequence[Numbered]) -> Iterator[Iterable[Sequence[Numbered]]]:
         with self._planned(run) as folder:
             buckets = self._transpose([each.task.task for each in waiting], folder)
             yield ([each._replace(task=self._with(each.task.task, folder, buckets))] for each in waiting)

@@ -22,12 +22,11 @@ from penstock._from.text.skip_list import SkipList, name_of_task
 from penstock._from.text.skipping import Limit, SkippedOfTask, described, names_of
 from penstock._from.text.summary import WrittenText
 from penstock._from.text.tasks import Batch, Task, cut
+from penstock._make.base_recipe import Workshop
 from penstock._make.errors import InputError, UsageError
 from penstock._make.fed import FedRecipe, FedRun, Item
 from penstock._make.folder import Folder
-from penstock._make.recipe import Made, Numbered
-from penstock._make.run import Run
-from penstock._make.shard_work import SHARED
+from penstock._make.place import SHARED, Made, Numbered
 from penstock._make.writer import Writer
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ class TextRecipe(FedRecipe):
         self._limit = limit
         self._tokenizer: Any = None
         self._skipped: SkipList | None = None
-        self._run: Run | None = None
+        self._run: Workshop | None = None
         self._manifest = format.tokenizer
         self._read_documents = 0
         self.fields = {"token": format.dtype, "loss": "u1"} if format.loss else {"token": format.dtype}
@@ -111,7 +110,7 @@ class TextRecipe(FedRecipe):
     def __getstate__(self) -> dict[str, Any]:
         """For the workers: without what only this process has. They may have another working directory."""
         own: dict[str, Any] = {"_work": self._work, "_tokenizer": None, "_skipped": None}
-        if isinstance(self._run, FedRun):  # which read nothing: addresses may hold what is not pickled
+        if self._is_fed:  # which read nothing: addresses may hold what is not pickled
             return own
         inputs = [replace(each, path=each.path and each.path.absolute()) for each in self._inputs]
         kept = ("_folder", "_task_bytes", "_options", "fields", "metadata", "layout")
@@ -198,16 +197,16 @@ class TextRecipe(FedRecipe):
 
     # ---- this process
 
-    def prepare(self, run: Run) -> None:
+    def prepare(self, run: Workshop) -> None:
         self._run = run
         self._skipped = SkipList(run.shards, self._inputs, self._work.skips, self._limit)
-        if not isinstance(run, FedRun):
+        if not run.is_fed:
             self._pieces = list(self._cut(run))
             if not self._pieces:
                 raise InputError("there are no documents in the input: nothing was written")
             self._skipped.know_total(sum(each.documents for each in self._pieces))
 
-    def _cut(self, run: Run) -> Iterator[Piece]:
+    def _cut(self, run: Workshop) -> Iterator[Piece]:
         if not all(each.rereadable for each in self._inputs):
             raise UsageError("standard input and pipes are on this machine alone: save them to a file first")
         inputs = len(self._inputs)
@@ -229,7 +228,7 @@ class TextRecipe(FedRecipe):
         if made.is_kept:
             summary.kept_shards += 1
             skipped.know(made.number, said)
-        elif not isinstance(self._run, FedRun):  # else that is counted by batches
+        elif not self._is_fed:  # else that is counted by batches
             skipped.know(made.number, said)
             summary.new_tokens += made.records
             summary.text_bytes += made.task["bytes"]
@@ -239,7 +238,7 @@ class TextRecipe(FedRecipe):
     def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
         if not results:
             raise InputError("there are no documents in the input: nothing was written")
-        if isinstance(self._run, FedRun):
+        if self._is_fed:
             self._skips.know_total(self._read_documents)
         self._skips.end()
         self.summary.workers = 0 if self._run is None else self._run.started
@@ -248,6 +247,10 @@ class TextRecipe(FedRecipe):
     def published(self) -> None:
         self._skips.clean()
         self.summary.skipped = self._skips.count
+
+    @property
+    def _is_fed(self) -> bool:
+        return self._run is not None and self._run.is_fed
 
     @property
     def _skips(self) -> SkipList:

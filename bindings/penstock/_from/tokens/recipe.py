@@ -14,7 +14,8 @@ from penstock._from.tokens.entries import encode
 from penstock._from.tokens.formats import open_reader
 from penstock._from.tokens.plan import Plan
 from penstock._from.tokens.reader import TOKEN, Input, Part, Reader
-from penstock._make.recipe import Numbered, Recipe
+from penstock._make.base_recipe import BaseRecipe
+from penstock._make.place import Numbered
 from penstock._make.writer import Writer
 
 
@@ -54,7 +55,7 @@ class _Given:
     description: dict[str, Any]
 
 
-class TokenRecipe(Recipe):
+class TokenRecipe(BaseRecipe):
     """What `make_plan` planned. A task goes to workers with the inputs that it needs."""
 
     def __init__(self, plan: Plan) -> None:
