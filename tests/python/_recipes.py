@@ -10,12 +10,12 @@ from penstock._from.text.pool import Work, make_tokenizer
 from penstock._from.text.recipe import TextFormat, TextRecipe
 from penstock._from.text.skipping import Limit
 from penstock._from.text.summary import WrittenText
+from penstock._make.executors import Processes, executor_of
 from penstock._make.fed import FedRun
 from penstock._make.folders import folder_of
 from penstock._make.place import Numbered, Place
 from penstock._make.run import Run
 from penstock._make.shard_work import Make, ShardWork
-from penstock._make.workers import Processes
 
 OPTIONS: dict[str, Any] = {"a": 1}
 
@@ -30,13 +30,19 @@ def recipe(
 
 def by_batches(made: TextRecipe, workers: int = 2, **given: Any) -> WrittenText:
     """Fed by this process."""
-    FedRun(made, folder_of(made.summary.path), workers, **given).make()
+    FedRun(made, folder_of(made.summary.path), executor_of(workers), **given).make()
     return made.summary
+
+
+class Far(Processes):
+    """Processes that stand for those of other machines."""
+
+    is_far = True
 
 
 def by_tasks(made: TextRecipe, workers: int = 2, **given: Any) -> WrittenText:
     """By whole tasks, as on a cluster."""
-    Run(made, folder_of(made.summary.path), Processes(workers), **given).make()
+    Run(made, folder_of(made.summary.path), Far(workers), **given).make()
     return made.summary
 
 

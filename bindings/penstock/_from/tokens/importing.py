@@ -17,14 +17,15 @@ from penstock._from.tokens.in_place import InPlace
 from penstock._from.tokens.plan import make_plan
 from penstock._from.tokens.reader import Boundary, Input
 from penstock._from.tokens.recipe import ImportedTokens, TokenRecipe
+from penstock._make.executors import executor_of, is_far
 from penstock._make.folders import folder_of
-from penstock._make.run import Run, checked_workers
+from penstock._make.run import Run
 from penstock._places.paths import PathLike, as_paths, local_path, looking_at
 from penstock._places.remote import is_address
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
 
 
 def import_tokens(
@@ -106,13 +107,13 @@ def import_tokens(
         numpy_dtype(dtype)  # which refuses what is none
     boundary = _boundary(end_of_document, begin_of_document)
     most = index("shard_size", shard_size, 1)
-    workers = checked_workers(workers)
-    if not isinstance(workers, int):  # on other machines, where the working directory is another
+    executor = executor_of(workers)
+    if is_far(executor):  # on other machines, where the working directory is another
         given = [
             each if isinstance(each, str) and is_address(each) else Path(local_path(each)).absolute() for each in given
         ]
     folder = folder_of(out, storage, scratch, reads_far=True)
-    if not isinstance(workers, int):
+    if is_far(executor):
         folder = folder.absolute()
     found = inputs_of(given, format, column, kept, dtype, boundary, storage)
     if not is_address(folder.path):
@@ -129,7 +130,7 @@ def import_tokens(
         options["begin_of_document"] = boundary.token
     plan = make_plan(found, options, dtype, most)
     sides = None if boundary is None else _sides(plan.inputs, boundary)
-    run = Run(TokenRecipe(plan), folder, workers, resume=resume, overwrite=overwrite, progress=progress)
+    run = Run(TokenRecipe(plan), folder, executor, resume=resume, overwrite=overwrite, progress=progress)
     made = run.make()
     done = ImportedTokens(
         made.path, made.documents, made.records, made.shards, made.kept_shards, plan.fields, plan.codec
