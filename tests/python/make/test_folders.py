@@ -56,7 +56,7 @@ class TestFolder:
     def test_finished_shards_are_seen_removed_and_published_as_a_dataset(self, make: Make) -> None:
         folder = make()
         folder.hold("r")
-        assert not folder.is_published and folder.notes() == set()
+        assert not folder.is_published and not [name for name in folder.notes() if not name.startswith(".partial")]
         folder.make()
         for number in range(3):
             write(folder, number)
