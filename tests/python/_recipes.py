@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from penstock._from.text.batches import Tokenizing, make_tokenizer
 from penstock._from.text.documents import DocumentReader
-from penstock._from.text.pool import Work, make_tokenizer
 from penstock._from.text.recipe import TextFormat, TextRecipe
 from penstock._from.text.skipping import Limit
 from penstock._from.text.summary import WrittenText
@@ -21,7 +21,7 @@ OPTIONS: dict[str, Any] = {"a": 1}
 
 
 def recipe(
-    reader: DocumentReader, work: Work, out: Path, task_bytes: int, limit: Limit | None = None, **options: Any
+    reader: DocumentReader, work: Tokenizing, out: Path, task_bytes: int, limit: Limit | None = None, **options: Any
 ) -> TextRecipe:
     """Tokens of two bytes with JSON entries; `options` in the place of OPTIONS."""
     format = TextFormat("u2", "json", "compact", make_tokenizer(work.tokenizer).manifest_entry())

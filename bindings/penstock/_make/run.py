@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -161,14 +162,22 @@ class Run:
         """
         if self.shards.stays:
             return True
-        there = self.shards.made_with(self._recipe.identity())
+        there = self.shards.made_with(self._identity())
         if not there or self._stamps is None:
             return bool(there)
         return self._stamps.check(self.folder, there) or not self._recipe.files_decide
 
+    def _identity(self) -> Any:
+        """The recipe's, as it is read again from a shard.json."""
+        identity = self._recipe.identity()
+        try:
+            return json.loads(json.dumps(identity, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"identity() gave {identity!r:.200}, which is no JSON: {error}") from None
+
     def _keep(self, tasks: list[Numbered], results: list[Made | None]) -> list[Numbered]:
         """Tasks whose shard is not there."""
-        recipe, identity = self._recipe, self._recipe.identity()
+        recipe, identity = self._recipe, self._identity()
         there = [each for each in tasks if self.shards.may_keep(each.number, identity)]
         numbers = {each.number for each in there}
         waiting = [each for each in tasks if each.number not in numbers]

@@ -34,7 +34,7 @@ class Lines(penstock.Recipe):
         return sorted(each.name for each in Path(self.folder).glob("*.txt"))
 
     def identity(self) -> Any:
-        return {"shift": self.shift}
+        return {"shift": (self.shift,), 1: "a key that JSON makes text"}
 
     def make(self, task: str, writer: penstock.Writer) -> int:
         lines = (Path(self.folder) / task).read_text().splitlines()
@@ -197,6 +197,9 @@ def test_into_a_bucket_and_on_from_there(source: Path, tmp_path: Path, place: An
 class Odd(Lines):
     """What cannot be."""
 
+    def identity(self) -> Any:
+        return {1, 2} if self.fail == "identity" else super().identity()
+
     def plan(self) -> Iterable[Any]:
         return [{1, 2}] if self.fail == "set" else [] if self.fail == "none" else super().plan()
 
@@ -208,6 +211,7 @@ class Odd(Lines):
     ("fail", "words"),
     [
         ("set", r"task 0, \{1, 2\}: Object of type set is not JSON serializable: tasks and identity"),
+        ("identity", r"identity\(\) gave \{1, 2\}, which is no JSON"),
         ("none", "there are no tasks: nothing was written"),
         ("finish", r"finish\(\) gave \{'name': 'x'\}: a dict is wanted of \"tokenizer\", \"features\""),
         ("list", r"finish\(\) gave \['x'\]: a dict"),

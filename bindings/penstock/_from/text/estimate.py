@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from penstock._base.words import counted
+from penstock._from.text.batches import Result, encode_metadata, process_batch
 from penstock._from.text.extract import extract_ids, extract_texts
-from penstock._from.text.pool import Result, encode_metadata, process_batch
 from penstock._from.text.raw import RawDocument
 from penstock._from.text.sampling import MOST_PIECES, PIECE_BYTES, Axis, evenly, look
 from penstock._from.text.tasks import cut

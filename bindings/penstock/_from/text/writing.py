@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError
+from penstock._from.text.batches import Tokenizing, make_tokenizer
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.inputs import expand_inputs
-from penstock._from.text.pool import Work, make_tokenizer
 from penstock._from.text.recipe import TextFormat, TextRecipe
 from penstock._from.text.request import Request
 from penstock._from.text.summary import WrittenText
@@ -169,7 +169,7 @@ class Source:
 
     request: Request
     reader: DocumentReader
-    work: Work
+    work: Tokenizing
     tokenizer: DocumentTokenizer
 
 
@@ -180,7 +180,7 @@ def source_of(inputs: Sequence[str], request: Request, storage: Storage | None) 
         UsageError: No such input, or one that the options are not for.
         penstock.IoError: An address cannot be reached.
     """
-    work = Work(request.tokenizer_options, request.columns, request.entry_codec, request.skips)
+    work = Tokenizing(request.tokenizer_options, request.columns, request.entry_codec, request.skips)
     tokenizer = make_tokenizer(work.tokenizer)
     found = expand_inputs(inputs, request.format, storage, skips=request.skips)
     for each in found:
