@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.processes import ONE_THREAD
-from penstock._base.words import counted
+from penstock._base.words import counted, one_line
 from penstock._from.rows.missing import needed
 from penstock._make.errors import WorkerError
 from penstock._make.pools import InOrder, Pool, Work
@@ -143,8 +143,7 @@ def _connect(ray: Any, address: str | None) -> bool:
     try:
         ray.init(address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
     except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
-        said = " ".join(str(error).split())[:300]
-        raise WorkerError(f"no Ray cluster{where}: {advice} ({said})") from error
+        raise WorkerError(f"no Ray cluster{where}: {advice} ({one_line(error, 300)})") from error
     return True
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from penstock._base.errors import Error
+from penstock._base.words import one_line
 from penstock._from.text.compression import cannot_open
 from penstock._from.text.far import FarFile
 from penstock._from.text.raw import Columns, RawDocument, select, there_are, unusable
@@ -84,7 +85,7 @@ class ParquetInput:
                 raise self._wrong(f'column "{self._payload}" is {kind}, not lists of integers')
         elif self._is_messages:
             if not (is_list and types.is_struct(kind.value_type)):
-                raise self._wrong(f'column "{self._payload}" is {_one_line(kind)}, not lists of structs')
+                raise self._wrong(f'column "{self._payload}" is {one_line(kind)}, not lists of structs')
         elif not (types.is_string(kind) or types.is_large_string(kind)):
             raise self._wrong(f'column "{self._payload}" is {kind}, not strings')
 
@@ -92,7 +93,7 @@ class ParquetInput:
         """Of an error of Arrow: the file is damaged, or cannot be read for reasons of this machine."""
         if isinstance(error, OSError) and isinstance(opening := cannot_open(self._source.name, error), FileError):
             return opening
-        reason = f"{what} ({_one_line(error)})"
+        reason = f"{what} ({one_line(error)})"
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
             return InputError(f"{self._source.name}: {reason}")
         return FileError(f"{self._source.name}: {reason}", reason)
@@ -229,7 +230,7 @@ class ParquetInput:
         try:
             return json.dumps(_without_nulls(plain(messages)), ensure_ascii=False).encode()
         except (TypeError, ValueError) as error:
-            return _Bad(f": no conversation: {_one_line(error)}")
+            return _Bad(f": no conversation: {one_line(error)}")
 
     def _large_or_small(self, kind: Any) -> Any:
         import pyarrow
@@ -260,7 +261,7 @@ def _values(column: Any) -> list[Any]:
         return found
     except (ValueError, OverflowError) as error:
         if len(column) == 1:
-            return [_Bad(f" cannot be read ({_one_line(error)})")]
+            return [_Bad(f" cannot be read ({one_line(error)})")]
     return [value for row in range(len(column)) for value in _values(column.slice(row, 1))]
 
 
@@ -284,7 +285,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(each) for each in value]
     return value
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]
