@@ -1,4 +1,4 @@
-#include "core/job/order_difference.h"
+#include "core/job/compare_orders.h"
 
 #include "core/base/error.h"
 #include "core/base/json.h"
