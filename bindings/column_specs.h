@@ -1,7 +1,7 @@
 // Columns as Python asks for them: tuples that bindings/penstock/_data/arrays.py names.
 #pragma once
 
-#include "core/batch/column_spec.h"
+#include "core/columns/column_spec.h"
 
 #include <cstdint>
 #include <memory>

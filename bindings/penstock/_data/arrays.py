@@ -23,7 +23,7 @@ DtypeChoice = Mapping[str, Any] | str | np.dtype[Any] | type | None
 
 
 class Leaf(NamedTuple):
-    """One scalar field, as core/batch/schema.h flattens records: its dotted name, scalar type and trailing axes."""
+    """One scalar field, as core/rows/schema.h flattens records: its dotted name, scalar type and trailing axes."""
 
     name: str
     base: np.dtype[Any]
@@ -31,7 +31,7 @@ class Leaf(NamedTuple):
 
 
 class FieldSpec(NamedTuple):
-    """A field's array; see FieldSpec in core/batch/column_spec.h."""
+    """A field's array; see FieldSpec in core/columns/column_spec.h."""
 
     name: str
     field: str
@@ -42,7 +42,7 @@ class FieldSpec(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Where the documents of a row begin; see DocumentBounds in core/batch/column_spec.h."""
+    """Where the documents of a row begin; see DocumentBounds in core/columns/column_spec.h."""
 
     by: str = "spans"  # or "end_of_document" or "begin_of_document": the `value` of `field`
     field: str = ""
@@ -50,7 +50,7 @@ class Bounds(NamedTuple):
 
 
 class SequenceSpec(NamedTuple):
-    """An array of the sequences in a batch; see SequenceSpec in core/batch/column_spec.h."""
+    """An array of the sequences in a batch; see SequenceSpec in core/columns/column_spec.h."""
 
     name: str
     shorten: int
@@ -59,7 +59,7 @@ class SequenceSpec(NamedTuple):
 
 
 class Padding(NamedTuple):
-    """Documents as rectangles; see Padding in core/batch/record_array.h."""
+    """Documents as rectangles; see Padding in core/columns/record_array.h."""
 
     length: int  # 0: that of the longest one of the batch
     multiple_of: int
@@ -67,7 +67,7 @@ class Padding(NamedTuple):
 
 
 class TargetSpec(NamedTuple):
-    """Which targets count; see TargetSpec in core/batch/column_spec.h."""
+    """Which targets count; see TargetSpec in core/columns/column_spec.h."""
 
     labels: FieldSpec | None
     mask: bool
@@ -79,7 +79,7 @@ class TargetSpec(NamedTuple):
 
 
 class PerSpanSpec(NamedTuple):
-    """A value of each span; see PerSpanSpec in core/batch/column_spec.h."""
+    """A value of each span; see PerSpanSpec in core/columns/column_spec.h."""
 
     name: str
     type: str
