@@ -9,20 +9,13 @@ from typing import Any, ClassVar, cast
 from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import excerpt, quoted
-from penstock._data.arrays import (
-    Bounds,
-    ComputedSpecs,
-    PerSpanSpec,
-    SequenceSpec,
-    TargetSpec,
-    document_bounds,
-    leaves,
-    token_leaf,
-)
+from penstock._data.bounds import Bounds, document_bounds
+from penstock._data.computed import ComputedSpecs
 from penstock._data.dtype import RESERVED_NAMES, numpy_type
-from penstock._data.packed import Packed
+from penstock._data.fields import leaves, token_leaf
 from penstock._data.span_functions import SpanFunctions, ValueFunction, one_value
 from penstock._data.token_documents import SIDES
+from penstock._native import DocumentBounds, PerSpanSpec, SequenceSpec, TargetSpec
 
 _MOST_DOCUMENTS = (1 << 31) - 2  # int32 holds one value more
 
@@ -199,11 +192,9 @@ def resolve(
     bounds = _bounds([*sequences, *crossing], view) if sequences or crossing else Bounds()
     masks = [each for each in wanted if isinstance(each, LossMask)]
     values = [each for each in wanted if isinstance(each, PerSpan)]
-    if view.cells is not None and len(sequences) < len(wanted):
-        raise InvalidArgumentError(
-            f"columns=: {_called(next(each for each in wanted if each not in sequences))} is of records, and these are "
-            "cells: use dataset.documents()"
-        )
+    for each in wanted:
+        if not isinstance(each, _Sequence):
+            view._check_column(_called(each))
     labels = [each for each in wanted if isinstance(each, Labels)]
     for each in labels:
         if not isinstance(each.cross_document, bool):
@@ -242,25 +233,17 @@ def _sequence_specs(
     names = [each.name for each in wanted]
     for name in [*names, "max_seqlen"] if "cu_seqlens" in names else names:
         bounded = max_documents if name in ("cu_seqlens", "max_seqlen") else None
-        yield SequenceSpec(name, view.lookahead, bounds, bounded)
+        yield SequenceSpec(name=name, shorten=view.lookahead, bounds=_native_bounds(bounds), max_documents=bounded)
 
 
 def _bounds(wanted: list[Any], view: Any) -> Bounds:
     """Where documents begin: by the token that the columns or the view give, else by spans, else by the tokenizer."""
     given = {(side, value) for each in wanted for side in SIDES if (value := getattr(each, side, None)) is not None}
-    named = [f"{side} is {value!r:.80}" for side, value in sorted(given, key=repr)]
-    if isinstance(view.rows, Packed):
-        if given:
-            raise InvalidArgumentError(f"columns=: {named[0]}: packed rows know their documents: leave it out")
-        return Bounds()
-    if view.bounds is not None:
-        if given - {(view.bounds.by, view.bounds.value)}:
-            raise InvalidArgumentError(
-                f"columns=: {', '.join(named)}, and the view was made with {view.bounds.by}={view.bounds.value}: give "
-                "one"
-            )
-        return cast(Bounds, view.bounds)
+    said: Bounds | None = view._column_bounds(sorted(given, key=repr))
+    if said is not None:
+        return said
     if len(given) > 1:
+        named = [f"{side} is {value!r:.80}" for side, value in sorted(given, key=repr)]
         raise InvalidArgumentError(f"columns=: {' and '.join(named)}: give one")
     dataset = view.dataset
     if given:
@@ -282,6 +265,10 @@ def _bounds(wanted: list[Any], view: Any) -> Bounds:
     return Bounds("end_of_document", leaf, index("end_of_document", end, 0, (1 << 63) - 1))
 
 
+def _native_bounds(bounds: Bounds) -> DocumentBounds:
+    return DocumentBounds(by=bounds.by, field=bounds.field, value=bounds.value)
+
+
 def _target_spec(masks: list[LossMask], is_cut: bool, view: Any, bounds: Bounds) -> TargetSpec | None:
     fields = []
     there = [leaf.name for leaf in leaves(view.dtype)]
@@ -297,7 +284,13 @@ def _target_spec(masks: list[LossMask], is_cut: bool, view: Any, bounds: Bounds)
         fields.append(mask.field)
     if not masks and not is_cut:
         return None
-    return TargetSpec(None, bool(masks), view.lookahead, tuple(fields), not is_cut, bounds)
+    return TargetSpec(
+        mask=bool(masks),
+        shorten=view.lookahead,
+        fields=tuple(fields),
+        cross_document=not is_cut,
+        bounds=_native_bounds(bounds),
+    )
 
 
 def _per_span_spec(value: PerSpan, view: Any) -> PerSpanSpec:
@@ -323,7 +316,12 @@ def _per_span_spec(value: PerSpan, view: Any) -> PerSpanSpec:
         fill = one_value(bool(value.fill) if dtype.kind == "b" and value.fill in (0, 1) else value.fill, dtype)
     except ValueError:
         raise InvalidArgumentError(f"{_called(value)}: fill={value.fill!r:.80}: must be one value of {dtype}") from None
-    return PerSpanSpec(value.name, dtype.str, int.from_bytes(fill.tobytes(), "little"), view.lookahead)
+    return PerSpanSpec(
+        name=value.name,
+        type=dtype.str,
+        fill=int.from_bytes(fill.tobytes(), "little"),
+        shorten=view.lookahead,
+    )
 
 
 def _span_functions(masks: list[LossMask], values: list[PerSpan], view: Any) -> SpanFunctions | None:

@@ -12,10 +12,11 @@ from penstock import _native
 from penstock._base.arguments import MOST, index, ranges
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.resources import memory_bytes
+from penstock._data.loadable import Loadable
 from penstock._load.growth import check_growable, grown_job
 from penstock._load.job_arguments import JobArguments
 from penstock._load.locate import LocatedRow, Sources, batch_position, locate
-from penstock._load.mixture import Mixture, SourceOrder
+from penstock._load.mixture import SourceOrder
 from penstock._load.mixture_stages import Tokens
 from penstock._load.options import BatchSize, Tail
 from penstock._load.parallel import Balance, resolve_balance
@@ -91,7 +92,7 @@ class Job:
         self._endless = is_endless(view, epochs, per_epoch)
         self._view = view
         self._sources = Sources(view)
-        sizes = batch_sizes(global_batch_size, 1, window_changes(view))
+        sizes = batch_sizes(global_batch_size, 1, view._window_changes())
         self._arguments = JobArguments(view, sizes, seed, order, epochs, per_epoch, tail, ranges(skip))
         self._native = self._arguments.native()
 
@@ -211,28 +212,20 @@ def check_view(view: Any) -> None:
         InvalidArgumentError: it is none, or has no observations.
         CorruptionError: a file that is read in place changed since it was opened.
     """
-    if isinstance(view, Mixture):
-        for each in view.sources.values():
-            each.dataset.check_in_place()
-        return
-    if not hasattr(view, "_source"):
+    if not isinstance(view, Loadable):
         raise InvalidArgumentError(
             f"a {type(view).__name__} is no view: give dataset.windows(window, lookahead=1), "
             "dataset.documents(), dataset.cells(), or a penstock.Mixture of views"
         )
-    if len(view) == 0:
-        raise InvalidArgumentError(f"{view!r} has no observations")
-    view.dataset.check_in_place()
+    for each in view._views().values():
+        if len(each) == 0:
+            raise InvalidArgumentError(f"{each!r} has no observations")
+        each.dataset.check_in_place()
 
 
-def is_endless(view: Any, epochs: int | None, per_epoch: bool) -> bool:
+def is_endless(view: Loadable, epochs: int | None, per_epoch: bool) -> bool:
     """Whether a job of these arguments never ends."""
-    return view.run_end is None if isinstance(view, Mixture) else epochs is None and not per_epoch
-
-
-def window_changes(view: Any) -> list[tuple[int, int]]:
-    """[(position, window), …] of what is loaded: more than one of a mixture whose stages have several windows."""
-    return view._window_changes() if isinstance(view, Mixture) else [(0, view.window)]
+    return view._ends(epochs, per_epoch) == (None, False)
 
 
 def batch_sizes(size: Any, unit: int, windows: Sequence[tuple[int, int]] = (), ranks: int = 1) -> list[tuple[int, int]]:

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from penstock._base.errors import InvalidArgumentError
-from penstock._data.arrays import BatchLayout, DtypeChoice, leaves, plan_layout, stored_dtype
+from penstock._data.arrays import BatchLayout, Wanted, plan_layout
 from penstock._data.column_specs import Column
 from penstock._data.column_specs import resolve as resolve_columns
+from penstock._data.fields import DtypeChoice, leaves, stored_dtype
+from penstock._data.loadable import Loadable
 from penstock._data.span_functions import SpanFunctions
-from penstock._load.mixture import Mixture
+from penstock._data.view import View
 
 
 def plan_layouts(
-    view: Any,
+    view: Loadable,
     torch: Any,
     dtype: DtypeChoice,
     columns: Iterable[str | Column],
@@ -32,19 +34,16 @@ def plan_layouts(
     Raises:
         InvalidArgumentError: as `plan_layout` and `columns.resolve`; sources that make no one array.
     """
-    if not isinstance(view, Mixture):
-        computed, functions = resolve_columns(columns, max_documents, view)
-        return [plan_layout(view, torch, dtype, True, computed, seed, sliced=sliced)], functions
-    views = list(view.sources.values())
+    views = list(view._views().values())
     stored = [
         None if each.dtype is None else stored_dtype(each.dtype, each._source.stored_record_bytes) for each in views
     ]
     differ = any(each != stored[0] for each in stored)
-    common = _common_types(view, dtype, torch is None) if differ else {}
+    common = _common_types(views, dtype, torch is None) if differ else {}
     wanted = [columns] * len(views) if isinstance(columns, str) else [list(columns)] * len(views)
     resolved = [resolve_columns(names, max_documents, each) for each, names in zip(views, wanted, strict=True)]
     layouts = [
-        plan_layout(each, torch, dtype, True, computed, seed, records_differ=differ, common=common, sliced=sliced)
+        plan_layout(each, Wanted(torch, dtype, True, computed, seed, differ, common, sliced))
         for each, (computed, _) in zip(views, resolved, strict=True)
     ]
     decoders = tuple(decoder for each in layouts for decoder in each.decoders)
@@ -52,17 +51,17 @@ def plan_layouts(
     functions = resolved[0][1]
     if functions is not None:
         functions = functions._replace(paths=tuple(str(each.dataset.path) for each in views))
-    return layouts * len(view._plan.windows), functions
+    return layouts * len(view._windows()), functions
 
 
-def _common_types(mixture: Mixture, chosen: DtypeChoice, with_integers: bool) -> dict[str, np.dtype[Any]]:
+def _common_types(views: list[View], chosen: DtypeChoice, with_integers: bool) -> dict[str, np.dtype[Any]]:
     """For each field whose type was not chosen, the one that holds all sources' values.
 
     Raises:
         InvalidArgumentError: there is none.
     """
     by_name: dict[str, list[np.dtype[Any]]] = {}
-    for view in mixture.sources.values():
+    for view in views:
         for leaf in leaves(view.dtype) if view.dtype is not None else ():
             by_name.setdefault(leaf.name, []).append(leaf.base)
     common: dict[str, np.dtype[Any]] = {}

@@ -27,11 +27,11 @@ from penstock._load.collections.planning import Fetch, PlannedBatch, Planner
 from penstock._load.collections.threads import ThreadReader
 from penstock._load.job import batch_sizes
 from penstock._load.job_arguments import job_of
-from penstock._load.loader import Resume
 from penstock._load.locate import LocatedRow, batch_position, located, planned
 from penstock._load.options import BatchSize, OnMismatch, Tail
 from penstock._load.orders import Order, Sequential
 from penstock._load.orders import resolve as resolve_order
+from penstock._load.resume import Resume
 from penstock._load.state import checked_state
 
 if TYPE_CHECKING:
