@@ -70,7 +70,7 @@ bench: build  ## the figures and charts of docs/benchmarks.md, measured here
 	python benchmarks/run.py --json benchmark.json --markdown benchmark.md --charts docs/images
 
 bench-quick: build  ## every measurement of `make bench` in its smallest form (about a minute): shows that it runs
-	python -m pytest -m bench tests/python/test_benchmarks.py
+	python -m pytest -m bench tests/python/project/test_benchmarks.py
 
 bench-peers: build  ## other loaders beside penstock, each in an environment of its own (about an hour, 20 GB)
 	python benchmarks/peers/run.py --json build/peers/results.json --markdown build/peers/results.md --charts docs/images

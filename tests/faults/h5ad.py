@@ -1,5 +1,5 @@
 """Mutations of an .h5ad file, opened in place and imported: each is an error of penstock that names the file, or is
-harmless, within bounds of time and memory. `make faults` runs many, tests/python/test_hdf5_faults.py some."""
+harmless, within bounds of time and memory. `make faults` runs many, tests/python/data/test_hdf5_faults.py some."""
 
 from __future__ import annotations
 

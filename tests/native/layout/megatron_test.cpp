@@ -1,5 +1,5 @@
 // Megatron's .bin + .idx against a model of its documents; what is refused. (Files that megatron-core itself wrote are
-// read by tests/python/test_open_foreign.py.)
+// read by tests/python/data/test_open_foreign.py.)
 #include "layout/megatron.h"
 
 #include "core/base/error.h"

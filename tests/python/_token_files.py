@@ -1,0 +1,45 @@
+"""Token files of others: the golden ones, what is in them, and a pair of files in OLMo's layout, written here."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "foreign"
+MEGATRON = Path(__file__).parents[1] / "golden" / "megatron"
+sys.path.insert(0, str(GOLDEN))
+
+import make  # noqa: E402
+
+DOCUMENTS = make.documents()
+STREAM = [token for document in DOCUMENTS for token in document]
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """What a dataset's files hold, by name."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+def tokens_of(path: Any) -> list[list[int]]:
+    return [one["token"].tolist() for one in penstock.open(path).documents()]
+
+
+def put_olmo(folder: Path, rows: Any = None) -> Path:
+    np.array(STREAM, "<u2").tofile(folder / "part.npy")
+    ends = np.cumsum([len(each) for each in DOCUMENTS]).tolist()
+    if rows is None:
+        rows = [
+            (start, end, f"id {number}", 'a "quoted"\nline,', number)
+            for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
+        ]
+    with gzip.open(folder / "part.csv.gz", "wt", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return folder / "part.npy"

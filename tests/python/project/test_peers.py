@@ -1,0 +1,131 @@
+"""The peers of `make bench-peers` do the job: those that run in the project's own environment are run here."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[3] / "benchmarks" / "peers"
+WINDOW, WINDOWS, RANKS = 16, 107, 2
+#: Run by this interpreter: the environments of the others are made by `make bench-peers`.
+OWN = ["penstock_loader", "bare_gather", pytest.param("torch_dataloader", marks=pytest.mark.slow)]
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Imports a module of benchmarks/peers/, whose scripts import each other and those of benchmarks/ by name."""
+    monkeypatch.syspath_prepend(str(FOLDER.parent))
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module
+
+
+@pytest.fixture
+def ask(load):
+    """Asks a peer of one rank, in a process of its own."""
+    fleet = load("fleet")
+
+    def asked(key, task, **request):
+        setup = request["setup"]
+        return fleet.Running(Path(sys.executable), key, True, task, request, setup.rank, setup.world).answer(60)
+
+    return asked
+
+
+@pytest.fixture
+def setup(load, tmp_path):
+    """The job on a corpus of 107 windows and a few tokens more, without torch where the peer can do without."""
+    tokens = tmp_path / "counting.bin"
+    np.arange(WINDOW * WINDOWS + 5, dtype="<u4").tofile(tokens)
+
+    def made(key):
+        dtype = "int64" if key == "torch_dataloader" else "uint32"
+        if dtype == "int64":
+            pytest.importorskip("torch")
+        return load("job").Setup(tokens, tmp_path, window=WINDOW, dtype=dtype)
+
+    return made
+
+
+@pytest.mark.parametrize("key", OWN)
+def test_all_ranks_together_give_every_window_whole_and_once(key, setup, ask, tmp_path):
+    found = []
+    for rank in range(RANKS):
+        saved = tmp_path / f"rank{rank}"
+        ask(key, "share", setup=replace(setup(key), rank=rank, world=RANKS), saved=saved, stop=3)
+        share = pickle.loads(saved.read_bytes())
+        found += [share["before"], share["after"]]
+    # DistributedSampler repeats an observation so that ranks have as many.
+    given, repeated = np.concatenate(found), WINDOWS % RANKS if key == "torch_dataloader" else 0
+    assert sorted(set(given)) == list(range(WINDOWS))
+    assert len(given) == WINDOWS + repeated
+    assert (np.diff(given) != 1).any()  # shuffled
+
+
+@pytest.mark.parametrize("key", [key for key in OWN if key != "bare_gather"])
+def test_a_fresh_process_goes_on_where_the_state_was_taken(key, setup, ask, tmp_path):
+    saved = tmp_path / "half"
+    half = ask(key, "half", setup=setup(key), saved=saved)
+    assert half["state"] == "saved" and half["state_bytes"] > 0
+    assert ask(key, "resume", setup=setup(key), saved=saved)["equal_batches"] == 3
+
+
+@pytest.mark.parametrize("key", ["penstock_loader", "bare_gather"])
+def test_a_steady_run_tells_speed_start_and_memory(key, setup, ask):
+    found = ask(key, "steady", setup=setup(key), warm_up=0.01, seconds=0.05)
+    assert found["dtype"] == "uint32"
+    figures = ("batches_per_s", "first_ms", "import_ms", "resident_mib", "anonymous_mib")
+    assert all(found[figure] > 0 for figure in figures)
+
+
+def test_a_batch_that_is_not_made_of_windows_is_seen(load):
+    job = load("job")
+    rows = np.arange(4 * WINDOW).reshape(4, WINDOW)
+    assert job.numbers(rows[[2, 0]], WINDOW).tolist() == [2, 0]
+    shifted, torn = rows + 1, rows.copy()
+    torn[1, -1] = 0
+    for wrong in (shifted, torn, rows[:, :-1]):
+        with pytest.raises(ValueError, match="a batch"):
+            job.numbers(wrong, WINDOW)
+
+
+def test_speeds_are_drawn_place_by_place(load, tmp_path):
+    charts = load("charts")
+    line = {"name": "penstock", "unit": "batches/s", "median": 9.0, "lowest": 7.0, "highest": 10.0}
+    places = ["the training thread", "the background", "where it is fastest"]
+    lines = [line | {"what": f"{place}, int64, its default"} for place in places]
+    other = {"name": "another", "what": f"{places[1]}, int32, 2 workers", "median": 8.0}
+    resident = {"unit": "MiB", "what": "resident memory: the background, int64, its default"}
+    (path,) = charts.draw_peers([*lines, line | other, line | resident], tmp_path / "charts")
+    assert path.name == "benchmark-peers.png" and path.read_bytes().startswith(b"\x89PNG")
+    assert charts.draw_peers([line | resident], tmp_path) == []
+
+
+def test_missed_and_extra_observations_are_told_apart(load):
+    measure = load("measure")
+    given = np.concatenate([np.arange(1, measure.OBSERVATIONS), [5, 5]])
+    assert measure.counted("", given) == {"missed": 1, "extra": 2}
+
+
+def test_what_a_failed_peer_said_is_kept(load, setup, ask):
+    failed = load("fleet").Failed
+    with pytest.raises(failed, match="KeyError: 'no such task'"):
+        ask("bare_gather", "no such task", setup=setup("bare_gather"))
+
+
+def test_every_peer_has_its_file_and_exact_pins(load):
+    fleet = load("fleet")
+    for key, environment in fleet.PEERS.items():
+        assert (FOLDER / f"{key}.py").exists()
+        if environment is not None:
+            lines = (FOLDER / "requirements" / f"{environment}.txt").read_text().splitlines()
+            pins = [line for line in lines if not line.startswith("#")]
+            assert pins and all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins)
+            # The build for CPUs is preferred where pip offers one; any other version would fetch another.
+            assert {pin for pin in pins if pin.startswith("torch==")} <= {"torch==2.13.0"}
