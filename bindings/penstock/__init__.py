@@ -45,7 +45,8 @@ from penstock._from.tokens.exporting import Exported, export
 from penstock._from.tokens.importing import import_tokens
 from penstock._from.tokens.run import ImportedTokens
 from penstock._load.collections.collections import Collections
-from penstock._load.collections.loader import BatchInfo, CollectionLoader
+from penstock._load.collections.info import BatchInfo
+from penstock._load.collections.loader import CollectionLoader
 from penstock._load.collections.suggest import Suggestion, suggest
 from penstock._load.evaluation import eval_loader
 from penstock._load.job import Job
