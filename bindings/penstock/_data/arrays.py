@@ -12,7 +12,7 @@ import numpy as np
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import excerpt
-from penstock._data.cell_views import Cells
+from penstock._data.cell_forms import Cells
 from penstock._data.computed import NOTHING_COMPUTED, ComputedSpecs
 from penstock._data.dtype import RESERVED_NAMES
 from penstock._data.entries import entry_decoder

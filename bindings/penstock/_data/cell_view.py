@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.arrays import BatchLayout, ColumnPlace, Wanted, with_computed
-from penstock._data.cell_views import Cells
+from penstock._data.cell_forms import Cells
 from penstock._data.document_view import DocumentView
 from penstock._data.part import Steps
 from penstock._data.spans import Metadata

@@ -14,8 +14,8 @@ from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import counted, warn_caller
 from penstock._data.bounds import Bounds, document_bounds
+from penstock._data.cell_forms import resolve as resolve_cells
 from penstock._data.cell_view import CellView
-from penstock._data.cell_views import resolve as resolve_cells
 from penstock._data.cells import Form
 from penstock._data.document_view import DocumentView
 from penstock._data.features import Features

@@ -13,7 +13,7 @@ from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.arrays import BatchLayout, Wanted, with_computed, with_fields, with_labels
 from penstock._data.bounds import Bounds
-from penstock._data.cell_views import Cells
+from penstock._data.cell_forms import Cells
 from penstock._data.fields import Leaf
 from penstock._data.loadable import Loadable, Resolve
 from penstock._data.packed import Packed

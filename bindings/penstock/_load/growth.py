@@ -169,24 +169,29 @@ def _stages(text: str) -> list[_Stage] | None:
     try:
         root = json.loads(text)
         (source,) = root["sources"]
-        order = root["order"]
-        found = [_Stage(0, order, source)]
-        if order.get("name") == _NAME:
-            # What a later version may add decides positions: not passed over.
-            if order.keys() != {"name", "stages"} or any(
-                each.keys() != set(_Stage._fields) for each in order["stages"]
-            ):
-                return None
-            found = [_Stage(**each) for each in order["stages"]]
-            if found[-1].source != source:
-                return None
-        if not all(type(each.begin) is int and each.begin <= MOST and each.fingerprint for each in found):
-            return None
-        # Each has shards that the one before it lacks: no more jobs are made than the dataset has shards.
-        grows = all(a.begin < b.begin and a.shards < b.shards for a, b in pairwise(found))
-        return found if grows and found[0].begin == 0 and found[0].shards >= 0 else None
+        found = _said_stages(root["order"], source)
+        return found if _is_growth(found) else None
     except (ArithmeticError, AttributeError, IndexError, LookupError, RecursionError, TypeError, ValueError):
         return None
+
+
+def _said_stages(order: Any, source: Any) -> list[_Stage]:
+    """The stretches as a job's order says them; none where it says what this version does not know."""
+    if order.get("name") != _NAME:
+        return [_Stage(0, order, source)]
+    # What a later version may add decides positions: not passed over.
+    if order.keys() != {"name", "stages"} or any(each.keys() != set(_Stage._fields) for each in order["stages"]):
+        return []
+    found = [_Stage(**each) for each in order["stages"]]
+    return found if found[-1].source == source else []
+
+
+def _is_growth(stages: list[_Stage]) -> bool:
+    """True if each has shards that the one before it lacks: no more jobs are made than the dataset has shards."""
+    if not all(type(each.begin) is int and each.begin <= MOST and each.fingerprint for each in stages):
+        return False
+    grows = all(a.begin < b.begin and a.shards < b.shards for a, b in pairwise(stages))
+    return grows and bool(stages) and stages[0].begin == 0 and stages[0].shards >= 0
 
 
 def _parts(whole: _Part, stages: list[_Stage], state: tuple[int, int, str], refusal: StateMismatchError) -> list[_Part]:

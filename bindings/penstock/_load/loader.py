@@ -12,25 +12,24 @@ from penstock import _native
 from penstock._base.arguments import index, one_of, ranges
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.ranks import Mesh, is_divided, refuse_worker, resolve
-from penstock._base.resources import default_max_bytes, default_threads, usable_cores
 from penstock._base.words import NoSampler, warn_over
 from penstock._data.batch import Batch
-from penstock._data.column_specs import Column
+from penstock._data.column_kinds import Column
 from penstock._data.fields import DtypeChoice
-from penstock._data.spans import parts_of
 from penstock._data.view import View
+from penstock._load.batch_sizes import batch_sizes, given_size
 from penstock._load.frameworks import import_torch, pinned_allocator
 from penstock._load.growth import check_growable
 from penstock._load.inspected import Inspected
-from penstock._load.job import batch_sizes, check_view, is_endless
+from penstock._load.job import check_view, is_endless
 from penstock._load.job_arguments import JobArguments
 from penstock._load.locate import Sources
 from penstock._load.mixture import Mixture, SourceOrder
-from penstock._load.mixture_arrays import plan_layouts
+from penstock._load.mixture_arrays import native_columns, plan_layouts
 from penstock._load.options import BatchSize, Framework, OnMismatch, Reader, Tail, told_of_options
-from penstock._load.parallel import Balance, ContextParallel, check_sliced, resolve_balance, resolve_slice
+from penstock._load.parallel import Balance, ContextParallel, resolve_balance, resolve_slice
 from penstock._load.positioned import Positioned
-from penstock._load.readers import batches_ahead, python_reader, remote_reader
+from penstock._load.readers import native_reading
 
 if TYPE_CHECKING:
     from typing_extensions import Self, TypeVar
@@ -41,7 +40,6 @@ else:
 
     Given = TypeVar("Given")
 
-_MOST_THREADS = 1 << 14  # what no machine has cores for, and no system threads
 _running: weakref.WeakSet[Loader[Any]] = weakref.WeakSet()
 
 
@@ -157,32 +155,24 @@ class Loader(Positioned, Inspected, NoSampler, Generic[Given]):
         self._is_divided = is_divided()
         self._check_worker()
         check_view(view)
-        if transform is not None and not callable(transform):
-            raise InvalidArgumentError(f"transform={transform!r}: must be a function of a batch")
+        _check_words(transform, reader, framework, on_mismatch)
         self.rank, self.world_size, of_mesh = resolve(rank, world_size, mesh)
-        part = self._part = resolve_slice(context_parallel, of_mesh, view)
-        one_of("reader", reader, get_args(Reader))
-        one_of("framework", framework, get_args(Framework))
-        one_of("on_mismatch", on_mismatch, get_args(OnMismatch))
+        self._part = resolve_slice(context_parallel, of_mesh, view)
         torch = import_torch(framework, pin_memory)
-        if (batch_size is None) == (global_batch_size is None):
-            raise InvalidArgumentError("give exactly one of batch_size (per rank) and global_batch_size")
-        self._unit = self.world_size if global_batch_size is None else 1
+        size, self._unit = given_size(batch_size, global_batch_size, self.world_size)
         self._view: View | Mixture = view
-        self._transform = transform
-        self._on_mismatch = on_mismatch
+        self._transform, self._on_mismatch = transform, on_mismatch
         self._endless = is_endless(view, epochs, per_epoch)
+        is_sliced = self._part is not None
         layouts, self._span_functions = plan_layouts(
-            view, torch, dtype, columns, max_documents, index("seed", seed), part is not None
+            view, torch, dtype, columns, max_documents, index("seed", seed), is_sliced
         )
         self._layout = layouts[0]
-        if part is not None:
-            for layout in layouts:
-                check_sliced(layout.computed)
-        size = batch_size if batch_size is not None else global_batch_size
         sizes = batch_sizes(size, self._unit, view._window_changes(), self.world_size)
-        datasets = [each.dataset for each in view._views().values()]
-        self._reader = remote_reader(datasets, reader)
+        share = (self.rank, self.world_size)
+        reading, self._reader = native_reading(
+            view, share, sizes, reader=reader, threads=threads, prefetch=prefetch, max_bytes=max_bytes
+        )
         self._balance = resolve_balance(balance, view)
         self._arguments = JobArguments(view, sizes, seed, order, epochs, per_epoch, tail, ranges(skip))
         if on_mismatch == "grown":
@@ -192,22 +182,11 @@ class Loader(Positioned, Inspected, NoSampler, Generic[Given]):
         self._make_native = functools.partial(
             _native.Loader,
             sources=self._sources.native,
-            fields=list(self._layout.fields),
-            computed=[each.computed.specs for each in layouts],
-            made=[list(each.makers) for each in layouts],
-            values=list(self._layout.values),
-            parts=parts_of(view._first),
-            rank=self.rank,
-            world_size=self.world_size,
-            reader="auto" if self._reader is not None else reader,
-            threads=default_threads() if threads is None else index("threads", threads, 1, _MOST_THREADS),
-            cores=usable_cores(),
-            prefetch=batches_ahead(prefetch, datasets, sizes, self.world_size),
-            max_bytes=default_max_bytes() if max_bytes is None else index("max_bytes", max_bytes),
             allocate=pinned_allocator(torch) if pin_memory else None,
-            slice=part,
+            slice=self._part,
             balance=self._balance,
-            far_reader=python_reader(datasets, reader),
+            **native_columns(layouts, view),
+            **reading,
         )
         self._native = self._make_native(job=job)
         self._is_closed = self._has_ended = self._has_warned = False
@@ -333,6 +312,14 @@ class Loader(Positioned, Inspected, NoSampler, Generic[Given]):
         return (
             f"{type(self).__name__}({self._view!r}, rank {self.rank} of {self.world_size}, {self._native.describe()})"
         )
+
+
+def _check_words(transform: Any, reader: str, framework: str, on_mismatch: str) -> None:
+    if transform is not None and not callable(transform):
+        raise InvalidArgumentError(f"transform={transform!r}: must be a function of a batch")
+    one_of("reader", reader, get_args(Reader))
+    one_of("framework", framework, get_args(Framework))
+    one_of("on_mismatch", on_mismatch, get_args(OnMismatch))
 
 
 def _never() -> bool:

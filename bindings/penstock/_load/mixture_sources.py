@@ -7,8 +7,8 @@ from typing import Any
 
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import quoted
-from penstock._data.cell_views import check_alike
-from penstock._data.fields import leaves
+from penstock._data.cell_forms import check_alike
+from penstock._data.fields import Leaf, leaves
 from penstock._data.view import View
 
 
@@ -58,8 +58,7 @@ def _is_text(name: str) -> bool:
 
 
 def _check_fields(first_name: str, first: View, name: str, view: View) -> None:
-    one = {} if first.dtype is None else {leaf.name: leaf for leaf in leaves(first.dtype)}
-    other = {} if view.dtype is None else {leaf.name: leaf for leaf in leaves(view.dtype)}
+    one, other = _leaf_by_name(first), _leaf_by_name(view)
     if one.keys() != other.keys():
         raise InvalidArgumentError(
             f"sources: {first_name!r} has the fields {quoted(list(one))}, {name!r} {quoted(list(other))}: they must "
@@ -67,8 +66,7 @@ def _check_fields(first_name: str, first: View, name: str, view: View) -> None:
         )
     for field, leaf in one.items():
         found = other[field]
-        kinds = ["i" if each.base.kind in "iu" else each.base.kind for each in (leaf, found)]
-        if kinds[0] != kinds[1] or leaf.dims != found.dims or (kinds[0] in "SV" and leaf.base != found.base):
+        if not _make_one_array(leaf, found):
             raise InvalidArgumentError(
                 f"sources: the field {field!r} is {leaf.base}{list(leaf.dims) or ''} in {first_name!r} and "
                 f"{found.base}{list(found.dims) or ''} in {name!r}: they make no one array"
@@ -80,3 +78,13 @@ def _check_fields(first_name: str, first: View, name: str, view: View) -> None:
                 f"sources: the column {column!r} is of another type, or has other categories, in {first_name!r} than "
                 f"in {name!r}"
             )
+
+
+def _leaf_by_name(view: View) -> dict[str, Leaf]:
+    return {} if view.dtype is None else {leaf.name: leaf for leaf in leaves(view.dtype)}
+
+
+def _make_one_array(one: Leaf, other: Leaf) -> bool:
+    """True if an array holds values of both fields: of one shape, both integers or of one kind, bytes of one length."""
+    kinds = ["i" if each.base.kind in "iu" else each.base.kind for each in (one, other)]
+    return kinds[0] == kinds[1] and one.dims == other.dims and (kinds[0] not in "SV" or one.base == other.base)

@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock._base.arguments import index
 from penstock._base.errors import StateMismatchError
+from penstock._load.batch_sizes import global_size
 from penstock._load.growth import grown_job, growth, growth_words
-from penstock._load.job import global_size
 from penstock._load.job_arguments import JobArguments
 from penstock._load.resume import Resume
 from penstock._load.state import checked_state

@@ -3,18 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from penstock import _native
 from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError
+from penstock._base.resources import default_max_bytes, default_threads, usable_cores
 from penstock._data.dataset import Dataset
+from penstock._data.loadable import Loadable
 from penstock._places.stores import far_reader
 
+_MOST_THREADS = 1 << 14  # what no machine has cores for, and no system threads
 _DEFAULT_PREFETCH = 4
 _MOST_PREFETCH = 1 << 20
 
 
-def remote_reader(datasets: Sequence[Dataset], reader: str) -> str | None:
+def native_reading(
+    view: Loadable,
+    share: tuple[int, int],
+    sizes: Sequence[tuple[int, int]],
+    *,
+    reader: str,
+    threads: int | None,
+    prefetch: int | None,
+    max_bytes: int | None,
+) -> tuple[dict[str, Any], str | None]:
+    """The arguments of a native loader that say how it reads.
+
+    Args:
+        view: what is loaded.
+        share: rank and world size.
+        sizes: [(position, global batch size), …].
+        reader: as of `Loader`; so are those that follow.
+        threads: None: this process's share of the cores.
+        prefetch: None: as many batches as keep the stores' requests under way.
+        max_bytes: None: a quarter of this process's memory.
+
+    Returns:
+        The arguments, and the reader's name where no file is on this machine, else None.
+
+    Raises:
+        InvalidArgumentError: a number that cannot be; a way to read files of this machine, where there are none.
+    """
+    datasets = [each.dataset for each in view._views().values()]
+    remote = _remote_reader(datasets, reader)
+    rank, ranks = share
+    return {
+        "rank": rank,
+        "world_size": ranks,
+        "reader": reader if remote is None else "auto",
+        "threads": default_threads() if threads is None else index("threads", threads, 1, _MOST_THREADS),
+        "cores": usable_cores(),
+        "prefetch": _batches_ahead(prefetch, datasets, sizes, ranks),
+        "max_bytes": default_max_bytes() if max_bytes is None else index("max_bytes", max_bytes),
+        "far_reader": _python_reader(datasets, reader),
+    }, remote
+
+
+def _remote_reader(datasets: Sequence[Dataset], reader: str) -> str | None:
     """How datasets are read of which no file is on this machine; None: some are.
 
     Raises:
@@ -36,13 +82,13 @@ def remote_reader(datasets: Sequence[Dataset], reader: str) -> str | None:
     return names.pop() if len(names) == 1 else ", ".join(sorted(names))
 
 
-def python_reader(datasets: Sequence[Dataset], reader: str) -> _native.Store | None:
+def _python_reader(datasets: Sequence[Dataset], reader: str) -> _native.Store | None:
     """The store of Python's that reads all files; None: each is read through the store that it was opened with."""
     names = {name for each in datasets for name, _ in each._native.stores}
     return far_reader(datasets) if reader == "python" and names != {"python"} else None
 
 
-def batches_ahead(given: int | None, datasets: Sequence[Dataset], sizes: Sequence[tuple[int, int]], ranks: int) -> int:
+def _batches_ahead(given: int | None, datasets: Sequence[Dataset], sizes: Sequence[tuple[int, int]], ranks: int) -> int:
     """Batches that are read ahead, where `given` does not say: as many as keep the stores' requests under way.
 
     Raises:

@@ -11,7 +11,8 @@ from penstock._base.errors import InvalidArgumentError, StateMismatchError
 from penstock._base.ranks import Mesh, divided
 from penstock._base.resources import default_max_bytes, default_threads
 from penstock._data.batch import Batch
-from penstock._load.job import Job, batch_sizes
+from penstock._load.batch_sizes import batch_sizes
+from penstock._load.job import Job
 from penstock._load.loader import Loader
 from penstock._load.mixture import SourceOrder
 from penstock._load.options import BatchSize, OnMismatch, Tail

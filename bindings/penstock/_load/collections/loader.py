@@ -13,14 +13,13 @@ from penstock._base.ranks import Mesh
 from penstock._base.ranks import resolve as resolve_rank
 from penstock._base.words import NoSampler, warn_over
 from penstock._load.agreement import check_agreement
+from penstock._load.batch_sizes import batch_sizes, given_size
 from penstock._load.collections.ahead import Ahead
-from penstock._load.collections.fetching import Fetcher, Hooks
-from penstock._load.collections.identity import fingerprint_of, is_opener, length_of
+from penstock._load.collections.fetching import Hooks
+from penstock._load.collections.given import Given
 from penstock._load.collections.info import BatchInfo
 from penstock._load.collections.owner import Owner, check_worker, end_here
 from penstock._load.collections.planning import Planner, check_block, check_fetch, is_read_straight
-from penstock._load.collections.threads import ThreadReader
-from penstock._load.job import batch_sizes
 from penstock._load.job_arguments import job_of
 from penstock._load.locate import LocatedRow, batch_position, located, planned
 from penstock._load.options import BatchSize, OnMismatch, Tail
@@ -30,7 +29,7 @@ from penstock._load.resume import Resume
 from penstock._load.state import checked_state
 
 if TYPE_CHECKING:
-    from penstock._load.collections.processes import ProcessReader
+    pass
 
 _MOST = 1 << 14  # processes, fetches ahead
 
@@ -134,58 +133,26 @@ class CollectionLoader(NoSampler):
         check_worker()
         hooks = Hooks(fetch_callback, fetch_transform, batch_callback, batch_transform)
         self.rank, self.world_size, context = resolve_rank(rank, world_size, mesh)
-        if context is not None and context[1] > 1:
-            raise InvalidArgumentError(
-                "mesh with the dimension cp: rows of a collection have no window that ranks could share: give the part "
-                "of the mesh without cp, or rank= and world_size="
-            )
-        one_of("on_mismatch", on_mismatch, get_args(OnMismatch))
-        if on_mismatch == "grown":
-            raise InvalidArgumentError(
-                "on_mismatch='grown': a collection says its length, and not what it had before: append to a dataset of "
-                "penstock, or begin a new run"
-            )
-        if (batch_size is None) == (global_batch_size is None):
-            raise InvalidArgumentError("give exactly one of batch_size (per rank) and global_batch_size")
-        if fingerprint is not None and not isinstance(fingerprint, str):
-            raise InvalidArgumentError(f"fingerprint={fingerprint!r:.80}: must be a string")
-        unit = self.world_size if global_batch_size is None else 1
-        sizes = batch_sizes(batch_size if batch_size is not None else global_batch_size, unit)
+        _refuse(context, on_mismatch, fingerprint)
+        size, unit = given_size(batch_size, global_batch_size, self.world_size)
+        sizes = batch_sizes(size, unit)
         threads, processes = index("threads", threads, 0, 1), index("processes", processes, 0, _MOST)
         prefetch = index("prefetch", prefetch, 1, _MOST)
         factor = None if fetch_factor is None else index("fetch_factor", fetch_factor, 1, 1 << 48)
-        opens = is_opener(collection)
-        opened = collection() if opens else collection
-        count = length_of(opened, fetch_callback is not None)
-        self._name = type(opened).__name__
-        identity = _native.SourceIdentity(
-            fingerprint=fingerprint_of(opened, count, fingerprint),
-            shards=0,
-            records=count,
-            view='{"kind":"collection"}',
-        )
-        native_order = resolve_order(order, count, index("seed", seed))
-        self._job = job_of(identity, native_order, sizes, epochs, per_epoch, tail, skip)
+        given = Given(collection, hooks)
+        self._name = type(given.opened).__name__
+        native_order = resolve_order(order, given.count, index("seed", seed))
+        self._job = job_of(given.identity(fingerprint), native_order, sizes, epochs, per_epoch, tail, skip)
         self._job_json = self._job.json
         self._job.plan(0, self.rank, self.world_size)  # refuses numbers of ranks that do not divide a batch
         check_block(order, factor, min(size for _, size in sizes) // self.world_size)
         check_fetch(factor, max(size for _, size in sizes) // self.world_size)
         self._epoch_size = native_order.epoch_size
         self._run_end = None if epochs is None else index("epochs", epochs) * self._epoch_size
-        self._per_epoch = bool(per_epoch)
-        self._on_mismatch = on_mismatch
+        self._per_epoch, self._on_mismatch = bool(per_epoch), on_mismatch
         share = (self.rank, self.world_size)
-        fetches = not is_read_straight(order)
-        planner = Planner(self._job, native_order, share, factor, self._per_epoch, fetches)
-        self._reader: ThreadReader | ProcessReader
-        if processes > 0:
-            from penstock._load.collections.processes import ProcessReader, Recipe  # 12 ms with multiprocessing
-
-            recipe = Recipe(collection, opens, count, hooks)
-            recipe.pickled()  # refuses what does not pickle
-            self._reader = ProcessReader(recipe, processes, threads)
-        else:
-            self._reader = ThreadReader(Fetcher(opened, count, hooks), threads)
+        planner = Planner(self._job, native_order, share, factor, self._per_epoch, not is_read_straight(order))
+        self._reader = given.reader(threads, processes)
         readers = processes or threads
         self._ahead = Ahead(planner, self._reader, 1 + max(prefetch, readers) if readers else 1)
         self._position = 0
@@ -395,3 +362,20 @@ class CollectionLoader(NoSampler):
         self._position = position
         self._info = None
         self._begin()
+
+
+def _refuse(context: tuple[int, int] | None, on_mismatch: str, fingerprint: Any) -> None:
+    """Refuses what loaders of views take, and this one has no meaning for; and a fingerprint that is none."""
+    if context is not None and context[1] > 1:
+        raise InvalidArgumentError(
+            "mesh with the dimension cp: rows of a collection have no window that ranks could share: give the part "
+            "of the mesh without cp, or rank= and world_size="
+        )
+    one_of("on_mismatch", on_mismatch, get_args(OnMismatch))
+    if on_mismatch == "grown":
+        raise InvalidArgumentError(
+            "on_mismatch='grown': a collection says its length, and not what it had before: append to a dataset of "
+            "penstock, or begin a new run"
+        )
+    if fingerprint is not None and not isinstance(fingerprint, str):
+        raise InvalidArgumentError(f"fingerprint={fingerprint!r:.80}: must be a string")
