@@ -40,10 +40,12 @@ from penstock._data.open import open
 from penstock._data.spans import Span
 from penstock._data.view import View
 from penstock._from.cells.importing import import_anndata
-from penstock._from.cells.run import Imported
+from penstock._from.cells.recipe import Imported
+from penstock._from.text.summary import WrittenText
+from penstock._from.text.writing import write
 from penstock._from.tokens.exporting import Exported, export
 from penstock._from.tokens.importing import import_tokens
-from penstock._from.tokens.run import ImportedTokens
+from penstock._from.tokens.recipe import ImportedTokens
 from penstock._load.collections.collections import Collections
 from penstock._load.collections.info import BatchInfo
 from penstock._load.collections.loader import CollectionLoader
@@ -60,7 +62,10 @@ from penstock._load.resume import Resume
 from penstock._make.annotate import annotate
 from penstock._make.append import append
 from penstock._make.combining import combine, convert
+from penstock._make.place import Made
 from penstock._make.publishing import commit, finished_shards, remove_shards
+from penstock._make.recipe import Recipe
+from penstock._make.run import Written
 from penstock._make.shuffle import shuffle
 from penstock._make.verifying import verify
 from penstock._make.writer import Writer
@@ -97,12 +102,14 @@ __all__ = [
     "Loader",
     "LocatedRow",
     "LocatedSpan",
+    "Made",
     "Metrics",
     "Mixture",
     "MixtureRun",
     "MixtureStage",
     "NotFoundError",
     "Permutation",
+    "Recipe",
     "Resume",
     "Span",
     "Stage",
@@ -112,6 +119,8 @@ __all__ = [
     "Tokens",
     "View",
     "Writer",
+    "Written",
+    "WrittenText",
     "adapters",
     "annotate",
     "append",
@@ -134,4 +143,5 @@ __all__ = [
     "shuffle",
     "suggest",
     "verify",
+    "write",
 ]

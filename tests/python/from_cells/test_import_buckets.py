@@ -23,7 +23,7 @@ from _fault_servers import fault_proxy  # noqa: E402
 from _places import SECRET, Place, plain, tree, without_names  # noqa: E402
 from penstock import InvalidArgumentError, IoError, Storage  # noqa: E402
 from penstock._data.anndata.limits import Limits  # noqa: E402
-from penstock._from.cells import run  # noqa: E402
+from penstock._from.cells import recipe  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*ImplicitModificationWarning.*")
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*ImplicitModificationWarning.*"
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     # So that every test has several tasks, and several reads in each, by worker processes too.
-    monkeypatch.setattr(run, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
+    monkeypatch.setattr(recipe, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
 
 
 def check(place: Place, local: Path) -> None:
@@ -77,12 +77,12 @@ def test_files_have_the_bytes_of_a_local_import(place: Place, tmp_path: Path, wo
 
 PROGRAM = """
 import sys
-from penstock._from.cells import run
+from penstock._from.cells import recipe
 from penstock._data.anndata.limits import Limits
 from penstock._cli.main import main
 
 if __name__ == "__main__":
-    run.LIMITS = Limits(values=500, cells=70, task_values=3_000, stores=1)
+    recipe.LIMITS = Limits(values=500, cells=70, task_values=3_000, stores=1)
     sys.exit(main(sys.argv[1:]))
 """
 

@@ -22,7 +22,7 @@ pytest.importorskip("msgpack")
 
 from _anndata_files import CELLS, as_kind, files_of, make, make_counts, write  # noqa: E402
 from penstock._data.anndata.limits import Limits  # noqa: E402
-from penstock._from.cells import run  # noqa: E402
+from penstock._from.cells import recipe  # noqa: E402
 from penstock._places.scratch import this_boot  # noqa: E402
 
 pytestmark = [
@@ -36,7 +36,7 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     # So that every test has several tasks, and several reads in each, by worker processes too.
-    monkeypatch.setattr(run, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
+    monkeypatch.setattr(recipe, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_samples_tell_another_input_though_its_times_are_the_same(
     else:
         with pytest.raises(KeyboardInterrupt):
             penstock.import_anndata(paths, tmp_path / "d", progress=almost, **options)
-        monkeypatch.setattr("penstock._from.cells.identity._stamp", lambda path: [0, ""])
+        monkeypatch.setattr("penstock._make.stamps._stamp", lambda path: [0, ""])
         (tmp_path / "d" / ".import-inputs").write_text('[[0, ""], [0, ""]]')
     change(paths[1])
     with pytest.raises(
@@ -189,7 +189,7 @@ def test_resuming_what_is_complete_writes_nothing(tmp_path: Path) -> None:
 
 def test_a_worker_killed_in_its_shard_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # One shard an input, of many small appends: the kill comes while it is written.
-    monkeypatch.setattr(run, "LIMITS", Limits(values=200, cells=10, task_values=1 << 24))
+    monkeypatch.setattr(recipe, "LIMITS", Limits(values=200, cells=10, task_values=1 << 24))
     paths = [write(make(make_counts(4_000)), tmp_path / f"{seed}.h5ad") for seed in range(2)]
     out = tmp_path / "d"
     killed = []

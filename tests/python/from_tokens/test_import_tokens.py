@@ -287,7 +287,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "one name": ({"metadata": "url"}, 'a list of names is wanted, or "all"'),
     "a name twice": ({"metadata": ["url", "url"]}, "metadata: 'url': a list of names is wanted, each once"),
     "no workers": ({"workers": 0}, "workers"),
-    "workers of a word": ({"workers": "two"}, "workers='two': a number of processes is wanted"),
+    "workers of a word": ({"workers": "two"}, "workers='two': a number, or an executor"),
 }
 
 
