@@ -83,7 +83,7 @@ void register_columns(py::module_& module) {
            py::kw_only(), py::arg("mask") = false, py::arg("shorten") = 0,
            py::arg("fields") = std::vector<std::string>(), py::arg("cross_document") = true,
            py::arg_v("bounds", DocumentBounds(), "DocumentBounds()"))
-      .def("__copy__", [](const TargetSpec& spec) { return spec; })
+      .def("copy", [](const TargetSpec& spec) { return spec; })
       .def_readwrite("labels", &TargetSpec::labels)
       .def_readonly("mask", &TargetSpec::mask)
       .def_readwrite("cross_document", &TargetSpec::cross_document)
@@ -94,7 +94,7 @@ void register_columns(py::module_& module) {
              return PerSpanSpec{std::move(name), ScalarType::parse(type), fill, shorten};
            }),
            py::kw_only(), py::arg("name"), py::arg("type"), py::arg("fill"), py::arg("shorten"))
-      .def("__copy__", [](const PerSpanSpec& spec) { return spec; })
+      .def("copy", [](const PerSpanSpec& spec) { return spec; })
       .def_readonly("name", &PerSpanSpec::name)
       .def_property_readonly("type", [](const PerSpanSpec& spec) { return spec.type.str(); })
       .def_readwrite("padding", &PerSpanSpec::padding);

@@ -729,7 +729,6 @@ class TargetSpec:
     cross_document: bool
     labels: FieldSpec | None
     padding: Padding | None
-    def __copy__(self) -> TargetSpec: ...
     def __init__(
         self,
         *,
@@ -739,6 +738,7 @@ class TargetSpec:
         cross_document: bool = True,
         bounds: DocumentBounds = ...,
     ) -> None: ...
+    def copy(self) -> TargetSpec: ...
     @property
     def mask(self) -> bool: ...
 
@@ -748,7 +748,6 @@ class PerSpanSpec:
     """
 
     padding: Padding | None
-    def __copy__(self) -> PerSpanSpec: ...
     def __init__(
         self,
         *,
@@ -757,6 +756,7 @@ class PerSpanSpec:
         fill: typing.SupportsInt | typing.SupportsIndex,
         shorten: typing.SupportsInt | typing.SupportsIndex,
     ) -> None: ...
+    def copy(self) -> PerSpanSpec: ...
     @property
     def name(self) -> str: ...
     @property

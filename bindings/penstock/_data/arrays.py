@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -128,7 +127,8 @@ def plan_layout(view: Any, wanted: Wanted) -> BatchLayout:
 
 def with_labels(layout: BatchLayout, **rows: Any) -> BatchLayout:
     """Labels, if there are any, as what the computed targets are; `rows` says of these what the view decides."""
-    targets = copy(layout.computed.targets or _native.TargetSpec())
+    given = layout.computed.targets
+    targets = _native.TargetSpec() if given is None else given.copy()
     for name, value in rows.items():
         setattr(targets, name, value)
     if layout.label_field is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
-from penstock._data.arrays import BatchLayout, ColumnPlace, Wanted, plan_layout, with_computed, with_labels
+from penstock._data.arrays import BatchLayout, ColumnPlace, Wanted, with_computed, with_labels
 from penstock._data.dtype import PADDED_NAMES
 from penstock._data.fields import Leaf, leaves, row_field, token_leaf
 from penstock._data.padded import Padded, resolve
@@ -52,7 +51,7 @@ class DocumentView(View[Of]):
         names = [leaf.name for leaf in leaves(self.dtype) if leaf.base.kind not in "SV"]
         rows = resolve(to, multiple_of, side, value, long, names, token_leaf(self.dtype)[0])
         view = PaddedView(self.dataset, self.metadata, self.columns, self._steps, rows)
-        plan_layout(view, Wanted())  # says which padding cannot be
+        _ = view._layout  # says which padding cannot be
         if rows.to is None or rows.long != "drop":
             return view
         return view.select(self.lengths() <= rows.to)
@@ -128,7 +127,7 @@ class PaddedView(DocumentView[Of]):
             raise InvalidArgumentError(
                 f"columns=: {names}: sequences are of documents end to end: padded rows have attention_mask and lengths"
             )
-        layout = self._with_padding(layout)
+        layout = self._with_labels(layout)
         types = {name: dtype for name, dtype in layout.types.items() if dtype.kind not in "SV"}
         types = self.rows.types(types, layout.chosen)
         arrays = [(name, name, dtype) for name, dtype in types.items()]
@@ -148,12 +147,12 @@ class PaddedView(DocumentView[Of]):
             flat=frozenset(),
         )
 
-    def _with_padding(self, layout: BatchLayout) -> BatchLayout:
+    def _with_labels(self, layout: BatchLayout) -> BatchLayout:
         """What is computed of documents as rectangles, too; labels cross no document, as there is one a row."""
         padding = _native.Padding(
             length=self.rows.to or 0, multiple_of=self.rows.multiple_of, left=self.rows.side == "left"
         )
-        per_span = tuple(copy(each) for each in layout.computed.per_span)
+        per_span = tuple(each.copy() for each in layout.computed.per_span)
         for each in per_span:
             each.padding = padding
         layout = replace(layout, computed=layout.computed._replace(per_span=per_span))

@@ -68,9 +68,12 @@ class Kind(Loadable):
             InvalidArgumentError: this kind of view cannot give what is wanted.
         """
         self._check_labels(layout)
-        if layout.computed.targets is not None:
-            layout = with_labels(layout)
+        layout = self._with_labels(layout)
         return with_fields(layout) if wanted.eager else with_computed(layout)
+
+    def _with_labels(self, layout: BatchLayout) -> BatchLayout:
+        """The labels, where the targets are computed of documents."""
+        return layout if layout.computed.targets is None else with_labels(layout)
 
     def _check_labels(self, layout: BatchLayout) -> None:
         if layout.computed.wants_labels and layout.label_field is None:

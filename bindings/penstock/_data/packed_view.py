@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
-from penstock._data.arrays import BatchLayout, Wanted, with_labels
+from penstock._data.arrays import BatchLayout, with_labels
 from penstock._data.bounds import Bounds
 from penstock._data.fields import Leaf, row_field
 from penstock._data.packed import Packed, Packing, make_table, packing_of
@@ -48,9 +48,9 @@ class PackedView(View[Of]):
     def _label_field(self, fields: tuple[Leaf, ...]) -> tuple[str | None, str]:
         return row_field(fields)
 
-    def _arranged(self, layout: BatchLayout, wanted: Wanted) -> BatchLayout:
-        # Labels are those within a piece, which spans tell.
-        return super()._arranged(with_labels(layout, cross_document=False, bounds=_native.DocumentBounds()), wanted)
+    def _with_labels(self, layout: BatchLayout) -> BatchLayout:
+        """Those within each piece, which spans tell."""
+        return with_labels(layout, cross_document=False, bounds=_native.DocumentBounds())
 
     def _column_bounds(self, given: Sequence[tuple[str, Any]]) -> Bounds | None:
         for side, value in given:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, overload
@@ -13,7 +14,7 @@ from penstock import _native
 from penstock._base.arguments import index as index_of
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.resources import memory_bytes
-from penstock._data.arrays import Wanted, plan_layout
+from penstock._data.arrays import BatchLayout, Wanted, plan_layout
 from penstock._data.batch import Batch
 from penstock._data.kind import Kind
 from penstock._data.observation import Observation
@@ -146,9 +147,14 @@ class View(Kind, Sequence[Observation], Generic[Of]):
         """
         return self._read(checked_indices(np.asarray(indices), "indices", "integers [n] wanted"))
 
+    @functools.cached_property
+    def _layout(self) -> BatchLayout:
+        """Of the batches that are read here, and by all parts of the view."""
+        return plan_layout(self, Wanted())
+
     def _read(self, indices: npt.ArrayLike) -> Batch:
         self.dataset.check_in_place()
-        layout = plan_layout(self, Wanted())
+        layout = self._layout
         wanted = np.ascontiguousarray(indices, dtype=np.uint64)
         computed, made = layout.computed.specs, list(layout.makers)
         native = _native.read_rows(self._source, wanted, made, parts_of(self), memory_bytes(), computed)
