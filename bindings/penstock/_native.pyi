@@ -38,6 +38,7 @@ __all__: list[str] = [
     "PackTable",
     "PackTableWriter",
     "PackingRule",
+    "PaddedField",
     "Padding",
     "PerSpanSpec",
     "Permutation",
@@ -908,6 +909,12 @@ class PackTableWriter:
     @property
     def done(self) -> int: ...
 
+class PaddedField:
+    """
+    A field's array, padded by the bytes of one of its values.
+    """
+    def __init__(self, *, field: str, type: str, padding: bytes) -> None: ...
+
 class SpanList:
     """
     The spans of one batch, by row and start.
@@ -1448,13 +1455,7 @@ def make_packed(dataset: Dataset, table: PackTable, columns: collections.abc.Seq
     The view of packed rows.
     """
 
-def make_padded(
-    *,
-    length: typing.SupportsInt | typing.SupportsIndex,
-    multiple_of: typing.SupportsInt | typing.SupportsIndex,
-    left: bool,
-    fields: collections.abc.Sequence[tuple[str, str, bytes]],
-) -> ColumnMaker:
+def make_padded(*, padding: Padding, fields: collections.abc.Sequence[PaddedField]) -> ColumnMaker:
     """
     Arrays: each field, attention_mask, lengths.
     """

@@ -149,9 +149,7 @@ class PaddedView(DocumentView[Of]):
 
     def _with_labels(self, layout: BatchLayout) -> BatchLayout:
         """What is computed of documents as rectangles, too; labels cross no document, as there is one a row."""
-        padding = _native.Padding(
-            length=self.rows.to or 0, multiple_of=self.rows.multiple_of, left=self.rows.side == "left"
-        )
+        padding = self.rows.padding()
         per_span = tuple(each.copy() for each in layout.computed.per_span)
         for each in per_span:
             each.padding = padding
