@@ -105,29 +105,44 @@ def open(
     one_of("checks", checks, _CHECKS)
     if storage is not None and not isinstance(storage, Storage):
         raise InvalidArgumentError(f"storage: a penstock.Storage is wanted, not {type(storage).__name__}")
-    paths: list[str | Address] = []
-    for each in (path, *more):
-        far = isinstance(each, (str, os.PathLike)) and (store is not None or _is_address(each))
-        paths += addresses_of(each, storage, store) if far else expand(local_path(each))
+    paths = _paths_of((path, *more), storage, store)
     is_remote = any(isinstance(each, Address) for each in paths)
     kept = Cache.parse(cache, cache_bytes, is_remote)
-    kinds = {format or (_kind_at(each) if isinstance(each, Address) else _kind_of(each)) for each in paths}
-    if len(kinds) > 1:
-        raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
-    kind = kinds.pop()
+    kind = _only_kind(paths, format)
     if kind == "raw" and format is None:
         for file in paths[:_LOOKED_AT]:
             if isinstance(file, str):
                 refuse_in_place(file)
+    _check_of_kind(kind, dtype, column, paths[0] if format is None and is_remote else None)
+    absolute = tuple(_absolute(each) for each in paths)
+    return _open_kind(kind, absolute, _descr(dtype), checks, kept, paths, column or "")
+
+
+def _only_kind(paths: Sequence[str | Address], format: str | None) -> str:
+    kinds = {format or (_kind_at(each) if isinstance(each, Address) else _kind_of(each)) for each in paths}
+    if len(kinds) > 1:
+        raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
+    return kinds.pop()
+
+
+def _check_of_kind(kind: str, dtype: npt.DTypeLike | None, column: str | None, guessed: str | Address | None) -> None:
+    """Refuses arguments that this kind does not have; `guessed`: the first address, whose name alone said the kind."""
     if dtype is not None and kind not in _TYPED:
         hint = ""
-        if format is None and any(isinstance(each, Address) for each in paths):
-            hint = f'; if {_shown(paths[0])} holds bare tokens, give format="raw": its name does not say so'
+        if guessed is not None:
+            hint = f'; if {_shown(guessed)} holds bare tokens, give format="raw": its name does not say so'
         raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves{hint}")
     if column is not None and kind not in ("mds", _INDEX):
         raise InvalidArgumentError(f"column {column!r}: {kind} datasets have none of MDS to choose")
-    absolute = tuple(_absolute(each) for each in paths)
-    return _open_kind(kind, absolute, _descr(dtype), checks, kept, paths, column or "")
+
+
+def _paths_of(given: Sequence[PathLike], storage: Storage | None, store: Any) -> list[str | Address]:
+    """What the paths, globs and keys of a call name."""
+    paths: list[str | Address] = []
+    for each in given:
+        far = isinstance(each, (str, os.PathLike)) and (store is not None or _is_address(each))
+        paths += addresses_of(each, storage, store) if far else expand(local_path(each))
+    return paths
 
 
 def _opened(

@@ -11,7 +11,7 @@ from penstock._base.words import counted
 from penstock._places.remote import is_address
 
 if TYPE_CHECKING:
-    from penstock._data.arrays import Bounds
+    from penstock._data.bounds import Bounds
 
 SIDES = ("end_of_document", "begin_of_document")
 _STEP_RECORDS = 1 << 26  # between two looks at Ctrl-C

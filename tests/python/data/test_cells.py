@@ -381,7 +381,7 @@ def test_a_batch_moves_to_a_device_with_all_that_it_has(cells, form, pinned, mon
 
         return allocate
 
-    monkeypatch.setattr(penstock._load.loader, "_pinned_allocator", allocator)
+    monkeypatch.setattr(penstock._load.loader, "pinned_allocator", allocator)
     view = cells.dataset.cells(FORMS[form], genes=range(GENES))
     options = {"batch_size": 8, "seed": 4, "framework": "torch", "pin_memory": pinned}
     batch = next(penstock.Loader(view, **options))

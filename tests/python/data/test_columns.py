@@ -240,7 +240,7 @@ def test_lent_memory(tmp_path, monkeypatch):
 
         return allocate
 
-    monkeypatch.setattr(penstock._load.loader, "_pinned_allocator", allocator)
+    monkeypatch.setattr(penstock._load.loader, "pinned_allocator", allocator)
     dataset = compact(tmp_path, LENGTHS)[0]
     for view in (dataset.windows(6), dataset.documents()):
         for allowed in (None, 40):

@@ -363,7 +363,7 @@ def test_lent_memory_and_devices(tmp_path, monkeypatch):
 
         return allocate
 
-    monkeypatch.setattr(penstock._load.loader, "_pinned_allocator", allocator)
+    monkeypatch.setattr(penstock._load.loader, "pinned_allocator", allocator)
     stream = Stream(tmp_path)
     for view in (stream.dataset.windows(6, lookahead=1), stream.dataset.documents()):
         columns, keeps = WAYS["all" if view.lookahead else "spans"]

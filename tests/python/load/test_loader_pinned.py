@@ -18,7 +18,7 @@ from _datasets import MODES, assert_all_same, raw_tokens, snapshot
 
 
 class Lender:
-    """What `_pinned_allocator` gives, with memory that is not pinned."""
+    """What `pinned_allocator` gives, with memory that is not pinned."""
 
     def __init__(self) -> None:
         self.lent: list[weakref.ref[torch.Tensor]] = []
@@ -42,7 +42,7 @@ class Lender:
 @pytest.fixture
 def lender(monkeypatch):
     lender = Lender()
-    monkeypatch.setattr(penstock._load.loader, "_pinned_allocator", lender)
+    monkeypatch.setattr(penstock._load.loader, "pinned_allocator", lender)
     return lender
 
 
@@ -203,7 +203,7 @@ def allocate(size):
     owner = Owner()
     owner.buffer = (ctypes.c_char * (size + 64))()
     return owner, (ctypes.addressof(owner.buffer) + 63) // 64 * 64
-penstock._load.loader._pinned_allocator = lambda torch: allocate
+penstock._load.loader.pinned_allocator = lambda torch: allocate
 view = penstock.open(sys.argv[1], dtype="u2").windows(20_000)
 with penstock.Loader(view, 64, pin_memory=True, threads=4, prefetch=8, max_bytes=1 << 30) as loader:
     for n in range(200):

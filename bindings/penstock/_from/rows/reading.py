@@ -11,7 +11,7 @@ from penstock._places.remote import is_address
 
 if TYPE_CHECKING:
     from penstock._data.batch import Batch
-    from penstock._data.dataset import View
+    from penstock._data.view import View
     from penstock._places.storage import Storage
 
 _BATCH_RECORDS = 1 << 20  # that are read at once, about
