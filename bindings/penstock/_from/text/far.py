@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock._places.far_reader import FarReader
 from penstock._places.remote import Address
 from penstock._places.stores.addresses import stores_of
+from penstock._places.stores.far_reader import FarReader
 
 
 class FarFiles:

@@ -230,7 +230,7 @@ def write_text(
             Run(recipe, folder, workers, progress=told, **holding).make()
         else:
             run = FedRun(recipe, folder, workers, **holding)
-            run.uploading = None if folder.is_here else uploading
+            run.uploading = uploading
             run.make()
     except UnusableError as error:
         if isinstance(error, OptionError):  # of the first document: the option may be wrong

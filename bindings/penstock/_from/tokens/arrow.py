@@ -10,7 +10,7 @@ from penstock._base.errors import CorruptionError, Error, InvalidArgumentError
 from penstock._base.words import excerpt
 from penstock._from.tokens.lists import ListColumn
 from penstock._from.tokens.reader import FileReader, Input, Part, Piece, damaged, is_own_name, needed
-from penstock._places.location import Location
+from penstock._places.stores.location import Location
 
 _STATE = "state.json"
 _SPLITS = "dataset_dict.json"

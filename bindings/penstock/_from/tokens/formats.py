@@ -11,9 +11,9 @@ from penstock._base.errors import InvalidArgumentError, NotFoundError
 from penstock._base.words import excerpt
 from penstock._data.not_tokens import refuse_content, refuse_name
 from penstock._from.tokens.reader import AUTO, Boundary, Input, Reader
-from penstock._places.location import Location, location_of
 from penstock._places.paths import PathLike, looking_at
 from penstock._places.storage import Storage
+from penstock._places.stores.location import Location, location_of
 
 IN_PLACE = ("raw", "megatron", "datatrove", "olmo", "litdata", "mds")
 FORMATS = (*IN_PLACE, "huggingface", "parquet", "webdataset")

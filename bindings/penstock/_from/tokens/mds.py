@@ -24,8 +24,8 @@ from penstock._from.tokens.reader import (
     one_column,
 )
 from penstock._from.tokens.unpack import copy, unpack
-from penstock._places.location import Location, location_of
 from penstock._places.scratch import Scratch
+from penstock._places.stores.location import Location, location_of
 
 _INDEX = "index.json"
 _MOST = 1 << 32  # bytes of a shard, which has offsets of 4

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from penstock._base.errors import CorruptionError, InvalidArgumentError
 from penstock._base.words import excerpt
-from penstock._places.location import Location
+from penstock._places.stores.location import Location
 
 AUTO = "auto"  # of a format: penstock.open finds it out
 TOKEN = "token"

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from penstock._base.errors import CorruptionError, Error, InvalidArgumentError, IoError
 from penstock._base.words import excerpt
 from penstock._from.tokens.reader import damaged, needed
-from penstock._places.location import Location
+from penstock._places.stores.location import Location
 
 _STEP = 1 << 22
 _ARROW = {"zstd": "zstd", "br": "brotli", "snappy": "snappy"}  # as pyarrow calls them
