@@ -138,6 +138,7 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     """
     from penstock._from.text.request import Request
     from penstock._from.text.writing import write_text
+    from penstock._make.executors import executor_of
 
     if given["on_error"] == "skip" and given["dry_run"]:
         raise click.UsageError("--dry-run shows what can be used: leave out --on-error skip, or --dry-run")
@@ -145,7 +146,7 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
         raise click.UsageError("--dry-run is not there for conversations; drop it or --messages")
     given["metadata"] = _metadata(given["metadata"])
     request = Request(**{name: given.pop(name) for name in Request.names()})
-    given["workers"] = cluster_of(given) or given["workers"] or default_workers()
+    executor = cluster_of(given) or executor_of(given["workers"] or default_workers())
     if given["dry_run"]:
         _dry_run(inputs, request, given)
         return
@@ -160,11 +161,12 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
             inputs,
             out,
             request,
+            executor,
             storage=given_storage(),
             progress=observe,
             preparing=lambda what, done, total: update(done, total, label=what),
             uploading=lambda done, total: update(done, total, label=f"uploading to {shown(out)}"),
-            **{name: given[name] for name in ("workers", "resume", "overwrite", "run_id", "clean", "scratch")},
+            **{name: given[name] for name in ("resume", "overwrite", "run_id", "clean", "scratch")},
         )
     with report_of(shown(out)):
         report(shown(out), as_json, summary)
@@ -185,7 +187,7 @@ def _dry_run(inputs: tuple[str, ...], request: Any, given: dict[str, Any]) -> No
     for each in source.reader.inputs:
         if isinstance(each.path, FarFile):
             raise click.UsageError(f"{each.name}: --dry-run looks at files of this machine: copy some of them here")
-    tokenizer, workers = source.tokenizer, given["workers"]
+    tokenizer, workers = source.tokenizer, given["workers"] or default_workers()
     target = Target(
         item_bytes=int(tokenizer.dtype[1:]),
         codec=request.codec_of_dataset,

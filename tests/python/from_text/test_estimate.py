@@ -25,9 +25,9 @@ import pyarrow.parquet  # noqa: E402
 from _recipes import by_batches  # noqa: E402
 from penstock._from.text import estimate as estimates  # noqa: E402
 from penstock._from.text import sample_packed, sample_parquet, sample_plain, sampling  # noqa: E402
+from penstock._from.text.batches import Tokenizing  # noqa: E402
 from penstock._from.text.documents import DocumentReader  # noqa: E402
 from penstock._from.text.inputs import expand_inputs  # noqa: E402
-from penstock._from.text.pool import Work  # noqa: E402
 from penstock._from.text.raw import Columns  # noqa: E402
 from penstock._from.text.recipe import TextFormat, TextRecipe  # noqa: E402
 from penstock._from.text.tokenizing import DocumentTokenizer, TokenizerOptions  # noqa: E402
@@ -181,7 +181,7 @@ class Run:
     def __init__(self, folder: Path, tokenizer: str, **options: Any) -> None:
         ids, metadata = options.get("ids"), options.get("metadata", ())
         self.columns = Columns("text", ids, metadata, options.get("text_per", "file"))
-        self.work = Work(
+        self.work = Tokenizing(
             TokenizerOptions(file=None if ids else tokenizer, append=("60000",) if ids else ("<|end|>",)), self.columns
         )
         self.tokenizer = DocumentTokenizer(self.work.tokenizer)

@@ -17,13 +17,14 @@ from penstock._from.tokens.in_place import InPlace
 from penstock._from.tokens.plan import make_plan
 from penstock._from.tokens.reader import Boundary, Input
 from penstock._from.tokens.recipe import ImportedTokens, TokenRecipe
+from penstock._make.executors import executor_of, is_far
 from penstock._make.folders import folder_of
-from penstock._make.run import Run, checked_workers
+from penstock._make.run import Run
 from penstock._places.paths import PathLike, as_paths
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
 
 
 def import_tokens(
@@ -105,10 +106,10 @@ def import_tokens(
         numpy_dtype(dtype)  # which refuses what is none
     boundary = _boundary(end_of_document, begin_of_document)
     most = index("shard_size", shard_size, 1)
-    workers = checked_workers(workers)
+    executor = executor_of(workers)
     folder = folder_of(out, storage, scratch, reads_far=True)
     found = inputs_of(given, format, column, kept, dtype, boundary, storage)
-    if not isinstance(workers, int):  # on other machines, where the working directory is another
+    if is_far(executor):  # on other machines, where the working directory is another
         folder = folder.absolute()
         found = [replace(each, at=each.at.absolute()) for each in found]
     if any(each.at.folder("index.json").is_same(folder.path) for each in found):
@@ -123,7 +124,7 @@ def import_tokens(
         options["begin_of_document"] = boundary.token
     plan = make_plan(found, options, dtype, most)
     sides = None if boundary is None else _sides(plan.inputs, boundary)
-    run = Run(TokenRecipe(plan), folder, workers, resume=resume, overwrite=overwrite, progress=progress)
+    run = Run(TokenRecipe(plan), folder, executor, resume=resume, overwrite=overwrite, progress=progress)
     made = run.make()
     done = ImportedTokens(
         made.path, made.documents, made.records, made.shards, made.kept_shards, plan.fields, plan.codec

@@ -14,7 +14,7 @@ from penstock._make.errors import DocumentError, FirstDocumentError, InputError
 _ENOUGH = 16  # documents of which all lack a column that the first one lacks: then the option is wrong
 
 
-class Work(NamedTuple):
+class Tokenizing(NamedTuple):
     """How documents become tokens. With `skips` documents that cannot be used are left out."""
 
     tokenizer: TokenizerOptions
@@ -45,7 +45,7 @@ class Result(NamedTuple):
     skipped: tuple[tuple[int, str], ...] = ()
 
 
-def process_batch(tokenizer: DocumentTokenizer, work: Work, documents: list[RawDocument]) -> Result:
+def process_batch(tokenizer: DocumentTokenizer, work: Tokenizing, documents: list[RawDocument]) -> Result:
     """Parses and tokenizes one batch, and encodes its metadata.
 
     Raises:
@@ -59,7 +59,7 @@ def process_batch(tokenizer: DocumentTokenizer, work: Work, documents: list[RawD
         return _process_each(tokenizer, work, documents)
 
 
-def _process_each(tokenizer: DocumentTokenizer, work: Work, documents: list[RawDocument]) -> Result:
+def _process_each(tokenizer: DocumentTokenizer, work: Tokenizing, documents: list[RawDocument]) -> Result:
     """As process_batch, without the documents that cannot be used."""
     import numpy as np
 
@@ -84,7 +84,7 @@ def _process_each(tokenizer: DocumentTokenizer, work: Work, documents: list[RawD
     return Result(encoded, entries, tokenizing, seconds, skipped)
 
 
-def _process(tokenizer: DocumentTokenizer, work: Work, documents: list[RawDocument]) -> Result:
+def _process(tokenizer: DocumentTokenizer, work: Tokenizing, documents: list[RawDocument]) -> Result:
     begin = time.perf_counter()
     if isinstance(tokenizer, ChatTokenizer):
         conversations, metadata = extract_messages(documents, work.columns)
