@@ -81,13 +81,13 @@ def _format_of(at: Location) -> str:
     if name.endswith(".bin") and at.ending(".bin", ".idx").begins_with(_MEGATRON):
         return "megatron"  # bare tokens would lose the documents
     for path in at.on_disk():
-        with looking_at(str(path)):
+        with looking_at(at.path):
             if path.is_dir():
                 return _format_of_folder(path)
-            if not path.exists() and Path(f"{path}.idx").exists():
-                return "megatron"
-        if not path.exists():
-            raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", str(path))
+            if not path.exists():
+                if Path(f"{path}.idx").exists():
+                    return "megatron"
+                raise NotFoundError(errno.ENOENT, f"{at.name}: no such file or folder", at.path)
     return "webdataset" if name.endswith(".tar.gz") else _EXTENSIONS.get(Path(name).suffix.lower(), AUTO)
 
 
