@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock._places.remote import Address
 from penstock._places.stores.addresses import stores_of
-from penstock._places.stores.far_reader import FarReader
+from penstock._places.stores.read_ahead import FarReader
 
 
 class FarFiles:

@@ -15,7 +15,7 @@ from penstock._places.paths import PathLike, expand, local_path
 from penstock._places.remote import Address, is_address
 from penstock._places.storage import Storage
 from penstock._places.stores.addresses import addresses_of, stores_of
-from penstock._places.stores.far_reader import FarReader
+from penstock._places.stores.read_ahead import FarReader
 
 _AT_ONCE = 1 << 20  # bytes that are read, at least
 _SAMPLES = 16
