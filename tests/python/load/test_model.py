@@ -1,7 +1,7 @@
 """Every pair of what a loader takes, beside a plain model of the documentation; `make model` runs many more cases.
 
-It takes half a minute, since it is the contract of all views, orders, columns and mixtures, on any ranks, from any state,
-in whatever place: what they give together no other test says again.
+It takes half a minute, since it is the contract of all views, orders, columns and mixtures, on any ranks, from any
+state, in whatever place: what they give together no other test says again.
 """
 
 from __future__ import annotations

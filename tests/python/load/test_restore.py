@@ -1,4 +1,4 @@
-"""The contract of orders and of views: a state taken at any step gives exactly the rest of the run, in a fresh loader."""
+"""The contract of orders and of views: a state taken at any step gives exactly the rest, in a fresh loader."""
 
 from __future__ import annotations
 
