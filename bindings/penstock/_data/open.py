@@ -20,7 +20,7 @@ from penstock._data.dataset import Dataset
 from penstock._data.not_tokens import refuse_in_place
 from penstock._places.buckets import place_of
 from penstock._places.paths import PathLike, expand, local_path, looking_at
-from penstock._places.remote import Address, scheme_of
+from penstock._places.remote import Address, is_address, scheme_of
 from penstock._places.storage import Storage
 from penstock._places.stores import addresses_of, is_in_store, stores_of
 
@@ -138,7 +138,7 @@ def _paths_of(given: Sequence[PathLike], storage: Storage | None, store: Any) ->
     """What the paths, globs and keys of a call name."""
     paths: list[str | Address] = []
     for each in given:
-        far = isinstance(each, (str, os.PathLike)) and (store is not None or _is_address(each))
+        far = isinstance(each, (str, os.PathLike)) and (store is not None or is_address(each))
         paths += addresses_of(each, storage, store) if far else expand(local_path(each))
     return paths
 
