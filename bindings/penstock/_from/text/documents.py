@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _UNPACKERS = {"gz": "gzip -d", "zst": "zstd -d"}
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, before the first line of a file
-BUILT_IN_COLUMNS = ("path", "kind", "size")  # of plain text
 
 
 class DocumentReader:
@@ -62,11 +61,6 @@ class DocumentReader:
     def inputs(self) -> Sequence[Input]:
         """What it reads."""
         return self._inputs
-
-    @property
-    def columns(self) -> Columns:
-        """What it takes of a document."""
-        return self._columns
 
     @property
     def rereadable(self) -> bool:
