@@ -1,7 +1,7 @@
 // The columns of a batch, as Python asks for them: what the classes of register_columns.cpp hold.
 #pragma once
 
-#include "core/batch/column_spec.h"
+#include "core/columns/column_spec.h"
 
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
-// Specifications of columns, by the names that core/batch/column_spec.h gives their parts.
+// Specifications of columns, by the names that core/columns/column_spec.h gives their parts.
 #include "bindings/register.h"
 #include "core/base/error.h"
-#include "core/batch/column_spec.h"
+#include "core/columns/column_spec.h"
 
 #include <pybind11/stl.h>
 

@@ -770,7 +770,7 @@ class ColumnMaker:
 
 class CellSpec:
     """
-    What all forms know of cells; see layout/cells/cell.h.
+    What all forms know of cells; see core/columns/cells/cell.h.
     """
     def __init__(
         self,
@@ -785,7 +785,7 @@ class CellSpec:
 
 class SentenceSpec:
     """
-    What sentences share; see layout/cells/forms.h.
+    What sentences share; see core/columns/cells/forms.h.
     """
     def __init__(
         self,
@@ -826,7 +826,7 @@ class TokenDocuments:
 
 class PackingRule:
     """
-    How documents go into rows; see layout/packing.h.
+    How documents go into rows; see layout/packed/packing.h.
     """
     def __init__(
         self,
@@ -850,7 +850,7 @@ class PackingRule:
 
 class PackHeader:
     """
-    What a pack table says of itself; see layout/pack_table.h.
+    What a pack table says of itself; see layout/packed/pack_table.h.
     """
     @property
     def cut(self) -> int: ...
@@ -1558,7 +1558,7 @@ def open_field_arrays(
     features_fingerprint: str,
 ) -> Dataset:
     """
-    Opens a file whose fields are arrays that lie where this says; see layout/field_arrays.h.
+    Opens a file whose fields are arrays that lie where this says; see layout/foreign/field_arrays.h.
     """
 
 def parse_address(url: str) -> tuple[str, str, str]:

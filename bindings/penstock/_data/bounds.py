@@ -12,7 +12,7 @@ from penstock._data.fields import leaves, token_leaf
 
 
 class Bounds(NamedTuple):
-    """Where the documents of a row begin; see DocumentBounds in core/batch/column_spec.h."""
+    """Where the documents of a row begin; see DocumentBounds in core/columns/column_spec.h."""
 
     by: str = "spans"  # or "end_of_document" or "begin_of_document": the `value` of `field`
     field: str = ""

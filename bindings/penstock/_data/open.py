@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
-import glob
 import json
 import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy.typing as npt
 
@@ -20,7 +19,7 @@ from penstock._data.cache import Cache
 from penstock._data.dataset import Dataset
 from penstock._data.not_tokens import refuse_in_place
 from penstock._places.buckets import place_of
-from penstock._places.paths import PathLike, check_name, local_path, looking_at
+from penstock._places.paths import PathLike, expand, local_path, looking_at
 from penstock._places.remote import Address, is_address, scheme_of
 from penstock._places.storage import Storage
 from penstock._places.stores import addresses_of, is_in_store, stores_of
@@ -36,7 +35,6 @@ _EXTENSIONS = {
     ".ds": "datatrove",
 }
 _ZARR = ("zarr.json", ".zgroup", ".zarray")  # one of them is in the folder of a group or array
-_GLOB = frozenset("*?[")
 _CHECKS = ("index", "all", "none")
 _MANIFEST = "dataset.json"
 _LOOKED_AT = 16  # token files whose first bytes are looked at: those of one call are of one kind
@@ -140,7 +138,7 @@ def _paths_of(given: Sequence[PathLike], storage: Storage | None, store: Any) ->
     """What the paths, globs and keys of a call name."""
     paths: list[str | Address] = []
     for each in given:
-        far = isinstance(each, (str, os.PathLike)) and (store is not None or _is_address(each))
+        far = isinstance(each, (str, os.PathLike)) and (store is not None or is_address(each))
         paths += addresses_of(each, storage, store) if far else expand(local_path(each))
     return paths
 
@@ -182,10 +180,6 @@ def _shown(path: str | Address) -> str:
 
 def _absolute(path: str | Address) -> str | Address:
     return path if isinstance(path, Address) or "://" in path else str(Path(path).absolute())
-
-
-def _is_address(path: Any) -> TypeGuard[str]:
-    return isinstance(path, str) and is_address(path)
 
 
 def _kind_at(address: Address) -> str:
@@ -236,22 +230,6 @@ def _open_kind(
     """`absolute` is what another process opens; `paths`, if given, what this one does."""
     reopen = (_open_kind, (kind, tuple(absolute), descr, checks, cache, None, column))
     return _opened(kind, absolute if paths is None else paths, descr, checks, cache, reopen, column)
-
-
-def expand(path: str) -> list[str]:
-    """What a glob matches, sorted; the path itself where it is none, or is there.
-
-    Raises:
-        NotFoundError: nothing matches.
-    """
-    if not _GLOB & set(path) or os.path.lexists(path):
-        return [path]
-    found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - patterns may be absolute
-    if not found:
-        raise NotFoundError(errno.ENOENT, f"{path}: no file matches", path)
-    for each in found:
-        check_name(each)
-    return found
 
 
 def _kind_of(path: str) -> str:

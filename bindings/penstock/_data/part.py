@@ -15,7 +15,7 @@ from penstock._base.words import counted
 
 @dataclass(frozen=True)
 class Split:
-    """One of each run of `one_in` observations, or the others; see core/batch/split.h."""
+    """One of each run of `one_in` observations, or the others; see core/rows/split.h."""
 
     one_in: int
     seed: int
