@@ -169,15 +169,15 @@ class Loader(Positioned, Inspected, NoSampler, Generic[Given]):
         )
         self._layout = layouts[0]
         sizes = batch_sizes(size, self._unit, view._window_changes(), self.world_size)
-        share = (self.rank, self.world_size)
-        reading, self._reader = native_reading(
-            view, share, sizes, reader=reader, threads=threads, prefetch=prefetch, max_bytes=max_bytes
-        )
         self._balance = resolve_balance(balance, view)
         self._arguments = JobArguments(view, sizes, seed, order, epochs, per_epoch, tail, ranges(skip))
         if on_mismatch == "grown":
             check_growable(self._arguments)
         job = self._arguments.native()
+        share = (self.rank, self.world_size)
+        reading, self._reader = native_reading(
+            view, share, sizes, reader=reader, threads=threads, prefetch=prefetch, max_bytes=max_bytes
+        )
         self._sources = Sources(view)
         self._make_native = functools.partial(
             _native.Loader,
