@@ -109,6 +109,7 @@ class Taker(ShardTaker, Protocol):
     """Takes finished shards from wherever they were made on this machine, or lie in the same bucket."""
 
     scratch: Path  # a folder of this machine for whatever; it is removed in the end
+    keeps_files: bool  # else they may be links
 
     def copy(self, number: int, at: str, name: str, text: bytes, files: Sequence[tuple[str, int]]) -> bool:
         """Takes a shard, its shard.json `text`, from the folder `name` of the dataset at an address, on the server.

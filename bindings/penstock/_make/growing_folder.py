@@ -22,7 +22,10 @@ class GrowingFolder(BucketFolder):
         return {each.shard.number: each.text for each in self._all()}
 
     def publish(self, publication: Publication) -> str:
-        return commit(BucketLook(self.path, self._storage), publication, self._seen, self._stay())
+        look = BucketLook(self.path, self._storage)
+        if self._seen is not None and look.version != self._seen.version:  # whose shards may be gone
+            look.refuse_other()
+        return commit(look, publication, self._seen, self._stay())
 
     def _all(self) -> list[Described]:
         stay = self._stay()

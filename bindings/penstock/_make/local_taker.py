@@ -24,6 +24,8 @@ class LocalTaker:
         path: another in it, for shards that are finished as 00000, 00001, ….
     """
 
+    keeps_files = True
+
     def __init__(self, out: str, run: str, scratch: PathLike | None = None) -> None:
         """Makes the scratch folder: in `out`, so that shards are renamed, or where `scratch` says.
 

@@ -62,6 +62,8 @@ class ShardUploads:
         shards: (name, text of shard.json) of those that are in the bucket, in the order in which they were begun.
     """
 
+    keeps_files = False  # which may be links
+
     def __init__(
         self,
         folder: BucketLook,

@@ -15,7 +15,7 @@ from penstock._make.base_recipe import BaseRecipe, Workshop
 from penstock._make.bucket_look import MANIFEST, SHARD_MANIFEST
 from penstock._make.folder import Taker
 from penstock._make.place import Made, Numbered, Place
-from penstock._make.stored import ONLY_SHARD, Stored, StoredShard, told_of
+from penstock._make.stored import ONLY_SHARD, Stored, StoredShard, symlink, told_of
 
 _TASK = "task"  # of a shard.json
 _OF_LAYOUT = ("layout", "files", "spans", _TASK, "crc32c", "version")  # what differs between layouts
@@ -223,7 +223,7 @@ class ShardRecipe(BaseRecipe):
         if self._change is None:
             if source.is_here or not taker.copy(number, source.path, shard.name, shard.text, shard.files):
                 finished = Path(taker.path) / f"{number:05}"
-                source.bring(shard.name, shard.files, finished)
+                source.bring(shard.name, shard.files, finished, None if taker.keeps_files else symlink)
                 (finished / SHARD_MANIFEST).write_bytes(shard.text)
                 taker.begin(number)
             return

@@ -162,7 +162,7 @@ class Stored:
             name: of a shard's folder.
             files: (name, bytes) of each.
             to: the folder.
-            put: how; None: hard-linked, else copied.
+            put: how files of this machine are put there; None: hard-linked, else copied.
         """
         with telling_of(to):
             to.mkdir(parents=True)
@@ -268,6 +268,11 @@ def told_instead(names: Mapping[str, str]) -> Iterator[None]:
             name = told(error.filename) if isinstance(error.filename, str) else error.filename
             raise type(error)(error.errno, told(error.strerror or str(error)), name) from None
         raise type(error)(told(str(error.args[0] if error.args else error))) from None
+
+
+def symlink(source: str, to: Path) -> None:
+    """Makes `to` a link to a file, for what reads it alone."""
+    to.symlink_to(Path(source).absolute())
 
 
 def _link(source: str, to: Path) -> None:

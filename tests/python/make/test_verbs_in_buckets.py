@@ -1,14 +1,11 @@
-"""combine, append, annotate and convert where datasets lie in buckets: the bytes of the local verbs, copies, refusals."""
+"""combine, append, annotate and convert of datasets in buckets: the bytes of the local verbs, copies, refusals."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -221,3 +218,177 @@ def test_converted(place: Place, other: Place, data: list[Path], tmp_path: Path,
         penstock.convert(
             out, tmp_path / "again", "ids", storage=options.get("storage") if end == "there" else None, workers=workers
         )
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_shuffled_from_a_bucket(place: Place, other: Place, data: list[Path], tmp_path: Path, workers: int) -> None:
+    penstock.combine([data[0]], other.url, storage=place.storage)
+    given: dict[str, Any] = {"seed": 3, "documents": True, "shard_size": SHARD_BYTES}
+    local = penstock.shuffle(data[0], tmp_path / "local", **given)
+    options: dict[str, Any] = {"storage": place.storage, "scratch": tmp_path / "scratch", "workers": workers}
+    assert penstock.shuffle(other.url, place.url, **given, **options) == local
+    check(place, tmp_path / "local")
+    assert penstock.shuffle(other.url, tmp_path / "out/deep", **given, storage=place.storage, workers=workers) == local
+    assert tree(tmp_path / "out/deep") == tree(tmp_path / "local") and [*(tmp_path / "out").iterdir()] == [
+        tmp_path / "out/deep"
+    ]
+    assert penstock.shuffle(other.url, place.url, **given, **options, resume=True) == local
+    assert empty(tmp_path / "scratch")
+
+
+VERBS: dict[str, Callable[[Place, Place, list[Path], Any], Any]] = {
+    "combine": lambda place, other, data, given: penstock.combine(data, place.url, **given),
+    "append": lambda place, other, data, given: penstock.append(other.url, data, **given),
+    "annotate": lambda place, other, data, given: penstock.annotate(other.url, values(COUNT), **given),
+    "convert": lambda place, other, data, given: penstock.convert(other.url, place.url, "ids", **given),
+}
+IN_PLACE = ("append", "annotate")
+
+
+def local_twin(verb: str, data: list[Path], folder: Path) -> Path:
+    if verb == "annotate":
+        penstock.annotate(data[0], values(COUNT))
+        return data[0]
+    if verb == "convert":
+        penstock.convert(data[0], folder, "ids")
+    else:
+        penstock.combine([data[0], *data] if verb == "append" else data, folder)
+    return folder
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_failed_upload_keeps_what_is_whole_and_the_next_run_goes_on(
+    place: Place, other: Place, s3_server: str, data: list[Path], tmp_path: Path, verb: str, workers: int
+) -> None:
+    penstock.combine([data[0]], other.url, storage=place.storage)
+    out, before = (other, other.files()) if verb in IN_PLACE else (place, {})
+    last = 3 if verb == "append" else 1
+
+    def fault(method: str, path: str, number: int) -> str | None:
+        name = f"/{last:05}" + (".1" if verb in IN_PLACE else "")
+        return "503" if method == "PUT" and f"{name}-" in path and path.endswith("shard.json") else None
+
+    given: dict[str, Any] = {"scratch": tmp_path / "scratch", "workers": workers}
+    with fault_proxy(s3_server, fault) as proxy:
+        storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.5)
+        with pytest.raises(IoError, match="503") as raised:
+            VERBS[verb](place, other, data, {**given, "storage": storage})
+    advice = "the same again goes on with them" if verb in IN_PLACE else "go on with --resume"
+    assert re.search(rf"[1-4] finished shards? (is|are) kept: {advice}", str(raised.value))
+    assert empty(tmp_path / "scratch")
+    assert {name: content for name, content in out.files().items() if name in before} == before
+    if verb not in IN_PLACE:
+        with pytest.raises(InvalidArgumentError, match="of a run that did not end"):
+            VERBS[verb](place, other, data, {**given, "storage": place.storage})
+        given["resume"] = True
+    kept = {name for name in out.files() if name.endswith("shard.json")} - before.keys()
+    assert kept
+    with fault_proxy(s3_server, lambda method, path, number: None) as proxy:
+        VERBS[verb](place, other, data, {**given, "storage": Storage(endpoint=proxy.address, region="us-east-1")})
+        put = [path for method, path in proxy.requests if method == "PUT" and path.endswith("stream.bin")]
+    assert not {name for name in kept if any(name.split("/")[0] in path for path in put)}
+    check(out, local_twin(verb, data, tmp_path / "local"))
+    assert empty(tmp_path / "scratch")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_who_publishes_second_is_refused(
+    place: Place, other: Place, s3_server: str, data: list[Path], tmp_path: Path, verb: str
+) -> None:
+    penstock.combine([data[0]], other.url, storage=place.storage)
+    out = other if verb in IN_PLACE else place
+    published: list[str] = []
+
+    def fault(method: str, path: str, number: int) -> None:
+        if method == "PUT" and path.endswith("shard.json") and f"/{out.name}/" in path and not published:
+            published.append(penstock.combine([data[1]], out.url, storage=place.storage, overwrite=True))
+
+    with fault_proxy(s3_server, fault) as proxy:
+        storage = Storage(endpoint=proxy.address, region="us-east-1")
+        with pytest.raises(InvalidArgumentError, match="someone else has published"):
+            VERBS[verb](place, other, data, {"storage": storage, "scratch": tmp_path / "scratch"})
+    assert penstock.open(out.url, storage=place.storage).fingerprint == published[0] and empty(tmp_path / "scratch")
+    assert penstock.verify(out.url, storage=place.storage)
+
+
+def test_shards_of_another_run_are_not_kept(place: Place, other: Place, data: list[Path], tmp_path: Path) -> None:
+    penstock.combine([data[1], data[0]], place.url, storage=place.storage)
+    place.client.delete_object(Bucket="data", Key=f"{place.name}/dataset.json")
+    penstock.combine([data[0]], place.url, storage=place.storage, resume=True)
+    penstock.combine([data[0]], tmp_path / "local")
+    check(place, tmp_path / "local")
+    penstock.convert(place.url, other.url, "ids", storage=place.storage)
+    before = other.files()
+    penstock.convert(data[0], other.url, "ids", storage=place.storage, resume=True)
+    assert other.files() == before
+    with pytest.raises(InvalidArgumentError, match="holds a dataset made of other input"):
+        penstock.convert(data[1], other.url, "ids", storage=place.storage, resume=True)
+    assert other.files() == before
+
+
+def test_what_does_not_go_together_is_refused_in_the_words_of_the_local_verbs(
+    place: Place, data: list[Path], tmp_path: Path
+) -> None:
+    others = {
+        "layout compact and ids: convert one of them first": write(tmp_path / "ids", count=9, layout="ids"),
+        "the names of their features differ": write(tmp_path / "names", count=9, features=["CD4"]),
+        "has features, the other has none": write(tmp_path / "none", count=9, features=None),
+        "has tokenizer": write(tmp_path / "tokens", count=9, tokenizer={"name": "another"}),
+    }
+    penstock.combine([data[0]], place.url, storage=place.storage)
+    before = place.files()
+    for said, path in others.items():
+        for wanted, call in (
+            (data[0], lambda first: penstock.combine([first, path], tmp_path / "x", **at(first))),  # noqa: B023
+            (data[0], lambda first: penstock.append(first, path, **at(first))),  # noqa: B023
+        ):
+            words = []
+            for first in (wanted, place.url):
+                with pytest.raises(InvalidArgumentError, match=said) as raised:
+                    call(first)
+                words.append(str(raised.value).replace(str(first), "FIRST"))
+            assert words[0] == words[1]
+    assert place.files() == before and not (tmp_path / "x").exists()
+    with pytest.raises(NotFoundError):
+        penstock.append(place.url + "/nowhere", data[0], storage=place.storage)
+
+
+def at(first: Any) -> dict[str, Any]:
+    return {"storage": Storage(endpoint=ENDPOINT[0], region="us-east-1")} if isinstance(first, str) else {}
+
+
+ENDPOINT: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def endpoint(s3_server: str) -> None:
+    ENDPOINT[:] = [s3_server]
+
+
+def command(place: Place, *arguments: Any) -> subprocess.CompletedProcess[str]:
+    given = [*map(str, arguments), "--endpoint", place.server, "--region", "us-east-1", "--json"]
+    return subprocess.run([sys.executable, "-m", "penstock", *given], capture_output=True, text=True)
+
+
+def test_the_commands_take_addresses(place: Place, other: Place, data: list[Path], tmp_path: Path) -> None:
+    scratch = ["--scratch", tmp_path / "scratch"]
+    np.save(tmp_path / "n.npy", np.arange(COUNT + COUNT // 2))
+    for arguments in (
+        ("combine", data[0], "--out", place.url, *scratch),
+        ("append", place.url, data[1], *scratch, "--resume"),
+        ("append", place.url, data[1], *scratch, "--resume"),
+        ("annotate", place.url, f"n={tmp_path / 'n.npy'}", *scratch),
+        ("convert", place.url, "--layout", "ids", "--out", other.url, *scratch, "--workers", "2"),
+        ("combine", other.url, "--out", tmp_path / "here"),
+    ):
+        done = command(place, *arguments)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["path"] == str(
+            arguments[arguments.index("--out") + 1 if "--out" in arguments else 1]
+        )
+    found = penstock.open(tmp_path / "here")
+    assert found.fingerprint == penstock.open(*data).fingerprint and found.layout == "ids" and "n" in found.columns
+    assert empty(tmp_path / "scratch")
+    again = command(place, "combine", data[0], "--out", place.url)
+    assert again.returncode == 2 and "--overwrite" in again.stderr + again.stdout
