@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock._make.bucket_folder import BucketFolder
 from penstock._make.bucket_look import BucketLook, Described
 from penstock._make.bucket_publish import commit
@@ -10,6 +12,11 @@ from penstock._make.folder import Publication, ShardInfo, shard_infos
 
 class GrowingFolder(BucketFolder):
     """Its finished shards are those that are published, and behind them those that are to be published too."""
+
+    _known: list[Described] | None = None  # of the run's look
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_known": None}
 
     def finished(self, overwrite: bool, *, now: bool = False, is_impatient: bool = False) -> list[ShardInfo]:
         """With `now` only those that are not published."""
@@ -32,7 +39,10 @@ class GrowingFolder(BucketFolder):
         return [*stay, *self._added(self._look(), len(stay))]
 
     def _stay(self) -> list[Described]:
-        return self._look().finished(False)
+        if self._seen is None:
+            return self._look().finished(False)
+        self._known = self._known or self._seen.finished(False)
+        return self._known
 
     def _added(self, look: BucketLook, count: int) -> list[Described]:
         return [each for each in look.finished(True) if each.shard.number >= count]

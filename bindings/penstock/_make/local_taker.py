@@ -58,10 +58,18 @@ class LocalTaker:
             if self._scratch is not None:  # of another file system, maybe
                 finished = Path(shutil.move(finished, self._out / f".partial-{name}@{this_boot()}@-@{os.getpid()}"))
             _sync(finished)
+            if self._is_there(name, finished):  # an earlier attempt was killed before it could say so
+                shutil.rmtree(finished)
+                return
             if (self._out / name).exists():
                 raise InvalidArgumentError(f"{self._out}: shard {name} is there already; it stays as it is")
             finished.rename(self._out / name)
             os.fsync(folder)
+
+    def _is_there(self, name: str, finished: Path) -> bool:
+        with suppress(FileNotFoundError):
+            return (self._out / name / SHARD_MANIFEST).read_bytes() == (finished / SHARD_MANIFEST).read_bytes()
+        return False
 
     @contextmanager
     def _shared(self) -> Iterator[int]:

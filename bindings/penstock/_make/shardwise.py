@@ -105,6 +105,9 @@ def _same(found: Mapping[str, Any], given: Mapping[str, Any], but: Iterable[str]
 class ShardRecipe(BaseRecipe):
     """One dataset of the shards of others, in order."""
 
+    _texts: Mapping[int, bytes] = {}
+    _noted: list[Any] | None = None
+
     def __init__(
         self,
         sources: Sequence[Stored],
@@ -143,7 +146,7 @@ class ShardRecipe(BaseRecipe):
         note = self._change.note if self._change is not None else None
         noted = None if note is None else run.folder.read_note(note)
         with suppress(ValueError, TypeError):
-            self._noted: list[Any] | None = None if noted is None else list(json.loads(noted))
+            self._noted = None if noted is None else list(json.loads(noted))
         for each in self._sources:  # after the folder was looked at: what is replaced now is seen at the publishing
             if each.path == run.folder.path and run.folder.read_note(MANIFEST) != each.manifest:
                 raise InvalidArgumentError(f"{each.path}: another dataset was published here just now: do it again")

@@ -102,9 +102,10 @@ def shuffle(
     if (window is None) == (not documents):
         raise InvalidArgumentError("what is shuffled: give window= or documents=True, one of them")
     if is_far(path):
-        given = {"seed": seed, "window": window, "documents": documents, "memory": memory, "shard_size": shard_size}
-        given |= {"resume": resume, "overwrite": overwrite, "workers": workers, "scratch": scratch}
-        return _brought(path, out, storage, {**given, "progress": progress, "uploading": uploading})
+        options: dict[str, Any] = {"seed": seed, "window": window, "documents": documents, "memory": memory}
+        options |= {"shard_size": shard_size, "resume": resume, "overwrite": overwrite, "workers": workers}
+        options |= {"scratch": scratch, "progress": progress, "uploading": uploading}
+        return _brought(path, out, storage, options)
     text = local_path(path)
     refuse_foreign(text, _NOT_OURS)
     given: dict[str, Any] = {
