@@ -394,3 +394,29 @@ def test_the_commands_take_addresses(place: Place, other: Place, data: list[Path
     assert empty(tmp_path / "scratch")
     again = command(place, "combine", data[0], "--out", place.url)
     assert again.returncode == 2 and "--overwrite" in again.stderr + again.stdout
+
+
+def test_what_an_annotate_left_is_of_no_use_to_other_values_nor_to_an_append(
+    place: Place, s3_server: str, data: list[Path], tmp_path: Path
+) -> None:
+    def fail(begun: str) -> None:
+        def fault(method: str, path: str, number: int) -> str | None:
+            return "503" if method == "PUT" and f"/{begun}-" in path and path.endswith("shard.json") else None
+
+        with fault_proxy(s3_server, fault) as proxy:
+            storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.5)
+            with pytest.raises(IoError, match="1 finished shard is kept"):
+                penstock.annotate(place.url, {"n": np.arange(COUNT)}, storage=storage)
+
+    penstock.combine([data[0]], place.url, storage=place.storage)
+    fail("00001.1")
+    penstock.append(place.url, data[1], storage=place.storage)
+    penstock.combine(data, tmp_path / "both")
+    files = place.files()
+    assert files.pop(".annotating")  # which the next annotate replaces
+    assert split(files) == split(tree(tmp_path / "both"))
+    penstock.combine([data[0]], place.url, storage=place.storage, overwrite=True)  # the second generation
+    fail("00001.3")
+    penstock.annotate(place.url, {"n": np.arange(COUNT) + 1}, storage=place.storage)
+    penstock.annotate(data[0], {"n": np.arange(COUNT) + 1})
+    check(place, data[0])
