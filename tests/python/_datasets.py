@@ -161,6 +161,20 @@ def orders() -> dict[str, Any]:
     }
 
 
+def orders_of(view: penstock.View) -> dict[str, Any]:
+    """Every order, those that have a table of the view's observations too."""
+    numbers = np.arange(len(view))
+    return {
+        **orders(),
+        "fetches": penstock.orders.Sequential(fetch=4),
+        "bucketed": bucketed(view),
+        "weighted": penstock.orders.Weighted(numbers % 3),
+        "weighted in blocks": penstock.orders.Weighted(numbers % 4 + 1, block=2, fetch=4, lanes=2),
+        "balanced": penstock.orders.Balanced(numbers % 3),
+        "shares": penstock.orders.Balanced(numbers % 4 - 1, weights=[1, 2, 5], fetch=4),
+    }
+
+
 def bucketed(view: penstock.View) -> penstock.orders.Bucketed:
     """An order of the view by made-up lengths."""
     return penstock.orders.Bucketed(np.arange(len(view)) * 7 % 5, pool=6, bucket=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -138,6 +137,7 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     """
     from penstock._from.text.request import Request
     from penstock._from.text.writing import write_text
+    from penstock._make.executors import executor_of
 
     if given["on_error"] == "skip" and given["dry_run"]:
         raise click.UsageError("--dry-run shows what can be used: leave out --on-error skip, or --dry-run")
@@ -145,7 +145,7 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
         raise click.UsageError("--dry-run is not there for conversations; drop it or --messages")
     given["metadata"] = _metadata(given["metadata"])
     request = Request(**{name: given.pop(name) for name in Request.names()})
-    given["workers"] = cluster_of(given) or given["workers"] or default_workers()
+    executor = cluster_of(given) or executor_of(given["workers"] or default_workers())
     if given["dry_run"]:
         _dry_run(inputs, request, given)
         return
@@ -160,11 +160,12 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
             inputs,
             out,
             request,
+            executor,
             storage=given_storage(),
             progress=observe,
             preparing=lambda what, done, total: update(done, total, label=what),
             uploading=lambda done, total: update(done, total, label=f"uploading to {shown(out)}"),
-            **{name: given[name] for name in ("workers", "resume", "overwrite", "run_id", "clean", "scratch")},
+            **{name: given[name] for name in ("resume", "overwrite", "run_id", "clean", "scratch")},
         )
     with report_of(shown(out)):
         report(shown(out), as_json, summary)
@@ -177,7 +178,7 @@ def _metadata(text: str) -> Any:
 
 
 def _dry_run(inputs: tuple[str, ...], request: Any, given: dict[str, Any]) -> None:
-    from penstock._from.text.estimate import Target, estimate
+    from penstock._from.text.estimate import estimate
     from penstock._from.text.far import FarFile
     from penstock._from.text.writing import source_of
 
@@ -185,14 +186,5 @@ def _dry_run(inputs: tuple[str, ...], request: Any, given: dict[str, Any]) -> No
     for each in source.reader.inputs:
         if isinstance(each.path, FarFile):
             raise click.UsageError(f"{each.name}: --dry-run looks at files of this machine: copy some of them here")
-    tokenizer, workers = source.tokenizer, given["workers"]
-    target = Target(
-        item_bytes=int(tokenizer.dtype[1:]),
-        codec=request.codec_of_dataset,
-        layout=request.layout,
-        task_bytes=request.shard_size,
-        task_options=request.identity(tokenizer),
-        tokenizer_json=json.dumps(tokenizer.manifest_entry()),
-    )
-    found = estimate(source.reader, source.work, tokenizer, workers, target)
-    report_estimate(given, found, tokenizer.dtype, workers)
+    workers = given["workers"] or default_workers()
+    report_estimate(given, estimate(source, workers), source.tokenizer.dtype, workers)

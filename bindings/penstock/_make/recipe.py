@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock._make.base_recipe import BaseRecipe
+from penstock._make.executors import executor_of, is_far
 from penstock._make.folders import folder_of
-from penstock._make.run import Run, Written, checked_workers
+from penstock._make.run import Run, Written
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
     from penstock._places.paths import PathLike
     from penstock._places.storage import Storage
 
@@ -79,11 +80,11 @@ class Recipe(BaseRecipe):
             RuntimeError: A worker process was killed, or `make` raised something there that is no penstock.Error.
         """
         begin = time.perf_counter()
-        workers = checked_workers(workers)
+        executor = executor_of(workers)
         folder = folder_of(out, storage, scratch)
-        if not isinstance(workers, int):
+        if is_far(executor):
             folder = folder.absolute()
-        run = Run(self, folder, workers, resume=resume, overwrite=overwrite, progress=progress)
+        run = Run(self, folder, executor, resume=resume, overwrite=overwrite, progress=progress)
         done = run.make()
         done.fingerprint = folder.fingerprint()
         done.seconds = time.perf_counter() - begin

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import quoted
 from penstock._make.base_recipe import BaseRecipe
 from penstock._make.errors import InputError, UsageError
+from penstock._make.executors import Here, is_far
 from penstock._make.folder import Folder
 from penstock._make.place import Made, Numbered, Place
+from penstock._make.pools import results_of
 from penstock._make.shard_folder import ShardFolder
 from penstock._make.shard_work import LookWork, Make, See, ShardWork
 from penstock._make.stamps import Stamps
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor, Pool
+    from penstock._make.pools import Executor, Pool
 
 _SAID = ("tokenizer", "features")  # by Recipe.finish
 
@@ -48,19 +50,6 @@ class Written:
     seconds: float = 0.0
 
 
-def checked_workers(workers: int | Executor) -> int | Executor:
-    """The argument `workers`.
-
-    Raises:
-        InvalidArgumentError: It is neither a number from 1 on nor an executor.
-    """
-    if isinstance(workers, int):
-        return index("workers", workers, 1)
-    if not callable(getattr(workers, "pool", None)):
-        raise InvalidArgumentError(f"workers={workers!r:.80}: a number, or an executor such as penstock.ray.Cluster()")
-    return workers
-
-
 class Run:
     """Makes a dataset of a recipe, once. One thread.
 
@@ -75,7 +64,7 @@ class Run:
         self,
         recipe: BaseRecipe,
         folder: Folder,
-        workers: int | Executor,
+        executor: Executor,
         *,
         resume: bool = False,
         overwrite: bool = False,
@@ -86,12 +75,12 @@ class Run:
         """Looks at nothing yet; `run` and `clean` as of `ShardFolder`, the others as of `Recipe.write`."""
         self.folder = folder
         self._recipe = recipe
-        self._workers = workers
+        self._executor = executor
         self._holding: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "run": run, "clean": clean}
         self._progress = progress
         self._stamps: Stamps | None = None
         self._pool: Pool | None = None
-        self._call: Callable[[Any], Any] | None = None
+        self._here: Pool | None = None  # for what is not worth a pool
         self._bytes = self._total = 0
 
     def make(self) -> Written:
@@ -124,13 +113,11 @@ class Run:
 
     def map(self, items: Iterable[Any], count: int) -> Iterator[Any]:
         """What workers answer to each of `count` items, in order."""
-        if self._pool is None and isinstance(self._workers, int) and min(self._workers, count) <= 1:
-            self._call = self._call or self._work().begin()
-            yield from map(self._call, items)
+        if self._pool is None and count <= 1 and not self.is_far:
+            self._here = self._here or Here().pool(self._work())
+            yield from results_of(self._here, items)
             return
-        from penstock._make.workers import executor_of, results_of  # which import multiprocessing
-
-        self._pool = self._pool or executor_of(self._workers).pool(self._work())
+        self._pool = self._pool or self._executor.pool(self._work())
         yield from results_of(self._pool, items)
 
     def aside(self, what: str) -> AbstractContextManager[Path]:
@@ -147,7 +134,7 @@ class Run:
     @property
     def is_far(self) -> bool:
         """Whether workers may be on other machines."""
-        return not isinstance(self._workers, int)
+        return is_far(self._executor)
 
     def _work(self) -> LookWork:
         return ShardWork(self._recipe, Place(self.folder, self.shards.run, self.shards.replaces))
@@ -176,14 +163,22 @@ class Run:
         """
         if self.shards.stays:
             return True
-        there = self.shards.made_with(self._recipe.identity())
+        there = self.shards.made_with(self._identity())
         if not there or self._stamps is None:
             return bool(there)
         return self._stamps.check(self.folder, there) or not self._recipe.files_decide
 
+    def _identity(self) -> Any:
+        """The recipe's, as it is read again from a shard.json."""
+        identity = self._recipe.identity()
+        try:
+            return json.loads(json.dumps(identity, allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"identity() gave {identity!r:.200}, which is no JSON: {error}") from None
+
     def _keep(self, tasks: list[Numbered], results: list[Made | None]) -> list[Numbered]:
         """Tasks whose shard is not there."""
-        recipe, identity = self._recipe, self._recipe.identity()
+        recipe, identity = self._recipe, self._identity()
         there = [each for each in tasks if self.shards.may_keep(each.number, identity)]
         numbers = {each.number for each in there}
         waiting = [each for each in tasks if each.number not in numbers]

@@ -16,7 +16,7 @@ from penstock._make.notes import LIST
 from penstock._make.publishing import publication_of
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Pool
+    from penstock._make.pools import Pool
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 

@@ -13,9 +13,10 @@ from penstock._base.errors import PUBLISHED, CorruptionError, Error, InvalidArgu
 from penstock._base.words import counted
 from penstock._data.open import refuse_foreign
 from penstock._make.bucket_look import BucketLook
+from penstock._make.executors import Here, executor_of, is_far
 from penstock._make.folder import Folder
 from penstock._make.folders import folder_of
-from penstock._make.run import Run, checked_workers
+from penstock._make.run import Run
 from penstock._make.shard_uploads import ShardUploads
 from penstock._make.shuffle_recipe import ShuffleRecipe
 from penstock._make.stored import is_far, stored, told_instead
@@ -24,7 +25,7 @@ from penstock._places.scratch import Scratch
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
 
 _NOT_OURS = "it has no checksums; penstock import makes a dataset of it"
 _NAME_FOLDER = "name such a folder with scratch (--scratch)"
@@ -116,9 +117,9 @@ def shuffle(
         "progress": progress,
     }
     folder = folder_of(out, storage, scratch, puts_aside=True)
-    workers = checked_workers(workers)
-    if workers != 1 or (resume and _has_gaps(folder, overwrite)):
-        return _in_tasks(text, folder, given, workers, scratch is None, bool(resume), bool(overwrite))
+    executor = executor_of(workers)
+    if executor != Here() or (resume and _has_gaps(folder, overwrite)):
+        return _in_tasks(text, folder, given, executor, scratch is None, bool(resume), bool(overwrite))
     with _told_at_the_end(folder, overwrite):
         if not folder.is_here:
             return _Upload(folder.path, storage, scratch, resume, overwrite, uploading).run(text, given)
@@ -166,12 +167,12 @@ def _in_tasks(
     path: str,
     folder: Folder,
     given: dict[str, Any],
-    workers: int | Executor,
+    executor: Executor,
     has_no_scratch: bool,
     resume: bool,
     overwrite: bool,
 ) -> str:
-    if not isinstance(workers, int):  # on other machines, where the working directory is another
+    if is_far(executor):  # on other machines, where the working directory is another
         if not folder.is_here and has_no_scratch:
             raise InvalidArgumentError(
                 f"the nodes of a cluster put aside what they shuffle where all of them read it: {_NAME_FOLDER}"
@@ -179,7 +180,7 @@ def _in_tasks(
         path = str(Path(path).absolute())
         folder = folder.absolute()
     recipe = ShuffleRecipe({"path": path, **{name: each for name, each in given.items() if name != "progress"}})
-    Run(recipe, folder, workers, resume=resume, overwrite=overwrite, progress=given["progress"]).make()
+    Run(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=given["progress"]).make()
     return folder.fingerprint()
 
 

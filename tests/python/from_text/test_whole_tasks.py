@@ -20,10 +20,10 @@ import penstock
 import pyarrow
 import pyarrow.parquet
 from _recipes import OPTIONS, make_shard, recipe
+from penstock._from.text.batches import Tokenizing
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.inputs import expand_inputs
 from penstock._from.text.pieces import Cutter
-from penstock._from.text.pool import Work
 from penstock._from.text.raw import Columns, RawDocument
 from penstock._from.text.summary import WrittenText
 from penstock._from.text.tasks import cut
@@ -50,8 +50,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def work(corpus: Path) -> Work:
-    return Work(TokenizerOptions(str(corpus / "tokenizer.json"), append=(END,)), COLUMNS)
+def work(corpus: Path) -> Tokenizing:
+    return Tokenizing(TokenizerOptions(str(corpus / "tokenizer.json"), append=(END,)), COLUMNS)
 
 
 def reader(corpus: Path) -> DocumentReader:

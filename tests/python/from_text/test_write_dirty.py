@@ -24,9 +24,9 @@ from _places import Place, plain
 from _terminal import on_a_terminal
 from penstock._cli.main import main
 from penstock._from.text import tasks
+from penstock._from.text.batches import Tokenizing
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.inputs import expand_inputs
-from penstock._from.text.pool import Work
 from penstock._from.text.raw import Columns
 from penstock._from.text.skipping import parse_limit
 from penstock._from.text.summary import WrittenText
@@ -115,7 +115,7 @@ def by_tasks(folder: Path, out: Path, limit: Any = None, **given: Any) -> Writte
 
 def recipe(folder: Path, out: Path, limit: Any) -> Any:
     inputs = expand_inputs([str(folder / "[a-k].*")], skips=True)
-    work = Work(TokenizerOptions(str(folder / "tokenizer.json")), COLUMNS, skips=True)
+    work = Tokenizing(TokenizerOptions(str(folder / "tokenizer.json")), COLUMNS, skips=True)
     return _recipes.recipe(DocumentReader(inputs, COLUMNS, skips=True), work, out, 10_000, limit)
 
 

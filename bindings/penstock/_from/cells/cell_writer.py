@@ -17,7 +17,7 @@ from penstock._data.anndata.members import NAME
 from penstock._data.anndata.opened import Opened
 from penstock._data.anndata.stores import needed
 from penstock._data.anndata.transpose import Buckets
-from penstock._from.cells.odd import Odd, Place, hash_names
+from penstock._from.cells.odd import Odd, OddPlace, hash_names
 from penstock._from.cells.plan import Plan, Task
 from penstock._make.writer import Writer
 
@@ -100,11 +100,11 @@ class CellWriter:
     def _note(self, number: int, begin: int, values: Any, counts: Any, genes: Any) -> None:
         """Looks for odd values of cells from `begin` on; dense ones where there are no counts."""
 
-        def place(at: int) -> Place:
+        def place(at: int) -> OddPlace:
             row, gene = divmod(at, len(self._plan.genes.names))
             if counts is not None:
                 row, gene = int(np.searchsorted(np.cumsum(counts), at, "right")), int(genes[at])
-            return Place(self._task.source, begin + row, gene)
+            return OddPlace(self._task.source, begin + row, gene)
 
         self.odd[number].add(values, place)
 

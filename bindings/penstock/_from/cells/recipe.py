@@ -79,7 +79,7 @@ class Scan(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellTask:
     """A task as workers get it: it has what it needs and no more; the plan, which has all genes, is in a file.
 
     Attributes:
@@ -201,16 +201,16 @@ class CellRecipe(BaseRecipe):
     def place_of(self, item: Scan) -> str:
         return f"{self._inputs[item.source].path}: {self._names[item.matrix]}"
 
-    def plan(self) -> list[Cells]:
-        return [Cells(task) for task in self._tasks]
+    def plan(self) -> list[CellTask]:
+        return [CellTask(task) for task in self._tasks]
 
-    def size(self, task: Cells) -> int:
+    def size(self, task: CellTask) -> int:
         return task.task.end - task.task.begin
 
-    def place(self, task: Cells) -> str:
+    def place(self, task: CellTask) -> str:
         return f"{self._inputs[task.task.source].path}: cell {task.task.begin:,}"
 
-    def _plan_of(self, task: Cells) -> Plan:
+    def _plan_of(self, task: CellTask) -> Plan:
         if task.plan not in self._plans:
             assert task.plan is not None
             self._plans[task.plan] = pickle.loads(Path(task.plan).read_bytes())
@@ -262,10 +262,10 @@ class CellRecipe(BaseRecipe):
             buckets = self._transpose([each.task.task for each in waiting], folder)
             yield ([each._replace(task=self._with(each.task.task, folder, buckets))] for each in waiting)
 
-    def _with(self, task: Task, folder: Path, buckets: dict[tuple[int, int], Buckets]) -> Cells:
+    def _with(self, task: Task, folder: Path, buckets: dict[tuple[int, int], Buckets]) -> CellTask:
         found = {number: buckets.get((task.source, number)) for number in self._numbers}
         parts = {number: each.part(task.begin, task.end) for number, each in found.items() if each is not None}
-        return Cells(task, str(folder / _PLAN), parts)
+        return CellTask(task, str(folder / _PLAN), parts)
 
     def _transpose(self, tasks: list[Task], scratch: Path) -> dict[tuple[int, int], Buckets]:
         """Of the inputs of these tasks what is of compressed columns."""
@@ -284,14 +284,14 @@ class CellRecipe(BaseRecipe):
             before += count
         return buckets
 
-    def describe(self, number: int, task: Cells) -> None:
+    def describe(self, number: int, task: CellTask) -> None:
         """Nothing: `make` has read what it is made of."""
 
-    def writer_options(self, task: Cells) -> dict[str, Any]:
+    def writer_options(self, task: CellTask) -> dict[str, Any]:
         plan = self._plan_of(task)
         return {"fields": plan.record, "metadata": "msgpack", "columns": plan.specs()}
 
-    def make(self, task: Cells, writer: Writer) -> Seen:
+    def make(self, task: CellTask, writer: Writer) -> Seen:
         plan = self._plan_of(task)
         found = digest(plan, self._open, task.task)
         cells = CellWriter(plan, self._open, task.task, task.buckets, writer, self._limits)

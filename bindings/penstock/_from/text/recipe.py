@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from penstock._from.text.batches import Result, Tokenizing, make_tokenizer, process_batch
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.pieces import Cutter, Piece
-from penstock._from.text.pool import Result, Work, make_tokenizer, process_batch
 from penstock._from.text.raw import RawDocument
 from penstock._from.text.skip_list import SkipList, name_of_task
 from penstock._from.text.skipping import Limit, SkippedOfTask, described, names_of
@@ -70,7 +70,7 @@ class TextRecipe(FedRecipe):
     def __init__(
         self,
         reader: DocumentReader,
-        work: Work,
+        work: Tokenizing,
         format: TextFormat,
         folder: Folder,
         task_bytes: int,

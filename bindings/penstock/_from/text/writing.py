@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError
+from penstock._from.text.batches import Tokenizing, make_tokenizer
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.inputs import expand_inputs
-from penstock._from.text.pool import Work, make_tokenizer
 from penstock._from.text.recipe import TextFormat, TextRecipe
 from penstock._from.text.request import Request
 from penstock._from.text.summary import WrittenText
 from penstock._from.text.tokenizing import DocumentTokenizer
 from penstock._make.errors import InputError, OptionError, UnusableError, UsageError
+from penstock._make.executors import executor_of, is_far
 from penstock._make.fed import FedRun
 from penstock._make.folders import folder_of
-from penstock._make.run import Run, checked_workers
+from penstock._make.run import Run
 from penstock._places.paths import PathLike, as_paths
 from penstock._places.remote import is_address
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
 
 Told = Callable[[int, int, WrittenText], None]
 
@@ -133,7 +134,7 @@ def write(
             paths,
             out,
             Request(**given),
-            workers=checked_workers(workers),
+            executor_of(workers),
             resume=resume,
             overwrite=overwrite,
             run_id=run_id,
@@ -168,7 +169,7 @@ class Source:
 
     request: Request
     reader: DocumentReader
-    work: Work
+    work: Tokenizing
     tokenizer: DocumentTokenizer
 
 
@@ -179,7 +180,7 @@ def source_of(inputs: Sequence[str], request: Request, storage: Storage | None) 
         UsageError: No such input, or one that the options are not for.
         penstock.IoError: An address cannot be reached.
     """
-    work = Work(request.tokenizer_options, request.columns, request.entry_codec, request.skips)
+    work = Tokenizing(request.tokenizer_options, request.columns, request.entry_codec, request.skips)
     tokenizer = make_tokenizer(work.tokenizer)
     found = expand_inputs(inputs, request.format, storage, skips=request.skips)
     for each in found:
@@ -193,8 +194,8 @@ def write_text(
     inputs: Sequence[str],
     out: PathLike,
     request: Request,
+    executor: Executor,
     *,
-    workers: int | Executor,
     resume: bool,
     overwrite: bool,
     run_id: str | None,
@@ -215,22 +216,22 @@ def write_text(
     index("shard_size", request.shard_size, 1)
     source = source_of(inputs, request, storage)
     folder = folder_of(out, storage, scratch, reads_far=any(map(is_address, inputs)))
-    is_far = not isinstance(workers, int)
-    if is_far:
+    far = is_far(executor)
+    if far:
         folder = folder.absolute()
-    recipe = _recipe_of(source, folder, is_far)
+    recipe = _recipe_of(source, folder, far)
     holding: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "run": run_id, "clean": clean}
     if progress is not None:
         recipe.told = progress
     if preparing is not None:
         recipe.measured = lambda done, total: preparing("cutting the input into tasks", done, total)
     try:
-        if is_far:
+        if far:
             told = None if progress is None else lambda done, total: progress(done, total, recipe.summary)
-            Run(recipe, folder, workers, progress=told, **holding).make()
+            Run(recipe, folder, executor, progress=told, **holding).make()
         else:
-            run = FedRun(recipe, folder, workers, **holding)
-            run.uploading = None if folder.is_here else uploading
+            run = FedRun(recipe, folder, executor, **holding)
+            run.uploading = uploading
             run.make()
     except UnusableError as error:
         if isinstance(error, OptionError):  # of the first document: the option may be wrong
@@ -241,7 +242,7 @@ def write_text(
     return recipe.summary
 
 
-def _recipe_of(source: Source, folder: Any, is_far: bool) -> TextRecipe:
+def _recipe_of(source: Source, folder: Any, far: bool) -> TextRecipe:
     request, tokenizer, work = source.request, source.tokenizer, source.work
     format = TextFormat(
         tokenizer.dtype,
@@ -250,7 +251,7 @@ def _recipe_of(source: Source, folder: Any, is_far: bool) -> TextRecipe:
         tokenizer.manifest_entry(),
         request.messages is not None,
     )
-    if is_far and work.tokenizer.file is not None:  # workers have another working directory
+    if far and work.tokenizer.file is not None:  # workers have another working directory
         file = Path(work.tokenizer.file).expanduser()
         if file.exists():
             work = work._replace(tokenizer=replace(work.tokenizer, file=str(file.absolute())))
