@@ -15,15 +15,15 @@ from penstock._data import dtype as _dtype
 from penstock._data.column_values import ColumnValues, column_types, infer, types_json
 from penstock._data.open import refuse_foreign
 from penstock._make.combining import made
+from penstock._make.executors import Here, executor_of, is_far
 from penstock._make.folders import folder_of
-from penstock._make.run import checked_workers
 from penstock._make.shardwise import Annotate, ShardRecipe, tasks_of
 from penstock._make.stored import Stored, stored
 from penstock._places.paths import PathLike, local_path
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
 
 _NOT_OURS = "columns are kept beside a dataset's own shards"
 
@@ -71,7 +71,7 @@ def annotate(
         >>> penstock.open(path).documents(columns=["score"])[1].columns["score"].item()
         0.25
     """
-    workers = checked_workers(workers)
+    executor = executor_of(workers)
     folder = folder_of(path, storage, scratch)
     if folder.is_here:
         refuse_foreign(local_path(path), _NOT_OURS)
@@ -88,10 +88,10 @@ def annotate(
         else:
             names, array = [], np.ascontiguousarray(_dtype.fit(values, each.dtype, each.name, "document"))
         added.append((types_json([each]), names, each.declared is not None, array))
-    if folder.is_here and workers == 1:
+    if folder.is_here and executor == Here():
         return _native.annotate(folder.path, added, removed, progress)
     source = stored(path, storage, _NOT_OURS)
-    return _in_tasks(source, added, removed, progress, workers, storage, scratch)
+    return _in_tasks(source, added, removed, progress, executor, storage, scratch)
 
 
 def _in_tasks(
@@ -99,11 +99,11 @@ def _in_tasks(
     added: Sequence[tuple[str, list[str], bool, Any]],
     removed: Sequence[str],
     progress: Callable[[int, int], None] | None,
-    workers: int | Executor,
+    executor: Executor,
     storage: Storage | None,
     scratch: PathLike | None,
 ) -> str:
-    if not isinstance(workers, int):
+    if is_far(executor):
         source = source.absolute()
     _check(source, [(json.loads(each[0])[0][0], each[3]) for each in added], removed)
     tasks, first = [], 0
@@ -120,7 +120,7 @@ def _in_tasks(
         goes_on="the same again goes on with them",
     )
     folder = folder_of(source.path, storage, scratch)
-    return made(recipe, folder, workers, resume=True, overwrite=True, progress=progress)
+    return made(recipe, folder, executor, resume=True, overwrite=True, progress=progress)
 
 
 def _check(source: Stored, added: Sequence[tuple[str, Any]], removed: Sequence[str]) -> None:

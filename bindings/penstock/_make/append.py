@@ -10,18 +10,20 @@ from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.open import refuse_foreign
 from penstock._make.combining import made
-from penstock._make.folders import is_bucket, refuse_storage
+from penstock._make.executors import executor_of, is_far
+from penstock._make.folders import refuse_storage
 from penstock._make.growing_folder import GrowingFolder
 from penstock._make.joining import check_together, check_tokenizers, common_tokenizer, ends_with
-from penstock._make.run import checked_workers
 from penstock._make.shardwise import ShardRecipe, TakenShard, tasks_of
-from penstock._make.stored import Stored, is_far, stored, told_instead
+from penstock._make.stored import Stored, stored, told_instead
 from penstock._places.paths import PathLike, as_paths, local_path
+from penstock._places.remote import is_address
 from penstock._places.scratch import Scratch
 from penstock._places.storage import Storage
+from penstock._places.uploads import check_writable
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
 
 _NOT_OURS = "it can be opened as one with others of its kind, but not appended on disk"
 
@@ -81,13 +83,14 @@ def append(
         >>> after.select([0]).fingerprint == before.fingerprint
         True
     """
-    workers = checked_workers(workers)
+    executor = executor_of(workers)
     given = as_paths(more)
     if not given:
         raise InvalidArgumentError(f"append: no datasets to be added to {path!s}")
-    if is_bucket(path):
-        return _in_bucket(path, given, progress, resume, workers, storage, scratch)
-    text, far = local_path(path), [each for each in given if is_far(each)]
+    if is_address(path):
+        check_writable(path)
+        return _in_bucket(path, given, progress, resume, executor, storage, scratch)
+    text, far = local_path(path), [each for each in given if is_address(each)]
     if not far:
         refuse_storage(text, storage, scratch)
     refuse_foreign(text, _NOT_OURS)
@@ -119,7 +122,7 @@ def _in_bucket(
     given: Sequence[PathLike],
     progress: Callable[[int, int], None] | None,
     resume: bool,
-    workers: int | Executor,
+    executor: Executor,
     storage: Storage | None,
     scratch: PathLike | None,
 ) -> str:
@@ -129,7 +132,7 @@ def _in_bucket(
     if resume and ends_with(target, [each.shard for each in added]):
         return target.dataset.fingerprint
     said = {"tokenizer": common_tokenizer("append", [target, *sources])}
-    if not isinstance(workers, int):
+    if is_far(executor):
         sources = [each.absolute() for each in sources]
     stay = [TakenShard(0, shard, stays=True) for shard in target.shards]
     tasks = [*stay, *(each._replace(source=each.source + 1) for each in added)]
@@ -137,4 +140,4 @@ def _in_bucket(
         [target, *sources], tasks, said, counts_shards=True, goes_on="the same again goes on with them"
     )
     folder = GrowingFolder(target.path, storage, scratch)
-    return made(recipe, folder, workers, resume=True, overwrite=True, progress=progress)
+    return made(recipe, folder, executor, resume=True, overwrite=True, progress=progress)

@@ -10,17 +10,19 @@ from penstock import _native
 from penstock._base.arguments import one_of
 from penstock._base.errors import CorruptionError, InvalidArgumentError
 from penstock._data.open import refuse_foreign
+from penstock._make.executors import Here, executor_of, is_far
 from penstock._make.folder import Folder
 from penstock._make.folders import folder_of
 from penstock._make.joining import check_together, common_tokenizer
-from penstock._make.run import Run, checked_workers
+from penstock._make.run import Run
 from penstock._make.shardwise import Convert, ShardRecipe, tasks_of
-from penstock._make.stored import Stored, is_far, stored
+from penstock._make.stored import Stored, stored
 from penstock._places.paths import PathLike, as_paths, local_path
+from penstock._places.remote import is_address
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
 
 _NOT_COMBINED = "it can be opened as one with others of its kind, but not combined on disk"
 _NOT_CONVERTED = "it has no layout of spans to be converted"
@@ -66,8 +68,8 @@ def combine(
         raise InvalidArgumentError(f"inputs {str(inputs)!r}: a list of datasets is wanted")
     given = as_paths(inputs)
     folder = _folder(given, out, storage, scratch)
-    workers = checked_workers(workers)
-    if folder.is_here and workers == 1 and not any(map(is_far, given)):
+    executor = executor_of(workers)
+    if folder.is_here and executor == Here() and not any(map(is_address, given)):
         paths = [local_path(each) for each in given]
         for path in paths:
             refuse_foreign(path, _NOT_COMBINED)
@@ -77,10 +79,10 @@ def combine(
     sources = [stored(each, storage, _NOT_COMBINED) for each in given]
     check_together("combine", sources)
     said = {"tokenizer": common_tokenizer("combine", sources), "features": sources[0].dataset.features}
-    if not isinstance(workers, int):
+    if is_far(executor):
         sources = [each.absolute() for each in sources]
     recipe = ShardRecipe(sources, tasks_of(sources), said)
-    return made(recipe, folder, workers, resume=resume, overwrite=overwrite, progress=progress)
+    return made(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=progress)
 
 
 def convert(
@@ -122,8 +124,8 @@ def convert(
     """
     one_of("layout", layout, ("compact", "ids"))
     folder = _folder([path], out, storage, scratch)
-    workers = checked_workers(workers)
-    if folder.is_here and workers == 1 and not (resume or progress or is_far(path)):
+    executor = executor_of(workers)
+    if folder.is_here and executor == Here() and not (resume or progress or is_address(path)):
         text = local_path(path)
         refuse_foreign(text, _NOT_CONVERTED)
         return _native.convert(text, folder.path, layout, overwrite)
@@ -131,25 +133,25 @@ def convert(
     _check_layout(source, layout)
     fingerprint, features = source.dataset.fingerprint, source.dataset.features
     said = {"tokenizer": source.tokenizer, "features": features}
-    if not isinstance(workers, int):
+    if is_far(executor):
         source = source.absolute()
     recipe = ShardRecipe([source], tasks_of([source]), said, Convert(layout))
-    found = made(recipe, folder, workers, resume=resume, overwrite=overwrite, progress=progress)
+    found = made(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=progress)
     if found != fingerprint:
         raise CorruptionError(f"{folder.path}: fingerprint {found}, that of {source.path} is {fingerprint}")
     return found
 
 
-def made(recipe: ShardRecipe, folder: Folder, workers: int | Executor, **options: Any) -> str:
+def made(recipe: ShardRecipe, folder: Folder, executor: Executor, **options: Any) -> str:
     """Makes the dataset; its fingerprint."""
-    if not isinstance(workers, int):  # on other machines, where the working directory is another
+    if is_far(executor):  # on other machines, where the working directory is another
         folder = folder.absolute()
-    Run(recipe, folder, workers, **options).make()
+    Run(recipe, folder, executor, **options).make()
     return folder.fingerprint()
 
 
 def _folder(given: Iterable[Any], out: PathLike, storage: Storage | None, scratch: PathLike | None) -> Folder:
-    reads_far = any(map(is_far, given))
+    reads_far = any(map(is_address, given))
     return folder_of(out, storage, scratch, reads_far=reads_far, puts_aside=True)
 
 

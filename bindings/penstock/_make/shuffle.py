@@ -19,8 +19,9 @@ from penstock._make.folders import folder_of
 from penstock._make.run import Run
 from penstock._make.shard_uploads import ShardUploads
 from penstock._make.shuffle_recipe import ShuffleRecipe
-from penstock._make.stored import is_far, stored, told_instead
+from penstock._make.stored import stored, told_instead
 from penstock._places.paths import PathLike, local_path
+from penstock._places.remote import is_address
 from penstock._places.scratch import Scratch
 from penstock._places.storage import Storage
 
@@ -102,7 +103,7 @@ def shuffle(
     """
     if (window is None) == (not documents):
         raise InvalidArgumentError("what is shuffled: give window= or documents=True, one of them")
-    if is_far(path):
+    if is_address(path):
         options: dict[str, Any] = {"seed": seed, "window": window, "documents": documents, "memory": memory}
         options |= {"shard_size": shard_size, "resume": resume, "overwrite": overwrite, "workers": workers}
         options |= {"scratch": scratch, "progress": progress, "uploading": uploading}
@@ -135,9 +136,9 @@ def shuffle(
 
 def _brought(path: PathLike, out: PathLike, storage: Storage | None, given: dict[str, Any]) -> str:
     """Shuffles what lies at an address."""
-    scratch, workers, tell = given["scratch"], checked_workers(given["workers"]), given["progress"]
+    scratch, executor, tell = given["scratch"], executor_of(given["workers"]), given["progress"]
     is_here = folder_of(out, storage, scratch, reads_far=True, puts_aside=True).is_here
-    if not isinstance(workers, int) and scratch is None:
+    if is_far(executor) and scratch is None:
         raise InvalidArgumentError(f"the nodes of a cluster read the input where all see it: {_NAME_FOLDER}")
     source = stored(path, storage, _NOT_OURS)
     total, done = sum(each.bytes for each in source.shards), 0

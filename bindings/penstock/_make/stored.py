@@ -229,7 +229,7 @@ def stored(path: PathLike, storage: Storage | None, why: str) -> Stored:
         NotFoundError: There is nothing of this name.
         InvalidArgumentError: No dataset of penstock; several addresses.
     """
-    if isinstance(path, str) and is_far(path):
+    if is_address(path):
         addresses = addresses_of(path, storage)
         if len(addresses) > 1:
             raise InvalidArgumentError(f"{addresses[0].path}, {addresses[1].path}, …: name each dataset")
@@ -237,11 +237,6 @@ def stored(path: PathLike, storage: Storage | None, why: str) -> Stored:
     text = local_path(path)
     refuse_foreign(text, why)
     return Stored(text)
-
-
-def is_far(path: Any) -> bool:
-    """Whether a path is an address."""
-    return isinstance(path, str) and is_address(path)
 
 
 @contextmanager
