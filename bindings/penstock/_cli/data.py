@@ -19,7 +19,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _OPENING = "penstock.opening"  # in a command's context: what storage_options() were given
 _CACHE = ("cache", "cache_bytes")  # of them; the others are Storage's
 
-out_option = click.option("--out", required=True, metavar="DIR", help="The new dataset's folder.")
 out_or_bucket_option = click.option(
     "--out", required=True, metavar="DIR|URL", help="The new dataset's folder, or its address in a bucket."
 )
@@ -31,6 +30,12 @@ scratch_option = click.option(
     "temporary files.",
 )
 
+passing_option = click.option(
+    "--scratch",
+    metavar="DIR",
+    help="With an address: folder for shards that pass through this machine. Default: a new one in that of --out, or "
+    "among the temporary files.",
+)
 
 _REACHING: dict[str, dict[str, Any]] = {
     "--requester-pays": {"is_flag": True, "help": "Bucket: bill the account that asks. Default: off."},

@@ -36,6 +36,19 @@ ray_option = click.option(
 )
 
 
+workers_option = click.option("--workers", type=click.IntRange(1), help="Number of processes. Default: one.")
+
+
+def workers_of(given: dict[str, Any]) -> int | Executor:
+    """What --workers or --ray say; one process without them.
+
+    Raises:
+        UsageError: Both are given.
+        ModuleNotFoundError: Ray is not installed.
+    """
+    return cluster_of(given) or given.pop("workers") or 1
+
+
 def default_workers() -> int:
     """One for each core that this process may use."""
     return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

@@ -132,6 +132,9 @@ class BaseRecipe(ABC):
     files_decide: bool = False
     """Whether nothing is kept where it is not known that `files` are unchanged, as where descriptions tell samples."""
 
+    goes_on: str | None = None
+    """How to go on with a run that did not end; None: with `resume`."""
+
     def begin(self) -> None:  # noqa: B027 - most have nothing to do
         """Called once in each worker, before all else."""
 

@@ -94,6 +94,7 @@ class Run:
             files = self._recipe.files()
             self._stamps = Stamps(files) if files else None
             self.shards = ShardFolder(self.folder, **self._holding)
+            self.shards.goes_on = self._recipe.goes_on
             with self.shards.told_at_the_end():
                 try:
                     return self._make()

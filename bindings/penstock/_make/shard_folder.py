@@ -31,6 +31,7 @@ class ShardFolder:
         replaces: whether a published dataset is there, to be replaced.
         waits_for: waits for a shard that is being synced.
         has_list: whether this run put a list of skipped documents there; else one that is there goes at the publishing.
+        goes_on: how to go on with what is kept; None: with the options of commands.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class ShardFolder:
         self.path = folder.path
         self.run = _native.unique_run() if run is None else run
         self.has_list = False
+        self.goes_on: str | None = None
         self.waits_for: Callable[[], None] = lambda: None
         folder.hold(self.run)
         try:
@@ -205,7 +207,7 @@ class ShardFolder:
             return f"{stays}; no shard was finished: start again"
         shards = f"{counted(kept, 'finished shard')} {'is' if kept == 1 else 'are'} kept"
         options = "--resume --overwrite" if self.replaces else "--resume"
-        return f"{stays}; {shards}: go on with {options}"
+        return f"{stays}; {shards}: {self.goes_on or f'go on with {options}'}"
 
     @contextmanager
     def told_at_the_end(self) -> Iterator[None]:

@@ -19,12 +19,17 @@ from penstock._make.folders import folder_of
 from penstock._make.run import Run
 from penstock._make.shard_uploads import ShardUploads
 from penstock._make.shuffle_recipe import ShuffleRecipe
+from penstock._make.stored import stored, told_instead
 from penstock._places.paths import PathLike, local_path
-from penstock._places.remote import refuse_address
+from penstock._places.remote import is_address
+from penstock._places.scratch import Scratch
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
     from penstock._make.pools import Executor
+
+_NOT_OURS = "it has no checksums; penstock import makes a dataset of it"
+_NAME_FOLDER = "name such a folder with scratch (--scratch)"
 
 
 def shuffle(
@@ -52,7 +57,9 @@ def shuffle(
     Ctrl-C, for `resume`.
 
     Args:
-        path: the dataset's folder: of the layout "compact", a token stream or opaque documents.
+        path: the dataset's folder, or its address: of the layout "compact", a token stream or opaque documents. What
+            lies at an address is first brought whole to this machine: to `scratch`, else beside `out`, or of a bucket
+            to the folder of temporary files.
         out: the new dataset's folder, or its address in a bucket: s3://, gs:// or az://. A shard is uploaded while the
             next ones are made.
         seed: of the permutation, 0 to 2^64 - 1.
@@ -68,7 +75,7 @@ def shuffle(
         resume: keep the finished shards of an earlier run with the same input, seed, window and shard size.
         overwrite: replace a published dataset, which stays as it is until the new one is whole.
         progress: called with (bytes done, bytes in all) now and then; may raise to stop.
-        storage: how a bucket is reached.
+        storage: how addresses are reached.
         uploading: called with (bytes sent, bytes to be sent) now and then while it waits for uploads; may raise to
             stop.
 
@@ -96,9 +103,13 @@ def shuffle(
     """
     if (window is None) == (not documents):
         raise InvalidArgumentError("what is shuffled: give window= or documents=True, one of them")
-    refuse_address(path, "what is shuffled lies on this machine: copy it here first; the result may go to a bucket")
+    if is_address(path):
+        options: dict[str, Any] = {"seed": seed, "window": window, "documents": documents, "memory": memory}
+        options |= {"shard_size": shard_size, "resume": resume, "overwrite": overwrite, "workers": workers}
+        options |= {"scratch": scratch, "progress": progress, "uploading": uploading}
+        return _brought(path, out, storage, options)
     text = local_path(path)
-    refuse_foreign(text, "it has no checksums; penstock import makes a dataset of it")
+    refuse_foreign(text, _NOT_OURS)
     given: dict[str, Any] = {
         "seed": index("seed", seed),
         "window": None if window is None else index("window", window, 1),
@@ -123,6 +134,27 @@ def shuffle(
         )
 
 
+def _brought(path: PathLike, out: PathLike, storage: Storage | None, given: dict[str, Any]) -> str:
+    """Shuffles what lies at an address."""
+    scratch, executor, tell = given["scratch"], executor_of(given["workers"]), given["progress"]
+    is_here = folder_of(out, storage, scratch, reads_far=True, puts_aside=True).is_here
+    if is_far(executor) and scratch is None:
+        raise InvalidArgumentError(f"the nodes of a cluster read the input where all see it: {_NAME_FOLDER}")
+    source = stored(path, storage, _NOT_OURS)
+    total, done = sum(each.bytes for each in source.shards), 0
+
+    def passed(count: int) -> None:
+        nonlocal done
+        done += count
+        if tell is not None:
+            tell(done, total)
+
+    above = Path(local_path(out)).absolute().parent if scratch is None and is_here else scratch
+    with Scratch(above) as folder, told_instead({str(folder / "input"): source.path}):
+        source.bring_all(folder / "input", passed)
+        return shuffle(folder / "input", out, **given, storage=None if is_here else storage)
+
+
 def _has_gaps(folder: Folder, overwrite: bool) -> bool:
     """Whether shards are finished behind one that is not, as workers leave them: one process makes them in order."""
     try:
@@ -144,8 +176,7 @@ def _in_tasks(
     if is_far(executor):  # on other machines, where the working directory is another
         if not folder.is_here and has_no_scratch:
             raise InvalidArgumentError(
-                "the nodes of a cluster put aside what they shuffle where all of them read it: name such a folder "
-                "with scratch (--scratch)"
+                f"the nodes of a cluster put aside what they shuffle where all of them read it: {_NAME_FOLDER}"
             )
         path = str(Path(path).absolute())
         folder = folder.absolute()

@@ -28,6 +28,7 @@ _SMALL_AT_ONCE = 16
 _SLOWEST_REQUEST, _FASTEST_REQUEST = 60.0, 5.0  # seconds that an answer may take
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # between attempts
 WRITABLE = ("s3", "gs", "az")
+_COPYING = ("s3", "gs")  # on the server
 _MALFORMED = ("AuthorizationHeaderMalformed", "AuthorizationQueryParametersError")  # of another region, or no key
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 # Of status 400: what a server answers to bytes that came late or damaged, and to credentials that end.
@@ -206,6 +207,31 @@ class Bucket:
             )
 
         self._done("uploaded", name, send, lambda: last_sent)
+
+    def holds(self, url: str) -> bool:
+        """Whether an address is of the same bucket."""
+        scheme, _, rest = self.url.partition("://")
+        return scheme in _COPYING and url.startswith(f"{scheme}://{rest.partition('/')[0]}/")
+
+    def copy(self, name: str, source: str) -> None:
+        """An object of the address `source`, which this bucket `holds`, over what is there; on the server.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        import obstore
+
+        key = source.partition("://")[2].partition("/")[2]
+
+        def ask() -> None:
+            try:
+                obstore.copy(self._store, key, self.key(name))
+            except FileNotFoundError as error:
+                if Said.of(error).code in _NO_BUCKET:
+                    raise
+                raise NotFoundError(errno.ENOENT, f"{source}: no such object", source) from None
+
+        self._done("copied", name, ask)
 
     def put_new(self, name: str, data: bytes, replaced: Version | None) -> None:
         """An object where there is none, or in the place of that version.
