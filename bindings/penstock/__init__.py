@@ -38,10 +38,12 @@ from penstock._data.features import Features
 from penstock._data.open import open
 from penstock._data.spans import Span
 from penstock._from.cells.importing import import_anndata
-from penstock._from.cells.run import Imported
+from penstock._from.cells.recipe import Imported
+from penstock._from.text.summary import WrittenText
+from penstock._from.text.writing import write
 from penstock._from.tokens.exporting import Exported, export
 from penstock._from.tokens.importing import import_tokens
-from penstock._from.tokens.run import ImportedTokens
+from penstock._from.tokens.recipe import ImportedTokens
 from penstock._load.collections.collections import Collections
 from penstock._load.collections.loader import BatchInfo, CollectionLoader
 from penstock._load.collections.suggest import Suggestion, suggest
@@ -55,7 +57,10 @@ from penstock._load.parallel import Balance, ContextParallel
 from penstock._make.annotate import annotate
 from penstock._make.append import append
 from penstock._make.combining import combine, convert
+from penstock._make.place import Made
 from penstock._make.publishing import commit, finished_shards, remove_shards
+from penstock._make.recipe import Recipe
+from penstock._make.run import Written
 from penstock._make.shuffle import shuffle
 from penstock._make.verifying import verify
 from penstock._make.writer import Writer
@@ -92,12 +97,14 @@ __all__ = [
     "Loader",
     "LocatedRow",
     "LocatedSpan",
+    "Made",
     "Metrics",
     "Mixture",
     "MixtureRun",
     "MixtureStage",
     "NotFoundError",
     "Permutation",
+    "Recipe",
     "Resume",
     "Span",
     "Stage",
@@ -107,6 +114,8 @@ __all__ = [
     "Tokens",
     "View",
     "Writer",
+    "Written",
+    "WrittenText",
     "adapters",
     "annotate",
     "append",
@@ -129,4 +138,5 @@ __all__ = [
     "shuffle",
     "suggest",
     "verify",
+    "write",
 ]

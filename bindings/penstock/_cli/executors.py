@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
 
 
 def _address(context: click.Context, option: click.Parameter, address: str | None) -> str | None:

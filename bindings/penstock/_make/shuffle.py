@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import _native
 from penstock._base.arguments import index
-from penstock._base.errors import InvalidArgumentError, NotFoundError
+from penstock._base.errors import PUBLISHED, CorruptionError, Error, InvalidArgumentError, IoError, NotFoundError
 from penstock._base.words import counted
 from penstock._data.open import refuse_foreign
 from penstock._make.bucket_look import BucketLook
-from penstock._make.errors import UsageError
+from penstock._make.executors import Here, executor_of, is_far
 from penstock._make.folder import Folder
 from penstock._make.folders import folder_of
+from penstock._make.run import Run
 from penstock._make.shard_uploads import ShardUploads
+from penstock._make.shuffle_recipe import ShuffleRecipe
 from penstock._places.paths import PathLike, local_path
 from penstock._places.remote import refuse_address
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
 
 
 def shuffle(
@@ -104,19 +107,20 @@ def shuffle(
         "progress": progress,
     }
     folder = folder_of(out, storage, scratch, puts_aside=True)
-    many = not isinstance(workers, int) or index("workers", workers, 1) > 1
-    if many or (resume and _has_gaps(folder, overwrite)):
-        return _in_tasks(text, folder, given, workers, scratch is None, bool(resume), bool(overwrite))
-    if not folder.is_here:
-        return _Upload(folder.path, storage, scratch, resume, overwrite, uploading).run(text, given)
-    return _native.shuffle(
-        text,
-        folder.path,
-        scratch="" if scratch is None else local_path(scratch),
-        resume=bool(resume),
-        overwrite=bool(overwrite),
-        **given,
-    )
+    executor = executor_of(workers)
+    if executor != Here() or (resume and _has_gaps(folder, overwrite)):
+        return _in_tasks(text, folder, given, executor, scratch is None, bool(resume), bool(overwrite))
+    with _told_at_the_end(folder, overwrite):
+        if not folder.is_here:
+            return _Upload(folder.path, storage, scratch, resume, overwrite, uploading).run(text, given)
+        return _native.shuffle(
+            text,
+            folder.path,
+            scratch="" if scratch is None else local_path(scratch),
+            resume=bool(resume),
+            overwrite=bool(overwrite),
+            **given,
+        )
 
 
 def _has_gaps(folder: Folder, overwrite: bool) -> bool:
@@ -132,16 +136,12 @@ def _in_tasks(
     path: str,
     folder: Folder,
     given: dict[str, Any],
-    workers: int | Executor,
+    executor: Executor,
     has_no_scratch: bool,
     resume: bool,
     overwrite: bool,
 ) -> str:
-    from penstock._make.shuffle_tasks import TaskShuffle
-    from penstock._make.workers import executor_of  # which imports multiprocessing
-
-    if not isinstance(workers, int):  # on other machines, where the working directory is another
-        workers = executor_of(workers)
+    if is_far(executor):  # on other machines, where the working directory is another
         if not folder.is_here and has_no_scratch:
             raise InvalidArgumentError(
                 "the nodes of a cluster put aside what they shuffle where all of them read it: name such a folder "
@@ -149,11 +149,38 @@ def _in_tasks(
             )
         path = str(Path(path).absolute())
         folder = folder.absolute()
-    progress = given.pop("progress")
+    recipe = ShuffleRecipe({"path": path, **{name: each for name, each in given.items() if name != "progress"}})
+    Run(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=given["progress"]).make()
+    return folder.fingerprint()
+
+
+@contextmanager
+def _told_at_the_end(folder: Folder, overwrite: bool) -> Iterator[None]:
+    """Lets what ends a shuffle in one process say what is kept and how to go on."""
+    before = folder.version()
     try:
-        return TaskShuffle({"path": path, **given}, folder, workers, progress).run(resume, overwrite)
-    except UsageError as error:
-        raise InvalidArgumentError(str(error)) from None
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted: {_left_behind(folder, overwrite, before)}") from None
+    except IoError as error:
+        if PUBLISHED in str(error):
+            raise
+        raise IoError(error.errno, f"{error}; {_left_behind(folder, overwrite, before)}", error.filename) from error
+    except CorruptionError as error:
+        raise CorruptionError(f"{error}; {_left_behind(folder, overwrite, before)}") from error
+
+
+def _left_behind(folder: Folder, overwrite: bool, before: Any) -> str:
+    try:
+        if folder.version() != before:
+            return PUBLISHED
+        kept = len(folder.finished(overwrite, now=True, is_impatient=True))
+    except Error:
+        kept = 0
+    if not kept:
+        return "nothing was published and nothing is kept"
+    shards = f"{counted(kept, 'finished shard')} {'is' if kept == 1 else 'are'} kept"
+    return f"nothing was published; {shards}: go on with --resume{' --overwrite' if overwrite else ''}"
 
 
 class _Upload:

@@ -106,6 +106,7 @@ class Writer:
             )
         self._codec = codecs.get(metadata)
         self._documents = 0
+        self._task = task
         if self._dtype is None and (self._codec is None or metadata == "boundaries"):
             raise InvalidArgumentError("neither fields nor metadata: there is nothing to write")
         if layout not in ("compact", "ids"):
@@ -245,6 +246,21 @@ class Writer:
         return self._codec is not None
 
     @property
+    def documents(self) -> int:
+        """Documents that were appended; 0 of a token stream (metadata=None)."""
+        return self._documents if self.keeps_documents else 0
+
+    @property
+    def records(self) -> int:
+        """Records that were appended."""
+        return self._native.records
+
+    @property
+    def task(self) -> Any:
+        """What shard.json says that the shards that end now are made of."""
+        return self._task
+
+    @property
     def is_uploading(self) -> bool:
         """Whether its shards go into a bucket."""
         return self._uploads is not None
@@ -279,6 +295,7 @@ class Writer:
     def set_task(self, task: Any) -> None:
         """Sets what shard.json keeps as the task of the shards that end from now on: a JSON value."""
         self._native.set_task(json_text(task, "task"))
+        self._task = task
 
     def commit(self) -> None:
         """Finishes the last shard and publishes the dataset (with `shard=`: only finishes it). Again: nothing.

@@ -22,14 +22,14 @@ pytest.importorskip("pyarrow")
 
 import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
+from _recipes import by_batches  # noqa: E402
 from penstock._from.text import estimate as estimates  # noqa: E402
 from penstock._from.text import sample_packed, sample_parquet, sample_plain, sampling  # noqa: E402
+from penstock._from.text.batches import Tokenizing  # noqa: E402
 from penstock._from.text.documents import DocumentReader  # noqa: E402
 from penstock._from.text.inputs import expand_inputs  # noqa: E402
-from penstock._from.text.pool import Work, process_batch  # noqa: E402
 from penstock._from.text.raw import Columns  # noqa: E402
-from penstock._from.text.sink import ShardSink  # noqa: E402
-from penstock._from.text.tasks import cut  # noqa: E402
+from penstock._from.text.recipe import TextFormat, TextRecipe  # noqa: E402
 from penstock._from.text.tokenizing import DocumentTokenizer, TokenizerOptions  # noqa: E402
 from penstock._make.errors import InputError  # noqa: E402
 from penstock._make.folders import folder_of  # noqa: E402
@@ -181,7 +181,7 @@ class Run:
     def __init__(self, folder: Path, tokenizer: str, **options: Any) -> None:
         ids, metadata = options.get("ids"), options.get("metadata", ())
         self.columns = Columns("text", ids, metadata, options.get("text_per", "file"))
-        self.work = Work(
+        self.work = Tokenizing(
             TokenizerOptions(file=None if ids else tokenizer, append=("60000",) if ids else ("<|end|>",)), self.columns
         )
         self.tokenizer = DocumentTokenizer(self.work.tokenizer)
@@ -203,21 +203,12 @@ class Run:
         return estimates.estimate(DocumentReader(self.inputs, self.columns), self.work, self.tokenizer, 2, target)
 
     def write(self, out: Path) -> dict[str, int]:
-        entry = self.tokenizer.manifest_entry()
-        sink = ShardSink(
-            folder_of(out), dtype=self.tokenizer.dtype, codec=self.codec, layout=self.layout, tokenizer=entry
-        )
-        documents = tokens = tasks = 0
-        for batch in cut(DocumentReader(self.inputs, self.columns).documents(), self.task_bytes):
-            result = process_batch(self.tokenizer, self.work, batch.documents)
-            documents, tokens = documents + len(batch.documents), tokens + len(result.encoded.ids)
-            sink.append(batch.task, result)
-            if batch.completed is not None:
-                sink.finish(batch.completed.description(self.options))
-                tasks += 1
-        sink.publish(tasks)
-        sink.close()
-        return {"documents": documents, "tokens": tokens, "bytes": sink.folder.size_bytes(), "shards": tasks}
+        format = TextFormat(self.tokenizer.dtype, self.codec, self.layout, self.tokenizer.manifest_entry())
+        reader = DocumentReader(self.inputs, self.columns)
+        recipe = TextRecipe(reader, self.work, format, folder_of(out), self.task_bytes, self.options)
+        made = by_batches(recipe, 1)
+        size = folder_of(out).size_bytes()
+        return {"documents": made.documents, "tokens": made.tokens, "bytes": size, "shards": made.shards}
 
 
 @pytest.mark.parametrize("make", CORPORA, ids=lambda make: make.__name__)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from penstock._cli.main import main
 from penstock._make.errors import InputError, WorkerError
-from penstock._make.workers import Processes, results_of
+from penstock._make.executors import Processes
+from penstock._make.pools import results_of
 
 
 class Square:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock._base.words import counted
+from penstock._from.text.batches import Result, Tokenizing, encode_metadata, process_batch
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.extract import extract_ids, extract_texts
 from penstock._from.text.inputs import Input
-from penstock._from.text.pool import Result, Work, encode_metadata, process_batch
 from penstock._from.text.raw import RawDocument
 from penstock._from.text.sample_packed import PackedFiles
 from penstock._from.text.sample_parquet import ParquetFiles
@@ -106,7 +106,7 @@ class _Tokenized:
 
 
 def estimate(
-    reader: DocumentReader, work: Work, tokenizer: DocumentTokenizer, workers: int, target: Target
+    reader: DocumentReader, work: Tokenizing, tokenizer: DocumentTokenizer, workers: int, target: Target
 ) -> dict[str, Any]:
     """Tokenizes all of a small input or places of a large one, in this process.
 
@@ -156,7 +156,7 @@ def _is_packed(each: Input) -> bool:
 
 
 def _read_from_the_beginning(
-    reader: DocumentReader, work: Work, tokenizer: DocumentTokenizer, task_bytes: int, only_shown: bool
+    reader: DocumentReader, work: Tokenizing, tokenizer: DocumentTokenizer, task_bytes: int, only_shown: bool
 ) -> tuple[list[dict[str, Any]], Amounts, _Tokenized, int, bool]:
     """The first documents to be shown; and all, with the number of tasks, if not `only_shown`; whether it is all."""
     reader.most_of_a_file = _SHOWN_BYTES if only_shown else -1
@@ -206,7 +206,7 @@ def _samplers(reader: DocumentReader) -> list[Sampler]:
 
 
 def _sample(
-    reader: DocumentReader, work: Work, tokenizer: DocumentTokenizer, tokenized: _Tokenized
+    reader: DocumentReader, work: Tokenizing, tokenizer: DocumentTokenizer, tokenized: _Tokenized
 ) -> tuple[Amounts, list[str]]:
     samplers = _samplers(reader)
     begin, disk_bytes = time.perf_counter(), max(1, sum(each.disk_bytes for each in samplers))
@@ -252,7 +252,7 @@ class _Group:
         self._known: dict[tuple[int, int], Amounts] = {}  # of each tile, by byte of the axis
         self._sum = Amounts()
 
-    def take(self, work: Work, tokenizer: DocumentTokenizer, tokenized: _Tokenized) -> None:
+    def take(self, work: Tokenizing, tokenizer: DocumentTokenizer, tokenized: _Tokenized) -> None:
         """Tokenizes what touches the tile at the next place, unless it was met before."""
         tile = self.sampler.tile_at(next(self._even) * self.sampler.total)
         if tile not in self._known:
@@ -279,7 +279,7 @@ class _Group:
         return Amounts(documents, tokens, text_bytes, documents * entry, square_bytes)
 
 
-def _measure(piece: Piece, work: Work, tokenizer: DocumentTokenizer, tokenized: _Tokenized) -> Amounts:
+def _measure(piece: Piece, work: Tokenizing, tokenizer: DocumentTokenizer, tokenized: _Tokenized) -> Amounts:
     """What lies in the piece's tile, without the tokens that are added to each document."""
     found = Amounts(sum(piece.fractions), lines=piece.lines)
     if not piece.documents:

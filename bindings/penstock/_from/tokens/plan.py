@@ -47,7 +47,7 @@ class Plan:
         return {
             "version": 3,
             "number": task.number,
-            "inputs": [[self.identities[run.source], run.piece.begin, run.piece.end] for run in task.runs],
+            "inputs": [[self.identities[each.source], each.piece.begin, each.piece.end] for each in task.slices],
             "options": self.identity(),
         }
 

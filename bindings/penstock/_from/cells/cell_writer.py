@@ -1,12 +1,8 @@
-"""What worker processes do: look at counts, digest what a task is made of, and make its shard."""
+"""Cells of one task, read few at a time and appended to the writer of its shard."""
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,141 +14,15 @@ from penstock._data.anndata.exact import first_inexact
 from penstock._data.anndata.limits import Limits
 from penstock._data.anndata.matrices import Matrix, Part
 from penstock._data.anndata.members import NAME
-from penstock._data.anndata.opened import Input, Opened
+from penstock._data.anndata.opened import Opened
 from penstock._data.anndata.stores import needed
 from penstock._data.anndata.transpose import Buckets
-from penstock._from.cells.identity import digest
-from penstock._from.cells.odd import Odd, Place, Seen, from_note, hash_names, noted
+from penstock._from.cells.odd import Odd, OddPlace, hash_names
 from penstock._from.cells.plan import Plan, Task
-from penstock._from.cells.value_range import Range
-from penstock._make.folder import Folder
 from penstock._make.writer import Writer
 
 
-class Scan(NamedTuple):
-    """A job: look at stored values of these ranges of a matrix. The answer is a Range."""
-
-    source: int
-    matrix: int
-    ranges: list[tuple[int, int]]
-
-
-class Compare(NamedTuple):
-    """A job: digest what a task is made of; `plan` is the file of the plan. The answer is what was seen of it."""
-
-    task: Task
-    plan: str
-
-
-class Make(NamedTuple):
-    """A job: make the shard of a task; `buckets` by number of matrix. The answer is what shard.json says of it, its
-    records, and what was seen."""
-
-    task: Task
-    plan: str
-    buckets: dict[int, Buckets]
-
-
-Job = Scan | Compare | Make
-
-_NAMES = 1 << 16  # that are read at once
-
-
-@dataclass
-class Working:
-    """Work of a pool. A job has what it needs and no more: the plan, which has all genes, is in a file."""
-
-    inputs: list[Input]
-    names: list[str]
-    limits: Limits
-    folder: Folder
-    run: str
-    overwrite: bool
-
-    def begin(self, opened: Opened | None = None) -> Callable[[Job], Any]:
-        """What is called for each job; `opened` are the inputs, where they are open in this process."""
-        opened = opened or Opened(self.inputs, self.names, self.limits)
-        plans: dict[str, Plan] = {}  # of one import there is one
-
-        def work(job: Job) -> Any:
-            if isinstance(job, Scan):
-                return _scan(opened.matrix(job.source, job.matrix), job)
-            if job.plan not in plans:
-                plans[job.plan] = pickle.loads(Path(job.plan).read_bytes())
-            plan = plans[job.plan]
-            found = digest(plan, opened, job.task)
-            if isinstance(job, Make):
-                return self._make(plan, opened, job, found)
-            return Seen(found, _names_of(opened, job.task), [])  # of odd counts the finished shard tells
-
-        return work
-
-    def _make(self, plan: Plan, opened: Opened, job: Make, found: str) -> tuple[dict[str, Any], int, Seen]:
-        description = plan.description(job.task, found)
-        try:
-            records, names, odd = self._write(plan, opened, job, description)
-            return description | noted(odd, job.task.begin), records, Seen(found, names, odd)
-        except InvalidArgumentError:
-            # An earlier attempt at this task may have finished it and been killed before it could say so.
-            there = self.folder.finished(self.overwrite, now=True)
-            for each in there:
-                odd = odd_of(plan, job.task, each.task)
-                told = description | noted(odd, job.task.begin)
-                if (each.number, each.task) == (job.task.number, told):
-                    return told, each.records, Seen(found, _names_of(opened, job.task), odd)
-            raise
-
-    def _write(
-        self, plan: Plan, opened: Opened, job: Make, description: dict[str, Any]
-    ) -> tuple[int, npt.NDArray[np.uint64], list[Odd]]:
-        writer = Writer(
-            self.folder,
-            plan.record,
-            "msgpack",
-            columns=plan.specs(),
-            shard=job.task.number,
-            run=self.run,
-            overwrite=self.overwrite,
-            task=description,
-        )
-        with writer:
-            task = TaskWriter(plan, opened, job, writer, self.limits)
-            records = task.write()
-            writer.set_task(description | noted(task.odd, job.task.begin))
-            return records, np.concatenate([np.empty(0, np.uint64), *task.names]), task.odd
-
-    def place(self, job: Job) -> str:
-        """What the job is about."""
-        if isinstance(job, Scan):
-            return f"{self.inputs[job.source].path}: {self.names[job.matrix]}"
-        return f"{self.inputs[job.task.source].path}: cell {job.task.begin:,}"
-
-
-def _scan(matrix: Matrix, job: Scan) -> Range:
-    found = Range()
-    for begin, end in job.ranges:
-        try:
-            found.add(matrix.values(begin, end), matrix.kind == "dense")
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"{matrix}: {error}") from None
-        if matrix.kind != "dense" and found.settled(matrix.dtype):
-            break
-    return found
-
-
-def odd_of(plan: Plan, task: Task, description: Any) -> list[Odd]:
-    """The odd counts that the description of a task's finished shard has noted."""
-    known = description if isinstance(description, dict) else {}
-    return from_note(known, task.source, task.begin, len(plan.matrices))
-
-
-def _names_of(opened: Opened, task: Task) -> npt.NDArray[np.uint64]:
-    obs = opened.store(task.source).obs
-    names = [hash_names(obs.names(at, min(at + _NAMES, task.end))) for at in range(task.begin, task.end, _NAMES)]
-    return np.concatenate([np.empty(0, np.uint64), *names])
-
-
-class TaskWriter:
+class CellWriter:
     """Reads the cells of one task and appends them, few at a time.
 
     Attributes:
@@ -160,28 +30,29 @@ class TaskWriter:
         odd: of each matrix.
     """
 
-    def __init__(self, plan: Plan, opened: Opened, job: Make, writer: Writer, limits: Limits) -> None:
-        """Of an opened writer of the task's shard."""
+    def __init__(
+        self, plan: Plan, opened: Opened, task: Task, buckets: dict[int, Buckets], writer: Writer, limits: Limits
+    ) -> None:
+        """Of an opened writer of the task's shard; `buckets` by number of matrix."""
         self._plan = plan
-        self._task = job.task
+        self._task = task
         self._limits = limits
-        self._store = opened.store(job.task.source)
+        self._store = opened.store(task.source)
         self._writer = writer
         self._pack = needed("msgpack", "import").packb
-        self._numbers = plan.genes.numbers(opened.var(job.task.source))
+        self._numbers = plan.genes.numbers(opened.var(task.source))
         self._matrices = []
         for number in range(len(plan.matrices)):
-            matrix = opened.matrix(job.task.source, number)
-            matrix.buckets = job.buckets.get(number)
+            matrix = opened.matrix(task.source, number)
+            matrix.buckets = buckets.get(number)
             self._matrices.append(matrix)
         dense = plan.fields.count(None) * len(plan.genes.names)  # which may be more than this input's genes
         self.names: list[npt.NDArray[np.uint64]] = []
         self.odd = [Odd() for _ in self._matrices]
         self._beside = sum(each.bytes() for each in plan.columns) // 4 + dense + 1
 
-    def write(self) -> int:
-        """Writes all; the number of records."""
-        records = 0
+    def write(self) -> None:
+        """Writes all."""
         for begin in range(self._task.begin, self._task.end, self._limits.cells):
             end = min(begin + self._limits.cells, self._task.end)
             weights = np.full(end - begin, self._beside, np.int64)
@@ -192,11 +63,10 @@ class TaskWriter:
             while first < end:
                 done = int(bounds[first - begin - 1]) if first > begin else 0
                 last = begin + max(int(np.searchsorted(bounds, done + self._limits.values, "right")), first - begin + 1)
-                records += self._append(first, min(last, end))
+                self._append(first, min(last, end))
                 first = last
-        return records
 
-    def _append(self, begin: int, end: int) -> int:
+    def _append(self, begin: int, end: int) -> None:
         plan, columns = self._plan, dict[str, Any]()
         fields: list[tuple[str, str, Part, Matrix]] = []
         for name, dtype, number, matrix in zip(
@@ -220,22 +90,21 @@ class TaskWriter:
         entries = self._entries(begin, end, texts)
         if not fields:
             self._writer.append_batch(encoded=entries, columns=columns)
-            return 0
+            return
         counts, genes, values_of = self._union(fields)
         record = plan.record or {}
         self._writer.append_batch(
             counts, encoded=entries, columns=columns, gene=genes.astype(record["gene"], copy=False), **values_of
         )
-        return len(genes)
 
     def _note(self, number: int, begin: int, values: Any, counts: Any, genes: Any) -> None:
         """Looks for odd values of cells from `begin` on; dense ones where there are no counts."""
 
-        def place(at: int) -> Place:
+        def place(at: int) -> OddPlace:
             row, gene = divmod(at, len(self._plan.genes.names))
             if counts is not None:
                 row, gene = int(np.searchsorted(np.cumsum(counts), at, "right")), int(genes[at])
-            return Place(self._task.source, begin + row, gene)
+            return OddPlace(self._task.source, begin + row, gene)
 
         self.odd[number].add(values, place)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from penstock._from.text.chats import ChatTokenizer
@@ -11,29 +10,17 @@ from penstock._from.text.extract import extract_ids, extract_messages, extract_t
 from penstock._from.text.raw import Columns, RawDocument
 from penstock._from.text.tokenizing import DocumentTokenizer, Encoded, TokenizerOptions
 from penstock._make.errors import DocumentError, FirstDocumentError, InputError
-from penstock._make.workers import WorkerPool
 
 _ENOUGH = 16  # documents of which all lack a column that the first one lacks: then the option is wrong
 
-__all__ = ["Result", "Work", "WorkerPool", "encode_metadata", "make_tokenizer", "process_batch"]
 
-
-class Work(NamedTuple):
-    """Tokenizes: all that a worker needs to know. With `skips` documents that cannot be used are left out."""
+class Tokenizing(NamedTuple):
+    """How documents become tokens. With `skips` documents that cannot be used are left out."""
 
     tokenizer: TokenizerOptions
     columns: Columns
     codec: str = "json"
     skips: bool = False
-
-    def begin(self) -> Callable[[list[RawDocument]], Result]:
-        """Loads the tokenizer."""
-        tokenizer = make_tokenizer(self.tokenizer)
-        return lambda documents: process_batch(tokenizer, self, documents)
-
-    def place(self, documents: list[RawDocument]) -> str:
-        """Of the first document."""
-        return documents[0].place()
 
 
 def make_tokenizer(options: TokenizerOptions) -> DocumentTokenizer:
@@ -58,7 +45,7 @@ class Result(NamedTuple):
     skipped: tuple[tuple[int, str], ...] = ()
 
 
-def process_batch(tokenizer: DocumentTokenizer, work: Work, documents: list[RawDocument]) -> Result:
+def process_batch(tokenizer: DocumentTokenizer, work: Tokenizing, documents: list[RawDocument]) -> Result:
     """Parses and tokenizes one batch, and encodes its metadata.
 
     Raises:
@@ -72,7 +59,7 @@ def process_batch(tokenizer: DocumentTokenizer, work: Work, documents: list[RawD
         return _process_each(tokenizer, work, documents)
 
 
-def _process_each(tokenizer: DocumentTokenizer, work: Work, documents: list[RawDocument]) -> Result:
+def _process_each(tokenizer: DocumentTokenizer, work: Tokenizing, documents: list[RawDocument]) -> Result:
     """As process_batch, without the documents that cannot be used."""
     import numpy as np
 
@@ -97,7 +84,7 @@ def _process_each(tokenizer: DocumentTokenizer, work: Work, documents: list[RawD
     return Result(encoded, entries, tokenizing, seconds, skipped)
 
 
-def _process(tokenizer: DocumentTokenizer, work: Work, documents: list[RawDocument]) -> Result:
+def _process(tokenizer: DocumentTokenizer, work: Tokenizing, documents: list[RawDocument]) -> Result:
     begin = time.perf_counter()
     if isinstance(tokenizer, ChatTokenizer):
         conversations, metadata = extract_messages(documents, work.columns)
