@@ -4,13 +4,13 @@
 // Callgrind collects inside collected_* alone and writes what it counted when a workload_* returns; both therefore keep
 // plain names and are never inlined. Nothing here depends on the machine: forms of the permutation are asked for by
 // name, reads are done outside what is counted, seeds are fixed.
-#include "core/batch/cast.h"
-#include "core/batch/schema.h"
 #include "core/io/local/local_store.h"
+#include "core/rows/cast.h"
+#include "core/rows/schema.h"
 #include "layout/dataset.h"
 #include "shuffle/draw_tree.h"
 #include "shuffle/permutation.h"
-#include "writer/dataset_writer.h"
+#include "writer/shards/dataset_writer.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

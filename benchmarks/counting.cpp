@@ -3,12 +3,14 @@
 // FILE holds tokens of u32. Both walk the same batches in turn, PAIRS times, on this thread; time is that of the
 // thread's clock, which other processes do not move. Prints a line of JSON for each pair: ns a window, {"plain",
 // "counted"}.
+#include "core/engine/batch_memory.h"
+#include "core/engine/batch_work.h"
 #include "core/engine/metrics.h"
 #include "core/engine/row_reader.h"
 #include "core/io/local/local_store.h"
 #include "core/io/open_store.h"
 #include "layout/formats.h"
-#include "layout/windows.h"
+#include "layout/windows/windows.h"
 
 #include <fmt/format.h>
 
@@ -45,7 +47,7 @@ class Walk {
     batch_->format = &batch_->formats->front();
     batch_->plan.rows = batch_->plan.valid = kRows;
     batch_->picks.resize(kRows);
-    batch_->ensure_slab(batch_->needed_bytes());
+    ensure_slab(*batch_, needed_bytes(*batch_));
   }
 
   /// ns of the thread's time a window.
@@ -55,8 +57,8 @@ class Walk {
     const std::uint64_t begin = thread_ns();
     for (std::uint64_t k = 0; k < kBatches; ++k) {
       for (Pick& pick : batch_->picks) pick.index = random() % size;
-      batch_->prepare_rows();
-      batch_->place();
+      BatchWork(*batch_).prepare_rows();
+      BatchWork(*batch_).place();
       for (std::uint64_t row = 0; row < kRows; ++row) reader_.start(batch_, row, RowReader::Part::Whole);
       while (!reader_.is_idle()) reader_.pump(std::chrono::milliseconds(50));
     }

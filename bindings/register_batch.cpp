@@ -4,9 +4,10 @@
 #include "bindings/register.h"
 #include "core/base/error.h"
 #include "core/batch/batch.h"
-#include "core/batch/leaf_column.h"
+#include "core/batch/late_array.h"
 #include "core/batch/span_values.h"
-#include "core/batch/value_column.h"
+#include "core/columns/leaf_column.h"
+#include "core/columns/value_column.h"
 #include "core/engine/read_rows.h"
 
 #include <pybind11/numpy.h>
@@ -290,8 +291,8 @@ void spread(Batch& batch, std::size_t column, const EntryNumbers& entries,
 }
 
 // A field of all rows, cast densely after the fact. `dtype` is that of `type`.
-py::array cast(const BatchPtr& batch, const FieldTuple& field, const py::dtype& dtype) {
-  const LateArray late(*batch, field_spec(field));
+py::array cast(const BatchPtr& batch, const FieldSpec& field, const py::dtype& dtype) {
+  const LateArray late(*batch, field);
   py::array out(dtype, extents(late.shape()));
   auto* data = static_cast<std::byte*>(out.mutable_data());
   const Unlocked released;
@@ -352,9 +353,9 @@ BatchPtr locate(const std::vector<std::shared_ptr<Source>>& sources, const Int64
                      {read_local_through(local, local->reading_once(count)), most_bytes, look_for_signals});
 }
 
-}  // namespace
+using BatchClass = py::class_<Batch, BatchPtr>;
 
-void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& local) {
+void register_spans(py::module_& module) {
   py::class_<SpanList>(module, "SpanList", "The spans of one batch, by row and start.")
       .def("__len__", &SpanList::size)
       .def("of_row", &SpanList::of_row, py::arg("row"), "(first, stop): the numbers of the row's spans.")
@@ -365,8 +366,11 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       .def("view", &SpanList::view, py::arg("i"), "The entry's bytes as a read-only uint8 array, not copied.");
   py::class_<EntryNumbers>(module, "EntryNumbers", "Which entry each span of a batch has: an entry has one number.")
       .def("first_spans", &first_spans, "int64 [entries]: the first span of each entry.");
-  py::class_<Batch, BatchPtr>(module, "Batch", "A ready batch; see penstock.Batch.")
-      .def_property_readonly("rows", [](const Batch& batch) { return batch.plan.rows; })
+}
+
+// What it is, and its arrays.
+void add_arrays(BatchClass& type) {
+  type.def_property_readonly("rows", [](const Batch& batch) { return batch.plan.rows; })
       .def_property_readonly("valid", [](const Batch& batch) { return batch.plan.valid; })
       .def_property_readonly("position", [](const Batch& batch) { return batch.plan.position; })
       .def_property_readonly("end", [](const Batch& batch) { return batch.plan.end; })
@@ -388,8 +392,12 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       .def("column", &column, py::arg("i"), py::arg("part"), py::arg("dtype"),
            "Array `part` of column i, whose type `dtype` is; not copied. None if the memory was lent.")
       .def("place", &place, py::arg("i"), py::arg("part"), py::arg("dtype"),
-           "(byte of the batch's memory where array `part` of column i begins, its shape).")
-      .def("indices", &indices, "int64 [rows]: observations; -1 where padded.")
+           "(byte of the batch's memory where array `part` of column i begins, its shape).");
+}
+
+// Of its rows: where they are, their spans, what is made of them after the fact.
+void add_rows(BatchClass& type) {
+  type.def("indices", &indices, "int64 [rows]: observations; -1 where padded.")
       .def("epochs", &epochs, "int64 [rows]; -1 where padded.")
       .def("sources", &sources, "int64 [rows]: number of each row's source; -1 where padded.")
       .def("first_records", &first_records,
@@ -406,8 +414,10 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
            "firsts[e] to firsts[e + 1].")
       .def("spread_values", &spread, py::arg("column"), py::arg("entries"), py::arg("values"),
            "Fills the column with a value of each entry, given by their bytes.")
-      .def("cast", &cast, py::arg("field"), py::arg("dtype"),
-           "(name, field, type, skip, shorten, labels) of all rows, cast densely.");
+      .def("cast", &cast, py::arg("field"), py::arg("dtype"), "A field of all rows, cast densely.");
+}
+
+void register_reading(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   module.def(
       "read_rows",
       [local](const std::shared_ptr<Source>& source, const py::array_t<std::uint64_t, py::array::c_style>& indices,
@@ -426,6 +436,16 @@ void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& loca
       py::arg("most_bytes"),
       "Where observations lie, each of its source (by number in `sources`) in its epoch: a batch without records. All\n"
       "arrays are int64 of one length, rows of one shape.");
+}
+
+}  // namespace
+
+void register_batch(py::module_& module, const std::shared_ptr<LocalStore>& local) {
+  register_spans(module);
+  BatchClass type(module, "Batch", "A ready batch; see penstock.Batch.");
+  add_arrays(type);
+  add_rows(type);
+  register_reading(module, local);
 }
 
 }  // namespace penstock::bindings

@@ -4,8 +4,8 @@
 #include "core/base/digest.h"
 #include "core/io/cache/cached_store.h"
 #include "core/io/http/http_store.h"
-#include "layout/dataset_files.h"
-#include "layout/format.h"
+#include "layout/dataset/dataset_files.h"
+#include "layout/dataset/format.h"
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

@@ -2,19 +2,19 @@
 #include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
-#include "core/batch/source.h"
-#include "core/batch/sub_view.h"
 #include "core/io/cache/cached_store.h"
 #include "core/io/file_ends.h"
 #include "core/io/open_store.h"
+#include "core/rows/source.h"
+#include "core/rows/sub_view.h"
 #include "layout/dataset.h"
-#include "layout/dataset_columns.h"
-#include "layout/field_arrays.h"
+#include "layout/documents/opaque_entries.h"
+#include "layout/foreign/field_arrays.h"
 #include "layout/formats.h"
-#include "layout/opaque_entries.h"
-#include "layout/read_column.h"
-#include "layout/windows.h"
-#include "layout/with_columns.h"
+#include "layout/values/dataset_columns.h"
+#include "layout/values/read_column.h"
+#include "layout/values/with_columns.h"
+#include "layout/windows/windows.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -202,12 +202,14 @@ void register_field_arrays(py::module_& module, const std::shared_ptr<LocalStore
       },
       py::kw_only(), py::arg("path"), py::arg("stamp"), py::arg("format"), py::arg("starts"), py::arg("genes"),
       py::arg("values"), py::arg("columns_json"), py::arg("columns"), py::arg("features_fingerprint"),
-      "Opens a file whose fields are arrays that lie where this says; see layout/field_arrays.h.");
+      "Opens a file whose fields are arrays that lie where this says; see layout/foreign/field_arrays.h.");
 }
 
-void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& local) {
-  py::class_<Dataset, Opened>(module, "Dataset", "An opened dataset; see penstock.Dataset.")
-      .def_readonly("path", &Dataset::path)
+using DatasetClass = py::class_<Dataset, Opened>;
+
+// What its views are made of.
+void add_content(DatasetClass& type, const std::shared_ptr<LocalStore>& local) {
+  type.def_readonly("path", &Dataset::path)
       .def_readonly("kind", &Dataset::kind)
       .def_readonly("mode", &Dataset::mode)
       .def_property_readonly("layout", &layout_name)
@@ -237,8 +239,12 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
           [local](const Dataset& dataset) {
             return std::find(dataset.stores.begin(), dataset.stores.end(), local) == dataset.stores.end();
           },
-          "Whether none of it lies on this machine.")
-      .def_readonly("features", &Dataset::features, "Where the dataset of its features is; empty without.")
+          "Whether none of it lies on this machine.");
+}
+
+// What is told of it.
+void add_answers(DatasetClass& type) {
+  type.def_readonly("features", &Dataset::features, "Where the dataset of its features is; empty without.")
       .def_readonly("features_fingerprint", &Dataset::features_fingerprint)
       .def_property_readonly(
           "entries",
@@ -267,6 +273,9 @@ void register_opened(py::module_& module, const std::shared_ptr<LocalStore>& loc
         for (const Shard& shard : dataset.shards) shards.append(shard_tuple(shard));
         return shards;
       });
+}
+
+void register_formats(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   module.def(
       "format_names",
       [] {
@@ -349,6 +358,9 @@ void register_source(py::module_& module) {
             return out;
           },
           py::arg("indices"), "int64 of the same shape: numbers in the whole view; -1 of -1. All are below the size.");
+}
+
+void register_views(py::module_& module) {
   module.def(
       "make_windows",
       [](const Opened& dataset, std::uint64_t window, std::uint64_t lookahead, const Names& columns,
@@ -413,9 +425,13 @@ void register_split(py::module_& module) {
 }  // namespace
 
 void register_dataset(py::module_& module, const std::shared_ptr<LocalStore>& local) {
-  register_opened(module, local);
+  DatasetClass type(module, "Dataset", "An opened dataset; see penstock.Dataset.");
+  add_content(type, local);
+  add_answers(type);
+  register_formats(module, local);
   register_field_arrays(module, local);
   register_source(module);
+  register_views(module);
   register_split(module);
 }
 

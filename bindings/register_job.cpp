@@ -2,9 +2,9 @@
 #include "bindings/gil.h"
 #include "bindings/register.h"
 #include "core/base/error.h"
-#include "core/batch/source.h"
 #include "core/job/job.h"
 #include "core/job/steps.h"
+#include "core/rows/source.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>

@@ -233,7 +233,7 @@ struct MakeLoader {
 
   std::unique_ptr<PythonLoader> operator()(
       std::shared_ptr<Job> job, const std::vector<std::shared_ptr<Source>>& sources,
-      const std::vector<FieldTuple>& fields, const std::vector<ComputedList>& computed,
+      const std::vector<FieldSpec>& fields, const std::vector<ComputedList>& computed,
       const std::vector<MakerList>& made, const std::vector<std::string>& values, unsigned parts, std::uint64_t rank,
       std::uint64_t world_size, const std::string& reader, unsigned threads, unsigned cores, unsigned prefetch,
       std::uint64_t max_bytes, const py::object& allocate, const std::optional<SliceTuple>& slice,
@@ -318,10 +318,9 @@ py::tuple state_tuple(const State& state) {
   return py::make_tuple(state.version, state.position, state.job);
 }
 
-}  // namespace
+using LoaderClass = py::class_<PythonLoader>;
 
-void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& local) {
-  register_batch(module, local);
+void register_functions(py::module_& module, const std::shared_ptr<LocalStore>& local) {
   module.def("usable_cores", py::overload_cast<std::uint64_t>(&usable_cores), py::arg("processes"),
              "Cores that this process, one of `processes` alike, may use: affinity and quota of its control groups.");
   module.def(
@@ -334,8 +333,10 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
       py::arg("job"), py::arg("position"), py::arg("world_size"), py::arg("sources"), py::arg("balance"),
       py::arg("most_bytes"),
       "(rank, row) of each observation of the global batch that begins there, by the job's own batch sizes.");
-  py::class_<PythonLoader>(module, "Loader", "The native loader; see penstock.Loader.")
-      .def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("sources"), py::arg("fields"),
+}
+
+void add_methods(LoaderClass& type, const std::shared_ptr<LocalStore>& local) {
+  type.def(py::init(MakeLoader{local}), py::kw_only(), py::arg("job"), py::arg("sources"), py::arg("fields"),
            py::arg("computed"), py::arg("made"), py::arg("values"), py::arg("parts"), py::arg("rank"),
            py::arg("world_size"), py::arg("reader"), py::arg("threads"), py::arg("cores"), py::arg("prefetch"),
            py::arg("max_bytes"), py::arg("allocate"), py::arg("slice") = py::none(), py::arg("balance") = py::none(),
@@ -360,8 +361,12 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
           "metrics", [](const PythonLoader& loader) { return metrics_dict(loader.get().metrics()); },
           "What was counted since the loader was made, by the names of penstock.Metrics; by any thread.")
       .def("close", &PythonLoader::close)
-      .def("close_at_exit", &PythonLoader::close_at_exit, "close(), whatever other threads are at.")
-      .def("describe", [](const PythonLoader& loader) { return loader.get().job().describe(loader.get().position()); })
+      .def("close_at_exit", &PythonLoader::close_at_exit, "close(), whatever other threads are at.");
+}
+
+// What it says of itself.
+void add_answers(LoaderClass& type) {
+  type.def("describe", [](const PythonLoader& loader) { return loader.get().job().describe(loader.get().position()); })
       .def("length",
            [](const PythonLoader& loader) { return loader.get().job().cursor().length(loader.get().position()); })
       .def(
@@ -387,6 +392,16 @@ void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& loc
         const BatchPool::Usage usage = loader.get().usage();
         return py::make_tuple(usage.batches, usage.bytes);
       });
+}
+
+}  // namespace
+
+void register_loader(py::module_& module, const std::shared_ptr<LocalStore>& local) {
+  register_batch(module, local);
+  register_functions(module, local);
+  LoaderClass type(module, "Loader", "The native loader; see penstock.Loader.");
+  add_methods(type, local);
+  add_answers(type);
 }
 
 }  // namespace penstock::bindings

@@ -77,10 +77,9 @@ std::string repr(const Permutation& permutation) {
   return fmt::format("Permutation({}, seed={}, epoch={})", permutation.size(), permutation.seed(), permutation.epoch());
 }
 
-}  // namespace
+using PermutationClass = py::class_<Permutation>;
 
-void register_permutation(py::module_& module) {
-  py::class_<Permutation>(module, "Permutation", R"(The bijection of [0, n) that (seed, epoch) chooses.
+constexpr const char* kPermutationDoc = R"(The bijection of [0, n) that (seed, epoch) chooses.
 
 Constant time and memory for any n from 1 to 2^52; the same on every machine. Immutable, picklable, safe to share
 between threads; calls on arrays run without the GIL.
@@ -101,8 +100,10 @@ Examples:
     True
     >>> int(p.inverse(images)[3]), p[3] == int(images[3]), len(p)
     (3, True, 1000)
-)")
-      .def(py::init([](const py::object& n, const py::object& seed, const py::object& epoch) {
+)";
+
+void add_calls(PermutationClass& type) {
+  type.def(py::init([](const py::object& n, const py::object& seed, const py::object& epoch) {
              return Permutation(to_u64(n, "n"), to_u64(seed, "seed"), to_u64(epoch, "epoch"));
            }),
            py::arg("n"), py::arg("seed"), py::arg("epoch") = 0)
@@ -131,8 +132,12 @@ Returns:
 Raises:
     TypeError: If the array is not of integers.
     ValueError: If a value is outside [0, n).
-)")
-      .def("__getitem__", &item, py::arg("index"), "Image of one index, negative ones from the end; IndexError beyond.")
+)");
+}
+
+// What an object of Python has.
+void add_object(PermutationClass& type) {
+  type.def("__getitem__", &item, py::arg("index"), "Image of one index, negative ones from the end; IndexError beyond.")
       .def("__len__", &Permutation::size)
       .def("__repr__", &repr)
       .def(
@@ -152,6 +157,14 @@ Raises:
                       [](const py::tuple& state) {
                         return Permutation(to_u64(state[0], "n"), to_u64(state[1], "seed"), to_u64(state[2], "epoch"));
                       }));
+}
+
+}  // namespace
+
+void register_permutation(py::module_& module) {
+  PermutationClass type(module, "Permutation", kPermutationDoc);
+  add_calls(type);
+  add_object(type);
 }
 
 }  // namespace penstock::bindings

@@ -3,9 +3,9 @@
 #include "bindings/register.h"
 #include "bindings/tell_python.h"
 #include "shuffle/permutation.h"
-#include "writer/dataset_folder.h"
-#include "writer/shuffle.h"
-#include "writer/shuffle_tasks.h"
+#include "writer/folder/dataset_folder.h"
+#include "writer/shuffle/shuffle.h"
+#include "writer/shuffle/shuffle_tasks.h"
 
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>

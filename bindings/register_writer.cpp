@@ -6,18 +6,19 @@
 #include "bindings/tell_python.h"
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
-#include "core/batch/schema.h"
 #include "core/io/local/local_store.h"
-#include "layout/folder.h"
-#include "layout/format.h"
-#include "writer/annotate.h"
-#include "writer/append.h"
-#include "writer/commit.h"
-#include "writer/convert.h"
-#include "writer/dataset_writer.h"
-#include "writer/run.h"
-#include "writer/unnamed.h"
-#include "writer/verify.h"
+#include "core/rows/schema.h"
+#include "layout/dataset/folder.h"
+#include "layout/dataset/format.h"
+#include "writer/derived/annotate.h"
+#include "writer/derived/append.h"
+#include "writer/derived/combine.h"
+#include "writer/derived/convert.h"
+#include "writer/folder/commit.h"
+#include "writer/folder/run.h"
+#include "writer/folder/unnamed.h"
+#include "writer/shards/dataset_writer.h"
+#include "writer/verify/verify.h"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -279,6 +280,8 @@ void register_unnamed(py::module_& module) {
       "What lies in a dataset's folder though its manifest does not name it: a text for each kind, with what to do.");
 }
 
+using RunsUnlocked = py::call_guard<Unlocked>;
+
 void register_commit(py::module_& module) {
   py::class_<writer::FinishedShard>(module, "FinishedShard", "A finished shard, as its shard.json says.")
       .def_readonly("number", &writer::FinishedShard::number)
@@ -288,7 +291,6 @@ void register_commit(py::module_& module) {
       .def_readonly("bytes", &writer::FinishedShard::bytes, "Of its files, without the side files.")
       .def_readonly("task_json", &writer::FinishedShard::task_json)
       .def_readonly("files", &writer::FinishedShard::files, "(name, size) of each, side files with them.");
-  using RunsUnlocked = py::call_guard<Unlocked>;
   module.def("finished_shards", &writer::finished_shards, py::arg("path"), py::arg("overwrite"), RunsUnlocked());
   module.def(
       "commit",
@@ -322,6 +324,9 @@ void register_commit(py::module_& module) {
       },
       py::arg("path"), py::arg("shards"), py::arg("tokenizer"), py::arg("tasks"), py::arg("features"),
       "The dataset.json of shards of an object store, (name, shard.json) each; features as (folder, fingerprint).");
+}
+
+void register_folder(py::module_& module) {
   module.def(
       "write_features",
       [](const std::string& path, const FeatureTuple& features) {
@@ -352,6 +357,9 @@ void register_commit(py::module_& module) {
   py::class_<writer::Run>(module, "Run", "Holds a folder for one run, with all its processes.")
       .def(py::init<const std::string&, const std::string&>(), py::arg("path"), py::arg("run"), RunsUnlocked())
       .def("close", &writer::Run::close, RunsUnlocked());
+}
+
+void register_derived(py::module_& module) {
   module.def(
       "combine",
       [](const std::vector<std::string>& inputs, const std::string& out, bool resume, bool overwrite,
@@ -373,6 +381,8 @@ void register_writer(py::module_& module) {
   register_verify(module);
   register_unnamed(module);
   register_commit(module);
+  register_folder(module);
+  register_derived(module);
   register_processes(module);
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bindings/gil.h"
-#include "writer/progress.h"
+#include "writer/files/progress.h"
 
 #include <pybind11/pybind11.h>
 

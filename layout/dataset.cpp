@@ -1,7 +1,7 @@
 #include "layout/dataset.h"
 
 #include "core/base/checked.h"
-#include "layout/dataset_columns.h"
+#include "layout/values/dataset_columns.h"
 
 #include <algorithm>
 #include <span>
@@ -50,7 +50,7 @@ void Dataset::finish() {
     append(record_starts, shard.records);
     append(span_starts, shard.spans);
   }
-  column_table = columns.empty() ? nullptr : std::make_shared<const DatasetColumns>(*this);
+  column_table = columns.empty() ? nullptr : std::make_shared<const DatasetColumns>(path, columns, shards);
 }
 
 std::size_t Dataset::find_column(const std::string& name) const {

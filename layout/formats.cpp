@@ -1,10 +1,10 @@
 #include "layout/formats.h"
 
 #include "core/base/error.h"
-#include "layout/foreign_index.h"
-#include "layout/format.h"
-#include "layout/megatron.h"
-#include "layout/token_files.h"
+#include "layout/dataset/format.h"
+#include "layout/foreign/foreign_index.h"
+#include "layout/foreign/megatron.h"
+#include "layout/foreign/token_files.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,8 +1,8 @@
 """The folder list is the architecture diagram: checks that every #include keeps the table of docs/architecture.md.
 
-Also that each file includes, itself or by our headers, the standard headers of what it uses: a file of a unity build
-sees those of its neighbours. And that no file that git tracks names a package registry's host or a path of the machine
-it was written on.
+Also that modules, a header and its source together, include each other in no circle; that each file includes, itself or
+by our headers, the standard headers of what it uses: a file of a unity build sees those of its neighbours; and that no
+file that git tracks names a package registry's host or a path of the machine it was written on.
 """
 
 import re
@@ -20,19 +20,23 @@ MAY_INCLUDE = {
     "core/io/local": {"core/io"},
     "core/io/http": {"core/io"},
     "core/io/cache": {"core/io", "core/io/local"},
-    "core/batch": {"core/io", "core/job"},
-    "core/engine": {"core/batch", "core/io", "core/job"},
+    "core/rows": {"core/io", "core/job"},
+    "core/columns": {"core/rows"},
+    "core/columns/cells": {"core/columns", "core/rows"},
+    "core/batch": {"core/columns", "core/rows", "core/job"},
+    "core/engine": {"core/batch", "core/columns", "core/rows", "core/io", "core/job"},
     "shuffle": {"core/job"},
-    "layout": {"core/batch", "core/io", "core/io/local", "core/job"},
-    "layout/cells": {"core/batch", "core/io", "core/job"},
-    "writer": {"layout", "core/batch", "core/io", "core/io/local", "core/job"},
+    "layout": {"core/rows", "core/io", "core/io/local", "core/job"},
+    "writer": {"layout", "core/rows", "core/io", "core/io/local", "core/job"},
     "bindings": {
         "writer",
         "layout",
-        "layout/cells",
         "shuffle",
         "core/engine",
         "core/batch",
+        "core/columns",
+        "core/columns/cells",
+        "core/rows",
         "core/io",
         "core/io/local",
         "core/io/http",
@@ -89,7 +93,7 @@ FORBIDDEN = re.compile(
 
 
 def room_of(path: str) -> str | None:
-    """The innermost room that holds `path`, None where there is none: layout/cells is in layout until it is listed."""
+    """The innermost room that holds `path`, None where there is none: layout/foreign is in layout."""
     folder = path.rpartition("/")[0]
     while folder and folder not in MAY_INCLUDE:
         folder = folder.rpartition("/")[0]
@@ -110,7 +114,7 @@ def layer_problems(room: str, path: Path) -> list[str]:
             or (name.split("/")[0] in TOP and room_of(name) not in allowed)
             or (room != "bindings" and PYTHON.match(name))
             or (room in ("shuffle", "core/job") and FILES_AND_THREADS.match(name))
-            or (room in ("layout", "core/batch") and not quoted and name == "thread")
+            or (room in ("layout", "core/rows", "core/columns", "core/batch") and not quoted and name == "thread")
         )
         if wrong:
             problems.append(f"{path.relative_to(ROOT)}:{number}: {room} must not include {name}")
@@ -130,6 +134,51 @@ def standard_problems(path: Path) -> list[str]:
     code = re.sub("//.*", "", path.read_text())
     missing = [name for name, use in USES.items() if use.search(code) and name not in included_by(path)]
     return [f"{path.relative_to(ROOT)}: uses <{name}> without including it" for name in missing]
+
+
+def module_of(path: str) -> str:
+    """The name that a header and its source share."""
+    return path.rpartition(".")[0]
+
+
+def module_graph(paths: list[Path]) -> dict[str, set[str]]:
+    """Which of our modules each module includes, by its header or its source."""
+    graph: dict[str, set[str]] = {}
+    for path in paths:
+        module = module_of(path.relative_to(ROOT).as_posix())
+        names = {match.group(2) for line in path.read_text().splitlines() if (match := INCLUDE.match(line))}
+        ours = {module_of(name) for name in names if name.split("/")[0] in TOP}
+        graph.setdefault(module, set()).update(ours - {module})
+    return graph
+
+
+def circle_problems(graph: dict[str, set[str]]) -> list[str]:
+    """The circles of modules: strongly connected ones, after Tarjan."""
+    index: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    problems = []
+
+    def visit(module: str) -> None:
+        index[module] = lowest[module] = len(index)
+        stack.append(module)
+        for other in sorted(graph.get(module, ())):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] < index[module]:
+            return
+        at = stack.index(module)
+        circle = sorted(stack[at:])
+        del stack[at:]
+        if len(circle) > 1:
+            problems.append(f"modules that include each other in a circle: {', '.join(circle)}")
+
+    for module in sorted(graph):
+        if module not in index:
+            visit(module)
+    return problems
 
 
 def text_problems() -> list[str]:
@@ -153,13 +202,13 @@ def text_problems() -> list[str]:
 def main() -> int:
     """Prints what is wrong; returns the exit status."""
     problems = text_problems()
-    for top in TOP:
-        for path in sorted((ROOT / top).rglob("*.[hic]*")):
-            room = room_of(path.relative_to(ROOT).as_posix())
-            if path.suffix not in (".h", ".cpp", ".inl", ".c"):
-                continue
-            problems += standard_problems(path)
-            problems += layer_problems(room, path) if room else [f"{path.relative_to(ROOT)}: lies in no room"]
+    sources = (path for top in TOP for path in sorted((ROOT / top).rglob("*.[hic]*")))
+    paths = [path for path in sources if path.suffix in (".h", ".cpp", ".inl", ".c")]
+    for path in paths:
+        room = room_of(path.relative_to(ROOT).as_posix())
+        problems += standard_problems(path)
+        problems += layer_problems(room, path) if room else [f"{path.relative_to(ROOT)}: lies in no room"]
+    problems += circle_problems(module_graph(paths))
     print("\n".join(problems), end="\n" if problems else "")
     return 1 if problems else 0
 

@@ -1,8 +1,9 @@
 // BlocksEpoch: one epoch of the order Blocks, with its keys. Made and dropped inside one pick(). One thread.
 #pragma once
 
-#include "shuffle/blocks.h"
+#include "core/job/order.h"
 #include "shuffle/key.h"
+#include "shuffle/lane_table.h"
 #include "shuffle/permutation.h"
 
 #include <array>

@@ -1,7 +1,8 @@
 #include "shuffle/grown.h"
 
 #include "core/base/error.h"
-#include "core/job/cursor.h"
+#include "core/job/epochs.h"
+#include "core/job/position.h"
 
 #include <fmt/format.h>
 

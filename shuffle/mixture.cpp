@@ -1,7 +1,8 @@
 #include "shuffle/mixture.h"
 
 #include "core/base/error.h"
-#include "core/job/cursor.h"
+#include "core/job/position.h"
+#include "shuffle/mixture_difference.h"
 #include "shuffle/permutation.h"
 
 #include <boost/container/small_vector.hpp>
@@ -163,6 +164,10 @@ std::string Mixture::identity(std::uint64_t position) const {
   const json root = {
       {"algorithm", kAlgorithm}, {"name", "mixture"}, {"orders", orders}, {"seed", seed_}, {"stages", stages}};
   return root.dump();
+}
+
+OrderDifference Mixture::difference_to(std::string_view saved, std::uint64_t position) const {
+  return mixture_difference(saved, identity(kNever), position);
 }
 
 std::string Mixture::place(std::uint64_t position) const {

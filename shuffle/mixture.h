@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace penstock::shuffle {
@@ -35,6 +36,7 @@ class Mixture final : public Order {
   /// parts of all its fetches are open.
   [[nodiscard]] std::uint64_t fetch_end(std::uint64_t position) const override;
   [[nodiscard]] std::string identity(std::uint64_t position) const override;
+  [[nodiscard]] OrderDifference difference_to(std::string_view saved, std::uint64_t position) const override;
   [[nodiscard]] std::string place(std::uint64_t position) const override;
 
  private:

@@ -1,7 +1,7 @@
 #include "shuffle/mixture_plan.h"
 
 #include "core/base/error.h"
-#include "core/job/cursor.h"
+#include "core/job/position.h"
 #include "shuffle/permutation.h"
 
 #include <algorithm>

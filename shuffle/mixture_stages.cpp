@@ -1,7 +1,7 @@
 #include "shuffle/mixture_stages.h"
 
 #include "core/base/error.h"
-#include "core/job/cursor.h"
+#include "core/job/position.h"
 #include "shuffle/permutation.h"
 
 #include <fmt/ranges.h>

@@ -18,23 +18,13 @@
 // given there is within 1 + S w_s / W of q w_s / W. Integers decide everything. Immutable: any thread.
 #pragma once
 
-#include "shuffle/key.h"
-#include "shuffle/reciprocal.h"
+#include "shuffle/strata_members.h"
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
 namespace penstock::shuffle {
-
-/// Slot `number` of member `member`.
-struct Slot {
-  std::uint64_t number = 0;
-  std::uint32_t member = 0;
-
-  bool operator==(const Slot&) const = default;
-};
 
 class Strata {
  public:
@@ -48,10 +38,7 @@ class Strata {
   /// From 4 to 64 words are made, as many as have so many slots.
   static constexpr std::uint64_t kLetters = 16384;
 
-  struct Member {
-    std::uint64_t weight = 0;  // at least 1
-    Key key;                   // of its jitter; that of the first member turns words
-  };
+  using Member = StrataMember;
   /// At least one member; of slots at one time that of the first member comes first. Weights are divided by what
   /// divides them all; their sum is then below kMostWeight.
   explicit Strata(std::vector<Member> members);
@@ -63,15 +50,11 @@ class Strata {
   /// out[s] = the slots of member s before `position`.
   void count(std::uint64_t position, std::span<std::uint64_t> out) const;
 
-  [[nodiscard]] std::span<const Member> members() const noexcept { return members_; }
+  [[nodiscard]] std::span<const Member> members() const noexcept { return all_.members; }
   /// Of the divided weights.
-  [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
+  [[nodiscard]] std::uint64_t total() const noexcept { return all_.total; }
 
  private:
-  friend class StrataWalk;
-  [[nodiscard]] static std::uint64_t jitter(const Member& member, std::uint64_t number) noexcept {
-    return member.key.at(number) >> 32;
-  }
   /// A slot of the word: which of its member's in the period.
   struct Letter {
     std::uint32_t member = 0;
@@ -92,16 +75,13 @@ class Strata {
   [[nodiscard]] std::uint64_t before(std::uint64_t word, std::size_t member, std::uint64_t place) const;
   [[nodiscard]] Slot slot_at(std::uint64_t position) const;
 
-  std::vector<Member> members_;
-  std::uint64_t total_ = 0;
-  std::vector<Reciprocal> by_weight_;   // of members, and …
-  std::optional<Reciprocal> by_total_;  // … of their sum, for jittered strata
-  std::uint64_t words_ = 0;             // 0: jittered strata
-  std::uint64_t repeats_ = 0;           // periods of a word, M
-  std::uint64_t length_ = 0;            // of a word: M W
-  std::vector<Letter> letters_;         // of all words
-  std::vector<std::uint32_t> places_;   // of each word's letters, member by member …
-  std::vector<std::uint32_t> firsts_;   // … whose first ones these are, and their number
+  StrataMembers all_;
+  std::uint64_t words_ = 0;            // 0: jittered strata
+  std::uint64_t repeats_ = 0;          // periods of a word, M
+  std::uint64_t length_ = 0;           // of a word: M W
+  std::vector<Letter> letters_;        // of all words
+  std::vector<std::uint32_t> places_;  // of each word's letters, member by member …
+  std::vector<std::uint32_t> firsts_;  // … whose first ones these are, and their number
 };
 
 }  // namespace penstock::shuffle

@@ -20,20 +20,20 @@ std::uint64_t lead_of(std::size_t members) {
 
 }  // namespace
 
-StrataWalk::StrataWalk(const Strata& strata)
+StrataWalk::StrataWalk(const StrataMembers& strata)
     : strata_(strata),
-      lead_(lead_of(strata.members_.size())),
-      edges_(strata.members_.size(), boost::container::default_init),
-      next_(strata.members_.size(), boost::container::default_init) {}
+      lead_(lead_of(strata.members.size())),
+      edges_(strata.members.size(), boost::container::default_init),
+      next_(strata.members.size(), boost::container::default_init) {}
 
 StrataWalk::Edge StrataWalk::edge(std::size_t member, std::uint64_t x) const {
-  const auto [whole, rest] = strata_.by_total_->divide(Wide{strata_.members_[member].weight} * x);
+  const auto [whole, rest] = strata_.by_total->divide(Wide{strata_.members[member].weight} * x);
   return {whole, rest};
 }
 
 // Returns how many slots lie before time X / W, and makes next_ those that follow, in no order.
 std::uint64_t StrataWalk::set_edges(std::uint64_t x) {
-  const std::uint64_t total = strata_.total_;
+  const std::uint64_t total = strata_.total;
   const bool goes_on = has_edges_ && x > at_;
   if (goes_on && x - at_ != distance_) {
     distance_ = x - at_;
@@ -44,7 +44,7 @@ std::uint64_t StrataWalk::set_edges(std::uint64_t x) {
   has_edges_ = true;
   std::uint64_t before = 0;
   for (std::size_t s = 0; s < edges_.size(); ++s) {
-    const Strata::Member& member = strata_.members_[s];
+    const StrataMember& member = strata_.members[s];
     auto& [whole, rest] = edges_[s];
     if (goes_on) {
       whole += steps_[s].whole;
@@ -56,7 +56,7 @@ std::uint64_t StrataWalk::set_edges(std::uint64_t x) {
     } else {
       edges_[s] = edge(s, x);
     }
-    const bool is_past = Wide{Strata::jitter(member, whole)} * total < Wide{rest} << 32;
+    const bool is_past = Wide{member.jitter(whole)} * total < Wide{rest} << 32;
     next_[s].member = static_cast<std::uint32_t>(s);
     next_[s].number = whole + (is_past ? 1 : 0);
     before += next_[s].number;
@@ -65,11 +65,11 @@ std::uint64_t StrataWalk::set_edges(std::uint64_t x) {
 }
 
 void StrataWalk::set_time(Next& next) const {
-  const Strata::Member& member = strata_.members_[next.member];
+  const StrataMember& member = strata_.members[next.member];
   const Edge& edge = edges_[next.member];
-  const Wide strata = (Wide{next.number - edge.whole} << 32) + Strata::jitter(member, next.number);
-  const Wide distance = strata * strata_.total_ - (Wide{edge.rest} << 32);
-  const Reciprocal& by_weight = strata_.by_weight_[next.member];
+  const Wide strata = (Wide{next.number - edge.whole} << 32) + member.jitter(next.number);
+  const Wide distance = strata * strata_.total - (Wide{edge.rest} << 32);
+  const Reciprocal& by_weight = strata_.by_weight[next.member];
   const auto [time, rest] = by_weight.holds(distance) ? by_weight.divide(distance) : Reciprocal::Result{UINT64_MAX, 0};
   next.time = time;
   next.rest = rest;
@@ -77,8 +77,8 @@ void StrataWalk::set_time(Next& next) const {
 
 bool StrataWalk::is_before(const Next& a, const Next& b) const {
   if (a.time != b.time) return a.time < b.time;
-  const Wide left = Wide{a.rest} * strata_.members_[b.member].weight;
-  const Wide right = Wide{b.rest} * strata_.members_[a.member].weight;
+  const Wide left = Wide{a.rest} * strata_.members[b.member].weight;
+  const Wide right = Wide{b.rest} * strata_.members[a.member].weight;
   return left != right ? left < right : a.member < b.member;
 }
 

@@ -7,7 +7,7 @@
 // position; one beyond 64 bits, of a slot that no walk from these edges comes to, is cut to the last number.
 #pragma once
 
-#include "shuffle/strata.h"
+#include "shuffle/strata_members.h"
 
 #include <boost/container/small_vector.hpp>
 
@@ -19,7 +19,7 @@ namespace penstock::shuffle {
 
 class StrataWalk {
  public:
-  explicit StrataWalk(const Strata& strata);
+  explicit StrataWalk(const StrataMembers& strata);
 
   /// Goes to `position`: at most 2^63.
   void seek(std::uint64_t position);
@@ -52,7 +52,7 @@ class StrataWalk {
   void sink(std::size_t at);
   void step();
 
-  const Strata& strata_;
+  const StrataMembers& strata_;
   const std::uint64_t lead_;  // how far X is before the position, if that is enough
   std::uint64_t position_ = 0;
   std::uint64_t sought_ = 0;  // the position that the edges are near

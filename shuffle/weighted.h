@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace penstock::shuffle {
 
@@ -31,6 +32,7 @@ class Weighted final : public Order {
   [[nodiscard]] std::uint64_t end(std::uint64_t) const override { return kNever; }
   [[nodiscard]] std::uint64_t fetch_end(std::uint64_t position) const override { return mixed_->fetch_end(position); }
   [[nodiscard]] std::string identity(std::uint64_t position) const override;
+  [[nodiscard]] OrderDifference difference_to(std::string_view saved, std::uint64_t position) const override;
 
  private:
   void draw(std::uint32_t epoch, std::span<Pick> picks) const;

@@ -1,6 +1,6 @@
 #include "core/batch/span_values.h"
 
-#include "core/batch/target_column.h"
+#include "core/columns/target_column.h"
 
 #include <algorithm>
 #include <cstring>
@@ -159,11 +159,6 @@ void keep_targets(Batch& batch, std::size_t number, const EntryNumbers& entries,
       ignore_labels(labels + begin * spec.labels->type.bytes, spec.labels->type.bytes, mask, count);
     }
   });
-}
-
-void fill_values(std::byte* out, std::uint32_t item_bytes, std::uint64_t value, std::uint64_t count) {
-  with_unsigned(item_bytes,
-                [&]<typename T>(T) { std::fill_n(reinterpret_cast<T*>(out), count, static_cast<T>(value)); });
 }
 
 }  // namespace penstock

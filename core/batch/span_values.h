@@ -35,7 +35,4 @@ void spread_values(Batch& batch, std::size_t number, const EntryNumbers& entries
 void keep_targets(Batch& batch, std::size_t number, const EntryNumbers& entries, std::span<const std::uint64_t> firsts,
                   std::span<const DocumentRange> ranges);
 
-/// `count` values of `item_bytes`, all equal to the low bytes of `value`.
-void fill_values(std::byte* out, std::uint32_t item_bytes, std::uint64_t value, std::uint64_t count);
-
 }  // namespace penstock

@@ -1,6 +1,8 @@
 #include "core/engine/assembly.h"
 
 #include "core/base/error.h"
+#include "core/engine/batch_memory.h"
+#include "core/engine/batch_work.h"
 
 #include <utility>
 #include <vector>
@@ -66,8 +68,8 @@ void Assembly::prepare(Batch& batch) {
   } else {
     rows_->choose(*job_, batch.plan, batch.positions, batch.picks, batch.cancelled);
   }
-  batch.prepare_rows();
-  if (!batch.format->shape.ragged) batch.place();
+  BatchWork(batch).prepare_rows();
+  if (!batch.format->shape.ragged) BatchWork(batch).place();
 }
 
 // --- fetches
@@ -145,8 +147,8 @@ void Assembly::fetched(const std::shared_ptr<Batch>& batch) {
 void Assembly::adopt(const std::shared_ptr<Batch>& batch, std::uint64_t row) {
   std::exception_ptr error;
   try {
-    batch->adopt_row(row);
-    batch->finish_row(row);
+    BatchWork(*batch).adopt_row(row);
+    BatchWork(*batch).finish_row(row);
   } catch (...) {
     error = present_error();
   }
@@ -168,7 +170,7 @@ void Assembly::phase_done(const std::shared_ptr<Batch>& batch) {
   std::exception_ptr error;
   try {
     if (measured) end_measuring(*batch);
-    if (is_whole && !batch->error && !batch->cancelled) batch->finish();
+    if (is_whole && !batch->error && !batch->cancelled) BatchWork(*batch).finish();
     if (!measured || batch->error) {
       batch->fetched.clear();
       batch->fetches.clear();
@@ -186,17 +188,17 @@ void Assembly::phase_done(const std::shared_ptr<Batch>& batch) {
 
 void Assembly::end_measuring(Batch& batch) const {
   if (batch.error) return;
-  batch.measure();
-  const std::uint64_t bytes = batch.bounded_bytes();
+  BatchWork(batch).measure();
+  const std::uint64_t bytes = bounded_bytes(batch);
   if (lends_) return;
   batch.slab.ensure(bytes);
-  batch.place();
+  BatchWork(batch).place();
 }
 
 void Assembly::lend(Batch& batch) {
-  batch.place();
+  BatchWork(batch).place();
   if (batch.plan.valid > 0) return dispatch_.enter(batch, Batch::Phase::Reading);
-  batch.finish();  // nothing is read
+  BatchWork(batch).finish();  // nothing is read
   dispatch_.enter(batch, Batch::Phase::Ready);
 }
 

@@ -1,6 +1,7 @@
 #include "core/engine/batch_sizes.h"
 
 #include "core/base/error.h"
+#include "core/engine/batch_memory.h"
 
 #include <algorithm>
 
@@ -27,7 +28,7 @@ std::uint64_t least_bytes(const BatchFormat& format, std::uint64_t rows, bool sh
   Batch batch;
   batch.plan.rows = rows;
   batch.format = &format;
-  const std::uint64_t arrays = batch.needed_bytes();  // at most 2^56, as are those of fetches; rows < 2^31
+  const std::uint64_t arrays = needed_bytes(batch);  // at most 2^56, as are those of fetches; rows < 2^31
   return arrays + rows * least_bytes_of_row(format, shares_fetches);
 }
 

@@ -1,6 +1,7 @@
 #include "core/engine/fetch.h"
 
 #include "core/base/align.h"
+#include "core/engine/row_memory.h"
 
 #include <algorithm>
 #include <numeric>
@@ -167,55 +168,69 @@ std::uint64_t FetchPlanner::row_bytes(const Pick& pick) const {
   return std::max(bytes, bound_->largest_row());
 }
 
-// The rows from planned_to_ to the end of the fetches that are open there; fewer where they exceed `budget` bytes and
-// the position `needed` has been passed, and where they lie in the order of their positions (sequential): what is large
-// enough for one request gains nothing from more. Without `may_cut` it is all of them or none.
-std::shared_ptr<Stretch> FetchPlanner::plan(std::uint64_t budget, bool may_cut, std::uint64_t needed) {
+// Rows of a batch; null: they are not to be had, and the stretch may end before them. The batch itself fails with the
+// error, if it comes again.
+const ChosenRows* FetchPlanner::chosen_if_any(const BatchPlan& batch, bool may_end, ChosenRows& scratch) {
+  if (*interrupted_) throw CostsCancelled();
+  try {
+    return &chosen(batch, scratch);
+  } catch (...) {
+    if (!may_end) throw;
+    return nullptr;
+  }
+}
+
+// Adds rows by their positions, those of `rows` from `begin` to `end`.
+void FetchPlanner::add_rows(Filling& filling, const ChosenRows& rows, std::uint64_t begin, std::uint64_t end) const {
+  const std::vector<std::uint64_t>& positions = rows.positions;
+  std::vector<std::size_t>& rising = filling.rising;
+  rising.resize(positions.size());
+  std::iota(rising.begin(), rising.end(), std::size_t{0});
+  const auto is_earlier = [&](std::size_t a, std::size_t b) { return positions[a] < positions[b]; };
+  if (!std::is_sorted(positions.begin(), positions.end())) std::sort(rising.begin(), rising.end(), is_earlier);
+  for (const std::size_t number : rising) {
+    const std::uint64_t position = positions[number];
+    if (position < begin || position >= end) continue;
+    const Pick& pick = rows.picks[number];
+    const Pick& last = filling.last;
+    filling.is_rising &= filling.stretch.row_count() == 0 || (pick.source == last.source && pick.index > last.index);
+    filling.last = pick;
+    filling.stretch.add(position, pick, row_bytes(pick));
+  }
+}
+
+// Rows up to `end`, which becomes lower where the stretch is to end before. False: they do not fit, and may not be cut.
+bool FetchPlanner::fill(Stretch& stretch, std::optional<BatchPlan>& batch, std::uint64_t& end, const Room& room) {
+  const std::uint64_t begin = stretch.begin();
+  ChosenRows scratch;
+  Filling filling{stretch};
+  for (; batch && batch->position < end; batch = job_->plan(batch->end, rows_->share())) {
+    const bool may_end = room.may_cut && batch->position > room.needed;
+    const bool is_enough = filling.is_rising && stretch.estimated_bytes() >= kEnoughBytes;
+    const ChosenRows* const rows = is_enough ? nullptr : chosen_if_any(*batch, may_end, scratch);
+    const bool is_full = rows != nullptr && stretch.row_count() > 0 && stretch.estimated_bytes() > room.bytes;
+    if (is_full && !room.may_cut) return false;
+    if (rows == nullptr || (is_full && may_end)) {
+      end = batch->position;
+      break;
+    }
+    add_rows(filling, *rows, begin, end);
+    if (batch->end > end) break;  // the rest of it is of the next stretch
+  }
+  return room.may_cut || stretch.estimated_bytes() <= room.bytes;
+}
+
+// The rows from planned_to_ to the end of the fetches that are open there; fewer where they exceed the room and the
+// position that is needed has been passed, and where they lie in the order of their positions (sequential): what is
+// large enough for one request gains nothing from more. Where they may not be cut it is all of them or none.
+std::shared_ptr<Stretch> FetchPlanner::plan(const Room& room) {
   if (!batch_) return nullptr;
   const std::uint64_t begin = std::max(planned_to_, batch_->position);
   std::uint64_t end = job_->order().fetch_end(begin);
   if (end < batch_->end) end = job_->order().fetch_end(batch_->end - 1);  // fetches of one row: a batch of them
   auto stretch = std::make_shared<Stretch>(begin, bound_, spares_);
   std::optional<BatchPlan> batch = batch_;
-  ChosenRows scratch;
-  std::vector<std::size_t> rising;  // rows by position
-  Pick last;
-  bool is_rising = true;
-  for (; batch && batch->position < end; batch = job_->plan(batch->end, rows_->share())) {
-    if (*interrupted_) throw CostsCancelled();
-    if (is_rising && stretch->estimated_bytes() >= kEnoughBytes) {
-      end = batch->position;
-      break;
-    }
-    const ChosenRows* rows = nullptr;
-    try {
-      rows = &chosen(*batch, scratch);
-    } catch (...) {
-      if (!may_cut || batch->position <= needed) throw;
-      end = batch->position;  // the batch itself fails with the error, if it comes again
-      break;
-    }
-    const std::vector<std::uint64_t>& positions = rows->positions;
-    if (stretch->row_count() > 0 && stretch->estimated_bytes() > budget && (!may_cut || batch->position > needed)) {
-      if (!may_cut) return nullptr;
-      end = batch->position;
-      break;
-    }
-    rising.resize(positions.size());
-    std::iota(rising.begin(), rising.end(), std::size_t{0});
-    const auto is_earlier = [&](std::size_t a, std::size_t b) { return positions[a] < positions[b]; };
-    if (!std::is_sorted(positions.begin(), positions.end())) std::sort(rising.begin(), rising.end(), is_earlier);
-    for (const std::size_t number : rising) {
-      const std::uint64_t position = positions[number];
-      if (position < begin || position >= end) continue;
-      const Pick& pick = rows->picks[number];
-      is_rising &= stretch->row_count() == 0 || (pick.source == last.source && pick.index > last.index);
-      last = pick;
-      stretch->add(position, pick, row_bytes(pick));
-    }
-    if (batch->end > end) break;  // the rest of it is of the next stretch
-  }
-  if (!may_cut && stretch->estimated_bytes() > budget) return nullptr;
+  if (!fill(*stretch, batch, end, room)) return nullptr;
   stretch->close(end, *formats_);
   // Its parts have taken spares, which are counted as its own once they are placed.
   if (bound_->needs_spares(pool_->usage().bytes, 0)) drop_spares();
@@ -239,7 +254,7 @@ void FetchPlanner::give_rows(Batch& batch, std::vector<std::shared_ptr<Stretch>>
     while (position >= planned_to_ && batch_) {
       planned.reserve(planned.size() + 1);  // what is planned must be queued
       const std::uint64_t budget = bound_->left_for_fetches(pool_->usage().bytes);
-      if (auto stretch = plan(budget, true, position)) planned.push_back(std::move(stretch));
+      if (auto stretch = plan({budget, true, position})) planned.push_back(std::move(stretch));
     }
     const std::shared_ptr<Stretch>& stretch = find(position);
     batch.fetched.push_back(&stretch->row(position));
@@ -265,7 +280,7 @@ std::shared_ptr<Stretch> FetchPlanner::plan_ahead() {
     bytes += stretch->bytes();
   }
   if (ahead >= kMostAhead || (ahead > 0 && bytes >= kAheadBytes)) return nullptr;
-  return plan(bound_->left_for_fetches(pool_->usage().bytes), false, 0);
+  return plan({bound_->left_for_fetches(pool_->usage().bytes), false, 0});
 }
 
 }  // namespace penstock

@@ -141,7 +141,21 @@ class FetchPlanner {
  private:
   ChosenRows& chosen(const BatchPlan& plan, ChosenRows& scratch);
   void forget_chosen();
-  std::shared_ptr<Stretch> plan(std::uint64_t budget, bool may_cut, std::uint64_t needed);
+  struct Room {
+    std::uint64_t bytes = 0;
+    bool may_cut = false;      // what exceeds them is left for the next stretch …
+    std::uint64_t needed = 0;  // … but not the batch at this position
+  };
+  struct Filling {
+    Stretch& stretch;
+    std::vector<std::size_t> rising = {};  // rows by position
+    Pick last = {};
+    bool is_rising = true;
+  };
+  std::shared_ptr<Stretch> plan(const Room& room);
+  bool fill(Stretch& stretch, std::optional<BatchPlan>& batch, std::uint64_t& end, const Room& room);
+  const ChosenRows* chosen_if_any(const BatchPlan& batch, bool may_end, ChosenRows& scratch);
+  void add_rows(Filling& filling, const ChosenRows& rows, std::uint64_t begin, std::uint64_t end) const;
   [[nodiscard]] std::uint64_t row_bytes(const Pick& pick) const;
   /// The stretch that has a position; there is one.
   [[nodiscard]] const std::shared_ptr<Stretch>& find(std::uint64_t position) const;

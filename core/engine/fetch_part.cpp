@@ -2,6 +2,7 @@
 
 #include "core/base/align.h"
 #include "core/base/checked.h"
+#include "core/engine/row_memory.h"
 
 #include <utility>
 

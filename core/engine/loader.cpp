@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/fork_count.h"
+#include "core/engine/batch_memory.h"
 #include "core/job/balance.h"
 
 #include <unistd.h>

@@ -1,6 +1,7 @@
 #include "core/engine/prefetch.h"
 
 #include "core/base/error.h"
+#include "core/engine/batch_memory.h"
 #include "core/engine/batch_sizes.h"
 
 #include <algorithm>
@@ -155,14 +156,14 @@ std::shared_ptr<Batch> Prefetch::make_batch(BatchPlan plan) {
   batch->formats = options_.formats;
   batch->format = &(*options_.formats)[first.source];
   batch->picks_may_wait = rows_->may_wait();
-  batch->check_rows();
+  check_rows(*batch);
   batch->most_bytes = bound_->most_by_file();
   if (!batch->format->shape.ragged) {
-    const std::uint64_t bytes = batch->needed_bytes();
+    const std::uint64_t bytes = needed_bytes(*batch);
     if (options_.lend) {
       options_.lend(batch->slab, bytes);
     } else {
-      batch->ensure_slab(bytes);
+      ensure_slab(*batch, bytes);
     }
   }
   pool_->account(*batch);
@@ -177,7 +178,7 @@ Batch::Phase Prefetch::settle() {
     if (is_short_ && !is_next) break;
     if (engine_->wait(*batch, std::chrono::nanoseconds(0)) != Batch::Phase::NeedsMemory) continue;
     try {
-      options_.lend(batch->slab, batch->needed_bytes());
+      options_.lend(batch->slab, needed_bytes(*batch));
       pool_->account(*batch);
       engine_->lend(*batch);
     } catch (...) {

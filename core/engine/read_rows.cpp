@@ -1,6 +1,8 @@
 #include "core/engine/read_rows.h"
 
 #include "core/base/error.h"
+#include "core/engine/batch_memory.h"
+#include "core/engine/batch_work.h"
 #include "core/engine/row_reader.h"
 
 #include <chrono>
@@ -76,16 +78,16 @@ std::shared_ptr<Batch> read_picks(std::shared_ptr<const BatchFormats> formats, s
     raise(ErrorKind::InvalidArgument, "observation {} of a view of {}", with_commas(pick.index), with_commas(size));
   }
   batch->picks = std::move(picks);
-  batch->prepare_rows();
+  BatchWork(*batch).prepare_rows();
   const bool ragged = batch->format->shape.ragged;
   if (ragged) {
     read_part(batch, RowReader::Part::Measure, options);
-    batch->measure();
+    BatchWork(*batch).measure();
   }
-  ensure_memory(*batch, ragged ? batch->bounded_bytes() : batch->needed_bytes());
-  batch->place();
+  ensure_memory(*batch, ragged ? bounded_bytes(*batch) : needed_bytes(*batch));
+  BatchWork(*batch).place();
   read_part(batch, ragged ? RowReader::Part::AfterMeasure : RowReader::Part::Whole, options);
-  batch->finish();
+  BatchWork(*batch).finish();
   batch->phase = Batch::Phase::Ready;
   return batch;
 }

@@ -1,6 +1,7 @@
 #include "core/engine/row_costs.h"
 
 #include "core/base/error.h"
+#include "core/engine/batch_work.h"
 
 #include <algorithm>
 #include <chrono>
@@ -140,7 +141,7 @@ void RowCosts::read(Reading& reading, std::span<const Pick> picks, std::span<con
   batch.plan.rows = batch.plan.valid = numbers.size();
   batch.picks.clear();
   for (const std::size_t number : numbers) batch.picks.push_back(picks[number]);
-  batch.prepare_rows();
+  BatchWork(batch).prepare_rows();
   const RowReader::Part part = batch.format->shape.ragged ? RowReader::Part::Measure : RowReader::Part::Whole;
   const auto pump = [&] {
     if (cancelled) batch.cancelled = true;  // what was not read yet ends unread

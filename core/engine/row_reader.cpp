@@ -1,6 +1,7 @@
 #include "core/engine/row_reader.h"
 
 #include "core/base/error.h"
+#include "core/engine/batch_work.h"
 
 #include <algorithm>
 #include <array>
@@ -67,7 +68,7 @@ void RowReader::advance(RowFlight& flight) {
     }
     if (flight.pending > 0) return;
     const bool wanted = !flight.error && !flight.not_at_hand && !flight.batch->cancelled;
-    if (wanted && flight.part != Part::Measure) flight.batch->finish_row(flight.row);
+    if (wanted && flight.part != Part::Measure) BatchWork(*flight.batch).finish_row(flight.row);
   } catch (...) {
     // A source plans only after it has checked, so what it threw before planning leaves nothing under way.
     flight.error = present_error();

@@ -1,4 +1,5 @@
 #include "core/engine/work_queue.h"
+#include "core/engine/batch_work.h"
 
 #include <algorithm>
 #include <new>
@@ -90,7 +91,7 @@ void WorkQueue::claim_rows(std::uint64_t rows, Claim& claim) {
 
 // Neighbours stay together: they may be neighbours on disk.
 void WorkQueue::give_back(const std::shared_ptr<Batch>& batch, std::uint64_t row) noexcept {
-  batch->prepare_row(row);
+  BatchWork(*batch).prepare_row(row);
   if (!given_back_.empty() && given_back_.back().batch == batch && given_back_.back().last == row) {
     ++given_back_.back().last;
   } else {

@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/job/cursor.h"
+#include "core/job/position.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

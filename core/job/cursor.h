@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/job/epochs.h"
+#include "core/job/position.h"
 
 #include <boost/container/small_vector.hpp>
 
@@ -18,8 +19,6 @@
 
 namespace penstock {
 
-/// Positions are at most this.
-inline constexpr std::uint64_t kMostPosition = std::uint64_t{1} << 63;
 /// Rows of a rank's batch are fewer.
 inline constexpr std::uint64_t kMostBatchRows = std::uint64_t{1} << 31;
 

@@ -1,8 +1,7 @@
 #include "core/job/epochs.h"
 
 #include "core/base/error.h"
-#include "core/job/cursor.h"
-#include "core/job/order.h"
+#include "core/job/position.h"
 
 #include <algorithm>
 #include <iterator>
@@ -38,7 +37,7 @@ std::vector<Epochs::Stretch>::const_iterator Epochs::find(std::uint64_t position
 
 std::uint64_t Epochs::next_size(std::uint64_t position) const noexcept {
   const auto next = std::next(find(position));
-  return next == stretches_.end() ? Order::kNever : next->begin;
+  return next == stretches_.end() ? kNoPosition : next->begin;
 }
 
 std::optional<std::uint64_t> Epochs::begin_of(std::uint64_t number) const noexcept {

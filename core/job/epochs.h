@@ -31,7 +31,7 @@ class Epochs {
   }
   /// Observations of that epoch.
   [[nodiscard]] std::uint64_t size(std::uint64_t position) const noexcept { return stretch(position).size; }
-  /// The first position after `position` whose epoch may be of another size; Order::kNever: none.
+  /// The first position after `position` whose epoch may be of another size; kNoPosition: none.
   [[nodiscard]] std::uint64_t next_size(std::uint64_t position) const noexcept;
   /// Where epoch `number` begins; none beyond 2^63.
   [[nodiscard]] std::optional<std::uint64_t> begin_of(std::uint64_t number) const noexcept;

@@ -68,7 +68,7 @@ Resume Job::load(const State& state, OnMismatch on_mismatch) const {
 
 std::optional<Job::Difference> Job::difference_to(const State& state) const {
   try {
-    std::optional<std::string> text = job_difference(state.job, json_, state.position);
+    std::optional<std::string> text = job_difference(state.job, json_, *order_, state.position);
     if (!text) return std::nullopt;
     return Difference{std::move(*text), carry_over(state.job, json_, state.position)};
   } catch (const Error& error) {

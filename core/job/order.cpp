@@ -1,6 +1,7 @@
 #include "core/job/order.h"
 
 #include "core/base/error.h"
+#include "core/job/compare_orders.h"
 
 namespace penstock {
 
@@ -17,6 +18,10 @@ void Order::pick_at(std::span<const std::uint64_t> positions, std::span<Pick> ou
 
 EpochSizes Order::epoch_sizes() const {
   return {{0, epoch_size()}};
+}
+
+OrderDifference Order::difference_to(std::string_view saved, std::uint64_t position) const {
+  return order_difference(saved, identity(kNever), position);
 }
 
 std::string Order::place(std::uint64_t position) const {

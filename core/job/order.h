@@ -5,10 +5,13 @@
 #pragma once
 
 #include "core/job/epochs.h"
+#include "core/job/order_difference.h"
+#include "core/job/position.h"
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace penstock {
 
@@ -26,7 +29,7 @@ struct Pick {
 class Order {
  public:
   /// `end()` of an order without stages.
-  static constexpr std::uint64_t kNever = UINT64_MAX;
+  static constexpr std::uint64_t kNever = kNoPosition;
 
   virtual ~Order() = default;
 
@@ -54,6 +57,11 @@ class Order {
   /// Canonical JSON of all that decides the positions before `position`, seed and algorithm included. Two orders with
   /// the same identity(p) agree on every position below p. (Stages that begin at or after `position` are not in it.)
   [[nodiscard]] virtual std::string identity(std::uint64_t position) const = 0;
+
+  /// How this order differs before `position` from one that a state was saved with, whose identity(kNever) is `saved`:
+  /// an object, but else untrusted. Member by member unless an order knows better. Throws StateMismatch for what no
+  /// order of this version has.
+  [[nodiscard]] virtual OrderDifference difference_to(std::string_view saved, std::uint64_t position) const;
 
   /// For messages, where `position` is: "epoch 3".
   [[nodiscard]] virtual std::string place(std::uint64_t position) const;

@@ -31,11 +31,12 @@ using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 /// records), view and name if it has one, order (Order::identity(kNever)), skip (sorted, merged).
 std::string job_json(const Order& order, std::span<const SourceIdentity> sources, const Ranges& skip);
 
-/// Why a state saved with `saved` job at `position` cannot go on with job `current`: in words that name what differs
-/// (dataset with fingerprints, shard and record counts; seed; order; window), or none if it can. What lies at or after
-/// `position` (skips, stages, sources that only those stages use) is no difference: at position 0 of two mixtures all
-/// of their stages and sources, not their seeds. `saved` is untrusted: throws StateMismatch if it is not a job of a
-/// known format, InvalidArgument if it is no JSON.
-std::optional<std::string> job_difference(std::string_view saved, std::string_view current, std::uint64_t position);
+/// Why a state saved with `saved` job at `position` cannot go on with job `current`, whose order is `order`: in words
+/// that name what differs (dataset with fingerprints, shard and record counts; seed; order; window), or none if it can.
+/// What lies at or after `position` (skips, and what the order says of stages and of sources that only those use) is no
+/// difference. `saved` is untrusted: throws StateMismatch if it is not a job of a known format, InvalidArgument if it
+/// is no JSON.
+std::optional<std::string> job_difference(std::string_view saved, std::string_view current, const Order& order,
+                                          std::uint64_t position);
 
 }  // namespace penstock

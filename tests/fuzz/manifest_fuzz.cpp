@@ -2,8 +2,8 @@
 //
 // The seal is made right first, or the fuzzer would never get past it. What parses must print and parse again.
 #include "core/base/error.h"
-#include "layout/manifest.h"
-#include "layout/sealed_json.h"
+#include "layout/dataset/manifest.h"
+#include "layout/dataset/sealed_json.h"
 
 #include <cstddef>
 #include <cstdint>

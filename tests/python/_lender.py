@@ -10,7 +10,7 @@ import torch
 
 
 class Lender:
-    """What `_pinned_allocator` gives, with memory that is not pinned."""
+    """What `pinned_allocator` gives, with memory that is not pinned."""
 
     def __init__(self) -> None:
         self.lent: list[weakref.ref[torch.Tensor]] = []

@@ -51,5 +51,5 @@ def lender(monkeypatch: pytest.MonkeyPatch) -> Any:
     from _lender import Lender
 
     lender = Lender()
-    monkeypatch.setattr(penstock._load.loader, "_pinned_allocator", lender)
+    monkeypatch.setattr(penstock._load.loader, "pinned_allocator", lender)
     return lender

@@ -1,7 +1,7 @@
 """The errors of penstock. The native half raises these too; bindings/errors.cpp maps its kinds to them."""
 
 PUBLISHED = "the new dataset is published"
-"""In messages of errors after a rename, here and in writer/dataset_folder.cpp."""
+"""In messages of errors after a rename, here and in writer/folder/dataset_folder.cpp."""
 
 _MOST = 500  # characters of a message
 _LAST = 200  # of them, of what is at the end of a longer one, where it says what to do

@@ -146,13 +146,12 @@ def named_by_user(paths: Sequence[str] | None = None) -> Iterator[None]:
     """Makes a file that is not there the wrong use that it is where the user named it: one of `paths`; None: any."""
     import penstock
     from penstock._make.errors import UsageError
-    from penstock._places.paths import local_path
-    from penstock._places.remote import is_address
+    from penstock._places.stores.location import location_of
 
     try:
         yield
     except penstock.NotFoundError as error:
-        mine = [each if is_address(each) else local_path(each) for each in paths or ()]
+        mine = [location_of(each).path for each in paths or ()]
         if paths is not None and error.filename not in mine:
             raise
         raise UsageError(str(error)) from None
@@ -192,13 +191,12 @@ def refuse_existing(out: str, overwrite: bool) -> None:
         UsageError: A dataset, or a file.
     """
     from penstock._make.errors import UsageError
-    from penstock._make.folders import is_bucket
+    from penstock._make.folders import folder_of
     from penstock._make.local_folder import refuse_file
-    from penstock._places.paths import local_path
 
-    if is_bucket(out):  # where the writer looks
+    folder = folder_of(out)
+    if not folder.is_here:  # where the writer looks
         return
-    folder = Path(local_path(out))
-    refuse_file(str(folder))
-    if not overwrite and os.path.lexists(folder / "dataset.json"):
+    refuse_file(folder.path)
+    if not overwrite and os.path.lexists(Path(folder.path) / "dataset.json"):
         raise UsageError(f"{out} holds a dataset already: replace it with --overwrite, or choose another --out")

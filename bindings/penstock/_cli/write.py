@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -179,7 +178,7 @@ def _metadata(text: str) -> Any:
 
 
 def _dry_run(inputs: tuple[str, ...], request: Any, given: dict[str, Any]) -> None:
-    from penstock._from.text.estimate import Target, estimate
+    from penstock._from.text.estimate import estimate
     from penstock._from.text.far import FarFile
     from penstock._from.text.writing import source_of
 
@@ -187,14 +186,5 @@ def _dry_run(inputs: tuple[str, ...], request: Any, given: dict[str, Any]) -> No
     for each in source.reader.inputs:
         if isinstance(each.path, FarFile):
             raise click.UsageError(f"{each.name}: --dry-run looks at files of this machine: copy some of them here")
-    tokenizer, workers = source.tokenizer, given["workers"] or default_workers()
-    target = Target(
-        item_bytes=int(tokenizer.dtype[1:]),
-        codec=request.codec_of_dataset,
-        layout=request.layout,
-        task_bytes=request.shard_size,
-        task_options=request.identity(tokenizer),
-        tokenizer_json=json.dumps(tokenizer.manifest_entry()),
-    )
-    found = estimate(source.reader, source.work, tokenizer, workers, target)
-    report_estimate(given, found, tokenizer.dtype, workers)
+    workers = given["workers"] or default_workers()
+    report_estimate(given, estimate(source, workers), source.tokenizer.dtype, workers)

@@ -17,7 +17,7 @@ Metadata = Literal["spans"] | bool
 Decode = Callable[[memoryview, int, int], Any]
 """From an entry's bytes, its shard and its number there to the object."""
 
-# What is read of a row, by the argument metadata= of its view: Parts of core/batch/source.h.
+# What is read of a row, by the argument metadata= of its view: Parts of core/rows/source.h.
 _RECORDS, SPANS, _ENTRIES, VALUES = 1, 2, 4, 8
 
 

@@ -150,7 +150,7 @@ class _Sink:
         self._writer = None
         writer.set_task(task)
         self._shards.made(self._number, task)
-        self._uploads = writer
+        self._uploads = writer if writer.is_uploading else None
         self._syncing = self._executor.submit(writer.commit)
         return Made(self._number, task, writer.records, writer.documents)
 
@@ -159,7 +159,7 @@ class _Sink:
 
         It waits a few seconds for the request under way, whatever the server does.
         """
-        if self._uploads is not None and self._uploads.is_uploading:
+        if self._uploads is not None:
             self._uploads.abort()
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
@@ -22,8 +22,8 @@ def scheme_of(path: str) -> str:
     return scheme.lower() if separator and scheme.isascii() and scheme.replace("+", "a").isalnum() else ""
 
 
-def is_address(path: str) -> bool:
-    return scheme_of(path) not in ("", "file")
+def is_address(path: Any) -> TypeGuard[str]:
+    return isinstance(path, str) and scheme_of(path) not in ("", "file")
 
 
 def refuse_address(path: Any, instead: str) -> None:
@@ -32,7 +32,7 @@ def refuse_address(path: Any, instead: str) -> None:
     Raises:
         InvalidArgumentError: It is one.
     """
-    if isinstance(path, str) and is_address(path):
+    if is_address(path):
         raise InvalidArgumentError(f"{_native.shown_address(path)}: {instead}")
 
 

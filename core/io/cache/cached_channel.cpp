@@ -59,8 +59,8 @@ struct CachedChannel::Job {
   std::size_t waits = 0;                // of them, not ended
 };
 
-CachedChannel::CachedChannel(CachedStore& store, ByteStore& behind, LocalStore& local, ChannelMode mode)
-    : store_(store), behind_(behind), local_store_(local), mode_(mode), writer_(store.counts()) {}
+CachedChannel::CachedChannel(KeptFiles& files, ByteStore& store, ByteStore& behind, ChannelMode mode)
+    : files_(files), store_(store), behind_(behind), mode_(mode), writer_(files.counts()) {}
 
 CachedChannel::~CachedChannel() = default;
 
@@ -124,7 +124,7 @@ void CachedChannel::begin(std::span<Read* const> run) {
     job->run.assign(run.begin(), run.end());
     job->wanted_begin = run.front()->offset;
     job->wanted_end = read_end(*run.back());
-    job->file = store_.find(*run.front()->file);
+    job->file = files_.find(*run.front()->file);
     if (!plan_pages(*job)) job->file = nullptr;
   } catch (...) {
     for (Read* read : run) read->fail(present_error());
@@ -150,7 +150,7 @@ bool CachedChannel::plan_pages(Job& job) {
   if (file == nullptr || job.wanted_begin >= job.wanted_end || job.wanted_end > file->bytes) return false;
   bool is_kept = false;
   for (std::uint64_t at = job.wanted_begin / kCacheBlock; at * kCacheBlock < job.wanted_end && !is_kept; ++at) {
-    is_kept = store_.share().keeps(file->phase, at);
+    is_kept = files_.share().keeps(file->phase, at);
   }
   if (!is_kept) return false;
   if (!file->is_there.load(std::memory_order_relaxed) && ::access(file->sums.path().c_str(), F_OK) == 0) {
@@ -161,6 +161,12 @@ bool CachedChannel::plan_pages(Job& job) {
   const std::uint64_t pages = (job.end - job.begin + kCachePage - 1) / kCachePage;
   job.sums.assign(pages, 0);
   job.is_right.assign(pages, 0);
+  plan_pieces(job);
+  return true;
+}
+
+// Where the bytes of the run's pages go.
+void CachedChannel::plan_pieces(Job& job) {
   std::uint64_t spare = 0;
   for (const Read* read : job.run) spare += may_be_overwritten(*read, store_) ? read->size : 0;
   job.spare.resize(spare);
@@ -175,7 +181,6 @@ bool CachedChannel::plan_pages(Job& job) {
     if (is_spare) next += read->size;
   }
   if (job.wanted_end < job.end) job.pieces.push_back({job.wanted_end, job.end, job.tail.data(), job.run.back()});
-  return true;
 }
 
 void CachedChannel::set_channel(Lane& lane, std::unique_ptr<Channel> channel) {
@@ -188,8 +193,8 @@ void CachedChannel::ready_local() {
   const bool is_bulk = mode_ == ChannelMode::MayWait && ++local_reads_ > kBulkOfReads;
   if (local_.channel && (!is_bulk || has_bulk_ || local_.under_way > 0)) return;
   has_bulk_ = is_bulk;
-  set_channel(local_,
-              is_bulk ? local_store_.open_channel(mode_) : local_store_.reading_by(Reader::Pread)->open_channel(mode_));
+  set_channel(local_, is_bulk ? files_.local().open_channel(mode_)
+                              : files_.local().reading_by(Reader::Pread)->open_channel(mode_));
 }
 
 void CachedChannel::submit(Lane& lane, Job& job, std::vector<Read>& reads) {
@@ -249,8 +254,8 @@ void CachedChannel::end_local(Job& job) {
     for (Read* read : job.run) read->outcome = Outcome::NotAtHand;
     return finish(job);
   }
-  store_.counts().hits.fetch_add(right, std::memory_order_relaxed);
-  if (wrong > 0) store_.counts().wrong.fetch_add(wrong, std::memory_order_relaxed);
+  files_.counts().hits.fetch_add(right, std::memory_order_relaxed);
+  if (wrong > 0) files_.counts().wrong.fetch_add(wrong, std::memory_order_relaxed);
   if (is_whole) return finish(job);
   begin_remote(job);
 }
@@ -282,7 +287,7 @@ void CachedChannel::begin_remote(Job& job) {
         add_remote(job, job.begin + i * kCachePage, std::min(job.begin + stop * kCachePage, job.end));
         i = stop;
       }
-      store_.counts().misses.fetch_add(missing, std::memory_order_relaxed);
+      files_.counts().misses.fetch_add(missing, std::memory_order_relaxed);
     }
     submit(remote_, job, job.reads);
   } catch (...) {
@@ -293,7 +298,7 @@ void CachedChannel::begin_remote(Job& job) {
 
 // Bytes [begin, end) of the file; at its ends only what is wanted where the page is not kept.
 void CachedChannel::add_remote(Job& job, std::uint64_t begin, std::uint64_t end) {
-  const auto keeps = [&](std::uint64_t at) { return store_.share().keeps(job.file->phase, at / kCacheBlock); };
+  const auto keeps = [&](std::uint64_t at) { return files_.share().keeps(job.file->phase, at / kCacheBlock); };
   if (!keeps(begin)) begin = std::max(begin, job.wanted_begin);
   if (!keeps(end - 1)) end = std::min(end, job.wanted_end);
   bool joined = false;
@@ -347,7 +352,7 @@ void CachedChannel::fill(Job& job, std::span<const Read> range) {
   for (std::uint64_t begin = range.front().offset; begin < range_end;) {
     const std::uint64_t block = begin / kCacheBlock;
     const std::uint64_t end = std::min((block + 1) * kCacheBlock, range_end);
-    if (store_.share().keeps(job.file->phase, block) && !writer_.write(*job.file, begin, end, job.pieces)) return;
+    if (files_.share().keeps(job.file->phase, block) && !writer_.write(*job.file, begin, end, job.pieces)) return;
     begin = end;
   }
 }

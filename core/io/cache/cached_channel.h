@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/io/byte_store.h"
-#include "core/io/cache/cached_store.h"
+#include "core/io/cache/kept_files.h"
 #include "core/io/cache/page_sums.h"
 #include "core/io/cache/page_writer.h"
 #include "core/io/read_queue.h"
@@ -24,8 +24,8 @@ namespace penstock {
 
 class CachedChannel final : public Channel {
  public:
-  /// What is not kept is read through `behind`. All outlive it.
-  CachedChannel(CachedStore& store, ByteStore& behind, LocalStore& local, ChannelMode mode);
+  /// Of `files`, which are those of `store`. What is not kept is read through `behind`. All outlive it.
+  CachedChannel(KeptFiles& files, ByteStore& store, ByteStore& behind, ChannelMode mode);
   ~CachedChannel() override;
 
   void submit(std::span<Read* const> reads) override;
@@ -42,6 +42,7 @@ class CachedChannel final : public Channel {
   void begin_queued();
   void begin(std::span<Read* const> run);
   bool plan_pages(Job& job);
+  void plan_pieces(Job& job);
   void begin_local(Job& job);
   void begin_remote(Job& job);
   void add_remote(Job& job, std::uint64_t begin, std::uint64_t end);
@@ -55,9 +56,9 @@ class CachedChannel final : public Channel {
   void ready_local();
   std::size_t hand_out(std::span<Read*> done);
 
-  CachedStore& store_;
+  KeptFiles& files_;
+  ByteStore& store_;
   ByteStore& behind_;
-  LocalStore& local_store_;
   const ChannelMode mode_;
   PageWriter writer_;
   ReadQueue queue_;  // not begun

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -55,7 +54,7 @@ class FilledThrough final : public ByteStore {
 }  // namespace
 
 CachedStore::CachedStore(std::shared_ptr<ByteStore> store, const std::shared_ptr<LocalStore>& local, std::string root)
-    : store_(std::move(store)), local_(local->of_changing_files()), root_(std::move(root)), forks_(fork_count()) {
+    : store_(std::move(store)), root_(std::move(root)), forks_(fork_count()), kept_(local->of_changing_files()) {
   std::error_code error;
   std::filesystem::create_directories(root_, error);
   int refusal = error.value();
@@ -67,10 +66,6 @@ CachedStore::CachedStore(std::shared_ptr<ByteStore> store, const std::shared_ptr
               fmt::format("{}: the cache's folder cannot be written: {}: give cache= a folder that can", root_,
                           std::generic_category().message(refusal)),
               refusal, root_);
-}
-
-CachedStore::~CachedStore() {
-  for (const auto& [path, file] : files_) local_->forget(std::as_bytes(std::span(file.get(), 1)));
 }
 
 void CachedStore::keep(std::span<const Content> contents, std::span<const CacheableFile> files,
@@ -96,9 +91,7 @@ void CachedStore::keep(std::span<const Content> contents, std::span<const Cachea
     folder.create();
     folder.settle(files, share, most);
   }
-  const std::unique_lock lock(mutex_);
-  share_ = share;
-  folders_ = std::move(folders);
+  kept_.keep(std::move(folders), share);
 }
 
 std::string CachedStore::digest_of_whole(const std::string& path) const {
@@ -120,34 +113,6 @@ bool CachedStore::read_whole(const std::string& path, std::uint64_t most, std::s
   return true;
 }
 
-CachedFile* CachedStore::find(const File& file) {
-  {
-    const std::shared_lock lock(mutex_);
-    if (folders_.empty()) return nullptr;
-    const auto found = known_.find(&file);
-    if (found != known_.end() && found->second.file == file) return found->second.at;
-  }
-  const std::string path = file.path();
-  const std::unique_lock lock(mutex_);
-  CachedFile* const found = find_path(path, file.bytes);
-  known_.insert_or_assign(&file, Known{file, found});
-  return found;
-}
-
-CachedFile* CachedStore::find_path(const std::string& path, std::uint64_t bytes) {
-  const auto known = files_.find(path);
-  if (known != files_.end()) return known->second->bytes == bytes ? known->second.get() : nullptr;
-  for (const CacheFolder& folder : folders_) {
-    if (!folder.holds(path)) continue;
-    const std::string name = folder.name_of(path);
-    const std::uint64_t pages = (bytes + kCachePage - 1) / kCachePage;
-    auto made = std::make_unique<CachedFile>(folder.path() + "/" + name, bytes, BlockShare::phase_of(name),
-                                             pages * sizeof(std::uint32_t), local_.get());
-    return files_.emplace(path, std::move(made)).first->second.get();
-  }
-  return nullptr;
-}
-
 std::shared_ptr<ByteStore> CachedStore::filled_through(std::shared_ptr<ByteStore> behind) {
   return std::make_shared<FilledThrough>(*this, std::move(behind));
 }
@@ -158,17 +123,13 @@ std::unique_ptr<Channel> CachedStore::open_channel_to(ByteStore& behind, Channel
           "a dataset that is read through a cache was opened before this process was forked: open it here, or start "
           "processes by spawn");
   }
-  return std::make_unique<CachedChannel>(*this, behind, *local_, mode);
+  return std::make_unique<CachedChannel>(kept_, *store_, behind, mode);
 }
 
 void CachedStore::forget(std::span<const std::byte> files) noexcept {
   if (forks_ != fork_count()) return;  // a thread of the parent may have held the mutex
   store_->forget(files);
-  const std::unique_lock lock(mutex_);
-  std::erase_if(known_, [&](const auto& each) {
-    const auto* const at = reinterpret_cast<const std::byte*>(each.first);
-    return !std::less<>()(at, files.data()) && std::less<>()(at, files.data() + files.size());
-  });
+  kept_.forget(files);
 }
 
 }  // namespace penstock

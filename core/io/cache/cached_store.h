@@ -8,7 +8,7 @@
 #include "core/io/byte_store.h"
 #include "core/io/cache/block_share.h"
 #include "core/io/cache/cache_folder.h"
-#include "core/io/cache/cached_file.h"
+#include "core/io/cache/kept_files.h"
 #include "core/io/local/local_store.h"
 
 #include <cstddef>
@@ -18,7 +18,6 @@
 #include <shared_mutex>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -29,9 +28,6 @@ class CachedStore final : public ByteStore {
   /// Around `store`, in the folder at `root`, whose files are read through `local`. Makes the folder. Throws IoError if
   /// it cannot be written.
   CachedStore(std::shared_ptr<ByteStore> store, const std::shared_ptr<LocalStore>& local, std::string root);
-  ~CachedStore() override;
-  CachedStore(const CachedStore&) = delete;
-  CachedStore& operator=(const CachedStore&) = delete;
 
   /// What is kept of: `address`, as files' paths begin, in the state that `version` tells: a change of any byte of the
   /// files is another version.
@@ -46,13 +42,11 @@ class CachedStore final : public ByteStore {
             std::optional<std::uint64_t> most_bytes);
 
   /// The part of the files that is kept.
-  [[nodiscard]] BlockShare share() const noexcept { return share_; }
-  [[nodiscard]] CacheCounts& counts() noexcept { return counts_; }
+  [[nodiscard]] BlockShare share() const noexcept { return kept_.share(); }
+  [[nodiscard]] CacheCounts& counts() noexcept { return kept_.counts(); }
   [[nodiscard]] const std::shared_ptr<ByteStore>& inner() const noexcept { return store_; }
   /// XXH3-128 of a file that was read whole, 32 hex digits; empty if it was not.
   [[nodiscard]] std::string digest_of_whole(const std::string& path) const;
-  /// Where the pages of a file are; null: nothing of it is kept. It lives as long as the store.
-  CachedFile* find(const File& file);
 
   /// The same cache, where what is not kept is read through another way to the same files. It may not outlive this.
   [[nodiscard]] std::shared_ptr<ByteStore> filled_through(std::shared_ptr<ByteStore> behind);
@@ -78,22 +72,11 @@ class CachedStore final : public ByteStore {
   [[nodiscard]] std::string name() override { return store_->name(); }
 
  private:
-  CachedFile* find_path(const std::string& path, std::uint64_t bytes);
-
   const std::shared_ptr<ByteStore> store_;
-  const std::shared_ptr<LocalStore> local_;
   const std::string root_;
   const std::uint64_t forks_;
-  std::vector<CacheFolder> folders_;
-  BlockShare share_;
-  CacheCounts counts_;
+  KeptFiles kept_;
   mutable std::shared_mutex mutex_;
-  std::unordered_map<std::string, std::unique_ptr<CachedFile>> files_;
-  struct Known {
-    File file;  // a copy, so that another File at the same address is noticed
-    CachedFile* at = nullptr;
-  };
-  std::unordered_map<const File*, Known> known_;
   std::unordered_map<std::string, std::string> digests_;
 };
 

@@ -119,14 +119,9 @@ void HttpChannel::advance(nanoseconds timeout) {
   const bool may_take_more = queue_.empty() && active_.size() < shared_->options.connections;
   if (timeout.count() <= 0 && may_take_more && now - looked_at_ < kBetweenLooks) return;
   looked_at_ = now;
-  multi_.run(ended_.empty() ? time_to_wait(timeout) : nanoseconds(0));
-  bool has_ended = false;
-  while (const CURLMsg* const message = multi_.next_ended()) {
-    char* self = nullptr;
-    (void)curl_.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &self);
-    settle(*reinterpret_cast<Transfer*>(self), message->data.result);
-    has_ended = true;
-  }
+  bool has_ended = settle_ended();  // with its request: the reply was there at once
+  multi_.run(has_ended || !ended_.empty() ? nanoseconds(0) : time_to_wait(timeout));
+  has_ended = settle_ended() || has_ended;
   if (now - stalls_at_ >= kStalls) {
     stalls_at_ = now;
     give_up_stalled(now);
@@ -134,6 +129,18 @@ void HttpChannel::advance(nanoseconds timeout) {
   if (!has_ended) return;
   begin_some();  // connections are free
   multi_.run_due();
+}
+
+// Whether libcurl was done with some.
+bool HttpChannel::settle_ended() {
+  bool has_ended = false;
+  while (const CURLMsg* const message = multi_.next_ended()) {
+    char* self = nullptr;
+    (void)curl_.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &self);
+    settle(*reinterpret_cast<Transfer*>(self), message->data.result);
+    has_ended = true;
+  }
+  return has_ended;
 }
 
 void HttpChannel::give_up_stalled(Clock::time_point now) {

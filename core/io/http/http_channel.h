@@ -49,6 +49,7 @@ class HttpChannel final : public Channel {
   void advance(std::chrono::nanoseconds timeout);
   void drop_cancelled();
   [[nodiscard]] std::chrono::nanoseconds time_to_wait(std::chrono::nanoseconds most) const;
+  bool settle_ended();
   void settle(Transfer& transfer, CURLcode code);
   void give_up_stalled(Clock::time_point now);
   std::size_t hand_out(std::span<Read*> done);

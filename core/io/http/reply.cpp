@@ -142,37 +142,61 @@ Judgement other_version(std::string_view before, std::string_view now) {
           fmt::format("the file is another one than before: its ETag was {} and is {}", excerpt(before), excerpt(now))};
 }
 
+namespace {
+
+// Of a status of which nothing more is to be said.
+Worth worth_of(long status) {
+  switch (status) {
+    case 401:
+    case 403: return Worth::Refused;
+    case 404:
+    case 410: return Worth::Missing;
+    case 0:  // no reply came
+    case 408:
+    case 429: return Worth::Again;
+    default: return status >= 500 ? Worth::Again : Worth::Unwanted;
+  }
+}
+
+Judgement judge_content(const Reply& reply, const Wanted& wanted) {
+  if (!reply.encoding.empty() && reply.encoding != "identity") {
+    return {Worth::Again, fmt::format("the content is encoded ({}), which was not asked for", excerpt(reply.encoding))};
+  }
+  if (!wanted.etag.empty() && !reply.etag.empty() && reply.etag != wanted.etag) {
+    return other_version(wanted.etag, reply.etag);
+  }
+  if (reply.status == 206) return judge_range(reply, wanted);
+  return {Worth::NoRanges, fmt::format("status {}, the whole file instead of a range", reply.status)};
+}
+
+Judgement range_beyond(const Reply& reply) {
+  const auto total = reply.range ? reply.range->total : std::nullopt;
+  return {Worth::Changed, total ? fmt::format("the file has {} bytes there", with_commas(*total))
+                                : std::string("the file ends before that range")};
+}
+
+}  // namespace
+
 Judgement judge(const Reply& reply, const Wanted& wanted) {
   const long status = reply.status;
   const auto with_status = [&](Worth worth, std::string_view what) {
     return Judgement{worth, fmt::format("status {}{}", status, what)};
   };
-  if (status == 206 || status == 200) {
-    if (!reply.encoding.empty() && reply.encoding != "identity") {
-      return {Worth::Again,
-              fmt::format("the content is encoded ({}), which was not asked for", excerpt(reply.encoding))};
-    }
-    if (!wanted.etag.empty() && !reply.etag.empty() && reply.etag != wanted.etag) {
-      return other_version(wanted.etag, reply.etag);
-    }
-    if (status == 206) return judge_range(reply, wanted);
-    return with_status(Worth::NoRanges, ", the whole file instead of a range");
+  switch (status) {
+    case 200:
+    case 206: return judge_content(reply, wanted);
+    case 301:
+    case 302:
+    case 303:
+    case 307:
+    case 308:
+      if (!reply.region.empty()) return other_region(reply);
+      return with_status(reply.location.empty() ? Worth::Unwanted : Worth::Elsewhere, ", a redirect");
+    case 400: return reply.region.empty() ? with_status(Worth::Unwanted, "") : other_region(reply);
+    case 412: return with_status(Worth::Changed, ": the file is another one than before");
+    case 416: return range_beyond(reply);
+    default: return with_status(worth_of(status), "");
   }
-  if (status == 301 || status == 302 || status == 303 || status == 307 || status == 308) {
-    if (!reply.region.empty()) return other_region(reply);
-    return with_status(reply.location.empty() ? Worth::Unwanted : Worth::Elsewhere, ", a redirect");
-  }
-  if (status == 400 && !reply.region.empty()) return other_region(reply);
-  if (status == 401 || status == 403) return with_status(Worth::Refused, "");
-  if (status == 404 || status == 410) return with_status(Worth::Missing, "");
-  if (status == 412) return with_status(Worth::Changed, ": the file is another one than before");
-  if (status == 416) {
-    const auto total = reply.range ? reply.range->total : std::nullopt;
-    return {Worth::Changed, total ? fmt::format("the file has {} bytes there", with_commas(*total))
-                                  : std::string("the file ends before that range")};
-  }
-  if (status == 408 || status == 429 || status >= 500 || status == 0) return with_status(Worth::Again, "");
-  return with_status(Worth::Unwanted, "");
 }
 
 std::string_view error_code(std::string_view body) noexcept {

@@ -319,7 +319,8 @@ bool Transfer::renew() {
   return true;
 }
 
-Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
+// Judges what the attempt brought, once it has ended.
+void Transfer::judge_attempt(CURLcode code) {
   is_unreachable_ = reaches_nobody(code);
   if (reply_.status > 0) {
     judge_once();
@@ -339,6 +340,10 @@ Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
     etag_ = shared_.keep_etag(*request_.file, reply_.etag);
     if (etag_ != reply_.etag) judgement_ = other_version(etag_, reply_.etag);
   }
+}
+
+Transfer::Next Transfer::end_attempt(CURLcode code, Clock::time_point now) {
+  judge_attempt(code);
   switch (judgement_.worth) {
     case Worth::Good:
       shared_.flights.was_good();

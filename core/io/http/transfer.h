@@ -83,6 +83,7 @@ class Transfer {
   void judge_once();
   Judgement judge_whole() const;
   [[nodiscard]] Judgement judge_code(CURLcode code) const;
+  void judge_attempt(CURLcode code);
   Next follow();
   bool renew();
   Next again(const std::string& reason, Clock::time_point now);

@@ -72,18 +72,22 @@ bool UringChannel::begin_next() {
   return true;
 }
 
-// False if there is no room for it now.
-bool UringChannel::begin(std::span<Read* const> run) {
-  if (ring_.under_way() > 0 && files_.is_short()) return false;  // one at a time
-  const FdPin* pin = nullptr;
+// Null if there is no descriptor for it now.
+const FdPin* UringChannel::hold(const File& file) {
+  if (ring_.under_way() > 0 && files_.is_short()) return nullptr;  // one at a time
   try {
-    pin = &files_.hold(*run.front()->file, ring_.under_way() == 0);
+    return &files_.hold(file, ring_.under_way() == 0);
   } catch (const Error& error) {
     if (ChannelFiles::lacks_room(error) && ring_.under_way() > 0)
-      return false;  // reads under way will give theirs back
+      return nullptr;  // reads under way will give theirs back
     throw;
   }
-  if (!has_room(*pin, run)) return false;
+}
+
+// False if there is no room for it now.
+bool UringChannel::begin(std::span<Read* const> run) {
+  const FdPin* const pin = hold(*run.front()->file);
+  if (pin == nullptr || !has_room(*pin, run)) return false;
   std::uint64_t got = 0;
   if (direct_ && (ring_.broken() || !is_inside(run) || run_bytes(run) > kMaxRunBytes)) {
     read_each_direct(idle_.back()->direct, pin->fd(), run);

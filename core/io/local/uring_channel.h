@@ -48,6 +48,7 @@ class UringChannel final : public Channel {
 
   [[nodiscard]] bool goes_on(std::size_t most) const;
   bool begin_next();
+  const FdPin* hold(const File& file);
   bool begin(std::span<Read* const> run);
   [[nodiscard]] bool has_room(const FdPin& pin, std::span<Read* const> run) const;
   std::uint64_t read_from_cache(int fd, std::span<Read* const> run);

@@ -1,9 +1,9 @@
 // Windows of the compact layout against the model.
 #include "tests/native/layout/model.h"
 
-#include "layout/format.h"
-#include "layout/kept_blocks.h"
-#include "layout/windows.h"
+#include "layout/dataset/format.h"
+#include "layout/reading/kept_blocks.h"
+#include "layout/windows/windows.h"
 
 #include <gtest/gtest.h>
 

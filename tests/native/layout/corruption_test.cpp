@@ -1,7 +1,7 @@
 // Bytes on disk are untrusted: whatever index, directory and ids say, a row is right or Corruption is thrown, and no
 // read leaves its file (drive() checks each one).
 #include "core/base/error.h"
-#include "layout/windows.h"
+#include "layout/windows/windows.h"
 #include "tests/native/layout/model.h"
 
 #include <gtest/gtest.h>

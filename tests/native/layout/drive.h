@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/base/error.h"
-#include "core/batch/source.h"
 #include "core/io/open_store.h"
+#include "core/rows/source.h"
 
 #include <cstddef>
 #include <cstdint>

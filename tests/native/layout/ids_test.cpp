@@ -1,6 +1,6 @@
 // Windows of the ids layout against the model; how far apart reads are merged.
 #include "core/base/error.h"
-#include "layout/reads.h"
+#include "layout/reading/reads.h"
 #include "tests/native/layout/model.h"
 
 #include <gtest/gtest.h>

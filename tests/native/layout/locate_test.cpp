@@ -1,9 +1,9 @@
 // locate_rows: spans and first records are those of the rows that are read, and records take no room.
 #include "core/base/error.h"
 #include "core/engine/read_rows.h"
-#include "layout/documents.h"
-#include "layout/packed.h"
-#include "layout/windows.h"
+#include "layout/documents/documents.h"
+#include "layout/packed/packed.h"
+#include "layout/windows/windows.h"
 #include "tests/native/layout/model.h"
 
 #include <gtest/gtest.h>

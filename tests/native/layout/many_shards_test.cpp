@@ -1,8 +1,8 @@
 // What tens of thousands of shards cost when they are opened, in allocations and bytes: an executable of its own, since
 // it counts what operator new is asked for.
 #include "layout/dataset.h"
-#include "layout/format.h"
-#include "layout/manifest.h"
+#include "layout/dataset/format.h"
+#include "layout/dataset/manifest.h"
 #include "tests/native/layout/drive.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 #include "tests/native/layout/model.h"
 
 #include "core/base/error.h"
-#include "layout/format.h"
+#include "layout/dataset/format.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Parts of a row: what is not wanted is not read, what is wanted is the same as with all parts.
 #include "core/base/error.h"
-#include "layout/megatron.h"
+#include "layout/foreign/megatron.h"
 #include "tests/native/layout/model.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Sources of this folder under the engine, on real files: any number of threads gives what one gives. An executable of
 // its own, so that ThreadSanitizer runs it without the rest of the folder.
-#include "layout/documents.h"
-#include "layout/windows.h"
+#include "layout/documents/documents.h"
+#include "layout/windows/windows.h"
 #include "tests/native/layout/deliver.h"
 #include "tests/native/layout/model.h"
 

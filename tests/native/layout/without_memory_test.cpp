@@ -7,13 +7,13 @@
 #include "core/base/error.h"
 #include "core/io/local/local_store.h"
 #include "core/io/local/ring.h"
-#include "layout/documents.h"
-#include "layout/windows.h"
+#include "layout/documents/documents.h"
+#include "layout/windows/windows.h"
 #include "shuffle/blocks.h"
 #include "tests/native/layout/deliver.h"
 #include "tests/native/layout/drive.h"
 #include "tests/native/layout/failing_allocations.h"
-#include "writer/dataset_writer.h"
+#include "writer/shards/dataset_writer.h"
 
 #include <gtest/gtest.h>
 

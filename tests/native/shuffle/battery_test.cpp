@@ -34,7 +34,7 @@ std::string listed(const std::vector<Finding>& findings) {
 std::vector<Finding> rejections(Family family) {
   const std::vector<Finding> findings = Battery(std::move(family), kScale).run();
   const std::vector<Finding> rejected = Battery::rejections(findings);
-  testing::Test::RecordProperty("rejections", fmt::format("{} of {}", rejected.size(), findings.size()));
+  ::testing::Test::RecordProperty("rejections", fmt::format("{} of {}", rejected.size(), findings.size()));
   fmt::print("{} of {} tests reject\n", rejected.size(), findings.size());
   return rejected;
 }

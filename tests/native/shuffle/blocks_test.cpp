@@ -38,7 +38,7 @@ TEST(Blocks, IsABijectionForEverySizeBlockFetchAndLanes) {
         for (const std::uint64_t lanes : {1, 2, 3, 4, 7, 16, 200}) {
           const Blocks order(n, 3, {block, block * times, lanes});
           for (std::uint64_t epoch = 0; epoch < 3; ++epoch) expect_whole_epoch(order, epoch);
-          if (testing::Test::HasFatalFailure()) return;
+          if (::testing::Test::HasFatalFailure()) return;
         }
       }
     }
@@ -102,7 +102,7 @@ TEST(Blocks, RanksThatDivideTheLanesReadWholeBlocks) {
         for (std::uint64_t ranks = 1; ranks <= lanes; ++ranks) {
           if (lanes % ranks != 0) continue;
           for (std::uint64_t epoch = 0; epoch < 2; ++epoch) expect_ranks_read_whole_blocks(n, shape, ranks, epoch);
-          if (testing::Test::HasFatalFailure()) return;
+          if (::testing::Test::HasFatalFailure()) return;
         }
       }
     }

@@ -82,5 +82,20 @@ TEST(Weighted, WithoutReplacementNoneComesTwice) {
   EXPECT_THROW(Weighted(WeightTable(weights), std::make_shared<Uniform>(5, 1), 1, false), Error);
 }
 
+TEST(Weighted, DrawsOfAnotherAlgorithmSayHowToEndThatRun) {
+  const auto difference = [](Draws saved, Draws now) {
+    const std::string before = make_weighted(50, 5, nullptr, saved).identity(Order::kNever);
+    const OrderDifference difference = make_weighted(50, 5, nullptr, now).difference_to(before, 0);
+    return difference.texts.empty() ? "" : difference.texts.front().text;
+  };
+  EXPECT_EQ(
+      difference(Draws::Systematic, Draws::Rounded),
+      "order's algorithm: saved 1, now 2: its draws are systematic: give draws=\"systematic\" to the order to end "
+      "that run");
+  EXPECT_EQ(difference(Draws::Rounded, Draws::Systematic),
+            "order's algorithm: saved 2, now 1: its draws are rounded: leave draws= of the order out to end that run");
+  EXPECT_EQ(difference(Draws::Rounded, Draws::Rounded), "");
+}
+
 }  // namespace
 }  // namespace penstock::shuffle

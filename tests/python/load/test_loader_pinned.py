@@ -192,7 +192,7 @@ def allocate(size):
     owner = Owner()
     owner.buffer = (ctypes.c_char * (size + 64))()
     return owner, (ctypes.addressof(owner.buffer) + 63) // 64 * 64
-penstock._load.loader._pinned_allocator = lambda torch: allocate
+penstock._load.loader.pinned_allocator = lambda torch: allocate
 view = penstock.open(sys.argv[1], dtype="u2").windows(20_000)
 with penstock.Loader(view, 64, pin_memory=True, threads=4, prefetch=8, max_bytes=1 << 30) as loader:
     for n in range(200):

@@ -12,9 +12,9 @@ import numpy.typing as npt
 MOST_STRINGS = 65_535
 """Distinct strings up to which they are categories."""
 MOST_BYTES = 65_535
-"""Of one name: what layout/column_types.cpp takes."""
+"""Of one name: what layout/values/column_types.cpp takes."""
 ROOM = 12 << 20
-"""Bytes of all names, as a manifest has them: kMaxCategoriesBytes of layout/format.h."""
+"""Bytes of all names, as a manifest has them: kMaxCategoriesBytes of layout/dataset/format.h."""
 
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.anndata.opened import Input
 from penstock._data.anndata.stores import format_of
-from penstock._data.open import expand
 from penstock._from.cells.plan import matrix_names
 from penstock._from.cells.recipe import CellRecipe, Imported
 from penstock._from.cells.told import Told
 from penstock._make.executors import executor_of, is_far
 from penstock._make.folders import folder_of
 from penstock._make.run import Run
-from penstock._places.paths import PathLike, as_paths, local_path
+from penstock._places.paths import PathLike, as_paths, expand, local_path
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:

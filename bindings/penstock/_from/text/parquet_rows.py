@@ -107,34 +107,18 @@ class ParquetInput:
         self._file.close()
 
     def documents(self, number: int) -> Iterator[RawDocument]:
-        """The rows, the first with number `number`.
+        """The rows, the first with number `number`. Where this skips, damage costs the rest of its row group alone.
 
         Raises:
             InputError: The file is damaged, a row cannot be used; not where this skips.
         """
-        if self._skips:
-            yield from self._by_groups(number)
-            return
-        try:
-            for rows in self._file.iter_batches(batch_size=_ROWS, columns=self._columns()):
-                yield from self.rows(rows, number, self._done_rows)
-                number += len(rows)
-                self._done_rows += len(rows)
-        except Error:
-            raise
-        except (self._arrow_error, OSError) as error:
-            raise self._broken(error) from error
-
-    def _by_groups(self, number: int) -> Iterator[RawDocument]:
-        """As `documents`: what is damaged of a row group costs the rest of that group alone."""
-        ends = 0
-        for group in range(self._file.metadata.num_row_groups):
-            ends += self._file.metadata.row_group(group).num_rows
+        metadata, columns = self._file.metadata, self._columns()
+        every = range(metadata.num_row_groups)
+        for groups in [[group] for group in every] if self._skips else [list(every)]:
+            end = self._done_rows + sum(metadata.row_group(group).num_rows for group in groups)
             try:
-                # One thread: of several columns that are damaged always the same is named.
-                for rows in self._file.iter_batches(
-                    batch_size=_ROWS, row_groups=[group], columns=self._columns(), use_threads=False
-                ):
+                # One thread where this skips: of several columns that are damaged always the same is named.
+                for rows in self._file.iter_batches(_ROWS, groups, columns, use_threads=not self._skips):
                     yield from self.rows(rows, number, self._done_rows)
                     number += len(rows)
                     self._done_rows += len(rows)
@@ -142,12 +126,12 @@ class ParquetInput:
                 raise
             except (self._arrow_error, OSError) as error:
                 broken = self._broken(error)
-                if not isinstance(broken, FileError):
+                if not self._skips or not isinstance(broken, FileError):
                     raise broken from error
-                at = {"row": self._done_rows + 1, "rows": ends - self._done_rows}
+                at = {"row": self._done_rows + 1, "rows": end - self._done_rows}
                 yield unusable(number, self._source.name, at, broken.reason)
                 number += 1
-                self._done_rows = ends
+                self._done_rows = end
 
     def _columns(self) -> list[str]:
         return [self._payload, *(name for name in self._metadata if name != self._payload)]

@@ -231,7 +231,7 @@ def write_text(
             Run(recipe, folder, executor, progress=told, **holding).make()
         else:
             run = FedRun(recipe, folder, executor, **holding)
-            run.uploading = None if folder.is_here else uploading
+            run.uploading = uploading
             run.make()
     except UnusableError as error:
         if isinstance(error, OptionError):  # of the first document: the option may be wrong

@@ -1,7 +1,7 @@
 // Values of entries, spread over a ready batch, against a model that looks at each record.
 #include "core/batch/span_values.h"
 
-#include "tests/native/core/batch/document_stream.h"
+#include "tests/native/core/columns/document_stream.h"
 
 #include <gtest/gtest.h>
 

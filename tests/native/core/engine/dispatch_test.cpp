@@ -2,6 +2,7 @@
 #include "core/engine/dispatch.h"
 
 #include "core/base/error.h"
+#include "core/engine/batch_work.h"
 #include "tests/native/core/engine/loader_fixture.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ std::shared_ptr<Batch> planned_batch(std::uint64_t rows) {
   batch->format = &formats->front();
   batch->plan.rows = batch->plan.valid = rows;
   batch->picks.resize(rows);
-  batch->prepare_rows();
+  BatchWork(*batch).prepare_rows();
   return batch;
 }
 

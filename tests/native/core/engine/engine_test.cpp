@@ -2,6 +2,7 @@
 #include "core/engine/engine.h"
 
 #include "core/base/error.h"
+#include "core/engine/batch_memory.h"
 #include "tests/native/core/engine/loader_fixture.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +49,7 @@ class Driven {
     batch->plan = std::move(*plan);
     batch->formats = formats_;
     batch->format = &formats_->front();
-    if (!batch->format->shape.ragged) batch->slab.ensure(batch->needed_bytes());
+    if (!batch->format->shape.ragged) batch->slab.ensure(needed_bytes(*batch));
     pool_->account(*batch);
     engine->enqueue(batch);
     return batch;
@@ -72,7 +73,7 @@ class Driven {
       const Phase phase = engine->wait(batch, 50ms);
       if (phase == Phase::Ready || phase == Phase::Failed) return phase;
       if (phase != Phase::NeedsMemory) continue;
-      batch.slab.ensure(batch.needed_bytes());
+      batch.slab.ensure(needed_bytes(batch));
       pool_->account(batch);
       engine->lend(batch);
     }
@@ -221,7 +222,7 @@ TEST(Engine, AJobThatCannotPickFailsTheBatch) {
     batch->plan = *job->plan(0, {});
     batch->formats = shared;
     batch->format = &shared->front();
-    batch->slab.ensure(batch->needed_bytes());
+    batch->slab.ensure(needed_bytes(*batch));
     engine.enqueue(batch);
     engine.top_up(1);
     Phase phase = Phase::Planned;

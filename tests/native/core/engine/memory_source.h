@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/batch/batch.h"
-#include "core/batch/source.h"
 #include "core/job/order.h"
+#include "core/rows/source.h"
 #include "tests/native/core/io/memory_store.h"
 
 #include <algorithm>

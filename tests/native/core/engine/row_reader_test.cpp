@@ -2,6 +2,8 @@
 #include "core/engine/row_reader.h"
 
 #include "core/base/error.h"
+#include "core/engine/batch_memory.h"
+#include "core/engine/batch_work.h"
 #include "tests/native/core/engine/scripted_source.h"
 
 #include <gtest/gtest.h>
@@ -41,15 +43,15 @@ class Rows {
     batch->format = &formats->front();
     batch->plan.rows = batch->plan.valid = rows;
     for (std::uint64_t i = 0; i < rows; ++i) batch->picks.push_back({i, 0, 0, 0});
-    batch->prepare_rows();
+    BatchWork(*batch).prepare_rows();
     if (length > 0) place();
     ends.assign(rows, 0);
     errors.assign(rows, nullptr);
     not_at_hand.assign(rows, false);
   }
   void place() {
-    batch->slab.ensure(batch->needed_bytes());
-    batch->place();
+    batch->slab.ensure(needed_bytes(*batch));
+    BatchWork(*batch).place();
   }
 
   std::unique_ptr<RowReader> reader(ChannelMode mode = ChannelMode::MayWait) {
@@ -114,7 +116,7 @@ TEST(RowReader, ARowEndsOnceWithAllItsBytes) {
         EXPECT_EQ(rows.ends[i], again);
         EXPECT_TRUE(rows.is_whole(i) && rows.has_bytes(i, 0, i * 30, 12)) << i;
       }
-      rows.batch->prepare_rows();
+      BatchWork(*rows.batch).prepare_rows();
       rows.place();
     }
   }
@@ -141,7 +143,7 @@ TEST(RowReader, RaggedRowsAreMeasuredFirstAndReadAfterThat) {
       EXPECT_EQ(rows.batch->rows[i].length, i % 7);
       EXPECT_TRUE(rows.batch->rows[i].spans.empty()) << "it is not finished";
     }
-    rows.batch->measure();
+    BatchWork(*rows.batch).measure();
     rows.place();
     rows.read_all(*reader, Part::AfterMeasure);
     for (std::uint64_t i = 0; i < 40; ++i) {
@@ -185,7 +187,7 @@ TEST(RowReader, AChannelThatRefusesFailsTheRowsItWasGiven) {
     ASSERT_TRUE(rows.errors[i]);
     EXPECT_THROW(std::rethrow_exception(rows.errors[i]), std::bad_alloc);
   }
-  rows.batch->prepare_rows();
+  BatchWork(*rows.batch).prepare_rows();
   rows.place();
   rows.read_all(*reader);
   for (std::uint64_t i = 0; i < 20; ++i) EXPECT_TRUE(rows.is_whole(i)) << "the next time it does not";
@@ -338,9 +340,9 @@ void start_group(Rows& rows, RowReader& reader, int& done) {
                         .cancelled = &batch->cancelled,
                         .place =
                             [batch] {
-                              batch->measure();
-                              batch->slab.ensure(batch->needed_bytes());
-                              batch->place();
+                              BatchWork(*batch).measure();
+                              batch->slab.ensure(needed_bytes(*batch));
+                              BatchWork(*batch).place();
                             },
                         .done = [&done] { ++done; }});
 }
@@ -364,7 +366,7 @@ TEST(RowReaderGroup, NeighboursAreFewerRequestsThanRows) {
     for (std::uint64_t i = 0; i < 100; ++i) {
       EXPECT_TRUE(rows.has_bytes(i, 0, i * 24, 6) && rows.has_bytes(i, 0, i * 24 + 12, 6, 6)) << i;
     }
-    rows.batch->prepare_rows();
+    BatchWork(*rows.batch).prepare_rows();
     rows.place();
     rows.read_all(*reader);
     EXPECT_EQ(rows.behaviours[0]->runs, 2U + 200U) << "rows by themselves";

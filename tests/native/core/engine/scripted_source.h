@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/batch/batch.h"
-#include "core/batch/source.h"
+#include "core/rows/source.h"
 #include "tests/native/core/io/memory_store.h"
 
 #include <cstdint>

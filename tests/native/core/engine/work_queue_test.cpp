@@ -1,5 +1,6 @@
 // What is claimed next, and by whom.
 #include "core/engine/work_queue.h"
+#include "core/engine/batch_work.h"
 
 #include "tests/native/core/engine/loader_fixture.h"
 
@@ -19,7 +20,7 @@ std::shared_ptr<Batch> batch_of(std::uint64_t window, std::uint64_t rows, Batch:
   batch->format = &formats->front();
   batch->plan.rows = batch->plan.valid = rows;
   batch->picks.resize(rows);
-  batch->prepare_rows();
+  BatchWork(*batch).prepare_rows();
   batch->phase = phase;
   return batch;
 }

@@ -1,3 +1,0 @@
-// CMakeLists.txt gives the instruction set.
-#define PENSTOCK_CAST_FORM find_cast_run_avx2
-#include "core/batch/cast_runs.inl"

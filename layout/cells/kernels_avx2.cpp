@@ -1,3 +1,0 @@
-// CMakeLists.txt gives the instruction set.
-#define PENSTOCK_CELL_KERNELS kernels_avx2
-#include "layout/cells/kernels.inl"

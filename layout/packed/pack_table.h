@@ -1,0 +1,105 @@
+// PackTable: which pieces of documents each packed row consists of; made in memory when a view is, or a file that
+// `penstock pack` made before.
+//
+// The file (docs/format.md): a header of kPackHeaderBytes, a sealed JSON text and zeros; the pieces, u64 each; the ends
+// of the rows, u64 each; the CRC32C, u32, of each 4 KiB of what lies between. Each part begins at a multiple of 4 KiB.
+// A row costs a range of the ends and one of the pieces, in two rounds; the checks are read with them. Immutable; any
+// thread.
+#pragma once
+
+#include "core/io/open_store.h"
+#include "core/rows/source.h"
+#include "layout/dataset.h"
+#include "layout/packed/packing.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace penstock::layout {
+
+inline constexpr std::string_view kPackFormatName = "penstock pack table";
+inline constexpr std::uint64_t kPackVersion = 1;
+inline constexpr std::uint64_t kPackHeaderBytes = 4096;
+
+/// What a table says of itself.
+struct PackHeader {
+  PackingRule rule;
+  std::string fingerprint;      // of the dataset …
+  std::uint64_t documents = 0;  // … and how many it has
+  std::uint64_t rows = 0;
+  std::uint64_t pieces = 0;
+  std::uint64_t records = 0;   // of all pieces
+  std::uint64_t left_out = 0;  // as PackedRows has it
+  std::uint64_t cut = 0;
+
+  /// Where the parts begin, and the file's size. Throws Corruption where 64 bits do not count them.
+  [[nodiscard]] std::uint64_t ends_at() const;
+  [[nodiscard]] std::uint64_t checks_at() const;
+  [[nodiscard]] std::uint64_t file_bytes() const;
+  bool operator==(const PackHeader&) const = default;
+};
+
+/// kPackHeaderBytes.
+std::string write_pack_header(const PackHeader& header);
+/// Throws Corruption; InvalidArgument for a version that this penstock does not know.
+PackHeader parse_pack_header(std::string_view bytes, const std::string& what);
+
+class PackTable {
+ public:
+  /// Of all documents of a dataset with this fingerprint.
+  PackTable(const PackHeader& header, PackedRows rows);
+  /// The file at `location`. Throws NotFound, IoError, Corruption; InvalidArgument if it is not of this dataset.
+  PackTable(const Location& location, const Dataset& dataset);
+  PackTable(const PackTable&) = delete;
+  PackTable& operator=(const PackTable&) = delete;
+  ~PackTable();
+
+  [[nodiscard]] const PackHeader& header() const noexcept { return header_; }
+
+  /// A row's pieces on their way; in the row's arena.
+  struct Pieces {
+    std::span<const PackedPiece> pieces;  // once plan() was false
+    void* reading = nullptr;
+  };
+  /// As Source::plan(): appends the reads of `round` for row number `number`; false, and nothing appended, once its
+  /// pieces are known. Throws Corruption.
+  bool plan(Row& row, std::uint64_t number, unsigned round, Pieces& pieces, Reads& out) const;
+
+ private:
+  const PackHeader header_;
+  const PackedRows rows_;                   // in memory
+  const std::shared_ptr<ByteStore> store_;  // of a file
+  const std::optional<File> file_;
+};
+
+/// Packs the documents of a dataset, some at a time, so that its caller can tell how far it is, stop, or write away
+/// what is there. One thread at a time; waits for reads.
+class DatasetPacker {
+ public:
+  /// Throws InvalidArgument: as check_packing_rule(); a dataset without documents of records.
+  DatasetPacker(DatasetPtr dataset, const PackingRule& rule, StoreChoice through);
+
+  /// Packs about `documents` more, whole groups; false once all are packed. Throws as Packer::add() and
+  /// read_document_lengths() do.
+  bool step(std::uint64_t documents);
+  /// Documents that were packed.
+  [[nodiscard]] std::uint64_t done() const noexcept { return next_; }
+  /// Rows so far, but for those that were taken away; row_ends count on.
+  [[nodiscard]] PackedRows& rows() noexcept { return rows_; }
+  [[nodiscard]] const Dataset& dataset() const noexcept { return *dataset_; }
+  /// What rows() says, which has everything.
+  [[nodiscard]] PackHeader header() const;
+
+ private:
+  const DatasetPtr dataset_;
+  const PackingRule rule_;
+  const StoreChoice through_;
+  Packer packer_;
+  PackedRows rows_;
+  std::uint64_t next_ = 0;  // document
+};
+
+}  // namespace penstock::layout

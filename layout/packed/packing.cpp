@@ -1,0 +1,297 @@
+#include "layout/packed/packing.h"
+
+#include "core/base/error.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+namespace penstock::layout {
+namespace {
+
+constexpr std::uint32_t kNoRow = UINT32_MAX;
+constexpr std::array<std::string_view, 2> kFits = {"best", "first"};
+constexpr std::array<std::string_view, 4> kLongs = {"split", "truncate", "drop", "refuse"};
+
+template <typename Enum, std::size_t kCount>
+Enum parse(std::string_view argument, std::string_view name, const std::array<std::string_view, kCount>& names) {
+  for (std::size_t i = 0; i < kCount; ++i) {
+    if (names[i] == name) return static_cast<Enum>(i);
+  }
+  std::string wanted;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    wanted += fmt::format("{}\"{}\"", i == 0 ? "" : i + 1 < kCount ? ", " : " or ", names[i]);
+  }
+  raise(ErrorKind::InvalidArgument, "{}=\"{}\": must be {}", argument, excerpt(std::string(name)), wanted);
+}
+
+}  // namespace
+
+std::string_view fit_name(Fit fit) noexcept {
+  return kFits[static_cast<std::size_t>(fit)];
+}
+
+std::string_view long_name(LongDocuments what) noexcept {
+  return kLongs[static_cast<std::size_t>(what)];
+}
+
+Fit parse_fit(std::string_view name) {
+  return parse<Fit>("fit", name, kFits);
+}
+
+LongDocuments parse_long(std::string_view name) {
+  return parse<LongDocuments>("long", name, kLongs);
+}
+
+void check_packing_rule(const PackingRule& rule) {
+  constexpr ErrorKind kKind = ErrorKind::InvalidArgument;
+  if (rule.window == 0 || rule.window > kMostPackedWindow) {
+    raise(kKind, "window={}: packed rows have 1 to {} records", with_commas(rule.window),
+          with_commas(kMostPackedWindow));
+  }
+  if (rule.group == 0 || rule.group > UINT32_MAX) {
+    raise(kKind, "group={}: must be at least 1 and below 2^32 documents", with_commas(rule.group));
+  }
+  if (rule.multiple_of == 0) raise(kKind, "multiple_of=0: must be at least 1");
+  if (rule.window % rule.multiple_of != 0) {
+    raise(kKind, "multiple_of={}: the window {} is no multiple of it", with_commas(rule.multiple_of),
+          with_commas(rule.window));
+  }
+}
+
+Packer::Rooms::Rooms(std::uint64_t most) {
+  std::uint64_t bits = most + 1;
+  do {
+    const std::uint64_t words = (bits + 63) / 64;
+    levels_.emplace_back(words);
+    bits = words;
+  } while (bits > 1);
+}
+
+void Packer::Rooms::set(std::uint64_t room) noexcept {
+  for (auto& level : levels_) {
+    std::uint64_t& word = level[room / 64];
+    const std::uint64_t bit = std::uint64_t{1} << (room % 64);
+    const bool was_empty = word == 0;
+    word |= bit;
+    if (!was_empty) return;
+    room /= 64;
+  }
+}
+
+void Packer::Rooms::clear(std::uint64_t room) noexcept {
+  for (auto& level : levels_) {
+    std::uint64_t& word = level[room / 64];
+    word &= ~(std::uint64_t{1} << (room % 64));
+    if (word != 0) return;
+    room /= 64;
+  }
+}
+
+std::uint64_t Packer::Rooms::least(std::uint64_t from) const noexcept {
+  for (std::size_t i = 0; i < levels_.size(); ++i) {
+    const std::uint64_t word = from / 64;
+    if (word >= levels_[i].size()) return kNone;
+    const std::uint64_t after = levels_[i][word] & (~std::uint64_t{0} << (from % 64));
+    if (after == 0) {
+      from = word + 1;  // none in this word: which is the next that is not empty?
+      continue;
+    }
+    std::uint64_t found = word * 64 + static_cast<std::uint64_t>(std::countr_zero(after));
+    while (i-- > 0) found = found * 64 + static_cast<std::uint64_t>(std::countr_zero(levels_[i][found]));
+    return found;
+  }
+  return kNone;
+}
+
+Packer::Packer(const PackingRule& rule)
+    : rule_((check_packing_rule(rule), rule)),
+      row_units_(static_cast<std::uint32_t>(rule.window / rule.multiple_of)),
+      rooms_(rule.fit == Fit::Best ? row_units_ : 0) {
+  if (rule.fit == Fit::Best) heap_of_room_.assign(std::size_t{row_units_} + 1, kNoRow);
+}
+
+std::uint32_t Packer::units(std::uint32_t length) const noexcept {
+  if (rule_.multiple_of == 1) return length;
+  return static_cast<std::uint32_t>((length + rule_.multiple_of - 1) / rule_.multiple_of);
+}
+
+void Packer::add(std::uint64_t first_document, std::span<const std::uint64_t> lengths, PackedRows& out) {
+  if (first_document > PackedPiece::kMostDocuments || lengths.size() > PackedPiece::kMostDocuments - first_document) {
+    raise(ErrorKind::InvalidArgument, "{} documents are to be packed: {} are the most",
+          with_commas(first_document + lengths.size()), with_commas(PackedPiece::kMostDocuments));
+  }
+  for (std::size_t begin = 0; begin < lengths.size(); begin += rule_.group) {
+    const std::size_t count = std::min<std::size_t>(rule_.group, lengths.size() - begin);
+    pack_group(first_document + begin, lengths.subspan(begin, count), out);
+  }
+}
+
+void Packer::pack_group(std::uint64_t first_document, std::span<const std::uint64_t> lengths, PackedRows& out) {
+  cut(first_document, lengths, out);
+  sort();
+  rows_ = 0;
+  row_of_.resize(pieces_.size());
+  if (rule_.fit == Fit::Best) {
+    fit_best();
+  } else {
+    fit_first();
+  }
+  append(out);
+}
+
+// The group's pieces, in the order of documents.
+void Packer::cut(std::uint64_t first_document, std::span<const std::uint64_t> lengths, PackedRows& out) {
+  pieces_.clear();
+  lengths_.clear();
+  const std::uint64_t window = rule_.window;
+  const auto take = [&](std::uint64_t document, std::uint64_t part, std::uint64_t length) {
+    pieces_.push_back(PackedPiece::of(document, part));
+    lengths_.push_back(static_cast<std::uint32_t>(length));
+  };
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const std::uint64_t document = first_document + i;
+    const std::uint64_t length = lengths[i];
+    if (length == 0) {
+      ++out.left_out;
+    } else if (length <= window) {
+      take(document, 0, length);
+    } else if (rule_.long_documents == LongDocuments::Split) {
+      const std::uint64_t parts = (length - 1) / window + 1;
+      if (parts > PackedPiece::kMostParts || pieces_.size() + parts >= kNoRow) {
+        raise(ErrorKind::InvalidArgument, "document {} of {} records has too many pieces of {}: raise window",
+              with_commas(document), with_commas(length), with_commas(window));
+      }
+      for (std::uint64_t part = 0; part < parts; ++part) take(document, part, std::min(window, length - part * window));
+    } else if (rule_.long_documents == LongDocuments::Truncate) {
+      take(document, 0, window);
+      out.cut += length - window;
+    } else if (rule_.long_documents == LongDocuments::Drop) {
+      ++out.left_out;
+      out.cut += length;
+    } else {
+      raise(ErrorKind::InvalidArgument,
+            "document {} has {} records, a row {}: raise window, or say by long= what becomes of it (\"split\", "
+            "\"truncate\", \"drop\")",
+            with_commas(document), with_commas(length), with_commas(window));
+    }
+  }
+}
+
+// By decreasing length, equal ones in their order.
+void Packer::sort() {
+  constexpr unsigned kDigitBits = 12;
+  constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
+  const std::size_t count = pieces_.size();
+  sorted_.resize(count);
+  std::iota(sorted_.begin(), sorted_.end(), 0U);
+  if (count < kDigits / 4) {
+    std::stable_sort(sorted_.begin(), sorted_.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return lengths_[a] > lengths_[b]; });
+    return;
+  }
+  scratch_.resize(count);
+  const auto window = static_cast<std::uint32_t>(rule_.window);
+  for (unsigned shift = 0; shift < 32 && window >> shift != 0; shift += kDigitBits) {
+    std::array<std::uint32_t, kDigits + 1> begins{};
+    const auto digit = [&](std::uint32_t piece) { return (window - lengths_[piece]) >> shift & (kDigits - 1); };
+    for (const std::uint32_t piece : sorted_) ++begins[digit(piece) + 1];
+    std::partial_sum(begins.begin(), begins.end(), begins.begin());
+    for (const std::uint32_t piece : sorted_) scratch_[begins[digit(piece)]++] = piece;
+    sorted_.swap(scratch_);
+  }
+}
+
+// Two heaps as one; the children of each row on the way change sides, which keeps the paths short on average.
+std::uint32_t Packer::merge(std::uint32_t a, std::uint32_t b) noexcept {
+  std::uint32_t root = kNoRow;
+  std::uint32_t* link = &root;
+  while (a != kNoRow && b != kNoRow) {
+    if (b < a) std::swap(a, b);
+    *link = a;
+    const std::uint32_t right = right_[a];
+    right_[a] = left_[a];
+    link = &left_[a];
+    a = right;
+  }
+  *link = a != kNoRow ? a : b;
+  return root;
+}
+
+void Packer::fit_best() {
+  left_.clear();
+  right_.clear();
+  room_of_.clear();
+  for (const std::uint32_t piece : sorted_) {
+    const std::uint32_t wanted = units(lengths_[piece]);
+    const std::uint64_t room = rooms_.least(wanted);
+    std::uint32_t row = rows_;
+    std::uint32_t left_over = row_units_ - wanted;
+    if (room == Rooms::kNone) {
+      ++rows_;
+      left_.push_back(kNoRow);
+      right_.push_back(kNoRow);
+      room_of_.push_back(0);
+    } else {
+      std::uint32_t& heap = heap_of_room_[room];
+      row = heap;
+      heap = merge(left_[row], right_[row]);
+      if (heap == kNoRow) rooms_.clear(room);
+      left_over = static_cast<std::uint32_t>(room) - wanted;
+    }
+    row_of_[piece] = row;
+    left_[row] = kNoRow;
+    right_[row] = kNoRow;
+    room_of_[row] = left_over;
+    if (left_over == 0) continue;
+    std::uint32_t& heap = heap_of_room_[left_over];
+    if (heap == kNoRow) rooms_.set(left_over);
+    heap = merge(heap, row);
+  }
+  // For the next group.
+  for (std::uint32_t row = 0; row < rows_; ++row) {
+    const std::uint32_t room = room_of_[row];
+    if (room == 0 || heap_of_room_[room] == kNoRow) continue;
+    heap_of_room_[room] = kNoRow;
+    rooms_.clear(room);
+  }
+}
+
+void Packer::fit_first() {
+  const std::size_t leaves = std::bit_ceil(std::max<std::size_t>(pieces_.size(), 1));
+  most_rooms_.assign(2 * leaves, row_units_);  // a row that has not begun has all of its room
+  for (const std::uint32_t piece : sorted_) {
+    const std::uint32_t wanted = units(lengths_[piece]);
+    std::size_t node = 1;
+    while (node < leaves) node = 2 * node + (most_rooms_[2 * node] >= wanted ? 0 : 1);
+    const auto row = static_cast<std::uint32_t>(node - leaves);
+    row_of_[piece] = row;
+    rows_ = std::max(rows_, row + 1);
+    most_rooms_[node] -= wanted;
+    while (node > 1) {
+      node /= 2;
+      const std::uint32_t most = std::max(most_rooms_[2 * node], most_rooms_[2 * node + 1]);
+      if (most_rooms_[node] == most) break;
+      most_rooms_[node] = most;
+    }
+  }
+}
+
+void Packer::append(PackedRows& out) {
+  const std::uint64_t before = out.pieces.size();
+  const std::size_t first_row = out.row_ends.size();
+  out.row_ends.resize(first_row + rows_, 0);
+  std::uint64_t* const ends = out.row_ends.data() + first_row;
+  for (std::size_t piece = 0; piece < pieces_.size(); ++piece) {
+    ++ends[row_of_[piece]];
+    out.records += lengths_[piece];
+  }
+  std::uint64_t at = before;
+  for (std::uint32_t row = 0; row < rows_; ++row) at += std::exchange(ends[row], at);
+  out.pieces.resize(at);
+  for (const std::uint32_t piece : sorted_) out.pieces[ends[row_of_[piece]]++] = pieces_[piece];
+}
+
+}  // namespace penstock::layout

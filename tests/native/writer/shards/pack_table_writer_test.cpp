@@ -1,0 +1,121 @@
+// Tables in files: the rows of a table in memory, and every damage is seen.
+#include "writer/shards/pack_table_writer.h"
+
+#include "core/base/error.h"
+#include "layout/packed/packed.h"
+#include "tests/native/layout/model.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+namespace penstock::testing {
+namespace {
+
+using layout::PackingRule;
+using layout::PackTable;
+using layout::SpanKind;
+using writer::PackTableWriter;
+
+Model many_documents() {
+  std::mt19937_64 random(1);
+  std::vector<ModelShard> shards(2);
+  for (ModelShard& shard : shards) {
+    for (int i = 0; i < 400; ++i) shard.spans.push_back({random() % 9, ""});
+  }
+  return {SpanKind::Compact, std::move(shards)};
+}
+
+layout::PackHeader write(const Model& model, const PackingRule& rule, const std::string& path, std::uint64_t step) {
+  PackTableWriter writer(model.dataset(), rule, {}, path);
+  while (writer.step(step)) {
+  }
+  return writer.commit();
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string all_rows(const Source& source) {
+  std::string text;
+  for (std::uint64_t i = 0; i < source.info().size; ++i) {
+    Driven driven;
+    drive(source, i, driven);
+    text.append(reinterpret_cast<const char*>(driven.row.records), 2 * driven.row.length);
+    for (const Span& span : driven.row.spans)
+      text += fmt::format("{}-{}:{}.{};", span.start, span.stop, span.shard, span.entry);
+  }
+  return text;
+}
+
+TEST(PackTableWriterTest, AFileGivesTheRowsOfATableInMemoryWhateverTheSteps) {
+  const Model model = many_documents();
+  const PackingRule rule{.window = 16, .group = 100};
+  layout::DatasetPacker packer(model.dataset(), rule, {});
+  while (packer.step(500)) {
+  }
+  const layout::PackHeader header = packer.header();
+  const auto memory = std::make_shared<const PackTable>(header, std::move(packer.rows()));
+  const std::string wanted = all_rows(*layout::make_packed(model.dataset(), memory));
+  const std::string path = model.folder().path("table");
+  std::string first;
+  for (const std::uint64_t step : {1U, 177U, 100'000U}) {
+    EXPECT_EQ(write(model, rule, path, step), header);
+    if (first.empty()) first = text_of(path);
+    EXPECT_EQ(text_of(path), first);
+    EXPECT_EQ(first.size(), header.file_bytes());
+    const auto table = std::make_shared<const PackTable>(local(path), *model.dataset());
+    EXPECT_EQ(all_rows(*layout::make_packed(model.dataset(), table)), wanted);
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(PackTableWriterTest, ADamagedTableIsCorruptAndOneOfAnotherDatasetIsRefused) {
+  const Model model = many_documents();
+  const PackingRule rule{.window = 16, .group = 100};
+  const std::string path = model.folder().path("table");
+  write(model, rule, path, 1'000);
+  const std::string whole = text_of(path);
+  const auto open = [&](const std::string& text) {
+    const std::string damaged = model.folder().path("damaged");
+    std::ofstream(damaged, std::ios::binary) << text;
+    const auto table = std::make_shared<const PackTable>(local(damaged), *model.dataset());
+    all_rows(*layout::make_packed(model.dataset(), table));
+  };
+  open(whole);
+  // A flipped bit anywhere: in the header, in pieces, in the ends, in the checks. Zeros after a header are nobody's.
+  for (std::size_t at = 0; at < whole.size(); at += at < 600 ? 13 : 499) {
+    if (at >= whole.find('\0') && at < layout::kPackHeaderBytes) continue;
+    std::string text = whole;
+    text[at] = static_cast<char>(text[at] ^ 4);
+    message_of([&] { open(text); }, ErrorKind::Corruption);
+  }
+  for (const std::size_t size : {std::size_t{0}, std::size_t{100}, std::size_t{4096}, whole.size() - 1}) {
+    message_of([&] { open(whole.substr(0, size)); }, ErrorKind::Corruption);
+  }
+  layout::Dataset other = *model.dataset();
+  const_cast<std::string&>(other.fingerprint) = "another";
+  const std::string message = message_of([&] { PackTable table(local(path), other); }, ErrorKind::InvalidArgument);
+  EXPECT_NE(message.find("penstock pack"), std::string::npos) << message;
+}
+
+TEST(PackTableWriterTest, NothingIsLeftOfAFileThatWasNotFinishedAndNoneIsReplaced) {
+  const Model model = many_documents();
+  const std::string folder = model.folder().path("tables");
+  std::filesystem::create_directory(folder);
+  { PackTableWriter(model.dataset(), {.window = 16}, {}, folder + "/table").step(10); }
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  write(model, {.window = 16}, folder + "/table", 10'000);
+  message_of([&] { write(model, {.window = 16}, folder + "/table", 10); }, ErrorKind::InvalidArgument);
+  EXPECT_THROW(write(model, {.window = 16}, folder + "/none/table", 10), Error);
+}
+
+}  // namespace
+}  // namespace penstock::testing

@@ -1,0 +1,49 @@
+// PackTableWriter: packs a dataset's documents into a table file (layout/packed/pack_table.h), some at a time.
+//
+// One thread at a time. Memory: 8 bytes a row, and the pieces of one step. The file appears under its name once all of
+// it is on the disk; what is not finished is removed.
+#pragma once
+
+#include "layout/packed/pack_table.h"
+#include "writer/folder/system.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock::writer {
+
+class PackTableWriter {
+ public:
+  /// Begins the file at `path`. Throws as DatasetPacker does; InvalidArgument if the file is there, NotFound if its
+  /// folder is not, IoError.
+  PackTableWriter(layout::DatasetPtr dataset, const layout::PackingRule& rule, StoreChoice through, std::string path);
+  ~PackTableWriter();
+  PackTableWriter(const PackTableWriter&) = delete;
+  PackTableWriter& operator=(const PackTableWriter&) = delete;
+
+  /// As DatasetPacker::step().
+  bool step(std::uint64_t documents);
+  [[nodiscard]] std::uint64_t done() const noexcept { return packer_.done(); }
+  /// After the last step: finishes the file. Returns what it says of itself.
+  layout::PackHeader commit();
+
+ private:
+  void append(std::span<const std::byte> bytes);
+  void pad();
+
+  const std::string path_;
+  const std::string name_;
+  const std::string partial_;
+  layout::DatasetPacker packer_;
+  Descriptor folder_;
+  Descriptor file_;
+  bool is_there_ = false;  // under its partial name
+  std::uint64_t pieces_ = 0;
+  std::uint64_t written_ = 0;
+  std::vector<std::byte> block_;  // of what is checked, not whole yet
+  std::vector<std::uint32_t> checks_;
+};
+
+}  // namespace penstock::writer
