@@ -149,8 +149,9 @@ class Run:
         self._total += sum(recipe.size(each.task) for each in tasks)
         results: list[Made | None] = [None] * len(tasks)
         waiting = self._keep(tasks, results) if known else tasks
-        for each in waiting:
-            self.shards.make_room(each.number)
+        gone = [each.number for each in waiting if self.shards.make_room(each.number)]
+        if gone and not self.folder.is_here:
+            self._end_workers()  # those that prepared know the bucket as it was, and would refuse to make these again
         if waiting:
             self._make_shards(waiting, results)
         return self._publish([each for each in results if each is not None])

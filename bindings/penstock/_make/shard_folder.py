@@ -153,19 +153,19 @@ class ShardFolder:
         """Shard `number` is not kept: it is replaced when it is made."""
         self._stale.add(number)
 
-    def make_room(self, number: int) -> None:
-        """Removes what is in the place of shard `number`, which is to be made now.
+    def make_room(self, number: int) -> bool:
+        """Removes what is in the place of shard `number`, which is to be made now; whether anything was.
 
         Raises:
             UsageError: A published dataset is there, and it is not to be replaced.
         """
         if self._published and not self.replaces:
             self._refuse_to_change()
-        if self._useless:
-            self._remove(self._useless)
-            self._useless = []
-        elif number in self._finished:
-            self._remove([number])
+        removed = self._useless or ([number] if number in self._finished else [])
+        if removed:
+            self._remove(removed)
+        self._useless = []
+        return bool(removed)
 
     def made(self, number: int, task: Any) -> None:
         """Notes what a shard is made of that is kept, finished, or soon is."""

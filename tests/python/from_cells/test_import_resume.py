@@ -123,6 +123,20 @@ def test_an_input_that_changed_is_refused_by_name(tmp_path: Path, what: str) -> 
     assert files_of(tmp_path / "d") == files_of(tmp_path / "e")
 
 
+def test_an_input_that_changed_is_refused_in_a_bucket_too(place: Any, tmp_path: Path) -> None:
+    path = write(make(), tmp_path / "a.h5ad")
+
+    with pytest.raises(KeyboardInterrupt, match="1 finished shard is kept: go on with --resume"):
+        penstock.import_anndata(path, place.url, storage=place.storage, progress=stop, scratch=tmp_path / "scratch")
+    assert list((tmp_path / "scratch").iterdir()) == []
+    os.utime(path)
+    with pytest.raises(penstock.InvalidArgumentError, match="is another than when 1 finished shard in s3://"):
+        penstock.import_anndata(path, place.url, storage=place.storage, resume=True)
+    done = penstock.import_anndata(path, place.url, storage=place.storage, overwrite=True)
+    assert done.kept_shards == 0
+    assert penstock.verify(place.url, storage=place.storage)
+
+
 @pytest.mark.parametrize(
     "what",
     ["obs", "obsm", "names of genes", "genes, joined", "indptr", "counts of columns", "counts of a dense matrix"],
@@ -163,17 +177,6 @@ def test_an_input_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> No
     assert not (tmp_path / "d" / "dataset.json").exists()
     with pytest.raises(penstock.InvalidArgumentError, match="is another than when 3 finished shards"):
         penstock.import_anndata(path, tmp_path / "d", resume=True)
-
-
-def test_what_a_run_notes_of_its_inputs_is_not_published(tmp_path: Path) -> None:
-    path = write(make(), tmp_path / "a.h5ad")
-    with pytest.raises(KeyboardInterrupt):
-        penstock.import_anndata(path, tmp_path / "d", progress=stop)
-    assert (tmp_path / "d" / ".import-inputs").exists()
-    assert penstock.import_anndata(path, tmp_path / "d", resume=True).kept_shards == 1
-    penstock.import_anndata(path, tmp_path / "e")
-    assert files_of(tmp_path / "d") == files_of(tmp_path / "e")
-    assert not (tmp_path / "d" / ".import-inputs").exists()
 
 
 def test_resuming_what_is_complete_writes_nothing(tmp_path: Path) -> None:
