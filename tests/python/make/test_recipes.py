@@ -1,363 +1,235 @@
-"""The contract of recipes: the same bytes on any workers, in a folder and in a bucket, whatever ended a run before.
-
-Each recipe is run for it; what only one of them promises lies in its own file. Runs that are killed or interrupted are
-processes, and a bucket is moto's: both take seconds.
-"""
+"""`penstock.Recipe`: what every source of one's own can rely on, on every executor and in every folder."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
-import re
+import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import penstock
 import pytest
+from penstock._make.executors import Processes
 
-pytest.importorskip("obstore")
-pytest.importorskip("anndata")
-pytest.importorskip("h5py")
-pytest.importorskip("msgpack")
-
-import _anndata_files
-from _fault_servers import fault_proxy
-from _places import SECRET, SHARD_BYTES, Place, tree, without_names
-from _token_files import put_datatrove
-from penstock import InvalidArgumentError, IoError, Storage
-from penstock._data.anndata.limits import Limits
-from penstock._from.cells import recipe as cells
-
-pytestmark = pytest.mark.filterwarnings("ignore:.*ImplicitModificationWarning.*")
-
-FEATURES = {"names": [f"gene{i}" for i in range(50)], "length": np.arange(50, dtype="u4")}
-LIMITS = {"values": 500, "cells": 70, "task_values": 3_000, "stores": 1}  # so that there are several tasks
+LINES = [f"line {number}" * (1 + number % 3) for number in range(40)]
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """Puts its input into a folder, and makes a dataset of it: by a call, and by a command."""
+class Lines(penstock.Recipe):
+    """A task is a file, a document a line of it: its bytes as tokens."""
 
-    put: Callable[[Path], Path]
-    verb: Callable[..., Any]
-    options: dict[str, Any]
-    command: str  # and its options but for --out
+    fields: ClassVar = {"token": "u1"}
+    metadata = "json"
+    columns: ClassVar = {"length": "u4"}
 
-    def make(self, data: Path, out: Any, **options: Any) -> Any:
-        return self.verb(data, out, **{**self.options, **options})
+    def __init__(self, folder: Path, shift: int = 0, fail: str = "") -> None:
+        self.folder, self.shift, self.fail = str(folder), shift, fail
 
-    def commanded(self, data: Path, out: Any, *more: object) -> list[str]:
-        words, program = self.command.split(), data.parent / "program.py"
-        program.write_text(PROGRAM)
-        return [*map(str, (sys.executable, program, words[0], data, "--out", out, *words[1:], "--json", *more))]
+    def plan(self) -> Iterable[str]:
+        return sorted(each.name for each in Path(self.folder).glob("*.txt"))
+
+    def identity(self) -> Any:
+        return {"shift": (self.shift,), 1: "a key that JSON makes text"}
+
+    def make(self, task: str, writer: penstock.Writer) -> int:
+        lines = (Path(self.folder) / task).read_text().splitlines()
+        for number, line in enumerate(lines):
+            if line == self.fail:
+                raise ValueError(f"cannot use {line}")
+            token = np.frombuffer(line.encode(), "u1") + np.uint8(self.shift)
+            writer.append({"file": task, "line": number}, token=token, columns={"length": len(line)})
+        return len(lines)
+
+    def finish(self, results: Any) -> dict[str, Any]:
+        return {"tokenizer": {"name": "bytes", "lines": sum(each.value or 0 for each in results)}}
 
 
-PROGRAM = f"""
-import sys
-from penstock._from.cells import recipe as cells
-from penstock._data.anndata.limits import Limits
-from penstock._cli.main import main
+class Watched(Lines):
+    """Its files are watched."""
+
+    def files(self) -> list[str]:
+        return [str(Path(self.folder) / each) for each in self.plan()]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    for number in range(4):
+        (folder / f"{number}.txt").write_text("\n".join(LINES[10 * number : 10 * number + 10]))
+    return folder
+
+
+def texts(path: Any, storage: Any = None) -> list[str]:
+    view = penstock.open(path, storage=storage).documents()
+    return [bytes(view[index]["token"]).decode() for index in range(len(view))]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def interrupt(source: Path, out: Path, **given: Any) -> None:
+    """Leaves the first two shards finished."""
+    with pytest.raises((ValueError, RuntimeError), match="cannot use line 25"):
+        Lines(source, fail=LINES[25], **given).write(out)
+
+
+def test_a_source_becomes_a_dataset_with_what_it_says(source: Path, tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    done = Lines(source).write(tmp_path / "out", progress=lambda *each: seen.append(each))
+    assert texts(tmp_path / "out") == LINES and seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert (done.shards, done.kept_shards, done.documents) == (4, 0, 40)
+    dataset = penstock.open(tmp_path / "out")
+    assert (done.records, done.fingerprint) == (dataset.records, dataset.fingerprint)
+    assert dataset.tokenizer == {"name": "bytes", "lines": 40}
+    row = dataset.documents(columns=["length"])[11]
+    assert row.spans[0].metadata == {"file": "1.txt", "line": 1} and row.columns["length"].item() == len(LINES[11])
+    assert penstock.verify(tmp_path / "out")
+
+
+@pytest.mark.parametrize("workers", [2, Processes(3)])
+def test_bytes_are_the_same_on_any_executor(source: Path, tmp_path: Path, workers: Any) -> None:
+    Lines(source).write(tmp_path / "here")
+    Lines(source).write(tmp_path / "there", workers=workers)
+    assert tree(tmp_path / "here") == tree(tmp_path / "there")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_in_a_task_keeps_what_is_finished_and_resume_makes_the_rest(
+    source: Path, tmp_path: Path, workers: int
+) -> None:
+    Lines(source).write(tmp_path / "whole")
+    interrupt(source, tmp_path / "out")
+    assert [each.number for each in penstock.finished_shards(tmp_path / "out")] == [0, 1]
+    with pytest.raises(penstock.InvalidArgumentError, match="2 finished shards of a run that did not end"):
+        Lines(source).write(tmp_path / "out")
+    done = Lines(source).write(tmp_path / "out", resume=True, workers=workers)
+    assert (done.shards, done.kept_shards, done.documents) == (4, 2, 40)
+    changed = tree(tmp_path / "out")
+    kept = json.loads(changed.pop("dataset.json")), changed
+    whole = tree(tmp_path / "whole")
+    assert kept[0]["tokenizer"]["lines"] == 20 and kept[1] == {k: v for k, v in whole.items() if k != "dataset.json"}
+
+
+def test_shards_of_another_identity_are_made_again(source: Path, tmp_path: Path) -> None:
+    interrupt(source, tmp_path / "out", shift=1)
+    done = Lines(source).write(tmp_path / "out", resume=True)
+    assert done.kept_shards == 0 and texts(tmp_path / "out") == LINES
+
+
+def test_shards_of_other_tasks_are_refused(source: Path, tmp_path: Path) -> None:
+    interrupt(source, tmp_path / "out")
+    (source / "0.txt").rename(source / "00.txt")
+    with pytest.raises(penstock.InvalidArgumentError, match=r"00.txt: shard 0 of .* was made of other input"):
+        Lines(source).write(tmp_path / "out", resume=True)
+    assert len(penstock.finished_shards(tmp_path / "out")) == 2
+    assert Lines(source).write(tmp_path / "out", overwrite=True).documents == 40
+
+
+def test_a_published_dataset_stays_until_another_is_whole(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    Lines(source, shift=1).write(out)
+    before = tree(out)
+    with pytest.raises(penstock.InvalidArgumentError, match="holds a dataset already"):
+        Lines(source).write(out)
+    with pytest.raises(ValueError, match="cannot use"):
+        Lines(source, fail=LINES[35]).write(out, overwrite=True)
+    assert {name: data for name, data in tree(out).items() if name in before} == before
+    assert Lines(source).write(out, overwrite=True, resume=True).kept_shards == 3
+    assert texts(out) == LINES
+    assert Lines(source).write(out, resume=True).kept_shards == 4  # it is the same
+
+
+def test_files_that_changed_are_refused(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot use"):
+        Watched(source, fail=LINES[25]).write(tmp_path / "out")
+    later = time.time() + 10
+    os.utime(source / "1.txt", (later, later))
+    with pytest.raises(penstock.InvalidArgumentError, match=r"1.txt: is another than when 2 finished shards"):
+        Watched(source).write(tmp_path / "out", resume=True)
+    assert Watched(source).write(tmp_path / "out", overwrite=True).documents == 40
+    assert not (tmp_path / "out" / ".import-inputs").exists()
+
+
+SCRIPT = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from test_recipes import Lines
+
+class Killed(Lines):
+    def make(self, task, writer):
+        super().make(task, writer)
+        if task == "2.txt":
+            os.kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
-    cells.LIMITS = Limits(**{LIMITS})
-    sys.exit(main(sys.argv[1:]))
+    Killed(sys.argv[2]).write(sys.argv[3], workers=2)
 """
 
 
-def put_dataset(folder: Path) -> Path:
-    """Shards with entries, columns, a tokenizer and features."""
-    rng = np.random.default_rng(0)
-    more: dict[str, Any] = {"features": FEATURES, "tokenizer": {"name": "mine", "vocabulary_size": 50}}
-    more |= {"columns": {"score": "f4", "label": "category"}, "shard_size": SHARD_BYTES}
-    with penstock.Writer(folder / "in", {"token": "u2"}, "json", **more) as writer:
-        for number in range(300):
-            tokens = rng.integers(0, 50, int(rng.integers(0, 300))).astype("u2")
-            values = {"score": number / 7, "label": f"l{number % 3}"}
-            writer.append(token=tokens, metadata={"name": "x" * (number % 50)}, columns=values)
-    return folder / "in"
+def test_a_worker_that_is_killed_ends_the_run_in_words_and_finished_shards_stay(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    given = [sys.executable, tmp_path / "script.py", Path(__file__).parent, source, tmp_path / "out"]
+    done = subprocess.run(given, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "SIGKILL" in done.stderr and "go on with --resume" in done.stderr, done.stderr[-800:]
+    finished = [each.number for each in penstock.finished_shards(tmp_path / "out")]
+    assert 2 not in finished and not list((tmp_path / "out").glob(".partial*"))
+    assert Lines(source).write(tmp_path / "out", resume=True).kept_shards == len(finished)
+    assert texts(tmp_path / "out") == LINES
 
 
-def put_cells(kind: str) -> Callable[[Path], Path]:
-    return lambda folder: _anndata_files.write(
-        _anndata_files.as_kind(_anndata_files.make(), kind), folder / f"{kind}.h5ad"
-    )
+def test_into_a_bucket_and_on_from_there(source: Path, tmp_path: Path, place: Any) -> None:
+    out = f"{place.url}/out"
+    with pytest.raises(ValueError, match="cannot use"):
+        Lines(source, fail=LINES[25]).write(out, storage=place.storage)
+    done = Lines(source).write(out, resume=True, workers=2, storage=place.storage)
+    assert done.kept_shards == 2 and texts(out, place.storage) == LINES
+    assert penstock.verify(out, storage=place.storage)
 
 
-def combined(data: Path, out: Any, **options: Any) -> str:
-    return penstock.combine([data], out, **options)
+class Odd(Lines):
+    """What cannot be."""
+
+    def identity(self) -> Any:
+        return {1, 2} if self.fail == "identity" else super().identity()
+
+    def plan(self) -> Iterable[Any]:
+        return [{1, 2}] if self.fail == "set" else [] if self.fail == "none" else super().plan()
+
+    def finish(self, results: Any) -> Any:
+        return {"name": "x"} if self.fail == "finish" else ["x"] if self.fail == "list" else {}
 
 
-RECIPES = {
-    "tokens": Recipe(put_datatrove, penstock.import_tokens, {"shard_size": 1 << 15}, "import --shard-size 32768"),
-    "cells by rows": Recipe(put_cells("csr"), penstock.import_anndata, {}, "import"),
-    "cells by columns": Recipe(put_cells("csc"), penstock.import_anndata, {}, "import"),
-    "shuffled documents": Recipe(
-        put_dataset,
-        penstock.shuffle,
-        {"seed": 3, "documents": True, "shard_size": SHARD_BYTES, "memory": 1 << 18},
-        f"shuffle --seed 3 --documents --shard-size {SHARD_BYTES} --memory 262144",
-    ),
-    "shuffled windows": Recipe(
-        put_dataset,
-        penstock.shuffle,
-        {"seed": 3, "window": 100, "shard_size": SHARD_BYTES, "memory": 1 << 18},
-        f"shuffle --seed 3 --window 100 --shard-size {SHARD_BYTES} --memory 262144",
-    ),
-}
+@pytest.mark.parametrize(
+    ("fail", "words"),
+    [
+        ("set", r"task 0, \{1, 2\}: Object of type set is not JSON serializable: tasks and identity"),
+        ("identity", r"identity\(\) gave \{1, 2\}, which is no JSON"),
+        ("none", "there are no tasks: nothing was written"),
+        ("finish", r"finish\(\) gave \{'name': 'x'\}: a dict is wanted of \"tokenizer\", \"features\""),
+        ("list", r"finish\(\) gave \['x'\]: a dict"),
+    ],
+)
+def test_what_a_recipe_says_wrong_is_refused(source: Path, tmp_path: Path, fail: str, words: str) -> None:
+    with pytest.raises(penstock.InvalidArgumentError, match=words):
+        Odd(source, fail=fail).write(tmp_path / "out")
+    with pytest.raises(penstock.InvalidArgumentError, match="workers=0"):
+        Lines(source).write(tmp_path / "out", workers=0)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"workers='ray': a number, or an executor"):
+        Lines(source).write(tmp_path / "out", workers="ray")  # type: ignore[arg-type]
 
 
-@pytest.fixture(params=RECIPES)
-def recipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Recipe:
-    monkeypatch.setattr(cells, "LIMITS", Limits(**LIMITS))  # of workers too
-    return RECIPES[request.param]
+def test_ctrl_c_says_how_to_go_on(source: Path, tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        if done == 2:
+            signal.raise_signal(signal.SIGINT)
 
-
-#: Where the kinds of a verb's input make no difference.
-one_of_each = pytest.mark.parametrize("recipe", ["tokens", "cells by rows", "shuffled documents"], indirect=True)
-
-
-@pytest.fixture
-def data(recipe: Recipe, tmp_path: Path) -> Path:
-    return recipe.put(tmp_path)
-
-
-def content(files: dict[str, bytes]) -> tuple[dict[str, bytes], Any]:
-    """Files as a first local writer names their folders, and the manifest without these names."""
-    split = {name: name.partition("/") for name in files if "/" in name}
-    found = {f"{re.split('[-.]', folder)[0]}/{rest}": name for name, (folder, _, rest) in split.items()}
-    assert len(found) == len(files) - 1 and "dataset.json" in files  # and nothing else is there
-    manifest = without_names(files["dataset.json"])
-    manifest.get("features", {}).pop("folder", None)
-    return {name: files[own] for name, own in found.items() if name != "features/dataset.json"}, manifest
-
-
-def at(fraction: float, then: Callable[[], None]) -> Callable[[int, int], None]:
-    """A `progress` that calls once so much is done."""
-    called: list[int] = []
-
-    def progress(done: int, total: int) -> None:
-        if done >= fraction * total and done > 0 and not called:
-            called.append(done)
-            then()
-
-    return progress
-
-
-def stop() -> None:
-    raise KeyboardInterrupt
-
-
-def kill_workers() -> None:
-    for child in multiprocessing.active_children():
-        child.kill()
-
-
-def shards_in(path: Any, **where: Any) -> int:
-    return len(penstock.open(path, **where).shards)
-
-
-REFUSED = "holds a dataset already|a published dataset"
-KEPT = "finished shards? (is|are) kept: go on with --resume"
-
-
-class TestInAFolder:
-    def test_workers_make_the_bytes_of_one_process(self, recipe: Recipe, data: Path, tmp_path: Path) -> None:
-        told: list[tuple[int, int]] = []
-        recipe.make(data, tmp_path / "one", progress=lambda *each: told.append(each))
-        recipe.make(data, tmp_path / "many", workers=2)
-        assert tree(tmp_path / "many") == tree(tmp_path / "one") and shards_in(tmp_path / "one") > 2
-        assert told == sorted(told) and told[-1][0] == told[-1][1] > 0
-        assert penstock.verify(tmp_path / "one") and not list(tmp_path.glob(".*"))
-
-    @pytest.mark.parametrize("workers", [1, 2])
-    @one_of_each
-    def test_a_stopped_run_is_told_and_goes_on(self, recipe: Recipe, data: Path, tmp_path: Path, workers: int) -> None:
-        out = tmp_path / "out"
-        with pytest.raises(KeyboardInterrupt) as stopped:
-            recipe.make(data, out, workers=workers, progress=at(0.8, stop))
-        assert re.search(KEPT, str(stopped.value)) or recipe.verb is penstock.shuffle  # of which the command tells it
-        kept = {each.name: each.stat().st_ino for each in out.glob("0*/shard.json")}
-        assert not (out / "dataset.json").exists() and not list(out.glob(".partial-*"))
-        with pytest.raises(InvalidArgumentError, match=r"finished shard.*resume"):
-            recipe.make(data, out)
-        recipe.make(data, out, workers=workers, resume=True)
-        assert kept.items() <= {each.name: each.stat().st_ino for each in out.glob("0*/shard.json")}.items()
-        recipe.make(data, tmp_path / "whole")
-        assert content(tree(out)) == content(tree(tmp_path / "whole"))
-        assert not [each for each in out.iterdir() if each.name.startswith(".import")]
-
-    @one_of_each
-    def test_what_is_there_is_refused_kept_or_replaced(self, recipe: Recipe, data: Path, tmp_path: Path) -> None:
-        out = tmp_path / "out"
-        recipe.make(data, out)
-        before = tree(out)
-        with pytest.raises(InvalidArgumentError, match=REFUSED):
-            recipe.make(data, out)
-        recipe.make(data, out, resume=True)
-        assert tree(out) == before
-        with pytest.raises(KeyboardInterrupt):
-            recipe.make(data, out, overwrite=True, progress=at(0.8, stop))
-        assert penstock.verify(out) and penstock.open(out).fingerprint  # what is published stays until the new is whole
-        recipe.make(data, out, overwrite=True)
-        assert content(tree(out)) == content(before)
-
-    @pytest.mark.parametrize("when", [0, 0.5])
-    @one_of_each
-    def test_a_killed_worker_is_told_and_the_run_goes_on(
-        self, recipe: Recipe, data: Path, tmp_path: Path, when: float
-    ) -> None:
-        with pytest.raises(RuntimeError, match="was killed by SIGKILL"):
-            recipe.make(data, tmp_path / "out", workers=2, progress=at(when, kill_workers))
-        assert not list(tmp_path.glob("out/dataset.json")) and not list(tmp_path.glob("out/.partial-*"))
-        recipe.make(data, tmp_path / "out", workers=2, resume=True)
-        recipe.make(data, tmp_path / "whole")
-        assert tree(tmp_path / "out") == tree(tmp_path / "whole")
-
-    @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-    @one_of_each
-    def test_an_ended_run_goes_on(self, recipe: Recipe, data: Path, tmp_path: Path, how: signal.Signals) -> None:
-        out = tmp_path / "out"
-        command = recipe.commanded(data, out, "--workers", 2)
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        while process.poll() is None and not list(out.glob("0*")):
-            time.sleep(0.001)
-        process.send_signal(how)
-        said = process.communicate(timeout=60)[1]
-        if how == signal.SIGINT and process.returncode != 0:  # else it was quicker
-            assert process.returncode == 130 and not list(out.glob(".partial-*"))
-            assert "nothing was published" in said and "go on with --resume" in said
-        until = time.monotonic() + 20  # workers end when they see that their run is gone
-        while (done := subprocess.run([*command, "--resume"], capture_output=True, text=True)).returncode != 0:
-            assert "another writer" in done.stderr and time.monotonic() < until, done.stderr
-            time.sleep(0.1)
-        recipe.make(data, tmp_path / "whole")
-        assert content(tree(out)) == content(tree(tmp_path / "whole"))
-
-
-@pytest.fixture
-def into(place: Place, tmp_path: Path) -> dict[str, Any]:
-    return {"storage": place.storage, "scratch": tmp_path / "scratch"}
-
-
-def check(recipe: Recipe, data: Path, place: Place, tmp_path: Path) -> None:
-    """Asserts that the bucket has the bytes of a local run, and that nothing is left here."""
-    recipe.make(data, tmp_path / "local")
-    assert content(place.files()) == content(tree(tmp_path / "local"))
-    assert penstock.verify(place.url, storage=place.storage)
-    assert list((tmp_path / "scratch").iterdir()) == []
-
-
-def failing(shard: str) -> Callable[[str, str, int], str | None]:
-    return lambda method, path, number: "503" if method == "PUT" and f"/{shard}-" in path else None
-
-
-def holding(shard: str, held: threading.Event, over: threading.Event) -> Callable[[str, str, int], str | None]:
-    """Lets the shard.json of this shard not through."""
-
-    def fault(method: str, path: str, number: int) -> str | None:
-        if method == "PUT" and f"/{shard}-" in path and path.endswith("shard.json"):
-            held.set()
-            over.wait(100)
-            return "reset"
-        return None
-
-    return fault
-
-
-class TestInABucket:
-    @pytest.mark.parametrize("workers", [1, 2])
-    def test_the_bytes_are_those_of_a_folder(
-        self, recipe: Recipe, data: Path, place: Place, into: dict[str, Any], tmp_path: Path, workers: int
-    ) -> None:
-        told: list[tuple[int, int]] = []
-        recipe.make(data, place.url, workers=workers, progress=lambda *each: told.append(each), **into)
-        assert told[-1][0] == told[-1][1] > 0
-        check(recipe, data, place, tmp_path)
-        here, there = penstock.open(tmp_path / "local"), penstock.open(place.url, storage=place.storage)
-        assert there.fingerprint == here.fingerprint
-        if here.features is not None:
-            assert there.features is not None and list(there.features.names) == list(here.features.names)
-
-    @one_of_each
-    def test_what_is_there_is_refused_kept_or_replaced(
-        self, recipe: Recipe, data: Path, place: Place, into: dict[str, Any], tmp_path: Path
-    ) -> None:
-        recipe.make(data, place.url, **into)
-        before = place.files()
-        with pytest.raises(InvalidArgumentError, match=REFUSED):
-            recipe.make(data, place.url, **into)
-        recipe.make(data, place.url, resume=True, **into)
-        assert place.files() == before
-        recipe.make(data, place.url, overwrite=True, **into)
-        manifest = json.loads(place.files()["dataset.json"])
-        named = {*(each["name"] for each in manifest["shards"]), manifest.get("features", {}).get("folder")} - {None}
-        assert {name.split("/")[0] for name in place.files() if "/" in name} == named
-        check(recipe, data, place, tmp_path)
-
-    @one_of_each
-    def test_of_two_at_once_the_second_is_refused(
-        self, recipe: Recipe, data: Path, place: Place, into: dict[str, Any], tmp_path: Path
-    ) -> None:
-        recipe.make(data, place.url, **into)
-        other = at(1, lambda: recipe.make(data, place.url, overwrite=True, **into))
-        with pytest.raises(InvalidArgumentError, match="someone else has published"):
-            recipe.make(data, place.url, overwrite=True, progress=other, **into)
-        check(recipe, data, place, tmp_path)
-
-    @pytest.mark.parametrize(("workers", "then"), [(1, "resume"), (2, "resume"), (2, "overwrite")])
-    @one_of_each
-    def test_a_failed_upload_is_one_error_and_the_next_run_is_whole(
-        self, recipe: Recipe, data: Path, place: Place, s3_server: str, tmp_path: Path, workers: int, then: str
-    ) -> None:
-        scratch = tmp_path / "failed"
-        with fault_proxy(s3_server, failing("00001")) as proxy:
-            storage = Storage(endpoint=proxy.address, region="us-east-1", deadline=0.5)
-            with pytest.raises(IoError, match="503") as raised:
-                recipe.make(data, place.url, storage=storage, scratch=scratch, workers=workers)
-        assert SECRET not in str(raised.value)
-        if recipe.verb is penstock.shuffle:  # of which the command tells what is kept
-            assert list(scratch.iterdir()) == [] and "the shard stays" not in str(raised.value)
-        else:
-            assert list(scratch.rglob("stream.bin")) and "the shard stays here" in str(raised.value)
-            assert re.search(KEPT, str(raised.value))
-        assert "dataset.json" not in place.files()
-        assert "00000" in {name.split("-")[0] for name in place.files() if name.endswith("/shard.json")}
-        with pytest.raises(InvalidArgumentError, match="finished shard"):
-            recipe.make(data, place.url, storage=place.storage)
-        into = {"storage": place.storage, "scratch": tmp_path / "scratch", then: True}
-        recipe.make(data, place.url, workers=workers, **into)
-        check(recipe, data, place, tmp_path)
-
-    @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-    @one_of_each
-    def test_an_ended_run_goes_on(
-        self, recipe: Recipe, data: Path, place: Place, s3_server: str, tmp_path: Path, how: signal.Signals
-    ) -> None:
-        where = ["--region", "us-east-1", "--scratch", tmp_path / "scratch", "--workers", 2, "--endpoint"]
-        held, over = threading.Event(), threading.Event()
-        with fault_proxy(s3_server, holding("00001", held, over)) as proxy:
-            command = recipe.commanded(data, place.url, *where, proxy.address)
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            assert held.wait(200)
-            while not any(name.startswith("00000-") and name.endswith("shard.json") for name in place.files()):
-                assert process.poll() is None
-            process.send_signal(how)
-            said = process.communicate(timeout=60)[1]
-            over.set()
-        if how == signal.SIGINT:
-            assert process.returncode == 130 and "interrupted: nothing was published" in said
-            assert list((tmp_path / "scratch").iterdir()) == []
-        assert "dataset.json" not in place.files()
-        again = [subprocess.run(recipe.commanded(data, place.url, *where, s3_server, *more), capture_output=True,
-                                text=True) for more in ((), ("--resume",))]  # fmt: skip
-        assert again[0].returncode == 2 and "--resume" in again[0].stderr
-        assert again[1].returncode == 0, again[1].stderr
-        check(recipe, data, place, tmp_path)
+    with pytest.raises(KeyboardInterrupt, match="2 finished shards are kept: go on with --resume"):
+        Lines(source).write(tmp_path / "out", progress=stop)
