@@ -91,10 +91,6 @@ def put_cells(kind: str) -> Callable[[Path], Path]:
     )
 
 
-def combined(data: Path, out: Any, **options: Any) -> str:
-    return penstock.combine([data], out, **options)
-
-
 RECIPES = {
     "tokens": Recipe(put_datatrove, penstock.import_tokens, {"shard_size": 1 << 15}, "import --shard-size 32768"),
     "cells by rows": Recipe(put_cells("csr"), penstock.import_anndata, {}, "import"),
