@@ -26,16 +26,6 @@ def is_address(path: Any) -> TypeGuard[str]:
     return isinstance(path, str) and scheme_of(path) not in ("", "file")
 
 
-def refuse_address(path: Any, instead: str) -> None:
-    """Refuses an address where paths of this machine alone are taken; `instead` says why and what to do.
-
-    Raises:
-        InvalidArgumentError: It is one.
-    """
-    if is_address(path):
-        raise InvalidArgumentError(f"{_native.shown_address(path)}: {instead}")
-
-
 @dataclass(frozen=True)
 class Address:
     """A file or folder of a server, and what opens it.
