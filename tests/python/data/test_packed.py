@@ -171,6 +171,7 @@ def test_a_table_in_a_file_gives_the_same_view(tmp_path):
     for wrong, named in [
         ({"window": 12}, "window=9"), ({"window": 9, "fit": "first"}, "fit='best'"),
         ({"window": 9, "multiple_of": 3}, "multiple_of=1"), ({"window": 9, "group": 3}, "group=65536"),
+        ({"window": 9, "long": "drop"}, "long='split'"),
     ]:  # fmt: skip
         with pytest.raises(penstock.InvalidArgumentError, match=named):
             dataset.packed(**wrong, table=path)
