@@ -16,7 +16,7 @@ from penstock import _native
 from penstock._base.errors import Error, InvalidArgumentError, IoError, NotFoundError
 from penstock._places import buckets as _buckets
 from penstock._places import s3 as _s3
-from penstock._places.obstore_errors import of_region
+from penstock._places.obstore_errors import Said, of_region
 from penstock._places.remote import scheme_of
 from penstock._places.storage import Storage
 from penstock._places.upload_problem import Problem
