@@ -1,9 +1,11 @@
-// What a source's tests share: a folder that goes away, and the simplest engine there can be: plan, read, plan, …
+// What a source's tests share: the simplest engine there can be: plan, read, plan, …
 #pragma once
 
 #include "core/base/error.h"
 #include "core/io/open_store.h"
 #include "core/rows/source.h"
+#include "tests/native/message_of.h"
+#include "tests/native/temporary_folder.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,18 +16,6 @@
 #include <vector>
 
 namespace penstock::testing {
-
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] std::string path(const std::string& name = "") const { return (folder_ / name).string(); }
-
- private:
-  std::filesystem::path folder_;
-};
 
 /// A path of this machine, in the tests' own local store.
 Location local(const std::string& path);
@@ -38,9 +28,6 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
   const auto bytes = std::as_bytes(std::span(values));
   return {bytes.begin(), bytes.end()};
 }
-
-/// What the error of `call` says, which must be of this kind.
-std::string message_of(const std::function<void()>& call, ErrorKind kind);
 
 /// A row as it was delivered, and the reads that it took.
 struct Driven {

@@ -5,7 +5,7 @@
 #include "core/io/local/ring.h"
 #include "tests/native/core/io/http/http_server.h"
 #include "tests/native/core/io/wanted_read.h"
-#include "tests/native/refusal.h"
+#include "tests/native/message_of.h"
 #include "tests/native/temporary_folder.h"
 
 #include <fcntl.h>
@@ -70,7 +70,7 @@ class HttpPlace : public Place {
     http_ = std::make_shared<HttpStore>(std::move(options), plain_addresses({}, false));
   }
   File put(const std::string& name, const std::string& content) override {
-    server_.put("/" + name, content);
+    server_.put("/" + name, content, '"' + name + '"');
     return {server_.url("/" + name), content.size(), &store()};
   }
   ByteStore& store() override { return *http_; }
@@ -262,9 +262,9 @@ TEST_P(EveryStore, SizesAndSmallReadsAreOfTheFileOrSayWhatIsWrong) {
   EXPECT_EQ(store().size(file.path(), Links::Follow), 10'000U);
   read(file.path(), 9'900);
   EXPECT_EQ(small, content_of(10'000, 3).substr(9'900));
-  EXPECT_NE(refusal(ErrorKind::Corruption, [&] { read(file.path(), 9'901); }).find(file.path()), std::string::npos);
-  EXPECT_NE(refusal(ErrorKind::NotFound, [&] { read(missing, 0); }).find(missing), std::string::npos);
-  EXPECT_NE(refusal(ErrorKind::NotFound, [&] { store().size(missing, Links::Follow); }).find(missing),
+  EXPECT_NE(message_of([&] { read(file.path(), 9'901); }, ErrorKind::Corruption).find(file.path()), std::string::npos);
+  EXPECT_NE(message_of([&] { read(missing, 0); }, ErrorKind::NotFound).find(missing), std::string::npos);
+  EXPECT_NE(message_of([&] { store().size(missing, Links::Follow); }, ErrorKind::NotFound).find(missing),
             std::string::npos);
 }
 
@@ -276,8 +276,8 @@ TEST_P(EveryStore, AWholeFileComesByOneRequestOrNotAtAll) {
     return;
   }
   EXPECT_EQ(text, content_of(10'000, 3));
-  refusal(ErrorKind::IoError, [&] { store().read_whole(file.path(), 9'999, text); });
-  refusal(ErrorKind::NotFound, [&] { store().read_whole(file.path() + "-missing", 10, text); });
+  message_of([&] { store().read_whole(file.path(), 9'999, text); }, ErrorKind::IoError);
+  message_of([&] { store().read_whole(file.path() + "-missing", 10, text); }, ErrorKind::NotFound);
 }
 
 }  // namespace

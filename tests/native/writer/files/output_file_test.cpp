@@ -1,7 +1,8 @@
 #include "writer/files/output_file.h"
 
 #include "core/base/crc32c.h"
-#include "core/base/error.h"
+#include "tests/native/message_of.h"
+#include "tests/native/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -23,16 +24,28 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+void expect_right(const std::string& path, std::span<const std::byte> data) {
+  const std::string text = read(path);
+  ASSERT_EQ(text.size(), data.size());
+  ASSERT_TRUE(std::equal(data.begin(), data.end(), std::as_bytes(std::span(text)).begin()));
+  const std::string crcs = read(path + ".crc");
+  ASSERT_EQ(crcs.size(), (data.size() + 4095) / 4096 * 4);
+  for (std::size_t block = 0; block * 4096 < data.size(); ++block) {
+    std::uint32_t said = 0;
+    std::memcpy(&said, crcs.data() + block * 4, 4);
+    ASSERT_EQ(said, crc32c(data.subspan(block * 4096, std::min<std::size_t>(4096, data.size() - block * 4096))))
+        << block;
+  }
+}
+
 TEST(OutputFile, BytesAndBlockCrcsAreRightHoweverTheyAreCutIntoWrites) {
-  const std::string folder = ::testing::TempDir() + "penstock_output_" + std::to_string(::getpid());
   std::mt19937 random(5);
   for (const std::size_t size : {0UL, 1UL, 4095UL, 4096UL, 4097UL, (1UL << 20) - 1, 1UL << 20, (1UL << 20) + 5000}) {
-    std::filesystem::remove_all(folder);
-    std::filesystem::create_directory(folder);
+    const testing::TemporaryFolder folder;
     std::vector<std::byte> data(size);
     for (std::byte& byte : data) byte = static_cast<std::byte>(random());
-    const Descriptor at = open_folder(AT_FDCWD, folder, folder);
-    OutputFile file(at.get(), "f", folder + "/f");
+    const Descriptor at = open_folder(AT_FDCWD, folder.path(), folder.path());
+    OutputFile file(at.get(), "f", folder / "f");
     for (std::size_t done = 0; done < size;) {
       const std::size_t part = std::min<std::size_t>(size - done, random() % 9000);
       file.write(std::span(data).subspan(done, part));
@@ -40,30 +53,19 @@ TEST(OutputFile, BytesAndBlockCrcsAreRightHoweverTheyAreCutIntoWrites) {
     }
     EXPECT_EQ(file.bytes(), size);
     file.finish();
-    const std::string text = read(folder + "/f");
-    const auto seen = std::as_bytes(std::span(text));
-    ASSERT_TRUE(std::equal(seen.begin(), seen.end(), data.begin(), data.end())) << size;
-    const std::string crcs = read(folder + "/f.crc");
-    ASSERT_EQ(crcs.size(), (size + 4095) / 4096 * 4);
-    for (std::size_t block = 0; block * 4096 < size; ++block) {
-      std::uint32_t said = 0;
-      std::copy_n(crcs.data() + block * 4, 4, reinterpret_cast<char*>(&said));
-      EXPECT_EQ(said, crc32c(seen.subspan(block * 4096, std::min<std::size_t>(4096, size - block * 4096))));
-    }
-    EXPECT_THROW(OutputFile(at.get(), "f", folder + "/f"), Error);  // never an existing file
+    expect_right(folder / "f", data);
+    EXPECT_THROW(OutputFile(at.get(), "f", folder / "f"), Error);  // never an existing file
   }
-  std::filesystem::remove_all(folder);
 }
 
 // Appends as large as the buffer are written from where they are; from 8 MiB on the disk is at work before the end.
 TEST(OutputFile, LargeWritesAmongSmallOnesAreRightToo) {
-  const std::string folder = ::testing::TempDir() + "penstock_large_" + std::to_string(::getpid());
-  std::filesystem::create_directory(folder);
+  const testing::TemporaryFolder folder;
   std::mt19937_64 random(6);
   std::vector<std::byte> data(19'000'001);
   for (std::byte& byte : data) byte = static_cast<std::byte>(random());
-  const Descriptor at = open_folder(AT_FDCWD, folder, folder);
-  OutputFile file(at.get(), "f", folder + "/f");
+  const Descriptor at = open_folder(AT_FDCWD, folder.path(), folder.path());
+  OutputFile file(at.get(), "f", folder / "f");
   std::size_t done = 0;
   for (const std::size_t part : {(3UL << 20) + 5, 7UL, 4UL << 20, (1UL << 20) - 5 - 7, 5UL << 20, 1UL, 1UL << 20}) {
     file.write(std::span(data).subspan(done, part));
@@ -71,33 +73,17 @@ TEST(OutputFile, LargeWritesAmongSmallOnesAreRightToo) {
   }
   file.write(std::span(data).subspan(done));
   file.finish();
-  const std::string text = read(folder + "/f");
-  ASSERT_EQ(text.size(), data.size());
-  EXPECT_EQ(std::memcmp(text.data(), data.data(), data.size()), 0);
-  const std::string crcs = read(folder + "/f.crc");
-  ASSERT_EQ(crcs.size(), (data.size() + 4095) / 4096 * 4);
-  for (std::size_t block = 0; block * 4096 < data.size(); ++block) {
-    std::uint32_t said = 0;
-    std::memcpy(&said, crcs.data() + block * 4, 4);
-    const auto bytes = std::span(data).subspan(block * 4096, std::min<std::size_t>(4096, data.size() - block * 4096));
-    ASSERT_EQ(said, crc32c(bytes)) << block;
-  }
-  std::filesystem::remove_all(folder);
+  expect_right(folder / "f", data);
 }
 
 TEST(OutputFile, AFullDiskNamesFileOffsetAndCause) {
   const Descriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   if (full.get() < 0) GTEST_SKIP() << "no /dev/full";
   const std::vector<std::byte> data(10);
-  try {
-    write_all(full.get(), data, 4096, "corpus/00000/stream.bin");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.error_number(), ENOSPC);
-    EXPECT_NE(std::string(error.what()).find("corpus/00000/stream.bin: write of 10 bytes at offset 4,096"),
-              std::string::npos)
-        << error.what();
-  }
+  const std::string said =
+      testing::message_of([&] { write_all(full.get(), data, 4096, "corpus/00000/stream.bin"); }, ErrorKind::IoError);
+  EXPECT_NE(said.find("corpus/00000/stream.bin: write of 10 bytes at offset 4,096"), std::string::npos) << said;
+  EXPECT_NE(said.find("No space left on device"), std::string::npos) << said;
 }
 
 }  // namespace

@@ -1,40 +1,16 @@
 #include "writer/shards/dataset_writer.h"
 
-#include "core/base/error.h"
-#include "core/io/local/local_store.h"
-#include "layout/dataset/folder.h"
-#include "layout/dataset/format.h"
+#include "tests/native/writer/small_datasets.h"
 #include "writer/derived/convert.h"
-#include "writer/folder/commit.h"
 #include "writer/verify/verify.h"
 
-#include <gtest/gtest.h>
-
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <vector>
+#include <algorithm>
 
 namespace penstock::writer {
 namespace {
 
-namespace fs = std::filesystem;
-
-Bytes bytes(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
-class DatasetWriterTest : public ::testing::Test {
+class DatasetWriterTest : public SmallDatasets {
  protected:
-  DatasetWriterTest() : root_(::testing::TempDir() + "penstock_writer_" + std::to_string(::getpid())) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~DatasetWriterTest() override { fs::remove_all(root_); }
-
   static WriterOptions options(const std::string& layout = "compact") {
     WriterOptions made;
     made.format.mode = "stream";
@@ -46,31 +22,28 @@ class DatasetWriterTest : public ::testing::Test {
 
   // Documents of 0 to 4,999 records of 12 bytes: many directory entries, spans of no record among them.
   void write(const std::string& name, WriterOptions made, bool empty = true) {
-    DatasetWriter writer(root_ + "/" + name, std::move(made));
+    DatasetWriter writer(root_ / name, std::move(made));
     for (std::size_t i = 0; i < 12; ++i) {
       const std::size_t records = i % 4 == 0 ? (empty ? 0 : 1) : i * 997 % 5000;
       std::string data(records * 12, '\0');
       for (std::size_t k = 0; k < data.size(); ++k) data[k] = static_cast<char>(k * 31 + i);
-      writer.append(bytes(data), bytes(std::string(i * 3, 'x')));
+      writer.append(bytes_of(data), bytes_of(std::string(i * 3, 'x')));
     }
     writer.commit();
   }
 
   static std::vector<std::uint64_t> numbers(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::string text = file(path);
     std::vector<std::uint64_t> out(text.size() / 8);
     std::copy(text.begin(), text.end(), reinterpret_cast<char*>(out.data()));
     return out;
   }
-
-  std::string root_;
 };
 
 TEST_F(DatasetWriterTest, TheDirectoryNamesTheSpanOfEveryMultipleOf4096) {
   write("d", options());
-  const auto index = numbers(root_ + "/d/00000/metadata.index");
-  const auto directory = numbers(root_ + "/d/00000/metadata.directory");
+  const auto index = numbers(root_ / "d/00000/metadata.index");
+  const auto directory = numbers(root_ / "d/00000/metadata.directory");
   const std::uint64_t records = index[index.size() - 2];
   ASSERT_EQ(directory.size(), layout::directory_entries(records));
   ASSERT_GT(directory.size(), 5U);
@@ -84,81 +57,50 @@ TEST_F(DatasetWriterTest, TheDirectoryNamesTheSpanOfEveryMultipleOf4096) {
 TEST_F(DatasetWriterTest, BothLayoutsHaveTheSameFingerprintAndVerify) {
   write("compact", options(), false);
   write("ids", options("ids"), false);
-  const VerifyReport compact = verify(root_ + "/compact", {});
-  const VerifyReport ids = verify(root_ + "/ids", {});
+  const VerifyReport compact = verify(root_ / "compact", {});
+  const VerifyReport ids = verify(root_ / "ids", {});
   EXPECT_EQ(compact.problems, std::vector<std::string>());
   EXPECT_EQ(ids.problems, std::vector<std::string>());
   EXPECT_EQ(compact.fingerprint, ids.fingerprint);
-  EXPECT_EQ(convert(root_ + "/ids", root_ + "/again", "compact"), compact.fingerprint);
+  EXPECT_EQ(convert(root_ / "ids", root_ / "again", "compact"), compact.fingerprint);
 }
 
 TEST_F(DatasetWriterTest, AppendingNothingGivesOneEmptyShard) {
   for (const char* layout : {"compact", "ids"}) {
-    DatasetWriter(root_ + "/" + layout, options(layout)).commit();
-    const VerifyReport report = verify(root_ + "/" + layout, {});
+    DatasetWriter(root_ / layout, options(layout)).commit();
+    const VerifyReport report = verify(root_ / layout, {});
     EXPECT_TRUE(report.ok()) << report.problems.front();
     EXPECT_EQ(report.shards, 1U);
   }
 }
 
-TEST_F(DatasetWriterTest, VerifyNamesFoldersThatTheManifestDoesNotAndDoesNotFail) {
-  const std::string path = root_ + "/d";
-  write("d", options());
-  EXPECT_EQ(verify(path, {}).notices, std::vector<std::string>());
-  fs::create_directory(path + "/.partial-00000-1-0");
-  WriterOptions replacing = options();
-  replacing.shard = 0;
-  replacing.overwrite = true;
-  write("d", replacing);
-  VerifyReport report = verify(path, {});
-  EXPECT_TRUE(report.ok());
-  ASSERT_EQ(report.notices.size(), 2U);
-  EXPECT_NE(report.notices[0].find(path + ": dataset.json does not name 00000.1: finished shards that are to replace"),
-            std::string::npos)
-      << report.notices[0];
-  EXPECT_NE(report.notices[1].find("does not name .partial-00000-1-0: unfinished"), std::string::npos);
-  fs::remove(path + "/.partial-00000-1-0");
-  // As after a kill between the manifest's rename and the removal of what it replaced.
-  fs::copy(path + "/00000", path + "/kept", fs::copy_options::recursive);
-  commit(path, "null", 1, true);
-  for (int i = 0; i < 6; ++i) fs::copy(path + "/kept", path + "/" + layout::shard_name(i), fs::copy_options::recursive);
-  report = verify(path, {});
-  EXPECT_TRUE(report.ok());
-  ASSERT_EQ(report.notices.size(), 2U);
-  EXPECT_NE(report.notices[0].find("00000, 00001, 00002, 00003 and 2 more: shards that are no part of this dataset"),
-            std::string::npos)
-      << report.notices[0];
-  EXPECT_NE(report.notices[1].find("does not name kept: folders that penstock did not make"), std::string::npos);
-}
-
 TEST_F(DatasetWriterTest, OpaqueDocumentsOfAnyLength) {
   WriterOptions made;
   made.format = {"opaque", "", Schema(), R"({"name":"raw"})"};
-  DatasetWriter writer(root_ + "/d", made);
-  for (const char* text : {"", "abc", "", "d"}) writer.append({}, bytes(text));
-  EXPECT_THROW(writer.append(bytes("x"), bytes("x")), Error);
+  DatasetWriter writer(root_ / "d", made);
+  for (const char* text : {"", "abc", "", "d"}) writer.append({}, bytes_of(text));
+  EXPECT_THROW(writer.append(bytes_of("x"), bytes_of("x")), Error);
   writer.commit();
-  EXPECT_EQ(numbers(root_ + "/d/00000/metadata.index"), (std::vector<std::uint64_t>{0, 0, 3, 3, 4}));
-  EXPECT_TRUE(verify(root_ + "/d", {}).ok());
+  EXPECT_EQ(numbers(root_ / "d/00000/metadata.index"), (std::vector<std::uint64_t>{0, 0, 3, 3, 4}));
+  EXPECT_TRUE(verify(root_ / "d", {}).ok());
 }
 
 TEST_F(DatasetWriterTest, BadArgumentsWriteNothing) {
-  DatasetWriter writer(root_ + "/d", options());
-  EXPECT_THROW(writer.append(bytes("short"), bytes("x")), Error);
-  EXPECT_THROW(writer.append(bytes(std::string(12, 'a')), std::nullopt), Error);
-  EXPECT_THROW(writer.entry(bytes("x")), Error);
+  DatasetWriter writer(root_ / "d", options());
+  EXPECT_THROW(writer.append(bytes_of("short"), bytes_of("x")), Error);
+  EXPECT_THROW(writer.append(bytes_of(std::string(12, 'a')), std::nullopt), Error);
+  EXPECT_THROW(writer.entry(bytes_of("x")), Error);
   const std::vector<std::uint64_t> lengths{1, 2};
   const std::vector<std::uint64_t> ends{1, 2};
-  EXPECT_THROW(writer.append_batch(bytes(std::string(24, 'a')), lengths, bytes("xy"), ends), Error);
-  writer.append(bytes(std::string(12, 'a')), bytes("x"));
+  EXPECT_THROW(writer.append_batch(bytes_of(std::string(24, 'a')), lengths, bytes_of("xy"), ends), Error);
+  writer.append(bytes_of(std::string(12, 'a')), bytes_of("x"));
   writer.commit();
-  LocalStore files;
-  EXPECT_EQ(layout::read_manifest(files, root_ + "/d").shards[0].records, 1U);
+  EXPECT_EQ(manifest(root_ / "d").shards[0].records, 1U);
 }
 
 TEST_F(DatasetWriterTest, AWriterThatIsDestroyedPublishesNothing) {
-  { DatasetWriter(root_ + "/d", options()).append(bytes(std::string(12, 'a')), bytes("x")); }
-  EXPECT_FALSE(fs::exists(root_ + "/d"));
+  { DatasetWriter(root_ / "d", options()).append(bytes_of(std::string(12, 'a')), bytes_of("x")); }
+  EXPECT_FALSE(std::filesystem::exists(root_ / "d"));
 }
 
 }  // namespace

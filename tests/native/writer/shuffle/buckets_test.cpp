@@ -1,10 +1,9 @@
 #include "writer/shuffle/buckets.h"
 
 #include "core/base/error.h"
+#include "tests/native/temporary_folder.h"
 
 #include <gtest/gtest.h>
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -29,8 +28,7 @@ struct Put {
 
 class BucketsTest : public ::testing::Test {
  protected:
-  BucketsTest() : folder_(::testing::TempDir() + "penstock_buckets_" + std::to_string(::getpid())) {
-    std::filesystem::create_directories(folder_);
+  BucketsTest() {
     std::mt19937 random(4);
     for (std::uint64_t i = 0; i < 1200; ++i) {  // several to some destinations, in any order, few of them large
       const bool is_opaque = i % 300 == 205;
@@ -40,7 +38,6 @@ class BucketsTest : public ::testing::Test {
                         std::string(is_opaque ? 0 : bytes / 2 * 2, static_cast<char>(i + 1))});
     }
   }
-  ~BucketsTest() override { std::filesystem::remove_all(folder_); }
 
   [[nodiscard]] BucketPlan plan() const {
     BucketPlanner planner(0, kDestinations, BucketPlanner::kLeastMemory);
@@ -105,10 +102,10 @@ class BucketsTest : public ::testing::Test {
   // What is said where a byte of the scratch file changed, this far behind the buckets or into the first; "": nothing.
   std::string said_of_damage(std::vector<Put> items, bool is_behind, std::uint64_t offset) {
     items_ = std::move(items);
-    Buckets buckets(plan(), folder_);
+    Buckets buckets(plan(), folder_.path());
     for (const Put& each : items_) put(buckets, each);
     buckets.finish();
-    damage_scratch_file(folder_, offset + (is_behind ? buckets.plan().large_offset : 0));
+    damage_scratch_file(folder_.path(), offset + (is_behind ? buckets.plan().large_offset : 0));
     Progress progress({});
     try {
       buckets.take_all(progress, [](Buckets::Item& item) { taken(item); });
@@ -119,12 +116,12 @@ class BucketsTest : public ::testing::Test {
     return "";
   }
 
-  std::string folder_;
+  const testing::TemporaryFolder folder_;
   std::vector<Put> items_;
 };
 
 TEST_F(BucketsTest, ItemsComeByDestinationAndThenAsTheyWerePutAside) {
-  Buckets buckets(plan(), folder_);
+  Buckets buckets(plan(), folder_.path());
   ASSERT_GT(buckets.plan().buckets.size(), 2U);
   for (const Put& each : items_) put(buckets, each);
   buckets.finish();
@@ -135,7 +132,7 @@ TEST_F(BucketsTest, ItemsComeByDestinationAndThenAsTheyWerePutAside) {
   std::stable_sort(wanted.begin(), wanted.end(),
                    [](const Put& a, const Put& b) { return a.destination < b.destination; });
   EXPECT_TRUE(found == wanted);
-  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
 TEST_F(BucketsTest, AChangedByteOfTheScratchFileIsSeenWhateverPartItLiesIn) {
@@ -160,7 +157,7 @@ TEST_F(BucketsTest, AChangedByteOfTheScratchFileIsSeenWhateverPartItLiesIn) {
 
 TEST_F(BucketsTest, MoreOrLessThanWasPlannedIsAnInputThatChanged) {
   const auto refused = [&](const std::vector<Put>& items) {
-    Buckets buckets(plan(), folder_);
+    Buckets buckets(plan(), folder_.path());
     try {
       for (const Put& each : items) put(buckets, each);
       buckets.finish();

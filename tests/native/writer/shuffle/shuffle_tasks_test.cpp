@@ -1,19 +1,13 @@
 // A shuffle in tasks makes the shards of shuffle(), whatever the memory and the parts; what it puts aside is checked.
 #include "writer/shuffle/shuffle_tasks.h"
 
-#include "core/base/error.h"
-#include "writer/shards/dataset_writer.h"
+#include "tests/native/writer/small_datasets.h"
 #include "writer/shuffle/bucket_plan.h"
 #include "writer/shuffle/shuffle.h"
-
-#include <gtest/gtest.h>
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -36,25 +30,15 @@ MakeDestinations reversed() {
   };
 }
 
-class ShuffleTasksTest : public ::testing::Test {
+class ShuffleTasksTest : public SmallDatasets {
  protected:
-  ShuffleTasksTest()
-      : root_((::access("/dev/shm", W_OK) == 0 ? "/dev/shm/" : ::testing::TempDir()) + "penstock_shuffle_tasks_" +
-              std::to_string(::getpid())) {
-    fs::remove_all(root_);
-    fs::create_directories(root_ + "/aside");
-  }
-  ~ShuffleTasksTest() override { fs::remove_all(root_); }
+  ShuffleTasksTest() { fs::create_directory(root_ / "aside"); }
 
   // Documents of 0 to 900 tokens, one of `longest`, in shards of 16 KiB.
   std::string write(const std::string& name, std::size_t count, std::size_t longest, unsigned seed = 1) const {
-    WriterOptions options;
-    options.format.mode = "stream";
-    options.format.layout = "compact";
-    options.format.schema = Schema::parse(R"([["token","<u2"]])");
-    options.format.codec_json = R"({"name":"raw"})";
+    WriterOptions options = SmallDatasets::options();
     options.shard_bytes = 1 << 14;
-    DatasetWriter writer(root_ + "/" + name, options);
+    DatasetWriter writer(root_ / name, options);
     std::mt19937 random(seed);
     for (std::size_t i = 0; i < count; ++i) {
       std::vector<std::uint16_t> tokens(i == count / 2 ? longest : i % 7 == 3 ? 0 : random() % 900);
@@ -63,7 +47,7 @@ class ShuffleTasksTest : public ::testing::Test {
       writer.append(std::as_bytes(std::span(tokens)), std::as_bytes(std::span(entry)));
     }
     writer.commit();
-    return root_ + "/" + name;
+    return root_ / name;
   }
 
   static ShuffleOptions options(std::optional<std::uint64_t> window, std::uint64_t memory,
@@ -76,12 +60,8 @@ class ShuffleTasksTest : public ::testing::Test {
   }
 
   static std::map<std::string, std::string> shards(const std::string& path) {
-    std::map<std::string, std::string> found;
-    for (const auto& each : fs::recursive_directory_iterator(path)) {
-      if (!each.is_regular_file() || each.path().filename() == "dataset.json") continue;
-      std::ifstream in(each.path(), std::ios::binary);
-      found[fs::relative(each.path(), path).string()] = {std::istreambuf_iterator<char>(in), {}};
-    }
+    auto found = contents(path);
+    found.erase(layout::kManifestName);
     return found;
   }
 
@@ -91,7 +71,7 @@ class ShuffleTasksTest : public ::testing::Test {
     ShuffleWork work{in, options, reversed(), planned.identity, planned.cuts.buckets};
     files_.clear();
     for (std::size_t begin = 0; begin < planned.input_bytes.size(); begin += shards_each) {
-      files_.push_back(root_ + "/aside/" + std::to_string(begin));
+      files_.push_back(root_ / "aside/" + std::to_string(begin));
       put_shuffle_aside(work, begin, std::min(begin + shards_each, planned.input_bytes.size()), files_.back(), false,
                         {});
     }
@@ -108,7 +88,6 @@ class ShuffleTasksTest : public ::testing::Test {
     make_shuffled_shards(work, task, folder, {});
   }
 
-  std::string root_;
   std::vector<std::string> files_;
 };
 
@@ -116,15 +95,15 @@ TEST_F(ShuffleTasksTest, TheShardsAreThoseOfOneProcessWhateverTheMemoryAndThePar
   const std::string in = write("in", 300, 20'000);
   for (const std::optional<std::uint64_t> window : {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(77)}) {
     for (const std::uint64_t shard_bytes : {2'000, 16'384, 1 << 30}) {
-      shuffle(in, root_ + "/one", options(window, 64 << 20, shard_bytes), reversed(), {});
-      const auto wanted = shards(root_ + "/one");
-      fs::remove_all(root_ + "/one");
+      shuffle(in, root_ / "one", options(window, 64 << 20, shard_bytes), reversed(), {});
+      const auto wanted = shards(root_ / "one");
+      fs::remove_all(root_ / "one");
       for (const std::uint64_t memory : {std::uint64_t{90'001}, std::uint64_t{1} << 18, std::uint64_t{64} << 20}) {
         const ShuffleOptions given = options(window, memory, shard_bytes);
         const ShuffleTasks planned = plan_shuffle_tasks(in, given, reversed(), {});
-        make(put_aside(in, planned, given, memory % 5 + 1), planned, root_ + "/many");
-        EXPECT_TRUE(shards(root_ + "/many") == wanted) << memory << " " << shard_bytes;
-        fs::remove_all(root_ + "/many");
+        make(put_aside(in, planned, given, memory % 5 + 1), planned, root_ / "many");
+        EXPECT_TRUE(shards(root_ / "many") == wanted) << memory << " " << shard_bytes;
+        fs::remove_all(root_ / "many");
       }
     }
   }
@@ -164,12 +143,12 @@ TEST_F(ShuffleTasksTest, BucketsAreShardsOrPartsOfThemOrSeveralWholeOnes) {
 TEST_F(ShuffleTasksTest, ShardsThatAreThereAreLeftOut) {
   const std::string in = write("in", 300, 20'000);
   const ShuffleOptions given = options(std::nullopt, 90'001, 8'000);
-  shuffle(in, root_ + "/one", given, reversed(), {});
+  shuffle(in, root_ / "one", given, reversed(), {});
   const ShuffleTasks planned = plan_shuffle_tasks(in, given, reversed(), {});
-  make(put_aside(in, planned, given, 2), planned, root_ + "/many", 5);
-  auto wanted = shards(root_ + "/one");
+  make(put_aside(in, planned, given, 2), planned, root_ / "many", 5);
+  auto wanted = shards(root_ / "one");
   std::erase_if(wanted, [](const auto& each) { return each.first < "00005"; });
-  EXPECT_TRUE(shards(root_ + "/many") == wanted);
+  EXPECT_TRUE(shards(root_ / "many") == wanted);
 }
 
 TEST_F(ShuffleTasksTest, AChangedByteOfWhatWasPutAsideIsSeen) {
@@ -186,16 +165,11 @@ TEST_F(ShuffleTasksTest, AChangedByteOfWhatWasPutAsideIsSeen) {
       file.seekp(at);
       file.put(static_cast<char>(before ^ 4));
       file.flush();
-      try {
-        make(work, planned, root_ + "/many");
-        ADD_FAILURE() << path << " " << at;
-      } catch (const Error& error) {
-        EXPECT_EQ(error.kind(), ErrorKind::Corruption) << error.what();
-        EXPECT_NE(std::string(error.what()).find("what was read back is not what was written"), std::string::npos);
-      }
+      const std::string said = testing::message_of([&] { make(work, planned, root_ / "many"); }, ErrorKind::Corruption);
+      EXPECT_NE(said.find("what was read back is not what was written"), std::string::npos) << path << " " << at;
       file.seekp(at);
       file.put(before);
-      fs::remove_all(root_ + "/many");
+      fs::remove_all(root_ / "many");
     }
   }
 }
@@ -207,18 +181,13 @@ TEST_F(ShuffleTasksTest, AnotherDatasetThanThatOfThePlanIsRefused) {
   const ShuffleWork work = put_aside(in, planned, given, 3);
   fs::remove_all(in);
   write("in", 100, 900, 2);
-  const auto refused = [](const auto& call) {
-    try {
-      call();
-    } catch (const Error& error) {
-      return error.kind() == ErrorKind::Corruption &&
-             std::string(error.what()).find("not the dataset any more") != std::string::npos;
-    }
-    return false;
+  const auto expect_refused = [](const auto& call) {
+    const std::string said = testing::message_of(call, ErrorKind::Corruption);
+    EXPECT_NE(said.find("not the dataset any more"), std::string::npos) << said;
   };
-  EXPECT_TRUE(refused([&] { put_shuffle_aside(work, 0, 1, root_ + "/aside/x", false, {}); }));
-  EXPECT_TRUE(refused([&] { make(work, planned, root_ + "/many"); }));
-  EXPECT_FALSE(fs::exists(root_ + "/aside/x"));
+  expect_refused([&] { put_shuffle_aside(work, 0, 1, root_ / "aside/x", false, {}); });
+  expect_refused([&] { make(work, planned, root_ / "many"); });
+  EXPECT_FALSE(fs::exists(root_ / "aside/x"));
 }
 
 }  // namespace

@@ -1,23 +1,11 @@
 #include "writer/shuffle/shuffle.h"
 
-#include "core/base/error.h"
-#include "core/io/local/local_store.h"
-#include "layout/dataset/folder.h"
-#include "layout/dataset/format.h"
-#include "writer/shards/dataset_writer.h"
+#include "tests/native/writer/small_datasets.h"
 #include "writer/shuffle/bucket_plan.h"
 #include "writer/verify/verify.h"
 
-#include <gtest/gtest.h>
-
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <numeric>
 #include <random>
 #include <string>
@@ -34,12 +22,8 @@ struct Document {
   bool operator==(const Document&) const = default;
 };
 
-Bytes bytes_of(const Document& document) {
+Bytes records_of(const Document& document) {
   return std::as_bytes(std::span(document.tokens));
-}
-
-Bytes bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
 }
 
 std::vector<std::uint64_t> permutation(std::uint64_t size, unsigned seed) {
@@ -62,17 +46,8 @@ MakeDestinations by_seed(unsigned seed) {
   };
 }
 
-class ShuffleTest : public ::testing::Test {
+class ShuffleTest : public SmallDatasets {
  protected:
-  // In memory where that can be had: hundreds of fsyncs of a disk say no more and take a minute.
-  ShuffleTest()
-      : root_((::access("/dev/shm", W_OK) == 0 ? "/dev/shm/" : ::testing::TempDir()) + "penstock_shuffle_" +
-              std::to_string(::getpid())) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~ShuffleTest() override { fs::remove_all(root_); }
-
   static WriterOptions writer_options(const std::string& mode, std::uint64_t shard_bytes) {
     WriterOptions made;
     made.format.mode = mode;
@@ -98,28 +73,19 @@ class ShuffleTest : public ::testing::Test {
 
   std::string write(const std::string& name, const std::vector<Document>& documents, const std::string& mode,
                     std::uint64_t shard_bytes = 1 << 14) {
-    DatasetWriter writer(root_ + "/" + name, writer_options(mode, shard_bytes));
+    DatasetWriter writer(root_ / name, writer_options(mode, shard_bytes));
     for (const Document& each : documents) {
-      const Bytes records = mode == "opaque" ? Bytes() : bytes_of(each);
+      const Bytes records = mode == "opaque" ? Bytes() : records_of(each);
       writer.append(records, mode == "tokens" ? std::nullopt : std::optional(bytes_of(each.entry)));
     }
     writer.commit();
-    return root_ + "/" + name;
-  }
-
-  static std::string file(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    return root_ / name;
   }
 
   // All bytes of the files of a dataset's shards, by name; without shard.json, which has the task.
   static std::map<std::string, std::string> contents(const std::string& path) {
-    std::map<std::string, std::string> found;
-    for (const auto& each : fs::recursive_directory_iterator(path)) {
-      if (each.is_regular_file() && each.path().filename() != "shard.json") {
-        found[fs::relative(each.path(), path).string()] = file(each.path().string());
-      }
-    }
+    auto found = SmallDatasets::contents(path);
+    std::erase_if(found, [](const auto& each) { return each.first.ends_with("shard.json"); });
     return found;
   }
 
@@ -157,27 +123,19 @@ class ShuffleTest : public ::testing::Test {
 
   std::string run(const std::string& in, const std::string& out, const ShuffleOptions& options, unsigned seed,
                   const TellProgress& progress = {}) {
-    shuffle(in, root_ + "/" + out, options, by_seed(seed), progress);
-    const VerifyReport report = verify(root_ + "/" + out, {});
+    shuffle(in, root_ / out, options, by_seed(seed), progress);
+    const VerifyReport report = verify(root_ / out, {});
     EXPECT_TRUE(report.ok()) << report.problems.front();
     EXPECT_TRUE(report.notices.empty());
-    return root_ + "/" + out;
+    return root_ / out;
   }
 
-  ErrorKind refusal(const std::string& in, const ShuffleOptions& options, const std::string& words,
-                    const std::string& out = "refused") {
-    try {
-      shuffle(in, root_ + "/" + out, options, by_seed(1), {});
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-      EXPECT_FALSE(fs::exists(root_ + "/refused"));
-      return error.kind();
-    }
-    ADD_FAILURE() << "not refused: " << words;
-    return ErrorKind::IoError;
+  void expect_refusal(const std::string& in, const ShuffleOptions& options, const std::string& words,
+                      ErrorKind kind = ErrorKind::InvalidArgument, const std::string& out = "refused") {
+    const std::string said = testing::message_of([&] { shuffle(in, root_ / out, options, by_seed(1), {}); }, kind);
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+    EXPECT_FALSE(fs::exists(root_ / "refused"));
   }
-
-  std::string root_;
 };
 
 TEST_F(ShuffleTest, DocumentsAreWhatAWriterMakesOfThemInTheNewOrder) {
@@ -265,10 +223,10 @@ TEST_F(ShuffleTest, TheBytesDoNotDependOnTheMemory) {
   for (const std::optional<std::uint64_t> window :
        {std::optional<std::uint64_t>(), std::optional<std::uint64_t>(512)}) {
     const auto wanted = contents(run(in, "out", options(window, 64 << 20), 5));
-    fs::remove_all(root_ + "/out");
+    fs::remove_all(root_ / "out");
     for (const std::uint64_t memory : {BucketPlanner::kLeastMemory, std::uint64_t{90'001}, std::uint64_t{1} << 18}) {
       EXPECT_EQ(contents(run(in, "out", options(window, memory), 5)), wanted) << memory;
-      fs::remove_all(root_ + "/out");
+      fs::remove_all(root_ / "out");
     }
   }
 }
@@ -292,37 +250,37 @@ TEST_F(ShuffleTest, TooLittleMemoryIsSaidWithWhatIsNeededWhichThenIsEnough) {
   const std::string in = write("in", documents(2000, 900, 10), "stream");
   std::string said;
   try {
-    shuffle(in, root_ + "/out", options(), by_seed(1), {});
+    shuffle(in, root_ / "out", options(), by_seed(1), {});
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
     said = error.what();
   }
   ASSERT_NE(said.find("give "), std::string::npos) << said;
-  EXPECT_FALSE(fs::exists(root_ + "/out"));
+  EXPECT_FALSE(fs::exists(root_ / "out"));
   run(in, "out", options(std::nullopt, std::stoull(said.substr(said.find("give ") + 5)) << 20), 1);
   ShuffleOptions little = options();
   little.memory_bytes = 1000;
-  EXPECT_EQ(refusal(in, little, "memory of 1,000 bytes"), ErrorKind::InvalidArgument);
+  expect_refusal(in, little, "memory of 1,000 bytes");
 }
 
 TEST_F(ShuffleTest, WhatThereIsNoneOfIsRefused) {
   WriterOptions ids = writer_options("stream", 1 << 14);
   ids.format.layout = "ids";
   {
-    DatasetWriter writer(root_ + "/ids", ids);
+    DatasetWriter writer(root_ / "ids", ids);
     writer.append(bytes_of(std::string("abcd")), bytes_of(std::string("entry")));
     writer.commit();
   }
   const auto made = documents(10, 30, 1);
-  EXPECT_EQ(refusal(root_ + "/ids", options(), "penstock convert"), ErrorKind::InvalidArgument);
-  EXPECT_EQ(refusal(write("tokens", made, "tokens"), options(), "windows"), ErrorKind::InvalidArgument);
+  expect_refusal(root_ / "ids", options(), "penstock convert");
+  expect_refusal(write("tokens", made, "tokens"), options(), "windows");
   const std::string opaque = write("opaque", made, "opaque");
-  EXPECT_EQ(refusal(opaque, options(8), "documents"), ErrorKind::InvalidArgument);
+  expect_refusal(opaque, options(8), "documents");
   const std::string in = write("in", made, "stream");
-  EXPECT_EQ(refusal(in, options(0), "window is 0"), ErrorKind::InvalidArgument);
-  EXPECT_EQ(refusal(in, options(1 << 20), "longer than the stream"), ErrorKind::InvalidArgument);
-  EXPECT_EQ(refusal(root_ + "/nothing", options(), "nothing"), ErrorKind::NotFound);
-  EXPECT_EQ(refusal(in, options(), "published dataset", "opaque"), ErrorKind::InvalidArgument);
+  expect_refusal(in, options(0), "window is 0");
+  expect_refusal(in, options(1 << 20), "longer than the stream");
+  expect_refusal(root_ / "nothing", options(), "nothing", ErrorKind::NotFound);
+  expect_refusal(in, options(), "published dataset", ErrorKind::InvalidArgument, "opaque");
 }
 
 TEST_F(ShuffleTest, ADatasetWithoutDocumentsStaysOne) {
@@ -338,9 +296,9 @@ TEST_F(ShuffleTest, NoDamagedByteGetsANewChecksum) {
     std::string damaged = before;
     damaged[damaged.size() / 2] = static_cast<char>(damaged[damaged.size() / 2] ^ 4);
     std::ofstream(path, std::ios::binary) << damaged;
-    EXPECT_EQ(refusal(in, options(), "do not have their CRC32C"), ErrorKind::Corruption) << name;
+    expect_refusal(in, options(), "do not have their CRC32C", ErrorKind::Corruption);
     std::ofstream(path, std::ios::binary) << before.substr(0, before.size() - 1);
-    EXPECT_EQ(refusal(in, options(), "bytes, the manifest says"), ErrorKind::Corruption) << name;
+    expect_refusal(in, options(), "bytes, the manifest says", ErrorKind::Corruption);
     std::ofstream(path, std::ios::binary) << before;
   }
   // Whole blocks with their checksums, but not those that the manifest says.
@@ -351,7 +309,7 @@ TEST_F(ShuffleTest, NoDamagedByteGetsANewChecksum) {
   for (const char* name : {"stream.bin", "stream.bin.crc"}) {
     fs::copy_file(twin + "/00000/" + name, in + "/00000/" + name, fs::copy_options::overwrite_existing);
   }
-  EXPECT_EQ(refusal(in, options(), "digest of field token"), ErrorKind::Corruption);
+  expect_refusal(in, options(), "digest of field token", ErrorKind::Corruption);
 }
 
 TEST_F(ShuffleTest, WhatWasStoppedAnywhereIsGoneOnWith) {
@@ -366,7 +324,7 @@ TEST_F(ShuffleTest, WhatWasStoppedAnywhereIsGoneOnWith) {
     ASSERT_GT(shards, 5U);
     made.resume = true;
     for (std::size_t finished = 0; finished <= shards; ++finished) {  // as a run leaves it that is killed
-      const std::string out = root_ + "/out";
+      const std::string out = root_ / "out";
       if (finished != 0) fs::create_directory(out);
       for (std::size_t i = 0; i < finished; ++i) {
         fs::copy(whole + "/" + layout::shard_name(i), out + "/" + layout::shard_name(i), fs::copy_options::recursive);
@@ -374,10 +332,10 @@ TEST_F(ShuffleTest, WhatWasStoppedAnywhereIsGoneOnWith) {
       if (finished != 0) {
         ShuffleOptions other = made;
         other.order_json = "7";
-        EXPECT_EQ(refusal(in, other, "other options", "out"), ErrorKind::InvalidArgument);
+        expect_refusal(in, other, "other options", ErrorKind::InvalidArgument, "out");
         other = made;
         other.resume = false;
-        EXPECT_EQ(refusal(in, other, "finished shard", "out"), ErrorKind::InvalidArgument);
+        expect_refusal(in, other, "finished shard", ErrorKind::InvalidArgument, "out");
       }
       EXPECT_EQ(contents(run(in, "out", made, 2)), wanted) << finished;
       fs::remove_all(out);
@@ -386,7 +344,7 @@ TEST_F(ShuffleTest, WhatWasStoppedAnywhereIsGoneOnWith) {
     run(in, "whole", made, 2);  // is whole already
     EXPECT_EQ(fs::last_write_time(whole + "/dataset.json"), before);
     made.shard_bytes += 1;
-    EXPECT_EQ(refusal(in, made, "published dataset", "whole"), ErrorKind::InvalidArgument);
+    expect_refusal(in, made, "published dataset", ErrorKind::InvalidArgument, "whole");
     made.overwrite = true;
     run(in, "whole", made, 2);
     fs::remove_all(whole);
@@ -400,8 +358,8 @@ TEST_F(ShuffleTest, ShardsGoElsewhereOneByOneAndThoseThatAreThereAreNotMadeAgain
   const layout::Manifest manifest = layout::read_manifest(files, whole);
   ASSERT_GT(manifest.shards.size(), 5U);
   const auto wanted = contents(whole);
-  const std::string out = root_ + "/out";
-  const std::string there = root_ + "/there";
+  const std::string out = root_ / "out";
+  const std::string there = root_ / "there";
   ShuffleOptions made = options();
   made.elsewhere = {"s3://bucket/out", {}, false, [&](std::uint64_t number) {
                       const std::string name = "/" + layout::shard_name(number);
@@ -417,10 +375,10 @@ TEST_F(ShuffleTest, ShardsGoElsewhereOneByOneAndThoseThatAreThereAreNotMadeAgain
     if (finished == 2) {
       ShuffleOptions other = made;
       other.order_json = "7";
-      EXPECT_EQ(refusal(in, other, "other options", "out"), ErrorKind::InvalidArgument);
+      expect_refusal(in, other, "other options", ErrorKind::InvalidArgument, "out");
       other = made;
       other.elsewhere->is_published = true;
-      EXPECT_EQ(refusal(in, other, "published dataset, made of another input", "out"), ErrorKind::InvalidArgument);
+      expect_refusal(in, other, "published dataset, made of another input", ErrorKind::InvalidArgument, "out");
     }
     EXPECT_EQ(shuffle(in, out, made, by_seed(2), {}), manifest.fingerprint);
     EXPECT_EQ(std::distance(fs::directory_iterator(out), fs::directory_iterator()), 1);  // dataset.json
@@ -445,14 +403,14 @@ TEST_F(ShuffleTest, AStoppedRunLeavesFinishedShardsAloneAndNothingElse) {
       if (++calls == stop_at) throw Stop();
     };
     try {
-      shuffle(in, root_ + "/out", chosen, by_seed(3), stop);
+      shuffle(in, root_ / "out", chosen, by_seed(3), stop);
       break;
     } catch (const Stop&) {
     }
     std::size_t shards = 0;
-    if (fs::exists(root_ + "/out")) {
+    if (fs::exists(root_ / "out")) {
       std::vector<std::string> names;
-      for (const auto& each : fs::directory_iterator(root_ + "/out")) names.push_back(each.path().filename().string());
+      for (const auto& each : fs::directory_iterator(root_ / "out")) names.push_back(each.path().filename().string());
       std::sort(names.begin(), names.end());
       for (const std::string& name : names) EXPECT_EQ(name, layout::shard_name(shards++)) << stop_at;
       EXPECT_GT(shards, 0U);
@@ -461,8 +419,8 @@ TEST_F(ShuffleTest, AStoppedRunLeavesFinishedShardsAloneAndNothingElse) {
   }
   std::vector<Document> wanted;
   for (const std::uint64_t from : permutation(made.size(), 3)) wanted.push_back(made[from]);
-  EXPECT_TRUE(read(root_ + "/out") == wanted);
-  EXPECT_TRUE(verify(root_ + "/out", {}).ok());
+  EXPECT_TRUE(read(root_ / "out") == wanted);
+  EXPECT_TRUE(verify(root_ / "out", {}).ok());
 }
 
 }  // namespace

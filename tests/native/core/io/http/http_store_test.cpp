@@ -3,7 +3,7 @@
 
 #include "tests/native/core/io/http/http_server.h"
 #include "tests/native/core/io/wanted_read.h"
-#include "tests/native/refusal.h"
+#include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -43,7 +43,7 @@ TEST_F(HttpStoreTest, SaysHowItIsBestRead) {
   EXPECT_EQ(store.name(), "http");
   EXPECT_EQ(store.reads_in_flight(), 64U);
   EXPECT_EQ(store.open_channel(ChannelMode::NonBlocking), nullptr);
-  refusal(ErrorKind::InvalidArgument, [&] { store.list(server_.url()); });
+  message_of([&] { store.list(server_.url()); }, ErrorKind::InvalidArgument);
 }
 
 TEST_F(HttpStoreTest, AnEmptyFileHasNoBytesWhateverAServerSaysOfIt) {
@@ -71,7 +71,7 @@ TEST_F(HttpStoreTest, EachRefusalHasItsKindAndWords) {
   HttpStore store = make();
   for (const auto& each : kRefusals) {
     server_.script("/a", {each.fault});
-    const std::string said = refusal(each.kind, [&] { store.size(a_, Links::Follow); });
+    const std::string said = message_of([&] { store.size(a_, Links::Follow); }, each.kind);
     EXPECT_NE(said.find(each.words), std::string::npos) << said;
     EXPECT_TRUE(said.starts_with(a_)) << said;
   }
@@ -87,7 +87,7 @@ TEST_F(HttpStoreTest, HiddenPartsOpenTheFileAndAreInNoMessage) {
   store.size(a_, Links::Follow);
   EXPECT_TRUE(server_.asked().back().starts_with("GET /a?token=outer HTTP/1.1"));
   server_.script("/in/x", {{.status = "403 x"}});
-  const std::string said = refusal(ErrorKind::IoError, [&] { store.size(server_.url("/in/x"), Links::Follow); });
+  const std::string said = message_of([&] { store.size(server_.url("/in/x"), Links::Follow); }, ErrorKind::IoError);
   EXPECT_NE(said.find("with the password or the query of the address"), std::string::npos) << said;
   EXPECT_EQ(said.find("secret"), std::string::npos) << said;
   EXPECT_EQ(said.find("word@"), std::string::npos) << said;
@@ -115,7 +115,7 @@ TEST_F(HttpStoreTest, AFileThatChangedSinceItsSizeWasAskedForIsRefused) {
   for (HttpStore* each : {&store, &careless}) each->size(a_, Links::Follow);
   EXPECT_EQ(store.etag(a_), "\"1\"");
   server_.put("/a", content_of(20'000, 2), "\"2\"");
-  const std::string said = refusal(ErrorKind::Corruption, [&] { small(store, a_, 0, 10); });
+  const std::string said = message_of([&] { small(store, a_, 0, 10); }, ErrorKind::Corruption);
   EXPECT_NE(said.find("its ETag was \"1\" and is \"2\""), std::string::npos) << said;
   EXPECT_EQ(small(careless, a_, 0, 10), content_of(10, 2));
 }

@@ -5,7 +5,7 @@
 #include "core/io/http/multi.h"
 #include "tests/native/core/io/http/http_server.h"
 #include "tests/native/core/io/wanted_read.h"
-#include "tests/native/refusal.h"
+#include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
 
@@ -80,7 +80,7 @@ class TransferTest : public ::testing::Test {
   }
   std::string failure(ErrorKind kind) {
     if (!transfer_->error()) return "no error";
-    return refusal(kind, [&] { std::rethrow_exception(transfer_->error()); });
+    return message_of([&] { std::rethrow_exception(transfer_->error()); }, kind);
   }
   void expect_words(const std::string& said, const std::string& words) {
     EXPECT_NE(said.find(words), std::string::npos) << said;
@@ -285,7 +285,7 @@ TEST_F(TransferTest, ARefusedSignatureIsMadeAnewOnce) {
   addresses->is_known = false;
   transfer_->take(request);
   EXPECT_FALSE(transfer_->find_address({}, begin_));
-  const std::string said = refusal(ErrorKind::IoError, [&] { transfer_->find_address({}, begin_ + seconds(61)); });
+  const std::string said = message_of([&] { transfer_->find_address({}, begin_ + seconds(61)); }, ErrorKind::IoError);
   expect_words(said, "it was to be asked for with the keys of the test, which gave no signature in 60 s");
 }
 

@@ -1,4 +1,4 @@
-// refusal: the words of an error that must come.
+// message_of: the words of an error that must come.
 #pragma once
 
 #include "core/base/error.h"
@@ -9,17 +9,17 @@
 
 namespace penstock::testing {
 
-/// Of the Error that `action` throws, which must be of this kind; "no error" if it throws none.
-template <typename Action>
-std::string refusal(ErrorKind kind, Action&& action) {
+/// What the error of `call` says, which must be of this kind.
+template <typename Call>
+std::string message_of(Call&& call, ErrorKind kind) {
   try {
-    action();
+    call();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), kind) << error.what();
     return error.what();
   }
   ADD_FAILURE() << "nothing was thrown";
-  return "no error";
+  return "";
 }
 
 }  // namespace penstock::testing
