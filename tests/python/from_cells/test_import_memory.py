@@ -24,6 +24,7 @@ pytest.importorskip("msgpack")
 from _anndata_files import files_of, make, make_counts, write  # noqa: E402
 from penstock._data.anndata.limits import Limits  # noqa: E402
 from penstock._from.cells import recipe  # noqa: E402
+from penstock._make.shard_work import Make  # noqa: E402
 from penstock._make.workers import WorkerPool  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*names are not unique.*")
@@ -157,8 +158,8 @@ def test_what_a_worker_gets_does_not_grow_with_the_inputs(tmp_path: Path, monkey
 
     def note(self: WorkerPool, job: Any) -> None:
         sent.append((type(job).__name__, len(pickle.dumps(job))))
-        if hasattr(job, "plan"):
-            plans.append(Path(job.plan).stat().st_size)
+        if isinstance(job, Make):
+            plans.append(Path(job.together[0].task.plan).stat().st_size)
         submit(self, job)
 
     monkeypatch.setattr(WorkerPool, "submit", note)
