@@ -8,7 +8,7 @@ PYTEST_FLAGS ?= -n 3
 CPP_FILES = $$(git ls-files '*.h' '*.cpp')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs includes sanitize tidy wheel docs budget model adapters formats ray bench bench-quick bench-peers bench-cells demo faults mutations fuzz format clean
+.PHONY: help setup setup-test setup-check package build test check checks format lint types stubs includes sanitize tidy wheel docs budget model adapters formats ray bench bench-quick bench-peers bench-cells demo faults mutations wait fuzz format clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -23,18 +23,21 @@ setup-check:  ## the same, with the compilers and linters of `make check`
 	@scripts/setup check
 
 package: setup  ## library and extension in build/release; the package into .venv
-	@scripts/build
+	@scripts/timed package scripts/build
 
 build: setup-test  ## the same, with native tests and benchmarks
 	@scripts/build tests
 
 test: build  ## native and Python tests
 	ctest --test-dir build/release --output-on-failure -j $$(nproc) --timeout 300 | tail -n 12
-	python -m pytest $(PYTEST_FLAGS) tests/python --doctest-modules --pyargs penstock
+	scripts/timed pytest python -m pytest $(PYTEST_FLAGS) tests/python --doctest-modules --pyargs penstock
 
 check: test checks  ## everything that CI asks
 
 checks: setup-check build lint types stubs includes sanitize tidy budget bench-quick wheel docs
+
+wait:  ## how long the last builds and tests took, beside what they may take
+	python scripts/check_wait.py
 
 lint:  ## formatting of C++ and Python, ruff
 	clang-format --dry-run -Werror $(CPP_FILES)

@@ -30,6 +30,7 @@ void register_cache(pybind11::module_& module, const std::shared_ptr<LocalStore>
 void register_dataset(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_packing(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_job(pybind11::module_& module);
+void register_columns(pybind11::module_& module);
 void register_cells(pybind11::module_& module);
 void register_batch(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);
 void register_loader(pybind11::module_& module, const std::shared_ptr<LocalStore>& local);

@@ -291,8 +291,8 @@ void spread(Batch& batch, std::size_t column, const EntryNumbers& entries,
 }
 
 // A field of all rows, cast densely after the fact. `dtype` is that of `type`.
-py::array cast(const BatchPtr& batch, const FieldTuple& field, const py::dtype& dtype) {
-  const LateArray late(*batch, field_spec(field));
+py::array cast(const BatchPtr& batch, const FieldSpec& field, const py::dtype& dtype) {
+  const LateArray late(*batch, field);
   py::array out(dtype, extents(late.shape()));
   auto* data = static_cast<std::byte*>(out.mutable_data());
   const Unlocked released;
@@ -414,8 +414,7 @@ void add_rows(BatchClass& type) {
            "firsts[e] to firsts[e + 1].")
       .def("spread_values", &spread, py::arg("column"), py::arg("entries"), py::arg("values"),
            "Fills the column with a value of each entry, given by their bytes.")
-      .def("cast", &cast, py::arg("field"), py::arg("dtype"),
-           "(name, field, type, skip, shorten, labels) of all rows, cast densely.");
+      .def("cast", &cast, py::arg("field"), py::arg("dtype"), "A field of all rows, cast densely.");
 }
 
 void register_reading(py::module_& module, const std::shared_ptr<LocalStore>& local) {

@@ -1,4 +1,4 @@
-// Forms of cells: what bindings/penstock/_data/cell_views.py asks for, as makers of columns.
+// Forms of cells: what bindings/penstock/_data/cell_forms.py asks for, as makers of columns.
 #include "bindings/register.h"
 #include "core/base/error.h"
 #include "core/columns/cells/forms.h"

@@ -233,7 +233,7 @@ struct MakeLoader {
 
   std::unique_ptr<PythonLoader> operator()(
       std::shared_ptr<Job> job, const std::vector<std::shared_ptr<Source>>& sources,
-      const std::vector<FieldTuple>& fields, const std::vector<ComputedList>& computed,
+      const std::vector<FieldSpec>& fields, const std::vector<ComputedList>& computed,
       const std::vector<MakerList>& made, const std::vector<std::string>& values, unsigned parts, std::uint64_t rank,
       std::uint64_t world_size, const std::string& reader, unsigned threads, unsigned cores, unsigned prefetch,
       std::uint64_t max_bytes, const py::object& allocate, const std::optional<SliceTuple>& slice,

@@ -17,7 +17,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -132,21 +131,20 @@ void register_tables(py::module_& module, const std::shared_ptr<LocalStore>& loc
       .def("commit", &PackTableWriter::commit, RunsUnlocked(), "Finishes the file; what it says of itself.");
 }
 
-// (field, type, bytes of the padding's value)
-using PaddedTuple = std::tuple<std::string, std::string, py::bytes>;
-
-PaddedField padded_field(const PaddedTuple& given) {
-  const auto& [field, type, padding] = given;
-  const std::string_view bytes = padding;
-  const auto* const first = reinterpret_cast<const std::byte*>(bytes.data());
-  return {field, ScalarType::parse(type), {first, first + bytes.size()}};
-}
-
-std::shared_ptr<ColumnMaker> padded(std::uint64_t length, std::uint64_t multiple_of, bool left,
-                                    const std::vector<PaddedTuple>& fields) {
-  PaddedSpec spec{{length, multiple_of, left}, {}};
-  for (const PaddedTuple& field : fields) spec.fields.push_back(padded_field(field));
-  return std::const_pointer_cast<ColumnMaker>(make_padded(std::move(spec)));
+void register_padded(py::module_& module) {
+  py::class_<PaddedField>(module, "PaddedField", "A field's array, padded by the bytes of one of its values.")
+      .def(py::init([](std::string field, const std::string& type, const py::bytes& padding) {
+             const std::string_view bytes = padding;
+             const auto* const first = reinterpret_cast<const std::byte*>(bytes.data());
+             return PaddedField{std::move(field), ScalarType::parse(type), {first, first + bytes.size()}};
+           }),
+           py::kw_only(), py::arg("field"), py::arg("type"), py::arg("padding"));
+  module.def(
+      "make_padded",
+      [](const Padding& padding, std::vector<PaddedField> fields) {
+        return std::const_pointer_cast<ColumnMaker>(make_padded({padding, std::move(fields)}));
+      },
+      py::kw_only(), py::arg("padding"), py::arg("fields"), "Arrays: each field, attention_mask, lengths.");
 }
 
 }  // namespace
@@ -167,8 +165,7 @@ void register_packing(py::module_& module, const std::shared_ptr<LocalStore>& lo
         return std::const_pointer_cast<Source>(layout::make_packed(dataset, table, columns));
       },
       py::arg("dataset"), py::arg("table"), py::arg("columns"), "The view of packed rows.");
-  module.def("make_padded", &padded, py::kw_only(), py::arg("length"), py::arg("multiple_of"), py::arg("left"),
-             py::arg("fields"), "Arrays: each field, attention_mask, lengths.");
+  register_padded(module);
 }
 
 }  // namespace penstock::bindings

@@ -2,8 +2,9 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/job/compare_orders.h"
 #include "core/job/saved_json.h"
-#include "shuffle/weighted.h"
+#include "shuffle/draws_advice.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,9 @@
 #include "shuffle/weighted.h"
 
+#include "core/job/compare_orders.h"
 #include "core/job/saved_json.h"
 #include "shuffle/draw_tree.h"
+#include "shuffle/draws_advice.h"
 #include "shuffle/key.h"
 
 #include <fmt/format.h>
@@ -22,14 +24,6 @@ Key epoch_key(std::uint64_t purpose, std::uint64_t seed, std::uint32_t epoch) {
 }
 
 }  // namespace
-
-std::string advice_on_draws(const std::string& key, const nlohmann::json& saved) {
-  const nlohmann::json* algorithm = key == "algorithm" ? find_saved(saved, key) : nullptr;
-  if (algorithm == nullptr || find_saved(saved, "draws") == nullptr) return "";
-  if (*algorithm == 1) return ": its draws are systematic: give draws=\"systematic\" to the order to end that run";
-  if (*algorithm == 2) return ": its draws are rounded: leave draws= of the order out to end that run";
-  return "";
-}
 
 Weighted::Weighted(WeightTable table, std::shared_ptr<const Order> mixed, std::uint64_t seed, bool replace, Draws draws,
                    std::string name)

@@ -8,8 +8,6 @@
 #include "core/job/order.h"
 #include "shuffle/weight_table.h"
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -21,10 +19,6 @@ namespace penstock::shuffle {
 /// How an epoch's draws are taken: the algorithm's number in the identity. Both give each observation floor or ceil of
 /// its expectation, but systematic draws stand at equal distances: labels with a period alias with them.
 enum class Draws : std::uint64_t { Systematic = 1, Rounded = 2 };
-
-/// Where the draws of a saved order were taken by another algorithm: how to end that run; to be put behind the words
-/// for its member `key`. Else "". `saved` is untrusted.
-std::string advice_on_draws(const std::string& key, const nlohmann::json& saved);
 
 class Weighted final : public Order {
  public:

@@ -33,29 +33,39 @@ from penstock._base.errors import (
     StateMismatchError,
 )
 from penstock._data.batch import Batch
-from penstock._data.dataset import Dataset, View, concatenate
+from penstock._data.concatenate import concatenate
+from penstock._data.dataset import Dataset
 from penstock._data.features import Features
 from penstock._data.open import open
 from penstock._data.spans import Span
+from penstock._data.view import View
 from penstock._from.cells.importing import import_anndata
-from penstock._from.cells.run import Imported
+from penstock._from.cells.recipe import Imported
+from penstock._from.text.summary import WrittenText
+from penstock._from.text.writing import write
 from penstock._from.tokens.exporting import Exported, export
 from penstock._from.tokens.importing import import_tokens
-from penstock._from.tokens.run import ImportedTokens
+from penstock._from.tokens.recipe import ImportedTokens
 from penstock._load.collections.collections import Collections
-from penstock._load.collections.loader import BatchInfo, CollectionLoader
+from penstock._load.collections.info import BatchInfo
+from penstock._load.collections.loader import CollectionLoader
 from penstock._load.collections.suggest import Suggestion, suggest
+from penstock._load.evaluation import eval_loader
 from penstock._load.job import Job
-from penstock._load.loader import Loader, Resume, eval_loader
+from penstock._load.loader import Loader
 from penstock._load.locate import LocatedRow, LocatedSpan
 from penstock._load.metrics import Metrics
 from penstock._load.mixture import Mixture
 from penstock._load.mixture_stages import MixtureRun, MixtureStage, Stage, Tokens
 from penstock._load.parallel import Balance, ContextParallel
+from penstock._load.resume import Resume
 from penstock._make.annotate import annotate
 from penstock._make.append import append
 from penstock._make.combining import combine, convert
+from penstock._make.place import Made
 from penstock._make.publishing import commit, finished_shards, remove_shards
+from penstock._make.recipe import Recipe
+from penstock._make.run import Written
 from penstock._make.shuffle import shuffle
 from penstock._make.verifying import verify
 from penstock._make.writer import Writer
@@ -92,12 +102,14 @@ __all__ = [
     "Loader",
     "LocatedRow",
     "LocatedSpan",
+    "Made",
     "Metrics",
     "Mixture",
     "MixtureRun",
     "MixtureStage",
     "NotFoundError",
     "Permutation",
+    "Recipe",
     "Resume",
     "Span",
     "Stage",
@@ -107,6 +119,8 @@ __all__ = [
     "Tokens",
     "View",
     "Writer",
+    "Written",
+    "WrittenText",
     "adapters",
     "annotate",
     "append",
@@ -129,4 +143,5 @@ __all__ = [
     "shuffle",
     "suggest",
     "verify",
+    "write",
 ]

@@ -23,7 +23,9 @@ __all__: list[str] = [
     "Dataset",
     "DatasetPacker",
     "DatasetWriter",
+    "DocumentBounds",
     "EntryNumbers",
+    "FieldSpec",
     "FinishedShard",
     "GrownOrder",
     "HttpStore",
@@ -36,11 +38,15 @@ __all__: list[str] = [
     "PackTable",
     "PackTableWriter",
     "PackingRule",
+    "PaddedField",
+    "Padding",
+    "PerSpanSpec",
     "Permutation",
     "PythonStore",
     "Report",
     "Run",
     "SentenceSpec",
+    "SequenceSpec",
     "SequentialOrder",
     "ShuffleWork",
     "SignedAddresses",
@@ -50,6 +56,7 @@ __all__: list[str] = [
     "Store",
     "StoreCall",
     "StoreCalls",
+    "TargetSpec",
     "TokenDocuments",
     "UniformOrder",
     "WeightedOrder",
@@ -654,6 +661,108 @@ class Job:
     @property
     def json(self) -> str: ...
 
+class DocumentBounds:
+    """
+    Where the documents of a row begin: by spans, or by the token that ends or begins each.
+    """
+    def __init__(
+        self, *, by: str = "spans", field: str = "", value: typing.SupportsInt | typing.SupportsIndex = 0
+    ) -> None: ...
+    @property
+    def by(self) -> str: ...
+    @property
+    def value(self) -> int: ...
+
+class Padding:
+    """
+    Makes rectangles of documents: length 0 is that of the batch's longest.
+    """
+    def __init__(
+        self,
+        *,
+        length: typing.SupportsInt | typing.SupportsIndex,
+        multiple_of: typing.SupportsInt | typing.SupportsIndex,
+        left: bool,
+    ) -> None: ...
+
+class FieldSpec:
+    """
+    A field's values as `type`, without its first `skip` records.
+    """
+    def __init__(
+        self,
+        *,
+        name: str,
+        field: str,
+        type: str,
+        skip: typing.SupportsInt | typing.SupportsIndex = 0,
+        shorten: typing.SupportsInt | typing.SupportsIndex = 0,
+        labels: bool = False,
+    ) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+
+class SequenceSpec:
+    """
+    An array of the sequences in a batch, by its name.
+    """
+    def __init__(
+        self,
+        *,
+        name: str,
+        shorten: typing.SupportsInt | typing.SupportsIndex,
+        bounds: DocumentBounds,
+        max_documents: typing.SupportsInt | typing.SupportsIndex | None,
+    ) -> None: ...
+    @property
+    def bounds(self) -> DocumentBounds: ...
+    @property
+    def name(self) -> str: ...
+
+class TargetSpec:
+    """
+    Which targets count: labels that are -100 elsewhere, and loss_mask.
+    """
+
+    bounds: DocumentBounds
+    cross_document: bool
+    labels: FieldSpec | None
+    padding: Padding | None
+    def __init__(
+        self,
+        *,
+        mask: bool = False,
+        shorten: typing.SupportsInt | typing.SupportsIndex = 0,
+        fields: collections.abc.Sequence[str] = [],
+        cross_document: bool = True,
+        bounds: DocumentBounds = ...,
+    ) -> None: ...
+    def copy(self) -> TargetSpec: ...
+    @property
+    def mask(self) -> bool: ...
+
+class PerSpanSpec:
+    """
+    A value of each span, for all its records; `fill` by its bytes.
+    """
+
+    padding: Padding | None
+    def __init__(
+        self,
+        *,
+        name: str,
+        type: str,
+        fill: typing.SupportsInt | typing.SupportsIndex,
+        shorten: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def copy(self) -> PerSpanSpec: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+
 class ColumnMaker:
     """
     Makes a column of each batch that core does not know.
@@ -800,6 +909,12 @@ class PackTableWriter:
     @property
     def done(self) -> int: ...
 
+class PaddedField:
+    """
+    A field's array, padded by the bytes of one of its values.
+    """
+    def __init__(self, *, field: str, type: str, padding: bytes) -> None: ...
+
 class SpanList:
     """
     The spans of one batch, by row and start.
@@ -840,14 +955,10 @@ class Batch:
     A ready batch; see penstock.Batch.
     """
     def cast(
-        self,
-        field: tuple[
-            str, str, str, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool
-        ],
-        dtype: numpy.dtype[typing.Any],
+        self, field: FieldSpec, dtype: numpy.dtype[typing.Any]
     ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
         """
-        (name, field, type, skip, shorten, labels) of all rows, cast densely.
+        A field of all rows, cast densely.
         """
     def column(
         self,
@@ -953,52 +1064,8 @@ class Loader:
         *,
         job: Job,
         sources: collections.abc.Sequence[Source],
-        fields: collections.abc.Sequence[
-            tuple[
-                str,
-                str,
-                str,
-                typing.SupportsInt | typing.SupportsIndex,
-                typing.SupportsInt | typing.SupportsIndex,
-                bool,
-            ]
-        ],
-        computed: collections.abc.Sequence[
-            collections.abc.Sequence[
-                tuple[
-                    str,
-                    typing.SupportsInt | typing.SupportsIndex,
-                    tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
-                    typing.SupportsInt | typing.SupportsIndex | None,
-                ]
-                | tuple[
-                    tuple[
-                        str,
-                        str,
-                        str,
-                        typing.SupportsInt | typing.SupportsIndex,
-                        typing.SupportsInt | typing.SupportsIndex,
-                        bool,
-                    ]
-                    | None,
-                    bool,
-                    typing.SupportsInt | typing.SupportsIndex,
-                    collections.abc.Sequence[str],
-                    bool,
-                    tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
-                    tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool]
-                    | None,
-                ]
-                | tuple[
-                    str,
-                    str,
-                    typing.SupportsInt | typing.SupportsIndex,
-                    typing.SupportsInt | typing.SupportsIndex,
-                    tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool]
-                    | None,
-                ]
-            ]
-        ],
+        fields: collections.abc.Sequence[FieldSpec],
+        computed: collections.abc.Sequence[collections.abc.Sequence[SequenceSpec | TargetSpec | PerSpanSpec]],
         made: collections.abc.Sequence[collections.abc.Sequence[ColumnMaker]],
         values: collections.abc.Sequence[str],
         parts: typing.SupportsInt | typing.SupportsIndex,
@@ -1388,13 +1455,7 @@ def make_packed(dataset: Dataset, table: PackTable, columns: collections.abc.Seq
     The view of packed rows.
     """
 
-def make_padded(
-    *,
-    length: typing.SupportsInt | typing.SupportsIndex,
-    multiple_of: typing.SupportsInt | typing.SupportsIndex,
-    left: bool,
-    fields: collections.abc.Sequence[tuple[str, str, bytes]],
-) -> ColumnMaker:
+def make_padded(*, padding: Padding, fields: collections.abc.Sequence[PaddedField]) -> ColumnMaker:
     """
     Arrays: each field, attention_mask, lengths.
     """
@@ -1519,38 +1580,7 @@ def read_rows(
     made: collections.abc.Sequence[ColumnMaker],
     parts: typing.SupportsInt | typing.SupportsIndex,
     most_bytes: typing.SupportsInt | typing.SupportsIndex,
-    computed: collections.abc.Sequence[
-        tuple[
-            str,
-            typing.SupportsInt | typing.SupportsIndex,
-            tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
-            typing.SupportsInt | typing.SupportsIndex | None,
-        ]
-        | tuple[
-            tuple[
-                str,
-                str,
-                str,
-                typing.SupportsInt | typing.SupportsIndex,
-                typing.SupportsInt | typing.SupportsIndex,
-                bool,
-            ]
-            | None,
-            bool,
-            typing.SupportsInt | typing.SupportsIndex,
-            collections.abc.Sequence[str],
-            bool,
-            tuple[str, str, typing.SupportsInt | typing.SupportsIndex],
-            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool] | None,
-        ]
-        | tuple[
-            str,
-            str,
-            typing.SupportsInt | typing.SupportsIndex,
-            typing.SupportsInt | typing.SupportsIndex,
-            tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, bool] | None,
-        ]
-    ] = [],
+    computed: collections.abc.Sequence[SequenceSpec | TargetSpec | PerSpanSpec] = [],
 ) -> Batch:
     """
     Reads `parts` of observations (uint64 indices) at once, on this thread, without the GIL, in at most so many bytes.

@@ -1,6 +1,7 @@
 #include "core/job/order.h"
 
 #include "core/base/error.h"
+#include "core/job/compare_orders.h"
 
 namespace penstock {
 

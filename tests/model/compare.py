@@ -106,8 +106,7 @@ def compare_located(
     picks: Sequence[Any],
     given: Sequence[Given],
     step: int,
-    case: Case,
-) -> None:
+) -> Any:
     """`locate` of a step: all ranks' rows by position."""
     place = {number: (rank, row) for rank, share in enumerate(shares) for row, number in enumerate(share)}
     expected = [
@@ -124,6 +123,8 @@ def compare_located(
     ]  # fmt: skip
     for one, other in zip(found, expected, strict=True):
         check(one == other, f"locate({step})", one, other)
+    check(rows == loader.locate(position=batch.begin), "locate(position=)", batch.begin, rows)
+    return rows
 
 
 def _located(given: Given) -> list[tuple[Any, ...]]:

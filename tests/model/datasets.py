@@ -86,12 +86,14 @@ def lengths_of(random: np.random.Generator, count: int, long: bool) -> list[int]
 
 
 def metadata_of(random: np.random.Generator, member: str, shard: int, number: int, length: int) -> dict[str, Any]:
-    cuts = sorted(random.integers(0, length + 3, 4).tolist())
+    a, b, c, d = sorted(random.integers(0, length + 3, 4).tolist())
+    # In order, falling, overlapping and far beyond the end, empty, none at all.
+    answers = [[[a, b], [c, d]], [[c, d], [a, b]], [[a, c], [b, 1 << 40]], [[a, a], [b, d]], []][number % 5]
     return {
         "member": member,
         "number": [shard, number],
         "quality": number * 0.25 - shard,
-        "answers": [cuts[:2], cuts[2:]],
+        "answers": answers,
         "text": "é" * (number % 5),
     }
 

@@ -19,7 +19,7 @@ DIMENSIONS: dict[str, tuple[str, ...]] = {
         *("csr", "dense", "ranked"),
     ),
     "data": ("compact", "many", "long", "boundaries", "ids", "tokens", "raw", "npy", "megatron", "opaque", "cells"),
-    # Mixtures: alike has two sources of one type, types u4 and u2 of which the first stage has only the narrow one,
+    # Mixtures: alike has two sources of one type, types u4 and u2 of which the first stage has only one,
     # stages three with zero weights and a cap, short one source whose first stage has shorter windows, cuts two.
     "mix": ("none", "alike", "types", "stages", "short", "cuts"),
     "opened": ("whole", "joined", "selected"),

@@ -74,8 +74,7 @@ class Run:
             options["epochs"] = {"one": 1}.get(case["length"], 2)
             options["per_epoch"] = case["length"] == "each"
         if case["balance"] != "none":
-            cost: Any = {"micro": "attention", "given": self.costs}.get(case["balance"], case["balance"])
-            options["balance"] = penstock.Balance(cost, micro_batches=2 if case["balance"] == "micro" else None)
+            options["balance"] = self.balance()
         if case["growth"] != "none":
             options["on_mismatch"] = "grown"
         if case["hook"] != "none":
@@ -83,8 +82,8 @@ class Run:
         return {**options, "seed": self.seed, "order": self.job.order, "tail": case["tail"], "skip": self.skip(),
                 "rank": rank, "world_size": ranks}  # fmt: skip
 
-    def plan(self, batch: GlobalBatch, rank: int, ranks: int) -> Any:
-        """What `Job` says of a rank's batch; None of jobs that it is not asked of."""
+    def plain_job(self) -> penstock.Job | None:
+        """The job without loaders; None of those that it is not asked of."""
         case = self.case
         if case["growth"] != "none" or case["batch"] in ("set", "tokens"):
             return None
@@ -96,7 +95,14 @@ class Run:
                 self.job.view, global_batch_size=sizes, seed=self.seed, order=self.job.order, per_epoch=per_epoch,
                 tail=case["tail"], skip=self.skip(), **options,
             )  # fmt: skip
-        return self._job.plan(batch.begin, rank, ranks)
+        return self._job
+
+    def balance(self) -> penstock.Balance | None:
+        kind = self.case["balance"]
+        if kind == "none":
+            return None
+        cost: Any = {"micro": "attention", "given": self.costs}.get(kind, kind)
+        return penstock.Balance(cost, micro_batches=2 if kind == "micro" else None)
 
     def _given_costs(self) -> Any:
         found = [np.arange(len(each.numbers)) * 13 % 10 for each in self.job.sources]
@@ -244,9 +250,12 @@ class Leg:
         rows = batch.size // self.shape.ranks
         shares = self._shares(batch, rows)
         if self.run_.chance.random() < 0.3:
-            compare_located(
-                self.loaders[0], batch, shares, picks, given, self.cursor.steps_before(batch.begin), self.case
-            )
+            step = self.cursor.steps_before(batch.begin)
+            located = compare_located(self.loaders[0], batch, shares, picks, given, step)
+            job = self.run_.plain_job()
+            if job is not None:
+                told = job.locate(step, world_size=self.shape.ranks, balance=self.run_.balance())
+                check(told == located, f"Job.locate({step})", told, located)
         for rank, (loader, share) in enumerate(zip(self.loaders, shares, strict=True)):
             found = self._next(loader)
             own: list[Given] = [given[each] for each in share]
@@ -268,7 +277,7 @@ class Leg:
                 copy = pickle.loads(pickle.dumps(found.clone()))
                 compare_batch(copy, expected, self.layout, self.shape.framework, f"a clone, at {batch.begin}", own)
             self._hold(found, expected, own)
-        self._compare_plan(batch, picks)
+        self._compare_plan(batch, picks, given)
         self.position = batch.end
 
     def _hold(self, found: penstock.Batch, expected: dict[str, Any], own: list[Given]) -> None:
@@ -279,18 +288,23 @@ class Leg:
             where = f"held, at {expected['position']}"
             compare_batch(found, expected, self.layout, self.shape.framework, where, own)
 
-    def _compare_plan(self, batch: GlobalBatch, picks: Sequence[Pick]) -> None:
+    def _compare_plan(self, batch: GlobalBatch, picks: Sequence[Pick], given: Sequence[Given]) -> None:
         """`Job.plan` of a rank, which reads nothing."""
         rank, ranks = self.run_.chance.randrange(self.shape.ranks), self.shape.ranks
-        plan = self.run_.plan(batch, rank, ranks)
-        if plan is None:
+        job = self.run_.plain_job()
+        if job is None:
             return
+        plan = job.plan(batch.begin, rank, ranks)
         own = [picks[each] for each in by_turns(len(picks), ranks)[rank]]
         rows = batch.size // ranks
         for name in ("source", "epoch", "index"):
             expected = _numbers([getattr(each, name) for each in own], rows)
             check(plan.picks[name].tolist() == expected.tolist(), f"Job.plan: {name}", plan.picks[name], expected)
         check((plan.position, plan.next_position) == (batch.begin, batch.end), "Job.plan", plan, batch)
+        for number in (0, -1):
+            at, first = batch.positions[number], given[number].row.first_record
+            found = job.picks(at, 1)["first_record"]
+            check(found.tolist() == [first], f"Job.picks({at}): first_record", found, first)
 
     def _next(self, loader: penstock.Loader[Any]) -> penstock.Batch:
         try:

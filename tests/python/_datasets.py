@@ -134,6 +134,19 @@ def opaque(folder: Path, count: int) -> tuple[penstock.Dataset, Model]:
     return penstock.open(folder / "opaque"), Model(np.zeros(0, FIELDS), spans)
 
 
+def with_everything(path: Path, shard_size: int) -> Path:
+    """Shards of 300 documents with entries, columns, a tokenizer and features."""
+    rng = np.random.default_rng(0)
+    more: dict[str, Any] = {"features": {"names": [f"gene{i}" for i in range(50)], "length": np.arange(50, dtype="u4")}}
+    more |= {"columns": {"score": "f4", "label": "category"}, "tokenizer": {"name": "mine", "vocabulary_size": 50}}
+    with penstock.Writer(path, {"token": "u2"}, "json", shard_size=shard_size, **more) as writer:
+        for number in range(300):
+            tokens = rng.integers(0, 50, int(rng.integers(0, 300))).astype("u2")
+            values = {"score": number / 7, "label": f"l{number % 3}"}
+            writer.append(token=tokens, metadata={"name": "x" * (number % 50)}, columns=values)
+    return path
+
+
 LENGTHS = ((3, 0, 11, 1, 0, 0, 7, 20, 2), (), (5, 1, 1, 9), (13,))
 NUMBERS = ((0, 0, 1, 1, 1, 0, 2, 2, 4, 4, 4, 4, 3, 1, 0, 0, 0, 0, 0, 0, 0), (1, 1, 2, 0, 0, 4, 4, 3, 3, 3, 0, 1), (2,))
 
@@ -158,6 +171,20 @@ def orders() -> dict[str, Any]:
         "sequential": "sequential",
         "blocks": penstock.orders.Blocks(2, 4),
         "lanes": penstock.orders.Blocks(2, 4, lanes=4),
+    }
+
+
+def orders_of(view: penstock.View) -> dict[str, Any]:
+    """Every order, those that have a table of the view's observations too."""
+    numbers = np.arange(len(view))
+    return {
+        **orders(),
+        "fetches": penstock.orders.Sequential(fetch=4),
+        "bucketed": bucketed(view),
+        "weighted": penstock.orders.Weighted(numbers % 3),
+        "weighted in blocks": penstock.orders.Weighted(numbers % 4 + 1, block=2, fetch=4, lanes=2),
+        "balanced": penstock.orders.Balanced(numbers % 3),
+        "shares": penstock.orders.Balanced(numbers % 4 - 1, weights=[1, 2, 5], fetch=4),
     }
 
 

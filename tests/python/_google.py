@@ -86,6 +86,10 @@ class _FrontHandler(ProxyHandler):
         if self.command in ("GET", "HEAD") or (self.command == "DELETE" and not upload):
             return super().hand_on()
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if source := self.headers.get("x-goog-copy-source"):
+            bucket, _, key = unquote(source).lstrip("/").partition("/")
+            status, body = self.server.ask("GET", f"/{bucket}/{quote(key)}")
+            return self.put(path, body, is_multipart=False) if status == 200 else self.send(status, {}, b"")
         if self.command == "DELETE":
             self.server.parts.pop(upload, None)
             return self.send(204, {}, b"")

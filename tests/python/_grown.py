@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -97,9 +96,3 @@ def rest(loaders: list[penstock.Loader], tokens: np.ndarray, steps: int | None =
         of_ranks = [rows(batch, tokens) for batch in batches]
         found += [each[i] for i in range(max(map(len, of_ranks))) for each in of_ranks if i < len(each)]
     return found
-
-
-def closing(loaders: list[penstock.Loader]) -> Iterator[penstock.Loader]:
-    for each in loaders:
-        each.close()
-        yield each

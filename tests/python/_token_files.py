@@ -43,3 +43,12 @@ def put_olmo(folder: Path, rows: Any = None) -> Path:
     with gzip.open(folder / "part.csv.gz", "wt", newline="") as file:
         csv.writer(file).writerows(rows)
     return folder / "part.npy"
+
+
+def put_datatrove(folder: Path, documents: int = 400) -> Path:
+    """Files in datatrove's layout: 200 tokens a document on average, some empty."""
+    rng = np.random.default_rng(1)
+    ends = np.cumsum(rng.integers(0, 400, documents)).astype("<u8")
+    rng.integers(0, 60_000, int(ends[-1])).astype("<u2").tofile(folder / "a.ds")
+    ends.tofile(folder / "a.ds.index")
+    return folder / "a.ds"

@@ -42,3 +42,14 @@ def place(s3_server: str, request: Any, monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     return Place(s3_server, request.node.name.translate({ord(each): "-" for each in "[]() ,"}))
+
+
+@pytest.fixture
+def lender(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Gives `pin_memory=True` ordinary tensors: a _lender.Lender."""
+    import penstock._load.loader
+    from _lender import Lender
+
+    lender = Lender()
+    monkeypatch.setattr(penstock._load.loader, "pinned_allocator", lender)
+    return lender

@@ -37,6 +37,11 @@ def excerpt(text: object) -> str:
     return shown if len(whole) <= most else f"{shown}… ({len(whole):,} characters)"
 
 
+def one_line(error: BaseException, most: int = 200) -> str:
+    """What an error says, on one line and cut to `most` characters."""
+    return " ".join(str(error).split())[:most]
+
+
 def warn_caller(message: str) -> None:
     """A UserWarning at the line outside of this package that led here."""
     level, frame = 1, sys._getframe(0)

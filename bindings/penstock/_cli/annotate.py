@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from penstock._base.words import counted
-from penstock._cli.data import named_by_user, open_data
+from penstock._cli.data import bucket_options, given_storage, named_by_user, open_data, passing_option
+from penstock._cli.executors import ray_option, workers_of, workers_option
 from penstock._cli.output import echo, emit_json, json_option, progress
 from penstock._places.remote import shown
 
@@ -30,9 +31,19 @@ Examples:
 )
 @click.option("--columns", "chosen", metavar="A,B", help="The columns of --table that are added. Default: all.")
 @click.option("--remove", metavar="A,B", help="Columns of the dataset that are removed. Default: none.")
+@workers_option
+@ray_option
+@passing_option
+@bucket_options
 @json_option
 def command(
-    data: str, columns: tuple[str, ...], table: str | None, chosen: str | None, remove: str | None, as_json: bool
+    data: str,
+    columns: tuple[str, ...],
+    table: str | None,
+    chosen: str | None,
+    remove: str | None,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Adds typed columns to a dataset's documents. A column of the same name is replaced.
 
@@ -49,13 +60,14 @@ def command(
     values |= dict.fromkeys(remove.split(",") if remove else ())
     if not values:
         raise click.UsageError("nothing to be changed: give NAME=FILE.npy, --table or --remove")
+    given["workers"] = workers_of(given)
     with progress(f"annotating {shown(data)}", as_json, unit="shards") as update, named_by_user((data,)):
-        fingerprint = penstock.annotate(data, values, progress=update)
+        fingerprint = penstock.annotate(data, values, progress=update, storage=given_storage(), **given)
     there = list(open_data((data,)).columns)
     if as_json:
-        emit_json({"path": data, "columns": there, "fingerprint": fingerprint})
+        emit_json({"path": shown(data), "columns": there, "fingerprint": fingerprint})
     else:
-        echo(f"{data}: {counted(len(there), 'column')}{': ' if there else ''}{', '.join(there)}")
+        echo(f"{shown(data)}: {counted(len(there), 'column')}{': ' if there else ''}{', '.join(there)}")
 
 
 def _of_file(text: str) -> tuple[str, Any]:

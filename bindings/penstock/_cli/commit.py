@@ -38,11 +38,11 @@ def command(data: str, as_json: bool, **given: Any) -> None:
     A shard that is missing is an error, and nothing is published.
     """
     import penstock
-    from penstock._places.remote import is_address
+    from penstock._make.folders import folder_of
 
-    if not is_address(data) and not Path(data).is_dir():
+    storage, run = given_storage(), given["run_id"]
+    if not folder_of(data, storage).is_there():
         what = "a file" if Path(data).exists() else "no such folder"
         raise UsageError(f"{data}: {what}: give the folder that penstock.Writer(…, shard=K) wrote to")
-    storage, run = given_storage(), given["run_id"]
     penstock.commit(data, shards=given["shards"], run=run, overwrite=given["overwrite"], storage=storage)
     report_new(data, as_json)

@@ -19,7 +19,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _OPENING = "penstock.opening"  # in a command's context: what storage_options() were given
 _CACHE = ("cache", "cache_bytes")  # of them; the others are Storage's
 
-out_option = click.option("--out", required=True, metavar="DIR", help="The new dataset's folder.")
 out_or_bucket_option = click.option(
     "--out", required=True, metavar="DIR|URL", help="The new dataset's folder, or its address in a bucket."
 )
@@ -31,6 +30,12 @@ scratch_option = click.option(
     "temporary files.",
 )
 
+passing_option = click.option(
+    "--scratch",
+    metavar="DIR",
+    help="With an address: folder for shards that pass through this machine. Default: a new one in that of --out, or "
+    "among the temporary files.",
+)
 
 _REACHING: dict[str, dict[str, Any]] = {
     "--requester-pays": {"is_flag": True, "help": "Bucket: bill the account that asks. Default: off."},
@@ -146,13 +151,12 @@ def named_by_user(paths: Sequence[str] | None = None) -> Iterator[None]:
     """Makes a file that is not there the wrong use that it is where the user named it: one of `paths`; None: any."""
     import penstock
     from penstock._make.errors import UsageError
-    from penstock._places.paths import local_path
-    from penstock._places.remote import is_address
+    from penstock._places.stores.location import location_of
 
     try:
         yield
     except penstock.NotFoundError as error:
-        mine = [each if is_address(each) else local_path(each) for each in paths or ()]
+        mine = [location_of(each).path for each in paths or ()]
         if paths is not None and error.filename not in mine:
             raise
         raise UsageError(str(error)) from None
@@ -192,13 +196,12 @@ def refuse_existing(out: str, overwrite: bool) -> None:
         UsageError: A dataset, or a file.
     """
     from penstock._make.errors import UsageError
-    from penstock._make.folders import is_bucket
+    from penstock._make.folders import folder_of
     from penstock._make.local_folder import refuse_file
-    from penstock._places.paths import local_path
 
-    if is_bucket(out):  # where the writer looks
+    folder = folder_of(out)
+    if not folder.is_here:  # where the writer looks
         return
-    folder = Path(local_path(out))
-    refuse_file(str(folder))
-    if not overwrite and os.path.lexists(folder / "dataset.json"):
+    refuse_file(folder.path)
+    if not overwrite and os.path.lexists(Path(folder.path) / "dataset.json"):
         raise UsageError(f"{out} holds a dataset already: replace it with --overwrite, or choose another --out")

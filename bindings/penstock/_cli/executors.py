@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
 
 
 def _address(context: click.Context, option: click.Parameter, address: str | None) -> str | None:
@@ -34,6 +34,19 @@ ray_option = click.option(
     help="Run on a Ray cluster: ADDRESS is host:port of its head; without ADDRESS it is the cluster that this machine "
     "belongs to. All nodes must see inputs and output at the same paths. Default: processes of this machine.",
 )
+
+
+workers_option = click.option("--workers", type=click.IntRange(1), help="Number of processes. Default: one.")
+
+
+def workers_of(given: dict[str, Any]) -> int | Executor:
+    """What --workers or --ray say; one process without them.
+
+    Raises:
+        UsageError: Both are given.
+        ModuleNotFoundError: Ray is not installed.
+    """
+    return cluster_of(given) or given.pop("workers") or 1
 
 
 def default_workers() -> int:

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from penstock._base.words import counted
 from penstock._cli.data import bucket_options, given_storage, named_by_user, out_or_bucket_option, refuse_existing
 from penstock._cli.executors import cluster_of, ray_option
 from penstock._cli.output import SizeType, json_option, progress
@@ -64,50 +63,19 @@ def command(data: str, out: str, as_json: bool, **given: Any) -> None:
     for any --memory, and for any number of workers.
     """
     import penstock
-    from penstock._base.errors import PUBLISHED
-    from penstock._make.errors import InputError, WorkerError
-    from penstock._make.folders import folder_of
 
     if (given["window"] is None) == (not given["documents"]):
         raise click.UsageError("what is shuffled: give --window W or --documents, one of them")
     refuse_existing(out, given["resume"] or given["overwrite"])
     given["workers"] = cluster_of(given) or given["workers"] or 1
-    storage = given_storage()
-    folder = folder_of(out, storage)
-    before = folder.version()
-    try:
-        named = [data] if given["scratch"] is None else [data, given["scratch"]]
-        with progress(f"shuffling {shown(data)}", as_json) as update, named_by_user(named):
-            penstock.shuffle(
-                data,
-                out,
-                progress=update,
-                storage=storage,
-                uploading=lambda done, total: update(done, total, label=f"uploading to {shown(out)}"),
-                **given,
-            )
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"interrupted: {_left_behind(folder, given['overwrite'], before)}") from None
-    except (penstock.IoError, penstock.CorruptionError) as error:
-        if PUBLISHED in str(error):
-            raise
-        raise InputError(f"{error}; {_left_behind(folder, given['overwrite'], before)}") from error
-    except WorkerError as error:
-        raise WorkerError(f"{error}; {_left_behind(folder, given['overwrite'], before)}") from error
+    named = [data] if given["scratch"] is None else [data, given["scratch"]]
+    with progress(f"shuffling {shown(data)}", as_json) as update, named_by_user(named):
+        penstock.shuffle(
+            data,
+            out,
+            progress=update,
+            storage=given_storage(),
+            uploading=lambda done, total: update(done, total, label=f"uploading to {shown(out)}"),
+            **given,
+        )
     report_new(out, as_json)
-
-
-def _left_behind(folder: Any, overwrite: bool, before: Any) -> str:
-    import penstock
-    from penstock._base.errors import PUBLISHED
-
-    try:
-        if folder.version() != before:
-            return PUBLISHED
-        kept = len(folder.finished(overwrite, now=True, is_impatient=True))
-    except penstock.Error:
-        kept = 0
-    if not kept:
-        return "nothing was published and nothing is kept"
-    shards = f"{counted(kept, 'finished shard')} {'is' if kept == 1 else 'are'} kept"
-    return f"nothing was published; {shards}: go on with --resume{' --overwrite' if overwrite else ''}"

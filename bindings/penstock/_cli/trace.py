@@ -191,7 +191,7 @@ def _refuse_unused(data: tuple[str, ...], given: dict[str, Any]) -> None:
 
 def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
     import penstock
-    from penstock._cli.traced import Run, read_state, run_of_state
+    from penstock._cli.traced import TracedRun, read_state, run_of_state
     from penstock._load.locate import batch_position
 
     view = _mixture(data)
@@ -201,7 +201,7 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
         run = run_of_state(dataset if view is None else view, state)
     else:
         order = given["order"]
-        run = Run(_view(dataset, given) if view is None else view, given["seed"], order, list(given["skip"]))
+        run = TracedRun(_view(dataset, given) if view is None else view, given["seed"], order, list(given["skip"]))
     size = given["global_batch_size"]
     options: dict[str, Any] = {"global_batch_size": _ROWS if size is None else size}
     options |= {"seed": run.seed, "order": run.order}

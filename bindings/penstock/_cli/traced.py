@@ -15,7 +15,7 @@ from penstock._make.errors import UsageError
 _KEYS = {"version", "position", "job"}
 
 
-class Run(NamedTuple):
+class TracedRun(NamedTuple):
     """What a loader was given."""
 
     view: Any
@@ -104,7 +104,7 @@ def _find_states(value: Any, found: list[dict[str, Any]]) -> None:
             _find_states(each, found)
 
 
-def run_of_state(given: Any, state: dict[str, Any]) -> Run:
+def run_of_state(given: Any, state: dict[str, Any]) -> TracedRun:
     """The run of a state, on a dataset or a mixture that was opened; whether it is the same one, loading it tells.
 
     Raises:
@@ -121,7 +121,7 @@ def run_of_state(given: Any, state: dict[str, Any]) -> Run:
                 raise UsageError("--state is of no mixture: give the dataset as DATA")
             orders = {name: _order(order["orders"][name], given.sources[name]) for name in given.names
                       if name in order["orders"]}  # fmt: skip
-            return Run(given, int(order["seed"]), orders, skip)
+            return TracedRun(given, int(order["seed"]), orders, skip)
         if order["name"] == "mixture":
             raise UsageError("--state is of a mixture: give the mixture's file, mix.json, as DATA")
         view = _view(given, sources[0]["view"])
@@ -130,7 +130,7 @@ def run_of_state(given: Any, state: dict[str, Any]) -> Run:
             order = order["stages"][-1]["order"]
         elif given.kind == "penstock" and "phase" not in sources[0]["view"]:
             grown = sources[0]["dataset"]["shards"] < len(given.shards)
-        return Run(view, int(order.get("seed", 0)), _order(order, view), skip, grown)
+        return TracedRun(view, int(order.get("seed", 0)), _order(order, view), skip, grown)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         if isinstance(error, (UsageError, penstock.Error)):
             raise

@@ -11,24 +11,24 @@ from penstock._cli.output import echo, emit_json, emit_table, human_bytes, human
 from penstock._make.notes import LIST
 
 
-def report(given: dict[str, Any], summary: Any, dataset_bytes: int, codec: str | None) -> None:
-    """Of the dataset; `codec` None: tokens alone."""
-    skipped = f"{given['out'].rstrip('/')}/{LIST}" if summary.skipped else None
-    if given["as_json"]:
-        said = {"path": given["out"], "bytes": dataset_bytes, "codec": codec, **summary.as_json()}
+def report(out: str, as_json: bool, summary: Any) -> None:
+    """Of the dataset."""
+    skipped = f"{out.rstrip('/')}/{LIST}" if summary.skipped else None
+    if as_json:
+        said = {"path": out, "bytes": summary.bytes, "codec": summary.codec, **summary.as_json()}
         emit_json({**said, "skipped_list": skipped})
         return
-    lost = "" if codec else "; where they begin and end is not kept (--metadata none)"
+    lost = "" if summary.codec else "; where they begin and end is not kept (--metadata none)"
     rows = [
-        ("dataset", given["out"]),
+        ("dataset", out),
         ("documents", f"{summary.documents:,}{lost}"),
         *([("skipped", f"{counted(summary.skipped, 'document')}, listed in {skipped}")] if skipped else []),
         ("tokens", f"{summary.tokens:,}"),
         (
             "shards",
-            f"{summary.tasks:,}" + (f", {summary.kept_tasks:,} of an earlier run" if summary.kept_tasks else ""),
+            f"{summary.shards:,}" + (f", {summary.kept_shards:,} of an earlier run" if summary.kept_shards else ""),
         ),
-        ("on disk", human_bytes(dataset_bytes)),
+        ("on disk", human_bytes(summary.bytes)),
     ]
     if summary.new_tokens:
         rate = f"{human_bytes(summary.text_bytes / summary.seconds)}/s of text"

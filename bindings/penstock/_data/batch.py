@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _native
 from penstock._base.errors import InvalidArgumentError
-from penstock._base.resources import memory_bytes
 from penstock._base.words import excerpt
-from penstock._data.arrays import BatchLayout, ColumnPlace, FieldSpec, plan_layout
+from penstock._data.batch_arrays import BatchArrays
 from penstock._data.cells import Csr
 from penstock._data.dtype import RESERVED_NAMES
-from penstock._data.spans import Spans, parts_of
+from penstock._data.spans import Spans
 from penstock._data.sparse import csr_of
 
 # What is asked of a mapping by habit, and is an attribute; of tokens only where there are some.
@@ -28,7 +26,7 @@ _OF_TOKENS = {
 }
 
 
-class Batch(Mapping[str, Any]):
+class Batch(BatchArrays, Mapping[str, Any]):
     """A mapping from field names to arrays, and what goes with them.
 
     Rows are windows ([rows, length, …]) or documents (flat: [records, …], row i is `offsets[i]:offsets[i + 1]`).
@@ -36,16 +34,7 @@ class Batch(Mapping[str, Any]):
     valid as long as anyone holds one of them.
     """
 
-    __slots__ = ("_arrays", "_device", "_job", "_layout", "_native", "_spans")
-
-    def __init__(self, native: _native.Batch, layout: BatchLayout, job: tuple[int, str] | None = None) -> None:
-        """Wraps a ready native batch; `job` is (state version, job) of the loader that gives it."""
-        self._native = native
-        self._layout = layout
-        self._job = job
-        self._arrays: dict[str, Any] = {}
-        self._device: tuple[Any, bool] | None = None  # where its tensors are, and whether copying them waits
-        self._spans: Spans | None = None
+    __slots__ = ()
 
     # --- the mapping of fields
 
@@ -308,44 +297,6 @@ class Batch(Mapping[str, Any]):
         """Fields, rows and position."""
         return f"Batch({', '.join(self)}; {self._native.valid} of {self._native.rows} rows, position {self.position})"
 
-    # --- where arrays come from
-
-    def _cached(self, name: str, make: Callable[[str], Any]) -> Any:
-        array = self._arrays.get(name)
-        if array is None:
-            array = self._arrays[name] = self._moved(make(name))
-        return array
-
-    def _moved(self, array: Any) -> Any:
-        if self._device is None or not isinstance(array, self._layout.torch.Tensor):
-            return array
-        device, non_blocking = self._device
-        return array.to(device, non_blocking=non_blocking)
-
-    def _tensor_names(self) -> list[str]:
-        layout = self._layout
-        names = [
-            "indices",
-            "epochs",
-            "sources",
-            "first_records",
-            "positions",
-            "valid",
-            *layout.types,
-            *layout.column_of,
-        ]
-        if layout.ragged:
-            names.append("offsets")
-        return [name for name in dict.fromkeys(names) if name != "max_seqlen"]
-
-    def _sources(self) -> npt.NDArray[np.int64]:
-        found = self._native.sources()  # a mixture's sources have a native number for each window
-        return np.where(found < 0, -1, found % len(self._layout.decoders))
-
-    def _offsets(self, name: str) -> Any:
-        place = self._layout.column_of.get(name)
-        return self._given(self._native.starts()) if place is None else self._column(place)
-
     def _csr(self, _: str) -> Any:
         cells = self._layout.cells
         if cells is None or not isinstance(cells.form, Csr):
@@ -357,105 +308,3 @@ class Batch(Mapping[str, Any]):
             )
         shape = (self._native.rows, cells.width)
         return csr_of(self.offsets, self["gene"], self[cells.value], shape, self._layout.torch)
-
-    def _field(self, name: str) -> Any:
-        layout = self._layout
-        place = layout.column_of.get(name)
-        if place is not None:
-            return self._column(place)
-        dtype = layout.types[name]
-        if layout.sliced:
-            raise InvalidArgumentError(
-                f"field {name}: byte strings have no part for a context-parallel rank: leave context_parallel= out"
-            )
-        if layout.torch is None or dtype.kind in "SV":
-            found = self._native.field(name, dtype)  # None where the batch's own records are of another type
-            if found is not None:
-                return found
-        return self._cast(FieldSpec(name, name, dtype.str))
-
-    def _labels(self, name: str) -> Any:
-        place = self._layout.column_of.get(name)
-        if place is not None:
-            return self._column(place)
-        return self._cast(self._layout.label_column(name))
-
-    def _columns(self) -> dict[str, Any]:
-        layout = self._layout
-        found = {}
-        for at, (name, dtype) in enumerate(layout.value_types.items()):
-            place = layout.value_of.get(name)
-            values = self._given(self._native.values(at, dtype.base)) if place is None else self._column(place)
-            found[name] = self._moved(values)
-        for name in layout.computed.names:
-            place = layout.per_span_of.get(name)
-            found[name] = getattr(self, name) if place is None else self._moved(self._column(place))
-        return found
-
-    def _sequences(self, name: str) -> Any:
-        place = self._layout.column_of.get(name)
-        if place is None:
-            wanted = "cu_seqlens" if name == "max_seqlen" else name
-            raise InvalidArgumentError(f'this batch has no {name}: ask for it by Loader(…, columns=["{wanted}"])')
-        return self._column(place)
-
-    def _loss_mask(self, name: str) -> Any:
-        place = self._layout.column_of.get(name)
-        if place is None:
-            raise InvalidArgumentError(
-                "this batch has no loss_mask: ask for it by Loader(…, columns=[penstock.columns.LossMask(…)])"
-            )
-        return self._column(place)
-
-    def _padded(self, name: str) -> Any:
-        place = self._layout.column_of.get(name)
-        if place is None:
-            raise InvalidArgumentError(f"this batch has no {name}: it is of dataset.documents().padded()")
-        return self._column(place)
-
-    def _column(self, place: ColumnPlace) -> Any:
-        array = self._native.column(*place)
-        if array is None:
-            return self._lent_column(place)
-        return array if place.type.kind in "SV" else self._given(array)  # torch has no byte strings
-
-    def _lent_column(self, place: ColumnPlace) -> Any:
-        # Slices of the lent tensor, so that torch tracks copies from them.
-        layout, native = self._layout, self._native
-        number, part, dtype = place
-        at, shape = native.place(number, part, dtype)
-        if dtype.kind in "SV":
-            size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-            return native.lender[at : at + size].numpy().view(dtype).reshape(shape).copy()
-        torch_dtype = layout.torch.from_numpy(np.empty(0, dtype)).dtype
-        count = int(np.prod(shape, dtype=np.int64))
-        array = native.lender[at : at + count * dtype.itemsize].view(torch_dtype).view(shape)
-        array._penstock = native  # a held array counts against max_bytes, as its whole batch is held
-        return array
-
-    def _cast(self, field: FieldSpec) -> Any:
-        made = self._native.cast(field, np.dtype(field.type))
-        return made if field.type[1] in "SV" else self._given(made)
-
-    def _given(self, array: npt.NDArray[Any]) -> Any:
-        return array if self._layout.torch is None else self._layout.torch.from_numpy(array)
-
-
-def read_view(source: _native.Source, indices: npt.ArrayLike, view: Any) -> Batch:
-    """Reads observations of a view at once, as NumPy arrays.
-
-    Args:
-        source: the view's native source.
-        indices: observations; any integers below the view's length.
-        view: the view, for the layout of its batches.
-
-    Returns:
-        A batch whose row i is observation indices[i].
-
-    Raises:
-        InvalidArgumentError: an index that is not below the view's length; more than this process has memory for.
-    """
-    layout = plan_layout(view, torch=None, dtype=None, eager=False)
-    wanted = np.ascontiguousarray(indices, dtype=np.uint64)
-    computed, made = layout.computed.specs, list(layout.makers)
-    return Batch(_native.read_rows(source, wanted, made, parts_of(view), memory_bytes(), computed), layout)

@@ -1,169 +1,25 @@
-"""Arrays that the loader computes beside the fields, as users ask for them: `penstock.columns`."""
+"""What a loader's `columns=` come to: specifications for the native side, and functions that `next` calls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, cast
 
 from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import excerpt, quoted
-from penstock._data.arrays import (
-    Bounds,
-    ComputedSpecs,
-    PerSpanSpec,
-    SequenceSpec,
-    TargetSpec,
-    document_bounds,
-    leaves,
-    token_leaf,
-)
+from penstock._data.bounds import Bounds, document_bounds
+from penstock._data.column_kinds import Column, CuSeqlens, DocumentIds, Labels, LossMask, PerSpan, PositionIds
+from penstock._data.computed import ComputedSpecs
 from penstock._data.dtype import RESERVED_NAMES, numpy_type
-from penstock._data.packed import Packed
+from penstock._data.fields import leaves, token_leaf
 from penstock._data.span_functions import SpanFunctions, ValueFunction, one_value
 from penstock._data.token_documents import SIDES
+from penstock._native import DocumentBounds, PerSpanSpec, SequenceSpec, TargetSpec
 
 _MOST_DOCUMENTS = (1 << 31) - 2  # int32 holds one value more
 
 
-@dataclass(frozen=True)
-class CuSeqlens:
-    """`batch.cu_seqlens`: int32, where each sequence of the flattened batch begins, and the last one's end.
-
-    [documents + 1], or with `max_documents` of the loader [max_documents + 1], padded with the last value: empty
-    sequences. A row of padding is one sequence (of documents: none). With it comes `batch.max_seqlen`: the longest, or
-    of windows with `max_documents` the window, so that it is the same in all batches.
-
-    Attributes:
-        end_of_document: the token that ends a document, for datasets whose spans or tokenizer do not say; the same as
-            `dataset.windows(…, end_of_document=…)`.
-        begin_of_document: the token with which a document begins, likewise.
-
-    Examples:
-        >>> import numpy as np, os, penstock, tempfile
-        >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
-        >>> np.array([5, 6, 0, 7, 8, 9, 9, 0], "u2").tofile(path)
-        >>> view = penstock.open(path, dtype="u2").windows(4)
-        >>> ends = penstock.columns.CuSeqlens(end_of_document=0)
-        >>> batch = next(penstock.Loader(view, 2, order="sequential", columns=[ends, "document_ids"]))
-        >>> batch.cu_seqlens.tolist(), batch.document_ids.tolist()
-        ([0, 3, 4, 8], [[0, 0, 0, 1], [0, 0, 0, 0]])
-    """
-
-    name: ClassVar[str] = "cu_seqlens"
-    end_of_document: int | None = None
-    begin_of_document: int | None = None
-
-
-@dataclass(frozen=True)
-class PositionIds:
-    """`batch.position_ids`: int32 [rows, window] (of documents [records]), each record's place in its sequence.
-
-    Attributes:
-        end_of_document: as of `CuSeqlens`.
-        begin_of_document: as of `CuSeqlens`.
-    """
-
-    name: ClassVar[str] = "position_ids"
-    end_of_document: int | None = None
-    begin_of_document: int | None = None
-
-
-@dataclass(frozen=True)
-class DocumentIds:
-    """`batch.document_ids`: int32 [rows, window] (of documents [records]), the number of each record's sequence.
-
-    Sequences are numbered from 0 in each row, those of documents, which have no axis of rows, through the batch; -1 in
-    rows that are padding.
-
-    Attributes:
-        end_of_document: as of `CuSeqlens`.
-        begin_of_document: as of `CuSeqlens`.
-    """
-
-    name: ClassVar[str] = "document_ids"
-    end_of_document: int | None = None
-    begin_of_document: int | None = None
-
-
-@dataclass(frozen=True)
-class LossMask:
-    """`batch.loss_mask`: bool [rows, window] (of documents [records]), whether the loss at each record counts.
-
-    It belongs to the *target*, the record that follows: false where that does not count, where there is none (the last
-    record of a row without lookahead, or of a document in a packed or padded row) and in padding. `batch.labels` are
-    -100 there. Several masks count together: a target that one of them leaves out is out.
-
-    Attributes:
-        field: of the records, bool or integers: a target counts where it is not 0.
-        spans: a function of a document's metadata that gives the ranges [[begin, end), …] of its records that count,
-            counted from the document's begin. `next` calls it, once for each entry of a batch, on entries that were
-            read ahead; the arrays are then filled by native code.
-
-    Examples:
-        >>> import os, penstock, tempfile
-        >>> path = os.path.join(tempfile.mkdtemp(), "chats")
-        >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
-        ...     writer.append(token=[1, 2, 3, 4], metadata={"answers": [[2, 4]]})
-        ...     writer.append(token=[5, 6, 7, 8, 9], metadata={"answers": [[1, 2], [4, 5]]})
-        >>> view = penstock.open(path).windows(4, lookahead=1)
-        >>> answers = penstock.columns.LossMask(spans=lambda metadata: metadata["answers"])
-        >>> batch = next(penstock.Loader(view, 2, order="sequential", columns=[answers], framework="numpy"))
-        >>> batch.inputs.tolist(), batch.labels.tolist()
-        ([[1, 2, 3, 4], [5, 6, 7, 8]], [[-100, 3, 4, -100], [6, -100, -100, 9]])
-        >>> batch.loss_mask.astype(int).tolist()
-        [[0, 1, 1, 0], [1, 0, 0, 1]]
-    """
-
-    name: ClassVar[str] = "loss_mask"
-    field: str | None = None
-    spans: Callable[[Any], Any] | None = None
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Which of `batch.labels` are left out. Those of packed and padded rows never cross documents.
-
-    Attributes:
-        cross_document: False: labels whose record is of another document than its input are -100, and `loss_mask` is
-            false there.
-    """
-
-    name: ClassVar[str] = "labels"
-    cross_document: bool = True
-
-
-@dataclass(frozen=True)
-class PerSpan:
-    """`batch.columns[name]`: [rows, window] (of documents [records]), a value of each document, for all its records.
-
-    Attributes:
-        name: of the array.
-        f: a function of the document's metadata that gives the value; called as `LossMask.spans` is.
-        dtype: of the array: a bool, an integer or a float.
-        fill: the value in padding.
-
-    Examples:
-        >>> import os, penstock, tempfile
-        >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
-        >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
-        ...     for length in (3, 7):
-        ...         writer.append(token=range(length), metadata={"quality": length / 2})
-        >>> quality = penstock.columns.PerSpan("quality", lambda metadata: metadata["quality"], "f4", fill=0)
-        >>> view = penstock.open(path).windows(5)
-        >>> batch = next(penstock.Loader(view, 2, order="sequential", columns=[quality], framework="numpy"))
-        >>> batch.columns["quality"].tolist()
-        [[1.5, 1.5, 1.5, 3.5, 3.5], [3.5, 3.5, 3.5, 3.5, 3.5]]
-    """
-
-    name: str
-    f: Callable[[Any], Any]
-    dtype: Any
-    fill: Any = 0
-
-
-Column = CuSeqlens | PositionIds | DocumentIds | LossMask | Labels | PerSpan
 _Sequence = CuSeqlens | PositionIds | DocumentIds
 _KINDS: dict[str, type[_Sequence]] = {each.name: each for each in (CuSeqlens, PositionIds, DocumentIds)}
 _WITH_OPTIONS = {each.name: each.__name__ for each in (LossMask, Labels)}
@@ -179,6 +35,61 @@ def resolve(
             known, `max_documents` without `cu_seqlens`, a field that is not there, functions of metadata that the view
             does not read.
     """
+    wanted = _wanted(columns)
+    most = _most_documents(max_documents, wanted)
+    if not wanted:
+        return ComputedSpecs(), None
+    if view.dtype is None or not view.dtype.names:
+        raise InvalidArgumentError(f"columns={[each.name for each in wanted]}: opaque documents have no records")
+    chosen = _Chosen.of(wanted)
+    bounds = _bounds(chosen.bounded, view) if chosen.bounded else Bounds()
+    for each in chosen.of_records:
+        view._check_column(_called(each))
+    _check_labels(chosen.labels)
+    computed = ComputedSpecs(
+        tuple(_sequence_specs(chosen.sequences, most, view, bounds)),
+        _target_spec(chosen.masks, bool(chosen.crossing), view, bounds),
+        tuple(_per_span_spec(each, view) for each in chosen.values),
+        wants_labels=bool(chosen.labels) and not (chosen.crossing and chosen.masks),
+    )
+    return computed, _span_functions(chosen.masks, chosen.values, view)
+
+
+class _Chosen(NamedTuple):
+    """The columns that were asked for, by what computes them."""
+
+    sequences: list[_Sequence]
+    masks: list[LossMask]
+    labels: list[Labels]
+    values: list[PerSpan]
+
+    @staticmethod
+    def of(wanted: list[Column]) -> _Chosen:
+        return _Chosen(
+            [each for each in wanted if isinstance(each, _Sequence)],
+            [each for each in wanted if isinstance(each, LossMask)],
+            [each for each in wanted if isinstance(each, Labels)],
+            [each for each in wanted if isinstance(each, PerSpan)],
+        )
+
+    @property
+    def crossing(self) -> list[Labels]:
+        """Labels that end with their document."""
+        return [each for each in self.labels if not each.cross_document]
+
+    @property
+    def of_records(self) -> list[Column]:
+        """Those that are of records, whatever else they are of."""
+        return [*self.masks, *self.labels, *self.values]
+
+    @property
+    def bounded(self) -> list[_Sequence | Labels]:
+        """Those that need to know where documents begin."""
+        return [*self.sequences, *self.crossing]
+
+
+def _wanted(columns: Any) -> list[Column]:
+    """The columns that a user named; each once, but for masks, which count together."""
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise InvalidArgumentError(f'columns={columns!r:.80}: must be a list, such as ["cu_seqlens"]')
     wanted = [_column(each) for each in columns]
@@ -186,35 +97,21 @@ def resolve(
     for name in names:
         if names.count(name) > 1:
             raise InvalidArgumentError(f"columns=: {excerpt(name)} is there twice")
-    if max_documents is not None:
-        if "cu_seqlens" not in names:
-            raise InvalidArgumentError('max_documents= is of cu_seqlens: give columns=["cu_seqlens"] too')
-        max_documents = index("max_documents", max_documents, 1, _MOST_DOCUMENTS)
-    if not wanted:
-        return ComputedSpecs(), None
-    if view.dtype is None or not view.dtype.names:
-        raise InvalidArgumentError(f"columns={[each.name for each in wanted]}: opaque documents have no records")
-    sequences = [each for each in wanted if isinstance(each, _Sequence)]
-    crossing = [each for each in wanted if isinstance(each, Labels) and not each.cross_document]
-    bounds = _bounds([*sequences, *crossing], view) if sequences or crossing else Bounds()
-    masks = [each for each in wanted if isinstance(each, LossMask)]
-    values = [each for each in wanted if isinstance(each, PerSpan)]
-    if view.cells is not None and len(sequences) < len(wanted):
-        raise InvalidArgumentError(
-            f"columns=: {_called(next(each for each in wanted if each not in sequences))} is of records, and these are "
-            "cells: use dataset.documents()"
-        )
-    labels = [each for each in wanted if isinstance(each, Labels)]
+    return wanted
+
+
+def _most_documents(given: int | None, wanted: list[Column]) -> int | None:
+    if given is None:
+        return None
+    if "cu_seqlens" not in [each.name for each in wanted]:
+        raise InvalidArgumentError('max_documents= is of cu_seqlens: give columns=["cu_seqlens"] too')
+    return index("max_documents", given, 1, _MOST_DOCUMENTS)
+
+
+def _check_labels(labels: list[Labels]) -> None:
     for each in labels:
         if not isinstance(each.cross_document, bool):
             raise InvalidArgumentError(f"Labels(cross_document={each.cross_document!r:.80}): must be True or False")
-    computed = ComputedSpecs(
-        tuple(_sequence_specs(sequences, max_documents, view, bounds)),
-        _target_spec(masks, bool(crossing), view, bounds),
-        tuple(_per_span_spec(each, view) for each in values),
-        wants_labels=bool(labels) and not (crossing and masks),
-    )
-    return computed, _span_functions(masks, values, view)
 
 
 def _called(column: Column) -> str:
@@ -242,25 +139,17 @@ def _sequence_specs(
     names = [each.name for each in wanted]
     for name in [*names, "max_seqlen"] if "cu_seqlens" in names else names:
         bounded = max_documents if name in ("cu_seqlens", "max_seqlen") else None
-        yield SequenceSpec(name, view.lookahead, bounds, bounded)
+        yield SequenceSpec(name=name, shorten=view.lookahead, bounds=_native_bounds(bounds), max_documents=bounded)
 
 
 def _bounds(wanted: list[Any], view: Any) -> Bounds:
     """Where documents begin: by the token that the columns or the view give, else by spans, else by the tokenizer."""
     given = {(side, value) for each in wanted for side in SIDES if (value := getattr(each, side, None)) is not None}
-    named = [f"{side} is {value!r:.80}" for side, value in sorted(given, key=repr)]
-    if isinstance(view.rows, Packed):
-        if given:
-            raise InvalidArgumentError(f"columns=: {named[0]}: packed rows know their documents: leave it out")
-        return Bounds()
-    if view.bounds is not None:
-        if given - {(view.bounds.by, view.bounds.value)}:
-            raise InvalidArgumentError(
-                f"columns=: {', '.join(named)}, and the view was made with {view.bounds.by}={view.bounds.value}: give "
-                "one"
-            )
-        return cast(Bounds, view.bounds)
+    said: Bounds | None = view._column_bounds(sorted(given, key=repr))
+    if said is not None:
+        return said
     if len(given) > 1:
+        named = [f"{side} is {value!r:.80}" for side, value in sorted(given, key=repr)]
         raise InvalidArgumentError(f"columns=: {' and '.join(named)}: give one")
     dataset = view.dataset
     if given:
@@ -282,6 +171,10 @@ def _bounds(wanted: list[Any], view: Any) -> Bounds:
     return Bounds("end_of_document", leaf, index("end_of_document", end, 0, (1 << 63) - 1))
 
 
+def _native_bounds(bounds: Bounds) -> DocumentBounds:
+    return DocumentBounds(by=bounds.by, field=bounds.field, value=bounds.value)
+
+
 def _target_spec(masks: list[LossMask], is_cut: bool, view: Any, bounds: Bounds) -> TargetSpec | None:
     fields = []
     there = [leaf.name for leaf in leaves(view.dtype)]
@@ -297,7 +190,13 @@ def _target_spec(masks: list[LossMask], is_cut: bool, view: Any, bounds: Bounds)
         fields.append(mask.field)
     if not masks and not is_cut:
         return None
-    return TargetSpec(None, bool(masks), view.lookahead, tuple(fields), not is_cut, bounds)
+    return TargetSpec(
+        mask=bool(masks),
+        shorten=view.lookahead,
+        fields=tuple(fields),
+        cross_document=not is_cut,
+        bounds=_native_bounds(bounds),
+    )
 
 
 def _per_span_spec(value: PerSpan, view: Any) -> PerSpanSpec:
@@ -323,18 +222,29 @@ def _per_span_spec(value: PerSpan, view: Any) -> PerSpanSpec:
         fill = one_value(bool(value.fill) if dtype.kind == "b" and value.fill in (0, 1) else value.fill, dtype)
     except ValueError:
         raise InvalidArgumentError(f"{_called(value)}: fill={value.fill!r:.80}: must be one value of {dtype}") from None
-    return PerSpanSpec(value.name, dtype.str, int.from_bytes(fill.tobytes(), "little"), view.lookahead)
+    return PerSpanSpec(
+        name=value.name,
+        type=dtype.str,
+        fill=int.from_bytes(fill.tobytes(), "little"),
+        shorten=view.lookahead,
+    )
 
 
 def _span_functions(masks: list[LossMask], values: list[PerSpan], view: Any) -> SpanFunctions | None:
     by_span = [each.spans for each in masks if each.spans is not None]
     if not by_span and not values:
         return None
-    what = "LossMask(spans=…)" if by_span else _called(values[0])
-    dataset = view.dataset
     for called, function in [*(("LossMask(spans=…)", each) for each in by_span), *((_called(v), v.f) for v in values)]:
         if not callable(function):
             raise InvalidArgumentError(f"{called}: {function!r:.80} is no function of metadata")
+    _check_metadata("LossMask(spans=…)" if by_span else _called(values[0]), bool(by_span), view)
+    per_span = tuple(ValueFunction(each.name, each.f, numpy_type(each.dtype)) for each in values)
+    return SpanFunctions((view.dataset.path,), tuple(by_span), per_span)
+
+
+def _check_metadata(what: str, is_mask: bool, view: Any) -> None:
+    """Refuses functions of metadata that the view does not read, or whose places in documents nobody knows."""
+    dataset = view.dataset
     if dataset.spans == 0:
         raise InvalidArgumentError(f"{what}: {dataset.path} has no spans, whose metadata it is a function of")
     if dataset.codec in (None, "boundaries"):
@@ -346,10 +256,8 @@ def _span_functions(masks: list[LossMask], values: list[PerSpan], view: Any) -> 
             f"{what} is a function of metadata, which this view does not read: metadata={view.metadata!r}; "
             f"dataset.{view.kind}(…, metadata=True) does"
         )
-    if by_span and dataset.layout == "ids":
+    if is_mask and dataset.layout == "ids":
         raise InvalidArgumentError(
             f"{what}: {dataset.path} has the ids layout, whose spans do not say where in a document they begin: "
             "use PerSpan or LossMask(field=…), or penstock.convert(…, layout='compact')"
         )
-    per_span = tuple(ValueFunction(each.name, each.f, numpy_type(each.dtype)) for each in values)
-    return SpanFunctions((dataset.path,), tuple(by_span), per_span)

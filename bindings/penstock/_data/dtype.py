@@ -196,18 +196,25 @@ def _as_array(values: Any, dtype: DType, name: str, unit: str) -> npt.NDArray[An
             array = np.asarray(values, dtype=dtype)  # tuples
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(f"field {name}: no array can be made of its values: {error}") from None
-    if dtype.kind in "fc" and array.dtype.kind in "fc" and not isinstance(values, np.ndarray):
+    if isinstance(values, np.ndarray):
+        return array
+    if dtype.kind in "fc" and array.dtype.kind in "fc":
         _refuse_rounded(values, array, dtype, name, unit)
     # NumPy makes floats or objects of integers that no 64-bit type holds all of.
-    if dtype.kind in "iu" and array.dtype.kind in "Of" and not isinstance(values, np.ndarray):
+    if dtype.kind in "iu" and array.dtype.kind in "Of":
         exact = np.asarray(values, dtype=object)
         if all(isinstance(value, int) for value in exact.flat):
-            limits = np.iinfo(dtype)
-            bad = np.array([not limits.min <= value <= limits.max for value in exact.flat]).reshape(exact.shape)
-            if bad.any():
-                _refuse(exact, bad, dtype, name, unit)
+            _refuse_beyond(exact, dtype, name, unit)
             return exact.astype(dtype)
     return array
+
+
+def _refuse_beyond(integers: npt.NDArray[Any], dtype: DType, name: str, unit: str) -> None:
+    """Integers beyond those of `dtype`, compared in Python's: NumPy compares int64 with uint64 as floats."""
+    limits = np.iinfo(dtype)
+    bad = np.array([not limits.min <= int(value) <= limits.max for value in integers.flat]).reshape(integers.shape)
+    if bad.any():
+        _refuse(integers, bad, dtype, name, unit)
 
 
 def _refuse_rounded(values: Any, array: npt.NDArray[Any], dtype: DType, name: str, unit: str) -> None:
@@ -258,27 +265,33 @@ def _fit_structured(array: npt.NDArray[Any], dtype: DType, name: str, unit: str)
 
 def _fit_scalars(array: npt.NDArray[Any], dtype: DType, name: str, unit: str) -> npt.NDArray[Any]:
     source = array.dtype
-    # NumPy calls it safe to round 64-bit integers to doubles.
-    rounds = source.kind in "iu" and source.itemsize == 8 and dtype.kind in "fc"
-    if np.can_cast(source, dtype, "safe") and source.kind not in "SUV" and not rounds:
+    if _is_safe(source, dtype):
         return array.astype(dtype, copy=False)
     if dtype.kind in "iu" and source.kind in "iu":
         limits = np.iinfo(dtype)
         if array.size and (int(array.min()) < limits.min or int(array.max()) > limits.max):
-            # In Python's integers: NumPy compares int64 with uint64 as floats.
-            bad = np.array([not limits.min <= int(value) <= limits.max for value in array.flat]).reshape(array.shape)
-            _refuse(array, bad, dtype, name, unit)
+            _refuse_beyond(array, dtype, name, unit)
         return array.astype(dtype)
     if dtype.kind in "fc" and source.kind in "iufc" and not (dtype.kind == "f" and source.kind == "c"):
-        with np.errstate(over="ignore"):
-            out = array.astype(dtype)
-        bad = _rounded(array, out) if source.kind in "iu" else np.isfinite(array) & ~np.isfinite(out)
-        if np.any(bad):
-            _refuse(array, np.asarray(bad), dtype, name, unit)
-        return out
+        return _fit_floats(array, dtype, name, unit)
     if dtype.kind in "SV":
         return _fit_bytes(array, dtype, name, unit)
     raise InvalidArgumentError(f"field {name}: values of type {source}, expected {short(dtype)}")
+
+
+def _is_safe(source: DType, dtype: DType) -> bool:
+    """True if nothing of numbers is lost. NumPy calls it safe to round 64-bit integers to doubles, and to cut texts."""
+    rounds = source.kind in "iu" and source.itemsize == 8 and dtype.kind in "fc"
+    return np.can_cast(source, dtype, "safe") and source.kind not in "SUV" and not rounds
+
+
+def _fit_floats(array: npt.NDArray[Any], dtype: DType, name: str, unit: str) -> npt.NDArray[Any]:
+    with np.errstate(over="ignore"):
+        out = array.astype(dtype)
+    bad = _rounded(array, out) if array.dtype.kind in "iu" else np.isfinite(array) & ~np.isfinite(out)
+    if np.any(bad):
+        _refuse(array, np.asarray(bad), dtype, name, unit)
+    return out
 
 
 def _rounded(integers: npt.NDArray[Any], floats: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

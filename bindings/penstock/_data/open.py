@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
-import glob
 import json
 import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy.typing as npt
 
@@ -20,7 +19,7 @@ from penstock._data.cache import Cache
 from penstock._data.dataset import Dataset
 from penstock._data.not_tokens import refuse_in_place
 from penstock._places.buckets import place_of
-from penstock._places.paths import PathLike, check_name, local_path, looking_at
+from penstock._places.paths import PathLike, expand, local_path, looking_at
 from penstock._places.remote import Address, is_address, scheme_of
 from penstock._places.storage import Storage
 from penstock._places.stores import addresses_of, is_in_store, stores_of
@@ -36,7 +35,6 @@ _EXTENSIONS = {
     ".ds": "datatrove",
 }
 _ZARR = ("zarr.json", ".zgroup", ".zarray")  # one of them is in the folder of a group or array
-_GLOB = frozenset("*?[")
 _CHECKS = ("index", "all", "none")
 _MANIFEST = "dataset.json"
 _LOOKED_AT = 16  # token files whose first bytes are looked at: those of one call are of one kind
@@ -105,29 +103,44 @@ def open(
     one_of("checks", checks, _CHECKS)
     if storage is not None and not isinstance(storage, Storage):
         raise InvalidArgumentError(f"storage: a penstock.Storage is wanted, not {type(storage).__name__}")
-    paths: list[str | Address] = []
-    for each in (path, *more):
-        far = isinstance(each, (str, os.PathLike)) and (store is not None or _is_address(each))
-        paths += addresses_of(each, storage, store) if far else expand(local_path(each))
+    paths = _paths_of((path, *more), storage, store)
     is_remote = any(isinstance(each, Address) for each in paths)
     kept = Cache.parse(cache, cache_bytes, is_remote)
-    kinds = {format or (_kind_at(each) if isinstance(each, Address) else _kind_of(each)) for each in paths}
-    if len(kinds) > 1:
-        raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
-    kind = kinds.pop()
+    kind = _only_kind(paths, format)
     if kind == "raw" and format is None:
         for file in paths[:_LOOKED_AT]:
             if isinstance(file, str):
                 refuse_in_place(file)
+    _check_of_kind(kind, dtype, column, paths[0] if format is None and is_remote else None)
+    absolute = tuple(_absolute(each) for each in paths)
+    return _open_kind(kind, absolute, _descr(dtype), checks, kept, paths, column or "")
+
+
+def _only_kind(paths: Sequence[str | Address], format: str | None) -> str:
+    kinds = {format or (_kind_at(each) if isinstance(each, Address) else _kind_of(each)) for each in paths}
+    if len(kinds) > 1:
+        raise InvalidArgumentError(f"datasets of kinds {' and '.join(sorted(kinds))} cannot be opened as one")
+    return kinds.pop()
+
+
+def _check_of_kind(kind: str, dtype: npt.DTypeLike | None, column: str | None, guessed: str | Address | None) -> None:
+    """Refuses arguments that this kind does not have; `guessed`: the first address, whose name alone said the kind."""
     if dtype is not None and kind not in _TYPED:
         hint = ""
-        if format is None and any(isinstance(each, Address) for each in paths):
-            hint = f'; if {_shown(paths[0])} holds bare tokens, give format="raw": its name does not say so'
+        if guessed is not None:
+            hint = f'; if {_shown(guessed)} holds bare tokens, give format="raw": its name does not say so'
         raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves{hint}")
     if column is not None and kind not in ("mds", _INDEX):
         raise InvalidArgumentError(f"column {column!r}: {kind} datasets have none of MDS to choose")
-    absolute = tuple(_absolute(each) for each in paths)
-    return _open_kind(kind, absolute, _descr(dtype), checks, kept, paths, column or "")
+
+
+def _paths_of(given: Sequence[PathLike], storage: Storage | None, store: Any) -> list[str | Address]:
+    """What the paths, globs and keys of a call name."""
+    paths: list[str | Address] = []
+    for each in given:
+        far = isinstance(each, (str, os.PathLike)) and (store is not None or is_address(each))
+        paths += addresses_of(each, storage, store) if far else expand(local_path(each))
+    return paths
 
 
 def _opened(
@@ -167,10 +180,6 @@ def _shown(path: str | Address) -> str:
 
 def _absolute(path: str | Address) -> str | Address:
     return path if isinstance(path, Address) or "://" in path else str(Path(path).absolute())
-
-
-def _is_address(path: Any) -> TypeGuard[str]:
-    return isinstance(path, str) and is_address(path)
 
 
 def _kind_at(address: Address) -> str:
@@ -221,22 +230,6 @@ def _open_kind(
     """`absolute` is what another process opens; `paths`, if given, what this one does."""
     reopen = (_open_kind, (kind, tuple(absolute), descr, checks, cache, None, column))
     return _opened(kind, absolute if paths is None else paths, descr, checks, cache, reopen, column)
-
-
-def expand(path: str) -> list[str]:
-    """What a glob matches, sorted; the path itself where it is none, or is there.
-
-    Raises:
-        NotFoundError: nothing matches.
-    """
-    if not _GLOB & set(path) or os.path.lexists(path):
-        return [path]
-    found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - patterns may be absolute
-    if not found:
-        raise NotFoundError(errno.ENOENT, f"{path}: no file matches", path)
-    for each in found:
-        check_name(each)
-    return found
 
 
 def _kind_of(path: str) -> str:

@@ -53,6 +53,10 @@ class Padded:
                 found[name] = np.dtype(np.int64)
         return found
 
+    def padding(self) -> _native.Padding:
+        """Where padding is, and how much of it, as the native side takes it."""
+        return _native.Padding(length=self.to or 0, multiple_of=self.multiple_of, left=self.side == "left")
+
     def maker(self, arrays: Iterable[tuple[str, np.dtype[Any]]]) -> _native.ColumnMaker:
         """What makes an array of each (field, type), then attention_mask and lengths.
 
@@ -68,10 +72,8 @@ class Padded:
                 raise InvalidArgumentError(
                     f"value={value!r:.80}: the padding of field {name} must be a value of {dtype}"
                 )
-            fields.append((name, dtype.str, item))
-        return _native.make_padded(
-            length=self.to or 0, multiple_of=self.multiple_of, left=self.side == "left", fields=fields
-        )
+            fields.append(_native.PaddedField(field=name, type=dtype.str, padding=item))
+        return _native.make_padded(padding=self.padding(), fields=fields)
 
     def words(self) -> str:
         """The arguments that are not the defaults."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
+from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import counted
 
 
@@ -51,6 +52,31 @@ def native(source: _native.Source, steps: Steps) -> _native.Source:
         elif step != range(source.size):
             source = _native.make_slice(source, step[0] if step else 0, step.step, len(step))
     return source
+
+
+def clipped(steps: Steps, whole: _native.Source) -> Steps:
+    """The steps of slices and splits as they are of a view with fewer observations, `whole`."""
+    found: Steps = ()
+    for step in steps:
+        size = native(whole, found).size
+        if isinstance(step, Split):
+            found = (*found, step)
+        elif isinstance(step, range):
+            found = add_slice(found, slice(step.start, min(step.stop, size), step.step), size)
+    return found
+
+
+def checked_indices(array: npt.NDArray[Any], what: str, wanted: str) -> npt.NDArray[Any]:
+    """Numbers of observations, as they were given.
+
+    Raises:
+        InvalidArgumentError: they are no integers [n] from 0 on.
+    """
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidArgumentError(f"{what} of shape {list(array.shape)} and type {array.dtype}: {wanted}")
+    if array.size and array.min() < 0:
+        raise InvalidArgumentError(f"observation {array.min()}: indices begin at 0")
+    return array
 
 
 def words(steps: Steps, size: int) -> str:

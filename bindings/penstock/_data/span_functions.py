@@ -110,11 +110,13 @@ def _all_ranges(given: list[Any]) -> npt.NDArray[np.uint64] | None:
     if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
         return None
     flat = [bound for pair in pairs for bound in pair]
-    if not all(type(bound) is int for bound in flat):
-        return None
-    if any(begin < 0 or end < begin for begin, end in pairs) or max(flat, default=0) >= 1 << 63:
+    if not all(type(bound) is int for bound in flat) or not _are_ordered(pairs, flat):
         return None
     return np.array(flat, np.uint64).reshape(-1, 2)
+
+
+def _are_ordered(pairs: list[Any], flat: list[int]) -> bool:
+    return all(0 <= begin <= end for begin, end in pairs) and max(flat, default=0) < 1 << 63
 
 
 def one_value(given: Any, dtype: np.dtype[Any]) -> Any:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import counted
-from penstock._places.remote import is_address
+from penstock._places.remote import shown
 
 if TYPE_CHECKING:
-    from penstock._data.arrays import Bounds
+    from penstock._data.bounds import Bounds
 
 SIDES = ("end_of_document", "begin_of_document")
 _STEP_RECORDS = 1 << 26  # between two looks at Ctrl-C
@@ -88,7 +88,7 @@ def shard_names(dataset: _native.Dataset, numbers: Sequence[int]) -> list[str]:
     names = [str(shards[number][0]) for number in numbers]
     if dataset.kind == "penstock":
         return [f"{dataset.path}: shard {each}" for each in names]
-    return [_native.shown_address(each) if is_address(each) else each for each in names]
+    return [shown(each) for each in names]
 
 
 def find(dataset: _native.Dataset, bounds: Bounds) -> tuple[_native.Dataset, str | None]:

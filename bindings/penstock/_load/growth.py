@@ -7,18 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from penstock import _native
 from penstock._base.arguments import MOST
 from penstock._base.errors import InvalidArgumentError, StateMismatchError
-from penstock._data.dataset import View
-from penstock._data.packed import Packed
-from penstock._data.part import Split, Steps, add_slice
-from penstock._data.part import native as native_part
+from penstock._data.loadable import Loadable
 from penstock._load import orders
 from penstock._load.job_arguments import JobArguments
-from penstock._load.mixture import Mixture
 
 _NAME = "grown"  # of the order that a state says, and of the word of on_mismatch
 
@@ -54,7 +48,7 @@ class _Part:
 
     def epoch_end(self, position: int) -> int:
         """The first end of an epoch at or after a position of the part."""
-        size = len(self.arguments.view)
+        size = len(self.arguments.view._first)
         return position + -(position - self.begin) % size
 
     def order(self) -> tuple[int, _native.Order, str]:
@@ -68,37 +62,12 @@ def check_growable(given: JobArguments) -> None:
         InvalidArgumentError: it has none; the message says what to do.
     """
     view, what = given.view, f"on_mismatch={_NAME!r}"
-    if isinstance(view, Mixture):
-        raise InvalidArgumentError(
-            f"{what}: a mixture's datasets are to stay: give the new shards as a source of a later stage, and its "
-            "state goes on without it"
-        )
-    if view.dataset.kind != "penstock":
-        raise InvalidArgumentError(
-            f"{what}: {view.dataset.path}: files of kind {view.dataset.kind} do not say shard by shard what they hold, "
-            "so nobody can say whether they only grew: make a dataset of them with `penstock import`"
-        )
+    view._check_growable(what)
     if isinstance(given.order, (orders.Weighted, orders.Balanced)):
         raise InvalidArgumentError(
             f"{what}: orders.{type(given.order).__name__} draws from a table of all observations, which changes with "
             "them: use orders.Uniform, Sequential, Blocks or Bucketed"
         )
-    if view.phase_window:
-        raise InvalidArgumentError(
-            f"{what}: windows of phase='random' begin where the length of the dataset says, so they are others in a "
-            "longer one: leave phase= out"
-        )
-    if isinstance(view.rows, Packed) and view.rows.table is not None:
-        raise InvalidArgumentError(
-            f"{what}: the table {view.rows.table} is of one dataset: leave table= out, and the rows of the first "
-            "shards are packed again where a state needs them"
-        )
-    for step in view._steps:
-        if isinstance(step, np.ndarray) or (isinstance(step, range) and step.step < 0):
-            raise InvalidArgumentError(
-                f"{what}: {view!r} is a selection, of which nobody can say what it was before the dataset grew: use "
-                "view.split(), view[start:], dataset.select(shards) or the whole view"
-            )
 
 
 def grown_job(given: JobArguments, version: int, position: int, text: str) -> _native.Job:
@@ -160,7 +129,7 @@ def growth_words(job: _native.Job, position: int) -> str:
     )
 
 
-def growth(view: Any, text: str) -> str:
+def growth(view: Loadable, text: str) -> str:
     """What to add to the refusal of a state: its dataset is the first shards of the view's.
 
     Args:
@@ -170,13 +139,13 @@ def growth(view: Any, text: str) -> str:
     Returns:
         A sentence, or "" if the dataset has not grown.
     """
-    stages = None if isinstance(view, Mixture) else _stages(text)
-    if stages is None:
+    dataset, stages = view._growing(), _stages(text)
+    if dataset is None or stages is None:
         return ""
-    last, shards = stages[-1], len(view.dataset.shards)
+    last, shards = stages[-1], len(dataset.shards)
     if last.shards == shards and len(stages) == 1:
         return ""
-    if not 0 < last.shards <= shards or view.dataset.select(range(last.shards)).fingerprint != last.fingerprint:
+    if not 0 < last.shards <= shards or dataset.select(range(last.shards)).fingerprint != last.fingerprint:
         return ""
     goes_on = f'on_mismatch="{_NAME}" ends the epoch over them, and takes all shards from the next one on'
     if last.shards < shards:
@@ -200,24 +169,29 @@ def _stages(text: str) -> list[_Stage] | None:
     try:
         root = json.loads(text)
         (source,) = root["sources"]
-        order = root["order"]
-        found = [_Stage(0, order, source)]
-        if order.get("name") == _NAME:
-            # What a later version may add decides positions: not passed over.
-            if order.keys() != {"name", "stages"} or any(
-                each.keys() != set(_Stage._fields) for each in order["stages"]
-            ):
-                return None
-            found = [_Stage(**each) for each in order["stages"]]
-            if found[-1].source != source:
-                return None
-        if not all(type(each.begin) is int and each.begin <= MOST and each.fingerprint for each in found):
-            return None
-        # Each has shards that the one before it lacks: no more jobs are made than the dataset has shards.
-        grows = all(a.begin < b.begin and a.shards < b.shards for a, b in pairwise(found))
-        return found if grows and found[0].begin == 0 and found[0].shards >= 0 else None
+        found = _said_stages(root["order"], source)
+        return found if _is_growth(found) else None
     except (ArithmeticError, AttributeError, IndexError, LookupError, RecursionError, TypeError, ValueError):
         return None
+
+
+def _said_stages(order: Any, source: Any) -> list[_Stage]:
+    """The stretches as a job's order says them; none where it says what this version does not know."""
+    if order.get("name") != _NAME:
+        return [_Stage(0, order, source)]
+    # What a later version may add decides positions: not passed over.
+    if order.keys() != {"name", "stages"} or any(each.keys() != set(_Stage._fields) for each in order["stages"]):
+        return []
+    found = [_Stage(**each) for each in order["stages"]]
+    return found if found[-1].source == source else []
+
+
+def _is_growth(stages: list[_Stage]) -> bool:
+    """True if each has shards that the one before it lacks: no more jobs are made than the dataset has shards."""
+    if not all(type(each.begin) is int and each.begin <= MOST and each.fingerprint for each in stages):
+        return False
+    grows = all(a.begin < b.begin and a.shards < b.shards for a, b in pairwise(stages))
+    return grows and bool(stages) and stages[0].begin == 0 and stages[0].shards >= 0
 
 
 def _parts(whole: _Part, stages: list[_Stage], state: tuple[int, int, str], refusal: StateMismatchError) -> list[_Part]:
@@ -226,7 +200,7 @@ def _parts(whole: _Part, stages: list[_Stage], state: tuple[int, int, str], refu
     root = json.loads(text)
     parts = []
     for number, stage in enumerate(stages):
-        shards = len(whole.arguments.view.dataset.shards)
+        shards = len(whole.arguments.view._growing().shards)
         if not 0 < stage.shards <= shards:
             raise refusal
         part = whole
@@ -251,26 +225,10 @@ def _parts(whole: _Part, stages: list[_Stage], state: tuple[int, int, str], refu
 
 
 def _of_first_shards(given: JobArguments, count: int) -> JobArguments:
-    view = given.view
-    dataset = view.dataset.select(range(count))
-    what = (dataset, view.kind, view.window, view.lookahead, view.metadata)
-    old = View(*what, phase_window=view.phase_window, rows=view.rows)
-    old = View(*what, _clipped(view._steps, old), phase_window=view.phase_window, rows=view.rows)
+    old = given.view._first._of_first_shards(count)
     if len(old) == 0:
         raise InvalidArgumentError(f"{old!r} has no observations")
     order = given.order
     if isinstance(order, orders.Bucketed):
         order = orders.Bucketed(order.lengths[: len(old)], order.pool, order.bucket)
     return replace(given, view=old, order=order)
-
-
-def _clipped(steps: Steps, whole: View) -> Steps:
-    """The steps of a view as they are where it has fewer observations."""
-    clipped: Steps = ()
-    for step in steps:
-        size = native_part(whole._whole, clipped).size
-        if isinstance(step, Split):
-            clipped = (*clipped, step)
-        elif isinstance(step, range):
-            clipped = add_slice(clipped, slice(step.start, min(step.stop, size), step.step), size)
-    return clipped

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
-from penstock._base.arguments import MOST, index, ranges
+from penstock._base.arguments import index, ranges
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.resources import memory_bytes
+from penstock._data.loadable import Loadable
+from penstock._load.batch_sizes import batch_sizes
 from penstock._load.growth import check_growable, grown_job
 from penstock._load.job_arguments import JobArguments
 from penstock._load.locate import LocatedRow, Sources, batch_position, locate
-from penstock._load.mixture import Mixture, SourceOrder
-from penstock._load.mixture_stages import Tokens
+from penstock._load.mixture import SourceOrder
 from penstock._load.options import BatchSize, Tail
 from penstock._load.parallel import Balance, resolve_balance
 from penstock._load.state import checked_state
@@ -91,7 +92,7 @@ class Job:
         self._endless = is_endless(view, epochs, per_epoch)
         self._view = view
         self._sources = Sources(view)
-        sizes = batch_sizes(global_batch_size, 1, window_changes(view))
+        sizes = batch_sizes(global_batch_size, 1, view._window_changes())
         self._arguments = JobArguments(view, sizes, seed, order, epochs, per_epoch, tail, ranges(skip))
         self._native = self._arguments.native()
 
@@ -211,84 +212,18 @@ def check_view(view: Any) -> None:
         InvalidArgumentError: it is none, or has no observations.
         CorruptionError: a file that is read in place changed since it was opened.
     """
-    if isinstance(view, Mixture):
-        for each in view.sources.values():
-            each.dataset.check_in_place()
-        return
-    if not hasattr(view, "_source"):
+    if not isinstance(view, Loadable):
         raise InvalidArgumentError(
             f"a {type(view).__name__} is no view: give dataset.windows(window, lookahead=1), "
             "dataset.documents(), dataset.cells(), or a penstock.Mixture of views"
         )
-    if len(view) == 0:
-        raise InvalidArgumentError(f"{view!r} has no observations")
-    view.dataset.check_in_place()
+    for each in view._views().values():
+        if len(each) == 0:
+            raise InvalidArgumentError(f"{each!r} has no observations")
+        each.dataset.check_in_place()
 
 
-def is_endless(view: Any, epochs: int | None, per_epoch: bool) -> bool:
+def is_endless(view: Loadable, epochs: int | None, per_epoch: bool) -> bool:
     """Whether a job of these arguments never ends."""
-    return view.run_end is None if isinstance(view, Mixture) else epochs is None and not per_epoch
-
-
-def window_changes(view: Any) -> list[tuple[int, int]]:
-    """[(position, window), …] of what is loaded: more than one of a mixture whose stages have several windows."""
-    return view._window_changes() if isinstance(view, Mixture) else [(0, view.window)]
-
-
-def batch_sizes(size: Any, unit: int, windows: Sequence[tuple[int, int]] = (), ranks: int = 1) -> list[tuple[int, int]]:
-    """A batch size, or a schedule of them, as [(position, global batch size), …].
-
-    Args:
-        size: an integer, `Tokens` or [(position, size), …].
-        unit: what one of `size` is of a global batch: the number of ranks for a size of one rank.
-        windows: [(position, window), …] of the view, by which tokens become observations.
-        ranks: their number, for tokens that must be whole windows of each.
-
-    Raises:
-        InvalidArgumentError: neither an integer nor a schedule.
-    """
-    if isinstance(size, Sequence) and not isinstance(size, str):
-        try:
-            pairs = [(at, n) for at, n in size]
-        except (TypeError, ValueError):
-            raise InvalidArgumentError(
-                f"batch size {size!r:.80}: must be an integer, or a schedule [(position, size), …]"
-            ) from None
-        pairs = [(index("position", at), n) for at, n in pairs]
-    else:
-        pairs = [(0, size)]
-    found: list[tuple[int, int]] = []
-    for number, (begin, each) in enumerate(pairs):
-        if not isinstance(each, Tokens):
-            found.append((begin, global_size(each, unit)))
-            continue
-        end = pairs[number + 1][0] if number + 1 < len(pairs) else MOST
-        changes = [(at, window) for at, window in windows if at < end]
-        later = [begin, *(at for at, _ in changes if at > begin)]
-        for at in later:
-            window = [window for change, window in changes if change <= at][-1:]
-            found.append((at, _rows_of(each, window[0] if window else 0, unit, ranks)))
-    return found
-
-
-def _rows_of(tokens: Tokens, window: int, unit: int, ranks: int) -> int:
-    """Observations of a global batch of so many tokens."""
-    if window == 0:
-        raise InvalidArgumentError(f"batch size {tokens}: documents have no window, so tokens are no number of them")
-    each = window * (ranks if unit == 1 else 1)
-    if tokens.count == 0 or tokens.count % each:
-        whole = "whole windows" if each == window else f"whole windows on each of {ranks} ranks"
-        near = max(1, round(tokens.count / each)) * each
-        raise InvalidArgumentError(
-            f"batch size {tokens}: these are no {whole} of {window:,}: the nearest is Tokens({near})"
-        )
-    return global_size(tokens.count // window, unit)
-
-
-def global_size(size: Any, unit: int) -> int:
-    """The global batch size that `size` is, in units of `unit`.
-
-    Raises:
-        InvalidArgumentError: no integer from 1 on, or too large.
-    """
-    return index("batch size", size, 1, MOST // unit) * unit
+    ends, ends_each = view._ends(epochs, per_epoch)
+    return ends is None and not ends_each

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import get_args
 
 from penstock import _native
 from penstock._base.arguments import index, one_of, ranges
-from penstock._base.errors import InvalidArgumentError
-from penstock._load.mixture import Mixture, SourceOrder
+from penstock._data.loadable import Loadable
+from penstock._load.mixture import SourceOrder
 from penstock._load.options import Tail
 from penstock._load.orders import resolve
 
@@ -18,7 +18,7 @@ from penstock._load.orders import resolve
 class JobArguments:
     """What a job is made of, as a user gives it, but for batch sizes, which are resolved."""
 
-    view: Any
+    view: Loadable
     schedule: list[tuple[int, int]]
     seed: int
     order: SourceOrder
@@ -33,28 +33,16 @@ class JobArguments:
         Raises:
             InvalidArgumentError: an argument that cannot be.
         """
-        if not isinstance(self.view, Mixture):
-            return self.native_with(self.native_order())
-        if self.epochs is not None or self.per_epoch:
-            given = "per_epoch=True" if self.epochs is None else f"epochs={self.epochs!r}"
-            raise InvalidArgumentError(
-                f"{given}: a mixture's sources have epochs of their own; say how long it runs by Mixture(end=…), and "
-                "how often a source comes by Mixture(epochs={name: …})"
-            )
-        ends = None if self.view.run_end is None else 1
-        order = self.view._order(self.order, self.seed)
-        return job_of(self.view._identities(), order, self.schedule, ends, False, self.tail, self.skip)
+        return self.native_with(self.native_order())
 
     def native_order(self) -> _native.Order:
-        """The order over the view, which is no mixture."""
-        if isinstance(self.order, Mapping):
-            raise InvalidArgumentError(f"order={self.order!r:.80}: orders by name are of a mixture's sources: give one")
-        return resolve(self.order, len(self.view), index("seed", self.seed))
+        """The order over the view."""
+        return self.view._order(self.order, self.seed, resolve)
 
     def native_with(self, order: _native.Order) -> _native.Job:
-        """The native job with this order over the view, which is no mixture."""
-        identity = self.view._source.identity
-        return job_of(identity, order, self.schedule, self.epochs, self.per_epoch, self.tail, self.skip)
+        """The native job with this order over the view."""
+        epochs, per_epoch = self.view._ends(self.epochs, self.per_epoch)
+        return job_of(self.view._identities(), order, self.schedule, epochs, per_epoch, self.tail, self.skip)
 
 
 def job_of(

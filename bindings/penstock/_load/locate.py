@@ -13,8 +13,8 @@ from penstock import _native
 from penstock._base.arguments import index
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.resources import memory_bytes
+from penstock._data.loadable import Loadable
 from penstock._data.spans import SPANS, SpanId
-from penstock._load.mixture import Mixture
 
 _ROWS_AT_ONCE = 1024  # between two looks at Ctrl-C
 
@@ -67,14 +67,14 @@ class LocatedRow:
 class Sources:
     """The views of a job by the numbers of its picks, as the native side reads them."""
 
-    def __init__(self, view: Any) -> None:
+    def __init__(self, view: Loadable) -> None:
         """Of a view or a mixture; nothing is opened."""
-        views = list(view.sources.values()) if isinstance(view, Mixture) else [view]
+        views = list(view._views().values())
         self.names = len(views)  # a mixture's sources have a native number for each window
         self._datasets = [each.dataset for each in views]
-        self.native = view._native_sources() if isinstance(view, Mixture) else [view._source]
+        self.native = view._native_sources()
         # Packed rows have no first record, and entries without records neither: nothing is to be read for it.
-        self._is_read = views[0].kind == "documents" and views[0].dataset.mode != "opaque"
+        self._is_read = bool(views[0]._has_first_records)
 
     def read(self, picks: npt.NDArray[Any], parts: int) -> Iterator[_native.Batch]:
         """`parts` of the picks' rows, some rows at a time; records are not read. Rows must be of one shape."""

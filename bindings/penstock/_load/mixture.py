@@ -11,21 +11,20 @@ import numpy.typing as npt
 from penstock import _native
 from penstock._base.arguments import MOST, index
 from penstock._base.errors import InvalidArgumentError
-from penstock._base.words import quoted
-from penstock._data.arrays import leaves
-from penstock._data.cell_views import check_alike
-from penstock._data.dataset import View
-from penstock._data.padded import Padded
+from penstock._base.words import excerpt, quoted
+from penstock._data.loadable import Loadable, Resolve
+from penstock._data.view import View
 from penstock._load.mixture_file import read_mixture
+from penstock._load.mixture_sources import checked_sources
 from penstock._load.mixture_stages import MixtureRun, MixtureStage, Place, Stage, Tokens, place
-from penstock._load.orders import Order, resolve
+from penstock._load.orders import Order
 from penstock._places.paths import PathLike
 
 SourceOrder = str | Order | Mapping[str, str | Order]
 """An order, or one for each source by name; those that are not named have the default, "uniform"."""
 
 
-class Mixture:
+class Mixture(Loadable):
     """Several views as one, for `Loader` and `Job`: at every position each source has given its share.
 
     At every position of a stage a source of weight w has given w / W of the observations since the stage began, within
@@ -79,13 +78,13 @@ class Mixture:
             InvalidArgumentError: sources that differ in kind, window, lookahead, fields or genes; a weight, name, place
                 or cap that cannot be.
         """
-        self.sources = _checked_sources(sources)
+        self.sources = checked_sources(sources)
         self.names = list(self.sources)
         self.first = next(iter(self.sources.values()))
         given = [_checked_stage(stage, number, self.names) for number, stage in enumerate(_as_list(stages))]
         if any(stage.window not in (None, self.first.window) for stage in given):
             for name, view in self.sources.items():
-                _check_cut(name, view)
+                view._check_cut(name)
         most = self._caps(caps, epochs)
         self._arguments = (self.sources, given, dict(caps or {}), dict(epochs or {}), end, group)
         self._plan = _native.MixturePlan(
@@ -122,10 +121,13 @@ class Mixture:
 
     # --- what loaders ask
 
-    def _order(self, order: SourceOrder, seed: int) -> _native.Order:
-        chosen = dict.fromkeys(self.names, "uniform" if isinstance(order, Mapping) else order)
-        if isinstance(order, Mapping):
-            for name, each in order.items():
+    def _views(self) -> dict[str, View]:
+        return self.sources
+
+    def _order(self, given: SourceOrder, seed: int, resolve: Resolve) -> _native.Order:
+        chosen = dict.fromkeys(self.names, "uniform" if isinstance(given, Mapping) else given)
+        if isinstance(given, Mapping):
+            for name, each in given.items():
                 _check_name("order", name, self.names)
                 chosen[name] = each
         number = index("seed", seed)
@@ -135,23 +137,61 @@ class Mixture:
         ]
         return _native.MixtureOrder(self._plan, orders, number)
 
+    def _ends(self, epochs: int | None, per_epoch: bool) -> tuple[int | None, bool]:
+        if epochs is not None or per_epoch:
+            given = "per_epoch=True" if epochs is None else f"epochs={epochs!r}"
+            raise InvalidArgumentError(
+                f"{given}: a mixture's sources have epochs of their own; say how long it runs by Mixture(end=…), and "
+                "how often a source comes by Mixture(epochs={name: …})"
+            )
+        return None if self.run_end is None else 1, False
+
+    def _for_evaluation(self, options: dict[str, Any]) -> None:
+        if self.run_end is None:
+            raise InvalidArgumentError(
+                f"eval_loader: {self!r} has no end: give Mixture(…, end=…), or epochs= of each source"
+            )
+
     def _identities(self) -> list[_native.SourceIdentity]:
         return [view._source.identity.named(name) for name, view in self.sources.items()]
 
     def _native_sources(self) -> list[_native.Source]:
-        """By the numbers of the native order's picks: the views, then those of each other window."""
         found = [view._source for view in self.sources.values()]
         for window in self._plan.windows[1:]:
-            found += [_cut(view, window) for view in self.sources.values()]
+            found += [view._cut(window) for view in self.sources.values()]
         return found
 
+    def _windows(self) -> list[int]:
+        return list(self._plan.windows)
+
     def _window_changes(self) -> list[tuple[int, int]]:
-        """(position, window) of each stretch of stages with one window."""
         changes: list[tuple[int, int]] = []
         for begin, _, window, *_ in self._plan.stages():
             if not changes or changes[-1][1] != window:
                 changes.append((begin, window))
         return changes
+
+    def _costs(self, given: Any) -> Mapping[str, Any]:
+        if not isinstance(given, Mapping) or set(given) != set(self.sources):
+            raise InvalidArgumentError(
+                f"cost={excerpt(repr(given))}: of a mixture {{name: array}} of all its sources is wanted, "
+                "'attention' or 'tokens'"
+            )
+        if len(self._windows()) > 1:
+            raise InvalidArgumentError(
+                "cost: arrays are of the views' observations, which stages of shorter windows cut: use 'attention' or "
+                "'tokens'"
+            )
+        return given
+
+    def _check_growable(self, what: str) -> None:
+        raise InvalidArgumentError(
+            f"{what}: a mixture's datasets are to stay: give the new shards as a source of a later stage, and its "
+            "state goes on without it"
+        )
+
+    def _growing(self) -> None:
+        return None
 
     # --- what it comes to
 
@@ -261,13 +301,6 @@ class Mixture:
         return f"Mixture({', '.join(self.names)}; {len(self.stages)} stages{end})"
 
 
-def _cut(view: View, window: int) -> _native.Source:
-    """The same records in windows of another length that divides the view's."""
-    native = view.dataset._native
-    whole = _native.make_windows(native, window, view.lookahead, list(view.columns), view.phase_window)
-    return _native.make_parts(whole, view._source, view.window // window)
-
-
 def _again(sources: Any, stages: Any, caps: Any, epochs: Any, end: Any, group: Any) -> Mixture:
     return Mixture(sources, stages, caps=caps, epochs=epochs, end=end, group=group)
 
@@ -296,77 +329,3 @@ def _checked_stage(stage: Any, number: int, names: list[str]) -> Stage:
         _check_name(f"stage {number}: weights", name, names)
         index(f"stage {number}: weights[{name!r}]", weight)
     return stage
-
-
-def _checked_sources(sources: Any) -> dict[str, View]:
-    if not isinstance(sources, Mapping) or not sources:
-        raise InvalidArgumentError(f"sources={sources!r:.80}: {{name: view}} is wanted, with at least one")
-    for name, view in sources.items():
-        if not isinstance(name, str) or not name or not _is_text(name):
-            raise InvalidArgumentError(f"sources: {name!r} is no name: a text is wanted, without lone surrogates")
-        if not isinstance(view, View):
-            raise InvalidArgumentError(
-                f"sources[{name!r}]: a {type(view).__name__} is no view: give dataset.windows(…) or dataset.documents()"
-            )
-        if len(view) == 0:
-            raise InvalidArgumentError(f"sources[{name!r}]: {view!r} has no observations")
-    found = dict(sources)
-    first_name, first = next(iter(found.items()))
-    for name, view in found.items():
-        for what in ("kind", "window", "lookahead", "metadata", "columns", "phase_window"):
-            one, other = getattr(first, what), getattr(view, what)
-            if one != other:
-                raise InvalidArgumentError(
-                    f"sources: {what} of {first_name!r} is {one!r}, of {name!r} {other!r}: they must be alike"
-                )
-        if first.rows != view.rows and (isinstance(first.rows, Padded) or isinstance(view.rows, Padded)):
-            raise InvalidArgumentError(
-                f"sources: {first_name!r} and {name!r} are padded otherwise, or one of them is not: give both the same "
-                "documents().padded(…)"
-            )
-        check_alike(first_name, first, name, view)
-        _check_fields(first_name, first, name, view)
-    return found
-
-
-def _is_text(name: str) -> bool:
-    """Whether UTF-8 holds it."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _check_cut(name: str, view: View) -> None:
-    """Refuses a source whose windows cannot be cut into shorter ones."""
-    if view.kind == "packed":
-        raise InvalidArgumentError(
-            f"sources[{name!r}]: packed rows are packed for one window, and a stage has another: give "
-            "dataset.packed of that window in a mixture of its own"
-        )
-
-
-def _check_fields(first_name: str, first: View, name: str, view: View) -> None:
-    one = {} if first.dtype is None else {leaf.name: leaf for leaf in leaves(first.dtype)}
-    other = {} if view.dtype is None else {leaf.name: leaf for leaf in leaves(view.dtype)}
-    if one.keys() != other.keys():
-        raise InvalidArgumentError(
-            f"sources: {first_name!r} has the fields {quoted(list(one))}, {name!r} {quoted(list(other))}: they must "
-            "have the same names"
-        )
-    for field, leaf in one.items():
-        found = other[field]
-        kinds = ["i" if each.base.kind in "iu" else each.base.kind for each in (leaf, found)]
-        if kinds[0] != kinds[1] or leaf.dims != found.dims or (kinds[0] in "SV" and leaf.base != found.base):
-            raise InvalidArgumentError(
-                f"sources: the field {field!r} is {leaf.base}{list(leaf.dims) or ''} in {first_name!r} and "
-                f"{found.base}{list(found.dims) or ''} in {name!r}: they make no one array"
-            )
-    for column in first.columns:
-        mine, theirs = first.dataset.columns[column], view.dataset.columns[column]
-        if mine.dtype != theirs.dtype or mine._categories != theirs._categories:
-            raise InvalidArgumentError(
-                f"sources: the column {column!r} is of another type, or has other categories, in {first_name!r} than "
-                f"in {name!r}"
-            )

@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 
 from penstock._base.errors import InvalidArgumentError
-from penstock._data.arrays import BatchLayout, DtypeChoice, leaves, plan_layout, stored_dtype
-from penstock._data.column_specs import Column
+from penstock._data.arrays import BatchLayout, Wanted, plan_layout
+from penstock._data.column_kinds import Column
 from penstock._data.column_specs import resolve as resolve_columns
+from penstock._data.fields import DtypeChoice, leaves, stored_dtype
+from penstock._data.loadable import Loadable
 from penstock._data.span_functions import SpanFunctions
-from penstock._load.mixture import Mixture
+from penstock._data.spans import parts_of
+from penstock._data.view import View
+from penstock._load.parallel import check_sliced
 
 
 def plan_layouts(
-    view: Any,
+    view: Loadable,
     torch: Any,
     dtype: DtypeChoice,
     columns: Iterable[str | Column],
@@ -30,21 +34,19 @@ def plan_layouts(
     Layouts differ in what only a source can tell.
 
     Raises:
-        InvalidArgumentError: as `plan_layout` and `columns.resolve`; sources that make no one array.
+        InvalidArgumentError: as `plan_layout` and `columns.resolve`; sources that make no one array; columns that
+            need records of the whole row.
     """
-    if not isinstance(view, Mixture):
-        computed, functions = resolve_columns(columns, max_documents, view)
-        return [plan_layout(view, torch, dtype, True, computed, seed, sliced=sliced)], functions
-    views = list(view.sources.values())
+    views = list(view._views().values())
     stored = [
         None if each.dtype is None else stored_dtype(each.dtype, each._source.stored_record_bytes) for each in views
     ]
     differ = any(each != stored[0] for each in stored)
-    common = _common_types(view, dtype, torch is None) if differ else {}
-    wanted = [columns] * len(views) if isinstance(columns, str) else [list(columns)] * len(views)
-    resolved = [resolve_columns(names, max_documents, each) for each, names in zip(views, wanted, strict=True)]
+    common = _common_types(views, dtype, torch is None) if differ else {}
+    names = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else columns
+    resolved = [resolve_columns(names, max_documents, each) for each in views]
     layouts = [
-        plan_layout(each, torch, dtype, True, computed, seed, records_differ=differ, common=common, sliced=sliced)
+        plan_layout(each, Wanted(torch, dtype, True, computed, seed, differ, common, sliced))
         for each, (computed, _) in zip(views, resolved, strict=True)
     ]
     decoders = tuple(decoder for each in layouts for decoder in each.decoders)
@@ -52,17 +54,30 @@ def plan_layouts(
     functions = resolved[0][1]
     if functions is not None:
         functions = functions._replace(paths=tuple(str(each.dataset.path) for each in views))
-    return layouts * len(view._plan.windows), functions
+    for each in layouts if sliced else ():
+        check_sliced(each.computed)
+    return layouts * len(view._windows()), functions
 
 
-def _common_types(mixture: Mixture, chosen: DtypeChoice, with_integers: bool) -> dict[str, np.dtype[Any]]:
+def native_columns(layouts: list[BatchLayout], view: Loadable) -> dict[str, Any]:
+    """The arguments of a native loader that say which columns its threads make, and what they read for them."""
+    return {
+        "fields": list(layouts[0].fields),
+        "computed": [each.computed.specs for each in layouts],
+        "made": [list(each.makers) for each in layouts],
+        "values": list(layouts[0].values),
+        "parts": parts_of(view._first),
+    }
+
+
+def _common_types(views: list[View], chosen: DtypeChoice, with_integers: bool) -> dict[str, np.dtype[Any]]:
     """For each field whose type was not chosen, the one that holds all sources' values.
 
     Raises:
         InvalidArgumentError: there is none.
     """
     by_name: dict[str, list[np.dtype[Any]]] = {}
-    for view in mixture.sources.values():
+    for view in views:
         for leaf in leaves(view.dtype) if view.dtype is not None else ():
             by_name.setdefault(leaf.name, []).append(leaf.base)
     common: dict[str, np.dtype[Any]] = {}

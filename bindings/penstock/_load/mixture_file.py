@@ -10,8 +10,8 @@ from typing import Any
 
 from penstock._base.errors import InvalidArgumentError, NotFoundError
 from penstock._base.words import quoted
-from penstock._data.dataset import View
 from penstock._data.open import open as open_dataset
+from penstock._data.view import View
 from penstock._load.mixture_stages import Place, Stage, Tokens
 from penstock._places.paths import PathLike, local_path, looking_at
 

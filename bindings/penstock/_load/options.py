@@ -13,8 +13,8 @@ from penstock._load.mixture_stages import Tokens
 
 if TYPE_CHECKING:
     from penstock._base.ranks import Mesh
-    from penstock._data.arrays import DtypeChoice
-    from penstock._data.column_specs import Column
+    from penstock._data.column_kinds import Column
+    from penstock._data.fields import DtypeChoice
     from penstock._load.mixture import SourceOrder
     from penstock._load.parallel import Balance, ContextParallel
 

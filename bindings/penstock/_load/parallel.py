@@ -12,9 +12,8 @@ import numpy.typing as npt
 
 from penstock._base.arguments import index, one_of
 from penstock._base.errors import InvalidArgumentError
-from penstock._base.words import excerpt
-from penstock._data.arrays import ComputedSpecs
-from penstock._load.mixture import Mixture
+from penstock._data.computed import ComputedSpecs
+from penstock._data.loadable import Loadable
 
 _LAYOUTS = ("zigzag", "contiguous", "zigzag-documents")
 _COSTS = ("attention", "tokens")
@@ -90,7 +89,7 @@ class Rule(NamedTuple):
     given: npt.NDArray[np.uint64] | None
 
 
-def resolve_slice(given: Any, of_mesh: tuple[int, int] | None, view: Any) -> Slice | None:
+def resolve_slice(given: Any, of_mesh: tuple[int, int] | None, view: Loadable) -> Slice | None:
     """The part that a loader's rows are; None: all of them.
 
     Args:
@@ -124,12 +123,8 @@ def resolve_slice(given: Any, of_mesh: tuple[int, int] | None, view: Any) -> Sli
             )
     if size == 1:
         return None
-    first = view.first if isinstance(view, Mixture) else view
-    if first.kind == "documents":
-        raise InvalidArgumentError(
-            f"context_parallel: {first!r}: documents have no window that ranks could share: use dataset.windows(…) or "
-            "dataset.packed(…)"
-        )
+    first = view._first
+    first._check_sliced()
     return Slice(rank, size, given.layout, first.lookahead)
 
 
@@ -151,7 +146,7 @@ def check_sliced(computed: ComputedSpecs) -> None:
             )
 
 
-def resolve_balance(given: Any, view: Any) -> tuple[list[Rule], int] | None:
+def resolve_balance(given: Any, view: Loadable) -> tuple[list[Rule], int] | None:
     """The rules for each native source, and the number of micro-batches; None: rows go by turns.
 
     Raises:
@@ -162,27 +157,14 @@ def resolve_balance(given: Any, view: Any) -> tuple[list[Rule], int] | None:
     if not isinstance(given, Balance):
         raise InvalidArgumentError(f"balance={given!r:.80}: must be a penstock.Balance(…)")
     micro = 1 if given.micro_batches is None else index("micro_batches", given.micro_batches, 1)
-    views = view.sources if isinstance(view, Mixture) else {"": view}
-    kinds = len(view._plan.windows) if isinstance(view, Mixture) else 1
+    views = view._views()
     cost = given.cost
     if isinstance(cost, str):
         one_of("cost", cost, _COSTS)
         for each in views.values():
-            _check_lengths(cost, each)
-        return [Rule(cost, each.lookahead, None) for each in views.values()] * kinds, micro
-    if isinstance(view, Mixture):
-        if not isinstance(cost, Mapping) or set(cost) != set(views):
-            raise InvalidArgumentError(
-                f"cost={excerpt(repr(cost))}: of a mixture {{name: array}} of all its sources is wanted, "
-                "'attention' or 'tokens'"
-            )
-        if kinds > 1:
-            raise InvalidArgumentError(
-                "cost: arrays are of the views' observations, which stages of shorter windows cut: use 'attention' or "
-                "'tokens'"
-            )
-    else:
-        cost = {"": cost}
+            each._check_lengths(cost, "give Balance(cost=array), an integer for each observation")
+        return [Rule(cost, each.lookahead, None) for each in views.values()] * len(view._windows()), micro
+    cost = view._costs(cost)
     return [Rule("given", 0, _costs(cost[name], each)) for name, each in views.items()], micro
 
 
@@ -215,18 +197,3 @@ def _costs(given: Any, view: Any) -> npt.NDArray[np.uint64]:
     if array.dtype.kind == "i" and array.size and array.min() < 0:
         raise InvalidArgumentError(f"cost: {array.min()}: costs are from 0 on")
     return np.ascontiguousarray(array, np.uint64)
-
-
-def _check_lengths(cost: str, view: Any) -> None:
-    advice = "give Balance(cost=array), an integer for each observation"
-    if view.kind == "documents" and view.dataset.mode == "opaque":
-        raise InvalidArgumentError(f"cost={cost!r}: {view!r}: opaque documents have no lengths: {advice}")
-    if cost == "tokens" or view.kind != "windows":
-        return
-    if view.bounds is not None:
-        raise InvalidArgumentError(
-            f"cost={cost!r}: {view!r}: a token bounds its documents, so no index tells their lengths: {advice}"
-        )
-    if view.dataset.spans == 0 or view.dataset.layout == "ids":
-        what = "its spans stand in the records" if view.dataset.layout == "ids" else "it has no spans"
-        raise InvalidArgumentError(f"cost={cost!r}: {view!r}: {what}, so no index tells lengths: {advice}")

@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penstock import _native
+from penstock._base.errors import InvalidArgumentError
+from penstock._base.words import excerpt
 from penstock._data import dtype as _dtype
 from penstock._data.column_values import ColumnValues, column_types, infer, types_json
 from penstock._data.open import refuse_foreign
+from penstock._make.combining import made
+from penstock._make.executors import Here, executor_of, is_far
+from penstock._make.folders import folder_of
+from penstock._make.shardwise import Annotate, ShardRecipe, tasks_of
+from penstock._make.stored import Stored, stored
 from penstock._places.paths import PathLike, local_path
-from penstock._places.remote import refuse_address
+from penstock._places.storage import Storage
+
+if TYPE_CHECKING:
+    from penstock._make.pools import Executor
+
+_NOT_OURS = "columns are kept beside a dataset's own shards"
 
 
 def annotate(
     path: PathLike,
     columns: Mapping[str, Any],
     progress: Callable[[int, int], None] | None = None,
+    *,
+    workers: int | Executor = 1,
+    storage: Storage | None = None,
+    scratch: PathLike | None = None,
 ) -> str:
     """Adds columns to a dataset, replaces some, removes others; its records, its metadata and its fingerprint stay.
 
     So a job goes on from its state. Files are hard-linked into shards of the next generation, and one rename puts these
-    in the place of the old ones: a process that has the dataset open must open it again.
+    in the place of the old ones: a process that has the dataset open must open it again. In a bucket each shard passes
+    through this machine, and the manifest is replaced if nobody else did meanwhile; what a run left there that did not
+    end, the same call goes on with.
 
     Args:
-        path: the dataset's folder.
+        path: the dataset's folder, or its address in a bucket: s3://, gs:// or az://.
         columns: by name: values [documents, trailing axes…], whose type the column gets; strings, or a pandas
             Categorical of strings or numbers (taken as their text), for a category, None where a document has none;
             None alone removes the column.
         progress: called with (shards done, shards in all); may raise to stop, which leaves the dataset as it was.
+        workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
+        storage: how a bucket is reached.
+        scratch: where shards of a bucket are while they are annotated; None: that of temporary files.
 
     Returns:
         The fingerprint.
 
     Raises:
         InvalidArgumentError: another number of values, a type that no column has, no such column, no documents, a
-            writer at work.
+            writer at work, someone else has published there meanwhile.
+        IoError: it cannot be read or written.
 
     Examples:
         >>> import os, penstock, tempfile
@@ -48,13 +71,10 @@ def annotate(
         >>> penstock.open(path).documents(columns=["score"])[1].columns["score"].item()
         0.25
     """
-    refuse_address(
-        path,
-        "columns are added on this machine alone: annotate a copy of the dataset here, then copy that into another "
-        "folder of the bucket, dataset.json last",
-    )
-    text = local_path(path)
-    refuse_foreign(text, "columns are kept beside a dataset's own shards")
+    executor = executor_of(workers)
+    folder = folder_of(path, storage, scratch)
+    if folder.is_here:
+        refuse_foreign(local_path(path), _NOT_OURS)
     removed = [name for name, values in columns.items() if values is None]
     given = {name: values for name, values in columns.items() if values is not None}
     types = column_types({name: infer(name, values) for name, values in given.items()})
@@ -68,4 +88,49 @@ def annotate(
         else:
             names, array = [], np.ascontiguousarray(_dtype.fit(values, each.dtype, each.name, "document"))
         added.append((types_json([each]), names, each.declared is not None, array))
-    return _native.annotate(text, added, removed, progress)
+    if folder.is_here and executor == Here():
+        return _native.annotate(folder.path, added, removed, progress)
+    source = stored(path, storage, _NOT_OURS)
+    return _in_tasks(source, added, removed, progress, executor, storage, scratch)
+
+
+def _in_tasks(
+    source: Stored,
+    added: Sequence[tuple[str, list[str], bool, Any]],
+    removed: Sequence[str],
+    progress: Callable[[int, int], None] | None,
+    executor: Executor,
+    storage: Storage | None,
+    scratch: PathLike | None,
+) -> str:
+    if is_far(executor):
+        source = source.absolute()
+    _check(source, [(json.loads(each[0])[0][0], each[3]) for each in added], removed)
+    tasks, first = [], 0
+    for each in tasks_of([source]):
+        end = first + each.shard.entries
+        tasks.append(each._replace(values=[array[first:end] for *_, array in added]))
+        first = end
+    recipe = ShardRecipe(
+        [source],
+        tasks,
+        {"tokenizer": source.tokenizer, "features": source.dataset.features},
+        Annotate([(types, names, declared) for types, names, declared, _ in added], removed),
+        counts_shards=True,
+        goes_on="the same again goes on with them",
+    )
+    folder = folder_of(source.path, storage, scratch)
+    return made(recipe, folder, executor, resume=True, overwrite=True, progress=progress)
+
+
+def _check(source: Stored, added: Sequence[tuple[str, Any]], removed: Sequence[str]) -> None:
+    """What native code finds of the whole dataset."""
+    entries = sum(each.entries for each in source.shards)
+    for name, array in added:
+        if len(array) != entries:
+            raise InvalidArgumentError(
+                f"{source.path}: column {excerpt(name)}: {len(array):,} values, the dataset has {entries:,} documents"
+            )
+    for name in removed:
+        if name not in source.dataset.columns:
+            raise InvalidArgumentError(f"{source.path}: there is no column {excerpt(name)} to be removed")

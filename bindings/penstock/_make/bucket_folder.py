@@ -110,6 +110,12 @@ class BucketFolder(Folder):
     def shard_uploads(self) -> ShardUploads:
         return ShardUploads(self._look(), self._scratch)
 
+    def taker(self, run: str, overwrite: bool) -> ShardUploads:
+        return self.shard_uploads()
+
+    def texts(self, overwrite: bool) -> dict[int, bytes]:
+        return {each.shard.number: each.text for each in self._look().finished(overwrite)}
+
     def fingerprint(self) -> str:
         return open_dataset(self.path, storage=self._storage).fingerprint
 

@@ -66,6 +66,14 @@ def shard_name(number: int, generation: int, folder: Path) -> str:
     return f"{number:05}{f'.{generation}' if generation else ''}-{_tail(folder, SHARD_MANIFEST)}"
 
 
+def name_of_bytes(number: int, generation: int, text: bytes, crcs: Iterable[bytes]) -> str:
+    """The same, of the text of its shard.json and the check values in the order of their names."""
+    digest = hashlib.sha256(text)
+    for each in crcs:
+        digest.update(each)
+    return f"{number:05}{f'.{generation}' if generation else ''}-{digest.hexdigest()[:8]}"
+
+
 def features_name(generation: int, folder: Path) -> str:
     """The same of a folder of features."""
     return f"features{f'.{generation}' if generation else ''}-{_tail(folder, MANIFEST)}"
@@ -79,7 +87,16 @@ def _tail(folder: Path, manifest: str) -> str:
     return digest.hexdigest()[:8]
 
 
-def _parsed(name: str, is_finished: bool) -> Shard | None:
+def moved_name(number: int, generation: int, name: str) -> str | None:
+    """That of a shard which the folder `name` of another dataset in a bucket has; None: it tells no hash."""
+    found = _SHARD.fullmatch(name)
+    if found is None or "-" not in name:
+        return None
+    return f"{number:05}{f'.{generation}' if generation else ''}-{name.rpartition('-')[2]}"
+
+
+def parsed(name: str, is_finished: bool) -> Shard | None:
+    """The shard whose folder has this name; None: it is no shard's."""
     found = _SHARD.fullmatch(name)
     return Shard(name, int(found[1]), int(found[2] or 0), is_finished) if found else None
 
@@ -135,19 +152,22 @@ class BucketLook:
         self.version: Version | None = None if found is None else found[1]
         self.named, self._names = _named(self.manifest)
         self.shards = self._shards()
-        generations = [each.generation for each in self.shards]
-        if self.manifest is not None and self._names is not None:
-            generations = [each.generation for each in self.shards if each.name in self.named]
-        self.generation = max(generations, default=0) + (self.manifest is not None)
+        self.generation = generation_of(self.manifest, self.shards)[1]
 
     def _shards(self) -> list[Shard]:
         names = sorted({name.partition("/")[0] for name in self.sizes if "/" in name})
-        found = (_parsed(name, f"{name}/{SHARD_MANIFEST}" in self.sizes) for name in names)
+        found = (parsed(name, f"{name}/{SHARD_MANIFEST}" in self.sizes) for name in names)
         return [each for each in found if each is not None]
 
     @property
     def is_published(self) -> bool:
         return self.manifest is not None
+
+    @property
+    def features(self) -> tuple[str, str] | None:
+        """(folder, fingerprint) of those of the published dataset, whose manifest can be read."""
+        said = json.loads(self.manifest).get("features") if self.manifest is not None else None
+        return (str(said["folder"]), str(said["fingerprint"])) if said else None
 
     def unpublished(self) -> list[Shard]:
         """Finished shards of the dataset that is to come, by number; two attempts that differ are both there."""
@@ -257,6 +277,15 @@ class BucketLook:
             f"{self.url}: {counted(len(left), 'folder')} of shards that the manifest does not name: {names}: of "
             "writers at work or of some that ended early. The next commit with overwrite removes them"
         ]
+
+
+def generation_of(manifest: bytes | None, shards: Iterable[Shard]) -> tuple[list[str] | None, int]:
+    """Folders of shards that a manifest names, None: there is none; and the generation of those not published."""
+    named, names = _named(manifest)
+    if manifest is None:
+        return None, max((each.generation for each in shards), default=0)
+    mine = [each.generation for each in shards if names is None or each.name in named]
+    return names or [], max(mine, default=0) + 1
 
 
 def _named(manifest: bytes | None) -> tuple[set[str], list[str] | None]:

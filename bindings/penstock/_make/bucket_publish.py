@@ -20,13 +20,19 @@ _FILES = re.compile(r"shard\.json|dataset\.json|(stream\.bin|metadata\.(bin|inde
 _NAMED_ATTEMPTS = 3  # of what a message lists
 
 
-def commit(folder: BucketLook, publication: Publication, seen: BucketLook | None = None) -> str:
+def commit(
+    folder: BucketLook,
+    publication: Publication,
+    seen: BucketLook | None = None,
+    stay: Sequence[Described] = (),
+) -> str:
     """Publishes the finished shards that are in a bucket's folder.
 
     Args:
         folder: a look at it.
         publication: what there must be, and what the manifest says besides.
         seen: an earlier look, whose dataset alone may be replaced.
+        stay: shards of that dataset, which come first, under the names that they have; its features stay too.
 
     Returns:
         The fingerprint.
@@ -38,12 +44,19 @@ def commit(folder: BucketLook, publication: Publication, seen: BucketLook | None
         folder.refuse_other()
     if folder.is_published and not publication.overwrite:
         folder.refuse_published()
-    found = folder.described([(each.number, each.name) for each in folder.unpublished()])
-    chosen = _choose(folder, found, publication.shards, publication.tasks)
+    shards, tasks = publication.shards, publication.tasks
+    unpublished = [each for each in folder.unpublished() if each.number >= len(stay)]
+    found = folder.described([(each.number, each.name) for each in unpublished])
+    if stay:
+        assert isinstance(shards, int)
+        shards, tasks = range(len(stay), shards), None if tasks is None else tasks[len(stay) :]
+    chosen = _choose(folder, found, shards, tasks)
     for each in chosen:
         _check_sizes(folder, each)
-    texts = [(each.name, each.text) for each in chosen]
-    tokenizer, tasks = publication.tokenizer, publication.tasks
+    texts = [(each.name, each.text) for each in [*stay, *chosen]]
+    tokenizer = publication.tokenizer
+    if stay:
+        return publish(folder, texts, tokenizer, None, folder.features)
     if publication.features is None:
         return publish(folder, texts, tokenizer, tasks, None)
     with Scratch() as scratch:

@@ -1,18 +1,31 @@
-"""Datasets of the shards of others, on this machine: several as one, and the other layout."""
+"""Datasets of the shards of others: several as one, and the other layout."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from penstock import _native
 from penstock._base.arguments import one_of
-from penstock._base.errors import InvalidArgumentError
+from penstock._base.errors import CorruptionError, InvalidArgumentError
 from penstock._data.open import refuse_foreign
+from penstock._make.executors import Here, executor_of, is_far
+from penstock._make.folder import Folder
+from penstock._make.folders import folder_of
+from penstock._make.joining import check_together, common_tokenizer
+from penstock._make.run import Run
+from penstock._make.shardwise import Convert, ShardRecipe, tasks_of
+from penstock._make.stored import Stored, stored
 from penstock._places.paths import PathLike, as_paths, local_path
-from penstock._places.remote import refuse_address
+from penstock._places.remote import is_address
+from penstock._places.storage import Storage
 
-_COPY = "write to a folder here, then copy that into the bucket, dataset.json last"
+if TYPE_CHECKING:
+    from penstock._make.pools import Executor
+
+_NOT_COMBINED = "it can be opened as one with others of its kind, but not combined on disk"
+_NOT_CONVERTED = "it has no layout of spans to be converted"
 
 
 def combine(
@@ -22,58 +35,129 @@ def combine(
     resume: bool = False,
     overwrite: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    workers: int | Executor = 1,
+    storage: Storage | None = None,
+    scratch: PathLike | None = None,
 ) -> str:
-    """One dataset of the shards of several, in order, without re-encoding: files are hard-linked, reflinked or copied.
+    """One dataset of the shards of several, in order, without re-encoding.
+
+    On this machine files are hard-linked, reflinked or copied. Into a bucket, shards that lie in the same bucket are
+    copied on its server; all others pass through this machine, one at a time for each worker.
 
     Args:
-        inputs: the datasets' folders.
-        out: the new dataset's folder.
+        inputs: the datasets' folders, or their addresses.
+        out: the new dataset's folder, or its address in a bucket: s3://, gs:// or az://.
         resume: keep the finished shards that a run left that was killed, where they are the same.
         overwrite: replace a dataset that is there, once the new one is whole, and what such a run left.
-        progress: called with (bytes done, bytes in all) now and then; may raise to stop, which leaves nothing new.
+        progress: called with (bytes done, bytes in all) now and then; may raise to stop, which leaves nothing new on
+            this machine, and finished shards where an address is given.
+        workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
+        storage: how addresses are reached.
+        scratch: where shards are that pass through this machine; None: in the new dataset's folder, or that of
+            temporary files.
 
     Returns:
         The fingerprint: that of opening the inputs as one.
 
     Raises:
-        InvalidArgumentError: Mode, layout, fields, codec or tokenizer differ, or something is at `out`.
-        IoError: Something cannot be written; the message says if the dataset is published.
+        InvalidArgumentError: Mode, layout, fields, codec or tokenizer differ, or something is at `out`, or someone else
+            has published there.
+        IoError: Something cannot be read or written; the message says if the dataset is published.
     """
     if isinstance(inputs, (str, os.PathLike)):
         raise InvalidArgumentError(f"inputs {str(inputs)!r}: a list of datasets is wanted")
     given = as_paths(inputs)
-    for each in given:
-        refuse_address(
-            each,
-            "datasets are combined on this machine alone: copy it here first, or leave them where they are and open "
-            "them as one, penstock.open(first, second)",
-        )
-    refuse_address(out, f"datasets are combined on this machine alone: {_COPY}")
-    paths = [local_path(each) for each in given]
-    for path in paths:
-        refuse_foreign(path, "it can be opened as one with others of its kind, but not combined on disk")
-    return _native.combine(paths, local_path(out), resume, overwrite, progress)
+    folder = _folder(given, out, storage, scratch)
+    executor = executor_of(workers)
+    if folder.is_here and executor == Here() and not any(map(is_address, given)):
+        paths = [local_path(each) for each in given]
+        for path in paths:
+            refuse_foreign(path, _NOT_COMBINED)
+        return _native.combine(paths, folder.path, resume, overwrite, progress)
+    if not given:
+        raise InvalidArgumentError("combine: no datasets")
+    sources = [stored(each, storage, _NOT_COMBINED) for each in given]
+    check_together("combine", sources)
+    said = {"tokenizer": common_tokenizer("combine", sources), "features": sources[0].dataset.features}
+    if is_far(executor):
+        sources = [each.absolute() for each in sources]
+    recipe = ShardRecipe(sources, tasks_of(sources), said)
+    return made(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=progress)
 
 
-def convert(path: PathLike, out: PathLike, layout: str, *, overwrite: bool = False) -> str:
-    """The dataset in the other layout, "compact" or "ids", at `out`.
+def convert(
+    path: PathLike,
+    out: PathLike,
+    layout: str,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    workers: int | Executor = 1,
+    storage: Storage | None = None,
+    scratch: PathLike | None = None,
+) -> str:
+    """The dataset in the other layout, "compact" or "ids", at `out`. The bytes do not depend on `workers`.
+
+    Shards of an address pass through this machine, one at a time for each worker.
 
     Args:
-        path: the dataset's folder.
-        out: the new dataset's folder.
+        path: the dataset's folder, or its address.
+        out: the new dataset's folder, or its address in a bucket: s3://, gs:// or az://.
         layout: "compact" or "ids".
+        resume: keep the finished shards of a run that did not end, where they are of this dataset.
         overwrite: replace a dataset that is there, once the new one is whole, and what a run left that was killed.
+        progress: called with (bytes done, bytes in all) after each shard; may raise to stop.
+        workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
+        storage: how addresses are reached.
+        scratch: where shards are that are being converted; None: in the new dataset's folder, or that of temporary
+            files.
 
     Returns:
         The fingerprint, which stays.
 
     Raises:
-        InvalidArgumentError: It has this layout or none, or an empty document cannot be expressed in it.
+        InvalidArgumentError: It has this layout or none, or an empty document cannot be expressed in it; someone else
+            has published at `out`.
         CorruptionError: Its bytes are not what its manifest says.
+        IoError: Something cannot be read or written; finished shards are kept if `resume` could keep them.
     """
-    refuse_address(path, "a layout is converted on this machine alone: copy the dataset here first")
-    refuse_address(out, f"a layout is converted on this machine alone: {_COPY}")
     one_of("layout", layout, ("compact", "ids"))
-    text = local_path(path)
-    refuse_foreign(text, "it has no layout of spans to be converted")
-    return _native.convert(text, local_path(out), layout, overwrite)
+    folder = _folder([path], out, storage, scratch)
+    executor = executor_of(workers)
+    if folder.is_here and executor == Here() and not (resume or progress or is_address(path)):
+        text = local_path(path)
+        refuse_foreign(text, _NOT_CONVERTED)
+        return _native.convert(text, folder.path, layout, overwrite)
+    source = stored(path, storage, _NOT_CONVERTED)
+    _check_layout(source, layout)
+    fingerprint, features = source.dataset.fingerprint, source.dataset.features
+    said = {"tokenizer": source.tokenizer, "features": features}
+    if is_far(executor):
+        source = source.absolute()
+    recipe = ShardRecipe([source], tasks_of([source]), said, Convert(layout))
+    found = made(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=progress)
+    if found != fingerprint:
+        raise CorruptionError(f"{folder.path}: fingerprint {found}, that of {source.path} is {fingerprint}")
+    return found
+
+
+def made(recipe: ShardRecipe, folder: Folder, executor: Executor, **options: Any) -> str:
+    """Makes the dataset; its fingerprint."""
+    if is_far(executor):  # on other machines, where the working directory is another
+        folder = folder.absolute()
+    Run(recipe, folder, executor, **options).make()
+    return folder.fingerprint()
+
+
+def _folder(given: Iterable[Any], out: PathLike, storage: Storage | None, scratch: PathLike | None) -> Folder:
+    reads_far = any(map(is_address, given))
+    return folder_of(out, storage, scratch, reads_far=reads_far, puts_aside=True)
+
+
+def _check_layout(source: Stored, layout: str) -> None:
+    dataset = source.dataset
+    if dataset.mode != "stream":
+        raise InvalidArgumentError(f"{source.path}: mode {dataset.mode}: only streams with metadata have a layout")
+    if dataset.layout == layout:
+        raise InvalidArgumentError(f"{source.path}: its layout is {layout} already")

@@ -105,6 +105,19 @@ class ShardTaker(Protocol):
         """Removes the folder."""
 
 
+class Taker(ShardTaker, Protocol):
+    """Takes finished shards from wherever they were made on this machine, or lie in the same bucket."""
+
+    scratch: Path  # a folder of this machine for whatever; it is removed in the end
+    keeps_files: bool  # else they may be links
+
+    def copy(self, number: int, at: str, name: str, text: bytes, files: Sequence[tuple[str, int]]) -> bool:
+        """Takes a shard, its shard.json `text`, from the folder `name` of the dataset at an address, on the server.
+
+        False: it does not lie where the server can copy it.
+        """
+
+
 class Folder(ABC):
     """A dataset's folder as those who make its shards see it. One thread at a time. Pickles, without what it holds.
 
@@ -229,6 +242,14 @@ class Folder(ABC):
     @abstractmethod
     def shard_uploads(self) -> ShardTaker | None:
         """What takes shards that native code finished elsewhere on this machine; None: it writes into the folder."""
+
+    @abstractmethod
+    def taker(self, run: str, overwrite: bool) -> Taker:
+        """What takes shards that were finished elsewhere. Raises IoError."""
+
+    @abstractmethod
+    def texts(self, overwrite: bool) -> dict[int, bytes]:
+        """The shard.json of each of the shards that `finished` gives, by number, as they were when it was held."""
 
     @abstractmethod
     def fingerprint(self) -> str:

@@ -34,22 +34,11 @@ def folder_of(
     Raises:
         InvalidArgumentError: an address that is not written to; what is only for buckets is given for a path.
     """
-    if is_bucket(path):
-        return BucketFolder(str(path), storage, scratch)
+    if is_address(path):
+        check_writable(path)
+        return BucketFolder(path, storage, scratch)
     refuse_storage(path, None if reads_far else storage, None if puts_aside else scratch)
     return LocalFolder(local_path(path), None if scratch is None else local_path(scratch))
-
-
-def is_bucket(path: Any) -> bool:
-    """Whether a dataset's path is an address.
-
-    Raises:
-        InvalidArgumentError: One that is not written to.
-    """
-    if not isinstance(path, str) or not is_address(path):
-        return False
-    check_writable(path)
-    return True
 
 
 def refuse_storage(path: Any, storage: Storage | None, scratch: PathLike | None = None) -> None:

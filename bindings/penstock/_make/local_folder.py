@@ -13,6 +13,7 @@ from penstock._base.errors import Error, IoError
 from penstock._data.open import open as open_dataset
 from penstock._make.errors import UsageError
 from penstock._make.folder import Folder, Publication, ShardInfo, shard_infos
+from penstock._make.local_taker import LocalTaker, shard_texts
 from penstock._places.paths import looking_at
 from penstock._places.scratch import Scratch, beside_shards, remove_dead, telling_of
 
@@ -126,6 +127,12 @@ class LocalFolder(Folder):
 
     def shard_uploads(self) -> None:
         return None
+
+    def taker(self, run: str, overwrite: bool) -> LocalTaker:
+        return LocalTaker(self.path, run, self._scratch)
+
+    def texts(self, overwrite: bool) -> dict[int, bytes]:
+        return shard_texts(self.path, overwrite)
 
     def fingerprint(self) -> str:
         return open_dataset(self.path).fingerprint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from penstock._make.notes import LIST
 from penstock._make.publishing import publication_of
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Pool
+    from penstock._make.pools import Pool
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -29,14 +29,15 @@ class ShardFolder:
         path: of the folder, or its address in a bucket.
         run: name of the run that all its writers belong to.
         replaces: whether a published dataset is there, to be replaced.
+        waits_for: waits for a shard that is being synced.
         has_list: whether this run put a list of skipped documents there; else one that is there goes at the publishing.
+        goes_on: how to go on with what is kept; None: with the options of commands.
     """
 
     def __init__(
         self,
         folder: Folder,
         *,
-        tokenizer: dict[str, Any] | None = None,
         resume: bool = False,
         overwrite: bool = False,
         run: str | None = None,
@@ -46,7 +47,6 @@ class ShardFolder:
 
         Args:
             folder: Where the shards go.
-            tokenizer: What the manifest says of it.
             resume: Keep finished shards whose task is the same.
             overwrite: Replace what is there: a published dataset when the new one is published, finished shards of a
                 run that did not end when the first shard is begun (with `resume`: go on with them).
@@ -68,9 +68,11 @@ class ShardFolder:
         self.path = folder.path
         self.run = _native.unique_run() if run is None else run
         self.has_list = False
+        self.goes_on: str | None = None
+        self.waits_for: Callable[[], None] = lambda: None
         folder.hold(self.run)
         try:
-            self._look(tokenizer, resume=resume, overwrite=overwrite)
+            self._look(resume=resume, overwrite=overwrite)
             if clean:
                 folder.clean(self.run)
         except BaseException:
@@ -93,14 +95,13 @@ class ShardFolder:
         """Finished shards, as they are now. Does not wait long for a bucket."""
         return self.folder.finished(self.replaces, now=True, is_impatient=True)
 
-    def _look(self, tokenizer: dict[str, Any] | None, *, resume: bool, overwrite: bool) -> None:
+    def _look(self, *, resume: bool, overwrite: bool) -> None:
         path = self.path
         self._is_done = False
         self._before = self.folder.version()
         self._published = self.folder.is_published
         self.replaces = self._published and overwrite
-        self._tasks: dict[int, dict[str, Any]] = {}
-        self._tokenizer = tokenizer
+        self._tasks: dict[int, Any] = {}
         self._finished: dict[int, ShardInfo] = {}
         self._stale: set[int] = set()
         if self._published and not (resume or overwrite):
@@ -119,9 +120,14 @@ class ShardFolder:
         """Whether a published dataset is there and is not to be replaced: it can only be found to be the same."""
         return self._published and not self.replaces
 
-    def made_with(self, options: dict[str, Any]) -> int:
-        """How many finished shards there were that may be kept and were made with these options, and maybe more."""
+    def made_with(self, options: Any) -> int:
+        """How many finished shards there are that may be kept and were made with these options, and maybe more.
+
+        `options` None: with any.
+        """
         tasks = [shard.task for number, shard in self._finished.items() if number not in self._stale]
+        if not isinstance(options, dict):
+            return len(tasks)
         return sum(isinstance(task, dict) and options.items() <= task.get("options", {}).items() for task in tasks)
 
     def any_finished(self) -> bool:
@@ -132,59 +138,42 @@ class ShardFolder:
             return bool(self._there())
         return False
 
-    def has(self, number: int) -> bool:
-        """Whether shard `number` is there, finished, and not to be removed."""
-        return number in self._finished and number not in self._stale
-
-    def may_keep(self, number: int, options: dict[str, Any]) -> bool:
-        """Whether shard `number` is there and was made with the same options; of what input, `keep` will say."""
-        shard = self._finished.get(number)
-        if shard is None or number in self._stale or not isinstance(shard.task, dict):
+    def may_keep(self, number: int, options: Any) -> bool:
+        """Whether shard `number` is there and was made with the same options, None: with any; of what, others say."""
+        if number not in self._finished or number in self._stale:
             return False
-        return bool(shard.task.get("options") == options)
-
-    def keep(self, number: int, task: dict[str, Any]) -> bool:
-        """Whether shard `number` was made of this very task; else it is replaced when it is begun."""
-        if self._finished[number].task == task:
-            self._tasks[number] = task
-            return True
-        self._stale.add(number)
-        return False
-
-    def task_of(self, number: int) -> dict[str, Any]:
-        """The description of the task that finished shard `number` was made of."""
         task = self._finished[number].task
-        return task if isinstance(task, dict) else {}
+        return options is None or (isinstance(task, dict) and bool(task.get("options") == options))
 
-    def kept_tokens(self, number: int) -> int:
-        """Tokens of a shard that is kept."""
-        return self._finished[number].records
+    def finished(self, number: int) -> ShardInfo:
+        """A shard that `may_keep`."""
+        return self._finished[number]
 
-    def kept_documents(self, number: int) -> int:
-        """Documents of a shard that is kept; 0 of a token stream."""
-        return self._finished[number].spans
+    def drop(self, number: int) -> None:
+        """Shard `number` is not kept: it is replaced when it is made."""
+        self._stale.add(number)
 
-    def make_room(self, number: int) -> None:
-        """Removes what is in the place of shard `number`, which is to be made now.
+    def make_room(self, number: int) -> bool:
+        """Removes what is in the place of shard `number`, which is to be made now; whether anything was.
 
         Raises:
             UsageError: A published dataset is there, and it is not to be replaced.
         """
         if self._published and not self.replaces:
             self._refuse_to_change()
-        if self._useless:
-            self._remove(self._useless)
-            self._useless = []
-        elif number in self._finished:
-            self._remove([number])
+        removed = self._useless or ([number] if number in self._finished else [])
+        if removed:
+            self._remove(removed)
+        self._useless = []
+        return bool(removed)
 
-    def made(self, number: int, task: dict[str, Any]) -> None:
-        """Notes the task of a shard that is finished, or soon is."""
+    def made(self, number: int, task: Any) -> None:
+        """Notes what a shard is made of that is kept, finished, or soon is."""
         self._tasks[number] = task
 
-    def publish(self, shards: int, features: Any = None) -> None:
-        """Publishes the dataset of the first `shards` shards, all of which are written or kept, with its features."""
-        self._wait()
+    def publish(self, shards: int, tokenizer: Any = None, features: Any = None) -> None:
+        """Publishes the dataset of the first `shards` shards, all of which are written or kept."""
+        self.waits_for()
         if not (self.has_list or self.stays) and LIST in self.folder.notes():
             self.folder.remove_notes([LIST])
         too_many = [number for number in self._finished if number >= shards]
@@ -192,7 +181,7 @@ class ShardFolder:
             if too_many:
                 self._remove(too_many)
             tasks = [self._tasks[number] for number in range(shards)]
-            self.folder.publish(publication_of(self._tokenizer, shards, self.replaces, tasks, self.run, features))
+            self.folder.publish(publication_of(tokenizer, shards, self.replaces, tasks, self.run, features))
             self._is_done = True
         elif too_many:
             self._refuse_to_change()
@@ -202,7 +191,7 @@ class ShardFolder:
         from penstock._base.errors import Error
 
         with suppress(Exception):  # the error that ended the run is the one to tell
-            self._wait()
+            self.waits_for()
         with suppress(Error):  # the commit itself may have failed after the rename
             self._is_done = self._is_done or self.folder.version() != self._before
         if self._is_done:
@@ -218,7 +207,7 @@ class ShardFolder:
             return f"{stays}; no shard was finished: start again"
         shards = f"{counted(kept, 'finished shard')} {'is' if kept == 1 else 'are'} kept"
         options = "--resume --overwrite" if self.replaces else "--resume"
-        return f"{stays}; {shards}: go on with {options}"
+        return f"{stays}; {shards}: {self.goes_on or f'go on with {options}'}"
 
     @contextmanager
     def told_at_the_end(self) -> Iterator[None]:
@@ -245,7 +234,7 @@ class ShardFolder:
 
     def remove_made(self) -> None:
         """Removes the finished shards of this run, which are of no use."""
-        self._wait()
+        self.waits_for()
         numbers = [] if self.stays else [each.number for each in self._there()]
         self.folder.remove(numbers, self.replaces, self.run)
 
@@ -254,7 +243,7 @@ class ShardFolder:
         self.folder.close()
 
     def _remove(self, numbers: list[int]) -> None:
-        self._wait()  # else the shard before this one still holds the folder's lock
+        self.waits_for()  # else the shard before this one still holds the folder's lock
         self.folder.remove(numbers, self.replaces, self.run)
         for number in numbers:
             del self._finished[number]
@@ -264,6 +253,3 @@ class ShardFolder:
             f"{self.path} holds a dataset made of other input or options: replace it with --overwrite,"
             " or choose another --out"
         )
-
-    def _wait(self) -> None:
-        """Waits for a shard that is being synced."""

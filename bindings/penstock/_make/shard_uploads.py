@@ -9,7 +9,7 @@ import shutil
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent import futures
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -18,13 +18,23 @@ from typing import Any
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError, IoError
-from penstock._make.bucket_look import MANIFEST, SHARD_MANIFEST, BucketLook, features_name, shard_name
+from penstock._make.bucket_look import (
+    MANIFEST,
+    SHARD_MANIFEST,
+    BucketLook,
+    features_name,
+    moved_name,
+    name_of_bytes,
+    shard_name,
+)
 from penstock._make.bucket_publish import publish, put_features
 from penstock._places.paths import PathLike
 from penstock._places.scratch import Scratch
-from penstock._places.uploads import Stopped
+from penstock._places.uploads import Bucket, Stopped
 
 MOST_WAITING = 2  # shards that are finished and not uploaded: what they take is disk
+_MOST_COPIED = 2 << 30  # bytes of a file that a server copies within the time that it has for a request
+_COPIES_AT_ONCE = 4
 _LOOK = 0.2  # seconds between two looks whether the waiting was ended
 _LAST_SECONDS = 5.0  # that abort() waits for the request under way
 
@@ -51,6 +61,8 @@ class ShardUploads:
         path: another in it, for shards that are finished as 00000, 00001, …, and for the dataset.json of all.
         shards: (name, text of shard.json) of those that are in the bucket, in the order in which they were begun.
     """
+
+    keeps_files = False  # which may be links
 
     def __init__(
         self,
@@ -114,6 +126,39 @@ class ShardUploads:
         self._queue.put((future, lambda: self._upload(number)))
         self._waiting.append(future)
         self.wait(MOST_WAITING, tell)
+
+    def copy(self, number: int, at: str, name: str, text: bytes, files: Sequence[tuple[str, int]]) -> bool:
+        """Takes a shard from the folder `name` of the dataset at an address, on the server, its shard.json last.
+
+        Args:
+            number: here.
+            at: the dataset's address.
+            name: of the shard's folder there.
+            text: of its shard.json.
+            files: (name, bytes) of the others.
+
+        Returns:
+            False: It does not lie in this bucket, or is larger than what a server copies at once.
+
+        Raises:
+            NotFoundError, IoError: It cannot be copied.
+        """
+        bucket = self.folder.bucket
+        if not bucket.holds(at) or any(size > _MOST_COPIED for _, size in files):
+            return False
+        moved = moved_name(number, self.folder.generation, name)
+        if moved is None:
+            sides = sorted(file for file, _ in files if file.endswith(".crc"))
+            crcs = Bucket(f"{at}/{name}", bucket.storage).get_all(sides)
+            moved = name_of_bytes(number, self.folder.generation, text, crcs)
+        sizes = self.folder.sizes
+        if any(sizes.get(f"{moved}/{file}") != size for file, size in [*files, (SHARD_MANIFEST, len(text))]):
+            self._progress.mine.append(moved)
+            with futures.ThreadPoolExecutor(_COPIES_AT_ONCE, "penstock-copy") as threads:
+                list(threads.map(lambda file: bucket.copy(f"{moved}/{file[0]}", f"{at}/{name}/{file[0]}"), files))
+            bucket.put(f"{moved}/{SHARD_MANIFEST}", text)
+        self.shards.append((moved, text))
+        return True
 
     def wait(self, most: int = 0, tell: Callable[[int, int], None] | None = None) -> None:
         """Until at most so many are under way. What failed stays, and is raised each time.

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock import _native
 from penstock._base.arguments import index
-from penstock._base.errors import InvalidArgumentError, NotFoundError
+from penstock._base.errors import PUBLISHED, CorruptionError, Error, InvalidArgumentError, IoError, NotFoundError
 from penstock._base.words import counted
 from penstock._data.open import refuse_foreign
 from penstock._make.bucket_look import BucketLook
-from penstock._make.errors import UsageError
+from penstock._make.executors import Here, executor_of, is_far
 from penstock._make.folder import Folder
 from penstock._make.folders import folder_of
+from penstock._make.run import Run
 from penstock._make.shard_uploads import ShardUploads
+from penstock._make.shuffle_recipe import ShuffleRecipe
+from penstock._make.stored import stored, told_instead
 from penstock._places.paths import PathLike, local_path
-from penstock._places.remote import refuse_address
+from penstock._places.remote import is_address
+from penstock._places.scratch import Scratch
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
+
+_NOT_OURS = "it has no checksums; penstock import makes a dataset of it"
+_NAME_FOLDER = "name such a folder with scratch (--scratch)"
 
 
 def shuffle(
@@ -49,7 +57,9 @@ def shuffle(
     Ctrl-C, for `resume`.
 
     Args:
-        path: the dataset's folder: of the layout "compact", a token stream or opaque documents.
+        path: the dataset's folder, or its address: of the layout "compact", a token stream or opaque documents. What
+            lies at an address is first brought whole to this machine: to `scratch`, else beside `out`, or of a bucket
+            to the folder of temporary files.
         out: the new dataset's folder, or its address in a bucket: s3://, gs:// or az://. A shard is uploaded while the
             next ones are made.
         seed: of the permutation, 0 to 2^64 - 1.
@@ -65,7 +75,7 @@ def shuffle(
         resume: keep the finished shards of an earlier run with the same input, seed, window and shard size.
         overwrite: replace a published dataset, which stays as it is until the new one is whole.
         progress: called with (bytes done, bytes in all) now and then; may raise to stop.
-        storage: how a bucket is reached.
+        storage: how addresses are reached.
         uploading: called with (bytes sent, bytes to be sent) now and then while it waits for uploads; may raise to
             stop.
 
@@ -93,9 +103,13 @@ def shuffle(
     """
     if (window is None) == (not documents):
         raise InvalidArgumentError("what is shuffled: give window= or documents=True, one of them")
-    refuse_address(path, "what is shuffled lies on this machine: copy it here first; the result may go to a bucket")
+    if is_address(path):
+        options: dict[str, Any] = {"seed": seed, "window": window, "documents": documents, "memory": memory}
+        options |= {"shard_size": shard_size, "resume": resume, "overwrite": overwrite, "workers": workers}
+        options |= {"scratch": scratch, "progress": progress, "uploading": uploading}
+        return _brought(path, out, storage, options)
     text = local_path(path)
-    refuse_foreign(text, "it has no checksums; penstock import makes a dataset of it")
+    refuse_foreign(text, _NOT_OURS)
     given: dict[str, Any] = {
         "seed": index("seed", seed),
         "window": None if window is None else index("window", window, 1),
@@ -104,19 +118,41 @@ def shuffle(
         "progress": progress,
     }
     folder = folder_of(out, storage, scratch, puts_aside=True)
-    many = not isinstance(workers, int) or index("workers", workers, 1) > 1
-    if many or (resume and _has_gaps(folder, overwrite)):
-        return _in_tasks(text, folder, given, workers, scratch is None, bool(resume), bool(overwrite))
-    if not folder.is_here:
-        return _Upload(folder.path, storage, scratch, resume, overwrite, uploading).run(text, given)
-    return _native.shuffle(
-        text,
-        folder.path,
-        scratch="" if scratch is None else local_path(scratch),
-        resume=bool(resume),
-        overwrite=bool(overwrite),
-        **given,
-    )
+    executor = executor_of(workers)
+    if executor != Here() or (resume and _has_gaps(folder, overwrite)):
+        return _in_tasks(text, folder, given, executor, scratch is None, bool(resume), bool(overwrite))
+    with _told_at_the_end(folder, overwrite):
+        if not folder.is_here:
+            return _Upload(folder.path, storage, scratch, resume, overwrite, uploading).run(text, given)
+        return _native.shuffle(
+            text,
+            folder.path,
+            scratch="" if scratch is None else local_path(scratch),
+            resume=bool(resume),
+            overwrite=bool(overwrite),
+            **given,
+        )
+
+
+def _brought(path: PathLike, out: PathLike, storage: Storage | None, given: dict[str, Any]) -> str:
+    """Shuffles what lies at an address."""
+    scratch, executor, tell = given["scratch"], executor_of(given["workers"]), given["progress"]
+    is_here = folder_of(out, storage, scratch, reads_far=True, puts_aside=True).is_here
+    if is_far(executor) and scratch is None:
+        raise InvalidArgumentError(f"the nodes of a cluster read the input where all see it: {_NAME_FOLDER}")
+    source = stored(path, storage, _NOT_OURS)
+    total, done = sum(each.bytes for each in source.shards), 0
+
+    def passed(count: int) -> None:
+        nonlocal done
+        done += count
+        if tell is not None:
+            tell(done, total)
+
+    above = Path(local_path(out)).absolute().parent if scratch is None and is_here else scratch
+    with Scratch(above) as folder, told_instead({str(folder / "input"): source.path}):
+        source.bring_all(folder / "input", passed)
+        return shuffle(folder / "input", out, **given, storage=None if is_here else storage)
 
 
 def _has_gaps(folder: Folder, overwrite: bool) -> bool:
@@ -132,28 +168,50 @@ def _in_tasks(
     path: str,
     folder: Folder,
     given: dict[str, Any],
-    workers: int | Executor,
+    executor: Executor,
     has_no_scratch: bool,
     resume: bool,
     overwrite: bool,
 ) -> str:
-    from penstock._make.shuffle_tasks import TaskShuffle
-    from penstock._make.workers import executor_of  # which imports multiprocessing
-
-    if not isinstance(workers, int):  # on other machines, where the working directory is another
-        workers = executor_of(workers)
+    if is_far(executor):  # on other machines, where the working directory is another
         if not folder.is_here and has_no_scratch:
             raise InvalidArgumentError(
-                "the nodes of a cluster put aside what they shuffle where all of them read it: name such a folder "
-                "with scratch (--scratch)"
+                f"the nodes of a cluster put aside what they shuffle where all of them read it: {_NAME_FOLDER}"
             )
         path = str(Path(path).absolute())
         folder = folder.absolute()
-    progress = given.pop("progress")
+    recipe = ShuffleRecipe({"path": path, **{name: each for name, each in given.items() if name != "progress"}})
+    Run(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=given["progress"]).make()
+    return folder.fingerprint()
+
+
+@contextmanager
+def _told_at_the_end(folder: Folder, overwrite: bool) -> Iterator[None]:
+    """Lets what ends a shuffle in one process say what is kept and how to go on."""
+    before = folder.version()
     try:
-        return TaskShuffle({"path": path, **given}, folder, workers, progress).run(resume, overwrite)
-    except UsageError as error:
-        raise InvalidArgumentError(str(error)) from None
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"interrupted: {_left_behind(folder, overwrite, before)}") from None
+    except IoError as error:
+        if PUBLISHED in str(error):
+            raise
+        raise IoError(error.errno, f"{error}; {_left_behind(folder, overwrite, before)}", error.filename) from error
+    except CorruptionError as error:
+        raise CorruptionError(f"{error}; {_left_behind(folder, overwrite, before)}") from error
+
+
+def _left_behind(folder: Folder, overwrite: bool, before: Any) -> str:
+    try:
+        if folder.version() != before:
+            return PUBLISHED
+        kept = len(folder.finished(overwrite, now=True, is_impatient=True))
+    except Error:
+        kept = 0
+    if not kept:
+        return "nothing was published and nothing is kept"
+    shards = f"{counted(kept, 'finished shard')} {'is' if kept == 1 else 'are'} kept"
+    return f"nothing was published; {shards}: go on with --resume{' --overwrite' if overwrite else ''}"
 
 
 class _Upload:

@@ -1,107 +1,23 @@
-"""Executors of tasks: many workers take items, and results come back in the order of the items.
-
-`Processes` are those of this machine; penstock._from.rows.cluster.Cluster has those of a Ray cluster.
-"""
+"""Processes of this machine that work on items; results come back in the order of the items."""
 
 from __future__ import annotations
 
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing import connection, current_process, get_context
 from multiprocessing.connection import Connection
-from typing import Any, Protocol
+from typing import Any
 
 from penstock._base.errors import Error, InvalidArgumentError
 from penstock._base.processes import GUARD, BoundProcess, how_it_ended, surroundings_of_workers
 from penstock._make.errors import InputError, WorkerError
+from penstock._make.pools import InOrder, Work
 
 _BATCHES_EACH = 2  # sent to one worker and not answered: one in work, one waiting
 _READY = -1  # stands for an item's number in a worker's first message
-
-
-class Job(Protocol):
-    """What the workers of a pool do; it is pickled.
-
-    On a cluster its paths are absolute, and an item whose worker was lost is done again: an attempt that finds the
-    shard of its own task finished answers as if it had made it.
-    """
-
-    def begin(self) -> Callable[[Any], Any]:
-        """Called once in each worker: what it calls for each item that was submitted."""
-
-    def place(self, item: Any) -> str:
-        """Where an item begins, for messages."""
-
-
-class Pool(Protocol):
-    """Workers under way. One thread at a time."""
-
-    @property
-    def started(self) -> int:
-        """How many workers there are."""
-
-    def has_room(self) -> bool:
-        """Whether `submit` may be called now."""
-
-    def submit(self, item: Any) -> None:
-        """Hands the next item to a worker."""
-
-    def next_results(self) -> Iterator[Any]:
-        """Waits for a worker where nothing is ready; then gives the results that are next in order.
-
-        Raises:
-            InputError: Something of the next item cannot be used.
-            penstock.Error: It cannot be written, or not be used either.
-            WorkerError: A worker ended.
-        """
-
-    def pending(self) -> bool:
-        """Whether results are still to come."""
-
-    def check(self) -> None:
-        """Looks whether all workers are alive, where nothing else does.
-
-        Raises:
-            WorkerError: One ended.
-        """
-
-    def close(self) -> None:
-        """Ends the workers, at once. May be called twice."""
-
-
-class Executor(Protocol):
-    """Where items are worked on."""
-
-    def pool(self, work: Job) -> Pool:
-        """Workers that do `work`."""
-
-
-@dataclass(frozen=True)
-class Processes:
-    """An executor: `count` processes of this machine."""
-
-    count: int
-
-    def pool(self, work: Job) -> Pool:
-        """Starts nothing yet."""
-        return WorkerPool(self.count, work)
-
-
-def executor_of(workers: int | Executor) -> Executor:
-    """So many processes of this machine, or what else was given.
-
-    Raises:
-        InvalidArgumentError: It is neither.
-    """
-    if isinstance(workers, int):
-        return Processes(workers)
-    if not callable(getattr(workers, "pool", None)):
-        raise InvalidArgumentError(f"workers={workers!r:.80}: a number, or an executor such as penstock.ray.Cluster()")
-    return workers
 
 
 def refuse_in_workers_import() -> None:
@@ -114,67 +30,13 @@ def refuse_in_workers_import() -> None:
         raise InvalidArgumentError(f"this is a worker process: {GUARD}")
 
 
-def results_of(pool: Pool, items: Iterable[Any]) -> Iterator[Any]:
-    """Has all items worked on, taking the next one when there is room; the results in order.
-
-    Raises:
-        InputError, penstock.Error, WorkerError: As `Pool.next_results`.
-    """
-    for item in items:
-        while not pool.has_room():
-            yield from pool.next_results()
-        pool.submit(item)
-    while pool.pending():
-        yield from pool.next_results()
-
-
-class InOrder:
-    """Of a pool: results that come in any order and are given in that of their items.
-
-    Attributes:
-        _results: what is received and not given, by the item's number: a result, or the error to raise in its place.
-        _sent: items that were submitted.
-        _taken: results that were given.
-    """
-
-    def __init__(self) -> None:
-        self._results: dict[int, Any] = {}
-        self._sent = 0
-        self._taken = 0
-
-    def _receive(self) -> None:
-        """Waits for a worker, and puts what came into `_results`."""
-        raise NotImplementedError
-
-    def next_results(self) -> Iterator[Any]:
-        """Waits for a worker where nothing is ready; then gives the results that are next in order.
-
-        Raises:
-            InputError: Something of the next item cannot be used.
-            penstock.Error: It cannot be written, or not be used either.
-            WorkerError: Its worker ended.
-        """
-        if self._taken not in self._results and self._sent > self._taken:
-            self._receive()
-        while self._taken in self._results:
-            result = self._results.pop(self._taken)
-            if isinstance(result, BaseException):
-                raise result
-            self._taken += 1
-            yield result
-
-    def pending(self) -> bool:
-        """Whether results are still to come."""
-        return self._sent > self._taken
-
-
 class WorkerPool(InOrder):
     """Keeps `count` spawned processes busy and gives their results in order. One thread at a time.
 
     Memory is bounded: at most two batches a worker are in its hands, and at most twice as many are not yet taken.
     """
 
-    def __init__(self, count: int, work: Job) -> None:
+    def __init__(self, count: int, work: Work) -> None:
         """Starts nothing yet: a process starts when there is a batch for it, so that little input takes few."""
         super().__init__()
         self._count = count
@@ -266,7 +128,7 @@ class WorkerPool(InOrder):
         raise WorkerError(words if imported else f"{words} before it was ready: {GUARD}")
 
 
-def _run_worker(pipe: Connection, work: Job) -> None:
+def _run_worker(pipe: Connection, work: Work) -> None:
     with suppress(BrokenPipeError, ConnectionResetError):
         pipe.send((_READY, None))
     batches: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
@@ -278,7 +140,7 @@ def _run_worker(pipe: Connection, work: Job) -> None:
             pipe.send((sequence, answer(work, process, given)))
 
 
-def answer(work: Job, process: Callable[[Any], Any], item: Any) -> Any:
+def answer(work: Work, process: Callable[[Any], Any], item: Any) -> Any:
     """What a worker says to an item: the result, or the error that `Pool.next_results` is to raise."""
     try:
         return process(item)

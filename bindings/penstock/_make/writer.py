@@ -24,6 +24,7 @@ from penstock._make.folder import Folder
 from penstock._make.folders import folder_of
 from penstock._make.notes import remove_list
 from penstock._make.publishing import count_of, json_text
+from penstock._make.record_packing import numbers, pack_records
 from penstock._places.paths import PathLike
 from penstock._places.storage import Storage
 
@@ -106,6 +107,7 @@ class Writer:
             )
         self._codec = codecs.get(metadata)
         self._documents = 0
+        self._task = task
         if self._dtype is None and (self._codec is None or metadata == "boundaries"):
             raise InvalidArgumentError("neither fields nor metadata: there is nothing to write")
         if layout not in ("compact", "ids"):
@@ -174,12 +176,12 @@ class Writer:
                 codec cannot encode the metadata, an id is unknown or of a finished shard.
             IoError: It cannot be written; the writer can then only be aborted.
         """
-        packed, _ = self._pack(records, fields)
+        packed, _ = pack_records(self._dtype, records, fields)
         if metadata_id is not None:
             if metadata is not _MISSING or columns is not None:
                 what = "columns" if metadata is _MISSING else "metadata"
                 raise InvalidArgumentError(f"{what} and metadata_id: give one of them")
-            self._native.append_ids(packed, _ids(metadata_id))
+            self._native.append_ids(packed, numbers(metadata_id, "metadata_id"))
         else:
             encoded = self._encode(metadata)
             self._native.append(packed, encoded, self._columns.pack(columns, None))
@@ -210,7 +212,7 @@ class Writer:
             InvalidArgumentError: As `append`; nothing of the batch is written then.
             IoError: It cannot be written; the writer can then only be aborted.
         """
-        packed, count = self._pack(records, fields)
+        packed, count = pack_records(self._dtype, records, fields)
         if metadata is not None and encoded is not None:
             raise InvalidArgumentError("metadata and encoded: give one of them")
         if metadata is not None:
@@ -228,7 +230,7 @@ class Writer:
             if self._dtype is not None and self._codec is not None:
                 raise InvalidArgumentError("lengths of the documents are missing")
             lengths = [count] if self._codec is None else np.zeros(len(encoded or ()), np.uint64)
-        counts = _ids(lengths, "lengths")
+        counts = numbers(lengths, "lengths")
         if encoded is None and self._codec is not None:
             ends = np.zeros(len(counts), np.uint64)
         else:
@@ -243,6 +245,21 @@ class Writer:
     def keeps_documents(self) -> bool:
         """Whether it keeps where documents begin: not of a token stream (metadata=None)."""
         return self._codec is not None
+
+    @property
+    def documents(self) -> int:
+        """Documents that were appended; 0 of a token stream (metadata=None)."""
+        return self._documents if self.keeps_documents else 0
+
+    @property
+    def records(self) -> int:
+        """Records that were appended."""
+        return self._native.records
+
+    @property
+    def task(self) -> Any:
+        """What shard.json says that the shards that end now are made of."""
+        return self._task
 
     @property
     def is_uploading(self) -> bool:
@@ -279,6 +296,7 @@ class Writer:
     def set_task(self, task: Any) -> None:
         """Sets what shard.json keeps as the task of the shards that end from now on: a JSON value."""
         self._native.set_task(json_text(task, "task"))
+        self._task = task
 
     def commit(self) -> None:
         """Finishes the last shard and publishes the dataset (with `shard=`: only finishes it). Again: nothing.
@@ -357,41 +375,3 @@ class Writer:
                 f'metadata of document {document:,} cannot be encoded by the codec "{self._codec.name}": {error}'
             ) from error
         return encoded
-
-    def _pack(self, records: Any, fields: dict[str, Any]) -> tuple[npt.NDArray[np.uint8], int]:
-        if self._dtype is None:
-            if records is not None or fields:
-                raise InvalidArgumentError("records for a writer of opaque documents (fields=None)")
-            return np.empty(0, np.uint8), 0
-        names = self._dtype.names or ()
-        if records is not None:
-            array = np.asarray(records)
-            if fields or array.dtype.names is None:
-                raise InvalidArgumentError(f"records must be one structured array with the fields {', '.join(names)}")
-            fields = {name: array[name] for name in array.dtype.names}
-        if set(fields) != set(names):
-            missing, unknown = set(names) - set(fields), set(fields) - set(names)
-            said = [f"missing: {', '.join(sorted(missing))}"] if missing else []
-            said += [f"unknown: {', '.join(sorted(unknown))}"] if unknown else []
-            raise InvalidArgumentError(f"fields {'; '.join(said)}; this writer has {', '.join(names)}")
-        parts = {name: _dtype.fit(fields[name], self._dtype[name], name) for name in names}
-        return self._assemble(parts)
-
-    def _assemble(self, parts: dict[str, npt.NDArray[Any]]) -> tuple[npt.NDArray[np.uint8], int]:
-        assert self._dtype is not None
-        counts = {
-            name: len(part) for name, part in parts.items() if part.ndim > len(self._dtype[name].shape)
-        }  # the others are one value for all records
-        if len(set(counts.values())) > 1:
-            raise InvalidArgumentError(f"fields of different lengths: {counts}")
-        count = next(iter(counts.values()), 1)
-        if len(parts) == 1 and counts:
-            return _dtype.as_bytes(next(iter(parts.values()))), count
-        packed = np.empty(count, self._dtype)
-        for name, part in parts.items():
-            packed[name] = part
-        return _dtype.as_bytes(packed), count
-
-
-def _ids(values: npt.ArrayLike, name: str = "metadata_id") -> npt.NDArray[np.uint64]:
-    return np.atleast_1d(_dtype.fit(values, np.dtype("<u8"), name))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import glob
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -12,6 +14,7 @@ from urllib.parse import unquote_to_bytes
 from penstock import _native
 from penstock._base.errors import Error, InvalidArgumentError, IoError, NotFoundError
 
+_GLOB = frozenset("*?[")
 _ODD_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})|%00")
 
 PathLike = str | os.PathLike[str]
@@ -83,6 +86,22 @@ def check_name(path: str) -> None:
         raise InvalidArgumentError(f"{path!a}: a name that is not UTF-8: rename it, or reach it by a link") from None
     if "\0" in path:
         raise InvalidArgumentError(f"{path!a}: a name with a NUL")
+
+
+def expand(path: str) -> list[str]:
+    """What a glob matches, sorted; the path itself where it is none, or is there.
+
+    Raises:
+        NotFoundError: nothing matches.
+    """
+    if not _GLOB & set(path) or os.path.lexists(path):
+        return [path]
+    found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - patterns may be absolute
+    if not found:
+        raise NotFoundError(errno.ENOENT, f"{path}: no file matches", path)
+    for each in found:
+        check_name(each)
+    return found
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
@@ -22,18 +22,8 @@ def scheme_of(path: str) -> str:
     return scheme.lower() if separator and scheme.isascii() and scheme.replace("+", "a").isalnum() else ""
 
 
-def is_address(path: str) -> bool:
-    return scheme_of(path) not in ("", "file")
-
-
-def refuse_address(path: Any, instead: str) -> None:
-    """Refuses an address where paths of this machine alone are taken; `instead` says why and what to do.
-
-    Raises:
-        InvalidArgumentError: It is one.
-    """
-    if isinstance(path, str) and is_address(path):
-        raise InvalidArgumentError(f"{_native.shown_address(path)}: {instead}")
+def is_address(path: Any) -> TypeGuard[str]:
+    return isinstance(path, str) and scheme_of(path) not in ("", "file")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from penstock._places import s3 as _s3
 from penstock._places.obstore_errors import Said, of_region
 from penstock._places.remote import scheme_of
 from penstock._places.storage import Storage
+from penstock._places.upload_problem import Problem
 
 PART_BYTES = 8 << 20
 _PARTS_AT_ONCE = 4
@@ -28,13 +28,9 @@ _SMALL_AT_ONCE = 16
 _SLOWEST_REQUEST, _FASTEST_REQUEST = 60.0, 5.0  # seconds that an answer may take
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0  # between attempts
 WRITABLE = ("s3", "gs", "az")
+_COPYING = ("s3", "gs")  # on the server
 _MALFORMED = ("AuthorizationHeaderMalformed", "AuthorizationQueryParametersError")  # of another region, or no key
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
-# Of status 400: what a server answers to bytes that came late or damaged, and to credentials that end.
-_PASSING_CODES = frozenset(
-    {"", "RequestTimeout", "IncompleteBody", "BadDigest", "XAmzContentSHA256Mismatch", "InvalidPart", "ExpiredToken"}
-)
-
 Result = TypeVar("Result")
 
 
@@ -207,6 +203,31 @@ class Bucket:
 
         self._done("uploaded", name, send, lambda: last_sent)
 
+    def holds(self, url: str) -> bool:
+        """Whether an address is of the same bucket."""
+        scheme, _, rest = self.url.partition("://")
+        return scheme in _COPYING and url.startswith(f"{scheme}://{rest.partition('/')[0]}/")
+
+    def copy(self, name: str, source: str) -> None:
+        """An object of the address `source`, which this bucket `holds`, over what is there; on the server.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        import obstore
+
+        key = source.partition("://")[2].partition("/")[2]
+
+        def ask() -> None:
+            try:
+                obstore.copy(self._store, key, self.key(name))
+            except FileNotFoundError as error:
+                if Said.of(error).code in _NO_BUCKET:
+                    raise
+                raise NotFoundError(errno.ENOENT, f"{source}: no such object", source) from None
+
+        self._done("copied", name, ask)
+
     def put_new(self, name: str, data: bytes, replaced: Version | None) -> None:
         """An object where there is none, or in the place of that version.
 
@@ -226,7 +247,7 @@ class Bucket:
                 obstore.put(self._impatient, self.key(name), data, mode=mode, use_multipart=False)
             except Exception as error:
                 refused = _is_refusal(error)
-                problem = _Problem.of(error)
+                problem = Problem.of(error)
             if problem is None:
                 return
             if refused:
@@ -250,7 +271,7 @@ class Bucket:
                 obstore.put(self._store, self.key(name), data, mode=mode, use_multipart=False)  # type: ignore[arg-type]
             except Exception as error:
                 refused = _is_refusal(error)
-                problem = _Problem.of(error)
+                problem = Problem.of(error)
             if problem is None or (not refused and problem.is_unsupported):
                 return True
             if not refused:
@@ -289,19 +310,19 @@ class Bucket:
             except (Stopped, Error):
                 raise
             except Exception as error:
-                problem = _Problem.of(error)
+                problem = Problem.of(error)
             attempts += problem.said.attempts
             passed = time.monotonic() - max(begin, last_passed())
             if not self._may_pass(problem) or passed >= self.storage.deadline:
                 self._fail(what, name, problem, attempts, time.monotonic() - begin)
             time.sleep(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempts, 10)))
 
-    def _may_pass(self, problem: _Problem) -> bool:
+    def _may_pass(self, problem: Problem) -> bool:
         """Whether trying again may help."""
         provider = self._credentials.provider
         return problem.may_pass and not (provider is not None and provider.is_mistaken)
 
-    def _fail(self, what: str, name: str, problem: _Problem, attempts: int, seconds: float) -> NoReturn:
+    def _fail(self, what: str, name: str, problem: Problem, attempts: int, seconds: float) -> NoReturn:
         shown = self.address(name)
         status, code = problem.said.status, problem.said.code
         failure = self._credentials.provider.failure if self._credentials.provider else ""
@@ -329,52 +350,6 @@ class Bucket:
         if scheme != "s3":
             return None
         return _buckets.told_region(rest.partition("/")[0], _buckets.endpoint_of(scheme, self.storage))
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """What may be said of an error: of obstore's nothing that a server or an address put there.
-
-    Attributes:
-        said: by obstore.
-        words: for messages.
-        local: (errno, file, words) of a file of this machine.
-    """
-
-    said: Said
-    words: str
-    local: tuple[int, str, str] | None = None
-
-    @classmethod
-    def of(cls, error: Exception) -> _Problem:
-        said = Said.of(error)
-        if isinstance(error, OSError) and error.errno is not None:
-            local = error.errno, os.fsdecode(error.filename or "a local file"), error.strerror or type(error).__name__
-            return cls(said, local[2], local)
-        if said.is_redirect:
-            return cls(said, "a redirect without an address")
-        kinds = {"Connect": "no connection", "Timeout": "no answer in time"}
-        ended = kinds.get(said.kind, "the connection ended" if said.kind else type(error).__name__)
-        return cls(said, said.answer or ended)
-
-    @property
-    def may_pass(self) -> bool:
-        """Whether trying again may help. Of what has no status only requests that failed: the rest are mistakes."""
-        status = self.said.status
-        if status is None:
-            return self.said.is_passing and not self.said.is_of_region
-        if status == 400:
-            return self.said.code in _PASSING_CODES
-        if status == 404:
-            return self.said.code == "NoSuchUpload"  # the upload begins anew
-        return status in (408, 409, 429) or (status >= 500 and status != 501)
-
-    @property
-    def is_unsupported(self) -> bool:
-        return self.said.status in (400, 501)
-
-    def __str__(self) -> str:
-        return self.words
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -40,15 +40,12 @@ def _type(column: Any) -> str:
 def _notices(data: tuple[str, ...]) -> list[str]:
     """What lies in the datasets' folders on this machine and is no part of them."""
     from penstock import _native
-    from penstock._places.paths import local_path
-    from penstock._places.remote import is_address
+    from penstock._places.stores.location import location_of
 
     found: list[str] = []
-    for path in data:
-        if is_address(path):
-            continue
+    for path in (str(path) for each in data for path in location_of(each).on_disk()):
         try:
-            found += _native.unnamed(local_path(path))
+            found += _native.unnamed(path)
         except Error as error:  # it is open: what else lies there is no part of it
             found.append(f"{path}: what else lies there is not known: {error}")
     return found

@@ -14,7 +14,8 @@ import numpy as np
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.resources import memory_bytes
-from penstock._data.dataset import Dataset, View
+from penstock._data.dataset import Dataset
+from penstock._data.view import View
 from penstock._view.decoder import Decoder
 from penstock._view.describe import describe
 from penstock._view.records import cell_genes, field_table, ids_text, is_cells, span_json

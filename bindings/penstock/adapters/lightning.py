@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock._load.loader import Loader, Resume
+from penstock._load.loader import Loader
+from penstock._load.resume import Resume
 from penstock.adapters._common import checked, given
 
 # Lightning fetches a loader without a length one batch ahead of training, and saves its state after that batch. No run

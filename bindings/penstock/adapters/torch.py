@@ -11,11 +11,13 @@ from penstock._base.errors import InvalidArgumentError, StateMismatchError
 from penstock._base.ranks import Mesh, divided
 from penstock._base.resources import default_max_bytes, default_threads
 from penstock._data.batch import Batch
-from penstock._load.job import Job, batch_sizes, window_changes
-from penstock._load.loader import Loader, Resume
+from penstock._load.batch_sizes import batch_sizes
+from penstock._load.job import Job
+from penstock._load.loader import Loader
 from penstock._load.mixture import SourceOrder
 from penstock._load.options import BatchSize, OnMismatch, Tail
 from penstock._load.parallel import Balance, ContextParallel
+from penstock._load.resume import Resume
 from penstock._load.state import checked_state
 from penstock.adapters._common import given, missing
 
@@ -138,7 +140,7 @@ class BatchDataset(IterableDataset[Any]):
                 self._loads["context_parallel"] = ContextParallel(*checked._part[:3])
         unit, size = (self.world_size, batch_size) if global_batch_size is None else (1, global_batch_size)
         self._view = view
-        self._sizes = batch_sizes(size, unit, window_changes(view), self.world_size)
+        self._sizes = batch_sizes(size, unit, view._window_changes(), self.world_size)
         self._skip = skipped
         self._transform = transform
         self._on_mismatch = on_mismatch

@@ -848,7 +848,7 @@ def test_append_adds_shards_and_says_what_does_not_go(corpus: Corpus, tmp_path: 
     assert refused("append", tmp_path / "nowhere", more, code=2).startswith(f"{tmp_path / 'nowhere'}: no such f")
     assert not (tmp_path / "nowhere").exists()
     assert "Missing argument 'MORE...'" in refused("append", out, code=2)
-    assert "on this machine alone" in refused("append", "s3://bucket/corpus", more, code=2)
+    assert "is not written to" in refused("append", "https://example.org/corpus", more, code=2)
     assert digests(out) == before
     found = json_alone("append", out, more)
     assert found == json_alone("info", out) and found["shards"] == 4 * shards

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ import torch
 from _datasets import (
     FIELDS,
     LENGTHS,
-    MODES,
     NUMBERS,
     array,
     compact,
@@ -291,19 +289,6 @@ def test_without_lookahead_there_are_no_labels_and_the_error_says_how_to_get_the
             getattr(batch, name)
 
 
-def test_windows_with_lookahead_overlap_by_it(tokens):
-    dataset, expected = tokens
-    view = dataset.windows(10, lookahead=6)
-    assert len(view) == 8
-    for index in range(8):
-        assert view[index]["token"].tolist()[-16:] == expected[index * 10 : index * 10 + 16].tolist()
-        batch = view.read([index])
-        assert (
-            batch.inputs.shape == (1, 10)
-            and batch.labels[0].tolist() == expected[index * 10 + 1 : index * 10 + 11].tolist()
-        )
-
-
 # --- windows and their spans
 
 
@@ -390,32 +375,6 @@ def test_ids_have_no_offset_and_compact_spans_do(tmp_path):
 # --- documents
 
 
-@pytest.mark.parametrize("framework", ["torch", "numpy"])
-def test_a_batch_of_documents_is_flat_with_offsets(tmp_path, framework):
-    dataset, model = compact(tmp_path, LENGTHS)
-    view = dataset.documents()
-    assert len(view) == len(model.spans)
-    with make(view, 4, order="uniform", framework=framework, rank=1, world_size=2) as loader:
-        for batch in loader:
-            offsets = array(batch.offsets)
-            assert offsets.dtype == np.int64 and len(offsets) == 5 and offsets[0] == 0
-            assert batch["token"].shape == (offsets[-1],) and batch.records.shape == (offsets[-1],)
-            assert array(batch["token"]).dtype == (np.int64 if framework == "torch" else np.uint16)
-            for row, index in enumerate(batch.indices.tolist()):
-                found = batch.records[offsets[row] : offsets[row + 1]]
-                if index < 0:
-                    assert len(found) == 0 and not batch.spans.of_row(row)
-                    continue
-                document = model.spans[index]
-                np.testing.assert_array_equal(found, model.records[document.start : document.stop])
-                for name in FIELDS.names:
-                    np.testing.assert_array_equal(array(batch[name])[offsets[row] : offsets[row + 1]], found[name])
-                (span,) = batch.spans.of_row(row)
-                assert (span.start, span.stop, span.begins, span.ends) == (0, len(found), True, True)
-                assert span.id == (document.shard, document.number) and span.metadata == document.metadata
-        assert not batch.valid.all()
-
-
 def test_documents_of_length_none_only(tmp_path):
     dataset, _ = compact(tmp_path, [[0, 0, 0]])
     batch = next(make(dataset.documents(), 3))
@@ -444,14 +403,6 @@ def test_opaque_documents_have_only_spans(tmp_path, framework):
 
 
 # --- positions, and what is printed
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_position_is_the_global_batchs_start_on_every_rank(tmp_path, mode):
-    view = MODES[mode](tmp_path)
-    for rank in range(3):
-        with make(view, 1, rank=rank, world_size=3, epochs=None, framework="numpy") as loader:
-            assert [batch.position for batch in islice(loader, 5)] == [0, 3, 6, 9, 12]
 
 
 def test_what_is_printed_names_things(tmp_path):

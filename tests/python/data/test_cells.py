@@ -373,15 +373,7 @@ def test_another_layer_is_another_field(tmp_path):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("pinned", [False, True])
-def test_a_batch_moves_to_a_device_with_all_that_it_has(cells, form, pinned, monkeypatch):
-    def allocator(_: Any) -> Any:
-        def allocate(size: int) -> tuple[Any, int]:
-            tensor = torch.empty(size, dtype=torch.uint8)
-            return tensor, tensor.data_ptr()
-
-        return allocate
-
-    monkeypatch.setattr(penstock._load.loader, "_pinned_allocator", allocator)
+def test_a_batch_moves_to_a_device_with_all_that_it_has(cells, form, pinned, lender):
     view = cells.dataset.cells(FORMS[form], genes=range(GENES))
     options = {"batch_size": 8, "seed": 4, "framework": "torch", "pin_memory": pinned}
     batch = next(penstock.Loader(view, **options))
@@ -418,7 +410,6 @@ def test_windows_and_documents_move_too(cells):
     assert isinstance(batch.max_seqlen, int) and len(batch.spans) > 0
 
 
-SIGNED = ("u2", "f4")
 BAD: dict[str, tuple[list[int], list[float], str]] = {
     "twice": ([3, 7, 7, 9], [1, 2, 3, 4], "gene 7 is there twice"),
     "falling": ([3, 9, 7], [1, 2, 3], "gene 7 comes after gene 9"),

@@ -1,18 +1,19 @@
-"""loss_mask, labels and values of spans, against a model that looks at each record; and real attention."""
+"""loss_mask, labels and values of spans: functions of metadata, tokens that bound documents, refusals; real attention.
+
+What they are of every view, in mixtures, on any ranks, tests/model says (its dimension `columns`).
+"""
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock
 import pytest
-from _datasets import LENGTHS, NUMBERS, array, compact, ids, opaque, orders, token_stream
+from _datasets import LENGTHS, NUMBERS, array, compact, ids, opaque, token_stream
 from penstock.columns import Labels, LossMask, PerSpan, PositionIds
 
 FIELDS = {"token": "u2", "loss": "u1", "weight": "f4"}
@@ -21,12 +22,12 @@ FILL = -7.5
 
 
 class Stream:
-    """Documents, empty ones too, over several shards: each record's document, its place there, and what is made."""
+    """Documents, empty ones too, over several shards, and each record's document."""
 
     def __init__(self, folder: Path, shards: Any = LENGTHS, metadata: Any = "json", seed: int = 0) -> None:
         random = np.random.default_rng(seed)
         paths, tokens, loss, self.metadata = [], [], [], []
-        number, offset = [], []
+        number: list[int] = []
         for shard, lengths in enumerate(shards):
             paths.append(folder / f"shard-{shard}")
             with penstock.Writer(paths[-1], fields=FIELDS, metadata=metadata) as writer:
@@ -43,49 +44,10 @@ class Stream:
                     tokens.append(given)
                     loss.append(masked)
                     number += [document] * length
-                    offset += range(length)
         self.dataset = penstock.open(*paths)
         self.tokens, self.loss = np.concatenate(tokens), np.concatenate(loss)
-        self.number, self.offset = np.array(number), np.array(offset)
+        self.number = np.array(number)
         self.firsts = np.searchsorted(self.number, np.arange(len(self.metadata) + 1))
-
-    def records(self, batch: Any, view: penstock.View, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """The records of a row's inputs, and those of their targets; -1 where there is none."""
-        index = int(array(batch.indices)[row])
-        if view.kind == "packed":
-            at, target = np.full((2, view.window), -1)
-            for span in batch.spans.of_row(row):
-                first = self.firsts[span.metadata["number"]] + span.offset
-                at[span.start : span.stop] = np.arange(first, first + span.stop - span.start)
-                target[span.start : span.stop - 1] = at[span.start + 1 : span.stop]
-            return at, target
-        if view.kind == "documents":
-            at = np.arange(self.firsts[index], self.firsts[index + 1]) if index >= 0 else np.arange(0)
-            if view.rows is None:
-                return at, np.append(at[1:], -1)[: len(at)]
-            length = array(batch.labels).shape[1]
-            kept, lead = at[:length], max(0, length - len(at)) if view.rows.side == "left" else 0
-            at, target = np.full((2, length), -1)
-            at[lead : lead + len(kept)] = kept
-            target[lead : lead + max(0, len(kept) - 1)] = kept[1:]
-            return at, target
-        if index < 0:
-            return np.full(view.window, -1), np.full(view.window, -1)
-        at = np.arange(index * view.window, (index + 1) * view.window)
-        return at, at + 1 if view.lookahead else np.append(at[1:], -1)
-
-    def row(self, batch: Any, view: penstock.View, row: int, keeps: Callable[[int], bool]) -> dict[str, np.ndarray]:
-        """loss_mask, labels and quality of a row, where a record is a target only if it `keeps`."""
-        at, target = self.records(batch, view, row)
-        mask = np.array([t >= 0 and keeps(t) for t in target], bool)
-        labels = np.where(mask, self.tokens[target], -100)
-        return {"loss_mask": mask, "labels": labels, "quality": np.where(at >= 0, self.number[at] / 4, FILL)}
-
-    def expected(self, batch: Any, view: penstock.View, keeps: Callable[[int], bool]) -> dict[str, Any]:
-        """The same of all rows."""
-        rows = [self.row(batch, view, row, keeps) for row in range(len(array(batch.indices)))]
-        join = np.concatenate if view.kind == "documents" and view.rows is None else np.stack
-        return {name: join([each[name] for each in rows]) for name in rows[0]}
 
 
 def ranges_of(document: int) -> list[list[int]]:
@@ -101,36 +63,6 @@ def by_spans() -> LossMask:
     return LossMask(spans=lambda metadata: metadata["ranges"])
 
 
-#: Columns, and which targets they keep.
-WAYS: dict[str, tuple[list[Any], Callable[[Stream], Callable[[int], bool]]]] = {
-    "field": ([LossMask(field="loss")], lambda s: lambda t: bool(s.loss[t] > 0)),
-    "spans": ([by_spans()], lambda s: lambda t: in_ranges(s, t)),
-    "no crossing": (
-        [Labels(cross_document=False), LossMask(spans=lambda _: [[0, 1 << 40]])],
-        lambda s: lambda t: bool(t > 0 and s.number[t] == s.number[t - 1]),
-    ),
-    "all": (
-        [
-            Labels(cross_document=False),
-            LossMask(field="loss"),
-            by_spans(),
-            LossMask(spans=lambda m: [[m["number"], 99]]),
-        ],
-        lambda s: (
-            lambda t: (
-                bool(t > 0 and s.number[t] == s.number[t - 1] and s.loss[t] > 0)
-                and in_ranges(s, t)
-                and bool(s.offset[t] >= s.number[t])
-            )
-        ),
-    ),
-}
-
-
-def in_ranges(stream: Stream, at: int) -> bool:
-    return any(begin <= stream.offset[at] < end for begin, end in ranges_of(int(stream.number[at])))
-
-
 def loader(view: penstock.View, batch_size: int = 4, **options: Any) -> penstock.Loader:
     return penstock.Loader(view, batch_size, **{"seed": 4, "epochs": 2, "per_epoch": True, **options})
 
@@ -140,76 +72,12 @@ def batches(view: penstock.View, **options: Any) -> list[Any]:
         return [batch for _ in range(2) for batch in given]
 
 
-def assert_right(batch: Any, stream: Stream, view: penstock.View, keeps: Callable[[int], bool]) -> None:
-    expected = stream.expected(batch, view, keeps)
-    assert array(batch.loss_mask).dtype == np.bool_
-    assert batch.columns["loss_mask"] is batch.loss_mask
-    np.testing.assert_array_equal(array(batch.loss_mask), expected["loss_mask"])
-    if view.lookahead or view.rows is not None:
-        np.testing.assert_array_equal(array(batch.labels), expected["labels"])
-    if "quality" in batch.columns:
-        assert array(batch.columns["quality"]).dtype == np.float32
-        np.testing.assert_array_equal(array(batch.columns["quality"]), expected["quality"])
-
-
-# --- against the model
-
-
-@pytest.mark.parametrize("framework", ["numpy", "torch"])
-@pytest.mark.parametrize("lookahead", [0, 1, 2])
-@pytest.mark.parametrize("way", WAYS)
-def test_windows(tmp_path, way, lookahead, framework):
-    stream = Stream(tmp_path)
-    columns, keeps = WAYS[way]
-    padded = 0
-    if way == "no crossing" and lookahead == 0:
-        columns = columns[1:]
-        keeps = lambda s: lambda t: True  # noqa: E731
-    if way == "all" and lookahead == 0:
-        columns = [LossMask(field="loss"), by_spans()]
-        keeps = lambda s: lambda t: bool(s.loss[t] > 0) and in_ranges(s, t)  # noqa: E731
-    for window, options in itertools.product(
-        (1, 6, 13), ({}, {"dtype": {"token": "int32"}}, {"order": orders()["blocks"], "threads": 5, "prefetch": 1})
-    ):
-        view = stream.dataset.windows(window, lookahead=lookahead)
-        for batch in batches(view, columns=[*columns, quality()], framework=framework, **options):
-            assert_right(batch, stream, view, keeps(stream))
-            padded += int((array(batch.indices) < 0).sum())
-    assert padded > 0
-
-
-@pytest.mark.parametrize("framework", ["numpy", "torch"])
-@pytest.mark.parametrize("way", ["field", "spans"])
-def test_documents(tmp_path, way, framework):
-    stream = Stream(tmp_path)
-    columns, keeps = WAYS[way]
-    view = stream.dataset.documents()
-    for batch in batches(view, columns=[*columns, quality()], framework=framework):
-        assert_right(batch, stream, view, keeps(stream))
-
-
 def rows_of_documents(dataset: penstock.Dataset) -> list[penstock.View]:
     return [
         dataset.packed(12), dataset.packed(6, multiple_of=3), dataset.packed(5, long="truncate"),
         dataset.documents().padded(), dataset.documents().padded(6, side="left"),
         dataset.documents().padded(multiple_of=4, side="left"), dataset.documents().padded(24, value=-1),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("framework", ["numpy", "torch"])
-@pytest.mark.parametrize("way", WAYS)
-def test_packed_and_padded_rows(tmp_path, way, framework):
-    stream = Stream(tmp_path)
-    columns, keeps = WAYS[way]
-    padded = 0
-    for view in rows_of_documents(stream.dataset):
-        for options in ({}, {"dtype": {"token": "int32"}, "threads": 3}):
-            for batch in batches(view, batch_size=3, columns=[*columns, quality()], framework=framework, **options):
-                assert_right(batch, stream, view, keeps(stream))
-                inside = array(batch.labels) != -100
-                np.testing.assert_array_equal(inside, array(batch.loss_mask))
-                padded += int((array(batch.indices) < 0).sum())
-    assert padded > 0
 
 
 def test_labels_of_packed_and_padded_rows_cross_no_document_whatever_is_asked(tmp_path):
@@ -221,71 +89,6 @@ def test_labels_of_packed_and_padded_rows_cross_no_document_whatever_is_asked(tm
                 np.testing.assert_array_equal(array(batch.labels), array(other.labels))
                 with pytest.raises(penstock.InvalidArgumentError, match=r"no loss_mask.*LossMask"):
                     batch.loss_mask  # noqa: B018
-
-
-@pytest.mark.parametrize("number", range(7))
-def test_mixtures_of_packed_and_padded_rows(tmp_path, number):
-    """Every row has its own source's documents, masks, values and sequences."""
-    streams = {}
-    for seed, name in enumerate(("one", "two", "three")):
-        (tmp_path / name).mkdir()
-        streams[name] = Stream(tmp_path / name, LENGTHS if seed != 1 else LENGTHS[::-1], seed=seed)
-    views = {name: rows_of_documents(stream.dataset)[number] for name, stream in streams.items()}
-    stages = [penstock.Stage({"one": 2, "two": 1}), penstock.Stage({"one": 1, "two": 1, "three": 3}, at=10)]
-    mixture = penstock.Mixture(views, stages, end=45)
-    columns, keeps = WAYS["all"]
-    columns = [*columns, quality()]
-    is_packed = views["one"].kind == "packed"
-    if is_packed:
-        columns += ["document_ids", "position_ids", "cu_seqlens"]
-    seen = set()
-    with penstock.Loader(mixture, 4, columns=columns, seed=1, threads=2) as given:
-        for batch in given:
-            for row, source in enumerate(array(batch.sources)):
-                name = mixture.names[source] if source >= 0 else "one"
-                seen.add(name)
-                expected = streams[name].row(batch, views[name], row, keeps(streams[name]))
-                np.testing.assert_array_equal(array(batch.labels)[row], expected["labels"])
-                np.testing.assert_array_equal(array(batch.loss_mask)[row], expected["loss_mask"])
-                np.testing.assert_array_equal(array(batch.columns["quality"])[row], expected["quality"])
-                if not is_packed:
-                    continue
-                ids = np.full(views[name].window, -1)
-                for place, span in enumerate(batch.spans.of_row(row)):
-                    ids[span.start : span.stop] = place
-                    at = array(batch.position_ids)[row, span.start : span.stop]
-                    np.testing.assert_array_equal(at, np.arange(span.stop - span.start))
-                    assert row * views[name].window + span.start in array(batch.cu_seqlens)
-                np.testing.assert_array_equal(array(batch.document_ids)[row], ids)
-    assert seen == set(streams)
-
-
-def test_labels_alone(tmp_path):
-    stream = Stream(tmp_path)
-    view = stream.dataset.windows(6, lookahead=1, metadata=False)
-    for batch in batches(view, columns=[Labels(cross_document=False)]):
-        expected = stream.expected(batch, view, WAYS["no crossing"][1](stream))
-        np.testing.assert_array_equal(array(batch.labels), expected["labels"])
-        with pytest.raises(penstock.InvalidArgumentError, match=r"no loss_mask.*LossMask"):
-            batch.loss_mask  # noqa: B018
-    plain = batches(view)
-    for batch, other in zip(batches(view, columns=[Labels()]), plain, strict=True):
-        np.testing.assert_array_equal(array(batch.labels), array(other.labels))
-
-
-@pytest.mark.parametrize("made", ["ids", "megatron"])
-def test_labels_of_other_datasets_with_spans(tmp_path, made):
-    golden = Path(__file__).parents[2] / "golden" / "megatron" / "u2_text_document"
-    dataset = ids(tmp_path, NUMBERS)[0] if made == "ids" else penstock.open(golden)
-    view = dataset.windows(5, lookahead=1)
-    for batch, plain in zip(
-        batches(view, columns=[Labels(cross_document=False), PositionIds()]), batches(view), strict=True
-    ):
-        expected = array(plain.labels)
-        for span in plain.spans:
-            if span.start > 0:
-                expected[span.row, span.start - 1] = -100
-        np.testing.assert_array_equal(array(batch.labels), expected)
 
 
 @pytest.mark.parametrize("which", ["end", "begin", "column", "tokenizer"])
@@ -321,57 +124,6 @@ def test_a_token_that_is_given_goes_before_spans(tmp_path):
         plain = view.read(batch.indices[batch.valid])
         expected = np.where(plain.labels == 10, -100, plain.labels)
         np.testing.assert_array_equal(batch.labels[batch.valid], expected)
-
-
-@pytest.mark.parametrize("rows", ["windows", "packed", "padded"])
-def test_threads_ranks_and_resumes_change_nothing(tmp_path, rows):
-    stream = Stream(tmp_path, LENGTHS * 3)
-    dataset = stream.dataset
-    view = {
-        "windows": lambda: dataset.windows(3, lookahead=1),
-        "packed": lambda: dataset.packed(8, long="truncate"),
-        "padded": lambda: dataset.documents().padded(9, side="left"),
-    }[rows]()
-    columns = [*WAYS["all"][0], quality()]
-
-    def seen(given: penstock.Loader) -> list[list[np.ndarray]]:
-        return [[array(each) for each in (b.labels, b.loss_mask, b.columns["quality"])] for b in given]
-
-    options: dict[str, Any] = {"columns": columns, "per_epoch": False}
-    with loader(view, **options) as whole, loader(view, columns=()) as plain:
-        assert whole.state_dict() == plain.state_dict()
-        all_of = seen(whole)
-    with loader(view, threads=7, prefetch=9, reader="mmap", **options) as other:
-        np.testing.assert_equal(seen(other), all_of)
-    for step in range(len(all_of)):
-        with loader(view, **options) as again:
-            again.seek(4 * step)
-            np.testing.assert_equal(seen(again), all_of[step:])
-    for rank in range(2):
-        with loader(view, 2, rank=rank, world_size=2, **options) as half:
-            for mine, whole_batch in zip(seen(half), all_of, strict=True):
-                np.testing.assert_equal(mine, [each[rank::2] for each in whole_batch])
-
-
-def test_lent_memory_and_devices(tmp_path, monkeypatch):
-    torch = pytest.importorskip("torch")
-
-    def allocator(_: Any) -> Any:
-        def allocate(size: int) -> tuple[Any, int]:  # ordinary memory, full of what must never be seen
-            tensor = torch.full((size,), 0x5A, dtype=torch.uint8)
-            return tensor, tensor.data_ptr()
-
-        return allocate
-
-    monkeypatch.setattr(penstock._load.loader, "_pinned_allocator", allocator)
-    stream = Stream(tmp_path)
-    for view in (stream.dataset.windows(6, lookahead=1), stream.dataset.documents()):
-        columns, keeps = WAYS["all" if view.lookahead else "spans"]
-        for batch in batches(view, columns=[*columns, quality()], pin_memory=True):
-            assert_right(batch, stream, view, keeps(stream))
-            assert batch.columns["quality"].untyped_storage().data_ptr() == batch.loss_mask.untyped_storage().data_ptr()
-            moved = batch.to("meta")
-            assert moved.loss_mask.device.type == moved.columns["quality"].device.type == "meta"
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "int32", "int64", "float16", "float32", "float64"])

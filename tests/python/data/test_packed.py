@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _datasets import LENGTHS, array, assert_all_same, bucketed, compact, opaque, orders, raw_tokens, snapshot
+from _datasets import LENGTHS, assert_all_same, compact, opaque, raw_tokens, snapshot
 
 
 def written(path: Path, lengths: Any, **options: Any) -> penstock.Dataset:
@@ -98,46 +98,6 @@ def test_old_rows_stay_when_shards_are_appended(tmp_path):
         assert first[index]["token"].tolist() == whole[index]["token"].tolist()
 
 
-@pytest.mark.parametrize("framework", ["numpy", "torch"])
-def test_every_document_comes_once_an_epoch_in_every_order_on_any_ranks(tmp_path, framework):
-    dataset = written(tmp_path / "d", (np.arange(400) * 7919) % 40)
-    view = dataset.packed(64, multiple_of=4)
-    for order in [*orders().values(), bucketed(view)]:
-        one = []
-        for world_size in (1, 3):
-            seen, batches = [], []
-            for rank in range(world_size):
-                options = {"order": order, "seed": 3, "epochs": 1, "framework": framework, "threads": 3}
-                with penstock.Loader(view, 2, rank=rank, world_size=world_size, **options) as loader:
-                    for batch in loader:
-                        batches.append((batch.position, rank, snapshot(batch)["token"].tobytes()))
-                        for span in batch.spans:
-                            seen.append((span.id.entry, span.offset, span.stop - span.start))
-                            tokens = array(batch["token"])[span.row, span.start : span.stop]
-                            assert tokens.tolist() == [1000 * span.id.entry + 1 + i for i in range(len(tokens))]
-                        used = np.zeros(array(batch["token"]).shape, bool)
-                        for span in batch.spans:
-                            used[span.row, span.start : span.stop] = True
-                        assert not array(batch["token"])[~used].any(), "padding is zeros, in memory used before too"
-                        assert (array(batch.labels)[~used] == -100).all()
-            lengths = view.dataset.documents().lengths().tolist()
-            assert sorted(seen) == [(number, 0, length) for number, length in enumerate(lengths) if length]
-            one.append(batches)
-        assert len(one[0]) > 10
-
-
-@pytest.mark.parametrize("readers", [("pread", 1, 1), ("pread", 4, 8), ("mmap", 2, 2)])
-def test_any_reader_and_thread_gives_the_same(tmp_path, readers):
-    reader, threads, prefetch = readers
-    view = compact(tmp_path, LENGTHS)[0].packed(9)
-
-    def run(**options: Any) -> list[dict[str, Any]]:
-        with penstock.Loader(view, 3, seed=5, epochs=3, framework="numpy", **options) as loader:
-            return [snapshot(batch) for batch in loader]
-
-    assert_all_same(run(), run(reader=reader, threads=threads, prefetch=prefetch))
-
-
 def test_document_columns_know_pieces_and_padding(tmp_path):
     dataset = written(tmp_path / "d", [3, 1, 6, 5])
     view = dataset.packed(8, multiple_of=2)  # rows: 6 + 1 -> [6, 2], 5 -> [6 …], 3 joins neither: 5 takes 6, 3 takes 4
@@ -211,6 +171,7 @@ def test_a_table_in_a_file_gives_the_same_view(tmp_path):
     for wrong, named in [
         ({"window": 12}, "window=9"), ({"window": 9, "fit": "first"}, "fit='best'"),
         ({"window": 9, "multiple_of": 3}, "multiple_of=1"), ({"window": 9, "group": 3}, "group=65536"),
+        ({"window": 9, "long": "drop"}, "long='split'"),
     ]:  # fmt: skip
         with pytest.raises(penstock.InvalidArgumentError, match=named):
             dataset.packed(**wrong, table=path)

@@ -19,39 +19,6 @@ def model_of(tmp_path: Any) -> tuple[penstock.Dataset, list[np.ndarray]]:
     return dataset, [model.records[begins[i] : begins[i + 1]] for i in range(len(ALL))]
 
 
-@pytest.mark.parametrize("side", ["right", "left"])
-@pytest.mark.parametrize("to", ["longest", 6, 24])
-@pytest.mark.parametrize("framework", ["numpy", "torch"])
-def test_rows_are_documents_and_the_mask_says_where(tmp_path, side, to, framework):
-    dataset, documents = model_of(tmp_path)
-    view = dataset.documents().padded(to, multiple_of=3, side=side, value={"token": 9, "weight": -1.5})
-    with penstock.Loader(view, 5, seed=2, epochs=2, framework=framework, threads=2) as loader:
-        for batch in loader:
-            indices = array(batch.indices)
-            kept = [documents[i][: to if to != "longest" else None] if i >= 0 else documents[1] for i in indices]
-            longest = max(1, *map(len, kept))
-            length = -(-longest // 3) * 3 if to == "longest" else to
-            assert array(batch.lengths).tolist() == [len(each) for each in kept]
-            for name in ("token", "weight"):
-                wanted = np.full((5, length), 9 if name == "token" else -1.5)
-                for row, each in enumerate(kept):
-                    at = length - len(each) if side == "left" else 0
-                    wanted[row, at : at + len(each)] = each[name]
-                np.testing.assert_array_equal(array(batch[name]), wanted.astype(documents[0][name].dtype))
-            labels, mask = np.full((5, length), -100), np.zeros((5, length))
-            for row, each in enumerate(kept):
-                at = length - len(each) if side == "left" else 0
-                mask[row, at : at + len(each)] = 1
-                labels[row, at : at + max(0, len(each) - 1)] = each["token"][1:]
-            np.testing.assert_array_equal(array(batch.labels), labels)
-            np.testing.assert_array_equal(array(batch.attention_mask), mask)
-            np.testing.assert_array_equal(array(batch.inputs), array(batch["token"]))
-            assert array(batch.labels).dtype == array(batch.attention_mask).dtype == np.int64
-            assert [span.stop - span.start for span in batch.spans] == [
-                len(each) for each, index in zip(kept, indices, strict=True) if index >= 0
-            ]
-
-
 def test_only_the_records_that_are_wanted_are_read(tmp_path):
     tokens = np.arange(1 << 20, dtype="u4")
     with penstock.Writer(tmp_path / "d", {"token": "u4"}, "json") as writer:

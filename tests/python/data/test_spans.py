@@ -17,9 +17,8 @@ WITH_ENTRIES = [mode for mode in MODES if mode not in ("raw", "stream")]
 def views(folder: Path, mode: str) -> dict[Any, penstock.View]:
     """The same view with each `metadata`."""
     view = MODES[mode](folder)
-    parts = (view.dataset, view.kind, view.window, view.lookahead)
-    others = (view._steps, view.columns, view.cells, view.phase_window, view.bounds, view.rows)
-    return {metadata: penstock.View(*parts, metadata, *others) for metadata in (True, "spans", False)}
+    kind, (dataset, _, *rest) = view.__reduce__()
+    return {metadata: kind(dataset, metadata, *rest) for metadata in (True, "spans", False)}
 
 
 def make(view: penstock.View, **options: Any) -> penstock.Loader:

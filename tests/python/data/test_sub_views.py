@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import penstock
 import pytest
-from _datasets import LENGTHS, MODES, array, assert_same, compact, orders, raw_tokens, snapshot
+from _datasets import LENGTHS, MODES, array, assert_same, compact, raw_tokens, snapshot
 from test_loader_views import plain
 
 WHOLE = [mode for mode in MODES if mode != "split"]  # whose numbers are those of the whole view
@@ -36,23 +36,6 @@ def test_a_slice_is_what_a_list_would_be(tmp_path, mode, part):
     found = sliced.read(range(len(sliced)))
     assert found.indices.tolist() == list(range(len(sliced)))
     assert_same({**snapshot(found), "indices": 0}, {**snapshot(view.read(numbers)), "indices": 0})
-
-
-@pytest.mark.parametrize("mode", WHOLE)
-def test_a_slice_loads_each_of_its_observations_once_in_every_order(tmp_path, mode):
-    view = MODES[mode](tmp_path)
-    sliced = view[2:-1][::-2]
-    for order in orders().values():
-        with penstock.Loader(sliced, 3, order=order, framework="numpy", epochs=1, threads=2) as loader:
-            seen = []
-            for batch in loader:
-                rows = array(batch.indices)[array(batch.valid)]
-                seen += sliced.base_indices(rows).tolist()
-                assert_same(
-                    {**snapshot(sliced.read(rows)), "indices": 0, "epochs": 0},
-                    {**snapshot(view.read(sliced.base_indices(rows))), "indices": 0, "epochs": 0},
-                )
-        assert sorted(seen) == sorted(range(2, len(view) - 1)[::-2])
 
 
 def test_slices_of_slices_and_their_names(tmp_path):

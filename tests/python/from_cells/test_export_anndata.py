@@ -23,7 +23,7 @@ from _anndata_files import CELLS, make, make_counts, same, write  # noqa: E402
 from penstock._cli.main import main  # noqa: E402
 from penstock._data.anndata import cell_reader  # noqa: E402
 from penstock._data.anndata.limits import Limits  # noqa: E402
-from penstock._from.cells import run  # noqa: E402
+from penstock._from.cells import recipe  # noqa: E402
 from penstock._from.cells.exporting import export_h5ad  # noqa: E402
 
 pytestmark = [
@@ -37,7 +37,7 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     # So that every test has several tasks, and several reads in each, by worker processes too.
-    monkeypatch.setattr(run, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
+    monkeypatch.setattr(recipe, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
 
 
 def test_an_obsm_as_wide_as_the_genes_comes_back_as_obsm(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_reads_are_bounded_by_the_cells_that_they_are_of(tmp_path: Path, monkeyp
 
 def test_reads_are_bounded_by_their_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock._data.anndata.categories.MOST_STRINGS", 10)
-    monkeypatch.setattr(run, "LIMITS", Limits())
+    monkeypatch.setattr(recipe, "LIMITS", Limits())
     made = make(make_counts(2_000))
     made.obs["long"] = [f"{i} " + "x" * 4_000 for i in range(2_000)]
     penstock.import_anndata(write(made, tmp_path / "a.h5ad"), tmp_path / "d", obs=["long"])

@@ -26,7 +26,7 @@ from _anndata_files import CELLS, GENES, dense_of, files_of, make, make_counts, 
 from penstock._cli.main import main  # noqa: E402
 from penstock._data.anndata import categories  # noqa: E402
 from penstock._data.anndata.limits import Limits  # noqa: E402
-from penstock._from.cells import run  # noqa: E402
+from penstock._from.cells import recipe  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*zarr.*"),
@@ -38,7 +38,7 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     # So that every test has several tasks, and several reads in each, by worker processes too.
-    monkeypatch.setattr(run, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
+    monkeypatch.setattr(recipe, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "dense"])
@@ -102,7 +102,7 @@ def test_strings_of_many_values_go_to_the_entries(tmp_path: Path, monkeypatch: p
 
 
 def test_strings_that_no_column_has_room_for_go_to_the_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "LIMITS", Limits())
+    monkeypatch.setattr(recipe, "LIMITS", Limits())
     made = make(make_counts(40))
     longest = ["a" * 65_535, "b"] * 20
     too_long = ["ä" * 32_768, None] * 20  # 65,536 bytes
@@ -385,7 +385,7 @@ def test_the_command_imports_and_says_what_is_left_out(tmp_path: Path, capsys: p
 def test_progress_is_told_before_cells_are_written(
     tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "_SECONDS", 0)
+    monkeypatch.setattr("penstock._from.cells.told._SECONDS", 0)
     made = make()
     made.X = made.X.tocsc()
     paths = [write(made, tmp_path / "a.h5ad"), write(make(seed=1), tmp_path / "b.h5ad")]

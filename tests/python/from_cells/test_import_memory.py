@@ -23,7 +23,8 @@ pytest.importorskip("msgpack")
 
 from _anndata_files import files_of, make, make_counts, write  # noqa: E402
 from penstock._data.anndata.limits import Limits  # noqa: E402
-from penstock._from.cells import run  # noqa: E402
+from penstock._from.cells import recipe  # noqa: E402
+from penstock._make.shard_work import Make  # noqa: E402
 from penstock._make.workers import WorkerPool  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*names are not unique.*")
@@ -32,11 +33,11 @@ _MEASURE = """
 import json, os, sys, threading, time
 from pathlib import Path
 import penstock
-from penstock._from.cells import run
+from penstock._from.cells import recipe
 from penstock._data.anndata.limits import Limits
 
 small, large, out, share, workers = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
-run.LIMITS = Limits(values=Limits().values // share)
+recipe.LIMITS = Limits(values=Limits().values // share)
 
 def processes(process):
     yield process
@@ -150,15 +151,15 @@ def test_hundreds_of_inputs_need_few_open_files(tmp_path: Path) -> None:
 
 
 def test_what_a_worker_gets_does_not_grow_with_the_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "LIMITS", Limits(values=50_000, task_values=100_000))
+    monkeypatch.setattr(recipe, "LIMITS", Limits(values=50_000, task_values=100_000))
     sent: list[tuple[str, int]] = []
     plans: list[int] = []
     submit = WorkerPool.submit
 
     def note(self: WorkerPool, job: Any) -> None:
         sent.append((type(job).__name__, len(pickle.dumps(job))))
-        if hasattr(job, "plan"):
-            plans.append(Path(job.plan).stat().st_size)
+        if isinstance(job, Make):
+            plans.append(Path(job.together[0].task.plan).stat().st_size)
         submit(self, job)
 
     monkeypatch.setattr(WorkerPool, "submit", note)

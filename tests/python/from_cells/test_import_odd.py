@@ -13,9 +13,9 @@ import pytest
 from _anndata_files import CELLS, anndata, make, make_counts, pandas, sparse, write
 from penstock._cli.main import main
 from penstock._data.anndata.limits import Limits
-from penstock._from.cells import run
+from penstock._from.cells import recipe
 from penstock._from.cells.odd import Names, hash_names
-from penstock._from.cells.work import Working
+from penstock._make.place import Place
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several tasks, and several reads of each."""
-    monkeypatch.setattr(run, "LIMITS", Limits(values=500, cells=64, task_values=900, stores=1))
+    monkeypatch.setattr(recipe, "LIMITS", Limits(values=500, cells=64, task_values=900, stores=1))
 
 
 def odd_counts(kind: str) -> Any:
@@ -81,15 +81,15 @@ def test_a_shard_that_an_earlier_attempt_finished_tells_its_odd_values(tmp_path:
     made.X = odd_counts("csr")
     path = write(made, tmp_path / "a.h5ad")
     whole = penstock.import_anndata(path, tmp_path / "whole")
-    write_shard, calls = Working._write, []
+    write_shard, calls = Place.write, []
 
-    def twice(self: Working, *given: Any) -> Any:
+    def twice(self: Place, *given: Any) -> Any:
         """The first attempt ends behind its shard, before it could say so."""
         calls.append(write_shard(self, *given))
         return write_shard(self, *given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Working, "_write", twice)
+        patch.setattr(Place, "write", twice)
         done = penstock.import_anndata(path, tmp_path / "out")
     assert len(calls) == done.shards > 2
     assert (done.odd, done.notes) == (whole.odd, whole.notes)

@@ -18,7 +18,7 @@ pytest.importorskip("msgpack")
 
 from _anndata_files import CELLS, GENES, broken, make, make_counts, put, write  # noqa: E402
 from penstock._data.anndata.limits import Limits  # noqa: E402
-from penstock._from.cells import run  # noqa: E402
+from penstock._from.cells import recipe  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*zarr.*"),
@@ -31,7 +31,7 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     # So that every test has several tasks, and several reads in each, by worker processes too.
-    monkeypatch.setattr(run, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
+    monkeypatch.setattr(recipe, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
 
 
 def repeat_gene(file: Any) -> None:

@@ -22,7 +22,7 @@ pytest.importorskip("msgpack")
 
 from _anndata_files import CELLS, as_kind, files_of, make, make_counts, write  # noqa: E402
 from penstock._data.anndata.limits import Limits  # noqa: E402
-from penstock._from.cells import run  # noqa: E402
+from penstock._from.cells import recipe  # noqa: E402
 from penstock._places.scratch import this_boot  # noqa: E402
 
 pytestmark = [
@@ -36,7 +36,7 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     # So that every test has several tasks, and several reads in each, by worker processes too.
-    monkeypatch.setattr(run, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
+    monkeypatch.setattr(recipe, "LIMITS", Limits(values=500, cells=70, task_values=3_000, stores=1))
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
@@ -123,6 +123,20 @@ def test_an_input_that_changed_is_refused_by_name(tmp_path: Path, what: str) -> 
     assert files_of(tmp_path / "d") == files_of(tmp_path / "e")
 
 
+def test_an_input_that_changed_is_refused_in_a_bucket_too(place: Any, tmp_path: Path) -> None:
+    path = write(make(), tmp_path / "a.h5ad")
+
+    with pytest.raises(KeyboardInterrupt, match="1 finished shard is kept: go on with --resume"):
+        penstock.import_anndata(path, place.url, storage=place.storage, progress=stop, scratch=tmp_path / "scratch")
+    assert list((tmp_path / "scratch").iterdir()) == []
+    os.utime(path)
+    with pytest.raises(penstock.InvalidArgumentError, match="is another than when 1 finished shard in s3://"):
+        penstock.import_anndata(path, place.url, storage=place.storage, resume=True)
+    done = penstock.import_anndata(path, place.url, storage=place.storage, overwrite=True)
+    assert done.kept_shards == 0
+    assert penstock.verify(place.url, storage=place.storage)
+
+
 @pytest.mark.parametrize(
     "what",
     ["obs", "obsm", "names of genes", "genes, joined", "indptr", "counts of columns", "counts of a dense matrix"],
@@ -147,7 +161,7 @@ def test_samples_tell_another_input_though_its_times_are_the_same(
     else:
         with pytest.raises(KeyboardInterrupt):
             penstock.import_anndata(paths, tmp_path / "d", progress=almost, **options)
-        monkeypatch.setattr("penstock._from.cells.identity._stamp", lambda path: [0, ""])
+        monkeypatch.setattr("penstock._make.stamps._stamp", lambda path: [0, ""])
         (tmp_path / "d" / ".import-inputs").write_text('[[0, ""], [0, ""]]')
     change(paths[1])
     with pytest.raises(
@@ -165,17 +179,6 @@ def test_an_input_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> No
         penstock.import_anndata(path, tmp_path / "d", resume=True)
 
 
-def test_what_a_run_notes_of_its_inputs_is_not_published(tmp_path: Path) -> None:
-    path = write(make(), tmp_path / "a.h5ad")
-    with pytest.raises(KeyboardInterrupt):
-        penstock.import_anndata(path, tmp_path / "d", progress=stop)
-    assert (tmp_path / "d" / ".import-inputs").exists()
-    assert penstock.import_anndata(path, tmp_path / "d", resume=True).kept_shards == 1
-    penstock.import_anndata(path, tmp_path / "e")
-    assert files_of(tmp_path / "d") == files_of(tmp_path / "e")
-    assert not (tmp_path / "d" / ".import-inputs").exists()
-
-
 def test_resuming_what_is_complete_writes_nothing(tmp_path: Path) -> None:
     path, other = write(make(), tmp_path / "a.h5ad"), write(make(seed=1), tmp_path / "b.h5ad")
     whole = penstock.import_anndata(path, tmp_path / "d")
@@ -189,7 +192,7 @@ def test_resuming_what_is_complete_writes_nothing(tmp_path: Path) -> None:
 
 def test_a_worker_killed_in_its_shard_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # One shard an input, of many small appends: the kill comes while it is written.
-    monkeypatch.setattr(run, "LIMITS", Limits(values=200, cells=10, task_values=1 << 24))
+    monkeypatch.setattr(recipe, "LIMITS", Limits(values=200, cells=10, task_values=1 << 24))
     paths = [write(make(make_counts(4_000)), tmp_path / f"{seed}.h5ad") for seed in range(2)]
     out = tmp_path / "d"
     killed = []

@@ -375,15 +375,19 @@ def test_half_a_surrogate_pair_is_refused_with_its_place(tokenizer_file: str) ->
 
 
 def test_results_of_processes_come_in_order_and_so_does_the_first_error(tokenizer_file: str) -> None:
-    from penstock._from.text.pool import Work, WorkerPool, process_batch
+    from _recipes import recipe
+    from penstock._from.text.batches import Tokenizing, process_batch
+    from penstock._make.shard_work import LookWork
+    from penstock._make.workers import WorkerPool
 
     columns = Columns("text", None, (), "file")
-    work = Work(TokenizerOptions(file=tokenizer_file), columns)
+    work = Tokenizing(TokenizerOptions(file=tokenizer_file), columns)
     lines = [row["text"].encode() * (1 + 3 * (i % 2)) for i, row in enumerate(rows()[:24])]
     batches = [[document(line, number)] for number, line in enumerate(lines)]
     batches[17], batches[20] = [document(b"\xff", 17)], [document(b"\xff", 20)]
     tokenizer = DocumentTokenizer(work.tokenizer)
-    pool = WorkerPool(2, work)
+    made = recipe(DocumentReader([], columns), work, Path("out"), 1)
+    pool = WorkerPool(2, LookWork(made))
     found = []
     with pytest.raises(InputError, match="document 18 "):
         for batch in batches:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -16,27 +15,23 @@ pytest.importorskip("tokenizers")
 pytest.importorskip("zstandard")
 pytest.importorskip("pyarrow")
 
+import _recipes
 import penstock
 import pyarrow
 import pyarrow.parquet
+from _recipes import OPTIONS, make_shard, recipe
+from penstock._from.text.batches import Tokenizing
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.inputs import expand_inputs
-from penstock._from.text.pipeline import Summary, TextWriter
-from penstock._from.text.pool import Work, make_tokenizer
+from penstock._from.text.pieces import Cutter
 from penstock._from.text.raw import Columns, RawDocument
-from penstock._from.text.shards import Make, ShardWork
-from penstock._from.text.sink import ShardSink, fields_of
+from penstock._from.text.summary import WrittenText
 from penstock._from.text.tasks import cut
 from penstock._from.text.tokenizing import TokenizerOptions
-from penstock._from.text.whole_tasks import Cutter, TaskWriter
-from penstock._make.errors import InputError, UsageError
-from penstock._make.folders import folder_of
-from penstock._make.shard_folder import ShardFolder
-from penstock._make.workers import Processes
+from penstock._make.errors import InputError
 from text_corpus import END, rows, train_tokenizer, write_jsonl
 
 COLUMNS = Columns("text", None, ("url", "n"), "file")
-OPTIONS: dict[str, Any] = {"a": 1}
 
 
 @pytest.fixture(scope="module")
@@ -55,32 +50,24 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def work(corpus: Path) -> Work:
-    return Work(TokenizerOptions(str(corpus / "tokenizer.json"), append=(END,)), COLUMNS)
+def work(corpus: Path) -> Tokenizing:
+    return Tokenizing(TokenizerOptions(str(corpus / "tokenizer.json"), append=(END,)), COLUMNS)
 
 
 def reader(corpus: Path) -> DocumentReader:
     return DocumentReader(expand_inputs([str(corpus / "[a-d].*")]), COLUMNS)
 
 
-def by_tasks(corpus: Path, out: Path, task_bytes: int, workers: int = 2, **given: Any) -> Summary:
-    folder = ShardFolder(folder_of(out), tokenizer=make_tokenizer(work(corpus).tokenizer).manifest_entry(), **given)
-    writing = {"fields": fields_of("u2", False), "metadata": "json", "layout": "compact"}
-    writing |= {"overwrite": folder.replaces, "run": folder.run}
-    seen: list[tuple[int, int, int]] = []
-    writer = TaskWriter(
-        reader=reader(corpus), work=work(corpus), folder=folder, writing=writing, task_bytes=task_bytes,
-        executor=Processes(workers), options=OPTIONS, observe=lambda *each: seen.append(each),
-    )  # fmt: skip
-    summary = writer.run()
+def by_tasks(corpus: Path, out: Path, task_bytes: int, workers: int = 2, **given: Any) -> WrittenText:
+    seen: list[tuple[int, int]] = []
+    made = recipe(reader(corpus), work(corpus), out, task_bytes)
+    summary = _recipes.by_tasks(made, workers, progress=lambda *each: seen.append(each), **given)
     assert seen[-1][0] == seen[-1][1] > 0
     return summary
 
 
-def by_batches(corpus: Path, out: Path, task_bytes: int) -> Summary:
-    tokenizer = make_tokenizer(work(corpus).tokenizer).manifest_entry()
-    sink = ShardSink(folder_of(out), dtype="u2", codec="json", layout="compact", tokenizer=tokenizer)
-    return TextWriter(reader(corpus), work(corpus), sink, task_bytes, 2, OPTIONS).run()
+def by_batches(corpus: Path, out: Path, task_bytes: int) -> WrittenText:
+    return _recipes.by_batches(recipe(reader(corpus), work(corpus), out, task_bytes))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -111,13 +98,13 @@ def test_whole_tasks_give_the_bytes_and_the_figures_of_batches(corpus: Path, tmp
         found = by_tasks(corpus, tmp_path / str(workers), task_bytes, workers)
         assert files(tmp_path / str(workers)) == files(tmp_path / "batches")
         assert 1 <= found.workers <= workers
-        timed = {"workers": 0, "seconds": 0.0, "tokenizing_seconds": 0.0}
+        timed = {"workers": 0, "seconds": 0.0, "tokenizing_seconds": 0.0, "path": ""}
         assert replace(found, **timed) == replace(expected, **timed)
 
 
 def test_resume_keeps_shards_of_the_same_documents_and_makes_others_again(corpus: Path, tmp_path: Path) -> None:
     whole, out = tmp_path / "whole", tmp_path / "out"
-    shards = by_tasks(corpus, whole, 30_000).tasks
+    shards = by_tasks(corpus, whole, 30_000).shards
     changed = tmp_path / "changed"
     shutil.copytree(corpus, changed)
     text = (corpus / "a.jsonl").read_bytes()
@@ -125,12 +112,12 @@ def test_resume_keeps_shards_of_the_same_documents_and_makes_others_again(corpus
     by_tasks(changed, out, 30_000)
     (out / "dataset.json").unlink()
     penstock.remove_shards(out, [1, 4])
-    with pytest.raises(UsageError, match="of a run that did not end: go on with --resume"):
+    with pytest.raises(penstock.InvalidArgumentError, match="of a run that did not end: go on with --resume"):
         by_tasks(corpus, out, 30_000)
     summary = by_tasks(corpus, out, 30_000, resume=True)
-    assert (summary.tasks, summary.kept_tasks) == (shards, shards - 3)
+    assert (summary.shards, summary.kept_shards) == (shards, shards - 3)
     assert files(out) == files(whole)
-    assert by_tasks(corpus, out, 30_000, overwrite=True).kept_tasks == 0
+    assert by_tasks(corpus, out, 30_000, overwrite=True).kept_shards == 0
     assert penstock.verify(out)
 
 
@@ -138,42 +125,33 @@ def test_an_attempt_that_finds_its_own_shard_answers_as_if_it_had_made_it(corpus
     out = tmp_path / "out"
     by_tasks(corpus, out, 30_000)
     (out / "dataset.json").unlink()
-    writing = {"fields": fields_of("u2", False), "metadata": "json", "overwrite": False, "run": "r"}
     inputs = list(reader(corpus).inputs)
-    job = ShardWork(inputs, work(corpus), 30_000, OPTIONS, folder_of(out), writing)
     sizes = [np.array([each.size_bytes() for each in DocumentReader([one], COLUMNS).documents()]) for one in inputs]
     cutter = Cutter(30_000)
     pieces = [piece for each in sizes for piece in cutter.add(each)]
     before = files(out)
-    made = job.begin()(Make(pieces[3]))
+    made = make_shard(recipe(reader(corpus), work(corpus), out, 30_000), pieces[3])
     shard = penstock.finished_shards(out)[3]
-    assert (made.task.number, made.task.description(OPTIONS), made.tokens) == (3, shard.task, shard.records)
-    assert files(out) == before
-    other = ShardWork(inputs, work(corpus), 30_000, {"a": 2}, folder_of(out), writing)
+    assert (made.number, made.task, made.records) == (3, shard.task, shard.records)
+    assert shard.task["options"] == OPTIONS and files(out) == before
     with pytest.raises(penstock.InvalidArgumentError, match="00003 is finished already"):
-        other.begin()(Make(pieces[3]))
+        make_shard(recipe(reader(corpus), work(corpus), out, 30_000, a=2), pieces[3])
 
 
 def test_a_node_without_the_inputs_or_the_output_says_so(corpus: Path, tmp_path: Path) -> None:
     inputs = list(reader(corpus).inputs)
-    gone = [replace(inputs[0], path=tmp_path / "elsewhere")]
-    writing = {"fields": fields_of("u2", False), "metadata": "json", "overwrite": False, "run": "r"}
-    cutter = Cutter(30_000)
-    piece = next(iter(cutter.add(np.full(100, 1000))))
+    gone = DocumentReader([replace(inputs[0], path=tmp_path / "elsewhere")], COLUMNS)
+    piece = next(iter(Cutter(30_000).add(np.full(100, 1000))))
     shared = "must be where all nodes of the cluster have them"
     with pytest.raises(InputError, match=rf"a.jsonl: not there on .*: inputs and --out {shared}"):
-        ShardWork(gone, work(corpus), 30_000, OPTIONS, folder_of(tmp_path), writing).begin()(Make(piece))
-    nowhere = str(tmp_path / "nowhere")
+        make_shard(recipe(gone, work(corpus), tmp_path, 30_000), piece)
+    nowhere = tmp_path / "nowhere"
     with pytest.raises(InputError, match=rf"nowhere: not there on .*{shared}"):
-        ShardWork(inputs, work(corpus), 30_000, OPTIONS, folder_of(nowhere), writing).begin()(Make(piece))
-    assert not os.path.exists(nowhere)  # noqa: PTH110
+        make_shard(recipe(reader(corpus), work(corpus), nowhere, 30_000), piece)
+    assert not nowhere.exists()
 
 
 def test_inputs_that_change_between_cutting_and_making_are_refused(corpus: Path, tmp_path: Path) -> None:
-    writing = {"fields": fields_of("u2", False), "metadata": "json", "overwrite": False, "run": "r"}
-    cutter = Cutter(30_000)
-    piece = next(iter(cutter.add(np.full(100, 1000))))
+    piece = next(iter(Cutter(30_000).add(np.full(100, 1000))))
     with pytest.raises(InputError, match="the inputs changed while they were read, from document 1 on"):
-        ShardWork(list(reader(corpus).inputs), work(corpus), 30_000, OPTIONS, folder_of(tmp_path), writing).begin()(
-            Make(piece)
-        )
+        make_shard(recipe(reader(corpus), work(corpus), tmp_path, 30_000), piece)

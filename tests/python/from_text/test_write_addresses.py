@@ -14,6 +14,7 @@ import penstock
 import pytest
 from _fault_servers import fault_proxy, fault_server
 from _places import Place, tree
+from _recipes import Far
 from text_corpus import rows, write_jsonl
 
 pytest.importorskip("obstore")
@@ -92,9 +93,8 @@ def test_tasks_done_whole_read_addresses(
 ) -> None:
     """What --ray runs, on processes: the inputs travel to them."""
     from penstock._cli import write as command
-    from penstock._make.workers import Processes
 
-    monkeypatch.setattr(command, "cluster_of", lambda given: given.pop("ray") or Processes(2))
+    monkeypatch.setattr(command, "cluster_of", lambda given: given.pop("ray") or Far(2))
     names = ["a.jsonl", "b/c.jsonl.gz"]
     write([f"{uploaded.url}/{name}" for name in names], tmp_path / "far", tokenizer_file, *there(uploaded))
     secret = "http://me:pa55word@127.0.0.1:1/a.jsonl"

@@ -17,28 +17,23 @@ pytest.importorskip("zstandard")
 pytest.importorskip("pyarrow")
 
 import _dirty
+import _recipes
 import penstock
 from _dirty import BAD_LINES, entries, files, write
 from _places import Place, plain
 from _terminal import on_a_terminal
 from penstock._cli.main import main
 from penstock._from.text import tasks
+from penstock._from.text.batches import Tokenizing
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.inputs import expand_inputs
-from penstock._from.text.pipeline import Summary, TextWriter
-from penstock._from.text.pool import Work, make_tokenizer
 from penstock._from.text.raw import Columns
-from penstock._from.text.sink import ShardSink, fields_of
 from penstock._from.text.skipping import parse_limit
+from penstock._from.text.summary import WrittenText
 from penstock._from.text.tokenizing import TokenizerOptions
-from penstock._from.text.whole_tasks import TaskWriter
 from penstock._make.errors import InputError, TooManySkippedError
-from penstock._make.folders import folder_of
-from penstock._make.shard_folder import ShardFolder
-from penstock._make.workers import Processes
 
 COLUMNS = Columns("text", None, ("url",), "file")
-OPTIONS: dict[str, Any] = {"a": 1}
 
 
 @pytest.fixture(scope="module")
@@ -110,30 +105,18 @@ def test_a_dataset_of_the_good_parts_alone_holds_the_same_documents(
         assert good[index]["token"].tolist() == found[index]["token"].tolist()
 
 
-def by_batches(folder: Path, out: Path, workers: int = 2, **given: Any) -> Summary:
-    work, reader, tokenizer = parts(folder)
-    limit = given.pop("limit", None)
-    sink = ShardSink(folder_of(out), dtype="u2", codec="json", layout="compact", tokenizer=tokenizer, **given)
-    return TextWriter(reader, work, sink, 10_000, workers, OPTIONS, limit=limit).run()
+def by_batches(folder: Path, out: Path, workers: int = 2, limit: Any = None, **given: Any) -> WrittenText:
+    return _recipes.by_batches(recipe(folder, out, limit), workers, **given)
 
 
-def by_tasks(folder: Path, out: Path, **given: Any) -> Summary:
-    work, reader, tokenizer = parts(folder)
-    limit = given.pop("limit", None)
-    place = ShardFolder(folder_of(out), tokenizer=tokenizer, **given)
-    writing = {"fields": fields_of("u2", False), "metadata": "json", "layout": "compact"}
-    writing |= {"overwrite": place.replaces, "run": place.run}
-    return TaskWriter(
-        reader=reader, work=work, folder=place, writing=writing, task_bytes=10_000,
-        executor=Processes(2), options=OPTIONS, limit=limit,
-    ).run()  # fmt: skip
+def by_tasks(folder: Path, out: Path, limit: Any = None, **given: Any) -> WrittenText:
+    return _recipes.by_tasks(recipe(folder, out, limit), **given)
 
 
-def parts(folder: Path) -> tuple[Work, DocumentReader, dict[str, Any] | None]:
-    options = TokenizerOptions(str(folder / "tokenizer.json"))
+def recipe(folder: Path, out: Path, limit: Any) -> Any:
     inputs = expand_inputs([str(folder / "[a-k].*")], skips=True)
-    reader = DocumentReader(inputs, COLUMNS, skips=True)
-    return Work(options, COLUMNS, skips=True), reader, make_tokenizer(options).manifest_entry()
+    work = Tokenizing(TokenizerOptions(str(folder / "tokenizer.json")), COLUMNS, skips=True)
+    return _recipes.recipe(DocumentReader(inputs, COLUMNS, skips=True), work, out, 10_000, limit)
 
 
 def test_the_bytes_are_the_same_for_any_number_of_workers_for_whole_tasks_and_any_batches(

@@ -96,23 +96,6 @@ def test_slow_parts_are_waited_for_and_the_upload_is_aborted(
     check(place, inputs, ("--endpoint", s3_server, *options), tmp_path, 1)
 
 
-def test_a_server_that_does_not_answer_is_left(place: Place, s3_server: str, inputs: Path, tmp_path: Path) -> None:
-    begun, over = threading.Event(), threading.Event()
-
-    def silent() -> None:
-        begun.set()
-        over.wait(100)
-
-    options = ("--region", "us-east-1", "--scratch", str(tmp_path / "scratch"))
-    with fault_proxy(s3_server, parts_of("00001", silent)) as proxy:
-        said, seconds = interrupted(command(inputs, place.url, "--endpoint", proxy.address, *options), begun)
-        over.set()
-    assert "interrupted: nothing was published; 1 finished shard is kept: go on with --resume" in said
-    assert seconds < 20
-    assert list((tmp_path / "scratch").iterdir()) == []
-    check(place, inputs, ("--endpoint", s3_server, *options), tmp_path, 1)
-
-
 def test_a_writer_that_is_interrupted_ends_too(place: Place, s3_server: str) -> None:
     begun, over = threading.Event(), threading.Event()
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -218,65 +216,6 @@ def test_an_input_that_changed_is_refused_by_name(tmp_path: Path) -> None:
     assert done.kept_shards == 0 and tokens_of(tmp_path / "d") != DOCUMENTS
 
 
-KILLED = """
-import os, sys, signal, penstock
-def progress(done, total):
-    if done > total // 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-if __name__ == "__main__":
-    penstock.import_tokens(sys.argv[1], sys.argv[2], shard_size=1 << 16, workers=2, progress=progress)
-"""
-
-
-def resume_when_workers_ended(path: Path, out: Path, **options: Any) -> penstock.ImportedTokens:
-    """Workers of a killed process end when they see that it is gone."""
-    until = time.monotonic() + 60
-    while True:
-        try:
-            return penstock.import_tokens(path, out, resume=True, **options)
-        except penstock.InvalidArgumentError as error:
-            if "another writer is at work" not in str(error) or time.monotonic() > until:
-                raise
-            time.sleep(0.2)
-
-
-def put_documents(folder: Path) -> Path:
-    """Enough for a dozen shards of 64 KiB."""
-    rng = np.random.default_rng(1)
-    ends = np.cumsum(rng.integers(0, 400, 2000)).astype("<u8")
-    put_bin(folder / "a.ds", rng.integers(0, 60_000, int(ends[-1])))
-    ends.tofile(folder / "a.ds.index")
-    return folder / "a.ds"
-
-
-def test_a_killed_worker_of_an_import_is_said_and_resume_goes_on(tmp_path: Path) -> None:
-    path, out = put_documents(tmp_path), tmp_path / "d"
-
-    def kill(done: int, total: int) -> None:
-        for child in multiprocessing.active_children():
-            child.kill()
-
-    with pytest.raises(RuntimeError, match=r"was killed by SIGKILL.*kept: go on with --resume"):
-        penstock.import_tokens(path, out, shard_size=1 << 16, workers=2, progress=kill)
-    assert not (out / "dataset.json").exists() and not list(out.glob(".partial-*"))
-    done = penstock.import_tokens(path, out, shard_size=1 << 16, workers=2, resume=True)
-    assert 0 < done.kept_shards < done.shards
-    penstock.import_tokens(path, tmp_path / "e", shard_size=1 << 16)
-    assert files_of(out) == files_of(tmp_path / "e")
-
-
-def test_a_killed_import_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
-    put_documents(tmp_path)
-    (tmp_path / "killed.py").write_text(KILLED)
-    command = [sys.executable, str(tmp_path / "killed.py"), str(tmp_path / "a.ds"), str(tmp_path / "d")]
-    assert subprocess.run(command, timeout=120).returncode == -9
-    assert not (tmp_path / "d" / "dataset.json").exists()
-    done = resume_when_workers_ended(tmp_path / "a.ds", tmp_path / "d", shard_size=1 << 16)
-    assert 0 < done.kept_shards < done.shards
-    penstock.import_tokens(tmp_path / "a.ds", tmp_path / "e", shard_size=1 << 16)
-    assert files_of(tmp_path / "d") == files_of(tmp_path / "e")
-
-
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "documents cut again": ({"end_of_document": 3}, "datatrove says itself where documents are"),
     "a column": ({"column": "text"}, "has no columns; mds, huggingface, parquet, webdataset have"),
@@ -287,7 +226,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "one name": ({"metadata": "url"}, 'a list of names is wanted, or "all"'),
     "a name twice": ({"metadata": ["url", "url"]}, "metadata: 'url': a list of names is wanted, each once"),
     "no workers": ({"workers": 0}, "workers"),
-    "workers of a word": ({"workers": "two"}, "workers='two': a number of processes is wanted"),
+    "workers of a word": ({"workers": "two"}, "workers='two': a number, or an executor"),
 }
 
 

@@ -35,17 +35,6 @@ def test_from_a_bucket_into_another_place_of_it(storage: penstock.Storage, tmp_p
         penstock.import_tokens("s3://data/plain.ds", out, storage=storage)
 
 
-def test_a_run_that_was_stopped_goes_on(storage: penstock.Storage) -> None:
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    given = {"storage": storage, "shard_size": 512}
-    with pytest.raises(KeyboardInterrupt, match="1 finished shard is kept"):
-        penstock.import_tokens("s3://data/plain.ds", "s3://data/stopped", progress=stop, **given)
-    done = penstock.import_tokens("s3://data/plain.ds", "s3://data/stopped", resume=True, **given)
-    assert done.kept_shards == 1 and done.documents == len(DOCUMENTS)
-
-
 def test_a_folder_of_scratch_is_for_buckets(tmp_path: Path) -> None:
     with pytest.raises(penstock.InvalidArgumentError, match="is a path of this machine, no address of a bucket"):
         penstock.import_tokens(GOLDEN / "datatrove" / "plain.ds", tmp_path / "d", scratch=tmp_path)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _datasets import array, compact, raw_tokens
+from _datasets import compact, raw_tokens
 from penstock.columns import Labels, LossMask, PerSpan
 
 LENGTHS = tuple(tuple((number * 37 + shard * 11) % 29 for number in range(40)) for shard in range(3))
@@ -45,46 +45,6 @@ def views(folder: Path) -> dict[str, tuple[penstock.View, list[Any]]]:
         "no labels": (dataset.windows(24), [*COLUMNS, *masks, number]),
         "packed": (dataset.packed(24, multiple_of=4), [*COLUMNS, *masks, number]),
     }
-
-
-@pytest.mark.parametrize("framework", ["numpy", "torch"])
-@pytest.mark.parametrize("order", ["uniform", penstock.orders.Blocks(2, 6)])
-@pytest.mark.parametrize(("size", "layout"), [(2, "zigzag"), (3, "zigzag"), (4, "contiguous"), (2, "zigzag-documents")])
-@pytest.mark.parametrize("what", ["windows", "phase", "part", "no labels", "packed"])
-def test_slices_of_all_ranks_are_the_batch(tmp_path, what, size, layout, order, framework):
-    view, columns = views(tmp_path)[what]
-    if layout == "zigzag-documents" and what != "packed":
-        pytest.skip("of packed rows alone")
-    options = {"batch_size": 4, "seed": 3, "order": order, "epochs": 2, "columns": columns, "framework": framework}
-    whole = penstock.Loader(view, **options)
-    slices = [
-        penstock.Loader(view, context_parallel=penstock.ContextParallel(rank, size, layout), **options)
-        for rank in range(size)
-    ]
-    for batch in whole:
-        parts = [next(loader) for loader in slices]
-        names = [*(ARRAYS[2:] if what == "no labels" else ARRAYS), *(["loss_mask"] if what != "part" else [])]
-        found = {name: np.full_like(array(getattr(batch, name)), 99) for name in names}
-        fields = {name: np.full_like(array(batch[name])[:, :24], 99) for name in batch}
-        for rank, part in enumerate(parts):
-            np.testing.assert_array_equal(array(part.cu_seqlens), array(batch.cu_seqlens))
-            np.testing.assert_array_equal(array(part.positions), array(batch.positions))
-            assert part.max_seqlen == batch.max_seqlen and len(part.spans) == len(batch.spans)
-            for row in range(4):
-                at = places(batch, row, 24, rank, size, layout, 4)
-                for name in names:
-                    assert getattr(part, name).shape == (4, 24 // size)
-                    found[name][row, at] = array(getattr(part, name))[row]
-                for name in batch:
-                    fields[name][row, at] = array(part[name])[row]
-                if "number" in batch.columns:
-                    expected = array(batch.columns["number"])[row, at]
-                    np.testing.assert_array_equal(array(part.columns["number"])[row], expected)
-        for name in names:
-            np.testing.assert_array_equal(found[name], array(getattr(batch, name)), err_msg=name)
-        for name in batch:
-            np.testing.assert_array_equal(fields[name], array(batch[name])[:, :24], err_msg=name)
-    assert all(next(loader, None) is None for loader in slices)
 
 
 def test_only_the_slice_is_read_and_the_targets_of_its_chunks_where_a_column_is_made_of_them(tmp_path):

@@ -40,37 +40,6 @@ def loader_of(view: penstock.View, order: Any, **options: Any) -> penstock.Loade
     return penstock.Loader(view, order=order, **given)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_any_ranks_give_the_same_global_batches_from_every_step_on(view, order):
-    whole = loader_of(view, ORDERS[order], global_batch_size=60)
-    with whole:
-        batches = [(batch.position, batch.indices.tolist(), batch["token"].tolist()) for batch in whole]
-    assert len(batches) == len(whole)
-    for world in range(1, 6):
-        for step in range(len(batches)):
-            found = []
-            for rank in range(world):
-                with loader_of(view, ORDERS[order], rank=rank, world_size=world) as loader:
-                    loader.seek(batches[step][0])
-                    found.append([(batch.indices.tolist(), batch["token"].tolist()) for batch in loader])
-            for later, parts in enumerate(zip(*found, strict=True)):
-                _, indices, tokens = batches[step + later]
-                for rank, (some, read) in enumerate(parts):
-                    assert some == indices[rank::world] and read == tokens[rank::world]
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_loader_gives_what_the_order_says_and_what_the_view_holds(view, order):
-    job = penstock.Job(view, global_batch_size=7, seed=4, order=ORDERS[order], epochs=2)
-    with loader_of(view, ORDERS[order], global_batch_size=7, epochs=2) as loader:
-        assert len(loader) == len(job)
-        for batch in loader:
-            plan = job.plan(batch.position, 0, 1)
-            assert batch.indices.tolist() == plan.picks["index"].tolist()
-            rows = batch.indices[batch.valid]
-            np.testing.assert_array_equal(batch["token"][batch.valid], view.read(rows)["token"])
-
-
 @pytest.mark.parametrize("order", ["more draws", "weighted blocks"])
 def test_counts_are_floor_or_ceil_of_what_is_expected(view, order):
     size = ORDERS[order]._draws.size

@@ -50,7 +50,7 @@ IN_NATIVE_CODE = {
         "    sum(range(1000))\n"
         "    memory = (ctypes.c_char * (size + 64))()\n"
         "    return memory, (ctypes.addressof(memory) + 63) // 64 * 64\n"
-        "penstock._load.loader._pinned_allocator = lambda torch: allocate\n"
+        "penstock._load.loader.pinned_allocator = lambda torch: allocate\n"
         "work = lambda: [*islice(make(framework='torch', pin_memory=True), 100)]"
     ),
 }

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _grown import ORDERS, SIZES, WINDOW, Grown, closing, end_of_epoch, make_grown, rest, rows, stream
-from penstock import orders
+from _grown import ORDERS, SIZES, WINDOW, Grown, end_of_epoch, make_grown, rest, rows, stream
 
 
 @pytest.fixture(scope="module")
@@ -38,38 +37,6 @@ def test_from_every_step_the_epoch_ends_over_the_old_shards_and_the_next_is_of_a
             assert wanted[:position] == plain[:position]
             loader.rewind()
             assert rest([loader], grown.tokens) == wanted  # the run from its beginning
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
-def test_states_after_growth_go_on_from_every_step_on_any_ranks_at_that_size_and_at_a_larger_one(
-    grown: Grown, ranks: int
-) -> None:
-    with grown.loader(0, epochs=5) as old:
-        first = list(islice(old, 3))[-1].state_dict()
-    assert first["position"] == 18  # in epoch 1, which ends at 26
-    wanted = stream([(0, 0), (2, 1)], 5)
-    with grown.loader(1, epochs=5) as loader:
-        loader.load_state_dict(first)
-        states = [loader.state_dict(), *(batch.state_dict() for batch in loader)]
-    assert len({state["job"] for state in states}) == 1
-    for state in states:
-        position = state["position"]
-        for number in (1, 2):
-            loaders = [
-                grown.loader(number, epochs=5, rank=rank, world_size=ranks, global_batch_size=4 * ranks)
-                for rank in range(ranks)
-            ]
-            assert len({str(each.load_state_dict(state)) for each in loaders}) == 1
-            assert len({each.state_dict()["job"] for each in loaders}) == 1
-            expected = wanted
-            if number == 2:
-                if position <= 26:  # the second size never came
-                    history = [(0, 0), (end_of_epoch(position, SIZES[0])[0], 2)]
-                else:
-                    history = [(0, 0), (2, 1), (end_of_epoch(position, *SIZES[:1] * 2, SIZES[1])[0], 2)]
-                expected = stream(history, 5)
-            assert rest(loaders, grown.tokens) == expected[position:]
-            list(closing(loaders))
 
 
 def test_several_growths_of_one_run_are_all_in_its_state(grown: Grown) -> None:
@@ -187,23 +154,6 @@ def test_skips_and_schedules_and_set_batch_size_are_of_positions(grown: Grown) -
         loader.load_state_dict(states[0])  # the sizes that were set stay, whatever the epochs' lengths are
         loader.rewind()
         assert len(next(loader).indices) == 7
-
-
-def test_every_rank_and_thread_gives_the_same_with_fetches_and_balance(grown: Grown) -> None:
-    with grown.loader(0, order=orders.Blocks(4, 8)) as old:
-        state = next(old).state_dict()
-    found = []
-    for threads, reader in ((1, "pread"), (3, "auto"), (2, "mmap")):
-        with grown.loader(1, order=orders.Blocks(4, 8), threads=threads, reader=reader, prefetch=9) as loader:
-            loader.load_state_dict(state)
-            found.append(rest([loader], grown.tokens, 12))
-    assert found[0] == found[1] == found[2]
-    balance = penstock.Balance(cost="tokens")
-    loaders = [grown.loader(1, rank=rank, world_size=2, balance=balance) for rank in range(2)]
-    for each in loaders:
-        each.load_state_dict({**state, "job": loaders[0].state_dict()["job"]})
-    assert len(rest(loaders, grown.tokens, 12)) == 72
-    list(closing(loaders))
 
 
 def test_random_runs_with_two_growths_are_what_counting_says(grown: Grown) -> None:

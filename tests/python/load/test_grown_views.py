@@ -145,45 +145,6 @@ def test_views_that_have_no_meaning_over_more_shards_are_refused_at_once(grown: 
         penstock.Loader(view, 2, on_mismatch="grow")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("what", ["documents", "padded", "bucketed", "split", "slice", "packed", "lookahead"])
-def test_views_whose_first_observations_stay(grown: Grown, what: str) -> None:
-    def view(number: int) -> penstock.View:
-        dataset = grown.datasets[number]
-        return {
-            "documents": dataset.documents,
-            "padded": lambda: dataset.documents().padded(),
-            "bucketed": dataset.documents,
-            "split": lambda: dataset.windows(WINDOW).split(4, seed=1)[0],
-            "slice": lambda: dataset.windows(WINDOW)[3::2],
-            "packed": lambda: dataset.packed(32, long="split"),
-            "lookahead": lambda: dataset.windows(7, lookahead=3),
-        }[what]()
-
-    def order(number: int) -> orders.Order:
-        return orders.Bucketed(view(number).lengths(), 8, 2) if what == "bucketed" else orders.Uniform()
-
-    def loader(number: int) -> penstock.Loader:
-        given = {"seed": 3, "order": order(number), "epochs": 3, "framework": "numpy", "on_mismatch": "grown"}
-        return penstock.Loader(view(number), 4, **given)
-
-    sizes = [len(view(number)) for number in range(2)]
-    assert sizes[0] < sizes[1]
-    old, new = (view(number).read(range(sizes[0])) for number in range(2))
-    for name in old:
-        np.testing.assert_array_equal(old[name], new[name])
-    with loader(0) as first:
-        state = next(first).state_dict()
-    with loader(1) as second:
-        second.load_state_dict(state)
-        found = [int(i) for batch in second for i in batch.indices[batch.valid]]
-    wanted: list[int] = []
-    for epoch in range(3):
-        number = min(epoch, 1)
-        native = orders.resolve(order(number), sizes[number], 3)
-        wanted += native.pick(epoch * sizes[number], 1, sizes[number])[0].tolist()
-    assert found == wanted[4:]
-
-
 def test_batches_held_across_a_load_stay_and_a_closed_loader_stays_closed(grown: Grown) -> None:
     with grown.loader(0) as old:
         state = next(old).state_dict()

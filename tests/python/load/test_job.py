@@ -15,32 +15,6 @@ def loader(view, rank=0, world_size=1, **options):
     return penstock.Loader(view, rank=rank, world_size=world_size, framework="numpy", threads=1, **options)
 
 
-@pytest.mark.parametrize("world_size", [1, 2, 3])
-@pytest.mark.parametrize("order", ["uniform", "sequential", penstock.orders.Blocks(4, 16)])
-@pytest.mark.parametrize("per_epoch", [False, True])
-def test_plans_are_what_loaders_deliver(view, world_size, order, per_epoch):
-    options = {"global_batch_size": 12, "seed": 3, "order": order, "epochs": 2, "skip": [(5, 9), (150, 170)]}
-    options |= {"per_epoch": per_epoch}
-    job = penstock.Job(view, **options)
-    steps = 0
-    for rank in range(world_size):
-        position, steps = 0, 0
-        each = loader(view, rank, world_size, **options)
-        while (plan := job.plan(position, rank, world_size)) is not None:
-            batch = next(each, None)
-            if batch is None:  # an epoch's end
-                each.__iter__()
-                batch = next(each)
-            assert plan.position == batch.position
-            assert plan.picks["index"].tolist() == batch.indices.tolist()
-            assert plan.picks["epoch"].tolist() == batch.epochs.tolist()
-            assert plan.valid.tolist() == batch.valid.tolist()
-            assert job.state_dict(plan.next_position) == batch.state_dict()
-            position, steps = plan.next_position, steps + 1
-        assert next(each, None) is None
-    assert len(job) == (8 if per_epoch else steps)  # the first epoch's: 96 of its 100 are not skipped
-
-
 def test_picks_are_a_structured_array_of_the_order(view):
     job = penstock.Job(view, global_batch_size=8, seed=1)
     picks = job.picks(95, 10)

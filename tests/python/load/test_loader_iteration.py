@@ -157,11 +157,6 @@ def test_len_is_the_whole_run_not_what_remains(view):
         assert len(loader) == 21 and len(list(loader)) == 1
 
 
-def test_len_counts_what_skips_leave(view):
-    with make(view, 10, epochs=2, skip=[(0, 5), (3, 20), (150, 160), (1000, 2000)]) as loader:
-        assert len(loader) == len(list(loader)) == 18  # 176 of 206
-
-
 # --- batch sizes
 
 
@@ -237,20 +232,6 @@ def test_set_batch_size_works_from_the_next_undelivered_batch_on(view):
 
 
 # --- skips
-
-
-def test_skip_leaves_positions_out(view):
-    order = [i for batch in indices_of(make(view, 1, epochs=1)) for i in batch]
-    skip = [(90, 95), (5, 17), (10, 20), (102, 900)]
-    left = [i for p, i in enumerate(order) if not (5 <= p < 20 or 90 <= p < 95 or p >= 102)]
-    for ranks in (1, 3):
-        loaders = [make(view, 2, epochs=1, skip=skip, rank=r, world_size=ranks) for r in range(ranks)]
-        found = []
-        for batches in zip(*loaders, strict=True):
-            rows = np.stack([batch.indices for batch in batches], axis=1).ravel()
-            found += rows[rows >= 0].tolist()
-        assert found == left
-        assert all(loader.position == 103 for loader in loaders)
 
 
 def test_a_run_of_which_everything_is_skipped_is_empty(view):

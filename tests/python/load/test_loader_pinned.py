@@ -6,7 +6,6 @@ import gc
 import os
 import subprocess
 import sys
-import weakref
 from itertools import islice
 from typing import Any
 
@@ -14,47 +13,37 @@ import penstock
 import penstock._load.loader
 import pytest
 import torch
-from _datasets import MODES, assert_all_same, raw_tokens, snapshot
+from _datasets import MODES, array, assert_all_same, assert_same, raw_tokens, snapshot
+from penstock.columns import LossMask, PerSpan
+
+COLUMNS = ["cu_seqlens", "position_ids", "document_ids"]
+VIEWS: dict[str, Any] = {
+    **{mode: (make, {}) for mode, make in MODES.items()},
+    "sequences": (MODES["compact"], {"columns": COLUMNS}),
+    "sequences of documents": (MODES["documents"], {"columns": COLUMNS, "max_documents": 40}),
+    "masks": (MODES["compact"], {"columns": [LossMask(field="token"), PerSpan("number", lambda m: m["number"], "f4")]}),
+}
 
 
-class Lender:
-    """What `_pinned_allocator` gives, with memory that is not pinned."""
+@pytest.mark.parametrize("what", VIEWS)
+def test_the_same_batches_in_lent_memory(tmp_path, what, lender):
+    make, more = VIEWS[what]
+    view = make(tmp_path)
+    options = {"batch_size": 3, "epochs": 2, "seed": 2, "framework": "torch", "threads": 2, **more}
 
-    def __init__(self) -> None:
-        self.lent: list[weakref.ref[torch.Tensor]] = []
-        self.fail: bool | type[BaseException] = False
+    def contents(batch: penstock.Batch) -> dict[str, Any]:
+        return {**snapshot(batch), **{name: array(each) for name, each in batch.columns.items()}}
 
-    def __call__(self, _: Any) -> Any:
-        return self.allocate
-
-    def allocate(self, size_bytes: int) -> tuple[torch.Tensor, int]:
-        if self.fail:
-            raise MemoryError("no pinned memory") if self.fail is True else self.fail
-        tensor = torch.full((size_bytes,), 0xA5, dtype=torch.uint8)
-        self.lent.append(weakref.ref(tensor))
-        return tensor, tensor.data_ptr()
-
-    def alive(self) -> int:
-        gc.collect()
-        return sum(each() is not None for each in self.lent)
-
-
-@pytest.fixture
-def lender(monkeypatch):
-    lender = Lender()
-    monkeypatch.setattr(penstock._load.loader, "_pinned_allocator", lender)
-    return lender
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_the_same_batches_in_lent_memory(tmp_path, mode, lender):
-    view = MODES[mode](tmp_path)
-    options = {"batch_size": 3, "epochs": 2, "seed": 2, "framework": "torch", "threads": 2}
     with penstock.Loader(view, **options) as plain:
-        expected = [snapshot(batch) for batch in plain]
+        expected = [contents(batch) for batch in plain]
     assert not lender.lent
     with penstock.Loader(view, **options, pin_memory=True) as pinned:
-        assert_all_same([snapshot(batch) for batch in pinned], expected)
+        for batch, wanted in zip(pinned, expected, strict=True):
+            assert_same(contents(batch), wanted)
+            own = batch.columns.values()  # slices of what was lent, and moved as the fields are
+            assert len({each.untyped_storage().data_ptr() for each in own}) == bool(own)
+            assert {each.device.type for each in batch.to("meta").columns.values()} == ({"meta"} if own else set())
+        del batch, own
     assert len(lender.lent) >= len(expected)
     assert lender.alive() == 0
 
@@ -203,7 +192,7 @@ def allocate(size):
     owner = Owner()
     owner.buffer = (ctypes.c_char * (size + 64))()
     return owner, (ctypes.addressof(owner.buffer) + 63) // 64 * 64
-penstock._load.loader._pinned_allocator = lambda torch: allocate
+penstock._load.loader.pinned_allocator = lambda torch: allocate
 view = penstock.open(sys.argv[1], dtype="u2").windows(20_000)
 with penstock.Loader(view, 64, pin_memory=True, threads=4, prefetch=8, max_bytes=1 << 30) as loader:
     for n in range(200):

@@ -8,7 +8,7 @@ from typing import Any
 
 import penstock
 import pytest
-from _datasets import MODES, assert_all_same, assert_same, snapshot
+from _datasets import MODES, assert_all_same, snapshot
 
 
 def batches_of(view: penstock.View, **options: Any) -> list[dict[str, Any]]:
@@ -18,14 +18,6 @@ def batches_of(view: penstock.View, **options: Any) -> list[dict[str, Any]]:
 
 def in_a_process(pipe: Any, view: penstock.View, options: dict[str, Any]) -> None:
     pipe.send(batches_of(view, **options))
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_any_threads_and_prefetch(tmp_path, mode):
-    view = MODES[mode](tmp_path)
-    plain = batches_of(view, threads=1, prefetch=1)
-    for threads, prefetch in [(1, 9), (2, 4), (8, 1), (8, 9)]:
-        assert_all_same(batches_of(view, threads=threads, prefetch=prefetch), plain)
 
 
 @pytest.mark.parametrize("mode", ["compact", "documents"])
@@ -81,26 +73,3 @@ def test_spawned_processes(tmp_path):
         assert_all_same(pipe.recv(), batches_of(view, **options))
         process.join(30)
         assert process.exitcode == 0
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_torch_and_numpy_hold_the_same_numbers(tmp_path, mode):
-    view = MODES[mode](tmp_path)
-    for numpy_batch, torch_batch in zip(batches_of(view), batches_of(view, framework="torch"), strict=True):
-        for name in ("token", "offsets", "inputs"):  # NumPy keeps u2, torch is given int64
-            if name in numpy_batch:
-                numpy_batch[name] = numpy_batch[name].astype("i8")
-        assert_same(numpy_batch, torch_batch)
-
-
-def test_a_view_reads_what_the_loader_gives(tmp_path):
-    for mode, make in MODES.items():
-        (tmp_path / mode).mkdir()
-        view = make(tmp_path / mode)
-        with penstock.Loader(view, 4, epochs=1, framework="numpy", tail="drop") as loader:
-            for batch in loader:
-                read, given = snapshot(view.read(batch.indices)), snapshot(batch)
-                assert read.pop("position") == 0
-                assert not read.pop("epochs").any()
-                del given["position"], given["epochs"]
-                assert_same(read, given)

@@ -8,10 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import penstock
 import pytest
-from _datasets import MODES, array, compact, raw_tokens
+from _datasets import MODES, compact, raw_tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,21 +81,6 @@ def test_loading_says_where_it_resumes(view):
         assert str(resume) == "resumes at epoch 12, position 1,212, step 303"
         assert (resume.epoch, resume.position, resume.step) == (12, 1212, 303)
         assert next(loader).position == 1212
-
-
-def test_ranks_batch_size_threads_prefetch_and_epochs_may_differ(view):
-    with make(view) as loader:
-        next(loader)
-        state = loader.state_dict()
-        expected = array(next(loader).indices)
-    for options in ({"batch_size": 4, "threads": 4}, {"batch_size": 8, "prefetch": 1}, {"batch_size": 4, "epochs": 2}):
-        with make(view, **options) as other:
-            other.load_state_dict(state)
-            np.testing.assert_array_equal(next(other).indices[:4], expected)
-    parts = [make(view, batch_size=2, rank=rank, world_size=2) for rank in range(2)]
-    for part in parts:
-        part.load_state_dict(state)
-    np.testing.assert_array_equal(np.stack([next(part).indices for part in parts], 1).ravel(), expected)
 
 
 def other_jobs(folder: Path) -> dict[str, tuple[penstock.View, dict[str, Any], list[str]]]:

@@ -60,29 +60,6 @@ def test_each_source_gives_its_share_and_its_epochs_through_all_stages(mixture, 
                 assert abs(since - (position - stage.begin) * share) < 1 + len(stage.weights) * share
 
 
-def test_rows_are_those_of_their_views(mixture, views, datasets):
-    names = mixture.names
-    for framework in ("numpy", "torch"):
-        for batch in loader(mixture, framework=framework, columns=["cu_seqlens"]):
-            inputs = np.asarray(batch.inputs)
-            for row, (source, _, index) in enumerate(rows(batch)):
-                alone = views[names[source]].read([index])
-                assert np.array_equal(inputs[row], alone.inputs[0])
-                assert np.array_equal(np.asarray(batch.labels)[row], alone.labels[0])
-                assert int(batch.first_records[row]) == index * WINDOW == alone.first_records[0]
-                spans = [(span.start, span.stop, span.id, span.metadata) for span in batch.spans.of_row(row)]
-                assert spans == [(span.start, span.stop, span.id, span.metadata) for span in alone.spans]
-                assert {span.metadata["source"] for span in batch.spans.of_row(row)} == {names[source]}
-                assert {span.source for span in batch.spans.of_row(row)} == {source}
-            padding = np.asarray(batch.sources)[~np.asarray(batch.valid)]
-            assert (padding == -1).all()
-            assert np.array_equal(batch.spans.source, np.asarray(batch.sources)[batch.spans.rows])
-    with pytest.raises(penstock.InvalidArgumentError, match="records of different types"):
-        _ = batch.records
-    assert batch["token"].dtype.is_floating_point is False
-    assert next(loader(mixture))["token"].dtype == np.uint32  # u2 and u4
-
-
 def test_a_resume_at_every_step_and_stage_edge_repeats_the_rest_on_other_ranks(mixture):
     whole = all_rows(mixture)
     edges = [stage.begin for stage in mixture.stages]
@@ -116,31 +93,13 @@ def test_each_source_has_an_order_of_its_own_and_threads_do_not_matter(mixture, 
     assert merged == given[0]
 
 
-def test_documents_and_views_without_metadata(datasets):
-    documents = Mixture(
-        {name: each.documents() for name, each in datasets.items()}, [Stage({"web": 2, "code": 1})], end=90
-    )
+def test_documents_have_no_window_and_records_are_of_one_type(mixture, datasets):
+    documents = Mixture({name: each.documents() for name, each in datasets.items()}, [Stage()], end=90)
     assert documents.stages[0].window is None and documents.stages[0].begin_tokens is None
-    for batch in loader(documents, framework="numpy"):
-        for row, (source, _, index) in enumerate(rows(batch)):
-            document = datasets[documents.names[source]].documents().read([index])
-            begin, end = batch.offsets[row], batch.offsets[row + 1]
-            assert np.array_equal(batch["token"][begin:end], document["token"])
-            assert batch.first_records[row] == document.first_records[0] >= 0
-    bare = Mixture({name: each.windows(32, metadata=False) for name, each in datasets.items()}, [Stage()], end=60)
-    assert len(list(loader(bare))) == 5
-    same = Mixture({name: datasets[name].windows(32) for name in ("web", "books")}, [Stage()], end=60)
-    batch = next(loader(same))
-    assert batch.records.dtype.names == ("token",) and batch["token"].dtype == np.uint16
-
-
-def test_sub_views_are_sources_and_tell_their_first_records(views):
-    part = views["web"][7:60:3]
-    mixture = Mixture({"web": part, "code": views["code"]}, [Stage()], end=100)
-    for batch in loader(mixture):
-        for row, (source, _, index) in enumerate(rows(batch)):
-            if source == 0:
-                assert batch.first_records[row] == part.base_indices(index) * WINDOW
+    batch = next(loader(mixture))
+    assert batch["token"].dtype == np.uint32  # of u2 and u4
+    with pytest.raises(penstock.InvalidArgumentError, match="records of different types"):
+        _ = batch.records
 
 
 def test_what_is_to_come_may_change_on_resume(views, mixture):
@@ -320,41 +279,10 @@ def test_the_state_is_json_of_stages_that_came_out(mixture):
     assert [source["name"] for source in job["sources"]] == mixture.names
 
 
-def test_shorter_windows_come_in_stages_and_batches_of_tokens_keep_their_tokens(datasets):
-    long, half = 64, 32
-    views = {name: each.windows(long, lookahead=1) for name, each in datasets.items()}
-    stages = [Stage({"web": 2, "code": 1}, window=half), Stage({"web": 1, "code": 1}, at=500)]
-    mixture = Mixture(views, stages, end=1200, group=16)
+def test_batches_of_tokens_are_whole_windows_on_each_rank(views, datasets):
+    mixture = Mixture(views, [Stage(window=32), Stage(at=500)], end=1200, group=16)
     change = mixture.stages[1].begin
-    assert change % (16 * 2) == 0 and mixture.stages[1].begin_tokens == change * half
-    for ranks in (1, 2):
-        job = None
-        tokens: dict[str, list[np.ndarray]] = {"web": [], "code": []}
-        loaders = [
-            loader(mixture, global_batch_size=Tokens(long * 8), rank=rank, world_size=ranks) for rank in range(ranks)
-        ]
-        for batches in zip(*loaders, strict=True):
-            window = half if batches[0].position < change else long
-            assert all(batch.inputs.shape == (long * 8 // window // ranks, window) for batch in batches)
-            for batch in batches:
-                job = job or batch.state_dict()["job"]
-                assert batch.state_dict()["job"] == job
-                for row, (source, epoch, index) in enumerate(rows(batch)):
-                    name = mixture.names[source]
-                    alone = datasets[name].windows(window, lookahead=1).read([index])
-                    assert np.array_equal(batch.inputs[row], alone.inputs[0])
-                    assert batch.first_records[row] == index * window
-                    tokens[name].append(epoch * 10**9 + index * window + np.arange(window))
-        for parts in tokens.values():  # each record once an epoch, but for units of the last group of the first stage
-            records = np.concatenate(parts)
-            assert len(np.unique(records)) == len(records)
-    whole = [row for batch in loader(mixture, global_batch_size=12) for row in rows(batch)]
-    picks = penstock.Job(mixture, global_batch_size=12, seed=3).picks(0, 1200)
-    assert whole == [(int(each["source"]), int(each["epoch"]), int(each["index"])) for each in picks]
-    for at in (0, 5, 360, change - 1, change, change + 7, 900):
-        again = loader(mixture, global_batch_size=6)
-        again.load_state_dict(penstock.Job(mixture, global_batch_size=6, seed=3).state_dict(at))
-        assert [row for batch in again for row in rows(batch)] == whole[at:]
+    assert change % (16 * 2) == 0 and mixture.stages[1].begin_tokens == change * 32
     with pytest.raises(
         penstock.InvalidArgumentError, match=r"no whole windows on each of 3 ranks of 32: .* Tokens\(480\)"
     ):
@@ -459,34 +387,6 @@ def test_penstock_mix_says_what_it_comes_to(tmp_path: Path, datasets, capsys):
     assert main(["mix", endless, "--dry-run"]) == 2 and "--until" in capsys.readouterr().err
 
 
-def test_first_records_of_every_kind_of_view(tmp_path: Path):
-    golden = Path(__file__).parents[2] / "golden"
-    opened = {
-        "compact": penstock.open(golden / "dataset-v1" / "compact"),
-        "ids": penstock.open(golden / "dataset-v1" / "ids"),
-        "megatron": penstock.open(golden / "megatron" / "u2_text_document.bin"),
-        "columns": penstock.open(golden / "dataset-v2" / "compact"),
-        "checked": penstock.open(golden / "dataset-v2" / "compact", checks="all"),
-    }
-    for name, dataset in opened.items():
-        windows = dataset.windows(3)
-        assert windows.read([0, 2, 1]).first_records.tolist() == [0, 6, 3], name
-        assert windows[1:].read([0]).first_records.tolist() == [3]
-        if name == "ids":
-            continue
-        columns = [*dataset.columns][:1]
-        documents = dataset.documents(columns=columns, metadata="spans")
-        lengths = np.diff(documents.read(range(len(documents))).offsets)
-        begins = np.concatenate([[0], np.cumsum(lengths)[:-1]]).tolist()
-        assert documents.read(range(len(documents))).first_records.tolist() == begins, name
-        part = documents.select(np.arange(len(documents))[::-1])
-        assert part.read([0]).first_records.tolist() == begins[-1:]
-        assert part.read([0]).sources.tolist() == [0]
-    with penstock.Writer(tmp_path / "opaque", fields=None, metadata="json") as writer:
-        writer.append(metadata={"n": 1})
-    assert penstock.open(tmp_path / "opaque").documents().read([0]).first_records.tolist() == [-1]
-
-
 def test_windows_of_a_random_phase_begin_elsewhere_in_each_epoch(datasets):
     web = datasets["web"]
     stream = web.windows(1).read(range(web.records))["token"].ravel()
@@ -523,22 +423,3 @@ def test_windows_of_a_random_phase_begin_elsewhere_in_each_epoch(datasets):
     state = penstock.Loader(spans, 4, framework="numpy", rank=0, world_size=1).state_dict()
     with pytest.raises(penstock.StateMismatchError, match="phase: saved random, now none"):
         penstock.Loader(web.windows(64), 4, framework="numpy", rank=0, world_size=1).load_state_dict(state)
-
-
-def test_phases_and_shorter_windows_cut_the_same_units(datasets):
-    views = {name: each.windows(64, lookahead=1, phase="random") for name, each in datasets.items()}
-    stages = [Stage({"web": 1}), Stage({"web": 1}, window=16, at=400), Stage(at=700)]
-    mixture = Mixture(views, stages, end=2000, group=16)
-    records: dict[tuple[int, int], list[np.ndarray]] = {}
-    changes = [stage.begin for stage in mixture.stages]
-    streams = [each.windows(1).read(range(each.records))["token"].ravel() for each in datasets.values()]
-    for batch in loader(mixture, columns=["position_ids"]):
-        window = 16 if changes[1] <= batch.position < changes[2] else 64
-        for row, (source, epoch, _) in enumerate(rows(batch)):
-            first = int(batch.first_records[row])
-            assert np.array_equal(batch.inputs[row], streams[source][first : first + window])
-            records.setdefault((source, epoch), []).append(first + np.arange(window))
-    for parts in records.values():
-        found = np.concatenate(parts)
-        assert len(np.unique(found)) == len(found)  # no record twice in an epoch, whatever windows it came in
-    assert len({epoch for source, epoch in records if source == 0}) > 3

@@ -90,19 +90,6 @@ def test_every_order_gives_the_windows_of_its_units_on_any_ranks_and_threads(kin
             assert np.array_equal(batch.inputs[row], alone.inputs[0])
 
 
-@pytest.mark.parametrize("order", ["uniform", orders.Blocks(2, 8), "sequential"], ids=str)
-def test_a_resume_at_every_step_on_1_to_5_ranks_repeats_the_rest(mixture, order):
-    job = penstock.Job(mixture, global_batch_size=60, seed=3, order=order)
-    batches = list(loader(mixture, global_batch_size=60, order=order))
-    whole = [rows(batch) for batch in batches]
-    states = [job.state_dict(0), *(batch.state_dict() for batch in batches)]
-    assert [state["position"] for state in states] == [0, *np.cumsum([len(each) for each in whole]).tolist()]
-    assert any(len(each) < 60 for each in whole[:-1])  # padded where the window changes
-    for step, state in enumerate(states):
-        for ranks in (1, 2, 3, 4, 5) if step % 3 == 0 or step > len(states) - 3 else (1 + step % 5,):
-            assert rows_of_ranks(mixture, ranks, state, global_batch_size=60, order=order) == whole[step:]
-
-
 def test_a_dropped_tail_ends_at_each_change_of_window(mixture):
     changes = [stage.begin for stage in mixture.stages[1:]]
     assert changes == [512, 800, 900]
@@ -198,67 +185,3 @@ def test_keep_position_goes_on_after_as_many_records(views, mixture):
     assert "as many records as 700 windows of 16 and 32 and 64, rounded down to windows of 64" in str(found)
     back = penstock.Job(whole, global_batch_size=60, seed=3).state_dict(found.position)
     assert loader(mixture, on_mismatch="keep_position").load_state_dict(back).position == 700
-
-
-def test_the_first_records_of_padding_are_none(mixture):
-    seen = 0
-    for batch in loader(mixture, global_batch_size=70):
-        assert (batch.first_records[~batch.valid] == -1).all() and (batch.first_records[batch.valid] >= 0).all()
-        assert (batch.indices[~batch.valid] == -1).all()
-        seen += int((~batch.valid).sum())
-    assert seen > 0
-
-
-@pytest.mark.parametrize("names", [["code"], ["web", "code"]], ids=str)
-def test_a_source_has_one_number_in_all_windows_wherever_it_is_told(views, names):
-    stages = [Stage(window=16), Stage(at=256)]
-    mixture = Mixture({name: views[name] for name in names}, stages, end=325, group=16)
-    run = loader(mixture, global_batch_size=16)
-    job = penstock.Job(mixture, global_batch_size=16, seed=3)
-    seen = set()
-    for batch in run:
-        there = batch.sources[batch.valid].tolist()
-        seen.add((max(there), batch.inputs.shape[1]))
-        assert there == [row.source for row in run.locate(position=batch.position)]
-        assert there == [row.source for row in job.locate(position=batch.position)]
-        assert there == job.picks(batch.position, len(there))["source"].tolist()
-        told = job.plan(batch.position, 0, 1).picks["source"]
-        assert batch.sources.tolist() == told.tolist() == there + [-1] * (16 - len(there))
-        assert batch.spans.source.tolist() == told[batch.spans.rows].tolist()
-        assert [span.source for span in batch.spans] == batch.spans.source.tolist()
-        for row, span in ((span.row, span) for span in batch.spans):
-            assert span.metadata["source"] == mixture.names[told[row]]
-    assert seen == {(len(names) - 1, 16), (len(names) - 1, WINDOW)}
-
-
-def test_stages_of_shorter_windows_cut_the_units_of_every_part_of_a_view(views, datasets):
-    web, code = views["web"], views["code"]
-    train, held_out = web.split(5, seed=1)
-    sources = {
-        "train": train,
-        "held out": held_out,
-        "slice": web[40:90],
-        "backwards": code[::-3],
-        "selection": code.select([7, 3, 50, 2]),
-        "part of a part": code.split(4)[0][5:60].select(np.arange(0, 50, 2)).split(3)[0],
-    }
-    stages = [Stage(window=16), Stage(window=32, at=400), Stage(at=700)]
-    mixture = Mixture(sources, stages, epochs=dict.fromkeys(sources, 1), group=16)
-    run, seen = loader(mixture), dict.fromkeys(sources, np.zeros(0, np.int64))
-    for batch in run:
-        window = batch.inputs.shape[1]
-        parts = WINDOW // window
-        for row, (source, _, index) in enumerate(rows(batch)):
-            name = mixture.names[source]
-            unit = sources[name].base_indices(index // parts)
-            alone = sources[name].dataset.windows(window, lookahead=1).read([unit * parts + index % parts])
-            assert batch.inputs[row].tolist() == alone.inputs[0].tolist()
-            assert batch.first_records[row] == unit * WINDOW + index % parts * window
-            seen[name] = np.append(seen[name], batch.first_records[row] + np.arange(0, window, 16))
-    for name, each in seen.items():  # in steps of 16 records
-        assert len(each) == len(set(each.tolist())) == len(sources[name]) * 4
-    assert not set(seen["train"].tolist()) & set(seen["held out"].tolist())
-    whole = rows_of_ranks(mixture, 1)
-    job = penstock.Job(mixture, global_batch_size=12, seed=3)
-    for step, batch in list(enumerate(loader(mixture)))[::20]:
-        assert rows_of_ranks(mixture, 2, job.state_dict(batch.position)) == whole[step:]

@@ -118,8 +118,7 @@ def test_what_does_not_go_together_is_refused_and_nothing_is_written(tmp_path: P
     for words, path, more in (
         ("no dataset of penstock: .* not appended on disk", corpus, tmp_path / "raw.bin"),
         ("no dataset of penstock: .* not appended on disk", tmp_path / "raw.bin", corpus),
-        ("on this machine alone", "s3://bucket/c", corpus),
-        ("on this machine alone: copy it here first", corpus, "https://example.org/c"),
+        ("is not written to", "https://example.org/c", corpus),
         ("no datasets to be added", corpus, []),
     ):
         with pytest.raises(penstock.InvalidArgumentError, match=words):

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from penstock._cli.main import main
 from penstock._make.errors import InputError, WorkerError
-from penstock._make.workers import Processes, results_of
+from penstock._make.executors import Here, Processes, executor_of, is_far
+from penstock._make.pools import results_of
 
 
 class Square:
@@ -40,8 +41,12 @@ def pool() -> Any:
     return Processes(3).pool(Square())
 
 
-def test_results_come_in_the_order_of_items_and_no_more_items_are_taken_than_there_is_room_for() -> None:
-    workers, ahead = pool(), []
+EXECUTORS = [Here(), Processes(3)]  # tests/ray has the same of a cluster
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
+def test_results_come_in_the_order_of_items_and_no_more_items_are_taken_than_there_is_room_for(executor: Any) -> None:
+    workers, ahead = executor.pool(Square()), []
     taken = 0
 
     def items() -> Iterator[int]:
@@ -62,8 +67,9 @@ def test_results_come_in_the_order_of_items_and_no_more_items_are_taken_than_the
     assert max(ahead) <= 12 + 1
 
 
-def test_an_error_is_raised_at_its_place_after_all_results_before_it() -> None:
-    workers = pool()
+@pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
+def test_an_error_is_raised_at_its_place_after_all_results_before_it(executor: Any) -> None:
+    workers = executor.pool(Square())
     found: list[int] = []
     try:
         with pytest.raises(InputError, match="thirteen"):
@@ -82,6 +88,12 @@ def test_a_killed_process_is_an_error_that_says_so() -> None:
     finally:
         workers.close()
         workers.close()
+
+
+def test_workers_say_who_works() -> None:
+    assert (executor_of(1), executor_of(3)) == (Here(), Processes(3))
+    assert not is_far(Here()) and not is_far(Processes(3))
+    assert is_far(executor_of(type("Users", (), {"pool": lambda self, work: None})()))  # which may be anywhere
 
 
 def test_ray_is_neither_imported_nor_needed_until_it_is_used(tmp_path: Path) -> None:

@@ -238,48 +238,21 @@ def check_some(data: Path, out: Path, window: int) -> None:
         assert observation(other, index) == observation(one, permutation[index])
 
 
-def test_killed_and_gone_on_with(tmp_path: Path) -> None:
-    data = large(tmp_path, 120)
-    options = ["--seed", "1", "--documents", "--memory", "16MiB", "--shard-size", "16MiB"]
-    assert cli(data, "--out", tmp_path / "whole", *options)[0] == 0
-    out = tmp_path / "out"
-    process = subprocess.Popen([*PROGRAM, data, "--out", out, *options])
-    while not (out / "00002").exists():
+def test_ctrl_c_ends_it_soon_while_it_reads(tmp_path: Path) -> None:
+    data, out = large(tmp_path, 150), tmp_path / "out"
+    process = subprocess.Popen(
+        [*PROGRAM, data, "--out", out, "--seed", "1", "--window", "777", "--memory", "64MiB"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not out.exists():
         assert process.poll() is None
         time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (out / "dataset.json").exists()
-    assert not [name for name in out.iterdir() if "scratch" in name.name]
-    kept = files(out / "00001")
-    code, said = cli(data, "--out", out, *options)
-    assert code == 2 and "finished shards" in said
-    code, said = cli(data, "--out", out, *options[:1], "2", *options[2:], "--resume")
-    assert code == 2 and "other options" in said
-    before = (out / "00001/stream.bin").stat().st_mtime_ns
-    assert cli(data, "--out", out, *options, "--resume")[0] == 0
-    assert (out / "00001/stream.bin").stat().st_mtime_ns == before and files(out / "00001") == kept
-    assert files(out) == files(tmp_path / "whole")
-
-
-def test_ctrl_c_ends_it_soon_and_says_what_is_kept(tmp_path: Path) -> None:
-    data = large(tmp_path, 200)
-    options = ["--seed", "1", "--window", "777", "--memory", "64MiB", "--shard-size", "16MiB"]
-    for until in ("", "00001"):  # while it reads, while it writes
-        out = tmp_path / f"out{until}"
-        process = subprocess.Popen([*PROGRAM, data, "--out", out, *options], stderr=subprocess.PIPE, text=True)
-        while not (out / until).exists():
-            assert process.poll() is None
-            time.sleep(0.002)
-        begin = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        said = process.communicate()[1]
-        assert process.returncode == 130 and time.monotonic() - begin < 2
-        if until:
-            assert "kept: go on with --resume" in said
-            assert all(len(name.name) == 5 for name in out.iterdir())
-        else:
-            assert "nothing is kept" in said and not out.exists()
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1]
+    assert process.returncode == 130 and time.monotonic() - begin < 2
+    assert "nothing is kept" in said and not out.exists()
 
 
 def test_a_full_disk_is_said_before_anything_is_read(tmp_path: Path) -> None:

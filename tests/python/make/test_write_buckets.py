@@ -332,36 +332,6 @@ def test_refusals_say_what_to_do(place: Place, tmp_path: Path) -> None:
         penstock.commit(place.url, storage=place.storage)
 
 
-def test_what_is_local_says_so_and_what_to_do(tmp_path: Path) -> None:
-    url, here = "s3://data/corpus", "on this machine alone: "
-    refused = {
-        f"combined {here}copy it here first, or leave them where they are and open": lambda: penstock.combine(
-            [tmp_path, url], tmp_path / "out"
-        ),
-        f"combined {here}write to a folder here, then copy": lambda: penstock.combine([tmp_path], url),
-        f"converted {here}copy the dataset here first": lambda: penstock.convert(url, tmp_path / "out", "ids"),
-        f"converted {here}write to a folder here, then copy": lambda: penstock.convert(tmp_path, url, "ids"),
-        f"added {here}annotate a copy of the dataset": lambda: penstock.annotate(url, {"score": [1.0]}),
-        "lies on this machine: copy it here first; the result may go to a bucket": lambda: penstock.shuffle(
-            url, tmp_path / "out", seed=1, documents=True
-        ),
-    }
-    for said, call in refused.items():
-        with pytest.raises(InvalidArgumentError, match=f"^{url}: .*{said}"):
-            call()
-    commands = (
-        ["combine", url, "--out", str(tmp_path / "out")],
-        ["combine", str(tmp_path), "--out", url],
-        ["convert", url, "--layout", "ids", "--out", str(tmp_path / "out")],
-        ["convert", str(tmp_path), "--layout", "ids", "--out", url],
-        ["annotate", url, "--remove", "score"],
-        ["shuffle", url, "--seed", "1", "--documents", "--out", str(tmp_path / "out")],
-    )
-    for (said, _), arguments in zip(refused.items(), commands, strict=True):
-        ended = subprocess.run([sys.executable, "-m", "penstock", *arguments], capture_output=True, text=True)
-        assert ended.returncode == 2 and said in ended.stderr, ended.stderr
-
-
 def command(place: Place, address: str, inputs: Path, scratch: Path, *more: str) -> list[str]:
     return [
         *(sys.executable, "-m", "penstock", "write", str(inputs), "--ids-column", "ids", "--dtype", "u2"),

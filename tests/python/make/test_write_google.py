@@ -222,3 +222,16 @@ def test_after_kill_a_run_goes_on_to_the_same_bytes(
     other = subprocess.run(command(place.url, *to_server, "--overwrite"), capture_output=True, text=True)
     assert other.returncode == 0, other.stderr
     assert penstock.verify(place.url, storage=place.storage)
+
+
+def test_shards_are_copied_on_the_server(place: Place, server: Front, tmp_path: Path) -> None:
+    with place.writer() as writer:
+        append(writer)
+    other = Place(server, f"{place.name}-other")
+    with server.lock:
+        begin = len(server.requests)
+    found = penstock.combine([place.url], other.url, storage=place.storage, scratch=tmp_path / "scratch")
+    assert not [path for method, path in server.requests[begin:] if method == "GET" and "stream.bin" in path]
+    assert found == penstock.open(place.url, storage=place.storage).fingerprint
+    assert plain(other.files()) == plain(place.files()) and penstock.verify(other.url, storage=place.storage)
+    assert not list((tmp_path / "scratch").iterdir())

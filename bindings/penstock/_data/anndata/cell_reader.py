@@ -63,38 +63,34 @@ class CellReader:
             )
         self.features = features
         self.genes: list[str] = list(features._all_names)
-        fields = dataset.dtype
-        names = () if fields is None else fields.names or ()
-        if names and "gene" not in names:
-            raise InvalidArgumentError(f"{dataset.path}: its records have no field gene: {', '.join(names)}")
-        if "count" in names and X in names:
-            raise InvalidArgumentError(
-                f"{dataset.path}: its records have a field X beside count, which is X in AnnData"
-            )
-        self._fields = {X if name == "count" else name: name for name in names if name != "gene"}
-        self.types = {matrix: given_back(fields[name]) for matrix, name in self._fields.items()}
-        shapes = {name: dataset.columns[name].shape[1:] for name in dataset.columns}
+        self._fields = _fields_of_matrices(dataset)
+        self.types = {matrix: given_back(dataset.dtype[name]) for matrix, name in self._fields.items()}
+        columns = {name: dataset.columns[name] for name in dataset.columns}
         self._dense = {
             name.removeprefix(LAYERS): name
-            for name, shape in shapes.items()
-            if shape == (len(self.genes),) and (name == X or name.startswith(LAYERS))
+            for name, column in columns.items()
+            if column.shape[1:] == (len(self.genes),) and (name == X or name.startswith(LAYERS))
         }
         for matrix in self._fields:
             self._dense.pop(matrix, None)  # records have it: the column is one of obsm
-        self.types.update({matrix: given_back(dataset.columns[name].dtype) for matrix, name in self._dense.items()})
+        self.types.update({matrix: given_back(columns[name].dtype) for matrix, name in self._dense.items()})
         if not self.types:
             raise InvalidArgumentError(f"{dataset.path}: there are no counts: neither records of genes nor a column X")
-        self.columns = {name: dataset.columns[name] for name in shapes if name not in self._dense.values()}
-        self._view = dataset.documents(columns=list(shapes))
+        self.columns = {name: column for name, column in columns.items() if name not in self._dense.values()}
+        self._view = dataset.documents(columns=list(columns))
         self._source = _native.make_documents(dataset._native, [])
         self._has_entries = dataset.codec not in (None, "boundaries")
-        self.texts: list[str] = []
-        if self._has_entries and len(self._view):
-            entry = self._view.read([0]).spans[0].metadata
-            self.texts = [str(key) for key in entry if key != NAME] if isinstance(entry, Mapping) else []
+        self.texts: list[str] = self._keys_of_entries()
         for name in self.texts:
             if name in self.columns:
                 raise InvalidArgumentError(f"{dataset.path}: {excerpt(name)} is a column, and in the entries too")
+
+    def _keys_of_entries(self) -> list[str]:
+        """As the first entry has them, but for the cell's name."""
+        if not self._has_entries or not len(self._view):
+            return []
+        entry = self._view.read([0]).spans[0].metadata
+        return [str(key) for key in entry if key != NAME] if isinstance(entry, Mapping) else []
 
     def __len__(self) -> int:
         """Cells."""
@@ -166,3 +162,14 @@ class CellReader:
                 cells.texts[name].append(None if value is None else str(value))
         if not self._has_entries:
             cells.names = [str(index) for index in indices.tolist()]
+
+
+def _fields_of_matrices(dataset: Any) -> dict[str, str]:
+    """The fields of the records that are matrices, by what these are called in AnnData."""
+    fields = dataset.dtype
+    names = () if fields is None else fields.names or ()
+    if names and "gene" not in names:
+        raise InvalidArgumentError(f"{dataset.path}: its records have no field gene: {', '.join(names)}")
+    if "count" in names and X in names:
+        raise InvalidArgumentError(f"{dataset.path}: its records have a field X beside count, which is X in AnnData")
+    return {X if name == "count" else name: name for name in names if name != "gene"}

@@ -60,6 +60,20 @@ def plan_obs(opened: Opened, wanted: Sequence[str] | None, room: CategoryRoom, l
         InvalidArgumentError: a name that an input has not, kinds that do not go together, integers that no float holds
             though the column is one.
     """
+    seen = _seen_in_all(opened, wanted, left_out)
+    planned = []
+    for name, each in seen.items():
+        if not each.is_other:
+            planned.append(each.plan(opened, room))
+        elif wanted is not None:
+            raise InvalidArgumentError(f"{opened.path(0)}: obs/{excerpt(name)} is of a kind that is not read")
+        else:
+            left_out.append(f"obs/{excerpt(name)} (of a kind that is not read)")
+    return planned
+
+
+def _seen_in_all(opened: Opened, wanted: Sequence[str] | None, left_out: list[str]) -> dict[str, _Seen]:
+    """The columns of obs that all inputs have, as they are in each."""
     seen: dict[str, _Seen] = {}
     for source in range(len(opened)):
         frame = opened.store(source).obs
@@ -75,15 +89,7 @@ def plan_obs(opened: Opened, wanted: Sequence[str] | None, room: CategoryRoom, l
             seen.pop(name, None)
         for name, each in seen.items():
             each.add(source, frame.element(name))
-    planned = []
-    for name, each in seen.items():
-        if not each.is_other:
-            planned.append(each.plan(opened, room))
-        elif wanted is not None:
-            raise InvalidArgumentError(f"{opened.path(0)}: obs/{excerpt(name)} is of a kind that is not read")
-        else:
-            left_out.append(f"obs/{excerpt(name)} (of a kind that is not read)")
-    return planned
+    return seen
 
 
 def plan_obsm(opened: Opened, wanted: Sequence[str], left_out: list[str]) -> list[Planned]:

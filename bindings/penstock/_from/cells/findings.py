@@ -6,7 +6,7 @@ from pathlib import Path
 
 from penstock._base.words import counted, excerpt
 from penstock._data.anndata.opened import Opened
-from penstock._from.cells.odd import Names, Odd, Place, Seen, notes_of_values, repeated_inputs
+from penstock._from.cells.odd import Names, Odd, OddPlace, Seen, notes_of_values, repeated_inputs
 from penstock._from.cells.plan import Plan, Task
 
 
@@ -25,10 +25,10 @@ class Findings:
         self._names = Names(scratch, self._begins[-1])
         self._seen: dict[int, tuple[str, list[Odd]]] = {}
 
-    def add(self, task: Task, seen: Seen) -> None:
-        """Takes what was seen of one task."""
+    def add(self, task: Task, seen: Seen, odd: list[Odd]) -> None:
+        """Takes what was seen of one task; `odd` of each matrix."""
         self._names.put(self._begins[task.number], seen.names)
-        self._seen[task.number] = seen.digest, seen.odd
+        self._seen[task.number] = seen.digest, odd
 
     def told(self, scratch: Path) -> tuple[dict[str, int], list[str]]:
         """How many there are of each kind, and the same in words; `scratch` may be another folder."""
@@ -58,7 +58,7 @@ class Findings:
             notes.append(f"{words} before: the first is {self._place(second)}, as {self._place(first)}")
         return counts, notes
 
-    def _of_value(self, number: int, place: Place) -> str:
+    def _of_value(self, number: int, place: OddPlace) -> str:
         matrix = self._opened.matrix(place.source, number)
         return f"{matrix.store.path}: {matrix.cell(place.cell)}, gene {excerpt(self._genes[place.gene])}"
 

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.anndata.opened import Input
 from penstock._data.anndata.stores import format_of
-from penstock._data.open import expand
 from penstock._from.cells.plan import matrix_names
-from penstock._from.cells.run import Imported, Run, Told
-from penstock._make.errors import UsageError
+from penstock._from.cells.recipe import CellRecipe, Imported
+from penstock._from.cells.told import Told
+from penstock._make.executors import executor_of, is_far
 from penstock._make.folders import folder_of
-from penstock._places.paths import PathLike, as_paths, local_path
+from penstock._make.run import Run
+from penstock._places.paths import PathLike, as_paths, expand, local_path
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
 
 
 def import_anndata(
@@ -90,15 +91,12 @@ def import_anndata(
     for name, value in (("layers", layers), ("obs", obs), ("obsm", obsm)):
         if isinstance(value, str):
             raise InvalidArgumentError(f"{name}={value!r:.80}: a list of names is wanted")
-    if isinstance(workers, int) and workers < 1:
-        raise InvalidArgumentError(f"workers={workers}: must be at least 1")
+    executor = executor_of(workers)
     paths = [path for each in given for path in expand(local_path(each))]
     folder = folder_of(out, storage, scratch)
-    if not isinstance(workers, int):  # on other machines, where the working directory is another
+    if is_far(executor):  # on other machines, where the working directory is another
         paths = [str(Path(each).absolute()) for each in paths]
         folder = folder.absolute()
-    told = Told(progress, preparing)
-    run = Run([Input(path, format_of(path, format)) for path in paths], matrix_names(x, layers), workers, told)
     options = {
         "x": x,
         "layers": list(layers),
@@ -106,9 +104,19 @@ def import_anndata(
         "obsm": list(obsm),
         "join": join,
     }
+    told = Told(progress, preparing)
+    opened = [Input(path, format_of(path, format)) for path in paths]
+    recipe = CellRecipe(opened, matrix_names(x, layers), options, told, folder.path)
     try:
-        done = run.run(folder, options, resume, overwrite)
-    except UsageError as error:
-        raise InvalidArgumentError(str(error)) from None
+        made = Run(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=told.wrote).make()
+    finally:
+        recipe.close()
+    done = recipe.imported
+    done.cells, done.records, done.shards, done.kept_shards = (
+        made.documents,
+        made.records,
+        made.shards,
+        made.kept_shards,
+    )
     done.seconds = time.perf_counter() - begin
     return done

@@ -18,7 +18,7 @@ _KINDS: dict[str, Callable[[Any], Any]] = {"NaN": np.isnan, "infinite": np.isinf
 _BLOCK = 1 << 20  # hashes that are looked at at once
 
 
-class Place(NamedTuple):
+class OddPlace(NamedTuple):
     """Where a count is: the number of the input, of the cell in it, and of the gene in the dataset."""
 
     source: int
@@ -36,9 +36,9 @@ class Odd:
     """
 
     counts: dict[str, int] = field(default_factory=dict)
-    first: dict[str, Place] = field(default_factory=dict)
+    first: dict[str, OddPlace] = field(default_factory=dict)
 
-    def add(self, values: npt.NDArray[Any], place: Callable[[int], Place]) -> None:
+    def add(self, values: npt.NDArray[Any], place: Callable[[int], OddPlace]) -> None:
         """Looks at more values; `place` says where the i-th of them is."""
         if not values.size or values.dtype.kind in "ub" or (values.min() >= 0 and values.max() < np.inf):
             return
@@ -61,7 +61,7 @@ class Odd:
             kind: [count, self.first[kind].cell - begin, self.first[kind].gene] for kind, count in self.counts.items()
         }
 
-    def _count(self, kind: str, count: int, place: Place) -> None:
+    def _count(self, kind: str, count: int, place: OddPlace) -> None:
         self.counts[kind] = self.counts.get(kind, 0) + count
         self.first.setdefault(kind, place)
 
@@ -72,12 +72,10 @@ class Seen(NamedTuple):
     Attributes:
         digest: of what it is made of.
         names: uint64, a hash of each cell's name.
-        odd: of each matrix.
     """
 
     digest: str
     names: npt.NDArray[np.uint64]
-    odd: list[Odd]
 
 
 def noted(odd: Sequence[Odd], begin: int) -> dict[str, Any]:
@@ -95,7 +93,7 @@ def from_note(description: dict[str, Any], source: int, begin: int, matrices: in
         for kind in _KINDS:
             if isinstance(note, dict) and kind in note:
                 count, cell, gene = (int(number) for number in note[kind])
-                each.merge(Odd({kind: count}, {kind: Place(source, begin + cell, gene)}))
+                each.merge(Odd({kind: count}, {kind: OddPlace(source, begin + cell, gene)}))
     return found
 
 
@@ -161,7 +159,7 @@ def _numbers(folder: Path, count: int) -> npt.NDArray[np.uint64]:
         return np.memmap(file, np.uint64, "w+", shape=(count,))
 
 
-def notes_of_values(names: Sequence[str], odd: Sequence[Odd], words: Callable[[int, Place], str]) -> list[str]:
+def notes_of_values(names: Sequence[str], odd: Sequence[Odd], words: Callable[[int, OddPlace], str]) -> list[str]:
     """In words, of each matrix; `words` says where a place of the i-th of them is."""
     return [
         f"{name}: {count:,} {'value is' if count == 1 else 'values are'} {kind}, the first in "

@@ -14,10 +14,11 @@ from typing import Any
 
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.processes import ONE_THREAD
-from penstock._base.words import counted
+from penstock._base.words import counted, one_line
 from penstock._from.rows.missing import needed
 from penstock._make.errors import WorkerError
-from penstock._make.workers import InOrder, Job, Pool, answer
+from penstock._make.pools import InOrder, Pool, Work
+from penstock._make.workers import answer
 
 _ADDRESS = re.compile(r"auto|local|(ray://)?(\[[0-9a-fA-F:]+\]|[\w.-]+):\d{1,5}/?")
 _RETRIES = 5  # after the first attempt at a task
@@ -56,7 +57,7 @@ class Cluster:
                 f'{self.address!r:.200}: no address of a Ray cluster: "auto", "local", "host:port" or "ray://host:port"'
             )
 
-    def pool(self, work: Job) -> Pool:
+    def pool(self, work: Work) -> Pool:
         """Connects, if nothing has."""
         return RayPool(self.address, work)
 
@@ -67,7 +68,7 @@ class RayPool(InOrder):
     At most two tasks for each core of the cluster are under way, and at most twice as many are not yet taken.
     """
 
-    def __init__(self, address: str | None, work: Job) -> None:
+    def __init__(self, address: str | None, work: Work) -> None:
         """Connects.
 
         Raises:
@@ -142,8 +143,7 @@ def _connect(ray: Any, address: str | None) -> bool:
     try:
         ray.init(address or "auto", log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
     except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
-        said = " ".join(str(error).split())[:300]
-        raise WorkerError(f"no Ray cluster{where}: {advice} ({said})") from error
+        raise WorkerError(f"no Ray cluster{where}: {advice} ({one_line(error, 300)})") from error
     return True
 
 
@@ -173,7 +173,7 @@ def _how_it_failed(error: Exception) -> str:
     return f"Ray could not do a task: {kind}: {said[:400]}"
 
 
-_begun: tuple[str, Job, Callable[[Any], Any]] | None = None  # of this worker; another pool's takes its place
+_begun: tuple[str, Work, Callable[[Any], Any]] | None = None  # of this worker; another pool's takes its place
 
 
 def _answer(key: str, work: list[Any], item: Any) -> tuple[tuple[str, int], Any]:
@@ -184,7 +184,7 @@ def _answer(key: str, work: list[Any], item: Any) -> tuple[tuple[str, int], Any]
     worker = (str(ray.get_runtime_context().get_node_id()), os.getpid())
     if _begun is None or _begun[0] != key:
         os.environ.update(ONE_THREAD)
-        job: Job = ray.get(work[0])
+        job: Work = ray.get(work[0])
         try:
             _begun = (key, job, job.begin())
         except Exception as error:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock._data.open import open as open_dataset
 from penstock._from.rows.missing import needed
-from penstock._places.paths import PathLike, local_path
-from penstock._places.remote import is_address
 
 if TYPE_CHECKING:
     from penstock._data.batch import Batch
-    from penstock._data.dataset import View
+    from penstock._data.view import View
+    from penstock._places.paths import PathLike
     from penstock._places.storage import Storage
 
 _BATCH_RECORDS = 1 << 20  # that are read at once, about
@@ -39,12 +38,7 @@ def read(path: PathLike, window: int | None = None, *, storage: Storage | None =
         NotFoundError: There is no dataset.
     """
     ray = needed()
-    where = str(path)
-    if not is_address(where):
-        from pathlib import Path
-
-        where = str(Path(local_path(path)).absolute())
-    dataset = open_dataset(where) if storage is None else open_dataset(where, storage=storage)
+    dataset = open_dataset(path, storage=storage)
     view = dataset.documents() if window is None else dataset.windows(window, metadata=False)
     each = window or max(1, dataset.records // max(1, len(view)))
     rows = max(1, min(_MOST_ROWS, _BATCH_RECORDS // each))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._base.errors import InvalidArgumentError
+from penstock._base.words import one_line
 
 __all__ = ["Rendered", "render"]
 
@@ -71,7 +72,7 @@ def render(
     except (TypeError, UnicodeEncodeError) as error:
         raise InvalidArgumentError(
             f"{_name(tokenizer)} does not take the conversation, which has a character that is no Unicode text: "
-            f"{_one_line(error)}"
+            f"{one_line(error)}"
         ) from error
     ids = np.asarray(encoded["input_ids"], np.int64)
     places = np.asarray(encoded["offset_mapping"], np.int64).reshape(-1, 2)
@@ -106,7 +107,7 @@ def _template(tokenizer: Any, tools: Any) -> str:
     try:
         return str(tokenizer.get_chat_template(tools=tools))
     except ValueError as error:
-        raise InvalidArgumentError(f"{_name(tokenizer)} has no chat template: {_one_line(error)}") from None
+        raise InvalidArgumentError(f"{_name(tokenizer)} has no chat template: {one_line(error)}") from None
 
 
 def _rendered(
@@ -122,14 +123,10 @@ def _rendered(
             [list(messages)], tools=tools, chat_template=template, return_assistant_tokens_mask=marks, **known
         )
     except Exception as error:  # the template is a program of the user's
-        raise InvalidArgumentError(f"the chat template of {_name(tokenizer)}: {_one_line(error)}") from error
+        raise InvalidArgumentError(f"the chat template of {_name(tokenizer)}: {one_line(error)}") from error
     texts, ranges = rendered
     return texts[0], [(int(begin), int(end)) for begin, end in ranges[0]] if marks else []
 
 
 def _name(tokenizer: Any) -> str:
     return str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__)
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]

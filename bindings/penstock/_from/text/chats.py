@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock._base.errors import InvalidArgumentError
+from penstock._base.words import one_line
 from penstock._from.text.tokenizing import DocumentTokenizer, Encoded, TokenizerOptions
 from penstock._make.errors import UsageError
 
@@ -35,7 +36,7 @@ class ChatTokenizer(DocumentTokenizer):
         try:
             self._chat = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
         except Exception as error:  # the library raises what it likes
-            raise UsageError(f"--tokenizer {options.file}: no tokenizer of transformers: {_one_line(error)}") from error
+            raise UsageError(f"--tokenizer {options.file}: no tokenizer of transformers: {one_line(error)}") from error
         try:
             self._render([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])
         except InvalidArgumentError as error:
@@ -64,7 +65,3 @@ class ChatTokenizer(DocumentTokenizer):
                 raise document.error(str(error)) from error
         lengths, ids, _ = self._join([each.ids for each in found], documents)
         return Encoded(lengths, ids, np.concatenate([each.mask for each in found]).astype("u1"))
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]

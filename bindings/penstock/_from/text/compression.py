@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 1 << 18
 _PATIENCE_SECONDS = 0.5
 _MAX_ZSTD_WINDOW = 1 << 31  # what `zstd --long=31` writes
-_CAREFUL_BYTES = 1 << 12  # unpacked at once where as much as possible is wanted of a damaged file
+_CAREFUL_BYTES = 1 << 12  # of a compressed file, read at once where as much as possible is wanted of a damaged one
 _OF_THE_FILE = (errno.EACCES, errno.EPERM)  # errors that other files need not have
 
 
@@ -169,14 +169,13 @@ class ByteInput:
         name: str,
         compression: str,
         while_waiting: Callable[[], None] = lambda: None,
-        read_bytes: int = _CHUNK_BYTES,
         careful: bool = False,
     ) -> None:
         """Opens `path` (None: standard input); `compression` is "", "gz" or "zst".
 
-        `while_waiting` is called every half second while a pipe or standard input is read; it may raise. `read_bytes`
-        of a compressed file are read at once: `consumed` may be ahead of what was unpacked by as much. With `careful`
-        these are so few that hardly anything is lost of what comes before a damaged place.
+        `while_waiting` is called every half second while a pipe or standard input is read; it may raise. With `careful`
+        so little of a compressed file is read at once that hardly anything is lost of what comes before a damaged
+        place, and that `consumed` is hardly ahead of what was unpacked.
 
         Raises:
             InputError: The file cannot be opened; FileError where that is of this file alone.
@@ -201,7 +200,7 @@ class ByteInput:
         readers = {"gz": _GzipReader, "zst": _ZstdReader}
         self.file: io.BufferedReader = self._raw
         if compression:
-            read_bytes = min(read_bytes, _CAREFUL_BYTES) if careful else read_bytes
+            read_bytes = _CAREFUL_BYTES if careful else _CHUNK_BYTES
             self.file = io.BufferedReader(readers[compression](self._raw, name, read_bytes), _CHUNK_BYTES)
 
     def peek(self) -> bytes:

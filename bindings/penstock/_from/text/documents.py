@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _UNPACKERS = {"gz": "gzip -d", "zst": "zstd -d"}
 _MARK = b"\xef\xbb\xbf"  # of UTF-8, before the first line of a file
-BUILT_IN_COLUMNS = ("path", "kind", "size")  # of plain text
 
 
 class DocumentReader:
@@ -62,11 +61,6 @@ class DocumentReader:
     def inputs(self) -> Sequence[Input]:
         """What it reads."""
         return self._inputs
-
-    @property
-    def columns(self) -> Columns:
-        """What it takes of a document."""
-        return self._columns
 
     @property
     def rereadable(self) -> bool:
@@ -127,10 +121,12 @@ class DocumentReader:
                 _refuse_no_text(opened)
             if isinstance(opened, ParquetInput):
                 yield from opened.documents(number)
-            elif source.format == "jsonl":
-                yield from _json_lines(opened, number)
+            elif source.format == "text" and self._columns.text_per == "file":
+                payload = opened.file.read(self.most_of_a_file)
+                known = built_in_columns(source, len(payload), self._columns.metadata, source.name)
+                yield RawDocument(number, source.name, 0, "text", payload, known)
             else:
-                yield from self._text(opened, source, number)
+                yield from self._lines(opened, source, number)
         except Error as error:  # which names the address
             raise InputError(str(error)) from error
         except OSError as error:
@@ -140,20 +136,18 @@ class DocumentReader:
             self._open = None
             opened.close()
 
-    def _text(self, opened: ByteInput, source: Input, number: int) -> Iterator[RawDocument]:
-        if self._columns.text_per == "file":
-            payload = opened.file.read(self.most_of_a_file)
-            known = built_in_columns(source, len(payload), self._columns.metadata, source.name)
-            yield RawDocument(number, source.name, 0, "text", payload, known)
-            return
-        line_number = 0
+    def _lines(self, opened: ByteInput, source: Input, number: int) -> Iterator[RawDocument]:
+        name, metadata, known, line_number = source.name, self._columns.metadata, None, 0
+        is_json = source.format == "jsonl"
         try:
             for line_number, line in enumerate(opened.file, 1):
-                payload = line.rstrip(b"\r\n")
+                payload = line.rstrip() if is_json else line.rstrip(b"\r\n")
+                if is_json and line_number == 1:
+                    payload = payload.removeprefix(_MARK)
                 if payload and not payload.isspace():
-                    place = f"{source.name} line {line_number:,}"
-                    known = built_in_columns(source, len(payload), self._columns.metadata, place)
-                    yield RawDocument(number, source.name, line_number, "text", payload, known)
+                    if not is_json:
+                        known = built_in_columns(source, len(payload), metadata, f"{name} line {line_number:,}")
+                    yield RawDocument(number, name, line_number, source.format, payload, known)
                     number += 1
         except FileError as error:
             error.at = {"line": line_number + 1, "rest": True}
@@ -183,19 +177,3 @@ def _refuse_no_text(opened: ByteInput) -> None:
     )
     if kind := kind or sniff.kind_of(head):
         raise InputError(f"{opened.name}: {kind.what}: {kind.advice}")
-
-
-def _json_lines(opened: ByteInput, number: int) -> Iterator[RawDocument]:
-    name = opened.name
-    line_number = 0
-    try:
-        for line_number, line in enumerate(opened.file, 1):
-            payload = line.rstrip()
-            if line_number == 1:
-                payload = payload.removeprefix(_MARK)
-            if payload:
-                yield RawDocument(number, name, line_number, "jsonl", payload, None)
-                number += 1
-    except FileError as error:
-        error.at = {"line": line_number + 1, "rest": True}
-        raise

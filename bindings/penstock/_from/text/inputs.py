@@ -69,12 +69,9 @@ def expand_inputs(
             file that is no text or may not be read, but not where this skips.
         penstock.IoError: An address cannot be reached.
     """
-    names: list[str] = []
-    addresses: dict[str, Address] = {}
-    for pattern in patterns:
-        far = _expand_address(pattern, storage) if is_address(pattern) else []
-        addresses.update({each.path: each for each in far})
-        names.extend([each.path for each in far] if is_address(pattern) else _expand(pattern))
+    given = [each for pattern in patterns for each in _expand(pattern, storage)]
+    addresses = {each.path: each for each in given if isinstance(each, Address)}
+    names = [each.path if isinstance(each, Address) else each for each in given]
     seen: set[str] = set()
     for name in names:
         real = name if name == "-" or name in addresses else os.path.realpath(name)
@@ -90,14 +87,12 @@ def expand_inputs(
         return list(pool.map(lambda name: _describe(name, published[name], format, skips, far_files.get(name)), names))
 
 
-def _expand_address(pattern: str, storage: Storage | None) -> list[Address]:
-    try:
-        return addresses_of(pattern, storage)
-    except (InvalidArgumentError, NotFoundError) as error:
-        raise UsageError(str(error)) from None
-
-
-def _expand(pattern: str) -> list[str]:
+def _expand(pattern: str, storage: Storage | None) -> Sequence[str | Address]:
+    if is_address(pattern):
+        try:
+            return addresses_of(pattern, storage)
+        except (InvalidArgumentError, NotFoundError) as error:
+            raise UsageError(str(error)) from None
     pattern = os.path.expanduser(pattern)  # noqa: PTH111 - a Path would change how the name is written
     if pattern == "-" or os.path.lexists(pattern):
         return [pattern]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from penstock._base.errors import Error
+from penstock._base.words import one_line
 from penstock._from.text.compression import cannot_open
 from penstock._from.text.far import FarFile
 from penstock._from.text.raw import Columns, RawDocument, select, there_are, unusable
@@ -84,7 +85,7 @@ class ParquetInput:
                 raise self._wrong(f'column "{self._payload}" is {kind}, not lists of integers')
         elif self._is_messages:
             if not (is_list and types.is_struct(kind.value_type)):
-                raise self._wrong(f'column "{self._payload}" is {_one_line(kind)}, not lists of structs')
+                raise self._wrong(f'column "{self._payload}" is {one_line(kind)}, not lists of structs')
         elif not (types.is_string(kind) or types.is_large_string(kind)):
             raise self._wrong(f'column "{self._payload}" is {kind}, not strings')
 
@@ -92,7 +93,7 @@ class ParquetInput:
         """Of an error of Arrow: the file is damaged, or cannot be read for reasons of this machine."""
         if isinstance(error, OSError) and isinstance(opening := cannot_open(self._source.name, error), FileError):
             return opening
-        reason = f"{what} ({_one_line(error)})"
+        reason = f"{what} ({one_line(error)})"
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
             return InputError(f"{self._source.name}: {reason}")
         return FileError(f"{self._source.name}: {reason}", reason)
@@ -107,34 +108,18 @@ class ParquetInput:
         self._file.close()
 
     def documents(self, number: int) -> Iterator[RawDocument]:
-        """The rows, the first with number `number`.
+        """The rows, the first with number `number`. Where this skips, damage costs the rest of its row group alone.
 
         Raises:
             InputError: The file is damaged, a row cannot be used; not where this skips.
         """
-        if self._skips:
-            yield from self._by_groups(number)
-            return
-        try:
-            for rows in self._file.iter_batches(batch_size=_ROWS, columns=self._columns()):
-                yield from self.rows(rows, number, self._done_rows)
-                number += len(rows)
-                self._done_rows += len(rows)
-        except Error:
-            raise
-        except (self._arrow_error, OSError) as error:
-            raise self._broken(error) from error
-
-    def _by_groups(self, number: int) -> Iterator[RawDocument]:
-        """As `documents`: what is damaged of a row group costs the rest of that group alone."""
-        ends = 0
-        for group in range(self._file.metadata.num_row_groups):
-            ends += self._file.metadata.row_group(group).num_rows
+        metadata, columns = self._file.metadata, self._columns()
+        every = range(metadata.num_row_groups)
+        for groups in [[group] for group in every] if self._skips else [list(every)]:
+            end = self._done_rows + sum(metadata.row_group(group).num_rows for group in groups)
             try:
-                # One thread: of several columns that are damaged always the same is named.
-                for rows in self._file.iter_batches(
-                    batch_size=_ROWS, row_groups=[group], columns=self._columns(), use_threads=False
-                ):
+                # One thread where this skips: of several columns that are damaged always the same is named.
+                for rows in self._file.iter_batches(_ROWS, groups, columns, use_threads=not self._skips):
                     yield from self.rows(rows, number, self._done_rows)
                     number += len(rows)
                     self._done_rows += len(rows)
@@ -142,12 +127,12 @@ class ParquetInput:
                 raise
             except (self._arrow_error, OSError) as error:
                 broken = self._broken(error)
-                if not isinstance(broken, FileError):
+                if not self._skips or not isinstance(broken, FileError):
                     raise broken from error
-                at = {"row": self._done_rows + 1, "rows": ends - self._done_rows}
+                at = {"row": self._done_rows + 1, "rows": end - self._done_rows}
                 yield unusable(number, self._source.name, at, broken.reason)
                 number += 1
-                self._done_rows = ends
+                self._done_rows = end
 
     def _columns(self) -> list[str]:
         return [self._payload, *(name for name in self._metadata if name != self._payload)]
@@ -245,7 +230,7 @@ class ParquetInput:
         try:
             return json.dumps(_without_nulls(plain(messages)), ensure_ascii=False).encode()
         except (TypeError, ValueError) as error:
-            return _Bad(f": no conversation: {_one_line(error)}")
+            return _Bad(f": no conversation: {one_line(error)}")
 
     def _large_or_small(self, kind: Any) -> Any:
         import pyarrow
@@ -276,7 +261,7 @@ def _values(column: Any) -> list[Any]:
         return found
     except (ValueError, OverflowError) as error:
         if len(column) == 1:
-            return [_Bad(f" cannot be read ({_one_line(error)})")]
+            return [_Bad(f" cannot be read ({one_line(error)})")]
     return [value for row in range(len(column)) for value in _values(column.slice(row, 1))]
 
 
@@ -300,7 +285,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(each) for each in value]
     return value
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]

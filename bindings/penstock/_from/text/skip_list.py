@@ -91,27 +91,25 @@ class SkipList:
             self._now = SkippedOfTask(self._next, self.names)
             self._check()
 
-    def may_keep(self, task: Task, options: dict[str, Any]) -> tuple[bool, int]:
-        """Whether the shard of this very task is there, with its entries; how many these are."""
-        said = self._folder.task_of(task.number).get("skipped")
-        if self.skips and isinstance(said, dict) and said.get("places") == task.places:
+    def is_made_of(self, task: Task, options: dict[str, Any], found: Any) -> bool:
+        """Whether a finished shard whose description is `found` is of this very task, and its entries are there.
+
+        Raises:
+            UsageError: They are not those of the published dataset that stays.
+        """
+        said = found.get("skipped") if self.skips and isinstance(found, dict) else None
+        if said is not None and not (isinstance(said, dict) and said.get("places") == task.places):
+            return False
+        if said is not None:
             data = self._entries(task.number)
             if digest_of(data) != said.get("sha256") or data.count(b"\n") != said.get("documents"):
-                self._refuse_without_list(described(task, options, said))
-                said = None
-        else:
-            said = None
-        if not self._folder.keep(task.number, described(task, options, said)):
-            return False, 0
-        self.know(task.number, said)
-        return True, 0 if said is None else int(said["documents"])
-
-    def _refuse_without_list(self, description: dict[str, Any]) -> None:
-        if self._folder.stays and self._folder.task_of(description["number"]) == description:
-            raise UsageError(
-                f"{self._list(LIST)} is not there or was changed since the dataset was published: put it back,"
-                " or write the dataset anew with --overwrite"
-            )
+                if self._folder.stays and found == described(task, options, said):
+                    raise UsageError(
+                        f"{self._list(LIST)} is not there or was changed since the dataset was published: put it back,"
+                        " or write the dataset anew with --overwrite"
+                    )
+                return False
+        return bool(found == described(task, options, said))
 
     def know_total(self, total: int) -> None:
         """How many documents there are in all; what a share of them comes to is known from now on.

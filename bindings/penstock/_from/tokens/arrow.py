@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from penstock._base.errors import CorruptionError, Error, InvalidArgumentError
 from penstock._base.words import excerpt
-from penstock._from.tokens.files import beside, open_file
 from penstock._from.tokens.lists import ListColumn
-from penstock._from.tokens.reader import Input, Part, Piece, damaged, digest_of, is_own_name, needed, of_this_machine
-from penstock._places.remote import is_address
+from penstock._from.tokens.reader import FileReader, Input, Part, Piece, damaged, is_own_name, needed
+from penstock._places.stores.location import Location
 
 _STATE = "state.json"
 _SPLITS = "dataset_dict.json"
@@ -21,7 +18,7 @@ _END = b"\xff\xff\xff\xff\0\0\0\0"  # of a stream
 _FILE = 1 << 32  # units from one file's first batch to that of the next
 
 
-class ArrowReader:
+class ArrowReader(FileReader):
     """One split. Files are mapped: what is not asked for is not read."""
 
     def __init__(self, given: Input) -> None:
@@ -34,84 +31,70 @@ class ArrowReader:
         self._pyarrow = needed("pyarrow", given.name)
         self._ipc = needed("pyarrow.ipc", given.name)
         self._given = given
-        self._paths = _files_of(given)
-        with self._open(self._paths[0])[0] as opened:
+        self.sources = _files_of(given)
+        with self._open(self.sources[0])[0] as opened:
             self._lists = ListColumn(given, opened.schema)
         self.fields = self._lists.fields
         self.has_documents = True
         self.has_metadata = bool(self._lists.metadata)
 
-    def identity(self) -> str:
-        """Sizes and samples."""
-        return digest_of(self._paths, self._given.storage)
-
-    def files(self) -> list[str]:
-        """As of Reader."""
-        return of_this_machine(self._paths)
-
     def place(self, unit: int) -> str:
         """As of Reader."""
-        return f"record batch {unit % _FILE:,} of {self._shown(self._paths[unit // _FILE])}"
+        return f"record batch {unit % _FILE:,} of {self.sources[unit // _FILE].name}"
 
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
         """As of Reader: a piece is a batch."""
-        for file, path in enumerate(self._paths):
-            for number, batch in enumerate(self._batches(path), file * _FILE):
-                self._check(batch, path, full=False)
-                count = self._lists.records(batch, self._shown(path))
-                yield Piece(number, number + 1, self._lists.bytes(batch.num_rows, count))
+        for number, file in enumerate(self.sources):
+            for unit, batch in enumerate(self._batches(file), number * _FILE):
+                self._check(batch, file, full=False)
+                count = self._lists.records(batch, file.name)
+                yield Piece(unit, unit + 1, self._lists.bytes(batch.num_rows, count))
 
     def parts(self, piece: Piece) -> Iterator[Part]:
         """As of Reader."""
-        path = self._paths[piece.begin // _FILE]
-        for number, batch in enumerate(self._batches(path), piece.begin // _FILE * _FILE):
+        file = self.sources[piece.begin // _FILE]
+        for number, batch in enumerate(self._batches(file), piece.begin // _FILE * _FILE):
             if number >= piece.end:
                 return
             if number >= piece.begin:
-                self._check(batch, path, full=True)
-                yield from self._lists.parts(batch, self._shown(path))
+                self._check(batch, file, full=True)
+                yield from self._lists.parts(batch, file.name)
 
-    def close(self) -> None:
-        """As of Reader: no file stays open."""
-
-    def _batches(self, path: str) -> Iterator[Any]:
-        opened, file = self._open(path)
+    def _batches(self, at: Location) -> Iterator[Any]:
+        opened, file = self._open(at)
         with opened:
-            self._lists.check_schema(opened.schema, self._shown(path))
+            self._lists.check_schema(opened.schema, at.name)
             try:
                 for batch in _batches_of(opened):
                     yield batch.select(self._lists.columns)
                 if not hasattr(opened, "num_record_batches"):
-                    self._check_end(file, path)
+                    self._check_end(file, at.name)
             except Error:
                 raise
             except (self._pyarrow.ArrowException, OSError) as error:
-                raise damaged(self._shown(path), error) from error
+                raise damaged(at.name, error) from error
 
-    def _check_end(self, file: Any, path: str) -> None:
+    def _check_end(self, file: Any, name: str) -> None:
         """Refuses a stream that just ends, which pyarrow takes for whole, and what lies behind the end mark of one."""
         at = file.tell()
         file.seek(max(0, at - len(_END)))
         if at != file.size() or file.read() != _END:
             raise CorruptionError(
-                f"{self._shown(path)}: it does not end where its stream of batches ends: cut off, or several streams "
+                f"{name}: it does not end where its stream of batches ends: cut off, or several streams "
                 "in one file: write it again"
             )
 
-    def _check(self, batch: Any, path: str, full: bool) -> None:
+    def _check(self, batch: Any, at: Location, full: bool) -> None:
         """Refuses a batch that lies, which would have memory read that is not its own; `full`: looks at all of it."""
         try:
             batch.validate(full=full)
         except self._pyarrow.ArrowException as error:
-            raise damaged(self._shown(path), error) from error
+            raise damaged(at.name, error) from error
 
-    def _open(self, path: str) -> tuple[Any, Any]:
+    def _open(self, at: Location) -> tuple[Any, Any]:
         """What gives batches, and the file that it reads."""
         try:
-            if is_address(path):
-                file = self._pyarrow.PythonFile(open_file(path, self._given.storage), mode="r")
-            else:
-                file = self._pyarrow.memory_map(path)
+            file = at.open_arrow(self._pyarrow)
             try:
                 return self._ipc.open_stream(file), file
             except self._pyarrow.ArrowInvalid:
@@ -120,12 +103,7 @@ class ArrowReader:
         except Error:
             raise
         except (self._pyarrow.ArrowException, OSError) as error:
-            raise CorruptionError(
-                f"{self._shown(path)}: no file of Arrow that can be read: {excerpt(error)}"
-            ) from error
-
-    def _shown(self, path: str) -> str:
-        return replace(self._given, path=path).name
+            raise CorruptionError(f"{at.name}: no file of Arrow that can be read: {excerpt(error)}") from error
 
 
 def _batches_of(opened: Any) -> Iterator[Any]:
@@ -135,12 +113,12 @@ def _batches_of(opened: Any) -> Iterator[Any]:
     return iter(opened)
 
 
-def _files_of(given: Input) -> list[str]:
+def _files_of(given: Input) -> list[Location]:
     """Of a folder those that its state.json names, in order."""
-    path, name = given.path, given.name
-    if (not is_address(path) and not Path(path).is_dir()) or path.partition("?")[0].endswith(".arrow"):
-        return [path]
-    if not is_address(path) and (Path(path) / _SPLITS).exists():
+    at, name = given.at, given.name
+    if not at.may_be_folder() or at.bare.endswith(".arrow"):
+        return [at]
+    if any((path / _SPLITS).exists() for path in at.on_disk()):
         splits = _json(given, _SPLITS).get("splits")
         names = ", ".join(map(str, splits)) if isinstance(splits, list) else "none"
         raise InvalidArgumentError(
@@ -156,14 +134,13 @@ def _files_of(given: Input) -> list[str]:
         file = each.get("filename") if isinstance(each, dict) else None
         if not is_own_name(file):
             raise CorruptionError(f"{name}/{_STATE}: {excerpt(each)} names no file of its folder")
-        found.append(beside(path, str(file)))
+        found.append(at.beside(str(file)))
     return found
 
 
 def _json(given: Input, name: str) -> dict[str, Any]:
-    path = beside(given.path, name)
     try:
-        with open_file(path, given.storage) as file:
+        with given.at.beside(name).open() as file:
             found = json.loads(file.read())
     except (ValueError, RecursionError) as error:
         raise damaged(f"{given.name}/{name}", error) from error

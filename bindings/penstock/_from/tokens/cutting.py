@@ -11,7 +11,7 @@ _PIECES = 16  # of a task
 
 
 @dataclass(frozen=True)
-class Run:
+class Slice:
     """A piece of input `source`."""
 
     source: int
@@ -20,15 +20,15 @@ class Run:
 
 @dataclass(frozen=True)
 class Task:
-    """Runs of inputs that become shard `number`."""
+    """Slices of inputs that become shard `number`."""
 
     number: int
-    runs: tuple[Run, ...]
+    slices: tuple[Slice, ...]
 
     @property
     def bytes(self) -> int:
-        """Of all runs."""
-        return sum(run.piece.bytes for run in self.runs)
+        """Of all slices."""
+        return sum(each.piece.bytes for each in self.slices)
 
 
 class Cutter:
@@ -37,7 +37,7 @@ class Cutter:
     def __init__(self, task_bytes: int) -> None:
         """None yet."""
         self._most = task_bytes
-        self._runs: list[Run] = []
+        self._slices: list[Slice] = []
         self._bytes = 0
         self.tasks: list[Task] = []
 
@@ -49,19 +49,19 @@ class Cutter:
     def add(self, source: int, pieces: Iterator[Piece]) -> None:
         """Those of one input."""
         for piece in pieces:
-            if self._runs and self._bytes + piece.bytes > self._most:
+            if self._slices and self._bytes + piece.bytes > self._most:
                 self.finish()
-            last = self._runs[-1] if self._runs else None
+            last = self._slices[-1] if self._slices else None
             if last is not None and last.source == source and last.piece.end == piece.begin:
                 whole = Piece(last.piece.begin, piece.end, last.piece.bytes + piece.bytes, last.piece.at)
-                self._runs[-1] = Run(source, whole)
+                self._slices[-1] = Slice(source, whole)
             else:
-                self._runs.append(Run(source, piece))
+                self._slices.append(Slice(source, piece))
             self._bytes += piece.bytes
 
     def finish(self) -> Sequence[Task]:
         """Ends the last task; all of them."""
-        if self._runs:
-            self.tasks.append(Task(len(self.tasks), tuple(self._runs)))
-        self._runs, self._bytes = [], 0
+        if self._slices:
+            self.tasks.append(Task(len(self.tasks), tuple(self._slices)))
+        self._slices, self._bytes = [], 0
         return self.tasks

@@ -172,7 +172,7 @@ def _kept(dataset: Dataset, to: str, window: int | None, drop: list[str]) -> tup
 
 def _parts(dataset: Dataset) -> list[str]:
     """What a dataset has beside its tokens."""
-    from penstock._data.arrays import token_leaf
+    from penstock._data.fields import token_leaf
 
     found = []
     if dataset.dtype is not None:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
-from penstock._data.arrays import token_leaf
 from penstock._data.dataset import Dataset
+from penstock._data.fields import token_leaf
 from penstock._from.tokens.reader import Part
 from penstock._from.tokens.records import Records, runs
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import errno
 import importlib
 from collections.abc import Iterable
-from contextlib import nullcontext
 from pathlib import Path
 
 from penstock._base.errors import InvalidArgumentError, NotFoundError
 from penstock._base.words import excerpt
 from penstock._data.not_tokens import refuse_content, refuse_name
-from penstock._data.open import expand
-from penstock._from.tokens.files import begins_with, open_file
 from penstock._from.tokens.reader import AUTO, Boundary, Input, Reader
-from penstock._places.paths import PathLike, local_path, looking_at
-from penstock._places.remote import is_address
+from penstock._places.paths import PathLike, looking_at
 from penstock._places.storage import Storage
+from penstock._places.stores.location import Location, location_of
 
 IN_PLACE = ("raw", "megatron", "datatrove", "olmo", "litdata", "mds")
 FORMATS = (*IN_PLACE, "huggingface", "parquet", "webdataset")
@@ -29,6 +26,7 @@ _READERS = {
 _EXTENSIONS = {".parquet": "parquet", ".arrow": "huggingface", ".tar": "webdataset", ".tgz": "webdataset"}
 _MEGATRON = b"MMIDIDX"
 _INDEX_BYTES = 1 << 20  # of an index.json that are looked at
+_SHARDS = b'"shards"'
 _WITH_DOCUMENTS = ("huggingface", "parquet", "webdataset")
 _WITH_COLUMN = ("mds", "huggingface", "parquet", "webdataset")
 _WITH_METADATA = (*_WITH_COLUMN, "olmo")
@@ -51,13 +49,11 @@ def inputs_of(
     """
     if format is not None and format not in FORMATS:
         raise InvalidArgumentError(f"format={format!r:.80}: must be one of {', '.join(map(repr, FORMATS))}")
-    found = []
-    for each in given:
-        far = isinstance(each, str) and is_address(each)
-        for path in [str(each)] if far else expand(local_path(each)):
-            with nullcontext() if far else looking_at(path):
-                kind = format or (_format_of_address(path, storage) if far else _format_at(path))
-            found.append(Input(path, kind, column, metadata, dtype, boundary, storage if far else None))
+    found = [
+        Input(at, format or _format_of(at), column, metadata, dtype, boundary)
+        for each in given
+        for at in location_of(each, storage).expanded()
+    ]
     for one in found:
         _check(one)
     return found
@@ -76,34 +72,23 @@ def open_reader(given: Input) -> Reader:
     return found
 
 
-def _format_of_address(path: str, storage: Storage | None) -> str:
-    name = path.partition("?")[0]
-    if name.endswith("/index.json"):
-        with open_file(path, storage) as file:
-            return "mds" if b'"shards"' in file.read(_INDEX_BYTES) else AUTO
-    if name.endswith(".bin"):  # as on this machine; bare tokens would lose the documents
-        index = name.removesuffix(".bin") + ".idx" + path[len(name) :]
-        if begins_with(index, storage, _MEGATRON):
-            return "megatron"
-    return _format_of_name(name)
-
-
-def _format_of_name(path: str) -> str:
-    return "webdataset" if path.endswith(".tar.gz") else _EXTENSIONS.get(Path(path).suffix.lower(), AUTO)
-
-
-def _format_at(path: str) -> str:
-    """By the name, or what a folder holds; "raw": penstock.open finds out."""
-    place = Path(path)
-    if not place.exists():
-        if Path(f"{path}.idx").exists():
-            return "megatron"
-        raise NotFoundError(errno.ENOENT, f"{path}: no such file or folder", path)
-    if place.is_dir():
-        return _format_of_folder(place)
-    if place.name == "index.json":
-        return _format_of_folder(place.parent)
-    return _format_of_name(path)
+def _format_of(at: Location) -> str:
+    """By the name and what is there; AUTO: penstock.open finds out."""
+    name = at.bare.rpartition("/")[2]
+    if name == "index.json":
+        with at.open() as file:
+            return "mds" if _SHARDS in file.read(_INDEX_BYTES) else AUTO
+    if name.endswith(".bin") and at.ending(".bin", ".idx").begins_with(_MEGATRON):
+        return "megatron"  # bare tokens would lose the documents
+    for path in at.on_disk():
+        with looking_at(at.path):
+            if path.is_dir():
+                return _format_of_folder(path)
+            if not path.exists():
+                if Path(f"{path}.idx").exists():
+                    return "megatron"
+                raise NotFoundError(errno.ENOENT, f"{at.name}: no such file or folder", at.path)
+    return "webdataset" if name.endswith(".tar.gz") else _EXTENSIONS.get(Path(name).suffix.lower(), AUTO)
 
 
 def _format_of_folder(folder: Path) -> str:
@@ -113,7 +98,7 @@ def _format_of_folder(folder: Path) -> str:
         return "huggingface"
     if (folder / "index.json").exists():
         text = (folder / "index.json").read_bytes()[:_INDEX_BYTES]
-        return "mds" if b'"shards"' in text else AUTO
+        return "mds" if _SHARDS in text else AUTO
     for suffix in (*_EXTENSIONS, ".ds", ".npy", ".bin"):
         if next(folder.glob(f"*{suffix}"), None):
             raise InvalidArgumentError(f'{folder}: a folder of {suffix} files: name the files, "{folder}/*{suffix}"')
@@ -124,12 +109,10 @@ def _format_of_folder(folder: Path) -> str:
 
 def _check(given: Input) -> None:
     """Refuses options that the format has not; what a file of it has is not known yet."""
-    far = is_address(given.path)
-    path = given.path.partition("?")[0] if far else given.path
     if given.format == AUTO:
-        refuse_name(path, given.name)
-        if not far:
-            refuse_content(path)
+        refuse_name(given.at.bare, given.name)
+        for path in given.at.on_disk():
+            refuse_content(str(path))
     if given.boundary is not None and given.format in _WITH_DOCUMENTS:
         raise InvalidArgumentError(
             f"{given.name}: {given.format} says itself where documents are: leave {given.boundary.by} out"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock._base.arguments import index
@@ -16,15 +16,15 @@ from penstock._from.tokens.formats import inputs_of
 from penstock._from.tokens.in_place import InPlace
 from penstock._from.tokens.plan import make_plan
 from penstock._from.tokens.reader import Boundary, Input
-from penstock._from.tokens.run import ImportedTokens, Run
-from penstock._make.errors import UsageError
+from penstock._from.tokens.recipe import ImportedTokens, TokenRecipe
+from penstock._make.executors import executor_of, is_far
 from penstock._make.folders import folder_of
-from penstock._places.paths import PathLike, as_paths, local_path, looking_at
-from penstock._places.remote import is_address
+from penstock._make.run import Run
+from penstock._places.paths import PathLike, as_paths
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
-    from penstock._make.workers import Executor
+    from penstock._make.pools import Executor
 
 
 def import_tokens(
@@ -106,22 +106,14 @@ def import_tokens(
         numpy_dtype(dtype)  # which refuses what is none
     boundary = _boundary(end_of_document, begin_of_document)
     most = index("shard_size", shard_size, 1)
-    if isinstance(workers, int):
-        workers = index("workers", workers, 1)
-    elif not hasattr(workers, "pool"):
-        raise InvalidArgumentError(f"workers={workers!r:.80}: a number of processes is wanted, or penstock.ray.Cluster")
-    else:  # on other machines, where the working directory is another
-        given = [
-            each if isinstance(each, str) and is_address(each) else Path(local_path(each)).absolute() for each in given
-        ]
+    executor = executor_of(workers)
     folder = folder_of(out, storage, scratch, reads_far=True)
-    if not isinstance(workers, int):
-        folder = folder.absolute()
     found = inputs_of(given, format, column, kept, dtype, boundary, storage)
-    if not is_address(folder.path):
-        with looking_at(folder.path):
-            if any(_folder(each.path) == Path(folder.path).resolve() for each in found):
-                raise InvalidArgumentError(f"{folder.path} is an input: choose another folder for the new dataset")
+    if is_far(executor):  # on other machines, where the working directory is another
+        folder = folder.absolute()
+        found = [replace(each, at=each.at.absolute()) for each in found]
+    if any(each.at.folder("index.json").is_same(folder.path) for each in found):
+        raise InvalidArgumentError(f"{folder.path} is an input: choose another folder for the new dataset")
     options = {
         "column": column,
         "metadata": "all" if kept is None else list(kept),
@@ -132,25 +124,15 @@ def import_tokens(
         options["begin_of_document"] = boundary.token
     plan = make_plan(found, options, dtype, most)
     sides = None if boundary is None else _sides(plan.inputs, boundary)
-    try:
-        run = Run(plan, folder, workers, progress)
-        done = run.run(resume, overwrite)
-    except UsageError as error:
-        raise InvalidArgumentError(str(error)) from None
+    run = Run(TokenRecipe(plan), folder, executor, resume=resume, overwrite=overwrite, progress=progress)
+    made = run.make()
+    done = ImportedTokens(
+        made.path, made.documents, made.records, made.shards, made.kept_shards, plan.fields, plan.codec
+    )
     if boundary is not None and sides is not None:
         done.notes += _notes(sides, boundary, done.documents <= len(plan.inputs))
     done.seconds = time.perf_counter() - begin
     return done
-
-
-def _folder(path: str) -> Path | None:
-    """The folder that is imported; None: files or an address."""
-    if is_address(path):
-        return None
-    place = Path(path).resolve()
-    if place.name == "index.json":
-        return place.parent
-    return place if place.is_dir() else None
 
 
 def _boundary(end: int | None, begin: int | None) -> Boundary | None:

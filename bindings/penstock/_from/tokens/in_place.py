@@ -20,7 +20,6 @@ from penstock._data.open import open as open_dataset
 from penstock._from.tokens.olmo import Rows
 from penstock._from.tokens.reader import AUTO, ENTRY_BYTES, TOKEN, Boundary, Input, Part, Piece, check_integers
 from penstock._from.tokens.records import BLOCK, Records, runs
-from penstock._places.remote import is_address
 
 _LOOK = 1 << 20  # documents whose lengths are read at once
 _LONGEST = 1 << 28  # tokens of a document that is cut at a token, which is held in memory
@@ -208,21 +207,16 @@ class InPlace:
 
 
 def _open(given: Input) -> Dataset:
-    hints: dict[str, Any] = {}
+    hints: dict[str, Any] = {"column": given.column, "storage": given.at.storage}
     if given.format != AUTO:
         hints["format"] = given.format
-    if given.column is not None:
-        hints["column"] = given.column
-    if given.storage is not None:
-        hints["storage"] = given.storage
     try:
-        return open_dataset(given.path, **hints)
+        return open_dataset(given.at.path, **hints)
     except InvalidArgumentError:
         if given.dtype is None:
             raise
     except NotFoundError as error:
-        path = given.path.partition("?")[0]
-        if not is_address(path) or given.format != AUTO or path.endswith(_NAMED):
+        if given.at.on_disk() or given.format != AUTO or given.at.bare.endswith(_NAMED):
             raise
         raise NotFoundError(
             error.errno,
@@ -230,7 +224,7 @@ def _open(given: Input) -> Dataset:
             "give the format: megatron, mds, litdata, huggingface or olmo",
             error.filename,
         ) from error
-    return open_dataset(given.path, dtype=given.dtype, **hints)  # of a file that does not say it
+    return open_dataset(given.at.path, dtype=given.dtype, **hints)  # of a file that does not say it
 
 
 def _joined(parts: list[dict[str, npt.NDArray[Any]]]) -> dict[str, npt.NDArray[Any]]:

@@ -5,30 +5,27 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from penstock._base.errors import CorruptionError, InvalidArgumentError, NotFoundError
 from penstock._base.words import excerpt
-from penstock._from.tokens.files import beside, folder_of, open_file
 from penstock._from.tokens.in_place import InPlace
 from penstock._from.tokens.mds_columns import Columns
 from penstock._from.tokens.reader import (
+    FileReader,
     Input,
     Part,
     Piece,
     Reader,
     damaged,
-    digest_of,
     is_own_name,
     kept_columns,
-    of_this_machine,
     one_column,
 )
 from penstock._from.tokens.unpack import copy, unpack
-from penstock._places.remote import is_address
 from penstock._places.scratch import Scratch
+from penstock._places.stores.location import Location, location_of
 
 _INDEX = "index.json"
 _MOST = 1 << 32  # bytes of a shard, which has offsets of 4
@@ -36,8 +33,8 @@ _MOST = 1 << 32  # bytes of a shard, which has offsets of 4
 
 def open_mds(given: Input) -> Reader:
     """A folder, as its shards want it."""
-    folder = folder_of(given.path, _INDEX)
-    if not is_address(folder) and not (Path(folder) / _INDEX).is_file():
+    folder = given.at.folder(_INDEX)
+    if folder.beside(_INDEX).is_missing():
         return InPlace(given)
     shards = _shards_of(folder, given)
     if given.metadata == () and not any(shard.get("compression") for shard in shards):
@@ -45,10 +42,10 @@ def open_mds(given: Input) -> Reader:
     return Folder(given, folder, shards)
 
 
-class Folder:
+class Folder(FileReader):
     """Shards that are read one after the other, each as a folder of its own: a unit is a shard."""
 
-    def __init__(self, given: Input, folder: str, shards: list[dict[str, Any]]) -> None:
+    def __init__(self, given: Input, folder: Location, shards: list[dict[str, Any]]) -> None:
         """Unpacks the first shard, which says the types.
 
         Raises:
@@ -69,17 +66,7 @@ class Folder:
             self.fields = dict(first.fields)
         self.has_documents = True
         self.has_metadata = bool(kept)
-
-    def identity(self) -> str:
-        """Sizes and samples."""
-        return digest_of(self._all(), self._given.storage)
-
-    def files(self) -> list[str]:
-        """As of Reader."""
-        return of_this_machine(self._all())
-
-    def _all(self) -> list[str]:
-        return [beside(self._folder, _INDEX), *(self.path(number) for number in range(len(self._shards)))]
+        self.sources = [folder.beside(_INDEX), *(self.file(number) for number in range(len(shards)))]
 
     def place(self, unit: int) -> str:
         """As of Reader."""
@@ -101,16 +88,13 @@ class Folder:
                         rows = None if entries is None else [next(entries) for _ in range(len(part.lengths))]
                         yield Part(part.lengths, part.fields, rows)
 
-    def close(self) -> None:
-        """As of Reader: no file stays open."""
-
-    def path(self, number: int) -> str:
-        """Of the file of a shard, as it lies there."""
+    def file(self, number: int) -> Location:
+        """That of a shard, as it lies there."""
         said = self._shards[number].get("zip_data" if self.compression(number) else "raw_data")
         name = said.get("basename") if isinstance(said, dict) else None
         if not is_own_name(name):
             raise CorruptionError(f"{self._name}: {excerpt(name)!r} names no file of its folder")
-        return beside(self._folder, str(name))
+        return self._folder.beside(str(name))
 
     def compression(self, number: int) -> str:
         """Of a shard, as "zstd"; "": none."""
@@ -164,29 +148,28 @@ class _Unpacked:
 
     def _make(self, scratch: Path) -> tuple[InPlace, Path]:
         of, number, raw = self._of, self._number, scratch / "shard.00000.mds"
-        given, path, kind = of.given, of.path(number), of.compression(number)
-        source = replace(given, path=path)
-        if not is_address(path) and not Path(path).is_file():
-            raise NotFoundError(errno.ENOENT, f"{source.name}: no such file, which index.json names", path)
+        given, source, kind = of.given, of.file(number), of.compression(number)
+        if source.is_missing():
+            raise NotFoundError(errno.ENOENT, f"{source.name}: no such file, which index.json names", source.path)
         if kind:
             unpack(source, kind, of.packed(number), of.raw_bytes(number), raw)
-        elif is_address(path):
-            copy(source, of.raw_bytes(number), raw)
+        elif here := source.on_disk():
+            raw.symlink_to(here[0].resolve())
         else:
-            raw.symlink_to(Path(path).resolve())
+            copy(source, of.raw_bytes(number), raw)
         (scratch / _INDEX).write_text(json.dumps(of.alone(number)))
         try:
-            opened = InPlace(Input(str(scratch), "mds", given.column, (), given.dtype, given.boundary))
+            opened = InPlace(Input(location_of(scratch), "mds", given.column, (), given.dtype, given.boundary))
         except (CorruptionError, InvalidArgumentError) as error:
             said = str(error).replace(str(raw), source.name).replace(str(scratch), given.name)
             raise type(error)(said) from None
         return opened, raw
 
 
-def _shards_of(folder: str, given: Input) -> list[dict[str, Any]]:
+def _shards_of(folder: Location, given: Input) -> list[dict[str, Any]]:
     name = f"{given.name}/{_INDEX}"
     try:
-        with open_file(beside(folder, _INDEX), given.storage) as file:
+        with folder.beside(_INDEX).open() as file:
             index = json.loads(file.read())
     except (ValueError, RecursionError) as error:
         raise damaged(name, error) from error

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 from penstock._base.errors import CorruptionError, Error
 from penstock._base.words import excerpt
-from penstock._from.tokens.files import open_file
 from penstock._from.tokens.lists import ListColumn
-from penstock._from.tokens.reader import Input, Part, Piece, damaged, digest_of, needed, of_this_machine
+from penstock._from.tokens.reader import FileReader, Input, Part, Piece, damaged, needed
 
 _ROWS = 1 << 12  # that are decoded at once
 
 
-class ParquetReader:
+class ParquetReader(FileReader):
     """One file."""
 
     def __init__(self, given: Input) -> None:
@@ -25,10 +24,10 @@ class ParquetReader:
         """
         pyarrow, parquet = needed("pyarrow", given.name), needed("pyarrow.parquet", given.name)
         self._errors = (pyarrow.ArrowException, OSError)
-        self._given = given
+        self.sources = [given.at]
         self._path = given.name
         try:
-            self._file = parquet.ParquetFile(open_file(given.path, given.storage))
+            self._file = parquet.ParquetFile(given.at.open())
         except Error:
             raise
         except self._errors as error:
@@ -37,14 +36,6 @@ class ParquetReader:
         self.fields = self._lists.fields
         self.has_documents = True
         self.has_metadata = bool(self._lists.metadata)
-
-    def identity(self) -> str:
-        """Size and samples."""
-        return digest_of([self._given.path], self._given.storage)
-
-    def files(self) -> list[str]:
-        """As of Reader."""
-        return of_this_machine([self._given.path])
 
     def place(self, unit: int) -> str:
         """As of Reader."""

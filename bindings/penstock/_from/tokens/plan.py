@@ -47,7 +47,7 @@ class Plan:
         return {
             "version": 3,
             "number": task.number,
-            "inputs": [[self.identities[run.source], run.piece.begin, run.piece.end] for run in task.runs],
+            "inputs": [[self.identities[each.source], each.piece.begin, each.piece.end] for each in task.slices],
             "options": self.identity(),
         }
 
@@ -65,7 +65,7 @@ def make_plan(inputs: list[Input], options: dict[str, Any], dtype: str | None, t
         reader = open_reader(each)
         try:
             key: Any = reader.key() if isinstance(reader, InPlace) else None
-            if key is not None and seen.setdefault(key, each.path) != each.path:
+            if key is not None and seen.setdefault(key, each.at.path) != each.at.path:
                 continue  # as of corpus*, which matches the files beside each other
             if first is None:
                 first, plan.fields = reader, _fields(reader, dtype)

@@ -12,19 +12,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from penstock import _native
 from penstock._base.errors import CorruptionError, InvalidArgumentError
 from penstock._base.words import excerpt
-from penstock._from.tokens.files import fingerprint_of, open_file
-from penstock._places.remote import is_address
-from penstock._places.storage import Storage
+from penstock._places.stores.location import Location
 
 AUTO = "auto"  # of a format: penstock.open finds it out
 TOKEN = "token"
 ENTRY_BYTES = 16  # where a document begins, in the index of the dataset
 COLUMNS = ("tokens", "input_ids")  # where tokens are, unless a name is given
-_SAMPLES = 16
-_SAMPLE_BYTES = 1 << 12
 _LONGEST_NAME = 255  # bytes, on all file systems that are usual
 
 Tokens = npt.NDArray[Any]
@@ -52,27 +47,25 @@ class Input:
     """One input and how it is read. Pickled into the processes that read.
 
     Attributes:
-        path: a file, a folder or an address.
+        at: a file or folder.
         format: one of `formats.FORMATS`, or AUTO.
         column: where the tokens are, in formats that have columns; None: as COLUMNS says.
         metadata: names of what becomes the document's entry; None: all.
         dtype: of a token, where the file does not say it.
         boundary: the token that bounds documents, of a format without them.
-        storage: how an address is reached.
     """
 
-    path: str
+    at: Location
     format: str
     column: str | None = None
     metadata: tuple[str, ...] | None = ()
     dtype: str | None = None
     boundary: Boundary | None = None
-    storage: Storage | None = None
 
     @property
     def name(self) -> str:
-        """The path as messages have it: an address without its password or signature."""
-        return _native.shown_address(self.path) if is_address(self.path) else self.path
+        """Of the file or folder, as messages have it: an address without its password or signature."""
+        return self.at.name
 
 
 class Piece(NamedTuple):
@@ -139,6 +132,30 @@ class Reader(Protocol):
         """Lets its files go."""
 
 
+class FileReader:
+    """A Reader of files that it opens itself, of which none stays open.
+
+    Attributes:
+        sources: all of them.
+    """
+
+    sources: Sequence[Location]
+
+    def identity(self) -> str:
+        """Their sizes and samples of what they hold; the names do not count."""
+        found = hashlib.sha256()
+        for each in self.sources:
+            found.update(each.sample())
+        return found.hexdigest()
+
+    def files(self) -> list[str]:
+        """As of Reader."""
+        return [str(path) for each in self.sources for path in each.on_disk()]
+
+    def close(self) -> None:
+        """As of Reader."""
+
+
 def needed(module: str, what: str) -> Any:
     """A module of the extra penstock[formats].
 
@@ -154,27 +171,6 @@ def needed(module: str, what: str) -> Any:
         raise ModuleNotFoundError(
             f"{excerpt(what)}: reading it needs the package {package}: pip install 'penstock[formats]'", name=package
         ) from None
-
-
-def digest_of(files: Sequence[str], storage: Storage | None) -> str:
-    """Sizes of files and samples of what they hold; the names do not count."""
-    found = hashlib.sha256()
-    for path in files:
-        if is_address(path):
-            found.update(fingerprint_of(path, storage).encode())
-            continue
-        with open_file(path, None) as file:
-            size = os.fstat(file.fileno()).st_size
-            found.update(f"{size}\n".encode())
-            for number in range(_SAMPLES):
-                file.seek(max(0, size - _SAMPLE_BYTES) * number // (_SAMPLES - 1))
-                found.update(file.read(_SAMPLE_BYTES))
-    return found.hexdigest()
-
-
-def of_this_machine(files: Sequence[str]) -> list[str]:
-    """Those that lie at no address."""
-    return [each for each in files if not is_address(each)]
 
 
 def check_integers(path: str, dtype: np.dtype[Any]) -> str:

@@ -18,7 +18,6 @@ from typing import IO, Any
 
 from penstock._base.errors import CorruptionError, Error, InvalidArgumentError, IoError
 from penstock._base.words import excerpt
-from penstock._from.tokens.files import open_file
 from penstock._from.tokens.reader import Input
 
 _BUFFER = 1 << 20
@@ -62,7 +61,7 @@ class TarFile:
             self._read_rest(tar.fileobj)
 
     def _opened(self) -> IO[bytes]:
-        file = open_file(self._given.path, self._given.storage)
+        file = self._given.at.open()
         head = file.read(6)
         file.seek(0)
         opener = next((each for magic, each in _OPEN.items() if head.startswith(magic)), None)

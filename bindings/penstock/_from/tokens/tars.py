@@ -16,18 +16,16 @@ import numpy.typing as npt
 
 from penstock._base.errors import CorruptionError, InvalidArgumentError
 from penstock._base.words import excerpt
-from penstock._from.tokens.files import size_of
 from penstock._from.tokens.npy import array_of
 from penstock._from.tokens.reader import (
     COLUMNS,
     TOKEN,
+    FileReader,
     Input,
     Part,
     Piece,
     check_integers,
     damaged,
-    digest_of,
-    of_this_machine,
 )
 from penstock._from.tokens.records import PART_BYTES
 from penstock._from.tokens.tar_file import TarFile
@@ -42,7 +40,7 @@ _SAMPLES = 1 << 12  # of a part
 Sample = dict[str, bytes]
 
 
-class TarReader:
+class TarReader(FileReader):
     """One tar, plain or packed."""
 
     def __init__(self, given: Input) -> None:
@@ -53,6 +51,7 @@ class TarReader:
             InvalidArgumentError: no member has the tokens, or one is pickled.
         """
         self._given = given
+        self.sources = [given.at]
         self._path = given.name
         self._tar = TarFile(given)
         self.has_documents = True
@@ -65,21 +64,13 @@ class TarReader:
         self._first: np.dtype[Any] | None = None  # type of tokens
         self.fields = {TOKEN: check_integers(given.name, self._tokens(*first).dtype)}
 
-    def identity(self) -> str:
-        """Size and samples."""
-        return digest_of([self._given.path], self._given.storage)
-
-    def files(self) -> list[str]:
-        """As of Reader."""
-        return of_this_machine([self._given.path])
-
     def place(self, unit: int) -> str:
         """As of Reader: a tar is one unit."""
         return ""
 
     def pieces(self, most_bytes: int) -> Iterator[Piece]:
         """As of Reader: a piece is the tar."""
-        yield Piece(0, 1, size_of(self._given.path, self._given.storage))
+        yield Piece(0, 1, self._given.at.size())
 
     def parts(self, piece: Piece) -> Iterator[Part]:
         """As of Reader."""
@@ -96,9 +87,6 @@ class TarReader:
             room -= tokens.nbytes
         if held:
             yield self._part(held, entries)
-
-    def close(self) -> None:
-        """As of Reader: no file stays open."""
 
     def _part(self, held: list[npt.NDArray[Any]], entries: list[dict[str, Any]]) -> Part:
         lengths = np.array([len(each) for each in held], np.int64)

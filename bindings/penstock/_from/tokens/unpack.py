@@ -13,15 +13,15 @@ from typing import Any, BinaryIO
 
 from penstock._base.errors import CorruptionError, Error, InvalidArgumentError, IoError
 from penstock._base.words import excerpt
-from penstock._from.tokens.files import open_file
-from penstock._from.tokens.reader import Input, damaged, needed
+from penstock._from.tokens.reader import damaged, needed
+from penstock._places.stores.location import Location
 
 _STEP = 1 << 22
 _ARROW = {"zstd": "zstd", "br": "brotli", "snappy": "snappy"}  # as pyarrow calls them
 _OWN: dict[str, Callable[[Any], Any]] = {"gz": gzip.open, "bz2": bz2.open}
 
 
-def unpack(source: Input, kind: str, said: dict[str, Any], size: int, out: Path) -> None:
+def unpack(source: Location, kind: str, said: dict[str, Any], size: int, out: Path) -> None:
     """Writes what a file holds, which must be `size` bytes.
 
     Args:
@@ -38,7 +38,7 @@ def unpack(source: Input, kind: str, said: dict[str, Any], size: int, out: Path)
     """
     if kind not in _ARROW and kind not in _OWN:
         raise InvalidArgumentError(f"{source.name}: compression {kind!r:.40}: zstd, br, snappy, gz and bz2 are read")
-    with open_file(source.path, source.storage) as file:
+    with source.open() as file:
         _check(source.name, file, said)
         file.seek(0)
         try:
@@ -58,9 +58,9 @@ def unpack(source: Input, kind: str, said: dict[str, Any], size: int, out: Path)
             raise damaged(source.name, error) from error
 
 
-def copy(source: Input, size: int, out: Path) -> None:
+def copy(source: Location, size: int, out: Path) -> None:
     """Writes what a file of no compression holds, which must be `size` bytes."""
-    with open_file(source.path, source.storage) as file:
+    with source.open() as file:
         _write(source.name, file, size, out)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock._base.errors import InvalidArgumentError
-from penstock._data.dataset import Dataset, View
+from penstock._data.dataset import Dataset
+from penstock._data.view import View
 from penstock._load.collections.reading import Parts, count_of, items_of, library_of
 
 _NAMES = 4096  # of cells, at either end

@@ -2,70 +2,36 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import weakref
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
-
-import numpy as np
-import numpy.typing as npt
 
 from penstock import _native
 from penstock._base.arguments import index, one_of
-from penstock._base.errors import Error, InvalidArgumentError
-from penstock._base.ranks import Mesh, refuse_worker
+from penstock._base.errors import InvalidArgumentError
+from penstock._base.ranks import Mesh
 from penstock._base.ranks import resolve as resolve_rank
 from penstock._base.words import NoSampler, warn_over
 from penstock._load.agreement import check_agreement
-from penstock._load.collections.fetching import FailedError, Fetcher, Hooks
-from penstock._load.collections.identity import fingerprint_of, is_opener, length_of
-from penstock._load.collections.planning import Fetch, PlannedBatch, Planner
-from penstock._load.collections.threads import ThreadReader
-from penstock._load.job import batch_sizes
+from penstock._load.batch_sizes import batch_sizes, given_size
+from penstock._load.collections.ahead import Ahead
+from penstock._load.collections.fetching import Hooks
+from penstock._load.collections.given import Given
+from penstock._load.collections.info import BatchInfo
+from penstock._load.collections.owner import Owner, check_worker, end_here
+from penstock._load.collections.planning import Planner, check_block, check_fetch, is_read_straight
 from penstock._load.job_arguments import job_of
-from penstock._load.loader import Resume
 from penstock._load.locate import LocatedRow, batch_position, located, planned
 from penstock._load.options import BatchSize, OnMismatch, Tail
-from penstock._load.orders import Order, Sequential
+from penstock._load.orders import Order
 from penstock._load.orders import resolve as resolve_order
+from penstock._load.resume import Resume
 from penstock._load.state import checked_state
 
 if TYPE_CHECKING:
-    from penstock._load.collections.processes import ProcessReader
+    pass
 
 _MOST = 1 << 14  # processes, fetches ahead
-_MOST_ROWS = 1 << 31  # of a fetch
-
-
-@dataclass(frozen=True)
-class BatchInfo:
-    """Which observations a batch of a `CollectionLoader` holds.
-
-    Attributes:
-        position: the job's position before the batch.
-        indices: int64 [rows], of the collection.
-        epochs: int64 [rows]: in which epoch each is met.
-        valid: bool [rows], false in padded rows, which hold the last observation before the end of the epoch or run.
-    """
-
-    position: int
-    indices: npt.NDArray[np.int64]
-    epochs: npt.NDArray[np.int64]
-    valid: npt.NDArray[np.bool_]
-    _state: tuple[int, int, str] = field(repr=False)  # version, position behind the batch, job
-
-    def state_dict(self) -> dict[str, Any]:
-        """The loader's state after this batch; see `Batch.state_dict`.
-
-        A loop that fetches batches ahead of training keeps `loader.info` beside each and saves the state of the batch
-        that was trained last: the loader's own state is after the batch that was fetched last, and a resume from it
-        would leave out those between.
-        """
-        return dict(zip(("version", "position", "job"), self._state, strict=True))
 
 
 class CollectionLoader(NoSampler):
@@ -164,72 +130,37 @@ class CollectionLoader(NoSampler):
                 are asked for; blocks of the order larger than a fetch; a batch or a fetch of 2^31 rows or more; a
                 DataLoader's worker.
         """
-        _check_worker()
+        check_worker()
         hooks = Hooks(fetch_callback, fetch_transform, batch_callback, batch_transform)
         self.rank, self.world_size, context = resolve_rank(rank, world_size, mesh)
-        if context is not None and context[1] > 1:
-            raise InvalidArgumentError(
-                "mesh with the dimension cp: rows of a collection have no window that ranks could share: give the part "
-                "of the mesh without cp, or rank= and world_size="
-            )
-        one_of("on_mismatch", on_mismatch, get_args(OnMismatch))
-        if on_mismatch == "grown":
-            raise InvalidArgumentError(
-                "on_mismatch='grown': a collection says its length, and not what it had before: append to a dataset of "
-                "penstock, or begin a new run"
-            )
-        if (batch_size is None) == (global_batch_size is None):
-            raise InvalidArgumentError("give exactly one of batch_size (per rank) and global_batch_size")
-        if fingerprint is not None and not isinstance(fingerprint, str):
-            raise InvalidArgumentError(f"fingerprint={fingerprint!r:.80}: must be a string")
-        unit = self.world_size if global_batch_size is None else 1
-        sizes = batch_sizes(batch_size if batch_size is not None else global_batch_size, unit)
+        _refuse(context, on_mismatch, fingerprint)
+        size, unit = given_size(batch_size, global_batch_size, self.world_size)
+        sizes = batch_sizes(size, unit)
         threads, processes = index("threads", threads, 0, 1), index("processes", processes, 0, _MOST)
         prefetch = index("prefetch", prefetch, 1, _MOST)
         factor = None if fetch_factor is None else index("fetch_factor", fetch_factor, 1, 1 << 48)
-        opens = is_opener(collection)
-        opened = collection() if opens else collection
-        count = length_of(opened, fetch_callback is not None)
-        self._name = type(opened).__name__
-        identity = _native.SourceIdentity(
-            fingerprint=fingerprint_of(opened, count, fingerprint),
-            shards=0,
-            records=count,
-            view='{"kind":"collection"}',
-        )
-        native_order = resolve_order(order, count, index("seed", seed))
-        self._job = job_of(identity, native_order, sizes, epochs, per_epoch, tail, skip)
+        given = Given(collection, hooks)
+        self._name = type(given.opened).__name__
+        native_order = resolve_order(order, given.count, index("seed", seed))
+        self._job = job_of(given.identity(fingerprint), native_order, sizes, epochs, per_epoch, tail, skip)
         self._job_json = self._job.json
         self._job.plan(0, self.rank, self.world_size)  # refuses numbers of ranks that do not divide a batch
-        _check_block(order, factor, min(size for _, size in sizes) // self.world_size)
-        _check_fetch(factor, max(size for _, size in sizes) // self.world_size)
+        check_block(order, factor, min(size for _, size in sizes) // self.world_size)
+        check_fetch(factor, max(size for _, size in sizes) // self.world_size)
         self._epoch_size = native_order.epoch_size
         self._run_end = None if epochs is None else index("epochs", epochs) * self._epoch_size
-        self._per_epoch = bool(per_epoch)
-        self._on_mismatch = on_mismatch
+        self._per_epoch, self._on_mismatch = bool(per_epoch), on_mismatch
         share = (self.rank, self.world_size)
-        fetches = not _is_read_straight(order)
-        self._planner = Planner(self._job, native_order, share, factor, self._per_epoch, fetches)
-        self._reader: ThreadReader | ProcessReader
-        if processes > 0:
-            from penstock._load.collections.processes import ProcessReader, Recipe  # 12 ms with multiprocessing
-
-            recipe = Recipe(collection, opens, count, hooks)
-            recipe.pickled()  # refuses what does not pickle
-            self._reader = ProcessReader(recipe, processes, threads)
-        else:
-            self._reader = ThreadReader(Fetcher(opened, count, hooks), threads)
+        planner = Planner(self._job, native_order, share, factor, self._per_epoch, not is_read_straight(order))
+        self._reader = given.reader(threads, processes)
         readers = processes or threads
-        self._depth = 1 + max(prefetch, readers) if readers else 1
-        self._ahead: deque[tuple[Fetch, Any]] = deque()  # fetches that were started; the first has batches left
-        self._number = 0  # of the next batch of the first of them
+        self._ahead = Ahead(planner, self._reader, 1 + max(prefetch, readers) if readers else 1)
         self._position = 0
         self._for_end: int | None = None
         self._info: BatchInfo | None = None
-        self._closed = self._has_ended = self._has_warned = False
-        self._busy = threading.Lock()
-        self._owner = os.getpid()
-        self._finalizer = weakref.finalize(self, _end, self._reader.end, self._owner)
+        self._has_ended = self._has_warned = False
+        self._owner = Owner()
+        self._finalizer = weakref.finalize(self, end_here, self._reader.end, self._owner)
         self._begin()
 
     # --- iteration
@@ -242,7 +173,7 @@ class CollectionLoader(NoSampler):
         if self._has_ended and not self._has_warned and self._run_end is not None and self._position >= self._run_end:
             self._has_warned = True
             warn_over()
-        with self._alone():
+        with self._owner.alone():
             self._begin()
         return self
 
@@ -256,7 +187,7 @@ class CollectionLoader(NoSampler):
             InvalidArgumentError: a hook returned None, the collection gave another count than was asked for, or its
                 length changed; a forked child; closed.
         """
-        with self._alone():
+        with self._owner.alone():
             before = self._position, self._info
             try:
                 if self._is_over():
@@ -267,7 +198,7 @@ class CollectionLoader(NoSampler):
                 raise
             except BaseException:  # also Ctrl-C: what is half done is forgotten, and this batch comes again
                 self._position, self._info = before
-                self._forget()
+                self._ahead.forget()
                 raise
 
     def __len__(self) -> int:
@@ -348,7 +279,7 @@ class CollectionLoader(NoSampler):
             InvalidArgumentError: it is no state.
         """
         version, position, job = checked_state(state)
-        with self._alone():
+        with self._owner.alone():
             resume = Resume(*self._job.load(version, position, job, self._on_mismatch))
             self._move_to(resume.position)
         return resume
@@ -361,7 +292,7 @@ class CollectionLoader(NoSampler):
     def seek(self, position: int) -> None:
         """Goes on at `position`."""
         wanted = index("position", position, 0, 1 << 63)
-        with self._alone():
+        with self._owner.alone():
             self._move_to(wanted)
 
     def rewind(self) -> None:
@@ -372,12 +303,12 @@ class CollectionLoader(NoSampler):
 
     def close(self) -> None:
         """Ends thread and processes; waits for what the thread is reading, at most 5 s. Batches given out stay."""
-        if os.getpid() != self._owner:
+        if not self._owner.is_here:
             return
-        with self._alone(closed=True):
-            if self._closed:
+        with self._owner.alone(closed=True):
+            if self._owner.closed:
                 return
-            self._closed = True
+            self._owner.closed = True
             self._ahead.clear()
             self._reader.close()
             self._finalizer.detach()
@@ -405,9 +336,7 @@ class CollectionLoader(NoSampler):
         """Whether this `for` has no further batch; else the first fetch is under way."""
         if self._for_end is not None and self._position >= self._for_end:
             return True
-        if not self._ahead:
-            self._read_ahead()
-        begins = self._ahead[0][0].batches[self._number].position if self._ahead else None
+        begins = self._ahead.begin(self._position)
         if begins is not None and (self._for_end is None or begins < self._for_end):
             return False
         if self._for_end is not None:  # nothing but skips or a dropped tail was left
@@ -415,41 +344,12 @@ class CollectionLoader(NoSampler):
         return True
 
     def _next(self) -> Any:
-        fetch, started = self._ahead[0]
-        planned = fetch.batches[self._number]
-        batch = self._batch(started, planned)
+        planned, batch = self._ahead.batch()
         self._position = planned.end
         state = (self._job.version, planned.end, self._job_json)
         self._info = BatchInfo(planned.position, planned.indices, planned.epochs, planned.valid, state)
-        self._number += 1
-        if self._number == len(fetch.batches):
-            self._ahead.popleft()
-            self._number = 0
-            del fetch, started
-            if self._depth > 1:
-                self._read_ahead()
+        self._ahead.advance()
         return batch
-
-    def _batch(self, started: Any, planned: PlannedBatch) -> Any:
-        try:
-            return self._reader.batch(started, self._number)
-        except FailedError as error:
-            raise Error(f"the batch at position {planned.position:,}: {error}") from error.__cause__
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"the batch at position {planned.position:,}: {error}") from error.__cause__
-
-    def _read_ahead(self) -> None:
-        while len(self._ahead) < self._depth:
-            position = self._ahead[-1][0].batches[-1].end if self._ahead else self._position
-            try:
-                fetch = self._planner.fetch(position)
-            except InvalidArgumentError:  # the end of positions: said when it is the next batch's
-                if self._ahead:
-                    return
-                raise
-            if fetch is None:
-                return
-            self._ahead.append((fetch, self._reader.start(fetch)))
 
     def _begin(self) -> None:
         self._for_end = self._run_end
@@ -458,66 +358,24 @@ class CollectionLoader(NoSampler):
             self._for_end = end if self._run_end is None else min(end, self._run_end)
 
     def _move_to(self, position: int) -> None:
-        self._forget()
+        self._ahead.forget()
         self._position = position
         self._info = None
         self._begin()
 
-    def _forget(self) -> None:
-        self._ahead.clear()
-        self._number = 0
-        self._reader.drop()
 
-    @contextmanager
-    def _alone(self, closed: bool = False) -> Iterator[None]:
-        """Refuses a forked child, a second thread, and unless `closed` a loader that was closed."""
-        if os.getpid() != self._owner:
-            _check_worker()
-            raise InvalidArgumentError(
-                f"this loader was made in process {self._owner}, not in its forked child {os.getpid()}: make one there"
-            )
-        if self._closed and not closed:
-            raise InvalidArgumentError("this loader is closed: make another one")
-        if not self._busy.acquire(blocking=False):
-            raise InvalidArgumentError("another thread is in next() of this loader: one at a time")
-        try:
-            yield
-        finally:
-            self._busy.release()
-
-
-def _check_worker() -> None:
-    refuse_worker(
-        "a CollectionLoader",
-        "Iterate it itself, without a DataLoader: processes= read for it. Of penstock's own views "
-        "penstock.adapters.torch.BatchDataset divides the rows among workers",
-    )
-
-
-def _check_block(order: str | Order, factor: int | None, batch_size: int) -> None:
-    """Refuses fetches that are smaller than a block: they would read parts of blocks."""
-    block = int(getattr(getattr(order, "_draws", order), "block", 1))
-    if factor is not None and block > factor * batch_size:
+def _refuse(context: tuple[int, int] | None, on_mismatch: str, fingerprint: Any) -> None:
+    """Refuses what loaders of views take, and this one has no meaning for; and a fingerprint that is none."""
+    if context is not None and context[1] > 1:
         raise InvalidArgumentError(
-            f"a fetch of {factor * batch_size:,} observations (fetch_factor={factor}, batches of {batch_size:,}) is "
-            f"smaller than a block of the order, {block:,}: fetch_factor must be at least {-(-block // batch_size)}"
+            "mesh with the dimension cp: rows of a collection have no window that ranks could share: give the part "
+            "of the mesh without cp, or rank= and world_size="
         )
-
-
-def _check_fetch(factor: int | None, batch_size: int) -> None:
-    """Refuses fetches that no memory holds: their batches are planned one by one."""
-    if factor is not None and factor * batch_size >= _MOST_ROWS:
+    one_of("on_mismatch", on_mismatch, get_args(OnMismatch))
+    if on_mismatch == "grown":
         raise InvalidArgumentError(
-            f"a fetch of {factor * batch_size:,} observations (fetch_factor={factor}, batches of {batch_size:,}): must "
-            "be fewer than 2^31: use a smaller fetch_factor"
+            "on_mismatch='grown': a collection says its length, and not what it had before: append to a dataset of "
+            "penstock, or begin a new run"
         )
-
-
-def _is_read_straight(order: str | Order) -> bool:
-    """Whether it gives the observations as they stand: how many are read at once is then no part of the order."""
-    return order == "sequential" or (isinstance(order, Sequential) and order.fetch is None)
-
-
-def _end(end: Callable[[], None], owner: int) -> None:
-    if os.getpid() == owner:
-        end()
+    if fingerprint is not None and not isinstance(fingerprint, str):
+        raise InvalidArgumentError(f"fingerprint={fingerprint!r:.80}: must be a string")

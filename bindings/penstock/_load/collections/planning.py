@@ -10,8 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _native
+from penstock._base.errors import InvalidArgumentError
 from penstock._load.collections.reading import Indices
+from penstock._load.orders import Order, Sequential
 
+_MOST_ROWS = 1 << 31  # of a fetch
 _BATCHES = 16  # of a fetch, where neither the user nor the order says it
 
 
@@ -139,3 +142,35 @@ class Planner:
         """The last pick of all ranks' batch at `position`."""
         _, _, picks, count = self._job.plan(position, 0, 1)
         return picks[count - 1]
+
+
+def check_block(order: str | Order, factor: int | None, batch_size: int) -> None:
+    """Refuses fetches that are smaller than a block: they would read parts of blocks.
+
+    Raises:
+        InvalidArgumentError: these are.
+    """
+    block = int(getattr(getattr(order, "_draws", order), "block", 1))
+    if factor is not None and block > factor * batch_size:
+        raise InvalidArgumentError(
+            f"a fetch of {factor * batch_size:,} observations (fetch_factor={factor}, batches of {batch_size:,}) is "
+            f"smaller than a block of the order, {block:,}: fetch_factor must be at least {-(-block // batch_size)}"
+        )
+
+
+def check_fetch(factor: int | None, batch_size: int) -> None:
+    """Refuses fetches that no memory holds: their batches are planned one by one.
+
+    Raises:
+        InvalidArgumentError: one of 2^31 observations or more.
+    """
+    if factor is not None and factor * batch_size >= _MOST_ROWS:
+        raise InvalidArgumentError(
+            f"a fetch of {factor * batch_size:,} observations (fetch_factor={factor}, batches of {batch_size:,}): must "
+            "be fewer than 2^31: use a smaller fetch_factor"
+        )
+
+
+def is_read_straight(order: str | Order) -> bool:
+    """Whether it gives the observations as they stand: how many are read at once is then no part of the order."""
+    return order == "sequential" or (isinstance(order, Sequential) and order.fetch is None)

@@ -34,7 +34,7 @@ _PARENT_S = 1.0  # how often a worker looks whether its parent lives, should the
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Opening:
     """What a process needs to make a `Fetcher`; it is pickled.
 
     Attributes:
@@ -112,15 +112,15 @@ class ProcessReader:
     the pipe closes or its parent is gone.
     """
 
-    def __init__(self, recipe: Recipe, count: int, threads: int) -> None:
+    def __init__(self, opening: Opening, count: int, threads: int) -> None:
         """Starts nothing.
 
         Args:
-            recipe: what each opens.
+            opening: what each opens.
             count: processes.
             threads: of each that read ahead: 0 or 1.
         """
-        self._recipe = recipe
+        self._opening = opening
         self._count = count
         self._threads = threads
         self._context = get_context("spawn")
@@ -206,10 +206,10 @@ class ProcessReader:
                 getattr(multiprocessing.process, "_children", set()).discard(process)
                 theirs.close()
                 self._workers.append(_Handle(process, ours))
-        recipe = self._recipe.pickled()
+        opening = self._opening.pickled()
         for worker in self._workers:
             with suppress(OSError):
-                worker.pipe.send_bytes(recipe)
+                worker.pipe.send_bytes(opening)
                 worker.send(("drop", self._generation, 0, None))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from penstock._base.arguments import index
 from penstock._base.errors import Error, InvalidArgumentError
 from penstock._base.resources import default_max_bytes
-from penstock._data.dataset import View
+from penstock._data.view import View
 from penstock._load.collections.fetching import FailedError, Fetcher, Hooks
 from penstock._load.collections.identity import is_opener, length_of
 from penstock._load.collections.reading import bytes_of

@@ -1,0 +1,146 @@
+"""Columns that users may ask loaders for: `penstock.columns`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True)
+class CuSeqlens:
+    """`batch.cu_seqlens`: int32, where each sequence of the flattened batch begins, and the last one's end.
+
+    [documents + 1], or with `max_documents` of the loader [max_documents + 1], padded with the last value: empty
+    sequences. A row of padding is one sequence (of documents: none). With it comes `batch.max_seqlen`: the longest, or
+    of windows with `max_documents` the window, so that it is the same in all batches.
+
+    Attributes:
+        end_of_document: the token that ends a document, for datasets whose spans or tokenizer do not say; the same as
+            `dataset.windows(…, end_of_document=…)`.
+        begin_of_document: the token with which a document begins, likewise.
+
+    Examples:
+        >>> import numpy as np, os, penstock, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "tokens.bin")
+        >>> np.array([5, 6, 0, 7, 8, 9, 9, 0], "u2").tofile(path)
+        >>> view = penstock.open(path, dtype="u2").windows(4)
+        >>> ends = penstock.columns.CuSeqlens(end_of_document=0)
+        >>> batch = next(penstock.Loader(view, 2, order="sequential", columns=[ends, "document_ids"]))
+        >>> batch.cu_seqlens.tolist(), batch.document_ids.tolist()
+        ([0, 3, 4, 8], [[0, 0, 0, 1], [0, 0, 0, 0]])
+    """
+
+    name: ClassVar[str] = "cu_seqlens"
+    end_of_document: int | None = None
+    begin_of_document: int | None = None
+
+
+@dataclass(frozen=True)
+class PositionIds:
+    """`batch.position_ids`: int32 [rows, window] (of documents [records]), each record's place in its sequence.
+
+    Attributes:
+        end_of_document: as of `CuSeqlens`.
+        begin_of_document: as of `CuSeqlens`.
+    """
+
+    name: ClassVar[str] = "position_ids"
+    end_of_document: int | None = None
+    begin_of_document: int | None = None
+
+
+@dataclass(frozen=True)
+class DocumentIds:
+    """`batch.document_ids`: int32 [rows, window] (of documents [records]), the number of each record's sequence.
+
+    Sequences are numbered from 0 in each row, those of documents, which have no axis of rows, through the batch; -1 in
+    rows that are padding.
+
+    Attributes:
+        end_of_document: as of `CuSeqlens`.
+        begin_of_document: as of `CuSeqlens`.
+    """
+
+    name: ClassVar[str] = "document_ids"
+    end_of_document: int | None = None
+    begin_of_document: int | None = None
+
+
+@dataclass(frozen=True)
+class LossMask:
+    """`batch.loss_mask`: bool [rows, window] (of documents [records]), whether the loss at each record counts.
+
+    It belongs to the *target*, the record that follows: false where that does not count, where there is none (the last
+    record of a row without lookahead, or of a document in a packed or padded row) and in padding. `batch.labels` are
+    -100 there. Several masks count together: a target that one of them leaves out is out.
+
+    Attributes:
+        field: of the records, bool or integers: a target counts where it is not 0.
+        spans: a function of a document's metadata that gives the ranges [[begin, end), …] of its records that count,
+            counted from the document's begin. `next` calls it, once for each entry of a batch, on entries that were
+            read ahead; the arrays are then filled by native code.
+
+    Examples:
+        >>> import os, penstock, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "chats")
+        >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
+        ...     writer.append(token=[1, 2, 3, 4], metadata={"answers": [[2, 4]]})
+        ...     writer.append(token=[5, 6, 7, 8, 9], metadata={"answers": [[1, 2], [4, 5]]})
+        >>> view = penstock.open(path).windows(4, lookahead=1)
+        >>> answers = penstock.columns.LossMask(spans=lambda metadata: metadata["answers"])
+        >>> batch = next(penstock.Loader(view, 2, order="sequential", columns=[answers], framework="numpy"))
+        >>> batch.inputs.tolist(), batch.labels.tolist()
+        ([[1, 2, 3, 4], [5, 6, 7, 8]], [[-100, 3, 4, -100], [6, -100, -100, 9]])
+        >>> batch.loss_mask.astype(int).tolist()
+        [[0, 1, 1, 0], [1, 0, 0, 1]]
+    """
+
+    name: ClassVar[str] = "loss_mask"
+    field: str | None = None
+    spans: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Which of `batch.labels` are left out. Those of packed and padded rows never cross documents.
+
+    Attributes:
+        cross_document: False: labels whose record is of another document than its input are -100, and `loss_mask` is
+            false there.
+    """
+
+    name: ClassVar[str] = "labels"
+    cross_document: bool = True
+
+
+@dataclass(frozen=True)
+class PerSpan:
+    """`batch.columns[name]`: [rows, window] (of documents [records]), a value of each document, for all its records.
+
+    Attributes:
+        name: of the array.
+        f: a function of the document's metadata that gives the value; called as `LossMask.spans` is.
+        dtype: of the array: a bool, an integer or a float.
+        fill: the value in padding.
+
+    Examples:
+        >>> import os, penstock, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "corpus")
+        >>> with penstock.Writer(path, fields={"token": "u2"}, metadata="json") as writer:
+        ...     for length in (3, 7):
+        ...         writer.append(token=range(length), metadata={"quality": length / 2})
+        >>> quality = penstock.columns.PerSpan("quality", lambda metadata: metadata["quality"], "f4", fill=0)
+        >>> view = penstock.open(path).windows(5)
+        >>> batch = next(penstock.Loader(view, 2, order="sequential", columns=[quality], framework="numpy"))
+        >>> batch.columns["quality"].tolist()
+        [[1.5, 1.5, 1.5, 3.5, 3.5], [3.5, 3.5, 3.5, 3.5, 3.5]]
+    """
+
+    name: str
+    f: Callable[[Any], Any]
+    dtype: Any
+    fill: Any = 0
+
+
+Column = CuSeqlens | PositionIds | DocumentIds | LossMask | Labels | PerSpan

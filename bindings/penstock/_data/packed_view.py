@@ -1,0 +1,74 @@
+"""PackedView: rows that are filled with whole documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock import _native
+from penstock._base.errors import InvalidArgumentError
+from penstock._data.arrays import BatchLayout, with_labels
+from penstock._data.bounds import Bounds
+from penstock._data.fields import Leaf, row_field
+from penstock._data.packed import Packed, Packing, make_table, packing_of
+from penstock._data.part import Steps
+from penstock._data.spans import Metadata
+from penstock._data.view import Of, View
+
+
+class PackedView(View[Of]):
+    """The view that `Dataset.packed` makes."""
+
+    kind = "packed"
+    rows: Packed
+
+    def __init__(self, dataset: Of, metadata: Metadata, columns: tuple[str, ...], steps: Steps, rows: Packed) -> None:
+        """Of arguments that were checked."""
+        self.window = rows.window
+        self.rows = rows
+        super().__init__(dataset, metadata, columns, steps)
+
+    def _make(self) -> _native.Source:
+        native = self.dataset._native
+        table = make_table(native, self.rows)
+        self._packing = packing_of(table.header)
+        return _native.make_packed(native, table, list(self.columns))
+
+    def _own(self) -> tuple[Any, ...]:
+        return (self.rows,)
+
+    def _words(self) -> list[str]:
+        return self.rows.words()
+
+    @property
+    def packing(self) -> Packing:
+        """How many documents are in how many rows."""
+        return self._packing
+
+    def _label_field(self, fields: tuple[Leaf, ...]) -> tuple[str | None, str]:
+        return row_field(fields)
+
+    def _with_labels(self, layout: BatchLayout) -> BatchLayout:
+        """Those within each piece, which spans tell."""
+        return with_labels(layout, cross_document=False, bounds=_native.DocumentBounds())
+
+    def _column_bounds(self, given: Sequence[tuple[str, Any]]) -> Bounds | None:
+        for side, value in given:
+            raise InvalidArgumentError(
+                f"columns=: {side} is {value!r:.80}: packed rows know their documents: leave it out"
+            )
+        return Bounds()
+
+    def _check_cut(self, name: str) -> None:
+        raise InvalidArgumentError(
+            f"sources[{name!r}]: packed rows are packed for one window, and a stage has another: give "
+            "dataset.packed of that window in a mixture of its own"
+        )
+
+    def _check_growable(self, what: str) -> None:
+        if self.rows.table is not None:
+            raise InvalidArgumentError(
+                f"{what}: the table {self.rows.table} is of one dataset: leave table= out, and the rows of the first "
+                "shards are packed again where a state needs them"
+            )
+        super()._check_growable(what)

@@ -1,0 +1,193 @@
+"""What a dataset is made of: the seam between a source of data and the run that makes shards of it."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock._base.errors import InvalidArgumentError
+from penstock._base.words import excerpt
+from penstock._make.place import Made, Numbered, Place
+
+if TYPE_CHECKING:
+    from penstock._make.folder import Folder
+    from penstock._make.shard_folder import ShardFolder
+    from penstock._make.writer import Writer
+
+
+class Workshop(Protocol):
+    """What a recipe may ask of the run that makes it, in the run's own process.
+
+    Attributes:
+        folder: where the dataset goes.
+        shards: the run's view of it.
+    """
+
+    folder: Folder
+    shards: ShardFolder
+
+    def map(self, items: Iterable[Any], count: int) -> Iterator[Any]:
+        """What workers answer to each of `count` items, by `BaseRecipe.look`, in order."""
+
+    def aside(self, what: str) -> AbstractContextManager[Path]:
+        """A folder that all workers see, for what is put aside until it is left."""
+
+    @property
+    def is_far(self) -> bool:
+        """Whether workers may be on other machines."""
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether this process reads the source, and workers make no shards."""
+
+    @property
+    def started(self) -> int:
+        """How many workers there are."""
+
+    def expect(self, count: int) -> None:
+        """So much more is to be done than tasks count."""
+
+    def passed(self, count: int) -> None:
+        """So much more is done."""
+
+
+class BaseRecipe(ABC):
+    """What a run knows of a source. `Recipe` is what users derive from; those of penstock use more of it.
+
+    Attributes:
+        fields: of a record, as of `penstock.Writer`.
+        metadata: the codec of documents' metadata, as of `penstock.Writer`.
+        columns: typed values of documents, as of `penstock.Writer`; None: there are none.
+        layout: "compact" or "ids", as of `penstock.Writer`.
+    """
+
+    fields: Any = None
+    metadata: Any = "boundaries"
+    columns: Any = None
+    layout: str = "compact"
+
+    # ---- what a source of one's own says
+
+    @abstractmethod
+    def plan(self) -> Iterable[Any]:
+        """The tasks, in the order of their shards: small values that pickle, as a path or a range of rows.
+
+        They must follow from the source alone, so that a second run cuts the same ones.
+        """
+
+    @abstractmethod
+    def make(self, task: Any, writer: Writer) -> Any:
+        """Appends all documents of a task to the writer of its shard; what it gives goes to `finish`."""
+
+    def identity(self) -> Any:
+        """All that decides the bytes beside the tasks, as JSON: options, a version of the code that makes documents.
+
+        Finished shards of a run whose identity differs are made again.
+        """
+        return {}
+
+    def files(self) -> Sequence[str]:
+        """Paths of this machine that tasks read: `resume` refuses those that are others than when shards were made."""
+        return ()
+
+    def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
+        """What the manifest says besides: "tokenizer" and "features", as of `penstock.commit`. Shards are in order."""
+        return {}
+
+    def size(self, task: Any) -> int:
+        """What the task counts in `progress`."""
+        return 1
+
+    def place(self, task: Any) -> str:
+        """Where a task begins, for messages."""
+        return excerpt(task if isinstance(task, str) else repr(task))
+
+    def describe(self, number: int, task: Any) -> Any:
+        """What shard.json says that the shard was made of, as JSON; two tasks that differ are described differently.
+
+        None where only `make` knows; it then calls `writer.set_task`.
+
+        Raises:
+            InvalidArgumentError: The task or the identity is no JSON.
+        """
+        description = {"version": 1, "number": number, "task": task, "options": self.identity()}
+        try:
+            return json.loads(json.dumps(description, allow_nan=False))  # as it is read again
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"task {number:,}, {excerpt(repr(task))}: {error}: tasks and identity() must be JSON, or describe() "
+                "must say what tells one from others"
+            ) from None
+
+    # ---- for a source that must be looked at before tasks or descriptions are known
+
+    compares: bool = False
+    """Whether `see` has to read a task's input before it is known if a finished shard is made of it."""
+
+    files_decide: bool = False
+    """Whether nothing is kept where it is not known that `files` are unchanged, as where descriptions tell samples."""
+
+    goes_on: str | None = None
+    """How to go on with a run that did not end; None: with `resume`."""
+
+    def begin(self) -> None:  # noqa: B027 - most have nothing to do
+        """Called once in each worker, before all else."""
+
+    def prepare(self, run: Workshop) -> None:  # noqa: B027
+        """Called before `plan`, here: may have workers `look` at things, by `run.map`."""
+
+    def look(self, item: Any) -> Any:
+        """In a worker: what `run.map` asked for."""
+        raise NotImplementedError
+
+    def place_of(self, item: Any) -> str:
+        """What `look` looks at, for messages."""
+        return excerpt(repr(item))
+
+    def see(self, each: Numbered) -> Any:  # noqa: B027
+        """In a worker: what of a task's input decides the bytes."""
+
+    def is_made_of(self, each: Numbered, seen: Any, found: Any) -> bool:
+        """Whether a shard whose description is `found` was made of this very task, of which `see` gave `seen`."""
+        return bool(found == self.describe(each.number, each.task))
+
+    def refusal(self, each: Numbered, path: str) -> InvalidArgumentError | None:
+        """The error where a finished shard was made of another input; None: it is made again."""
+        return InvalidArgumentError(
+            f"{self.place(each.task)}: shard {each.number} of {path} was made of other input: go on with that, or "
+            "start anew with --overwrite and without --resume"
+        )
+
+    @contextmanager
+    def comparing(self, run: Workshop, there: Sequence[Numbered]) -> Iterator[Iterable[Numbered]]:
+        """Around the look at finished shards: what workers `see`."""
+        yield there
+
+    @contextmanager
+    def making(self, run: Workshop, waiting: Sequence[Numbered]) -> Iterator[Iterable[Sequence[Numbered]]]:
+        """Around the making of shards: what a worker does at once, one task, or several that are made together."""
+        yield ([each] for each in waiting)
+
+    def took(self, made: Made) -> Any:
+        """Called here for each shard, those that are kept first, then in order; what `finish` gets as its value."""
+        return made.value
+
+    def published(self) -> None:  # noqa: B027
+        """Called when the dataset is there."""
+
+    def writer_options(self, task: Any) -> dict[str, Any]:
+        """In a worker: keyword arguments of the `Writer` of a task's shard."""
+        names = ("fields", "metadata", "columns", "layout")
+        return {name: getattr(self, name) for name in names}
+
+    def make_all(self, together: Sequence[Numbered], place: Place) -> list[Made]:
+        """In a worker: makes the shards of tasks that belong together."""
+        return [
+            place.write(number, self.describe(number, task), self.writer_options(task), partial(self.make, task))
+            for number, task in together
+        ]

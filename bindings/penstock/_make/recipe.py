@@ -1,0 +1,91 @@
+"""`penstock.Recipe`: a source of one's own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock._make.base_recipe import BaseRecipe
+from penstock._make.executors import executor_of, is_far
+from penstock._make.folders import folder_of
+from penstock._make.run import Run, Written
+
+if TYPE_CHECKING:
+    from penstock._make.pools import Executor
+    from penstock._places.paths import PathLike
+    from penstock._places.storage import Storage
+
+
+class Recipe(BaseRecipe):
+    """A source of your own: what a dataset is made of, in tasks, each of which becomes one shard.
+
+    Say in `fields`, `metadata`, `columns` and `layout` what the dataset is like, as for `penstock.Writer`; cut the
+    source into tasks in `plan`, and append the documents of one task in `make`. `write` then makes the dataset: on this
+    process, on several, on a Ray cluster, into a folder or a bucket; what a run that did not end has finished is kept
+    with `resume=True`. The bytes are the same on all of them, if `make` appends the same for the same task.
+
+    The recipe is pickled for the workers, and so are tasks and what `make` gives. `make` may be called twice for one
+    task, where a worker was lost; an exception in it ends the run, and finished shards stay.
+
+    Attributes:
+        fields: of a record, as of `penstock.Writer`.
+        metadata: the codec of documents' metadata, as of `penstock.Writer`.
+        columns: typed values of documents, as of `penstock.Writer`; None: there are none.
+        layout: "compact" or "ids", as of `penstock.Writer`.
+
+    Examples:
+        >>> import os, penstock, tempfile
+        >>> class Squares(penstock.Recipe):
+        ...     fields = {"token": "u4"}
+        ...     def plan(self):
+        ...         return [10, 20]  # the first number of each shard
+        ...     def make(self, task, writer):
+        ...         for number in range(task, task + 3):
+        ...             writer.append(token=[number, number * number])
+        >>> path = os.path.join(tempfile.mkdtemp(), "squares")
+        >>> written = Squares().write(path)
+        >>> written.shards, written.documents, written.records
+        (2, 6, 12)
+        >>> penstock.open(path).documents()[3]["token"].tolist()
+        [20, 400]
+    """
+
+    def write(
+        self,
+        out: PathLike,
+        *,
+        workers: int | Executor = 1,
+        resume: bool = False,
+        overwrite: bool = False,
+        storage: Storage | None = None,
+        scratch: PathLike | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Written:
+        """Makes the dataset.
+
+        Args:
+            out: its folder, or its address in a bucket: s3://, gs:// or az://.
+            workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
+            resume: keep the finished shards of a run that did not end and had the same identity and tasks.
+            overwrite: replace a dataset that is there, once the new one is whole.
+            storage: how a bucket is reached.
+            scratch: where shards of a bucket are until they are uploaded; None: the folder of temporary files.
+            progress: called with (done, in all) as shards are finished, by `size`; may raise to stop.
+
+        Raises:
+            InvalidArgumentError: There are no tasks; something is at `out`; a file or a finished shard is of another
+                source; a task is no JSON.
+            IoError: The dataset cannot be written; finished shards are kept.
+            RuntimeError: A worker process was killed, or `make` raised something there that is no penstock.Error.
+        """
+        begin = time.perf_counter()
+        executor = executor_of(workers)
+        folder = folder_of(out, storage, scratch)
+        if is_far(executor):
+            folder = folder.absolute()
+        run = Run(self, folder, executor, resume=resume, overwrite=overwrite, progress=progress)
+        done = run.make()
+        done.fingerprint = folder.fingerprint()
+        done.seconds = time.perf_counter() - begin
+        return done
