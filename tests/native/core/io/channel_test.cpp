@@ -34,17 +34,14 @@ class Place {
   virtual std::optional<std::string> refused() { return std::nullopt; }
 };
 
-class LocalPlace : public Place {
+class LocalPlace final : public Place {
  public:
-  explicit LocalPlace(Reader reader) : reader_(reader), store_(local_.reading_by(Reader::Pread)) {}
+  explicit LocalPlace(Reader reader) : reader_(reader), store_(local_.reading_by(refused() ? Reader::Pread : reader)) {}
   File put(const std::string& name, const std::string& content) override {
     std::ofstream(folder_ / name, std::ios::binary) << content;
     return {folder_ / name, content.size(), &store()};
   }
-  ByteStore& store() override {
-    if (!refused()) store_ = local_.reading_by(reader_);
-    return *store_;
-  }
+  ByteStore& store() override { return *store_; }
   std::optional<std::string> refused() override {
     if (reader_ == Reader::Pread || reader_ == Reader::Mmap) return std::nullopt;
     if (const auto why = Ring::refusal()) return "io_uring is refused here: " + *why;
@@ -59,7 +56,7 @@ class LocalPlace : public Place {
   const TemporaryFolder folder_;
   const Reader reader_;
   const LocalStore local_;
-  std::shared_ptr<ByteStore> store_;
+  const std::shared_ptr<ByteStore> store_;
 };
 
 class HttpPlace : public Place {
