@@ -168,6 +168,9 @@ class _Sink:
         self._executor.shutdown(wait=True)
         if writer is not None:
             writer.abort()
+        uploads, syncing = self._uploads, self._syncing
+        if uploads is not None and uploads.is_uploading and syncing is not None and syncing.exception() is not None:
+            uploads.abort()
 
     def _wait(self) -> None:
         if self._syncing is not None:
