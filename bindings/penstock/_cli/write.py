@@ -137,7 +137,7 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
     """
     from penstock._from.text.request import Request
     from penstock._from.text.writing import write_text
-    from penstock._make.executors import executor_of
+    from penstock._make.executors import Processes
 
     if given["on_error"] == "skip" and given["dry_run"]:
         raise click.UsageError("--dry-run shows what can be used: leave out --on-error skip, or --dry-run")
@@ -145,7 +145,7 @@ def command(inputs: tuple[str, ...], **given: Any) -> None:
         raise click.UsageError("--dry-run is not there for conversations; drop it or --messages")
     given["metadata"] = _metadata(given["metadata"])
     request = Request(**{name: given.pop(name) for name in Request.names()})
-    executor = cluster_of(given) or executor_of(given["workers"] or default_workers())
+    executor = cluster_of(given) or Processes(given["workers"] or default_workers())  # for 1 too: one that may die
     if given["dry_run"]:
         _dry_run(inputs, request, given)
         return

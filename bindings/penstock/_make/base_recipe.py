@@ -31,8 +31,8 @@ class Workshop(Protocol):
     folder: Folder
     shards: ShardFolder
 
-    def map(self, items: Iterable[Any], count: int) -> Iterator[Any]:
-        """What workers answer to each of `count` items, by `BaseRecipe.look`, in order."""
+    def map(self, items: Iterable[Any], count: int | None = None) -> Iterator[Any]:
+        """What workers answer to each of the items, by `BaseRecipe.look`, in order; `count`: how many, if known."""
 
     def aside(self, what: str) -> AbstractContextManager[Path]:
         """A folder that all workers see, for what is put aside until it is left."""
@@ -96,7 +96,11 @@ class BaseRecipe(ABC):
         return ()
 
     def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
-        """What the manifest says besides: "tokenizer" and "features", as of `penstock.commit`. Shards are in order."""
+        """What the manifest says besides: "tokenizer" and "features", as of `penstock.commit`. Shards are in order.
+
+        A result's `value` is what `make` gave; None of a shard that was kept, or that an attempt finished whose worker
+        was lost before it could say so.
+        """
         return {}
 
     def size(self, task: Any) -> int:
@@ -107,21 +111,31 @@ class BaseRecipe(ABC):
         """Where a task begins, for messages."""
         return excerpt(task if isinstance(task, str) else repr(task))
 
+    def identify(self, task: Any) -> Any:
+        """What tells a task from others, as JSON, where the task is none itself: it stands in `shard.json`."""
+        return task
+
+    # ---- what a run asks beside
+
+    def options(self) -> Any:
+        """What shards must have been made with to be kept, as JSON; None: descriptions tell all."""
+        return self.identity()
+
     def describe(self, number: int, task: Any) -> Any:
-        """What shard.json says that the shard was made of, as JSON; two tasks that differ are described differently.
+        """What shard.json says that the shard was made of, as JSON: `options` among it, unless these are None.
 
         None where only `make` knows; it then calls `writer.set_task`.
 
         Raises:
-            InvalidArgumentError: The task or the identity is no JSON.
+            InvalidArgumentError: What tells the task is no JSON.
         """
-        description = {"version": 1, "number": number, "task": task, "options": self.identity()}
+        description = {"version": 1, "number": number, "task": self.identify(task), "options": self.options()}
         try:
             return json.loads(json.dumps(description, allow_nan=False))  # as it is read again
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(
-                f"task {number:,}, {excerpt(repr(task))}: {error}: tasks and identity() must be JSON, or describe() "
-                "must say what tells one from others"
+                f"task {number:,}, {excerpt(repr(task))}: {error}: a task must be JSON, or identify() must say "
+                "what tells one from others"
             ) from None
 
     # ---- for a source that must be looked at before tasks or descriptions are known

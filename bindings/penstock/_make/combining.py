@@ -146,8 +146,7 @@ def made(recipe: ShardRecipe, folder: Folder, executor: Executor, **options: Any
     """Makes the dataset; its fingerprint."""
     if is_far(executor):  # on other machines, where the working directory is another
         folder = folder.absolute()
-    Run(recipe, folder, executor, **options).make()
-    return folder.fingerprint()
+    return Run(recipe, folder, executor, **options).make().fingerprint
 
 
 def _folder(given: Iterable[Any], out: PathLike, storage: Storage | None, scratch: PathLike | None) -> Folder:

@@ -82,7 +82,7 @@ class FedRun(Run):
         sink = _Sink(self.shards, recipe, self.uploading)
         read = deque[Item]()
         try:
-            for answer in self.map(self._fed(read), 2):
+            for answer in self.map(self._fed(read)):
                 item = read.popleft()
                 recipe.append(item, answer, sink.writer(item.number))
                 if item.task is not None:
@@ -90,8 +90,10 @@ class FedRun(Run):
                     self._results.append(made._replace(value=recipe.took(made)))
                 recipe.observe()
             return self._publish(sorted(self._results, key=lambda made: made.number))
-        except KeyboardInterrupt:
-            sink.stop_uploading()
+        except BaseException as error:
+            self._end_workers()  # before an upload is waited for
+            if isinstance(error, KeyboardInterrupt):
+                sink.stop_uploading()
             raise
         finally:
             sink.close()

@@ -53,10 +53,10 @@ class LocalTaker:
         finished = Path(self.path) / f"{number:05}"
         name = f"{number:05}{f'.{self._generation}' if self._generation else ''}"
         with telling_of(self._out), self._shared() as folder:
+            if self._scratch is not None:  # of another file system, maybe
+                finished = self._moved(finished, self._out / f".partial-{name}@{this_boot()}@-@{os.getpid()}")
             for file in finished.iterdir():
                 _sync(file)
-            if self._scratch is not None:  # of another file system, maybe
-                finished = Path(shutil.move(finished, self._out / f".partial-{name}@{this_boot()}@-@{os.getpid()}"))
             _sync(finished)
             if self._is_there(name, finished):  # an earlier attempt was killed before it could say so
                 shutil.rmtree(finished)
@@ -65,6 +65,13 @@ class LocalTaker:
                 raise InvalidArgumentError(f"{self._out}: shard {name} is there already; it stays as it is")
             finished.rename(self._out / name)
             os.fsync(folder)
+
+    def _moved(self, finished: Path, to: Path) -> Path:
+        try:
+            return Path(shutil.move(finished, to))
+        except BaseException:  # a copy that did not end
+            shutil.rmtree(to, ignore_errors=True)
+            raise
 
     def _is_there(self, name: str, finished: Path) -> bool:
         with suppress(FileNotFoundError):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from penstock._data import codecs
+from penstock._data.column_values import column_types, types_json
+from penstock._data.dtype import descr, record_dtype
 from penstock._make.base_recipe import BaseRecipe
 from penstock._make.executors import executor_of, is_far
 from penstock._make.folders import folder_of
+from penstock._make.python_words import said_in_python
 from penstock._make.run import Run, Written
 
 if TYPE_CHECKING:
@@ -67,10 +72,11 @@ class Recipe(BaseRecipe):
         Args:
             out: its folder, or its address in a bucket: s3://, gs:// or az://.
             workers: processes; 1: this one alone. Or an executor, such as penstock.ray.Cluster.
-            resume: keep the finished shards of a run that did not end and had the same identity and tasks.
+            resume: keep the finished shards of a run that did not end and had the same identity, format and tasks.
             overwrite: replace a dataset that is there, once the new one is whole.
             storage: how a bucket is reached.
-            scratch: where shards of a bucket are until they are uploaded; None: the folder of temporary files.
+            scratch: where shards of a bucket are until they are uploaded; None: the folder of temporary files. Not for
+                a folder of this machine.
             progress: called with (done, in all) as shards are finished, by `size`; may raise to stop.
 
         Raises:
@@ -85,7 +91,20 @@ class Recipe(BaseRecipe):
         if is_far(executor):
             folder = folder.absolute()
         run = Run(self, folder, executor, resume=resume, overwrite=overwrite, progress=progress)
-        done = run.make()
-        done.fingerprint = folder.fingerprint()
+        with said_in_python():
+            done = run.make()
         done.seconds = time.perf_counter() - begin
         return done
+
+    files_decide = True
+
+    def options(self) -> Any:
+        """The identity, and what else decides the bytes: the format."""
+        codec = codecs.get(self.metadata)
+        return {
+            "identity": self.identity(),
+            "fields": None if self.fields is None else descr(record_dtype(self.fields)),
+            "metadata": None if codec is None else json.loads(codec.to_json()),
+            "columns": json.loads(types_json(column_types(self.columns))),
+            "layout": self.layout,
+        }

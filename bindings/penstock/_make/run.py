@@ -111,9 +111,9 @@ class Run:
                 raise
             raise InvalidArgumentError(str(error)) from None
 
-    def map(self, items: Iterable[Any], count: int) -> Iterator[Any]:
-        """What workers answer to each of `count` items, in order."""
-        if self._pool is None and count <= 1 and not self.is_far:
+    def map(self, items: Iterable[Any], count: int | None = None) -> Iterator[Any]:
+        """What workers answer to each of the items, in order; `count` is how many there are, if that is known."""
+        if self._pool is None and count in (0, 1) and not self.is_far:
             self._here = self._here or Here().pool(self._work())
             yield from results_of(self._here, items)
             return
@@ -171,11 +171,11 @@ class Run:
 
     def _identity(self) -> Any:
         """The recipe's, as it is read again from a shard.json."""
-        identity = self._recipe.identity()
+        options = self._recipe.options()
         try:
-            return json.loads(json.dumps(identity, allow_nan=False))
+            return json.loads(json.dumps(options, allow_nan=False))
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"identity() gave {identity!r:.200}, which is no JSON: {error}") from None
+            raise InvalidArgumentError(f"identity() gave {options!r:.200}, which is no JSON: {error}") from None
 
     def _keep(self, tasks: list[Numbered], results: list[Made | None]) -> list[Numbered]:
         """Tasks whose shard is not there."""
@@ -205,10 +205,14 @@ class Run:
             self._stamps.write(self.folder)
         with self._recipe.making(self, waiting) as together:
             every = iter(waiting)
-            for answer in self.map(map(Make, together), len(waiting)):
-                for made in answer:
-                    self.shards.made(made.number, made.task)
-                    self._take(next(every), made, results)
+            try:
+                for answer in self.map(map(Make, together), len(waiting)):
+                    for made in answer:
+                        self.shards.made(made.number, made.task)
+                        self._take(next(every), made, results)
+            except BaseException:
+                self._end_workers()  # before what they read is removed
+                raise
         if self._stamps is not None:
             self._stamps.check_unchanged()
 
@@ -230,12 +234,13 @@ class Run:
         said = self._recipe.finish(results)
         if not isinstance(said, Mapping) or not set(said) <= set(_SAID):
             raise InvalidArgumentError(f"finish() gave {said!r:.200}: a dict is wanted of {quoted(_SAID)}, or none")
-        self.shards.publish(len(results), said.get("tokenizer"), said.get("features"))
+        fingerprint = self.shards.publish(len(results), said.get("tokenizer"), said.get("features"))
         if self._stamps is not None:
             self._stamps.remove(self.folder)
         self._recipe.published()
         return Written(
             self.folder.path,
+            fingerprint,
             shards=len(results),
             kept_shards=sum(each.is_kept for each in results),
             documents=sum(each.documents for each in results),

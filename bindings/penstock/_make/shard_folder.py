@@ -131,12 +131,15 @@ class ShardFolder:
         return sum(isinstance(task, dict) and options.items() <= task.get("options", {}).items() for task in tasks)
 
     def any_finished(self) -> bool:
-        """Whether any finished shard is there now that is not published."""
-        from penstock._base.errors import Error
+        """Whether any finished shard is there now that is not published; true where nobody can know."""
+        from penstock._base.errors import Error, NotFoundError
 
-        with suppress(Error):
+        try:
             return bool(self._there())
-        return False
+        except NotFoundError:
+            return False
+        except Error:
+            return True
 
     def may_keep(self, number: int, options: Any) -> bool:
         """Whether shard `number` is there and was made with the same options, None: with any; of what, others say."""
@@ -171,8 +174,8 @@ class ShardFolder:
         """Notes what a shard is made of that is kept, finished, or soon is."""
         self._tasks[number] = task
 
-    def publish(self, shards: int, tokenizer: Any = None, features: Any = None) -> None:
-        """Publishes the dataset of the first `shards` shards, all of which are written or kept."""
+    def publish(self, shards: int, tokenizer: Any = None, features: Any = None) -> str:
+        """Publishes the dataset of the first `shards` shards, all of which are written or kept; the fingerprint."""
         self.waits_for()
         if not (self.has_list or self.stays) and LIST in self.folder.notes():
             self.folder.remove_notes([LIST])
@@ -181,10 +184,14 @@ class ShardFolder:
             if too_many:
                 self._remove(too_many)
             tasks = [self._tasks[number] for number in range(shards)]
-            self.folder.publish(publication_of(tokenizer, shards, self.replaces, tasks, self.run, features))
+            fingerprint = self.folder.publish(
+                publication_of(tokenizer, shards, self.replaces, tasks, self.run, features)
+            )
             self._is_done = True
-        elif too_many:
+            return fingerprint
+        if too_many:
             self._refuse_to_change()
+        return self.folder.fingerprint()  # of what stays
 
     def left_behind(self) -> str:
         """What a run leaves that ends in the middle, and how to go on. Waits for the shard that is being synced."""

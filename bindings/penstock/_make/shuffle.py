@@ -181,8 +181,8 @@ def _in_tasks(
         path = str(Path(path).absolute())
         folder = folder.absolute()
     recipe = ShuffleRecipe({"path": path, **{name: each for name, each in given.items() if name != "progress"}})
-    Run(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=given["progress"]).make()
-    return folder.fingerprint()
+    run = Run(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=given["progress"])
+    return run.make().fingerprint
 
 
 @contextmanager

@@ -177,9 +177,14 @@ class Stored:
         with telling_of(to), to.open("wb") as file:
 
             def fetch(begin: int) -> None:
-                piece = self._store.read(path, begin, min(_PIECE_BYTES, size - begin))
+                count = min(_PIECE_BYTES, size - begin)
+                piece = memoryview(self._store.read(path, begin, count)).cast("B")
+                if len(piece) != count:
+                    raise CorruptionError(f"{path}: {len(piece):,} bytes from byte {begin:,} on, of {count:,}")
                 with telling_of(to):
-                    os.pwrite(file.fileno(), piece, begin)
+                    while piece:
+                        written = os.pwrite(file.fileno(), piece, begin)
+                        piece, begin = piece[written:], begin + written
 
             if size <= _PIECE_BYTES:
                 if size:

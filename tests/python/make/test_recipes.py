@@ -123,6 +123,37 @@ def test_shards_of_another_identity_are_made_again(source: Path, tmp_path: Path)
     assert done.kept_shards == 0 and texts(tmp_path / "out") == LINES
 
 
+class Wide(Lines):
+    """Of another type."""
+
+    fields: ClassVar = {"token": "u2"}
+
+
+class Named(Lines):
+    """Tasks that are no JSON, but can be told apart."""
+
+    def plan(self) -> Iterable[Any]:
+        return [Path(each) for each in super().plan()]
+
+    def identify(self, task: Any) -> Any:
+        return task.name
+
+
+def test_shards_of_another_format_are_made_again(source: Path, tmp_path: Path) -> None:
+    interrupt(source, tmp_path / "out")
+    assert Wide(source).write(tmp_path / "out", resume=True).kept_shards == 0
+    assert penstock.open(tmp_path / "out").dtype == np.dtype([("token", "<u2")])
+    with pytest.raises(penstock.InvalidArgumentError, match=r"made of other input or options.* overwrite=True"):
+        Lines(source).write(tmp_path / "out", resume=True)
+
+
+def test_tasks_that_are_no_json_are_told_apart_by_what_they_are_called(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot use"):
+        Named(source, fail=LINES[25]).write(tmp_path / "out")
+    assert Named(source).write(tmp_path / "out", resume=True).kept_shards == 2
+    assert texts(tmp_path / "out") == LINES
+
+
 def test_shards_of_other_tasks_are_refused(source: Path, tmp_path: Path) -> None:
     interrupt(source, tmp_path / "out")
     (source / "0.txt").rename(source / "00.txt")
@@ -178,7 +209,7 @@ def test_a_worker_that_is_killed_ends_the_run_in_words_and_finished_shards_stay(
     given = [sys.executable, tmp_path / "script.py", Path(__file__).parent, source, tmp_path / "out"]
     done = subprocess.run(given, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
-    assert "SIGKILL" in done.stderr and "go on with --resume" in done.stderr, done.stderr[-800:]
+    assert "SIGKILL" in done.stderr and "go on with resume=True" in done.stderr, done.stderr[-800:]
     finished = [each.number for each in penstock.finished_shards(tmp_path / "out")]
     assert 2 not in finished and not list((tmp_path / "out").glob(".partial*"))
     assert Lines(source).write(tmp_path / "out", resume=True).kept_shards == len(finished)
@@ -210,7 +241,7 @@ class Odd(Lines):
 @pytest.mark.parametrize(
     ("fail", "words"),
     [
-        ("set", r"task 0, \{1, 2\}: Object of type set is not JSON serializable: tasks and identity"),
+        ("set", r"task 0, \{1, 2\}: Object of type set is not JSON serializable: a task must be JSON, or identify"),
         ("identity", r"identity\(\) gave \{1, 2\}, which is no JSON"),
         ("none", "there are no tasks: nothing was written"),
         ("finish", r"finish\(\) gave \{'name': 'x'\}: a dict is wanted of \"tokenizer\", \"features\""),
@@ -231,5 +262,5 @@ def test_ctrl_c_says_how_to_go_on(source: Path, tmp_path: Path) -> None:
         if done == 2:
             signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt, match="2 finished shards are kept: go on with --resume"):
+    with pytest.raises(KeyboardInterrupt, match="2 finished shards are kept: go on with resume=True"):
         Lines(source).write(tmp_path / "out", progress=stop)

@@ -166,7 +166,7 @@ def shards_in(path: Any, **where: Any) -> int:
 
 
 REFUSED = "holds a dataset already|a published dataset"
-KEPT = "finished shards? (is|are) kept: go on with --resume"
+KEPT = "finished shards? (is|are) kept: go on with (--resume|resume=True)"
 
 
 class TestInAFolder:

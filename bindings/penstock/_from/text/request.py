@@ -62,6 +62,8 @@ class Request:
             if getattr(self, name) not in allowed:
                 known = ", ".join(str(each) for each in allowed if each is not None)
                 raise UsageError(f"--{name.replace('_', '-')} {getattr(self, name)!r:.80}: expected {known}")
+        for name in ("prepend", "append"):
+            object.__setattr__(self, name, _tokens(name, getattr(self, name)))
         self._check_messages()
         self._check_text()
         self._check_metadata()
@@ -95,6 +97,8 @@ class Request:
 
     def _check_metadata(self) -> None:
         columns = [] if self.metadata in _KEPT else list(self.metadata or ())
+        if self.metadata not in _KEPT and not columns:
+            raise UsageError("--metadata: no column is named: name some, or boundaries or none")
         if isinstance(self.metadata, str) and columns:
             raise UsageError(f"--metadata {self.metadata!r:.80}: a list of columns is wanted, all, boundaries or none")
         if "" in columns or len(set(columns)) < len(columns):
@@ -161,3 +165,14 @@ class Request:
             "task_bytes": self.shard_size,
             **({} if self.messages is None else {"messages": True}),
         }
+
+
+def _tokens(name: str, given: Any) -> tuple[str, ...]:
+    """Tokens as text, ids as numbers.
+
+    Raises:
+        UsageError: A text, which would be taken letter by letter, or what is no token.
+    """
+    if isinstance(given, (str, bytes)) or not all(isinstance(each, (str, int)) for each in given):
+        raise UsageError(f"--{name} {given!r:.80}: a list of tokens is wanted")
+    return tuple(map(str, given))

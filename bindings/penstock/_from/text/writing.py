@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock._base.arguments import index
-from penstock._base.errors import InvalidArgumentError
+from penstock._base.errors import InvalidArgumentError, IoError
 from penstock._from.text.batches import Tokenizing, make_tokenizer
 from penstock._from.text.documents import DocumentReader
 from penstock._from.text.inputs import expand_inputs
@@ -22,6 +21,7 @@ from penstock._make.errors import InputError, OptionError, UnusableError, UsageE
 from penstock._make.executors import executor_of, is_far
 from penstock._make.fed import FedRun
 from penstock._make.folders import folder_of
+from penstock._make.python_words import said_in_python
 from penstock._make.run import Run
 from penstock._places.paths import PathLike, as_paths
 from penstock._places.remote import is_address
@@ -97,7 +97,8 @@ def write(
         run_id: name of this run, where several processes write into one folder together.
         clean: remove what other runs left unfinished in the folder; they must have ended.
         storage: how addresses are reached.
-        scratch: where shards of a bucket are until they are uploaded; None: the folder of temporary files.
+        scratch: where shards of a bucket are until they are uploaded; None: the folder of temporary files. Not for a
+            folder of this machine.
         progress: called with (bytes done, bytes in all, what is written so far); 0 where the total is unknown. May
             raise to stop.
         preparing: called with (what is done, done, in all) while none is written; may raise to stop.
@@ -129,31 +130,27 @@ def write(
     if tokenizer is not None:
         given["tokenizer"] = str(tokenizer)
     paths = [str(each) for each in as_paths(inputs)]
-    try:
-        return write_text(
-            paths,
-            out,
-            Request(**given),
-            executor_of(workers),
-            resume=resume,
-            overwrite=overwrite,
-            run_id=run_id,
-            clean=clean,
-            storage=storage,
-            scratch=scratch,
-            progress=progress,
-            preparing=preparing,
-            uploading=uploading,
-        )
-    except UsageError as error:
-        raise InvalidArgumentError(_in_python(str(error))) from None
-    except InputError as error:
-        raise InputError(_in_python(str(error))) from error
-
-
-def _in_python(text: str) -> str:
-    """The text with options of the command line as Python's arguments: `--ids-column` as `ids_column`."""
-    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda found: found[1].replace("-", "_"), text)
+    if not paths:
+        raise InvalidArgumentError("inputs: the list is empty: give at least one")
+    with said_in_python():
+        try:
+            return write_text(
+                paths,
+                out,
+                Request(**given),
+                executor_of(workers),
+                resume=resume,
+                overwrite=overwrite,
+                run_id=run_id,
+                clean=clean,
+                storage=storage,
+                scratch=scratch,
+                progress=progress,
+                preparing=preparing,
+                uploading=uploading,
+            )
+        except UsageError as error:
+            raise InvalidArgumentError(str(error)) from None
 
 
 @dataclass
@@ -237,7 +234,12 @@ def write_text(
         if isinstance(error, OptionError):  # of the first document: the option may be wrong
             raise
         raise InputError(f"{error}; --on-error skip leaves out what cannot be used") from error
-    recipe.summary.bytes = folder.size_bytes()
+    try:
+        recipe.summary.bytes = folder.size_bytes()
+    except IoError as error:
+        raise IoError(
+            error.errno, f"{folder.path} was written; its size cannot be read: {error}", error.filename
+        ) from None
     recipe.summary.seconds = time.perf_counter() - begin
     return recipe.summary
 
