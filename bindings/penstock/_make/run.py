@@ -175,7 +175,8 @@ class Run:
         try:
             return json.loads(json.dumps(options, allow_nan=False))
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"identity() gave {options!r:.200}, which is no JSON: {error}") from None
+            identity = self._recipe.identity()
+            raise InvalidArgumentError(f"identity() gave {identity!r:.200}, which is no JSON: {error}") from None
 
     def _keep(self, tasks: list[Numbered], results: list[Made | None]) -> list[Numbered]:
         """Tasks whose shard is not there."""

@@ -55,7 +55,7 @@ def test_what_does_not_go_together_is_refused_in_pythons_words(
 
 
 def test_names_of_files_stay_as_they_are(ids: Path, tmp_path: Path) -> None:
-    with pytest.raises(penstock.InvalidArgumentError, match="datasets--mine--corpus/none.jsonl: no such file"):
+    with pytest.raises(penstock.InvalidArgumentError, match=r"datasets--mine--corpus/none.jsonl: no such file"):
         penstock.write(ids.with_name("none.jsonl"), tmp_path / "out", ids_column="ids")
     with pytest.raises(penstock.InvalidArgumentError, match="the list is empty"):
         penstock.write([], tmp_path / "out", ids_column="ids")

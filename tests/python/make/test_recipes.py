@@ -138,6 +138,9 @@ class Named(Lines):
     def identify(self, task: Any) -> Any:
         return task.name
 
+    def make(self, task: Any, writer: penstock.Writer) -> int:
+        return super().make(task.name, writer)
+
 
 def test_shards_of_another_format_are_made_again(source: Path, tmp_path: Path) -> None:
     interrupt(source, tmp_path / "out")
