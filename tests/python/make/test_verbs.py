@@ -225,8 +225,16 @@ class TestInAFolder:
         recipe.make(data, tmp_path / "whole")
         assert tree(tmp_path / "out") == tree(tmp_path / "whole")
 
-    @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-    @one_of_each
+    @pytest.mark.parametrize(
+        ("recipe", "how"),
+        [
+            ("text", signal.SIGINT),
+            ("tokens", signal.SIGKILL),
+            ("cells by rows", signal.SIGINT),
+            ("shuffled documents", signal.SIGKILL),
+        ],
+        indirect=["recipe"],
+    )
     def test_an_ended_run_goes_on(self, recipe: Recipe, data: Path, tmp_path: Path, how: signal.Signals) -> None:
         out = tmp_path / "out"
         command = recipe.commanded(data, out, "--workers", 2)
@@ -277,7 +285,7 @@ def holding(shard: str, held: threading.Event, over: threading.Event) -> Callabl
 
 
 class TestInABucket:
-    @pytest.mark.parametrize("workers", [1, 2])
+    @pytest.mark.parametrize("workers", [2])
     def test_the_bytes_are_those_of_a_folder(
         self, recipe: Recipe, data: Path, place: Place, into: dict[str, Any], tmp_path: Path, workers: int
     ) -> None:
@@ -316,7 +324,7 @@ class TestInABucket:
             recipe.make(data, place.url, overwrite=True, progress=other, **into)
         check(recipe, data, place, tmp_path)
 
-    @pytest.mark.parametrize(("workers", "then"), [(1, "resume"), (2, "resume"), (2, "overwrite")])
+    @pytest.mark.parametrize(("workers", "then"), [(1, "resume"), (2, "overwrite")])
     @one_of_each
     def test_a_failed_upload_is_one_error_and_the_next_run_is_whole(
         self, recipe: Recipe, data: Path, place: Place, s3_server: str, tmp_path: Path, workers: int, then: str
@@ -340,8 +348,16 @@ class TestInABucket:
         recipe.make(data, place.url, workers=workers, **into)
         check(recipe, data, place, tmp_path)
 
-    @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-    @one_of_each
+    @pytest.mark.parametrize(
+        ("recipe", "how"),
+        [
+            ("text", signal.SIGKILL),
+            ("tokens", signal.SIGINT),
+            ("cells by rows", signal.SIGKILL),
+            ("shuffled documents", signal.SIGINT),
+        ],
+        indirect=["recipe"],
+    )
     def test_an_ended_run_goes_on(
         self, recipe: Recipe, data: Path, place: Place, s3_server: str, tmp_path: Path, how: signal.Signals
     ) -> None:
