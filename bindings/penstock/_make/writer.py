@@ -100,21 +100,10 @@ class Writer:
         self._path = path.path if isinstance(path, Folder) else str(path)
         self._columns = ColumnValues(column_types(columns))
         self._dtype = None if fields is None else _dtype.record_dtype(fields)
-        if metadata is None and self._columns.types and self._dtype is not None:
-            raise InvalidArgumentError(
-                "columns are values of documents, and metadata=None writes a token stream without them: leave metadata "
-                "out, or columns"
-            )
         self._codec = codecs.get(metadata)
         self._documents = 0
         self._task = task
-        if self._dtype is None and (self._codec is None or metadata == "boundaries"):
-            raise InvalidArgumentError("neither fields nor metadata: there is nothing to write")
-        if layout not in ("compact", "ids"):
-            raise InvalidArgumentError(f'layout "{excerpt(layout)}", expected "compact" or "ids"')
-        mode = "opaque" if self._dtype is None else "stream" if self._codec is not None else "tokens"
-        if layout == "ids" and mode != "stream":
-            raise InvalidArgumentError('layout "ids" needs fields and metadata')
+        mode = self._mode(metadata, layout)
         self._layout = layout
         self._tokenizer = json_text(tokenizer, "tokenizer")
         number = None if shard is None else count_of(shard, "shard")
@@ -139,6 +128,26 @@ class Writer:
             if self._uploads is not None:
                 self._uploads.abort()
             raise
+
+    def _mode(self, metadata: Any, layout: str) -> str:
+        """Of the dataset.
+
+        Raises:
+            InvalidArgumentError: Fields, metadata, columns and layout that do not go together.
+        """
+        if metadata is None and self._columns.types and self._dtype is not None:
+            raise InvalidArgumentError(
+                "columns are values of documents, and metadata=None writes a token stream without them: leave metadata "
+                "out, or columns"
+            )
+        if self._dtype is None and (self._codec is None or metadata == "boundaries"):
+            raise InvalidArgumentError("neither fields nor metadata: there is nothing to write")
+        if layout not in ("compact", "ids"):
+            raise InvalidArgumentError(f'layout "{excerpt(layout)}", expected "compact" or "ids"')
+        mode = "opaque" if self._dtype is None else "stream" if self._codec is not None else "tokens"
+        if layout == "ids" and mode != "stream":
+            raise InvalidArgumentError('layout "ids" needs fields and metadata')
+        return mode
 
     def _make(self, path: str, **options: Any) -> _native.DatasetWriter:
         return _native.DatasetWriter(

@@ -97,12 +97,7 @@ class Request:
 
     def _check_metadata(self) -> None:
         columns = [] if self.metadata in _KEPT else list(self.metadata or ())
-        if self.metadata not in _KEPT and not columns:
-            raise UsageError("--metadata: no column is named: name some, or boundaries or none")
-        if isinstance(self.metadata, str) and columns:
-            raise UsageError(f"--metadata {self.metadata!r:.80}: a list of columns is wanted, all, boundaries or none")
-        if "" in columns or len(set(columns)) < len(columns):
-            raise UsageError(f'--metadata "{",".join(columns)}": name each column once, as in url,date')
+        self._check_columns(columns)
         if self.codec == "raw" and len(columns) != 1:
             raise UsageError("--codec raw stores the text of one column: name it with --metadata")
         if self.codec is not None and self.metadata != "all" and not columns:
@@ -110,6 +105,14 @@ class Request:
             raise UsageError(f"--codec is for columns, and --metadata {kept} keeps none: name some")
         if self.layout == "ids" and self.metadata is None:
             raise UsageError("--layout ids stores which document a token is of: leave out --metadata none")
+
+    def _check_columns(self, columns: list[str]) -> None:
+        if self.metadata not in _KEPT and not columns:
+            raise UsageError("--metadata: no column is named: name some, or boundaries or none")
+        if isinstance(self.metadata, str) and columns:
+            raise UsageError(f"--metadata {self.metadata!r:.80}: a list of columns is wanted, all, boundaries or none")
+        if "" in columns or len(set(columns)) < len(columns):
+            raise UsageError(f'--metadata "{",".join(columns)}": name each column once, as in url,date')
 
     # ---- what follows
 

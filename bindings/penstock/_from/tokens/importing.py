@@ -96,12 +96,7 @@ def import_tokens(
     given = as_paths(inputs)
     if not given:
         raise InvalidArgumentError("inputs: the list is empty: give at least one")
-    if isinstance(metadata, str) and metadata != "all":
-        raise InvalidArgumentError(f'metadata={metadata!r:.80}: a list of names is wanted, or "all"')
-    kept = None if metadata == "all" else tuple(metadata)
-    for name in kept or ():
-        if not isinstance(name, str) or (kept or ()).count(name) > 1:
-            raise InvalidArgumentError(f"metadata: {excerpt(name)!r}: a list of names is wanted, each once")
+    kept = _kept(metadata)
     if dtype is not None:
         numpy_dtype(dtype)  # which refuses what is none
     boundary = _boundary(end_of_document, begin_of_document)
@@ -119,9 +114,8 @@ def import_tokens(
         "metadata": "all" if kept is None else list(kept),
         "end_of_document": end_of_document,
         "task_bytes": most,
+        **({} if begin_of_document is None or boundary is None else {"begin_of_document": boundary.token}),
     }
-    if boundary is not None and boundary.by == "begin_of_document":
-        options["begin_of_document"] = boundary.token
     plan = make_plan(found, options, dtype, most)
     sides = None if boundary is None else _sides(plan.inputs, boundary)
     run = Run(TokenRecipe(plan), folder, executor, resume=resume, overwrite=overwrite, progress=progress)
@@ -133,6 +127,23 @@ def import_tokens(
         done.notes += _notes(sides, boundary, done.documents <= len(plan.inputs))
     done.seconds = time.perf_counter() - begin
     return done
+
+
+def _kept(metadata: Sequence[str] | str) -> tuple[str, ...] | None:
+    """Names of what is kept of documents; None: all.
+
+    Raises:
+        InvalidArgumentError: They are no list of names, each once.
+    """
+    if metadata == "all":
+        return None
+    if isinstance(metadata, str):
+        raise InvalidArgumentError(f'metadata={metadata!r:.80}: a list of names is wanted, or "all"')
+    kept = tuple(metadata)
+    for name in kept:
+        if not isinstance(name, str) or kept.count(name) > 1:
+            raise InvalidArgumentError(f"metadata: {excerpt(name)!r}: a list of names is wanted, each once")
+    return kept
 
 
 def _boundary(end: int | None, begin: int | None) -> Boundary | None:
