@@ -95,7 +95,8 @@ class ViewServer(socketserver.ThreadingTCPServer):
         for connection in list(self._connections):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-        self.server_close()
+        with contextlib.suppress(RuntimeError):  # of a thread that Ctrl-C met before it was started
+            self.server_close()
 
 
 class _Handler(BaseHTTPRequestHandler):
