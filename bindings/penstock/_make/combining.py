@@ -144,8 +144,6 @@ def convert(
 
 def made(recipe: ShardRecipe, folder: Folder, executor: Executor, **options: Any) -> str:
     """Makes the dataset; its fingerprint."""
-    if is_far(executor):  # on other machines, where the working directory is another
-        folder = folder.absolute()
     return Run(recipe, folder, executor, **options).make().fingerprint
 
 

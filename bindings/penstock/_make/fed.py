@@ -27,11 +27,13 @@ class Item(NamedTuple):
     Attributes:
         number: of the task.
         documents: what workers get.
+        bytes: what they count.
         task: the whole task, where this item is its last.
     """
 
     number: int
     documents: Any
+    bytes: int
     task: Any = None
 
 

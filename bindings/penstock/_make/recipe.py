@@ -11,7 +11,7 @@ from penstock._data import codecs
 from penstock._data.column_values import column_types, types_json
 from penstock._data.dtype import descr, record_dtype
 from penstock._make.base_recipe import BaseRecipe
-from penstock._make.executors import executor_of, is_far
+from penstock._make.executors import executor_of
 from penstock._make.folders import folder_of
 from penstock._make.python_words import said_in_python
 from penstock._make.run import Run, Written
@@ -86,10 +86,7 @@ class Recipe(BaseRecipe):
             RuntimeError: A worker process was killed, or `make` raised something there that is no penstock.Error.
         """
         begin = time.perf_counter()
-        executor = executor_of(workers)
-        folder = folder_of(out, storage, scratch)
-        if is_far(executor):
-            folder = folder.absolute()
+        executor, folder = executor_of(workers), folder_of(out, storage, scratch)
         run = Run(self, folder, executor, resume=resume, overwrite=overwrite, progress=progress)
         with said_in_python():
             done = run.make()

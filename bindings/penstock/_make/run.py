@@ -73,7 +73,8 @@ class Run:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         """Looks at nothing yet; `run` and `clean` as of `ShardFolder`, the others as of `Recipe.write`."""
-        self.folder = folder
+        # On other machines the working directory is another.
+        self.folder = folder.absolute() if is_far(executor) else folder
         self._recipe = recipe
         self._executor = executor
         self._holding: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "run": run, "clean": clean}

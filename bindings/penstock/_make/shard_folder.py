@@ -76,7 +76,7 @@ class ShardFolder:
             if clean:
                 folder.clean(self.run)
         except BaseException:
-            ShardFolder.close(self)  # what is derived of it is not made yet
+            self.close()
             raise
 
     def end_workers(self, pool: Pool) -> None:

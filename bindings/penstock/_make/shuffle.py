@@ -179,7 +179,6 @@ def _in_tasks(
                 f"the nodes of a cluster put aside what they shuffle where all of them read it: {_NAME_FOLDER}"
             )
         path = str(Path(path).absolute())
-        folder = folder.absolute()
     recipe = ShuffleRecipe({"path": path, **{name: each for name, each in given.items() if name != "progress"}})
     run = Run(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=given["progress"])
     return run.make().fingerprint

@@ -265,7 +265,7 @@ class TextRecipe(FedRecipe):
         batches = cut(self._reader.documents(), self._task_bytes, names=names)
         while (batch := next(batches, None)) is not None:
             if not run.shards.may_keep(batch.task, self._options):
-                yield Item(batch.task, batch.documents, batch.completed)
+                yield Item(batch.task, batch.documents, batch.size_bytes, batch.completed)
             elif batch.completed is not None:
                 task, shard = batch.completed, run.shards.finished(batch.task)
                 if self._skips.is_made_of(task, self._options, shard.task):
@@ -288,7 +288,7 @@ class TextRecipe(FedRecipe):
         self._read_documents += len(item.documents)
         summary = self.summary
         summary.new_tokens += len(answer.encoded.ids)
-        summary.text_bytes += sum(each.size_bytes() for each in item.documents)
+        summary.text_bytes += item.bytes
         summary.tokenizing_seconds += answer.tokenizing_seconds
         summary.skipped = self._skips.count
 
