@@ -10,10 +10,12 @@
 #include "core/rows/schema.h"
 #include "layout/dataset/folder.h"
 #include "layout/dataset/format.h"
+#include "layout/dataset/manifest.h"
 #include "writer/derived/annotate.h"
 #include "writer/derived/append.h"
 #include "writer/derived/combine.h"
 #include "writer/derived/convert.h"
+#include "writer/derived/joining.h"
 #include "writer/folder/commit.h"
 #include "writer/folder/run.h"
 #include "writer/folder/unnamed.h"
@@ -368,6 +370,18 @@ void register_derived(py::module_& module) {
         return writer::combine(inputs, out, resume, overwrite, tell_python(released, progress));
       },
       py::arg("inputs"), py::arg("out"), py::arg("resume"), py::arg("overwrite"), py::arg("progress"));
+  module.def(
+      "joined_tokenizer",
+      [](bool appends, const std::vector<std::string>& paths, const std::vector<py::bytes>& texts) {
+        std::vector<layout::Manifest> manifests;
+        for (std::size_t i = 0; i < texts.size(); ++i) {
+          manifests.push_back(layout::parse_manifest(std::string(texts[i]), paths.at(i)));
+        }
+        const auto joining = appends ? writer::Joining::Append : writer::Joining::Combine;
+        return writer::joined_tokenizer(joining, paths, manifests);
+      },
+      py::arg("appends"), py::arg("paths"), py::arg("manifests"),
+      "The tokenizer of datasets of these dataset.json that become one, as JSON; InvalidArgumentError: they cannot.");
   module.def("append", &append_shards, py::arg("path"), py::arg("more"), py::arg("resume"), py::arg("progress"));
   module.def("annotate", &annotate, py::arg("path"), py::arg("columns"), py::arg("removed"), py::arg("progress"));
   module.def("convert", &writer::convert, py::arg("path"), py::arg("out"), py::arg("layout"), py::arg("overwrite"),

@@ -1405,6 +1405,13 @@ def format_names() -> list[str]:
     What `format=` may be.
     """
 
+def joined_tokenizer(
+    appends: bool, paths: collections.abc.Sequence[str], manifests: collections.abc.Sequence[bytes]
+) -> str:
+    """
+    The tokenizer of datasets of these dataset.json that become one, as JSON; InvalidArgumentError: they cannot.
+    """
+
 def locate_rows(
     sources: collections.abc.Sequence[Source],
     numbers: typing.Annotated[numpy.typing.ArrayLike, numpy.int64],

@@ -12,7 +12,6 @@
 namespace penstock::writer {
 namespace {
 
-constexpr const char* kNoTokenizer = "null";  // in a manifest
 
 struct AddedShard {
   std::string from;
@@ -29,17 +28,6 @@ bool ends_with(const layout::Manifest& manifest, const std::vector<AddedShard>& 
          layout::fingerprint_of(manifest.format, wanted);
 }
 
-// What a dataset says stays said: that a document ends with some token, jobs on it may rely on.
-void check_tokenizers(const std::vector<std::string>& inputs, const std::vector<layout::Manifest>& manifests) {
-  if (manifests.front().tokenizer_json == kNoTokenizer) return;
-  for (std::size_t i = 1; i < inputs.size(); ++i) {
-    if (manifests[i].tokenizer_json != kNoTokenizer) continue;
-    raise(ErrorKind::InvalidArgument,
-          "cannot append {1} to {0}: {0} has tokenizer {2}, {1} does not say its own: write it with tokenizer=",
-          inputs[0], inputs[i], excerpt(manifests.front().tokenizer_json));
-  }
-}
-
 }  // namespace
 
 std::string append(const std::string& path, const std::vector<std::string>& more, bool resume,
@@ -54,10 +42,8 @@ std::string append(const std::string& path, const std::vector<std::string>& more
     std::vector<layout::Manifest> manifests;
     manifests.reserve(inputs.size());
     for (const std::string& input : inputs) manifests.push_back(layout::read_manifest(files, input));
-    check_together("append", inputs, manifests);
-    check_tokenizers(inputs, manifests);
     layout::Manifest grown = manifests.front();
-    grown.tokenizer_json = common_tokenizer("append", inputs, manifests);
+    grown.tokenizer_json = joined_tokenizer(Joining::Append, inputs, manifests);
     std::vector<AddedShard> added;
     for (std::size_t i = 1; i < inputs.size(); ++i) {
       for (layout::ShardInfo& shard : manifests[i].shards) {

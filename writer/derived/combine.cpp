@@ -51,10 +51,9 @@ std::string combine(const std::vector<std::string>& inputs, const std::string& o
   std::vector<layout::Manifest> manifests;
   manifests.reserve(inputs.size());
   for (const std::string& input : inputs) manifests.push_back(layout::read_manifest(files, input));
-  check_together("combine", inputs, manifests);
   layout::Manifest combined;
   combined.format = manifests.front().format;
-  combined.tokenizer_json = common_tokenizer("combine", inputs, manifests);
+  combined.tokenizer_json = joined_tokenizer(Joining::Combine, inputs, manifests);
   Progress progress(tell);
   std::uint64_t total = 0;
   for (const layout::Manifest& manifest : manifests) {

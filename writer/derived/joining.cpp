@@ -10,6 +10,8 @@
 namespace penstock::writer {
 namespace {
 
+constexpr const char* kNoTokenizer = "null";  // in a manifest
+
 // A record's gene is a number, which must mean the same in all of them.
 void check_features_of(const char* task, const std::string& first, const layout::Manifest& a, const std::string& other,
                        const layout::Manifest& b) {
@@ -20,8 +22,6 @@ void check_features_of(const char* task, const std::string& first, const layout:
   if (!a.features || a.features->fingerprint == b.features->fingerprint) return;
   raise(ErrorKind::InvalidArgument, "cannot {} {} and {}: the names of their features differ", task, first, other);
 }
-
-}  // namespace
 
 void check_together(const char* task, const std::vector<std::string>& inputs,
                     const std::vector<layout::Manifest>& manifests) {
@@ -36,22 +36,38 @@ void check_together(const char* task, const std::vector<std::string>& inputs,
   }
 }
 
+// What a dataset says stays said: that a document ends with some token, jobs on it may rely on.
+void check_said(const std::vector<std::string>& inputs, const std::vector<layout::Manifest>& manifests) {
+  if (manifests.front().tokenizer_json == kNoTokenizer) return;
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    if (manifests[i].tokenizer_json != kNoTokenizer) continue;
+    raise(ErrorKind::InvalidArgument,
+          "cannot append {1} to {0}: {0} has tokenizer {2}, {1} does not say its own: write it with tokenizer=",
+          inputs[0], inputs[i], excerpt(manifests.front().tokenizer_json));
+  }
+}
+
+}  // namespace
+
 // Ids of two tokenizers in one stream would be nonsense; where one dataset does not say, neither does the result.
-std::string common_tokenizer(const char* task, const std::vector<std::string>& inputs,
+std::string joined_tokenizer(Joining joining, const std::vector<std::string>& inputs,
                              const std::vector<layout::Manifest>& manifests) {
+  const char* task = joining == Joining::Append ? "append" : "combine";
+  check_together(task, inputs, manifests);
+  if (joining == Joining::Append) check_said(inputs, manifests);
   std::string common;
   bool all = true;
   for (std::size_t i = 0; i < manifests.size(); ++i) {
     const std::string& tokenizer = manifests[i].tokenizer_json;
-    all = all && tokenizer != "null";
-    if (tokenizer == "null") continue;
+    all = all && tokenizer != kNoTokenizer;
+    if (tokenizer == kNoTokenizer) continue;
     if (common.empty()) common = tokenizer;
     if (common != tokenizer) {
       raise(ErrorKind::InvalidArgument, "cannot {}: {} has tokenizer {}, others have {}", task, inputs[i],
             excerpt(tokenizer), excerpt(common));
     }
   }
-  return all ? common : "null";
+  return all ? common : kNoTokenizer;
 }
 
 bool has_shard(const DatasetFolder& out, std::uint64_t number, const std::string& from, const layout::Format& format,

@@ -12,13 +12,12 @@
 
 namespace penstock::writer {
 
-/// Throws InvalidArgument unless shards of all the datasets, whose paths `inputs` are, may be one dataset's: mode,
-/// layout, fields, codec, columns and features are the first one's. `task` is "combine" or "append".
-void check_together(const char* task, const std::vector<std::string>& inputs,
-                    const std::vector<layout::Manifest>& manifests);
+enum class Joining { Combine, Append };
 
-/// The tokenizer of all of them, JSON; "null" where one does not say. Throws InvalidArgument where they differ.
-std::string common_tokenizer(const char* task, const std::vector<std::string>& inputs,
+/// The tokenizer of datasets whose shards become one dataset's, JSON; "null" where one does not say. `inputs` are their
+/// paths. Throws InvalidArgument unless mode, layout, fields, codec, columns and features are the first one's, where
+/// tokenizers differ, and of Append where the first one says its tokenizer and another does not.
+std::string joined_tokenizer(Joining joining, const std::vector<std::string>& inputs,
                              const std::vector<layout::Manifest>& manifests);
 
 /// Whether shard `number` of `out`, which an earlier run finished, is the one in folder `from`: shard.json is the same

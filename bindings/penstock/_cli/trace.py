@@ -194,24 +194,20 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
     from penstock._cli.traced import TracedRun, read_state, run_of_state
     from penstock._load.locate import batch_position
 
+    state = None if given["state"] is None else read_state(given["state"])
     view = _mixture(data)
     dataset = None if view is not None else open_data(data, given["dtype"], given["format"])
-    state = None if given["state"] is None else read_state(given["state"])
     if state is not None:
         run = run_of_state(dataset if view is None else view, state)
     else:
-        order = given["order"]
-        run = TracedRun(_view(dataset, given) if view is None else view, given["seed"], order, list(given["skip"]))
+        view = _view(dataset, given) if view is None else view
+        run = TracedRun(view, given["seed"], given["order"], list(given["skip"]))
     size = given["global_batch_size"]
-    options: dict[str, Any] = {"global_batch_size": _ROWS if size is None else size}
-    options |= {"seed": run.seed, "order": run.order}
-    options |= {"skip": run.skip, "tail": given["tail"], "epochs": given["epochs"], "per_epoch": given["per_epoch"]}
+    options: dict[str, Any] = {"seed": run.seed, "order": run.order, "skip": run.skip, "tail": given["tail"]}
+    options |= {"epochs": given["epochs"], "per_epoch": given["per_epoch"]}
+    options |= {"global_batch_size": _ROWS if size is None else size}
     balance = None if given["balance"] is None else penstock.Balance(given["balance"], given["micro_batches"])
-    # Without --rank all rows are read as those of one rank.
-    reading: dict[str, Any] = {"rank": 0, "world_size": 1}
-    if given["rank"] is not None:
-        reading = {"rank": given["rank"], "world_size": given["world_size"], "balance": balance}
-    reading["on_mismatch"] = "grown" if run.grown else "refuse"
+    reading = _rank_read(given, balance) | {"on_mismatch": "grown" if run.grown else "refuse"}
     with penstock.Loader(run.view, framework="numpy", prefetch=1, **reading, **options) as loader:
         position = None if state is None else loader.load_state_dict(state).position
         job = penstock.Job(run.view, **options)
@@ -221,8 +217,8 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
         rows = job.locate(position=begin, world_size=given["world_size"], balance=balance)
         loader.seek(begin)
         batch = next(loader)
-        shown = [row for row in rows if given["rank"] is None or row.rank == given["rank"]]
-        shown.sort(key=lambda row: batch.positions.tolist().index(row.position))
+        places = {position: place for place, position in enumerate(batch.positions.tolist())}
+        shown = sorted((row for row in rows if row.position in places), key=lambda row: places[row.position])
         teller = _Teller(run.view, batch, given["tokenizer"])
         return {
             "step": None if size is None else job._native.steps_before(batch.position),
@@ -230,6 +226,13 @@ def _trace(data: tuple[str, ...], given: dict[str, Any]) -> dict[str, Any]:
             "next_position": batch.state_dict()["position"],
             "rows": [teller.row(number, row) for number, row in enumerate(shown)],
         }
+
+
+def _rank_read(given: dict[str, Any], balance: Any) -> dict[str, Any]:
+    """Without --rank all rows are read as those of one rank."""
+    if given["rank"] is None:
+        return {"rank": 0, "world_size": 1}
+    return {"rank": given["rank"], "world_size": given["world_size"], "balance": balance}
 
 
 def _mixture(data: tuple[str, ...]) -> Any:

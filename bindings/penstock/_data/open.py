@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,10 +18,10 @@ from penstock._data.cache import Cache
 from penstock._data.dataset import Dataset
 from penstock._data.not_tokens import refuse_in_place
 from penstock._places.buckets import place_of
-from penstock._places.paths import PathLike, expand, local_path, looking_at
-from penstock._places.remote import Address, is_address, scheme_of
+from penstock._places.paths import PathLike, looking_at
+from penstock._places.remote import Address, absolute, far_of, name_of, scheme_of
 from penstock._places.storage import Storage
-from penstock._places.stores import addresses_of, is_in_store, stores_of
+from penstock._places.stores import is_in_store, places_of, stores_of
 
 _INDEX = "index.json"  # of MDS or litdata
 FORMATS = tuple(name for name in _native.format_names() if name != _INDEX)
@@ -103,8 +102,8 @@ def open(
     one_of("checks", checks, _CHECKS)
     if storage is not None and not isinstance(storage, Storage):
         raise InvalidArgumentError(f"storage: a penstock.Storage is wanted, not {type(storage).__name__}")
-    paths = _paths_of((path, *more), storage, store)
-    is_remote = any(isinstance(each, Address) for each in paths)
+    paths = places_of((path, *more), storage, store)
+    is_remote = bool(far_of(paths))
     kept = Cache.parse(cache, cache_bytes, is_remote)
     kind = _only_kind(paths, format)
     if kind == "raw" and format is None:
@@ -112,8 +111,8 @@ def open(
             if isinstance(file, str):
                 refuse_in_place(file)
     _check_of_kind(kind, dtype, column, paths[0] if format is None and is_remote else None)
-    absolute = tuple(_absolute(each) for each in paths)
-    return _open_kind(kind, absolute, _descr(dtype), checks, kept, paths, column or "")
+    opened_anew = tuple(absolute(each) for each in paths)
+    return _open_kind(kind, opened_anew, _descr(dtype), checks, kept, paths, column or "")
 
 
 def _only_kind(paths: Sequence[str | Address], format: str | None) -> str:
@@ -128,19 +127,10 @@ def _check_of_kind(kind: str, dtype: npt.DTypeLike | None, column: str | None, g
     if dtype is not None and kind not in _TYPED:
         hint = ""
         if guessed is not None:
-            hint = f'; if {_shown(guessed)} holds bare tokens, give format="raw": its name does not say so'
+            hint = f'; if {name_of(guessed)} holds bare tokens, give format="raw": its name does not say so'
         raise InvalidArgumentError(f"dtype {dtype!r}: {kind} datasets say their type themselves{hint}")
     if column is not None and kind not in ("mds", _INDEX):
         raise InvalidArgumentError(f"column {column!r}: {kind} datasets have none of MDS to choose")
-
-
-def _paths_of(given: Sequence[PathLike], storage: Storage | None, store: Any) -> list[str | Address]:
-    """What the paths, globs and keys of a call name."""
-    paths: list[str | Address] = []
-    for each in given:
-        far = isinstance(each, (str, os.PathLike)) and (store is not None or is_address(each))
-        paths += addresses_of(each, storage, store) if far else expand(local_path(each))
-    return paths
 
 
 def _opened(
@@ -152,10 +142,9 @@ def _opened(
     reopen: Any,
     column: str,
 ) -> Dataset:
-    addresses = [each for each in paths if isinstance(each, Address)]
-    local = [each for each in paths if isinstance(each, str)]
+    addresses = far_of(paths)
+    names = [name_of(each) for each in paths]
     if kind != "h5ad":
-        names = [each.path if isinstance(each, Address) else each for each in paths]
         stores = stores_of(paths)
         if cache is not None:
             if kind != "penstock" and any(is_in_store(each) for each in addresses):
@@ -170,16 +159,8 @@ def _opened(
         raise InvalidArgumentError(f"{addresses[0].path}: .h5ad files are opened in place on this machine alone")
     from penstock._data.h5ad_in_place import open_h5ad
 
-    native, files = open_h5ad(local)
+    native, files = open_h5ad(names)
     return Dataset(native, reopen, files)
-
-
-def _shown(path: str | Address) -> str:
-    return path.path if isinstance(path, Address) else path
-
-
-def _absolute(path: str | Address) -> str | Address:
-    return path if isinstance(path, Address) or "://" in path else str(Path(path).absolute())
 
 
 def _kind_at(address: Address) -> str:

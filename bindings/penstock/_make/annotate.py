@@ -14,12 +14,13 @@ from penstock._base.words import excerpt
 from penstock._data import dtype as _dtype
 from penstock._data.column_values import ColumnValues, column_types, infer, types_json
 from penstock._data.open import refuse_foreign
-from penstock._make.combining import made
-from penstock._make.executors import Here, executor_of, is_far
+from penstock._make.combining import is_native, made
+from penstock._make.executors import executor_of, is_far
+from penstock._make.folder import Folder
 from penstock._make.folders import folder_of
 from penstock._make.shardwise import Annotate, ShardRecipe, tasks_of
 from penstock._make.stored import Stored, stored
-from penstock._places.paths import PathLike, local_path
+from penstock._places.paths import PathLike
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
@@ -73,8 +74,6 @@ def annotate(
     """
     executor = executor_of(workers)
     folder = folder_of(path, storage, scratch)
-    if folder.is_here:
-        refuse_foreign(local_path(path), _NOT_OURS)
     removed = [name for name, values in columns.items() if values is None]
     given = {name: values for name, values in columns.items() if values is not None}
     types = column_types({name: infer(name, values) for name, values in given.items()})
@@ -88,20 +87,19 @@ def annotate(
         else:
             names, array = [], np.ascontiguousarray(_dtype.fit(values, each.dtype, each.name, "document"))
         added.append((types_json([each]), names, each.declared is not None, array))
-    if folder.is_here and executor == Here():
+    if is_native(folder, executor):
+        refuse_foreign(folder.path, _NOT_OURS)
         return _native.annotate(folder.path, added, removed, progress)
-    source = stored(path, storage, _NOT_OURS)
-    return _in_tasks(source, added, removed, progress, executor, storage, scratch)
+    return _in_tasks(stored(path, storage, _NOT_OURS), folder, added, removed, progress, executor)
 
 
 def _in_tasks(
     source: Stored,
+    folder: Folder,
     added: Sequence[tuple[str, list[str], bool, Any]],
     removed: Sequence[str],
     progress: Callable[[int, int], None] | None,
     executor: Executor,
-    storage: Storage | None,
-    scratch: PathLike | None,
 ) -> str:
     if is_far(executor):
         source = source.absolute()
@@ -119,7 +117,6 @@ def _in_tasks(
         counts_shards=True,
         goes_on="the same again goes on with them",
     )
-    folder = folder_of(source.path, storage, scratch)
     return made(recipe, folder, executor, resume=True, overwrite=True, progress=progress)
 
 

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.open import refuse_foreign
-from penstock._make.combining import made
-from penstock._make.executors import executor_of, is_far
-from penstock._make.folders import refuse_storage
+from penstock._make.combining import is_native, made
+from penstock._make.executors import Here, executor_of, is_far
+from penstock._make.folders import folder_of, refuse_storage
 from penstock._make.growing_folder import GrowingFolder
-from penstock._make.joining import check_together, check_tokenizers, common_tokenizer, ends_with
 from penstock._make.shardwise import ShardRecipe, TakenShard, tasks_of
-from penstock._make.stored import Stored, stored, told_instead
-from penstock._places.paths import PathLike, as_paths, local_path
-from penstock._places.remote import is_address
-from penstock._places.scratch import Scratch
+from penstock._make.stored import Stored, fingerprint_of, joined_tokenizer, stored
+from penstock._places.paths import PathLike, as_paths
 from penstock._places.storage import Storage
-from penstock._places.uploads import check_writable
 
 if TYPE_CHECKING:
     from penstock._make.pools import Executor
@@ -87,34 +83,32 @@ def append(
     given = as_paths(more)
     if not given:
         raise InvalidArgumentError(f"append: no datasets to be added to {path!s}")
-    if is_address(path):
-        check_writable(path)
+    folder = folder_of(path, storage, scratch, inputs=given, puts_aside=True)
+    if not folder.is_here:
         return _in_bucket(path, given, progress, resume, executor, storage, scratch)
-    text, far = local_path(path), [each for each in given if is_address(each)]
-    if not far:
-        refuse_storage(text, storage, scratch)
-    refuse_foreign(text, _NOT_OURS)
+    refuse_foreign(folder.path, _NOT_OURS)
     sources = [stored(each, storage, _NOT_OURS) for each in given]
-    if not far:
-        return _native.append(text, [each.path for each in sources], bool(resume), progress)
-    target = Stored(text)
-    _check([target, *sources])
-    if resume and ends_with(target, [shard for each in sources for shard in each.shards]):
+    if is_native(folder, Here(), given):
+        refuse_storage(folder.path, None, scratch)
+    elif _is_done(target := stored(path, None, _NOT_OURS), sources, resume):
         return target.dataset.fingerprint
-    with Scratch(Path(text).absolute().parent if scratch is None else scratch) as folder:
-        here = []
-        for number, each in enumerate(sources):
-            if not each.is_here:
-                each.bring_all(folder / str(number), lambda count: None)
-            here.append(each.path if each.is_here else str(folder / str(number)))
-        with told_instead({copy: each.path for copy, each in zip(here, sources, strict=True)}):
-            return _native.append(text, here, bool(resume), progress)
+    with ExitStack() as brought:
+        above = folder.beside if scratch is None else scratch
+        here = [brought.enter_context(each.at_hand(above, lambda count: None)) for each in sources]
+        return _native.append(folder.path, here, bool(resume), progress)
 
 
-def _check(inputs: Sequence[Stored]) -> None:
-    check_together("append", inputs)
-    check_tokenizers(inputs)
-    common_tokenizer("append", inputs)
+def _is_done(target: Stored, sources: Sequence[Stored], resume: bool) -> bool:
+    """Whether the dataset ends with all these, and `resume` lets that be.
+
+    Raises:
+        InvalidArgumentError: They cannot be part of it.
+    """
+    joined_tokenizer([target, *sources], appends=True)
+    added = [shard for each in sources for shard in each.shards]
+    if not resume or len(added) >= len(target.shards):
+        return False
+    return fingerprint_of(target.shards[-len(added) :]) == fingerprint_of(added)
 
 
 def _in_bucket(
@@ -127,15 +121,13 @@ def _in_bucket(
     scratch: PathLike | None,
 ) -> str:
     target, sources = stored(path, storage, _NOT_OURS), [stored(each, storage, _NOT_OURS) for each in given]
-    _check([target, *sources])
-    added = tasks_of(sources)
-    if resume and ends_with(target, [each.shard for each in added]):
+    if _is_done(target, sources, resume):
         return target.dataset.fingerprint
-    said = {"tokenizer": common_tokenizer("append", [target, *sources])}
+    said = {"tokenizer": joined_tokenizer([target, *sources], appends=True)}
     if is_far(executor):
         sources = [each.absolute() for each in sources]
     stay = [TakenShard(0, shard, stays=True) for shard in target.shards]
-    tasks = [*stay, *(each._replace(source=each.source + 1) for each in added)]
+    tasks = [*stay, *(each._replace(source=each.source + 1) for each in tasks_of(sources))]
     recipe = ShardRecipe(
         [target, *sources], tasks, said, counts_shards=True, goes_on="the same again goes on with them"
     )

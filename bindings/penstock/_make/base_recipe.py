@@ -57,13 +57,10 @@ class Workshop(Protocol):
 
 
 class BaseRecipe(ABC):
-    """What a run knows of a source. `Recipe` is what users derive from; those of penstock use more of it.
+    """What a run knows of a source. `penstock.Recipe` is what users derive from, and says what the first ones are.
 
     Attributes:
-        fields: of a record, as of `penstock.Writer`.
-        metadata: the codec of documents' metadata, as of `penstock.Writer`.
-        columns: typed values of documents, as of `penstock.Writer`; None: there are none.
-        layout: "compact" or "ids", as of `penstock.Writer`.
+        fields: of a record, as of `penstock.Writer`; the next three likewise.
     """
 
     fields: Any = None
@@ -71,36 +68,26 @@ class BaseRecipe(ABC):
     columns: Any = None
     layout: str = "compact"
 
-    # ---- what a source of one's own says
+    # ---- as of penstock.Recipe
 
     @abstractmethod
     def plan(self) -> Iterable[Any]:
-        """The tasks, in the order of their shards: small values that pickle, as a path or a range of rows.
-
-        They must follow from the source alone, so that a second run cuts the same ones.
-        """
+        """The tasks, in the order of their shards."""
 
     @abstractmethod
     def make(self, task: Any, writer: Writer) -> Any:
-        """Appends all documents of a task to the writer of its shard; what it gives goes to `finish`."""
+        """In a worker: appends all documents of a task."""
 
     def identity(self) -> Any:
-        """All that decides the bytes beside the tasks, as JSON: options, a version of the code that makes documents.
-
-        Finished shards of a run whose identity differs are made again.
-        """
+        """What shards must have been made with to be kept, as JSON; None: descriptions tell all."""
         return {}
 
     def files(self) -> Sequence[str]:
-        """Paths of this machine that tasks read: `resume` refuses those that are others than when shards were made."""
+        """Paths of this machine that tasks read."""
         return ()
 
     def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
-        """What the manifest says besides: "tokenizer" and "features", as of `penstock.commit`. Shards are in order.
-
-        A result's `value` is what `make` gave; None of a shard that was kept, or that an attempt finished whose worker
-        was lost before it could say so.
-        """
+        """What the manifest says besides; results are in the order of tasks."""
         return {}
 
     def size(self, task: Any) -> int:
@@ -109,27 +96,23 @@ class BaseRecipe(ABC):
 
     def place(self, task: Any) -> str:
         """Where a task begins, for messages."""
-        return excerpt(task if isinstance(task, str) else repr(task))
+        return excerpt(repr(task))
 
     def identify(self, task: Any) -> Any:
-        """What tells a task from others, as JSON, where the task is none itself: it stands in `shard.json`."""
+        """What tells a task from others, as JSON."""
         return task
 
     # ---- what a run asks beside
 
-    def options(self) -> Any:
-        """What shards must have been made with to be kept, as JSON; None: descriptions tell all."""
-        return self.identity()
-
     def describe(self, number: int, task: Any) -> Any:
-        """What shard.json says that the shard was made of, as JSON: `options` among it, unless these are None.
+        """What shard.json says that the shard was made of, as JSON: `identity` among it, unless that is None.
 
         None where only `make` knows; it then calls `writer.set_task`.
 
         Raises:
             InvalidArgumentError: What tells the task is no JSON.
         """
-        description = {"version": 1, "number": number, "task": self.identify(task), "options": self.options()}
+        description = {"version": 1, "number": number, "task": self.identify(task), "options": self.identity()}
         try:
             return json.loads(json.dumps(description, allow_nan=False))  # as it is read again
         except (TypeError, ValueError) as error:

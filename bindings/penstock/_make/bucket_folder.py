@@ -26,7 +26,7 @@ class BucketFolder(Folder):
     does no harm that they do not see each other's.
     """
 
-    is_here = False
+    is_here = is_live = False
 
     def __init__(self, url: str, storage: Storage | None, scratch: PathLike | None = None) -> None:
         """Asks nothing yet; `scratch` is where shards are until they are uploaded."""
@@ -34,6 +34,10 @@ class BucketFolder(Folder):
         self._storage = storage
         self._scratch = scratch
         self._seen: BucketLook | None = None
+
+    @property
+    def beside(self) -> None:
+        return None
 
     def _look(self) -> BucketLook:
         """What was seen when the run began; outside of a run a new look."""

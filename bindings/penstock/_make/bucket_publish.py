@@ -81,31 +81,38 @@ def _choose(
     by_number: dict[int, list[Described]] = {}
     for each in found:
         by_number.setdefault(each.shard.number, []).append(each)
-    chosen: list[Described] = []
-    named = range(len(by_number)) if shards is None or isinstance(shards, int) else shards
-    if more := by_number.keys() - set(named) if named is shards else set():
-        raise InvalidArgumentError(
-            f"{folder.url}: shard {min(more):05} is finished, and is not one of those that are to be committed"
-        )
-    for position, number in enumerate(named):
-        attempts = by_number.get(number)
-        if attempts is None:
+    numbers: Sequence[int] = range(len(by_number))
+    if shards is not None and not isinstance(shards, int):
+        numbers = shards
+        if more := by_number.keys() - set(numbers):
+            raise InvalidArgumentError(
+                f"{folder.url}: shard {min(more):05} is finished, and is not one of those that are to be committed"
+            )
+    for number in numbers:
+        if number not in by_number:
             raise InvalidArgumentError(
                 f"{folder.url}: shard {number:05} is missing (finished shards: {len(by_number)}, the last is "
                 f"{max(by_number):05})"
             )
-        if tasks is not None and position < len(tasks) and len(attempts) > 1:
-            attempts = [each for each in attempts if json.loads(each.shard.task_json) == json.loads(tasks[position])]
-        if len(attempts) != 1:
-            names = " and ".join(each.name for each in by_number[number][:_NAMED_ATTEMPTS])
-            raise InvalidArgumentError(
-                f"{folder.url}: shard {number:05} is there {len(by_number[number])} times, with other bytes each: "
-                f"{names}. penstock.remove_shards() removes them; write it again"
-            )
-        chosen += attempts
+    wanted = [None] * len(numbers) if tasks is None else [*tasks, *[None] * len(numbers)]
+    chosen = [_made_of(folder, by_number[number], task) for number, task in zip(numbers, wanted, strict=False)]
     if isinstance(shards, int) and len(chosen) != shards:
         raise InvalidArgumentError(f"{folder.url}: finished shards: {len(chosen)}, expected: {shards}")
     return chosen
+
+
+def _made_of(folder: BucketLook, attempts: list[Described], task: str | None) -> Described:
+    """The one attempt, or of several the one that was made of the task."""
+    mine = attempts
+    if task is not None and len(attempts) > 1:
+        mine = [each for each in attempts if json.loads(each.shard.task_json) == json.loads(task)]
+    if len(mine) != 1:
+        names = " and ".join(each.name for each in attempts[:_NAMED_ATTEMPTS])
+        raise InvalidArgumentError(
+            f"{folder.url}: shard {attempts[0].shard.number:05} is there {len(attempts)} times, with other bytes each: "
+            f"{names}. penstock.remove_shards() removes them; write it again"
+        )
+    return mine[0]
 
 
 def _check_sizes(folder: BucketLook, described: Described) -> None:

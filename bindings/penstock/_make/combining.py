@@ -13,12 +13,11 @@ from penstock._data.open import refuse_foreign
 from penstock._make.executors import Here, executor_of, is_far
 from penstock._make.folder import Folder
 from penstock._make.folders import folder_of
-from penstock._make.joining import check_together, common_tokenizer
 from penstock._make.run import Run
 from penstock._make.shardwise import Convert, ShardRecipe, tasks_of
-from penstock._make.stored import Stored, stored
+from penstock._make.stored import Stored, joined_tokenizer, stored
 from penstock._places.paths import PathLike, as_paths, local_path
-from penstock._places.remote import is_address
+from penstock._places.remote import far_of
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
@@ -67,9 +66,9 @@ def combine(
     if isinstance(inputs, (str, os.PathLike)):
         raise InvalidArgumentError(f"inputs {str(inputs)!r}: a list of datasets is wanted")
     given = as_paths(inputs)
-    folder = _folder(given, out, storage, scratch)
+    folder = folder_of(out, storage, scratch, inputs=given, puts_aside=True)
     executor = executor_of(workers)
-    if folder.is_here and executor == Here() and not any(map(is_address, given)):
+    if is_native(folder, executor, given):
         paths = [local_path(each) for each in given]
         for path in paths:
             refuse_foreign(path, _NOT_COMBINED)
@@ -77,8 +76,7 @@ def combine(
     if not given:
         raise InvalidArgumentError("combine: no datasets")
     sources = [stored(each, storage, _NOT_COMBINED) for each in given]
-    check_together("combine", sources)
-    said = {"tokenizer": common_tokenizer("combine", sources), "features": sources[0].dataset.features}
+    said = {"tokenizer": joined_tokenizer(sources), "features": sources[0].dataset.features}
     if is_far(executor):
         sources = [each.absolute() for each in sources]
     recipe = ShardRecipe(sources, tasks_of(sources), said)
@@ -123,9 +121,9 @@ def convert(
         IoError: Something cannot be read or written; finished shards are kept if `resume` could keep them.
     """
     one_of("layout", layout, ("compact", "ids"))
-    folder = _folder([path], out, storage, scratch)
+    folder = folder_of(out, storage, scratch, inputs=[path], puts_aside=True)
     executor = executor_of(workers)
-    if folder.is_here and executor == Here() and not (resume or progress or is_address(path)):
+    if is_native(folder, executor, [path]) and not (resume or progress):
         text = local_path(path)
         refuse_foreign(text, _NOT_CONVERTED)
         return _native.convert(text, folder.path, layout, overwrite)
@@ -142,14 +140,14 @@ def convert(
     return found
 
 
+def is_native(folder: Folder, executor: Executor, inputs: Iterable[Any] = ()) -> bool:
+    """Whether native code does all of it in this process: nothing lies at an address."""
+    return folder.is_here and executor == Here() and not far_of(inputs)
+
+
 def made(recipe: ShardRecipe, folder: Folder, executor: Executor, **options: Any) -> str:
     """Makes the dataset; its fingerprint."""
     return Run(recipe, folder, executor, **options).make().fingerprint
-
-
-def _folder(given: Iterable[Any], out: PathLike, storage: Storage | None, scratch: PathLike | None) -> Folder:
-    reads_far = any(map(is_address, given))
-    return folder_of(out, storage, scratch, reads_far=reads_far, puts_aside=True)
 
 
 def _check_layout(source: Stored, layout: str) -> None:

@@ -12,9 +12,12 @@ from collections.abc import Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from penstock import _native
 
 
@@ -87,35 +90,62 @@ class Uploads(Protocol):
         """Bytes sent, and bytes of all files that are to be sent."""
 
 
-class ShardTaker(Protocol):
-    """Takes shards that native code finished as 00000, 00001, … in the folder `path` of this machine."""
+class Taker(ABC):
+    """Takes shards that were finished elsewhere on this machine, or lie in the same bucket. Entered, it ends itself.
+
+    Attributes:
+        path: a folder of this machine, for shards that are finished as 00000, 00001, ….
+        scratch: another for whatever; it is removed in the end.
+        keeps_files: else files in `path` may be links.
+    """
 
     path: str
+    scratch: Path
+    keeps_files: bool
 
+    @abstractmethod
     def begin(self, number: int) -> None:
-        """Begins to take one. Raises IoError."""
+        """Begins to take a shard that is finished in `path`. Raises InvalidArgumentError, IoError."""
 
+    @abstractmethod
+    def copy(self, number: int, at: str, name: str, text: bytes, files: Sequence[tuple[str, int]]) -> bool:
+        """Takes a shard from the folder `name` of the dataset at an address, on the server, its shard.json last.
+
+        Args:
+            number: here.
+            at: the dataset's address.
+            name: of the shard's folder there.
+            text: of its shard.json.
+            files: (name, bytes) of the others.
+
+        Returns:
+            False: It does not lie where the server can copy it, or is larger than what it copies at once.
+
+        Raises:
+            NotFoundError, IoError: It cannot be copied.
+        """
+
+    @abstractmethod
     def wait(self) -> None:
         """Until all that were begun are taken. Raises IoError."""
 
+    @abstractmethod
     def abort(self, keep: bool = False) -> None:
         """Ends what is under way; what was taken stays with `keep`."""
 
+    @abstractmethod
     def close(self) -> None:
-        """Removes the folder."""
+        """Removes the folders. May be called twice."""
 
+    def __enter__(self) -> Self:
+        return self
 
-class Taker(ShardTaker, Protocol):
-    """Takes finished shards from wherever they were made on this machine, or lie in the same bucket."""
-
-    scratch: Path  # a folder of this machine for whatever; it is removed in the end
-    keeps_files: bool  # else they may be links
-
-    def copy(self, number: int, at: str, name: str, text: bytes, files: Sequence[tuple[str, int]]) -> bool:
-        """Takes a shard, its shard.json `text`, from the folder `name` of the dataset at an address, on the server.
-
-        False: it does not lie where the server can copy it.
-        """
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        try:
+            if error is not None:
+                self.abort(keep=True)
+        finally:
+            self.close()
 
 
 class Folder(ABC):
@@ -124,10 +154,17 @@ class Folder(ABC):
     Attributes:
         path: of the folder, or its address; as messages name it.
         is_here: whether it is on this machine, as far as that can be said.
+        is_live: whether workers see it as it is, not as it was when the run began.
     """
 
     path: str
     is_here: bool
+    is_live: bool
+
+    @property
+    @abstractmethod
+    def beside(self) -> Path | None:
+        """A folder of this machine where what is brought for it may lie; None: that of temporary files."""
 
     # ---- one run
 
@@ -240,7 +277,7 @@ class Folder(ABC):
         """
 
     @abstractmethod
-    def shard_uploads(self) -> ShardTaker | None:
+    def shard_uploads(self) -> Taker | None:
         """What takes shards that native code finished elsewhere on this machine; None: it writes into the folder."""
 
     @abstractmethod

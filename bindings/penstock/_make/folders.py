@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from penstock._base.errors import InvalidArgumentError
@@ -9,7 +10,7 @@ from penstock._make.bucket_folder import BucketFolder
 from penstock._make.folder import Folder
 from penstock._make.local_folder import LocalFolder
 from penstock._places.paths import PathLike, local_path
-from penstock._places.remote import is_address
+from penstock._places.remote import far_of, is_address
 from penstock._places.storage import Storage
 from penstock._places.uploads import check_writable
 
@@ -19,7 +20,7 @@ def folder_of(
     storage: Storage | None = None,
     scratch: PathLike | None = None,
     *,
-    reads_far: bool = False,
+    inputs: Iterable[Any] = (),
     puts_aside: bool = False,
 ) -> Folder:
     """The folder of a dataset that is to be made; looks at nothing.
@@ -28,7 +29,7 @@ def folder_of(
         path: of this machine, or an address of a bucket.
         storage: how a bucket is reached.
         scratch: where shards of a bucket are until they are uploaded.
-        reads_far: `storage` may be for what is read.
+        inputs: what is read; if addresses are among it, `storage` may be for them.
         puts_aside: `scratch` is also for what is put aside.
 
     Raises:
@@ -37,7 +38,7 @@ def folder_of(
     if is_address(path):
         check_writable(path)
         return BucketFolder(path, storage, scratch)
-    refuse_storage(path, None if reads_far else storage, None if puts_aside else scratch)
+    refuse_storage(path, None if far_of(inputs) else storage, None if puts_aside else scratch)
     return LocalFolder(local_path(path), None if scratch is None else local_path(scratch))
 
 

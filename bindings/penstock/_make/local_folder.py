@@ -21,13 +21,17 @@ from penstock._places.scratch import Scratch, beside_shards, remove_dead, tellin
 class LocalFolder(Folder):
     """A folder of this machine."""
 
-    is_here = True
+    is_here = is_live = True
 
     def __init__(self, path: str, scratch: str | None = None) -> None:
         """Looks at nothing yet; `scratch` is where runs put aside what they do; None: beside the shards."""
         self.path = path
         self._scratch = scratch
         self._held: _native.Run | None = None
+
+    @property
+    def beside(self) -> Path:
+        return Path(self.path).absolute().parent
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_held": None}

@@ -12,17 +12,13 @@ from pathlib import Path
 
 from penstock._base.errors import InvalidArgumentError
 from penstock._make.bucket_look import MANIFEST, SHARD_MANIFEST, generation_of, parsed
+from penstock._make.folder import Taker
 from penstock._places.paths import PathLike
 from penstock._places.scratch import Scratch, telling_of, this_boot
 
 
-class LocalTaker:
-    """Renames what is finished in `path` into the dataset's folder. One thread.
-
-    Attributes:
-        scratch: a folder of this machine for whatever; it is removed in the end.
-        path: another in it, for shards that are finished as 00000, 00001, ….
-    """
+class LocalTaker(Taker):
+    """Renames what is finished in `path` into the dataset's folder. One thread."""
 
     keeps_files = True
 
@@ -44,12 +40,6 @@ class LocalTaker:
         self._generation = _names(self._out)[1]
 
     def begin(self, number: int) -> None:
-        """Takes the finished shard of this number.
-
-        Raises:
-            InvalidArgumentError: It is there already; another writer is at work.
-            IoError: It cannot be synced or renamed.
-        """
         finished = Path(self.path) / f"{number:05}"
         name = f"{number:05}{f'.{self._generation}' if self._generation else ''}"
         with telling_of(self._out), self._shared() as folder:
@@ -104,7 +94,6 @@ class LocalTaker:
         """Nothing: what was taken stays, for a run that goes on."""
 
     def close(self) -> None:
-        """Removes the scratch folder. May be called twice."""
         if self._scratch is not None:
             self._scratch.close()
         else:

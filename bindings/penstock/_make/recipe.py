@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock._base.errors import InvalidArgumentError
+from penstock._base.words import excerpt
 from penstock._data import codecs
 from penstock._data.column_values import column_types, types_json
 from penstock._data.dtype import descr, record_dtype
@@ -17,12 +20,14 @@ from penstock._make.python_words import said_in_python
 from penstock._make.run import Run, Written
 
 if TYPE_CHECKING:
+    from penstock._make.place import Made
     from penstock._make.pools import Executor
+    from penstock._make.writer import Writer
     from penstock._places.paths import PathLike
     from penstock._places.storage import Storage
 
 
-class Recipe(BaseRecipe):
+class Recipe(ABC):
     """A source of your own: what a dataset is made of, in tasks, each of which becomes one shard.
 
     Say in `fields`, `metadata`, `columns` and `layout` what the dataset is like, as for `penstock.Writer`; cut the
@@ -56,6 +61,53 @@ class Recipe(BaseRecipe):
         [20, 400]
     """
 
+    fields: Any = None
+    metadata: Any = "boundaries"
+    columns: Any = None
+    layout: str = "compact"
+
+    @abstractmethod
+    def plan(self) -> Iterable[Any]:
+        """The tasks, in the order of their shards: small values that pickle, as a path or a range of rows.
+
+        They must follow from the source alone, so that a second run cuts the same ones.
+        """
+
+    @abstractmethod
+    def make(self, task: Any, writer: Writer) -> Any:
+        """Appends all documents of a task to the writer of its shard; what it gives goes to `finish`."""
+
+    def identity(self) -> Any:
+        """All that decides the bytes beside the tasks, as JSON: options, a version of the code that makes documents.
+
+        Finished shards of a run whose identity differs are made again.
+        """
+        return {}
+
+    def files(self) -> Sequence[str]:
+        """Paths of this machine that tasks read: `resume` refuses those that are others than when shards were made."""
+        return ()
+
+    def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
+        """What the manifest says besides: "tokenizer" and "features", as of `penstock.commit`. Shards are in order.
+
+        A result's `value` is what `make` gave; None of a shard that was kept, or that an attempt finished whose worker
+        was lost before it could say so.
+        """
+        return {}
+
+    def size(self, task: Any) -> int:
+        """What the task counts in `progress`."""
+        return 1
+
+    def place(self, task: Any) -> str:
+        """Where a task begins, for messages."""
+        return excerpt(task if isinstance(task, str) else repr(task))
+
+    def identify(self, task: Any) -> Any:
+        """What tells a task from others, as JSON, where the task is none itself: it stands in `shard.json`."""
+        return task
+
     def write(
         self,
         out: PathLike,
@@ -87,21 +139,57 @@ class Recipe(BaseRecipe):
         """
         begin = time.perf_counter()
         executor, folder = executor_of(workers), folder_of(out, storage, scratch)
-        run = Run(self, folder, executor, resume=resume, overwrite=overwrite, progress=progress)
+        run = Run(_Source(self), folder, executor, resume=resume, overwrite=overwrite, progress=progress)
         with said_in_python():
             done = run.make()
         done.seconds = time.perf_counter() - begin
         return done
 
+
+class _Source(BaseRecipe):
+    """A user's recipe as a run knows it: names of the user's own meet none of the run's."""
+
     files_decide = True
 
-    def options(self) -> Any:
-        """The identity, and what else decides the bytes: the format."""
-        codec = codecs.get(self.metadata)
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+
+    def plan(self) -> Iterable[Any]:
+        return self._recipe.plan()
+
+    def make(self, task: Any, writer: Writer) -> Any:
+        return self._recipe.make(task, writer)
+
+    def files(self) -> Sequence[str]:
+        return self._recipe.files()
+
+    def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
+        return self._recipe.finish(results)
+
+    def size(self, task: Any) -> int:
+        return self._recipe.size(task)
+
+    def place(self, task: Any) -> str:
+        return self._recipe.place(task)
+
+    def identify(self, task: Any) -> Any:
+        return self._recipe.identify(task)
+
+    def identity(self) -> Any:
+        """The recipe's, and what else decides the bytes: the format."""
+        recipe, codec = self._recipe, codecs.get(self._recipe.metadata)
+        identity = recipe.identity()
+        try:
+            json.dumps(identity, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"identity() gave {identity!r:.200}, which is no JSON: {error}") from None
         return {
-            "identity": self.identity(),
-            "fields": None if self.fields is None else descr(record_dtype(self.fields)),
+            "identity": identity,
+            "fields": None if recipe.fields is None else descr(record_dtype(recipe.fields)),
             "metadata": None if codec is None else json.loads(codec.to_json()),
-            "columns": json.loads(types_json(column_types(self.columns))),
-            "layout": self.layout,
+            "columns": json.loads(types_json(column_types(recipe.columns))),
+            "layout": recipe.layout,
         }
+
+    def writer_options(self, task: Any) -> dict[str, Any]:
+        return {name: getattr(self._recipe, name) for name in ("fields", "metadata", "columns", "layout")}

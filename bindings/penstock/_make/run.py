@@ -151,7 +151,7 @@ class Run:
         results: list[Made | None] = [None] * len(tasks)
         waiting = self._keep(tasks, results) if known else tasks
         gone = [each.number for each in waiting if self.shards.make_room(each.number)]
-        if gone and not self.folder.is_here:
+        if gone and not self.folder.is_live:
             self._end_workers()  # those that prepared know the bucket as it was, and would refuse to make these again
         if waiting:
             self._make_shards(waiting, results)
@@ -172,12 +172,7 @@ class Run:
 
     def _identity(self) -> Any:
         """The recipe's, as it is read again from a shard.json."""
-        options = self._recipe.options()
-        try:
-            return json.loads(json.dumps(options, allow_nan=False))
-        except (TypeError, ValueError) as error:
-            identity = self._recipe.identity()
-            raise InvalidArgumentError(f"identity() gave {identity!r:.200}, which is no JSON: {error}") from None
+        return json.loads(json.dumps(self._recipe.identity()))
 
     def _keep(self, tasks: list[Numbered], results: list[Made | None]) -> list[Numbered]:
         """Tasks whose shard is not there."""

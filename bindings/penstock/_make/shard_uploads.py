@@ -28,6 +28,7 @@ from penstock._make.bucket_look import (
     shard_name,
 )
 from penstock._make.bucket_publish import publish, put_features
+from penstock._make.folder import Taker
 from penstock._places.paths import PathLike
 from penstock._places.scratch import Scratch
 from penstock._places.uploads import Bucket, Stopped
@@ -50,15 +51,13 @@ class _Progress:
     to_send: int = 0  # of all that was begun
 
 
-class ShardUploads:
+class ShardUploads(Taker):
     """Uploads what is finished in `path` and removes it there.
 
     One thread at a time, but abort() may be called while another one waits. Neither abort() nor the end of the process
     waits long for a server that does not answer.
 
     Attributes:
-        scratch: a folder of this machine for whatever; it is removed in the end.
-        path: another in it, for shards that are finished as 00000, 00001, …, and for the dataset.json of all.
         shards: (name, text of shard.json) of those that are in the bucket, in the order in which they were begun.
     """
 
@@ -128,21 +127,6 @@ class ShardUploads:
         self.wait(MOST_WAITING, tell)
 
     def copy(self, number: int, at: str, name: str, text: bytes, files: Sequence[tuple[str, int]]) -> bool:
-        """Takes a shard from the folder `name` of the dataset at an address, on the server, its shard.json last.
-
-        Args:
-            number: here.
-            at: the dataset's address.
-            name: of the shard's folder there.
-            text: of its shard.json.
-            files: (name, bytes) of the others.
-
-        Returns:
-            False: It does not lie in this bucket, or is larger than what a server copies at once.
-
-        Raises:
-            NotFoundError, IoError: It cannot be copied.
-        """
         bucket = self.folder.bucket
         if not bucket.holds(at) or any(size > _MOST_COPIED for _, size in files):
             return False
@@ -225,7 +209,6 @@ class ShardUploads:
         self._finalizer()
 
     def close(self) -> None:
-        """Removes the scratch folder. May be called twice."""
         self._finalizer()
 
     def _upload(self, number: int) -> None:

@@ -209,22 +209,16 @@ class ShardRecipe(BaseRecipe):
             self._folder.remove_notes([self._change.note])
 
     def make_all(self, together: Sequence[Numbered], place: Place) -> list[Made]:
-        taker = place.folder.taker(place.run, place.overwrite)
-        try:
+        with place.folder.taker(place.run, place.overwrite) as taker:
             for each in together:
                 self._take(each.number, each.task, taker)
             taker.wait()
-        except BaseException:
-            taker.abort(keep=True)
-            raise
-        finally:
-            taker.close()
         return [Made(number, self.describe(number, task), 0, 0) for number, task in together]
 
     def _take(self, number: int, task: TakenShard, taker: Taker) -> None:
         source, shard = self._sources[task.source], task.shard
         if self._change is None:
-            if source.is_here or not taker.copy(number, source.path, shard.name, shard.text, shard.files):
+            if not taker.copy(number, source.path, shard.name, shard.text, shard.files):
                 finished = Path(taker.path) / f"{number:05}"
                 source.bring(shard.name, shard.files, finished, None if taker.keeps_files else symlink)
                 (finished / SHARD_MANIFEST).write_bytes(shard.text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,25 +11,22 @@ from penstock import _native
 from penstock._base.arguments import index
 from penstock._base.errors import PUBLISHED, CorruptionError, Error, InvalidArgumentError, IoError, NotFoundError
 from penstock._base.words import counted
-from penstock._data.open import refuse_foreign
 from penstock._make.bucket_look import BucketLook
+from penstock._make.combining import is_native
 from penstock._make.executors import Here, executor_of, is_far
 from penstock._make.folder import Folder
 from penstock._make.folders import folder_of
 from penstock._make.run import Run
 from penstock._make.shard_uploads import ShardUploads
 from penstock._make.shuffle_recipe import ShuffleRecipe
-from penstock._make.stored import stored, told_instead
+from penstock._make.stored import Stored, stored
 from penstock._places.paths import PathLike, local_path
-from penstock._places.remote import is_address
-from penstock._places.scratch import Scratch
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
     from penstock._make.pools import Executor
 
 _NOT_OURS = "it has no checksums; penstock import makes a dataset of it"
-_NAME_FOLDER = "name such a folder with scratch (--scratch)"
 
 
 def shuffle(
@@ -103,13 +100,13 @@ def shuffle(
     """
     if (window is None) == (not documents):
         raise InvalidArgumentError("what is shuffled: give window= or documents=True, one of them")
-    if is_address(path):
-        options: dict[str, Any] = {"seed": seed, "window": window, "documents": documents, "memory": memory}
-        options |= {"shard_size": shard_size, "resume": resume, "overwrite": overwrite, "workers": workers}
-        options |= {"scratch": scratch, "progress": progress, "uploading": uploading}
-        return _brought(path, out, storage, options)
-    text = local_path(path)
-    refuse_foreign(text, _NOT_OURS)
+    executor = executor_of(workers)
+    folder = folder_of(out, storage, scratch, inputs=[path], puts_aside=True)
+    if is_far(executor) and scratch is None and not is_native(folder, Here(), [path]):
+        raise InvalidArgumentError(
+            "the nodes of a cluster read the input, and put aside what they shuffle, where all of them see it: name "
+            "such a folder with scratch (--scratch)"
+        )
     given: dict[str, Any] = {
         "seed": index("seed", seed),
         "window": None if window is None else index("window", window, 1),
@@ -117,42 +114,35 @@ def shuffle(
         "shard_bytes": index("shard_size", shard_size, 1),
         "progress": progress,
     }
-    folder = folder_of(out, storage, scratch, puts_aside=True)
-    executor = executor_of(workers)
-    if executor != Here() or (resume and _has_gaps(folder, overwrite)):
-        return _in_tasks(text, folder, given, executor, scratch is None, bool(resume), bool(overwrite))
-    with _told_at_the_end(folder, overwrite):
-        if not folder.is_here:
-            return _Upload(folder.path, storage, scratch, resume, overwrite, uploading).run(text, given)
-        return _native.shuffle(
-            text,
-            folder.path,
-            scratch="" if scratch is None else local_path(scratch),
-            resume=bool(resume),
-            overwrite=bool(overwrite),
-            **given,
-        )
+    with _brought(stored(path, storage, _NOT_OURS), folder, scratch, progress) as text:
+        if executor != Here() or (resume and _has_gaps(folder, overwrite)):
+            return _in_tasks(text, folder, given, executor, bool(resume), bool(overwrite))
+        with _told_at_the_end(folder, overwrite):
+            if not folder.is_here:
+                return _Upload(folder.path, storage, scratch, resume, overwrite, uploading).run(text, given)
+            return _native.shuffle(
+                text,
+                folder.path,
+                scratch="" if scratch is None else local_path(scratch),
+                resume=bool(resume),
+                overwrite=bool(overwrite),
+                **given,
+            )
 
 
-def _brought(path: PathLike, out: PathLike, storage: Storage | None, given: dict[str, Any]) -> str:
-    """Shuffles what lies at an address."""
-    scratch, executor, tell = given["scratch"], executor_of(given["workers"]), given["progress"]
-    is_here = folder_of(out, storage, scratch, reads_far=True, puts_aside=True).is_here
-    if is_far(executor) and scratch is None:
-        raise InvalidArgumentError(f"the nodes of a cluster read the input where all see it: {_NAME_FOLDER}")
-    source = stored(path, storage, _NOT_OURS)
-    total, done = sum(each.bytes for each in source.shards), 0
+def _brought(
+    source: Stored, folder: Folder, scratch: PathLike | None, tell: Callable[[int, int], None] | None
+) -> AbstractContextManager[str]:
+    """The input on this machine."""
+    done = 0
 
     def passed(count: int) -> None:
         nonlocal done
         done += count
         if tell is not None:
-            tell(done, total)
+            tell(done, sum(each.bytes for each in source.shards))
 
-    above = Path(local_path(out)).absolute().parent if scratch is None and is_here else scratch
-    with Scratch(above) as folder, told_instead({str(folder / "input"): source.path}):
-        source.bring_all(folder / "input", passed)
-        return shuffle(folder / "input", out, **given, storage=None if is_here else storage)
+    return source.at_hand(folder.beside if scratch is None else scratch, passed)
 
 
 def _has_gaps(folder: Folder, overwrite: bool) -> bool:
@@ -169,15 +159,10 @@ def _in_tasks(
     folder: Folder,
     given: dict[str, Any],
     executor: Executor,
-    has_no_scratch: bool,
     resume: bool,
     overwrite: bool,
 ) -> str:
     if is_far(executor):  # on other machines, where the working directory is another
-        if not folder.is_here and has_no_scratch:
-            raise InvalidArgumentError(
-                f"the nodes of a cluster put aside what they shuffle where all of them read it: {_NAME_FOLDER}"
-            )
         path = str(Path(path).absolute())
     recipe = ShuffleRecipe({"path": path, **{name: each for name, each in given.items() if name != "progress"}})
     run = Run(recipe, folder, executor, resume=resume, overwrite=overwrite, progress=given["progress"])
@@ -248,8 +233,8 @@ class _Upload:
         self._kept = self._folder.finished(overwrite) if resume else []
 
     def run(self, path: str, given: dict[str, Any]) -> str:
-        uploads = ShardUploads(self._folder, self._scratch, shards=[(each.name, each.text) for each in self._kept])
-        try:
+        shards = [(each.name, each.text) for each in self._kept]
+        with ShardUploads(self._folder, self._scratch, shards=shards) as uploads:
             elsewhere = (
                 self._folder.url,
                 [each.text for each in self._kept],
@@ -269,8 +254,3 @@ class _Upload:
             if not self._is_result:
                 uploads.publish()
             return fingerprint
-        except BaseException:
-            uploads.abort(keep=True)
-            raise
-        finally:
-            uploads.close()

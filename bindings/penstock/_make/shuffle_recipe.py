@@ -14,7 +14,6 @@ from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._data.open import open as open_dataset
 from penstock._make.base_recipe import BaseRecipe, Workshop
-from penstock._make.folder import ShardTaker
 from penstock._make.place import Made, Numbered, Place
 
 _PART_BYTES = 256 << 20  # of the input, put aside in one file: whole shards, together no fewer
@@ -169,7 +168,11 @@ class ShuffleRecipe(BaseRecipe):
         if uploads is None:
             self._write(together, place.folder.path, place.overwrite, place.run)
         else:
-            self._upload(together, uploads)
+            with uploads:
+                self._write(together, uploads.path, False, None)
+                for each in together:
+                    uploads.begin(each.number)
+                uploads.wait()
         return [Made(each.number, self.describe(*each), 0, 0) for each in together]
 
     def make(self, task: Any, writer: Any) -> None:
@@ -183,18 +186,6 @@ class ShuffleRecipe(BaseRecipe):
         shards = [(each.number, each.task.text, each.task.begin, each.task.end) for each in together]
         first: Destined = together[0].task
         self._native.make_shards(shards, first.first_bucket, first.end_bucket, files, out, overwrite, run)
-
-    def _upload(self, together: Sequence[Numbered], uploads: ShardTaker) -> None:
-        try:
-            self._write(together, uploads.path, False, None)
-            for each in together:
-                uploads.begin(each.number)
-            uploads.wait()
-        except BaseException:
-            uploads.abort(keep=True)
-            raise
-        finally:
-            uploads.close()
 
     def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
         given = open_dataset(self._given["path"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ from penstock._data.open import refuse_foreign
 from penstock._make.bucket_look import MANIFEST, SHARD_MANIFEST
 from penstock._places.paths import PathLike, local_path
 from penstock._places.remote import Address, is_address
-from penstock._places.scratch import telling_of
+from penstock._places.scratch import Scratch, telling_of
 from penstock._places.storage import Storage
 from penstock._places.stores import addresses_of, stores_of
 
@@ -58,42 +59,60 @@ class StoredShard(NamedTuple):
     bytes: int
 
 
-class Stored:
+class Stored(ABC):
     """A published dataset. Pickles, without what is open and without its shards; one thread at a time.
 
     Attributes:
         path: of the folder, or the address as it may be shown.
-        is_here: whether it is on this machine.
     """
 
-    def __init__(self, at: str | Address, storage: Storage | None = None, url: str | None = None) -> None:
-        """Opens nothing yet.
-
-        Args:
-            at: a path of this machine, or an address.
-            storage: how that is reached.
-            url: the address as the user gave it; None: as it is shown.
-        """
-        self._at = at
-        self._storage = storage
-        self._url = url
-        self.path = at if isinstance(at, str) else at.path
-        self.is_here = isinstance(at, str)
+    path: str
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: self.__dict__[name] for name in ("_at", "_storage", "path", "is_here")}
-        return {**kept, "_url": None}
+        return {name: self.__dict__[name] for name in self._kept}
 
+    _kept: tuple[str, ...] = ("path",)
+
+    @abstractmethod
     def absolute(self) -> Stored:
         """The same for workers whose working directory is another."""
-        return Stored(str(Path(self._at).absolute()), self._storage) if isinstance(self._at, str) else self
+
+    @abstractmethod
+    def _open(self) -> Dataset: ...
+
+    @abstractmethod
+    def read(self, name: str) -> bytes:
+        """A small file, whole."""
+
+    @abstractmethod
+    def bring(self, name: str, files: Iterable[tuple[str, int]], to: Path, put: Put | None = None) -> None:
+        """Files of its folder `name` to the new folder `to`: downloaded, or of this machine put there.
+
+        Args:
+            name: of a shard's folder.
+            files: (name, bytes) of each.
+            to: the folder.
+            put: how files of this machine are put there; None: hard-linked, else copied.
+        """
+
+    @abstractmethod
+    def at_hand(self, above: PathLike | None, passed: Callable[[int], None]) -> AbstractContextManager[str]:
+        """A path of this machine where all of it lies: its own, or until it is left that of a copy.
+
+        Args:
+            above: where the folder of a copy is made; None: in that of temporary files.
+            passed: called with the bytes of each shard that is brought.
+        """
+
+    @abstractmethod
+    def _below(self, folder: str) -> Stored: ...
 
     # ---- what it is
 
     @cached_property
     def dataset(self) -> Dataset:
         """Opened."""
-        return open_dataset(self._url or self.path, storage=None if self.is_here else self._storage)
+        return self._open()
 
     @cached_property
     def manifest(self) -> bytes:
@@ -141,59 +160,6 @@ class Stored:
 
     # ---- its files
 
-    @cached_property
-    def _store(self) -> _native.Store:
-        store = stores_of([self._at])[0]
-        assert store is not None
-        return store
-
-    def read(self, name: str) -> bytes:
-        """A small file, whole."""
-        path = f"{self.path}/{name}"
-        if self.is_here:
-            with telling_of(Path(path)):
-                return Path(path).read_bytes()
-        return self._store.read(path, 0, self._store.size(path))
-
-    def bring(self, name: str, files: Iterable[tuple[str, int]], to: Path, put: Put | None = None) -> None:
-        """Files of its folder `name` to the new folder `to`: downloaded, or of this machine put there.
-
-        Args:
-            name: of a shard's folder.
-            files: (name, bytes) of each.
-            to: the folder.
-            put: how files of this machine are put there; None: hard-linked, else copied.
-        """
-        with telling_of(to):
-            to.mkdir(parents=True)
-        for file, size in files:
-            if self.is_here:
-                with telling_of(to):
-                    (put or _link)(f"{self.path}/{name}/{file}", to / file)
-            else:
-                self._download(f"{self.path}/{name}/{file}", size, to / file)
-
-    def _download(self, path: str, size: int, to: Path) -> None:
-        with telling_of(to), to.open("wb") as file:
-
-            def fetch(begin: int) -> None:
-                count = min(_PIECE_BYTES, size - begin)
-                piece = memoryview(self._store.read(path, begin, count)).cast("B")
-                if len(piece) != count:
-                    raise CorruptionError(f"{path}: {len(piece):,} bytes from byte {begin:,} on, of {count:,}")
-                with telling_of(to):
-                    while piece:
-                        written = os.pwrite(file.fileno(), piece, begin)
-                        piece, begin = piece[written:], begin + written
-
-            if size <= _PIECE_BYTES:
-                if size:
-                    fetch(0)
-                return
-            with ThreadPoolExecutor(_PIECES_AT_ONCE, "penstock-fetch") as threads:
-                for _ in threads.map(fetch, range(0, size, _PIECE_BYTES)):
-                    pass
-
     def bring_alone(self, shard: StoredShard, to: Path) -> None:
         """A shard as a dataset of its own, in the new folder `to`, without features and tokenizer."""
         self.bring(shard.name, shard.files, to / ONLY_SHARD)
@@ -217,9 +183,103 @@ class Stored:
         with telling_of(to):
             (to / MANIFEST).write_bytes(self.manifest)
 
+
+class _Here(Stored):
+    """In a folder of this machine."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def absolute(self) -> Stored:
+        return _Here(str(Path(self.path).absolute()))
+
+    def _open(self) -> Dataset:
+        return open_dataset(self.path)
+
+    def read(self, name: str) -> bytes:
+        path = Path(self.path) / name
+        with telling_of(path):
+            return path.read_bytes()
+
+    def bring(self, name: str, files: Iterable[tuple[str, int]], to: Path, put: Put | None = None) -> None:
+        with telling_of(to):
+            to.mkdir(parents=True)
+            for file, _ in files:
+                (put or _link)(f"{self.path}/{name}/{file}", to / file)
+
+    def at_hand(self, above: PathLike | None, passed: Callable[[int], None]) -> AbstractContextManager[str]:
+        return nullcontext(self.path)
+
     def _below(self, folder: str) -> Stored:
-        path = f"{self.path}/{folder}"
-        return Stored(path if isinstance(self._at, str) else replace(self._at, path=path), self._storage)
+        return _Here(f"{self.path}/{folder}")
+
+
+class _There(Stored):
+    """At an address."""
+
+    _kept = ("path", "_at", "_storage", "_url")
+
+    def __init__(self, at: Address, storage: Storage | None, url: str | None = None) -> None:
+        """`url`: the address as the user gave it; None: as it is shown."""
+        self.path = at.path
+        self._at = at
+        self._storage = storage
+        self._url = url
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_url": None}
+
+    def absolute(self) -> Stored:
+        return self
+
+    def _open(self) -> Dataset:
+        return open_dataset(self._url or self.path, storage=self._storage)
+
+    @cached_property
+    def _store(self) -> _native.Store:
+        store = stores_of([self._at])[0]
+        assert store is not None
+        return store
+
+    def read(self, name: str) -> bytes:
+        path = f"{self.path}/{name}"
+        return self._store.read(path, 0, self._store.size(path))
+
+    def bring(self, name: str, files: Iterable[tuple[str, int]], to: Path, put: Put | None = None) -> None:
+        with telling_of(to):
+            to.mkdir(parents=True)
+        for file, size in files:
+            self._download(f"{self.path}/{name}/{file}", size, to / file)
+
+    def _download(self, path: str, size: int, to: Path) -> None:
+        with telling_of(to), to.open("wb") as file:
+
+            def fetch(begin: int) -> None:
+                count = min(_PIECE_BYTES, size - begin)
+                piece = memoryview(self._store.read(path, begin, count)).cast("B")
+                if len(piece) != count:
+                    raise CorruptionError(f"{path}: {len(piece):,} bytes from byte {begin:,} on, of {count:,}")
+                with telling_of(to):
+                    while piece:
+                        written = os.pwrite(file.fileno(), piece, begin)
+                        piece, begin = piece[written:], begin + written
+
+            if size <= _PIECE_BYTES:
+                if size:
+                    fetch(0)
+                return
+            with ThreadPoolExecutor(_PIECES_AT_ONCE, "penstock-fetch") as threads:
+                for _ in threads.map(fetch, range(0, size, _PIECE_BYTES)):
+                    pass
+
+    @contextmanager
+    def at_hand(self, above: PathLike | None, passed: Callable[[int], None]) -> Iterator[str]:
+        with Scratch(above) as folder, told_instead({str(folder / "input"): self.path}):
+            self.bring_all(folder / "input", passed)
+            yield str(folder / "input")
+
+    def _below(self, folder: str) -> Stored:
+        return _There(replace(self._at, path=f"{self.path}/{folder}"), self._storage)
 
 
 def stored(path: PathLike, storage: Storage | None, why: str) -> Stored:
@@ -238,10 +298,31 @@ def stored(path: PathLike, storage: Storage | None, why: str) -> Stored:
         addresses = addresses_of(path, storage)
         if len(addresses) > 1:
             raise InvalidArgumentError(f"{addresses[0].path}, {addresses[1].path}, …: name each dataset")
-        return Stored(addresses[0], storage, path)
+        return _There(addresses[0], storage, path)
     text = local_path(path)
     refuse_foreign(text, why)
-    return Stored(text)
+    return _Here(text)
+
+
+def joined_tokenizer(inputs: Sequence[Stored], *, appends: bool = False) -> Any:
+    """The tokenizer of datasets whose shards become one dataset's; None where one does not say.
+
+    Args:
+        inputs: the datasets.
+        appends: those behind the first are added to it, which keeps what it says.
+
+    Raises:
+        InvalidArgumentError: Mode, layout, fields, codec, columns, features or tokenizer differ; one that is added does
+            not say its own.
+    """
+    manifests = [each.manifest for each in inputs]
+    return json.loads(_native.joined_tokenizer(appends, [each.path for each in inputs], manifests))
+
+
+def fingerprint_of(shards: Sequence[StoredShard]) -> str:
+    """Of a dataset that these shards alone would be."""
+    texts = [(f"{number:05}", each.text) for number, each in enumerate(shards)]
+    return str(json.loads(_native.stored_manifest("", texts, "null", None, None))["fingerprint"])
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from penstock._data.open import refuse_foreign
 from penstock._make.bucket_look import BucketLook
 from penstock._make.folders import refuse_storage
 from penstock._places.paths import PathLike, local_path
-from penstock._places.remote import is_address, scheme_of
+from penstock._places.remote import far_of, scheme_of
 from penstock._places.storage import Storage
 from penstock._places.stores import addresses_of, stores_of
 from penstock._places.uploads import WRITABLE
@@ -35,8 +35,8 @@ def verify(
         NotFoundError: No dataset.
         InvalidArgumentError: Files of another format, which have no check values.
     """
-    if isinstance(path, str) and is_address(path):
-        return _verify_address(path, progress, storage)
+    if far_of([path]):
+        return _verify_address(str(path), progress, storage)
     refuse_storage(path, storage)
     text = local_path(path)
     refuse_foreign(

@@ -222,33 +222,37 @@ class Writer:
             IoError: It cannot be written; the writer can then only be aborted.
         """
         packed, count = pack_records(self._dtype, records, fields)
-        if metadata is not None and encoded is not None:
-            raise InvalidArgumentError("metadata and encoded: give one of them")
-        if metadata is not None:
-            encoded = [self._encode(each, i) or b"" for i, each in enumerate(metadata)]
-        elif encoded is None and self._codec is not None and self._codec.name != "boundaries":
-            raise InvalidArgumentError(f'no metadata, which the codec "{self._codec.name}" of this writer wants')
-        if encoded is not None and self._codec is None:
-            raise InvalidArgumentError("metadata for a writer of a token stream (metadata=None)")
-        if self._codec is None and lengths is not None:
+        entries = self._entries(metadata, encoded)
+        if lengths is None:
+            if self._dtype is not None and self._codec is not None:
+                raise InvalidArgumentError("lengths of the documents are missing")
+            lengths = [count] if self._codec is None else np.zeros(len(entries or ()), np.uint64)
+        elif self._codec is None:
             raise InvalidArgumentError(
                 "lengths of documents, which a token stream (metadata=None) does not keep: leave them out, or leave "
                 "metadata=None out of the writer"
             )
-        if lengths is None:
-            if self._dtype is not None and self._codec is not None:
-                raise InvalidArgumentError("lengths of the documents are missing")
-            lengths = [count] if self._codec is None else np.zeros(len(encoded or ()), np.uint64)
         counts = numbers(lengths, "lengths")
-        if encoded is None and self._codec is not None:
+        ends = np.cumsum([len(each) for each in entries or ()], dtype=np.uint64)
+        if entries is None and self._codec is not None:
             ends = np.zeros(len(counts), np.uint64)
-        else:
-            ends = np.cumsum([len(each) for each in encoded or ()], dtype=np.uint64)
         self._native.append_batch(
-            packed, counts, b"".join(encoded or ()), ends, self._columns.pack(columns, len(counts))
+            packed, counts, b"".join(entries or ()), ends, self._columns.pack(columns, len(counts))
         )
         self._documents += len(counts)
         self._upload()
+
+    def _entries(self, metadata: Iterable[Any] | None, encoded: Sequence[bytes] | None) -> Sequence[bytes] | None:
+        """The entries of a batch; None: there are none to be given."""
+        if metadata is not None and encoded is not None:
+            raise InvalidArgumentError("metadata and encoded: give one of them")
+        if metadata is not None:
+            encoded = [self._encode(each, i) or b"" for i, each in enumerate(metadata)]
+        if encoded is None and self._codec is not None and self._codec.name != "boundaries":
+            raise InvalidArgumentError(f'no metadata, which the codec "{self._codec.name}" of this writer wants')
+        if encoded is not None and self._codec is None:
+            raise InvalidArgumentError("metadata for a writer of a token stream (metadata=None)")
+        return encoded
 
     @property
     def keeps_documents(self) -> bool:

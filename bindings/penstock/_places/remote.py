@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeGuard
 
 from penstock import _native
@@ -65,6 +66,21 @@ class Address:
         return Address, (self.path, "", "", self.storage)
 
 
+def name_of(path: str | Address) -> str:
+    """As messages name it."""
+    return path.path if isinstance(path, Address) else path
+
+
+def absolute(path: str | Address) -> str | Address:
+    """As a process in another working directory opens it."""
+    return path if isinstance(path, Address) or "://" in path else str(Path(path).absolute())
+
+
+def far_of(paths: Iterable[Any]) -> list[Any]:
+    """The addresses among paths, as they are typed or parsed."""
+    return [each for each in paths if isinstance(each, Address) or is_address(each)]
+
+
 def stores_of(paths: Sequence[Any]) -> list[_native.Store | None]:
     """Of each path or Address the store that it lies in, None for this machine's. One for all that are opened alike.
 
@@ -79,7 +95,7 @@ def stores_of(paths: Sequence[Any]) -> list[_native.Store | None]:
             return None
         is_bucket = path.path.startswith("s3://")
         if is_bucket not in made:
-            alike = [each for each in paths if isinstance(each, Address) and each.path.startswith("s3://") == is_bucket]
+            alike = [each for each in far_of(paths) if each.path.startswith("s3://") == is_bucket]
             made[is_bucket] = _s3.store(path.storage) if is_bucket else _http_store(alike)
         return made[is_bucket]
 

@@ -61,8 +61,6 @@ def process_batch(tokenizer: DocumentTokenizer, work: Tokenizing, documents: lis
 
 def _process_each(tokenizer: DocumentTokenizer, work: Tokenizing, documents: list[RawDocument]) -> Result:
     """As process_batch, without the documents that cannot be used."""
-    import numpy as np
-
     found: list[Result] = []
     errors: dict[int, DocumentError] = {}
     for index, document in enumerate(documents):
@@ -73,12 +71,7 @@ def _process_each(tokenizer: DocumentTokenizer, work: Tokenizing, documents: lis
     if not found and isinstance(errors[0], FirstDocumentError) and len(documents) >= _ENOUGH:
         raise errors[0]
     skipped = tuple((index, error.reason) for index, error in errors.items())
-    ids = [np.empty(0, f"<{tokenizer.dtype}"), *(each.encoded.ids for each in found)]
-    lengths = [np.empty(0, np.uint64), *(each.encoded.lengths for each in found)]
-    loss = [np.empty(0, "u1"), *(each.encoded.loss for each in found if each.encoded.loss is not None)]
-    encoded = Encoded(
-        np.concatenate(lengths), np.concatenate(ids), np.concatenate(loss) if work.columns.messages else None
-    )
+    encoded = Encoded.joined([each.encoded for each in found], tokenizer.dtype, bool(work.columns.messages))
     entries = None if work.columns.metadata == () else [entry for each in found for entry in each.entries or ()]
     tokenizing, seconds = sum(each.tokenizing_seconds for each in found), sum(each.seconds for each in found)
     return Result(encoded, entries, tokenizing, seconds, skipped)

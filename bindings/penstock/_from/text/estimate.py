@@ -19,6 +19,7 @@ import numpy as np
 from penstock._base.words import counted
 from penstock._from.text.batches import Result, encode_metadata, process_batch
 from penstock._from.text.extract import extract_ids, extract_texts
+from penstock._from.text.inputs import Input
 from penstock._from.text.raw import RawDocument
 from penstock._from.text.sampling import MOST_PIECES, PIECE_BYTES, Axis, evenly, look
 from penstock._from.text.tasks import cut
@@ -64,8 +65,7 @@ def estimate(source: Source, workers: int) -> dict[str, Any]:
         InputError: A document that cannot be used.
     """
     reader, inputs = source.reader, source.reader.inputs
-    packed = (each for each in inputs if each.compression or each.format == "parquet")
-    size = sum(each.size_bytes for each in inputs) + sum((_PACKED_TIMES - 1) * each.size_bytes for each in packed)
+    size = sum(each.size_bytes * (_PACKED_TIMES if _is_packed(each) else 1) for each in inputs)
     shown, tokenized, shards, whole = _read(source, reads_all=not reader.rereadable or size <= _WHOLE_BYTES)
     if whole and not tokenized.documents:
         raise InputError("there are no documents in the input")
@@ -87,6 +87,10 @@ def estimate(source: Source, workers: int) -> dict[str, Any]:
     }
     known = whole or reader.rereadable
     return {"documents": shown, "sample": sample, "estimated": estimated if known else None, "rests_on": words}
+
+
+def _is_packed(each: Input) -> bool:
+    return bool(each.compression) or each.format == "parquet"
 
 
 def _read(source: Source, reads_all: bool) -> tuple[list[dict[str, Any]], _Amounts, int, bool]:

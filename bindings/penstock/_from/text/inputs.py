@@ -14,7 +14,7 @@ from penstock._from.text import sniff
 from penstock._from.text.compression import ByteInput, cannot_open
 from penstock._from.text.far import FarFile, FarFiles
 from penstock._make.errors import FileError, InputError, UsageError
-from penstock._places.remote import Address, is_address
+from penstock._places.remote import Address, far_of, is_address, name_of
 from penstock._places.storage import Storage
 from penstock._places.stores.addresses import addresses_of
 
@@ -70,8 +70,8 @@ def expand_inputs(
         penstock.IoError: An address cannot be reached.
     """
     given = [each for pattern in patterns for each in _expand(pattern, storage)]
-    addresses = {each.path: each for each in given if isinstance(each, Address)}
-    names = [each.path if isinstance(each, Address) else each for each in given]
+    addresses = {each.path: each for each in far_of(given)}
+    names = [name_of(each) for each in given]
     seen: set[str] = set()
     for name in names:
         real = name if name == "-" or name in addresses else os.path.realpath(name)
@@ -121,19 +121,49 @@ def _describe(
     name: str, published_name: str, format: str | None, skips: bool = False, far: FarFile | None = None
 ) -> Input:
     if name == "-":
-        if format is None:
-            raise UsageError("standard input has no suffix: say --format jsonl or --format text")
-        if format == "parquet":
-            raise UsageError("Parquet needs a file that can be sought in: save standard input to a file first")
-        return Input("standard input", None, format, "", 0, "-")
+        return _standard_input(format)
     path = Path(name)
     if far is None and path.is_dir():
         raise UsageError(f"{name} is a folder: give a glob such as '{path / '**' / '*.jsonl'}'")
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    compression = _COMPRESSION_OF_SUFFIX.get(suffixes[-1], "") if suffixes else ""
-    if compression:
-        suffixes.pop()
-    suffix = suffixes[-1] if suffixes else ""
+    found, compression = _said_by_name(name, format)
+    size_bytes = _size(far or path)
+    refused = ""
+    # A line with zeros costs that line alone, where bad lines are left out.
+    sure = format == "text" or (skips and found == "jsonl")
+    try:
+        if far is None and not path.exists():
+            raise _RefusedError("a link to nothing")
+        if found != "parquet" and size_bytes > 0:
+            compression = _look_into(far or path, name, compression, sure)
+    except _RefusedError as error:
+        refused = error.reason
+        if not skips:
+            raise UsageError(f"{name}: {refused}") from None
+    return Input(name, far or path, found, compression, size_bytes, published_name, refused)
+
+
+def _size(path: Path | FarFile) -> int:
+    try:
+        if isinstance(path, FarFile):
+            return path.size()
+        return path.stat().st_size if path.is_file() else 0
+    except NotFoundError as error:
+        raise UsageError(str(error)) from None
+
+
+def _standard_input(format: str | None) -> Input:
+    if format is None:
+        raise UsageError("standard input has no suffix: say --format jsonl or --format text")
+    if format == "parquet":
+        raise UsageError("Parquet needs a file that can be sought in: save standard input to a file first")
+    return Input("standard input", None, format, "", 0, "-")
+
+
+def _said_by_name(name: str, format: str | None) -> tuple[str, str]:
+    """The format, if that is not given, and the compression that a file's suffixes tell."""
+    suffixes = ["", *(suffix.lower() for suffix in Path(name).suffixes)]
+    compression = _COMPRESSION_OF_SUFFIX.get(suffixes[-1], "")
+    suffix = suffixes[-2] if compression else suffixes[-1]
     if suffix in _PACKED:
         raise UsageError(f"{name}: {suffix} is not read; .gz and .zst are: unpack it first, and give its files")
     found = format or _FORMAT_OF_SUFFIX.get(suffix, "text")
@@ -144,23 +174,7 @@ def _describe(
             f"{name}: a table with {_TABLES[suffix]} between its columns: convert it to Parquet or JSON lines, for "
             "example by DuckDB or pandas; --format text takes it as text"
         )
-    try:
-        size_bytes = far.size() if far is not None else path.stat().st_size if path.is_file() else 0
-    except NotFoundError as error:
-        raise UsageError(str(error)) from None
-    refused = ""
-    if far is None and not path.exists():
-        refused = "a link to nothing"
-    elif found != "parquet" and size_bytes > 0:
-        # A line with zeros costs that line alone, where bad lines are left out.
-        sure = format == "text" or (skips and found == "jsonl")
-        try:
-            compression = _look_into(far or path, name, compression, sure)
-        except _RefusedError as error:
-            refused = error.reason
-    if refused and not skips:
-        raise UsageError(f"{name}: {refused}")
-    return Input(name, far or path, found, compression, size_bytes, published_name, refused)
+    return found, compression
 
 
 class _RefusedError(Exception):

@@ -52,6 +52,16 @@ class Encoded(NamedTuple):
     ids: npt.NDArray[Any]
     loss: npt.NDArray[np.uint8] | None = None
 
+    @classmethod
+    def joined(cls, parts: Sequence[Encoded], dtype: str, has_loss: bool) -> Encoded:
+        """All documents of these parts, in order; there may be none."""
+        import numpy as np
+
+        lengths = [np.empty(0, np.uint64), *(each.lengths for each in parts)]
+        ids = [np.empty(0, f"<{dtype}"), *(each.ids for each in parts)]
+        loss = [np.empty(0, "u1"), *(each.loss for each in parts if each.loss is not None)]
+        return cls(np.concatenate(lengths), np.concatenate(ids), np.concatenate(loss) if has_loss else None)
+
 
 class DocumentTokenizer:
     """Turns documents into ids of the dataset's type. One thread at a time; one for each process."""

@@ -24,7 +24,6 @@ from penstock._make.folders import folder_of
 from penstock._make.python_words import said_in_python
 from penstock._make.run import Run
 from penstock._places.paths import PathLike, as_paths
-from penstock._places.remote import is_address
 from penstock._places.storage import Storage
 
 if TYPE_CHECKING:
@@ -212,7 +211,7 @@ def write_text(
     begin = time.perf_counter()
     index("shard_size", request.shard_size, 1)
     source = source_of(inputs, request, storage)
-    folder = folder_of(out, storage, scratch, reads_far=any(map(is_address, inputs)))
+    folder = folder_of(out, storage, scratch, inputs=inputs)
     far = is_far(executor)
     if far:
         folder = folder.absolute()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock._base.arguments import index
+from penstock._base.arguments import index, one_of
 from penstock._base.errors import InvalidArgumentError
 from penstock._base.words import counted, excerpt
 from penstock._data.dataset import Dataset
@@ -84,8 +84,7 @@ def export(
         (['metadata'], [1, 2, 3])
     """
     begin = time.perf_counter()
-    if to not in FORMATS:
-        raise InvalidArgumentError(f"to={to!r:.80}: must be one of {', '.join(map(repr, FORMATS))}")
+    one_of("to", to, FORMATS)
     if isinstance(drop, str):
         raise InvalidArgumentError(f"drop={drop!r:.80}: a list of names is wanted")
     dataset = path if isinstance(path, Dataset) else open_dataset(path)
@@ -96,21 +95,23 @@ def export(
         names = [each for each in names if each != _EMPTY]
     keep, left_out = _kept(dataset, to, length, names)
     feed = Feed(dataset, length, [each for each in keep if each != _METADATA], progress or (lambda done, total: None))
-    empty = 0
     place = _place(local_path(out), to)
-    if to == "megatron":
-        paths = write_megatron(feed, place)
-    elif to == "datatrove":
-        empty = _count_empty(feed, drops_empty)
-        if empty:
-            left_out.append(f"{counted(empty, 'document')} without tokens")
-        paths = write_datatrove(feed, place, LOSS in keep)
-    else:
-        fields = [each for each in keep if each != _METADATA]
-        paths = write_mds(feed, place, fields, _CODECS[dataset.codec or ""] if _METADATA in keep else None)
+    empty = _count_empty(feed, drops_empty) if to == "datatrove" else 0
+    if empty:
+        left_out.append(f"{counted(empty, 'document')} without tokens")
+    paths = _write(feed, place, to, keep)
     if feed.tail:
         left_out.append(f"{feed.tail:,} records behind the last window")
     return Exported(paths, feed.count - empty, feed.records, left_out, time.perf_counter() - begin)
+
+
+def _write(feed: Feed, place: str, to: str, keep: list[str]) -> list[str]:
+    if to == "megatron":
+        return write_megatron(feed, place)
+    if to == "datatrove":
+        return write_datatrove(feed, place, LOSS in keep)
+    codec = _CODECS[feed.dataset.codec or ""] if _METADATA in keep else None
+    return write_mds(feed, place, [each for each in keep if each != _METADATA], codec)
 
 
 def _count_empty(feed: Feed, drops: bool) -> int:

@@ -102,7 +102,7 @@ def import_tokens(
     boundary = _boundary(end_of_document, begin_of_document)
     most = index("shard_size", shard_size, 1)
     executor = executor_of(workers)
-    folder = folder_of(out, storage, scratch, reads_far=True)
+    folder = folder_of(out, storage, scratch, inputs=given)
     found = inputs_of(given, format, column, kept, dtype, boundary, storage)
     if is_far(executor):  # on other machines, where the working directory is another
         folder = folder.absolute()

@@ -10,7 +10,8 @@ from typing import Any
 from penstock import _native
 from penstock._base.errors import InvalidArgumentError
 from penstock._places import remote as _remote
-from penstock._places.remote import HTTP, NATIVE, Address, scheme_of
+from penstock._places.paths import expand, local_path
+from penstock._places.remote import HTTP, NATIVE, Address, is_address, scheme_of
 from penstock._places.storage import Storage
 from penstock._places.stores.adapter import Adapter
 from penstock._places.stores.by_address import ByAddress, checked
@@ -70,6 +71,21 @@ def addresses_of(path_or_url: str | os.PathLike[str], storage: Storage | None, s
         return [StoreAddress(path, "", "", storage, store, opened)]
     _refuse_glob_of_http(scheme, path)
     return [StoreAddress(each, "", "", storage, store, opened) for each in matches(opened, path)]
+
+
+def places_of(
+    given: Iterable[str | os.PathLike[str]], storage: Storage | None, store: Any = None
+) -> list[str | Address]:
+    """What paths, addresses and globs of both name, or keys in `store`, in the order given.
+
+    Raises:
+        InvalidArgumentError, NotFoundError: As addresses_of(); no path.
+    """
+    places: list[str | Address] = []
+    for each in given:
+        far = isinstance(each, (str, os.PathLike)) and (store is not None or is_address(each))
+        places += addresses_of(each, storage, store) if far else expand(local_path(each))
+    return places
 
 
 def _refuse_glob_of_http(scheme: str, path: str) -> None:

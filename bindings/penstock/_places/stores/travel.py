@@ -18,6 +18,7 @@ _SECRET_NAMES = re.compile(
 _PUBLIC_VALUES = frozenset({"", "true", "false", "anon", "google_default", "cloud"})  # the last three are gcsfs' tokens
 # Of an address: a password, and a query with a value.
 _SECRET_ADDRESS = re.compile(r"://[^/\s]*@|://[^?\s]*\?[^\s]*=")
+_COLLECTIONS = (Mapping, list, tuple, set)
 _DEPTH = 8  # of what holds what
 
 
@@ -53,18 +54,18 @@ def _options_of(store: Any) -> Iterable[tuple[str, Any]]:
 
 def _holds_secret(name: Any, value: Any, depth: int) -> bool:
     """Whether an option is named as secrets are, or has one somewhere in it."""
-    if value is None or isinstance(value, bool) or depth == 0:
-        return False
-    if isinstance(value, str) and value in _PUBLIC_VALUES:
-        return False
-    if isinstance(value, Mapping | list | tuple | set) and not value:
+    is_empty = value is None or isinstance(value, bool) or (isinstance(value, _COLLECTIONS) and not value)
+    if is_empty or depth == 0 or (isinstance(value, str) and value in _PUBLIC_VALUES):
         return False
     if _SECRET_NAMES.search(str(name).lower()):
         return True
     if isinstance(value, str):
         return _SECRET_ADDRESS.search(value) is not None
+    inside: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, Mapping):
-        return any(_holds_secret(each, its, depth - 1) for each, its in value.items())
-    if isinstance(value, list | tuple | set):
-        return any(_holds_secret("", its, depth - 1) for its in value)
-    return is_filesystem(value) and any(_holds_secret(each, its, depth - 1) for each, its in _options_of(value))
+        inside = value.items()
+    elif isinstance(value, _COLLECTIONS):
+        inside = (("", each) for each in value)
+    elif is_filesystem(value):
+        inside = _options_of(value)
+    return any(_holds_secret(each, its, depth - 1) for each, its in inside)
