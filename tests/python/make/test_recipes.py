@@ -267,3 +267,32 @@ def test_ctrl_c_says_how_to_go_on(source: Path, tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt, match="2 finished shards are kept: go on with resume=True"):
         Lines(source).write(tmp_path / "out", progress=stop)
+
+
+class Named(penstock.Recipe):
+    """Its own names are those of hooks of the run."""
+
+    fields: ClassVar = {"token": "u1"}
+    compares = files_decide = True
+    goes_on = "?"
+
+    def __init__(self) -> None:
+        self.options, self.look, self.begin, self.took = {"shift": 1}, 2, 3, 4
+
+    def plan(self) -> list[int]:
+        return [5, 6]
+
+    def see(self) -> int:
+        raise AssertionError
+
+    describe = making = published = prepare = see
+
+    def make(self, task: int, writer: penstock.Writer) -> None:
+        writer.append(token=[task + self.options["shift"]])
+
+
+def test_a_recipes_own_names_are_not_the_runs(tmp_path: Path) -> None:
+    for number in range(2):
+        written = Named().write(tmp_path / "out", resume=number > 0, workers=2)
+        assert (written.shards, written.kept_shards) == (2, 2 * number)
+    assert penstock.open(tmp_path / "out").windows(2)[0]["token"].tolist() == [6, 7]
