@@ -269,7 +269,7 @@ def test_ctrl_c_says_how_to_go_on(source: Path, tmp_path: Path) -> None:
         Lines(source).write(tmp_path / "out", progress=stop)
 
 
-class Named(penstock.Recipe):
+class Busy(penstock.Recipe):
     """Its own names are those of hooks of the run."""
 
     fields: ClassVar = {"token": "u1"}
@@ -293,6 +293,6 @@ class Named(penstock.Recipe):
 
 def test_a_recipes_own_names_are_not_the_runs(tmp_path: Path) -> None:
     for number in range(2):
-        written = Named().write(tmp_path / "out", resume=number > 0, workers=2)
+        written = Busy().write(tmp_path / "out", resume=number > 0, workers=2)
         assert (written.shards, written.kept_shards) == (2, 2 * number)
     assert penstock.open(tmp_path / "out").windows(2)[0]["token"].tolist() == [6, 7]
