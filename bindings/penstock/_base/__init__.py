@@ -1,1 +1,1 @@
-"""What every room uses: errors, words of messages, checks of arguments, what this process may take."""
+"""Parts that every room uses: errors, words of messages, checks of arguments, limits of this process."""

@@ -39,7 +39,7 @@ def _is_installed(package: str) -> bool:
 
 
 def _version(package: str) -> str:
-    """Of an installed distribution; empty for a folder on the path, such as a checkout."""
+    """An installed distribution's; empty for a folder on the path, such as a checkout."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

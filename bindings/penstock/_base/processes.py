@@ -58,7 +58,7 @@ ONE_THREAD = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "OMP_
 
 @contextmanager
 def surroundings_of_workers() -> Iterator[None]:
-    """What children inherit that start inside: one thread for each tokenizer, and Ctrl-C blocked.
+    """Settings that children inherit that start inside: one thread for each tokenizer, and Ctrl-C blocked.
 
     Ctrl-C reaches the whole process group, from a worker's first instruction on; the parent alone decides.
     """

@@ -32,7 +32,7 @@ _is_divided = ContextVar("_is_divided", default=False)
 
 
 class Mesh(Protocol):
-    """What is used of torch's DeviceMesh; a part of one, as `mesh["dp_replicate", "dp_shard"]`, is one too."""
+    """The part of torch's DeviceMesh that is used; `mesh["dp_replicate", "dp_shard"]` is one too."""
 
     def get_coordinate(self) -> Any:
         """Coordinates of this process in the mesh, or None if it is not in it."""
@@ -100,7 +100,7 @@ def divided() -> Iterator[None]:
 
 
 def is_divided() -> bool:
-    """Whether a loader that is made now is an adapter's, see `divided`."""
+    """True if a loader that is made now is an adapter's, see `divided`."""
     return _is_divided.get()
 
 
@@ -178,7 +178,7 @@ def _from_mesh(mesh: Mesh) -> tuple[int, int, tuple[int, int] | None]:
 
 
 def _dimensions(mesh: Mesh) -> list[str]:
-    """What each of the mesh's dimensions is: "data", "context" or "peers"."""
+    """The kind of each of the mesh's dimensions: "data", "context" or "peers"."""
     names = tuple(getattr(mesh, "mesh_dim_names", None) or ())
     if not names:
         if len(mesh.shape) < 2:

@@ -27,7 +27,7 @@ def escaped(text: str) -> str:
 
 
 def excerpt(text: object) -> str:
-    """What a file says, as messages have it: its first 80 characters, and how many there are if that is not all.
+    """A file's text for messages: its first 80 characters, and how many there are if that is not all.
 
     What no terminal should get (control characters, halves of characters) is escaped.
     """
@@ -38,7 +38,7 @@ def excerpt(text: object) -> str:
 
 
 def one_line(error: BaseException, most: int = 200) -> str:
-    """What an error says, on one line and cut to `most` characters."""
+    """An error's text, on one line and cut to `most` characters."""
     return " ".join(str(error).split())[:most]
 
 
@@ -61,7 +61,7 @@ def warn_over() -> None:
 
 
 class NoSampler:
-    """What loops for other loaders ask of a loader, which has none: said in words."""
+    """Words for attributes that loops for other loaders ask of a loader, and that it does not have."""
 
     if not TYPE_CHECKING:
 

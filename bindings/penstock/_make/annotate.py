@@ -121,7 +121,7 @@ def _in_tasks(
 
 
 def _check(source: Stored, added: Sequence[tuple[str, Any]], removed: Sequence[str]) -> None:
-    """What native code finds of the whole dataset."""
+    """The checks that native code makes of a whole dataset."""
     entries = sum(each.entries for each in source.shards)
     for name, array in added:
         if len(array) != entries:

@@ -99,7 +99,7 @@ def append(
 
 
 def _is_done(target: Stored, sources: Sequence[Stored], resume: bool) -> bool:
-    """Whether the dataset ends with all these, and `resume` lets that be.
+    """True if `resume` is given and the dataset ends with all of these already.
 
     Raises:
         InvalidArgumentError: They cannot be part of it.

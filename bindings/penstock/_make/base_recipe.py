@@ -1,4 +1,4 @@
-"""What a dataset is made of: the seam between a source of data and the run that makes shards of it."""
+"""Recipes: the seam between a source of data and the run that makes shards of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Workshop(Protocol):
-    """What a recipe may ask of the run that makes it, in the run's own process.
+    """The run that makes a recipe, as the recipe sees it in the run's own process.
 
     Attributes:
         folder: where the dataset goes.
@@ -32,18 +32,18 @@ class Workshop(Protocol):
     shards: ShardFolder
 
     def map(self, items: Iterable[Any], count: int | None = None) -> Iterator[Any]:
-        """What workers answer to each of the items, by `BaseRecipe.look`, in order; `count`: how many, if known."""
+        """The workers' answers (`BaseRecipe.look`) to the items, in order; `count` of them, if that is known."""
 
     def aside(self, what: str) -> AbstractContextManager[Path]:
         """A folder that all workers see, for what is put aside until it is left."""
 
     @property
     def is_far(self) -> bool:
-        """Whether workers may be on other machines."""
+        """True if workers may be on other machines."""
 
     @property
     def is_fed(self) -> bool:
-        """Whether this process reads the source, and workers make no shards."""
+        """True if this process reads the source and workers make no shards."""
 
     @property
     def started(self) -> int:
@@ -57,7 +57,7 @@ class Workshop(Protocol):
 
 
 class BaseRecipe(ABC):
-    """What a run knows of a source. `penstock.Recipe` is what users derive from, and says what the first ones are.
+    """A source as a run knows it. Users derive from `penstock.Recipe`, which documents the first methods.
 
     Attributes:
         fields: of a record, as of `penstock.Writer`; the next three likewise.
@@ -79,7 +79,7 @@ class BaseRecipe(ABC):
         """In a worker: appends all documents of a task."""
 
     def identity(self) -> Any:
-        """What shards must have been made with to be kept, as JSON; None: descriptions tell all."""
+        """Options that a kept shard must have been made with, as JSON; None: descriptions hold them."""
         return {}
 
     def files(self) -> Sequence[str]:
@@ -87,11 +87,11 @@ class BaseRecipe(ABC):
         return ()
 
     def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
-        """What the manifest says besides; results are in the order of tasks."""
+        """Further keys of the manifest; results are in the order of tasks."""
         return {}
 
     def size(self, task: Any) -> int:
-        """What the task counts in `progress`."""
+        """The task's share of `progress`."""
         return 1
 
     def place(self, task: Any) -> str:
@@ -99,13 +99,13 @@ class BaseRecipe(ABC):
         return excerpt(repr(task))
 
     def identify(self, task: Any) -> Any:
-        """What tells a task from others, as JSON."""
+        """A JSON value that only this task has."""
         return task
 
     # ---- what a run asks beside
 
     def describe(self, number: int, task: Any) -> Any:
-        """What shard.json says that the shard was made of, as JSON: `identity` among it, unless that is None.
+        """The task in shard.json, as JSON, with `identity` as its "options" unless that is None.
 
         None where only `make` knows; it then calls `writer.set_task`.
 
@@ -124,10 +124,10 @@ class BaseRecipe(ABC):
     # ---- for a source that must be looked at before tasks or descriptions are known
 
     compares: bool = False
-    """Whether `see` has to read a task's input before it is known if a finished shard is made of it."""
+    """True if only `see`, which reads a task's input, tells whether a finished shard was made of it."""
 
     files_decide: bool = False
-    """Whether nothing is kept where it is not known that `files` are unchanged, as where descriptions tell samples."""
+    """True if nothing is kept unless `files` are known to be unchanged, since descriptions hold samples only."""
 
     goes_on: str | None = None
     """How to go on with a run that did not end; None: with `resume`."""
@@ -143,14 +143,14 @@ class BaseRecipe(ABC):
         raise NotImplementedError
 
     def place_of(self, item: Any) -> str:
-        """What `look` looks at, for messages."""
+        """The item's name, for messages."""
         return excerpt(repr(item))
 
     def see(self, each: Numbered) -> Any:  # noqa: B027
         """In a worker: what of a task's input decides the bytes."""
 
     def is_made_of(self, each: Numbered, seen: Any, found: Any) -> bool:
-        """Whether a shard whose description is `found` was made of this very task, of which `see` gave `seen`."""
+        """True if a shard with the description `found` was made of this very task, for which `see` gave `seen`."""
         return bool(found == self.describe(each.number, each.task))
 
     def refusal(self, each: Numbered, path: str) -> InvalidArgumentError | None:

@@ -40,7 +40,7 @@ class BucketFolder(Folder):
         return None
 
     def _look(self) -> BucketLook:
-        """What was seen when the run began; outside of a run a new look."""
+        """The look taken when the run began; outside of a run a new one."""
         return self._seen or BucketLook(self.path, self._storage)
 
     def hold(self, run: str) -> None:

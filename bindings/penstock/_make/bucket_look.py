@@ -62,7 +62,7 @@ class Described:
 
 
 def shard_name(number: int, generation: int, folder: Path) -> str:
-    """That of a finished shard whose files are in `folder`, as docs/format.md has it."""
+    """The name of a finished shard whose files are in `folder` (docs/format.md)."""
     return f"{number:05}{f'.{generation}' if generation else ''}-{_tail(folder, SHARD_MANIFEST)}"
 
 
@@ -80,7 +80,7 @@ def features_name(generation: int, folder: Path) -> str:
 
 
 def _tail(folder: Path, manifest: str) -> str:
-    """Of the manifest, which has all digests, and the check values, which tell bytes that no digest is of."""
+    """A hash of the manifest, which has all digests, and of the check values, which cover the other bytes."""
     digest = hashlib.sha256((folder / manifest).read_bytes())
     for each in sorted(folder.rglob("*.crc")):
         digest.update(each.read_bytes())
@@ -88,7 +88,7 @@ def _tail(folder: Path, manifest: str) -> str:
 
 
 def moved_name(number: int, generation: int, name: str) -> str | None:
-    """That of a shard which the folder `name` of another dataset in a bucket has; None: it tells no hash."""
+    """The name of a shard taken from the folder `name` of another dataset in a bucket; None: it holds no hash."""
     found = _SHARD.fullmatch(name)
     if found is None or "-" not in name:
         return None
@@ -219,7 +219,7 @@ class BucketLook:
         self.bucket.remove(sorted(set(objects) - set(ends)))
 
     def remove_mine(self, names: Iterable[str]) -> None:
-        """Of folders that this process uploaded those that nobody can publish. Raises nothing.
+        """Removes folders that this process uploaded and nobody can publish. Raises nothing.
 
         Another writer of the same bytes, as a restart of this one, has the same folders, and may finish and publish
         them at any time. Only once a manifest stands that this writer did not see, the condition refuses every other
@@ -266,7 +266,7 @@ class BucketLook:
         self.forget(unfinished)
 
     def notices(self) -> list[str]:
-        """What lies here though the manifest does not name it: a text for each kind, with what to do."""
+        """Objects that the manifest does not name: a text for each kind, with advice."""
         if self._names is None:
             return []
         left = [each for each in self.shards if each.name not in self.named]

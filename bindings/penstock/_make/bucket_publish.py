@@ -179,7 +179,7 @@ def _check_unchanged(folder: BucketLook, shards: Iterable[tuple[str, bytes]]) ->
 
 
 def _check_there(folder: BucketLook, shards: Iterable[tuple[str, bytes]], sizes: dict[str, int]) -> None:
-    """Whether another writer of the same bytes, which gave up, took them with it."""
+    """Refuses shards that another writer of the same bytes removed when it gave up."""
     for name, text in shards:
         file = folder.bucket.address(f"{name}/{SHARD_MANIFEST}")
         wanted = [each for each, _ in _native.describe_shard(text, file, 0).files] + [SHARD_MANIFEST]

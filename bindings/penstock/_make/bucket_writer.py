@@ -13,7 +13,7 @@ from penstock._places.paths import PathLike
 
 
 class BucketWriter:
-    """What a Writer does beside its native half where the dataset's folder is an address.
+    """A Writer's uploads, beside its native half, where the dataset's folder is an address.
 
     One thread at a time, but abort() may be called while another one waits.
 

@@ -141,7 +141,7 @@ def convert(
 
 
 def is_native(folder: Folder, executor: Executor, inputs: Iterable[Any] = ()) -> bool:
-    """Whether native code does all of it in this process: nothing lies at an address."""
+    """True if native code does all of it in this process: nothing lies at an address."""
     return folder.is_here and executor == Here() and not far_of(inputs)
 
 

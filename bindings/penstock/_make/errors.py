@@ -1,4 +1,4 @@
-"""What can go wrong with an input, in words that name the place."""
+"""Errors of inputs, whose messages name the place."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Processes:
 
 
 def executor_of(workers: int | Executor) -> Executor:
-    """What `workers=` says: so many processes of this machine, 1: this one, or what else was given.
+    """The executor that `workers=` names: N processes of this machine, this process alone (1), or an executor as given.
 
     Raises:
         InvalidArgumentError: It is neither a number from 1 on nor an executor.
@@ -55,7 +55,7 @@ def executor_of(workers: int | Executor) -> Executor:
 
 
 def is_far(executor: Executor) -> bool:
-    """Whether its workers may be on other machines, where the working directory is another."""
+    """True if its workers may be on other machines, whose working directory differs."""
     return bool(getattr(executor, "is_far", True))
 
 

@@ -50,7 +50,7 @@ class FedRecipe(BaseRecipe):
 
     @abstractmethod
     def describe_fed(self, item: Item) -> Any:
-        """What shard.json says of the task whose last item was appended."""
+        """The description for shard.json of the task whose last item was appended."""
 
     def observe(self) -> None:
         """Called after every item that was read or appended."""
@@ -131,7 +131,7 @@ class _Sink:
         shards.waits_for = self._wait
 
     def writer(self, number: int) -> Writer:
-        """That of shard `number`; shards come in order."""
+        """The writer of shard `number`; shards come in order."""
         if self._writer is None:
             from penstock._make.writer import Writer
 

@@ -43,7 +43,7 @@ class ShardInfo:
 
 
 def shard_infos(found: Iterable[Any]) -> list[ShardInfo]:
-    """Of what native code says."""
+    """Native code's shards as ShardInfo."""
     return [
         ShardInfo(each.number, json.loads(each.task_json), each.records, each.spans, each.entries, each.bytes)
         for each in found
@@ -52,7 +52,7 @@ def shard_infos(found: Iterable[Any]) -> list[ShardInfo]:
 
 @dataclass(frozen=True)
 class Publication:
-    """What is published: the dataset of the finished shards.
+    """Arguments of publishing: the dataset of the finished shards.
 
     Attributes:
         tokenizer: JSON text.
@@ -72,7 +72,7 @@ class Publication:
 
 
 class Uploads(Protocol):
-    """What a Writer does beside its native half, which writes into the folder `path` of this machine."""
+    """A Writer's uploads, beside its native half, which writes into the folder `path` of this machine."""
 
     path: str
 
@@ -184,11 +184,11 @@ class Folder(ABC):
     @property
     @abstractmethod
     def is_published(self) -> bool:
-        """Whether a dataset is there."""
+        """True if a dataset is there."""
 
     @abstractmethod
     def version(self) -> Hashable | None:
-        """What tells the manifest that is published now from every other one; None: there is none, or nobody knows."""
+        """A value that only the manifest that is published now has; None: there is none, or it is not known."""
 
     @abstractmethod
     def finished(self, overwrite: bool, *, now: bool = False, is_impatient: bool = False) -> list[ShardInfo]:
@@ -257,7 +257,7 @@ class Folder(ABC):
 
     @abstractmethod
     def is_there(self) -> bool:
-        """Whether this process can write into it; a bucket is said to be."""
+        """True if this process can write into it; always for a bucket."""
 
     @abstractmethod
     def aside(self, run: str, what: str) -> AbstractContextManager[Path]:
@@ -269,7 +269,7 @@ class Folder(ABC):
 
     @abstractmethod
     def uploads(self, shard: int | None, overwrite: bool) -> Uploads | None:
-        """What a Writer does beside its native half; None: that writes into the folder itself.
+        """A Writer's uploads; None: its native half writes into the folder itself.
 
         Raises:
             InvalidArgumentError: Something is there: a published dataset, finished shards, this shard.
@@ -278,11 +278,11 @@ class Folder(ABC):
 
     @abstractmethod
     def shard_uploads(self) -> Taker | None:
-        """What takes shards that native code finished elsewhere on this machine; None: it writes into the folder."""
+        """A taker of shards that native code finished elsewhere on this machine; None: it writes into the folder."""
 
     @abstractmethod
     def taker(self, run: str, overwrite: bool) -> Taker:
-        """What takes shards that were finished elsewhere. Raises IoError."""
+        """A taker of shards that were finished elsewhere. Raises IoError."""
 
     @abstractmethod
     def texts(self, overwrite: bool) -> dict[int, bytes]:
@@ -290,7 +290,7 @@ class Folder(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Of the dataset that is published there. Raises NotFoundError, CorruptionError, IoError."""
+        """The published dataset's. Raises NotFoundError, CorruptionError, IoError."""
 
     @abstractmethod
     def size_bytes(self) -> int:

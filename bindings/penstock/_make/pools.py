@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class Work(Protocol):
-    """What the workers of a pool do; it is pickled.
+    """The work of a pool's workers; it is pickled.
 
     On a cluster its paths are absolute, and an item whose worker was lost is done again: an attempt that finds the
     shard of its own task finished answers as if it had made it.
@@ -28,7 +28,7 @@ class Pool(Protocol):
         """How many workers there are."""
 
     def has_room(self) -> bool:
-        """Whether `submit` may be called now."""
+        """True if `submit` may be called now."""
 
     def submit(self, item: Any) -> None:
         """Hands the next item to a worker."""
@@ -43,7 +43,7 @@ class Pool(Protocol):
         """
 
     def pending(self) -> bool:
-        """Whether results are still to come."""
+        """True if results are still to come."""
 
     def check(self) -> None:
         """Looks whether all workers are alive, where nothing else does.
@@ -78,7 +78,7 @@ def results_of(pool: Pool, items: Iterable[Any]) -> Iterator[Any]:
 
 
 class InOrder:
-    """Of a pool: results that come in any order and are given in that of their items.
+    """The part of a pool that orders results: they come in any order and are given in that of their items.
 
     Attributes:
         _results: what is received and not given, by the item's number: a result, or the error to raise in its place.
@@ -113,5 +113,5 @@ class InOrder:
             yield result
 
     def pending(self) -> bool:
-        """Whether results are still to come."""
+        """True if results are still to come."""
         return self._sent > self._taken

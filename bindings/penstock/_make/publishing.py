@@ -87,7 +87,7 @@ def publication_of(
     run: str | None,
     features: Any,
 ) -> Publication:
-    """What `commit` was asked for, as folders take it."""
+    """The arguments of `commit`, as folders take them."""
     texts = None if tasks is None else [json_text(task, "task") for task in tasks]
     table = feature_table(features)
     return Publication(json_text(tokenizer, "tokenizer"), shards, texts, table, overwrite, run)

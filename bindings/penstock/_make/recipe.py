@@ -89,7 +89,7 @@ class Recipe(ABC):
         return ()
 
     def finish(self, results: Sequence[Made]) -> Mapping[str, Any]:
-        """What the manifest says besides: "tokenizer" and "features", as of `penstock.commit`. Shards are in order.
+        """Further keys of the manifest: "tokenizer" and "features", as of `penstock.commit`. Results are in order.
 
         A result's `value` is what `make` gave; None of a shard that was kept, or that an attempt finished whose worker
         was lost before it could say so.
@@ -97,7 +97,7 @@ class Recipe(ABC):
         return {}
 
     def size(self, task: Any) -> int:
-        """What the task counts in `progress`."""
+        """The task's share of `progress`."""
         return 1
 
     def place(self, task: Any) -> str:
@@ -105,7 +105,7 @@ class Recipe(ABC):
         return excerpt(task if isinstance(task, str) else repr(task))
 
     def identify(self, task: Any) -> Any:
-        """What tells a task from others, as JSON, where the task is none itself: it stands in `shard.json`."""
+        """A JSON value for `shard.json` that only this task has, where the task itself is not JSON."""
         return task
 
     def write(

@@ -29,7 +29,7 @@ _SAID = ("tokenizer", "features")  # by Recipe.finish
 
 @dataclass
 class Written:
-    """What a recipe made.
+    """Counts of a dataset that a recipe made.
 
     Attributes:
         path: the dataset's folder or address.
@@ -113,7 +113,7 @@ class Run:
             raise InvalidArgumentError(str(error)) from None
 
     def map(self, items: Iterable[Any], count: int | None = None) -> Iterator[Any]:
-        """What workers answer to each of the items, in order; `count` is how many there are, if that is known."""
+        """The workers' answers to the items, in order; `count` of them, if that is known."""
         if self._pool is None and count in (0, 1) and not self.is_far:
             self._here = self._here or Here().pool(self._work())
             yield from results_of(self._here, items)
@@ -134,7 +134,7 @@ class Run:
 
     @property
     def is_far(self) -> bool:
-        """Whether workers may be on other machines."""
+        """True if workers may be on other machines."""
         return is_far(self._executor)
 
     def _work(self) -> LookWork:
@@ -158,7 +158,7 @@ class Run:
         return self._publish([each for each in results if each is not None])
 
     def _may_keep(self) -> bool:
-        """Whether finished shards are looked at.
+        """True if finished shards may be kept.
 
         Raises:
             InvalidArgumentError: an input is another than when they were made.

@@ -117,7 +117,7 @@ class ShardFolder:
 
     @property
     def stays(self) -> bool:
-        """Whether a published dataset is there and is not to be replaced: it can only be found to be the same."""
+        """True if a published dataset is there and is not to be replaced: the run can only find it to be the same."""
         return self._published and not self.replaces
 
     def made_with(self, options: Any) -> int:
@@ -131,7 +131,7 @@ class ShardFolder:
         return sum(isinstance(task, dict) and options.items() <= task.get("options", {}).items() for task in tasks)
 
     def any_finished(self) -> bool:
-        """Whether any finished shard is there now that is not published; true where nobody can know."""
+        """True if a finished shard is there that is not published, or if that cannot be known."""
         from penstock._base.errors import Error, NotFoundError
 
         try:
@@ -142,7 +142,7 @@ class ShardFolder:
             return True
 
     def may_keep(self, number: int, options: Any) -> bool:
-        """Whether shard `number` is there and was made with the same options, None: with any; of what, others say."""
+        """True if shard `number` is there and was made with these options (None: any), of whatever input."""
         if number not in self._finished or number in self._stale:
             return False
         task = self._finished[number].task
@@ -194,7 +194,7 @@ class ShardFolder:
         return self.folder.fingerprint()  # of what stays
 
     def left_behind(self) -> str:
-        """What a run leaves that ends in the middle, and how to go on. Waits for the shard that is being synced."""
+        """The shards that an unfinished run leaves, and how to go on. Waits for the shard that is being synced."""
         from penstock._base.errors import Error
 
         with suppress(Exception):  # the error that ended the run is the one to tell

@@ -103,7 +103,7 @@ class ShardUploads(Taker):
 
     @property
     def is_open(self) -> bool:
-        """Whether neither close() nor abort() was called."""
+        """True until close() or abort()."""
         return self._finalizer.alive
 
     @property
@@ -244,7 +244,7 @@ class ShardUploads(Taker):
         return None
 
     def _is_there(self, name: str, described: Any, manifest_bytes: int) -> bool:
-        """Whether another attempt left these very bytes."""
+        """True if another attempt left these very bytes."""
         sizes = self.folder.sizes
         files = [*described.files, (SHARD_MANIFEST, manifest_bytes)]
         return all(sizes.get(f"{name}/{file}") == size for file, size in files)

@@ -1,4 +1,4 @@
-"""What workers do for a run: make the shards of tasks, and look at what a recipe asks for."""
+"""Workers' part of a run: they make the shards of tasks, and look at items for a recipe."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class See(NamedTuple):
 
 @dataclass
 class LookWork:
-    """What workers do that make no shards: they look at what a recipe asks for."""
+    """The work of workers that make no shards: they look at items for a recipe."""
 
     recipe: BaseRecipe
 
     def begin(self) -> Callable[[Any], Any]:
-        """What is called for each item."""
+        """The function that answers each item."""
         self.recipe.begin()
         return self._answer
 
     def place(self, item: Any) -> str:
-        """What the item is about."""
+        """The item's name, for messages."""
         return self.recipe.place_of(item)
 
     def _answer(self, item: Any) -> Any:
@@ -44,7 +44,7 @@ class LookWork:
 
 @dataclass
 class ShardWork(LookWork):
-    """What the workers of a run do; all that they need to know of it."""
+    """The work of a run's workers, with all that they need to know of the run."""
 
     place_of_shards: Place
 

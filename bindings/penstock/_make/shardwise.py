@@ -39,7 +39,7 @@ class TakenShard(NamedTuple):
 
 
 class Change(Protocol):
-    """What becomes of a shard."""
+    """A change of shards: each becomes another."""
 
     note: str | None  # name of one beside the shards where shard.json does not tell what was done
 
@@ -47,7 +47,7 @@ class Change(Protocol):
         """Changes the dataset `local`, of one shard, maybe into the new folder `to`; the finished shard's folder."""
 
     def is_made_of(self, found: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
-        """Whether a finished shard may be this change of another one: what their shard.json say."""
+        """True if a finished shard may be this change of another one, by their shard.json."""
 
     def digest(self, values: Sequence[Any]) -> str:
         """Tells it from other changes, where there is a note."""

@@ -146,7 +146,7 @@ def _brought(
 
 
 def _has_gaps(folder: Folder, overwrite: bool) -> bool:
-    """Whether shards are finished behind one that is not, as workers leave them: one process makes them in order."""
+    """True if finished shards follow an unfinished one, as workers leave them: one process makes them in order."""
     try:
         there = folder.finished(overwrite)
     except NotFoundError:

@@ -20,7 +20,7 @@ _PART_BYTES = 256 << 20  # of the input, put aside in one file: whole shards, to
 
 
 class Aside(NamedTuple):
-    """What workers do before shards are made: put the pieces of the input's shards [begin, end) aside in a file."""
+    """Work before shards are made: the pieces of the input's shards [begin, end) are put aside in a file."""
 
     number: int
     begin: int
@@ -46,7 +46,7 @@ class Destined(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """What follows from the input's index.
+    """The plan, which follows from the input's index.
 
     Attributes:
         identity: what tells this shuffle from others.

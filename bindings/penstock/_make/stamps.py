@@ -29,7 +29,7 @@ class Stamps:
         self._now = [_stamp(path) for path in paths]
 
     def check(self, folder: Folder, shards: int) -> bool:
-        """Whether the inputs are those of the `shards` finished shards that are in it; False where nothing tells.
+        """True if the `shards` finished shards in it were made of these inputs; False where no note tells.
 
         Raises:
             InvalidArgumentError: one of them is another; the message names it.
@@ -60,7 +60,7 @@ class Stamps:
         folder.write_note(_FILE, json.dumps(self._now).encode())
 
     def remove(self, folder: Folder) -> None:
-        """Of a dataset that is published, or of which nothing is finished."""
+        """Removes the note, once the dataset is published or nothing of it is finished."""
         folder.remove_notes([_FILE])
 
     def check_unchanged(self) -> None:

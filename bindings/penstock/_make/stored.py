@@ -320,7 +320,7 @@ def joined_tokenizer(inputs: Sequence[Stored], *, appends: bool = False) -> Any:
 
 
 def fingerprint_of(shards: Sequence[StoredShard]) -> str:
-    """Of a dataset that these shards alone would be."""
+    """The fingerprint of a dataset of these shards alone."""
     texts = [(f"{number:05}", each.text) for number, each in enumerate(shards)]
     return str(json.loads(_native.stored_manifest("", texts, "null", None, None))["fingerprint"])
 

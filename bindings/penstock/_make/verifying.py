@@ -1,4 +1,4 @@
-"""Whether a dataset's bytes are what its manifest says."""
+"""`penstock.verify`: compares a dataset's bytes with its manifest."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class WorkerPool(InOrder):
         return len(self._processes)
 
     def has_room(self) -> bool:
-        """Whether `submit` may be called now."""
+        """True if `submit` may be called now."""
         if self._sent - self._taken >= 2 * _BATCHES_EACH * self._count:
             return False
         return len(self._processes) < self._count or min(self._waiting) < _BATCHES_EACH
@@ -141,7 +141,7 @@ def _run_worker(pipe: Connection, work: Work) -> None:
 
 
 def answer(work: Work, process: Callable[[Any], Any], item: Any) -> Any:
-    """What a worker says to an item: the result, or the error that `Pool.next_results` is to raise."""
+    """A worker's answer to an item: the result, or the error that `Pool.next_results` raises."""
     try:
         return process(item)
     except (InputError, Error) as error:

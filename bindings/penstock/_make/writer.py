@@ -130,7 +130,7 @@ class Writer:
             raise
 
     def _mode(self, metadata: Any, layout: str) -> str:
-        """Of the dataset.
+        """The dataset's mode.
 
         Raises:
             InvalidArgumentError: Fields, metadata, columns and layout that do not go together.
@@ -256,7 +256,7 @@ class Writer:
 
     @property
     def keeps_documents(self) -> bool:
-        """Whether it keeps where documents begin: not of a token stream (metadata=None)."""
+        """False for a token stream (metadata=None), which does not keep where documents begin."""
         return self._codec is not None
 
     @property
@@ -271,12 +271,12 @@ class Writer:
 
     @property
     def task(self) -> Any:
-        """What shard.json says that the shards that end now are made of."""
+        """The task that shard.json names in shards that end now."""
         return self._task
 
     @property
     def is_uploading(self) -> bool:
-        """Whether its shards go into a bucket."""
+        """True if its shards go into a bucket."""
         return self._uploads is not None
 
     @property
