@@ -57,15 +57,12 @@ TEST_F(Cores, VersionTwoTakesTheLowestOfTheGroupAndOfThoseAboveIt) {
   EXPECT_EQ(quota_v2("", "100000 100000\n"), 1) << "a container's own group, seen as the top";
 }
 
-TEST_F(Cores, VersionOneTakesTheGroupOfTheCpuController) {
+TEST_F(Cores, VersionOneTakesTheGroupOfTheCpuControllerAndAContainerSeesItsGroupAsTheMountsTop) {
   mount_v1("/pods/one");
   write("/sys/fs/cgroup/cpuset/fast/cpu.cfs_quota_us", "1000\n");
   EXPECT_TRUE(std::isinf(quota_v1("/pods/one", "-1", "100000")));
   EXPECT_EQ(quota_v1("/pods/one", "350000", "100000"), 3.5);
   EXPECT_EQ(quota_v1("/pods", "100000", "50000"), 2);
-}
-
-TEST_F(Cores, AContainerSeesItsGroupAsTheMountsTop) {
   mount_v1("/docker/abc", "/docker/abc");
   EXPECT_EQ(quota_v1("", "300000", "100000"), 3);
   mount_v1("/docker/abc/inner", "/docker/abc");

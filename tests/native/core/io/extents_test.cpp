@@ -119,7 +119,7 @@ TEST(Extents, RandomReadsGetTheirBytesByRequestsThatKeepTheRules) {
   }
 }
 
-TEST(Extents, WhatIsAdjacentOverlappingNestedOrEqualIsOneRequestAndReadOnce) {
+TEST(Extents, WhatIsAdjacentOverlappingNestedOrEqualIsOneRequestAndReadOnceAndNothingCostsNothing) {
   WantedExtents wanted;
   // Adjacent to both, overlapping two, nested, equal, and all of it.
   for (const auto& [offset, size] :
@@ -131,6 +131,15 @@ TEST(Extents, WhatIsAdjacentOverlappingNestedOrEqualIsOneRequestAndReadOnce) {
   std::uint64_t bytes = 0;
   for (const Read& piece : wanted.pieces()) bytes += piece.size;
   EXPECT_EQ(bytes, 300U);
+  wanted.read_all();
+  wanted.clear();
+  for (const std::uint64_t at : {0, 120, 150, 5'000}) wanted.add(0, at, 0);
+  wanted.add(1, 7, 0);
+  EXPECT_EQ(wanted.plan({.near_bytes = 100'000}), 0U);
+  EXPECT_EQ(wanted.pieces().size(), 0U);
+  wanted.add(0, 100, 50);
+  EXPECT_EQ(wanted.plan({.near_bytes = 100'000}), 1U);
+  EXPECT_EQ(wanted.pieces().size(), 1U) << "no gap is read up to where nothing is";
   wanted.read_all();
 }
 
@@ -221,18 +230,6 @@ TEST(Extents, AnErrorIsNotHiddenByAMissOfThePieceBeside) {
     EXPECT_EQ(both.outcome, Outcome::Failed);
     EXPECT_TRUE(both.error);
   }
-}
-
-TEST(Extents, ReadsOfNothingCostNothing) {
-  WantedExtents wanted;
-  for (const std::uint64_t at : {0, 120, 150, 5'000}) wanted.add(0, at, 0);
-  wanted.add(1, 7, 0);
-  EXPECT_EQ(wanted.plan({.near_bytes = 100'000}), 0U);
-  EXPECT_EQ(wanted.pieces().size(), 0U);
-  wanted.add(0, 100, 50);
-  EXPECT_EQ(wanted.plan({.near_bytes = 100'000}), 1U);
-  EXPECT_EQ(wanted.pieces().size(), 1U) << "no gap is read up to where nothing is";
-  wanted.read_all();
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace penstock::testing {
 namespace {
 
-TEST(Address, PartsThatMayNotBeShownAreApart) {
+TEST(Address, PartsThatMayNotBeShownAreApartOriginsToldApartAndPathsEncodedOnce) {
   const Address plain = parse_address("https://host:8443/a/b/");
   EXPECT_EQ(plain.shown, "https://host:8443/a/b");
   EXPECT_EQ(plain.userinfo + plain.query, "");
@@ -14,6 +14,13 @@ TEST(Address, PartsThatMayNotBeShownAreApart) {
   EXPECT_EQ(all.shown, "http://host/a");
   EXPECT_EQ(all.userinfo, "name:se@cret");
   EXPECT_EQ(all.query, "token=1?2&b=@");
+  EXPECT_EQ(origin_of("https://host:1/a?b"), "https://host:1");
+  EXPECT_EQ(origin_of("https://host?b"), "https://host");
+  EXPECT_EQ(origin_of("HTTPS://Host:443/A"), "https://host");
+  EXPECT_EQ(origin_of("http://host:443/a"), "http://host:443");
+  EXPECT_EQ(origin_of("nothing"), "");
+  EXPECT_EQ(encoded_path("/a b/c+d=e%20f"), "/a%20b/c+d=e%20f");
+  EXPECT_EQ(encoded_path("/50%/\xc3\xa4?#"), "/50%25/%C3%A4%3F%23");
 }
 
 TEST(Address, NothingSecretIsShownOfAnyTextNorOfWhatIsRefused) {
@@ -31,16 +38,6 @@ TEST(Address, NothingSecretIsShownOfAnyTextNorOfWhatIsRefused) {
     const std::string said = message_of([&] { parse_address(url); }, ErrorKind::InvalidArgument);
     EXPECT_EQ(said.find("word@"), std::string::npos) << said;
   }
-}
-
-TEST(Address, OriginsAreToldApartAndPathsEncodedOnce) {
-  EXPECT_EQ(origin_of("https://host:1/a?b"), "https://host:1");
-  EXPECT_EQ(origin_of("https://host?b"), "https://host");
-  EXPECT_EQ(origin_of("HTTPS://Host:443/A"), "https://host");
-  EXPECT_EQ(origin_of("http://host:443/a"), "http://host:443");
-  EXPECT_EQ(origin_of("nothing"), "");
-  EXPECT_EQ(encoded_path("/a b/c+d=e%20f"), "/a%20b/c+d=e%20f");
-  EXPECT_EQ(encoded_path("/50%/\xc3\xa4?#"), "/50%25/%C3%A4%3F%23");
 }
 
 }  // namespace

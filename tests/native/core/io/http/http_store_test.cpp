@@ -29,18 +29,14 @@ class HttpStoreTest : public ::testing::Test {
   const std::string a_ = server_.url("/a");
 };
 
-TEST_F(HttpStoreTest, SaysHowItIsBestReadAndListsNothing) {
+TEST_F(HttpStoreTest, SaysHowItIsBestReadListsNothingAndTakesSizesFromTheServer) {
   HttpStore store = make();
   EXPECT_TRUE(store.is_far());
   EXPECT_EQ(store.name(), "http");
   EXPECT_EQ(store.reads_in_flight(), 64U);
   message_of([&] { store.list(server_.url()); }, ErrorKind::InvalidArgument);
-}
-
-TEST_F(HttpStoreTest, SizesAreWhatAServerSaysAndNoneOfAnEmptyFile) {
   server_.put("/empty", "");
   const std::vector<Fault> replies{{}, {.status = "416 x", .headers = "Content-Range: none\r\n"}, {.status = "200 OK"}};
-  HttpStore store = make();
   for (const Fault& reply : replies) {
     server_.script("/empty", {reply});
     EXPECT_EQ(size(store, server_.url("/empty")), 0U);

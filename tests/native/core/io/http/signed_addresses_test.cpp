@@ -22,7 +22,7 @@ class SignedAddressesTest : public ::testing::Test {
   std::atomic<int> called_{0};
 };
 
-TEST_F(SignedAddressesTest, AnAddressIsAskedForOnceGivenToAllWhoWaitAndSignedAnewWhereItIsRefused) {
+TEST_F(SignedAddressesTest, AnAddressOrItsErrorIsAskedForOnceGivenToAllWhoWaitAndSignedAnewWhereItIsRefused) {
   EXPECT_FALSE(of("a"));
   EXPECT_FALSE(of("a"));
   EXPECT_FALSE(of("b"));
@@ -36,6 +36,9 @@ TEST_F(SignedAddressesTest, AnAddressIsAskedForOnceGivenToAllWhoWaitAndSignedAne
   EXPECT_TRUE(addresses_.renew("a"));
   EXPECT_FALSE(of("a"));
   EXPECT_EQ(take(), Paths{"a"});
+  addresses_.refuse({"a"}, Error(ErrorKind::IoError, "no keys"));
+  EXPECT_EQ(called_, 3);
+  EXPECT_THROW(of("a"), Error);
 }
 
 TEST_F(SignedAddressesTest, AnAddressIsSignedAnewAtHalfItsTimeAndUsedMeanwhile) {
@@ -48,13 +51,6 @@ TEST_F(SignedAddressesTest, AnAddressIsSignedAnewAtHalfItsTimeAndUsedMeanwhile) 
   }
   EXPECT_EQ(asked, Paths{"a"});
   while (of("a")) std::this_thread::sleep_for(milliseconds(10));  // until its time is over
-}
-
-TEST_F(SignedAddressesTest, AnErrorReachesWhoWaits) {
-  EXPECT_FALSE(of("a"));
-  addresses_.refuse(take(), Error(ErrorKind::IoError, "no keys"));
-  EXPECT_EQ(called_, 1);
-  EXPECT_THROW(of("a"), Error);
 }
 
 TEST_F(SignedAddressesTest, WhoSignsIsWokenAndStops) {

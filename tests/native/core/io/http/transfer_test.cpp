@@ -72,6 +72,14 @@ class TransferTest : public ::testing::Test {
     multi_.remove(transfer_->handle());
     return transfer_->end_attempt(code, now);
   }
+  /// Of the first bytes of a file.
+  static Request request_of(const std::string& path, std::string& into) {
+    Request request;
+    request.path = path;
+    request.into = std::as_writable_bytes(std::span(into));
+    request.end = into.size();
+    return request;
+  }
   std::string failure(ErrorKind kind) {
     if (!transfer_->error()) return "no error";
     return message_of([&] { std::rethrow_exception(transfer_->error()); }, kind);
@@ -183,7 +191,7 @@ TEST_F(TransferTest, APauseIsDrawnAndIsAtLeastWhatTheServerAsksForWhichIsAskedHa
   EXPECT_EQ(attempt(), Next::Failed) << "beyond the deadline";
 }
 
-TEST_F(TransferTest, AServerThatNeverGivesARangeIsToldAfterThreeAttempts) {
+TEST_F(TransferTest, AServerThatNeverGivesARangeOrIsNotThereIsToldAfterThreeAttempts) {
   const std::vector<Fault> whole(3, {.status = "200 OK", .body = "all of it"});
   server_.script("/a", whole);
   take();
@@ -194,13 +202,9 @@ TEST_F(TransferTest, AServerThatNeverGivesARangeIsToldAfterThreeAttempts) {
   server_.script("/a", whole);
   take();
   expect_next({Next::Again, Next::Again, Next::Again});  // it has given one
-}
-
-TEST_F(TransferTest, AServerThatIsNotThereIsToldAfterThreeAttempts) {
   make(std::make_shared<OwnAddresses>("http://127.0.0.1:1"));
-  Request request;
-  request.path = "/a";
-  request.end = 1;
+  std::string byte(1, '\0');
+  const Request request = request_of("/a", byte);
   for (const bool has_answered : {false, true}) {
     shared_->has_answered = has_answered;
     transfer_->take(request);
@@ -251,11 +255,8 @@ TEST_F(TransferTest, NoSecretGoesToAnotherServer) {
 TEST_F(TransferTest, ARefusedSignatureIsMadeAnewOnce) {
   const auto addresses = std::make_shared<OwnAddresses>(server_.url());
   make(addresses);
-  Request request;
-  request.path = "/a";
   std::string bytes(10, '\0');
-  request.into = std::as_writable_bytes(std::span(bytes));
-  request.end = 10;
+  const Request request = request_of("/a", bytes);
   for (const char* status : {"403 x", "401 x", "400 x"}) {
     server_.script("/a", {{.status = status}, {.status = status}});
     transfer_->take(request);
@@ -275,8 +276,8 @@ TEST_F(TransferTest, ARefusedSignatureIsMadeAnewOnce) {
 TEST_F(TransferTest, BytesGoToTheirReadsAndShortOrWholeFilesWhereTheyAreWanted) {
   file_ = {server_.url("/a"), kBytes};
   std::deque<WantedRead> wanted;
-  for (const std::uint64_t size : {1, 700, 299}) {
-    wanted.emplace_back(file_, wanted.empty() ? 100 : wanted.back().read.offset + wanted.back().read.size, size);
+  for (const auto& [offset, size] : {std::pair{100, 1}, {101, 700}, {801, 299}}) {
+    wanted.emplace_back(file_, offset, size);
   }
   transfer_->take(pointers_to(wanted));
   EXPECT_EQ(attempt(), Next::Done);
@@ -284,10 +285,7 @@ TEST_F(TransferTest, BytesGoToTheirReadsAndShortOrWholeFilesWhereTheyAreWanted) 
   EXPECT_EQ(server_.asked().size(), 1U);
 
   std::string bytes(kBytes + 5, '\0');
-  Request request;
-  request.path = file_.path();
-  request.into = std::as_writable_bytes(std::span(bytes));
-  request.end = bytes.size();
+  Request request = request_of(file_.path(), bytes);
   transfer_->take(request);
   EXPECT_EQ(attempt(), Next::Failed) << "the file ends before";
   failure(ErrorKind::Corruption);
