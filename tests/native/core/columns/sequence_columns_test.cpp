@@ -123,9 +123,8 @@ TEST(SequenceColumns, EveryWidthAndStrideOfTheTokenIsSearched) {
 }
 
 TEST(SequenceColumns, MaxDocumentsPadsWithTheLastValueAndBoundsTheCount) {
-  const DocumentStream stream(120);
-  FieldRows rows = stream.rows();
-  rows.length = 6;
+  FieldRows rows = DocumentStream(240).rows();
+  rows.length = 12;
   std::uint64_t most = 0;
   std::vector<Sequences> all;
   Loader loader(options_of({}, rows, specs_of(0, By::Spans)));
@@ -137,7 +136,7 @@ TEST(SequenceColumns, MaxDocumentsPadsWithTheLastValueAndBoundsTheCount) {
     Loader bounded(options_of({}, rows, specs_of(0, By::Spans, allowed)));
     for (Sequences padded : all) {
       padded.bounds.resize(allowed + 1, padded.bounds.back());
-      padded.longest = 6;  // the window, so that it is one number in all batches
+      padded.longest = 12;  // the window, so that it is one number in all batches; no document is as long
       EXPECT_EQ(found_in(*next(bounded)), padded);
     }
   }

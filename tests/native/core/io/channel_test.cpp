@@ -185,7 +185,7 @@ TEST_P(EveryStore, ChannelsOfManyThreadsReadTheSameFilesAndHandOutAtOnceAThousan
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+  EXPECT_TRUE(!is_far || std::chrono::steady_clock::now() - start < std::chrono::seconds(15));
 }
 
 TEST_P(EveryStore, SizesAndSmallReadsAreOfTheFileOrSayWhatIsWrong) {

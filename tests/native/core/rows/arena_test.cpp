@@ -12,13 +12,13 @@ TEST(Arena, WhatABoundDoesNotAllowToItsArenasTogetherIsRefusedAndNothingIsLost) 
   Arena other;
   for (Arena* each : {&arena, &other}) each->bound_by(&bound);
   other.allocate(10'000);
-  arena.allocate(4'000);
+  arena.allocate(6'000);
   const auto refuse = [&](std::uint64_t bytes, const char* words) {
     expect_error([&] { arena.allocate(bytes); }, ErrorKind::InvalidArgument, words);
   };
   refuse(1ULL << 40, "1,099,511,627,776 bytes");
   refuse(8'000, "more than the 20,000 bytes");
-  arena.allocate(6'000);  // exactly, where twice as much as before would be too much
+  arena.allocate(4'000);  // exactly, where twice as much as before would be too much
   EXPECT_EQ(arena.capacity_bytes(), 10'000U);
 }
 

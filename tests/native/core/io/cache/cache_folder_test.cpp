@@ -32,5 +32,19 @@ TEST(CacheFolder, HoldsWhatLiesAtItsAddressAndAnotherOneOrAnotherVersionIsAnothe
   EXPECT_THROW(CacheFolder(root / "file", "a", "1").create(), Error);
 }
 
+TEST(CacheFolder, SettlingToALargerShareRemovesNothing) {
+  const TemporaryFolder root;
+  const CacheFolder folder(root.path(), "a", "1");
+  folder.create();
+  const std::vector<CacheableFile> files{{"a/b", 8 << 20}};
+  folder.settle(files, BlockShare(1000), UINT64_MAX);
+  std::ofstream(folder.path() + "/" + folder.name_of("a/b") + ".data") << std::string(8 << 20, 'x');
+  const std::uint64_t held = folder.disk_bytes();
+  folder.settle(files, BlockShare(2000), UINT64_MAX);
+  EXPECT_EQ(folder.disk_bytes(), held);
+  folder.settle(files, BlockShare(0), UINT64_MAX);
+  EXPECT_LT(folder.disk_bytes(), held - (7 << 20));
+}
+
 }  // namespace
 }  // namespace penstock::testing
