@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <map>
 #include <random>
 
 namespace penstock::testing {
@@ -166,13 +167,11 @@ TEST(Cast, SubArraysAddTrailingAxesInOrder) {
   ASSERT_EQ(schema.record_bytes(), 25U);
   ASSERT_EQ(x.dims, (std::vector<std::uint64_t>{3, 2}));
   std::vector<std::byte> records(4 * 25);
-  for (std::uint64_t r = 0; r < 4; ++r) {
-    for (std::uint64_t s = 0; s < 3; ++s) {
-      for (std::uint64_t k = 0; k < 2; ++k) {
-        put(records, r * 25 + 1 + s * 8 + k * 2, static_cast<std::uint16_t>(r * 100 + s * 10 + k));
-      }
-      put(records, r * 25 + 1 + s * 8 + 4, static_cast<float>(r * 10 + s) / 2);
-    }
+  for (std::uint64_t i = 0; i < 4 * 3; ++i) {  // structs, three a record
+    const std::uint64_t at = i / 3 * 25 + 1 + i % 3 * 8;
+    for (std::uint64_t k = 0; k < 2; ++k)
+      put(records, at + k * 2, static_cast<std::uint16_t>(i / 3 * 100 + i % 3 * 10 + k));
+    put(records, at + 4, static_cast<float>(i / 3 * 10 + i % 3) / 2);
   }
   const auto xs = cast<std::int64_t>(x, records, 25, 4, {'i', 8});
   const auto ys = cast<float>(y, records, 25, 4, {'f', 4});
@@ -195,12 +194,9 @@ TEST(Cast, HalvesBecomeTheFloatsThatTheyAre) {
     double expected = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1'024 + fraction, exponent - 25);
     if (exponent == 31) expected = fraction == 0 ? std::numeric_limits<double>::infinity() : std::nan("");
     if (bits >= 0x8000) expected = -expected;
-    if (std::isnan(expected)) {
-      ASSERT_TRUE(std::isnan(floats[bits]) && std::isnan(doubles[bits]));
-      continue;
-    }
-    ASSERT_EQ(floats[bits], expected) << bits;
-    ASSERT_EQ(doubles[bits], expected) << bits;
+    ASSERT_EQ(std::isnan(floats[bits]) && std::isnan(doubles[bits]), std::isnan(expected));
+    if (std::isnan(expected)) continue;
+    ASSERT_TRUE(floats[bits] == expected && doubles[bits] == expected) << bits;
     ASSERT_EQ(std::signbit(floats[bits]), bits >= 0x8000);
   }
 }
@@ -223,21 +219,14 @@ TEST(Cast, BoolsBytesAndComplexNumbersAreCopied) {
 }
 
 TEST(Cast, CastsThatLoseWhatAFieldIsAreRefused) {
-  const auto refused = [](const char* from, const char* to) {
+  const auto refused = [](const std::string& from, const std::string& to) {
     const ScalarType type = ScalarType::parse(from);
     return refusal([&] { check_cast(leaf_of(type.kind, type.bytes), ScalarType::parse(to)); });
   };
-  for (const auto& [from, to] : {std::pair{"f8", "u1"},
-                                 {"i8", "|b1"},
-                                 {"f4", "f2"},
-                                 {"i4", "f2"},
-                                 {"|S4", "i4"},
-                                 {"|S4", "|S5"},
-                                 {"i4", "|V4"},
-                                 {"c8", "f4"},
-                                 {"c8", "c16"}}) {
-    EXPECT_NE(refused(from, to), "") << from << " to " << to;
-  }
+  const std::multimap<std::string, std::string> lossy{{"f8", "u1"},  {"i8", "|b1"}, {"f4", "f2"},
+                                                      {"i4", "f2"},  {"|S4", "i4"}, {"|S4", "|S5"},
+                                                      {"i4", "|V4"}, {"c8", "f4"},  {"c8", "c16"}};
+  for (const auto& [from, to] : lossy) EXPECT_NE(refused(from, to), "") << from << " to " << to;
   EXPECT_EQ(refused("f4", "i8"), "field token: float32 cannot become int64");
   for (const auto& [from, to] : {std::pair{"f8", "f4"}, {"f2", "f4"}, {"u8", "f4"}}) EXPECT_EQ(refused(from, to), "");
 }
@@ -246,14 +235,9 @@ TEST(Cast, TypesAreReadAndWrittenAsNumpyDoes) {
   for (const char* text : {"<i8", "|u1", "|b1", "<f2", "<c16", "|S16", "|V3"}) {
     EXPECT_EQ(ScalarType::parse(text).str(), text);
   }
-  for (const auto& [name, text] : {std::pair{"int32", "<i4"},
-                                   {"uint64", "<u8"},
-                                   {"float16", "<f2"},
-                                   {"complex64", "<c8"},
-                                   {"bool", "|b1"},
-                                   {"u2", "<u2"}}) {
-    EXPECT_EQ(ScalarType::parse(name).str(), text);
-  }
+  const std::map<std::string, std::string> names{{"int32", "<i4"},     {"uint64", "<u8"}, {"float16", "<f2"},
+                                                 {"complex64", "<c8"}, {"bool", "|b1"},   {"u2", "<u2"}};
+  for (const auto& [name, text] : names) EXPECT_EQ(ScalarType::parse(name).str(), text);
   for (const char* text : {"", "<", "i", ">i4", "i3", "int", "int12", "int7", "f16", "O8", "float128x", "i99999999999",
                            "i-4", "S0", "u4 ", "bool8", "b2"}) {
     EXPECT_NE(refusal([&] { static_cast<void>(ScalarType::parse(text)); }), "") << text;
