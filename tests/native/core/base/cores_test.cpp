@@ -1,28 +1,19 @@
 // The quota of control groups, read from real files in a folder that stands for "/".
 #include "core/base/cores.h"
 
+#include "tests/native/temporary_folder.h"
+
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <stdlib.h>
 
 #include <cmath>
-#include <cstdint>
-#include <filesystem>
 #include <fstream>
-#include <stdexcept>
-#include <string>
 
-namespace penstock {
+namespace penstock::testing {
 namespace {
 
-class Cores : public testing::Test {
+class Cores : public ::testing::Test {
  protected:
-  Cores() {
-    root_ = (std::filesystem::temp_directory_path() / "penstock-XXXXXX").string();
-    if (::mkdtemp(root_.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  }
-  ~Cores() override { std::filesystem::remove_all(root_); }
-
   void write(const std::string& path, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
     std::ofstream(root_ + path) << text;
@@ -40,67 +31,54 @@ class Cores : public testing::Test {
           "33 31 0:30 " +
               top + " /sys/fs/cgroup/cpu,cpuacct rw shared:12 master:3 - cgroup cgroup rw,cpu,cpuacct\n");
   }
-  void limit_v1(const std::string& group, const std::string& quota, const std::string& period) const {
-    write("/sys/fs/cgroup/cpu,cpuacct" + group + "/cpu.cfs_quota_us", quota + "\n");
+  [[nodiscard]] double quota_v1(const std::string& group, const std::string& most, const std::string& period) const {
+    write("/sys/fs/cgroup/cpu,cpuacct" + group + "/cpu.cfs_quota_us", most + "\n");
     write("/sys/fs/cgroup/cpu,cpuacct" + group + "/cpu.cfs_period_us", period + "\n");
+    return quota();
+  }
+  [[nodiscard]] double quota_v2(const std::string& group, const std::string& max) const {
+    write("/sys/fs/cgroup" + group + "/cpu.max", max);
+    return quota();
   }
   [[nodiscard]] double quota() const { return cpu_quota(root_); }
 
-  std::string root_;
+  const TemporaryFolder folder_;
+  const std::string root_ = folder_.path();
 };
 
-TEST_F(Cores, WithoutControlGroupsThereIsNoQuota) {
-  EXPECT_TRUE(std::isinf(quota()));
-  mount_v2("/");
-  EXPECT_TRUE(std::isinf(quota()));
-}
-
 TEST_F(Cores, VersionTwoTakesTheLowestOfTheGroupAndOfThoseAboveIt) {
+  EXPECT_TRUE(std::isinf(quota())) << "no control groups";
   mount_v2("/pods/one/main");
-  write("/sys/fs/cgroup/pods/one/main/cpu.max", "max 100000\n");
   EXPECT_TRUE(std::isinf(quota()));
-  write("/sys/fs/cgroup/pods/one/main/cpu.max", "800000 100000\n");
-  EXPECT_EQ(quota(), 8);
-  write("/sys/fs/cgroup/pods/cpu.max", "125000 50000\n");
-  EXPECT_EQ(quota(), 2.5);
-  write("/sys/fs/cgroup/pods/other/cpu.max", "10000 100000\n");  // not above
-  EXPECT_EQ(quota(), 2.5);
-  write("/sys/fs/cgroup/cpu.max", "100000 100000\n");  // a container's own group, seen as the top
-  EXPECT_EQ(quota(), 1);
+  EXPECT_TRUE(std::isinf(quota_v2("/pods/one/main", "max 100000\n")));
+  EXPECT_EQ(quota_v2("/pods/one/main", "800000 100000\n"), 8);
+  EXPECT_EQ(quota_v2("/pods", "125000 50000\n"), 2.5);
+  EXPECT_EQ(quota_v2("/pods/other", "10000 100000\n"), 2.5) << "not above";
+  EXPECT_EQ(quota_v2("", "100000 100000\n"), 1) << "a container's own group, seen as the top";
 }
 
-TEST_F(Cores, VersionOneTakesTheGroupOfTheCpuController) {
+TEST_F(Cores, VersionOneTakesTheGroupOfTheCpuControllerAndAContainerSeesItsGroupAsTheMountsTop) {
   mount_v1("/pods/one");
-  limit_v1("/pods/one", "-1", "100000");
   write("/sys/fs/cgroup/cpuset/fast/cpu.cfs_quota_us", "1000\n");
-  EXPECT_TRUE(std::isinf(quota()));
-  limit_v1("/pods/one", "350000", "100000");
-  EXPECT_EQ(quota(), 3.5);
-  limit_v1("/pods", "100000", "50000");
-  EXPECT_EQ(quota(), 2);
-}
-
-TEST_F(Cores, AContainerSeesItsGroupAsTheMountsTop) {
+  EXPECT_TRUE(std::isinf(quota_v1("/pods/one", "-1", "100000")));
+  EXPECT_EQ(quota_v1("/pods/one", "350000", "100000"), 3.5);
+  EXPECT_EQ(quota_v1("/pods", "100000", "50000"), 2);
   mount_v1("/docker/abc", "/docker/abc");
-  limit_v1("", "300000", "100000");
-  EXPECT_EQ(quota(), 3);
+  EXPECT_EQ(quota_v1("", "300000", "100000"), 3);
   mount_v1("/docker/abc/inner", "/docker/abc");
-  limit_v1("/inner", "200000", "100000");
-  EXPECT_EQ(quota(), 2);
+  EXPECT_EQ(quota_v1("/inner", "200000", "100000"), 2);
   mount_v1("/docker/abcd/inner", "/docker/abc");  // not below the top: what is mounted alone
   EXPECT_EQ(quota(), 3);
   mount_v2("/docker/abc", "/docker/abc");
-  write("/sys/fs/cgroup/cpu.max", "50000 100000\n");
-  EXPECT_EQ(quota(), 0.5);
+  EXPECT_EQ(quota_v2("", "50000 100000\n"), 0.5);
 }
 
 TEST_F(Cores, WhatCannotBeUnderstoodIsNoQuota) {
   mount_v2("/group");
   for (const char* const text : {"", "many", "100000", "0 100000", "100000 0", "-1 100000"}) {
-    write("/sys/fs/cgroup/group/cpu.max", text);
-    EXPECT_TRUE(std::isinf(quota())) << text;
+    EXPECT_TRUE(std::isinf(quota_v2("/group", text))) << text;
   }
-  write("/sys/fs/cgroup/group/cpu.max", "100000 100000");
+  EXPECT_EQ(quota_v2("/group", "100000 100000"), 1);
   for (const char* const text : {"", "\n", "0::", "0:", "0::group"}) {
     write("/proc/self/cgroup", text);
     EXPECT_TRUE(std::isinf(quota())) << text;
@@ -114,20 +92,23 @@ TEST_F(Cores, WhatCannotBeUnderstoodIsNoQuota) {
 }
 
 TEST_F(Cores, CoresAreSharedAndRoundedDownAndNeverNone) {
-  EXPECT_EQ(usable_cores(1, 64, root_), 64U);
-  EXPECT_EQ(usable_cores(8, 64, root_), 8U);
-  EXPECT_EQ(usable_cores(7, 64, root_), 9U);
-  EXPECT_EQ(usable_cores(65, 64, root_), 1U);
-  EXPECT_EQ(usable_cores(std::uint64_t{1} << 40U, 64, root_), 1U);
-  EXPECT_EQ(usable_cores(0, 0, root_), 1U);
+  const auto expect = [&](std::uint64_t processes, unsigned there, unsigned cores) {
+    EXPECT_EQ(usable_cores(processes, there, root_), cores) << processes << " " << there;
+  };
+  expect(1, 64, 64);
+  expect(8, 64, 8);
+  expect(7, 64, 9);
+  expect(65, 64, 1);
+  expect(std::uint64_t{1} << 40U, 64, 1);
+  expect(0, 0, 1);
   mount_v2("/group");
-  write("/sys/fs/cgroup/group/cpu.max", "750000 100000\n");
-  EXPECT_EQ(usable_cores(1, 64, root_), 7U);
-  EXPECT_EQ(usable_cores(2, 64, root_), 3U);  // 3.75: divided before it is rounded
-  EXPECT_EQ(usable_cores(3, 64, root_), 2U);
-  EXPECT_EQ(usable_cores(1, 4, root_), 4U);
-  write("/sys/fs/cgroup/group/cpu.max", "50000 100000\n");
-  EXPECT_EQ(usable_cores(1, 64, root_), 1U);
+  EXPECT_EQ(quota_v2("/group", "750000 100000\n"), 7.5);
+  expect(1, 64, 7);
+  expect(2, 64, 3);  // 3.75: divided before it is rounded
+  expect(3, 64, 2);
+  expect(1, 4, 4);
+  EXPECT_EQ(quota_v2("/group", "50000 100000\n"), 0.5);
+  expect(1, 64, 1);
 }
 
 TEST(CoresOfThisProcess, AffinityBoundsThem) {
@@ -146,4 +127,4 @@ TEST(CoresOfThisProcess, AffinityBoundsThem) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::testing

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include <random>
-#include <string>
 
 namespace penstock {
 namespace {
@@ -47,12 +46,9 @@ TEST(Json, BrokenTextIsCorruptionThatTellsTheByte) {
   EXPECT_EQ(refusal("[1e999]"), "x.json: a number beyond the range of a double at byte 6");
 }
 
-TEST(Json, AKeyThatStandsTwiceIsRefused) {
+TEST(Json, KeysThatStandTwiceDepthAndSizeAreRefused) {
   EXPECT_EQ(refusal(R"({"a":1,"b":{"c":1,"c":1}})"), "x.json: the key \"c\" stands twice in one object");
   EXPECT_EQ(refusal(R"({"a":1,"b":{"a":1}})"), "");
-}
-
-TEST(Json, DepthAndSizeAreBounded) {
   EXPECT_EQ(refusal(std::string(32, '[') + std::string(32, ']')), "");
   EXPECT_EQ(refusal(std::string(33, '[') + std::string(33, ']')), "x.json: JSON nested more than 32 deep");
   EXPECT_NE(refusal(std::string(5'000'000, '[')), "");
@@ -73,31 +69,28 @@ TEST(Json, TokensAndOpenKeysAreBounded) {
   EXPECT_THROW(check_json_strict(keys, "x.json"), Error);
 }
 
-TEST(Json, NumbersThatAreNoU64AreRefused) {
-  const auto object = parse_json_strict(
-      R"({"zero":0,"max":18446744073709551615,"over":18446744073709551616,"minus":-1,"real":1.0,"text":"1"})", "m");
+TEST(Json, MembersOfAnotherTypeAreRefused) {
+  const auto object =
+      parse_json_strict(R"({"zero":0,"max":18446744073709551615,"over":18446744073709551616,"minus":-1,"real":1.0,)"
+                        R"("text":"x","true":true,"object":{},"array":[]})",
+                        "m");
   EXPECT_EQ(get_u64(object, "zero", "m"), 0U);
   EXPECT_EQ(get_u64(object, "max", "m"), UINT64_MAX);
-  for (const char* key : {"over", "minus", "real", "text", "missing"}) {
+  EXPECT_EQ(get_string(object, "text", "m"), "x");
+  EXPECT_TRUE(get_bool(object, "true", "m"));
+  EXPECT_TRUE(get_object(object, "object", "m").empty());
+  EXPECT_TRUE(get_array(object, "array", "m").empty());
+  EXPECT_EQ(find_member(object, "none", "m"), nullptr);
+  for (const char* key : {"over", "minus", "real", "text", "none"})
     EXPECT_THROW(get_u64(object, key, "m"), Error) << key;
-  }
   EXPECT_EQ(testing::message_of([&] { get_u64(object, "minus", "dataset.json"); }, ErrorKind::Corruption),
             "dataset.json: \"minus\" is -1, an integer from 0 to 2^64 - 1 was expected");
-}
-
-TEST(Json, MembersOfAnotherTypeAreRefused) {
-  const auto object = parse_json_strict(R"({"s":"x","b":true,"o":{},"a":[]})", "m");
-  EXPECT_EQ(get_string(object, "s", "m"), "x");
-  EXPECT_TRUE(get_bool(object, "b", "m"));
-  EXPECT_TRUE(get_object(object, "o", "m").empty());
-  EXPECT_TRUE(get_array(object, "a", "m").empty());
-  EXPECT_EQ(find_member(object, "none", "m"), nullptr);
-  EXPECT_THROW(get_string(object, "b", "m"), Error);
-  EXPECT_THROW(get_bool(object, "s", "m"), Error);
-  EXPECT_THROW(get_object(object, "a", "m"), Error);
-  EXPECT_THROW(get_array(object, "o", "m"), Error);
+  EXPECT_THROW(get_string(object, "true", "m"), Error);
+  EXPECT_THROW(get_bool(object, "text", "m"), Error);
+  EXPECT_THROW(get_object(object, "array", "m"), Error);
+  EXPECT_THROW(get_array(object, "object", "m"), Error);
   EXPECT_THROW(get_member(object, "none", "m"), Error);
-  EXPECT_THROW(get_member(parse_json_strict("[]", "m"), "s", "m"), Error);
+  EXPECT_THROW(get_member(parse_json_strict("[]", "m"), "text", "m"), Error);
 }
 
 TEST(Json, RandomlyChangedTextNeverDoesAnythingButParseOrRefuse) {
@@ -107,14 +100,8 @@ TEST(Json, RandomlyChangedTextNeverDoesAnythingButParseOrRefuse) {
   for (int i = 0; i < 20'000; ++i) {
     std::string text = good;
     for (unsigned k = 0; k <= random() % 3; ++k) {
-      const std::size_t at = random() % text.size();
-      if (random() % 3 == 0)
-        text.erase(at, random() % 4);
-      else if (random() % 2 == 0)
-        text.insert(at, 1, static_cast<char>(random()));
-      else
-        text[at] = static_cast<char>(random());
-      if (text.empty()) text = " ";
+      // Some are taken out, or one is put in, or both: one stands in the place of others.
+      text.replace(random() % text.size(), random() % 3, random() % 3 == 0 ? 0 : 1, static_cast<char>(random()));
     }
     refused += refusal(text).empty() ? 0 : 1;
   }

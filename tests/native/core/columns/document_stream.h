@@ -1,6 +1,7 @@
 // Random documents, empty ones too, whose records say whether they count: for what is computed of documents.
 #pragma once
 
+#include "core/engine/read_rows.h"
 #include "tests/native/core/engine/field_source.h"
 #include "tests/native/core/engine/loader_fixture.h"
 
@@ -22,12 +23,12 @@ struct DocumentStream {
   std::vector<std::uint64_t> offset;  // … and the record's place in it
   std::vector<std::uint64_t> begins;  // of all documents but the first
 
-  explicit DocumentStream(std::uint64_t records, unsigned seed = 1) {
+  explicit DocumentStream(std::uint64_t records, unsigned seed = 1, std::uint64_t longest = 10) {
     std::mt19937 random(seed);
     for (std::uint64_t document = 0; tokens.size() < records; ++document) {
       if (document > 0) begins.push_back(tokens.size());
       // Empty, or with both tokens that bound it.
-      const std::uint64_t length = random() % 4 == 0 ? 0 : 2 + random() % 9;
+      const std::uint64_t length = random() % 4 == 0 ? 0 : 2 + random() % (longest - 1);
       for (std::uint64_t i = 0; i < length; ++i) {
         tokens.push_back(i == 0 ? kBegin : i + 1 == length ? kEnd : 10 + static_cast<std::uint32_t>(random() % 90));
         counts.push_back(random() % 3 == 0 ? 0 : 1 + static_cast<std::uint8_t>(random() % 200));
@@ -51,28 +52,38 @@ struct DocumentStream {
   [[nodiscard]] bool begins_at(std::uint64_t at) const { return at == 0 || number[at] != number[at - 1]; }
 };
 
+/// The column's array, or (part 1, 2, …) one of those beside it.
 template <typename T>
-std::vector<T> values_at(const Batch& batch, std::uint64_t at, const Dims& dims) {
-  std::uint64_t count = 1;
-  for (const std::uint64_t dim : dims) count *= dim;
-  std::vector<T> values(count);
-  if (count > 0) std::memcpy(values.data(), batch.slab.data() + at, count * sizeof(T));
+std::vector<T> values_of(const Batch& batch, std::size_t column, std::size_t part = 0) {
+  const PlacedArray& array = batch.arrays.at(column);
+  const Dims& dims = part == 0 ? array.shape.dims : array.shape.further.at(part - 1).dims;
+  const std::uint64_t at = array.at + (part == 0 ? 0 : array.shape.further.at(part - 1).at);
+  std::vector<T> values(std::accumulate(dims.begin(), dims.end(), std::uint64_t{1}, std::multiplies<>()));
+  if (!values.empty()) std::memcpy(values.data(), batch.slab.data() + at, values.size() * sizeof(T));
   return values;
 }
 
-/// The first array of a column.
-template <typename T>
-std::vector<T> values_of(const Batch& batch, std::size_t column) {
-  const PlacedArray& array = batch.arrays.at(column);
-  return values_at<T>(batch, array.at, array.shape.dims);
-}
-
-/// The one beside it.
+/// The first one beside it.
 template <typename T>
 std::vector<T> further_values_of(const Batch& batch, std::size_t column) {
-  const PlacedArray& array = batch.arrays.at(column);
-  const FurtherArray& further = array.shape.further.at(0);
-  return values_at<T>(batch, array.at + further.at, further.dims);
+  return values_of<T>(batch, column, 1);
+}
+
+/// A loader of one format over the rows in their order.
+inline LoaderOptions options_of(const Case& setup, FieldRows rows, std::vector<ColumnSpec> specs,
+                                Parts wanted = Parts::All) {
+  BatchFormats formats;
+  formats.emplace_back(std::make_shared<FieldSource>(std::move(rows)), std::move(specs), wanted);
+  const std::uint64_t size = formats[0].source->info().size;
+  return options_of(setup, std::make_shared<IdentityOrder>(size), std::move(formats));
+}
+
+/// Rows number `indices`, in one batch.
+inline std::shared_ptr<Batch> batch_of(FieldRows rows, std::vector<ColumnSpec> specs,
+                                       const std::vector<std::uint64_t>& indices, Parts wanted = Parts::All) {
+  auto formats = std::make_shared<BatchFormats>();
+  formats->emplace_back(std::make_shared<FieldSource>(std::move(rows)), std::move(specs), wanted);
+  return read_rows(formats, indices);
 }
 
 /// Calls visit(place in the arrays, record of the stream or -1 in padding, records of the row from there on).

@@ -1,17 +1,8 @@
 // loss_mask and labels against a model that looks at each record, under the engine.
 #include "core/columns/target_column.h"
 
-#include "core/engine/read_rows.h"
 #include "tests/native/core/columns/document_stream.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
+#include "tests/native/message_of.h"
 
 namespace penstock::testing {
 namespace {
@@ -26,6 +17,7 @@ struct Wanted {
   bool cross_document = true;
   By by = By::Spans;
   std::uint32_t label_bytes = 8;
+  std::optional<Padding> padding = {};
 };
 
 TargetSpec spec_of(const Wanted& wanted) {
@@ -36,41 +28,65 @@ TargetSpec spec_of(const Wanted& wanted) {
   spec.shorten = wanted.lookahead;
   if (wanted.field) spec.fields = {"loss"};
   spec.cross_document = wanted.cross_document;
+  spec.padding = wanted.padding;
   spec.bounds = {wanted.by, "token", wanted.by == By::BeginValue ? DocumentStream::kBegin : DocumentStream::kEnd};
   return spec;
 }
 
 /// Whether the target of record `at` counts, `left` records of its row being there from it on.
-bool counts(const DocumentStream& stream, const Wanted& wanted, std::int64_t at, std::uint64_t left) {
-  if (at < 0 || left < 2) return false;
-  const auto target = static_cast<std::uint64_t>(at) + 1;
-  if (wanted.field && stream.counts[target] == 0) return false;
-  return wanted.cross_document || !stream.begins_at(target);
+bool counts(const DocumentStream& stream, const Wanted& wanted, std::uint64_t at, std::uint64_t left) {
+  if (left < 2 || (wanted.field && stream.counts[at + 1] == 0)) return false;
+  return wanted.cross_document || !stream.begins_at(at + 1);
 }
 
-template <typename Label>
-void expect_right(const Batch& batch, const DocumentStream& stream, const Wanted& wanted) {
-  std::vector<std::uint8_t> mask;
-  std::vector<Label> labels;
-  each_record(batch, wanted.lookahead, [&](std::uint64_t, std::int64_t at, std::uint64_t left) {
-    mask.push_back(counts(stream, wanted, at, left) ? 1 : 0);
-    const auto target = static_cast<std::size_t>(at) + 1;
-    labels.push_back(mask.back() == 1 ? static_cast<Label>(stream.tokens[target]) : static_cast<Label>(-100));
-  });
-  if (wanted.labels) {
-    EXPECT_EQ(values_of<Label>(batch, 0), labels);
+/// As int64, whatever the width.
+std::vector<std::int64_t> labels_of(const Batch& batch, std::uint32_t bytes) {
+  const auto widened = [](const auto& values) { return std::vector<std::int64_t>(values.begin(), values.end()); };
+  switch (bytes) {
+    case 1: return widened(values_of<std::int8_t>(batch, 0));
+    case 2: return widened(values_of<std::int16_t>(batch, 0));
+    case 4: return widened(values_of<std::int32_t>(batch, 0));
+    default: return values_of<std::int64_t>(batch, 0);
   }
-  if (!wanted.mask) return;
-  const auto found = wanted.labels ? further_values_of<std::uint8_t>(batch, 0) : values_of<std::uint8_t>(batch, 0);
-  EXPECT_EQ(found, mask);
 }
 
 void expect_right(const Batch& batch, const DocumentStream& stream, const Wanted& wanted) {
-  switch (wanted.label_bytes) {
-    case 1: return expect_right<std::int8_t>(batch, stream, wanted);
-    case 2: return expect_right<std::int16_t>(batch, stream, wanted);
-    case 4: return expect_right<std::int32_t>(batch, stream, wanted);
-    default: return expect_right<std::int64_t>(batch, stream, wanted);
+  const auto& source = static_cast<const FieldSource&>(*batch.format->source);
+  std::uint64_t width = 0;  // of padded rows
+  for (std::uint64_t i = 0; wanted.padding && i < batch.plan.valid; ++i) {
+    const std::uint64_t multiple = wanted.padding->multiple_of;
+    const std::uint64_t own = std::max<std::uint64_t>(batch.row_length(i), 1);
+    width = std::max(width, (own + multiple - 1) / multiple * multiple);
+  }
+  if (wanted.padding && wanted.padding->length > 0) width = wanted.padding->length;
+  std::vector<std::uint8_t> mask;
+  std::vector<std::int64_t> labels;
+  const auto pad = [&](std::uint64_t count) {
+    mask.insert(mask.end(), count, 0);
+    labels.insert(labels.end(), count, -100);
+  };
+  for (std::uint64_t i = 0; i < batch.plan.rows; ++i) {
+    const bool is_padding = i >= batch.plan.valid;
+    const std::uint64_t length = batch.row_length(i);
+    const std::uint64_t own = is_padding && wanted.padding ? 0 : length - std::min(length, wanted.lookahead);
+    if (wanted.padding && wanted.padding->left) pad(width - own);
+    for (std::uint64_t k = 0; k < own; ++k) {
+      pad(1);
+      const std::uint64_t at = is_padding ? 0 : source.first_of(batch.picks[i].index) + k;
+      if (is_padding || !counts(stream, wanted, at, length - k)) continue;
+      mask.back() = 1;
+      labels.back() = stream.tokens[at + 1];
+    }
+    if (wanted.padding && !wanted.padding->left) pad(width - own);
+  }
+  if (wanted.padding) {
+    EXPECT_EQ(batch.arrays.at(0).shape.dims, (Dims{batch.plan.rows, width}));
+  }
+  if (wanted.labels) {
+    EXPECT_EQ(labels_of(batch, wanted.label_bytes), labels);
+  }
+  if (wanted.mask) {
+    EXPECT_EQ(values_of<std::uint8_t>(batch, 0, wanted.labels ? 1 : 0), mask);
   }
 }
 
@@ -80,11 +96,7 @@ void expect_right(FieldRows rows, const DocumentStream& stream, const Wanted& wa
   setup.batch = 7;
   setup.per_epoch = true;
   setup.lends = lends;
-  BatchFormats formats;
-  formats.emplace_back(std::make_shared<FieldSource>(std::move(rows)), std::vector<ColumnSpec>{spec_of(wanted)},
-                       Parts::Records);
-  const std::uint64_t size = formats[0].source->info().size;
-  Loader loader(options_of(setup, std::make_shared<IdentityOrder>(size), std::move(formats)));
+  Loader loader(options_of(setup, std::move(rows), {spec_of(wanted)}, Parts::Records));
   std::uint64_t padded = 0;
   while (loader.position() < loader.job().cursor().run_end()) {
     loader.begin();
@@ -96,13 +108,15 @@ void expect_right(FieldRows rows, const DocumentStream& stream, const Wanted& wa
   EXPECT_GT(padded, 0U);
 }
 
-TEST(TargetColumn, IsWhatTheModelSaysOfWindows) {
+TEST(TargetColumn, IsWhatTheModelSaysOfWindowsAndOfDocumentsOfAnyLength) {
   const DocumentStream stream(500);
   for (const std::uint64_t lookahead : {0, 1, 2, 5}) {
-    for (const std::uint64_t window : {1, 4, 13}) {
+    for (const std::uint64_t window : {0, 1, 4, 13}) {
+      if (window == 0 && lookahead > 0) continue;
       FieldRows rows = stream.rows();
       rows.lookahead = lookahead;
       rows.length = window + lookahead;
+      for (std::uint64_t i = 0; i < 33; ++i) rows.lengths.push_back(i * 5 % 13);
       for (const bool field : {false, true}) {
         for (const bool cross_document : {false, true}) {
           for (const By by : {By::Spans, By::EndValue, By::BeginValue}) {
@@ -121,58 +135,13 @@ TEST(TargetColumn, IsWhatTheModelSaysOfWindows) {
   }
 }
 
-TEST(TargetColumn, IsWhatTheModelSaysOfDocumentsOfAnyLength) {
-  const DocumentStream stream(400);
-  FieldRows rows = stream.rows();
-  for (std::uint64_t i = 0; i < 33; ++i) rows.lengths.push_back(i * 5 % 13);
-  for (const bool field : {false, true}) {
-    for (const bool cross_document : {false, true}) {
-      for (const By by : {By::Spans, By::EndValue}) {
-        expect_right(rows, stream, {0, false, true, field, cross_document, by});
-      }
-    }
-  }
-}
-
 TEST(TargetColumn, PaddedDocumentsAreRectanglesOnEitherSide) {
   const DocumentStream stream(400);
   FieldRows rows = stream.rows();
   for (std::uint64_t i = 0; i < 33; ++i) rows.lengths.push_back(i * 5 % 13);
   for (const Padding& padding : {Padding{}, Padding{.multiple_of = 4}, Padding{.length = 15, .left = true},
                                  Padding{.multiple_of = 5, .left = true}}) {
-    const Wanted wanted{.lookahead = 0, .field = true, .label_bytes = 4};
-    TargetSpec spec = spec_of(wanted);
-    spec.padding = padding;
-    Case setup;
-    setup.batch = 7;
-    setup.lends = true;
-    BatchFormats formats;
-    formats.emplace_back(std::make_shared<FieldSource>(rows), std::vector<ColumnSpec>{spec});
-    Loader loader(options_of(setup, std::make_shared<IdentityOrder>(rows.lengths.size()), std::move(formats)));
-    while (auto batch = next(loader)) {
-      const auto& source = static_cast<const FieldSource&>(*batch->format->source);
-      std::uint64_t length = padding.length;
-      for (std::uint64_t i = 0; padding.length == 0 && i < batch->plan.valid; ++i) {
-        const std::uint64_t own = std::max<std::uint64_t>(batch->row_length(i), 1);
-        length = std::max(length, (own + padding.multiple_of - 1) / padding.multiple_of * padding.multiple_of);
-      }
-      std::vector<std::int32_t> labels(batch->plan.rows * length, -100);
-      std::vector<std::uint8_t> mask(labels.size(), 0);
-      for (std::uint64_t i = 0; i < batch->plan.valid; ++i) {
-        const std::uint64_t own = batch->row_length(i);
-        const std::uint64_t at = i * length + (padding.left ? length - own : 0);
-        const std::uint64_t first = source.first_of(batch->picks[i].index);
-        for (std::uint64_t k = 0; k < own; ++k) {
-          if (!counts(stream, wanted, static_cast<std::int64_t>(first + k), own - k)) continue;
-          labels[at + k] = static_cast<std::int32_t>(stream.tokens[first + k + 1]);
-          mask[at + k] = 1;
-        }
-      }
-      const PlacedArray& array = batch->arrays.at(0);
-      EXPECT_EQ(array.shape.dims, (Dims{batch->plan.rows, length}));
-      EXPECT_EQ(values_of<std::int32_t>(*batch, 0), labels);
-      EXPECT_EQ(further_values_of<std::uint8_t>(*batch, 0), mask);
-    }
+    expect_right(rows, stream, {.lookahead = 0, .field = true, .label_bytes = 4, .padding = padding}, true);
   }
 }
 
@@ -199,49 +168,10 @@ TEST(TargetColumn, EveryWidthOfLabelsAndFieldsAndFieldsApart) {
   expect(bools);
 }
 
-TEST(TargetColumn, SourcesWhoseRecordsDifferMeetInOneBatch) {
-  const DocumentStream one(300, 1);
-  const DocumentStream other(300, 2);
-  FieldRows rows[]{one.rows(), other.rows<std::int64_t>("<i8")};
-  BatchFormats formats;
-  for (FieldRows& each : rows) {
-    each.lookahead = 1;
-    each.length = 12;
-    Wanted wanted{.field = true, .cross_document = false, .label_bytes = 4};
-    if (&each != rows) wanted.by = By::EndValue;
-    formats.emplace_back(std::make_shared<FieldSource>(each), std::vector<ColumnSpec>{spec_of(wanted)});
-  }
-  Case setup;
-  setup.batch = 6;
-  std::vector<Stage> stages;
-  for (std::uint64_t at = 0; at < 50; at += 2) stages.push_back({at, static_cast<std::uint32_t>(at / 2 % 2)});
-  const auto order = std::make_shared<StagedOrder>(25, stages, false);
-  Loader loader(options_of(setup, order, std::move(formats)));
-  while (auto batch = next(loader)) {
-    std::vector<std::int32_t> labels;
-    each_record(*batch, 1, [&](std::uint64_t place, std::int64_t at, std::uint64_t left) {
-      const std::uint64_t row = place / 11;
-      const DocumentStream& stream = at >= 0 && batch->picks[row].source == 1 ? other : one;
-      const Wanted wanted{.field = true, .cross_document = false};
-      const bool does = counts(stream, wanted, at, left);
-      labels.push_back(does ? static_cast<std::int32_t>(stream.tokens[static_cast<std::size_t>(at) + 1]) : -100);
-    });
-    EXPECT_EQ(values_of<std::int32_t>(*batch, 0), labels);
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-      EXPECT_EQ(further_values_of<std::uint8_t>(*batch, 0)[i], labels[i] == -100 ? 0 : 1);
-    }
-  }
-}
-
 TEST(TargetColumn, WhatCannotBeIsRefusedInWords) {
-  const auto words = [](const FieldRows& rows, const TargetSpec& spec) -> std::string {
-    try {
-      const BatchFormat format(std::make_shared<FieldSource>(rows), {spec});
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
-      return error.what();
-    }
-    return "";
+  const auto words = [](const FieldRows& rows, const TargetSpec& spec) {
+    return message_of([&] { const BatchFormat format(std::make_shared<FieldSource>(rows), {spec}); },
+                      ErrorKind::InvalidArgument);
   };
   FieldRows rows{.fields = R"([["token","<u2"],["weight","<f4"],["pair","|u1",[2]]])", .length = 4};
   rows.bytes.resize(64);

@@ -1,48 +1,34 @@
 // From a path or URL to its store.
 #include "core/io/open_store.h"
 
-#include "core/base/error.h"
 #include "tests/native/core/io/memory_store.h"
 #include "tests/native/message_of.h"
 
-#include <gtest/gtest.h>
-
-#include <memory>
-#include <string>
-
-namespace penstock {
+namespace penstock::testing {
 namespace {
 
-const std::shared_ptr<ByteStore> local = std::make_shared<testing::MemoryStore>();
-
-std::string refusal(const std::string& url) {
-  return testing::message_of([&] { open_store(url, local); }, ErrorKind::InvalidArgument);
-}
-
-TEST(OpenStore, PathsAreOfTheLocalStoreAsTheyAre) {
-  for (const char* path : {"", "a", "/a/b.bin", "../a%20b", "a:b", "C:/a", "a/b://c", "://a", "1s3://a"}) {
-    const Location found = open_store(path, local);
+TEST(OpenStore, PathsAndFileUrlsAreOfTheLocalStoreAndAllElseIsRefusedWithoutSecrets) {
+  const std::shared_ptr<ByteStore> local = std::make_shared<MemoryStore>();
+  const auto path_of = [&](const std::string& url) {
+    const Location found = open_store(url, local);
     EXPECT_EQ(found.store, local);
-    EXPECT_EQ(found.path, path);
+    return found.path;
+  };
+  for (const char* path : {"", "a", "/a/b.bin", "../a%20b", "a:b", "C:/a", "a/b://c", "://a", "1s3://a"}) {
+    EXPECT_EQ(path_of(path), path);
   }
-}
-
-TEST(OpenStore, FileUrlsArePathsOfThisMachine) {
-  EXPECT_EQ(open_store("file:///a/b.bin", local).path, "/a/b.bin");
-  EXPECT_EQ(open_store("FILE://localhost/a", local).path, "/a");
-  EXPECT_EQ(open_store("file:///a%20b/%C3%a9", local).path, "/a b/\xC3\xA9");
-  EXPECT_EQ(open_store("file:///a", local).store, local);
-}
-
-TEST(OpenStore, FileUrlsOfOtherMachinesOrWithWrongEscapesAreRefused) {
-  EXPECT_NE(refusal("file://host/a").find("another host"), std::string::npos);
-  EXPECT_NE(refusal("file://a").find("another host"), std::string::npos);
+  EXPECT_EQ(path_of("file:///a/b.bin"), "/a/b.bin");
+  EXPECT_EQ(path_of("FILE://localhost/a"), "/a");
+  EXPECT_EQ(path_of("file:///a%20b/%C3%a9"), "/a b/\xC3\xA9");
+  const auto refusal = [&](const std::string& url) {
+    return message_of([&] { open_store(url, local); }, ErrorKind::InvalidArgument);
+  };
+  for (const char* url : {"file://host/a", "file://a"}) {
+    EXPECT_NE(refusal(url).find("another host"), std::string::npos) << url;
+  }
   for (const char* url : {"file:///a%", "file:///a%2", "file:///a%zz", "file:///a%00b"}) {
     EXPECT_NE(refusal(url).find("hexadecimal"), std::string::npos) << url;
   }
-}
-
-TEST(OpenStore, OtherSchemesAreRefusedWithThoseThatThereAreAndWithoutSecrets) {
   EXPECT_EQ(
       refusal("s3://bucket/a"),
       "s3://…: only paths and file:// URLs are opened here; penstock.open in Python also opens http://, https://, "
@@ -52,4 +38,4 @@ TEST(OpenStore, OtherSchemesAreRefusedWithThoseThatThereAreAndWithoutSecrets) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::testing

@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <deque>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,23 +38,17 @@ struct WantedRead {
     }
     return true;
   }
-  /// Of its error; empty if it has none.
-  [[nodiscard]] std::string message() const {
-    if (!read.error) return "";
+  /// Its error, which is a penstock::Error; one without words if it has none.
+  [[nodiscard]] Error error() const {
     try {
-      std::rethrow_exception(read.error);
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-  }
-  [[nodiscard]] std::optional<ErrorKind> kind() const {
-    if (!read.error) return std::nullopt;
-    try {
-      std::rethrow_exception(read.error);
+      if (read.error) std::rethrow_exception(read.error);
     } catch (const Error& error) {
-      return error.kind();
+      return error;
     }
+    return {ErrorKind::StateMismatch, ""};
   }
+  [[nodiscard]] std::string message() const { return error().what(); }
+  [[nodiscard]] ErrorKind kind() const { return error().kind(); }
   std::vector<std::byte> buffer;
   Read read;
 };
@@ -79,11 +72,12 @@ inline void run(Channel& channel, std::deque<WantedRead>& wanted) {
   EXPECT_EQ(channel.wait(done, std::chrono::seconds(0)), 0U);
 }
 
-inline void read_one(Channel& channel, WantedRead& wanted) {
+inline Outcome read_one(Channel& channel, WantedRead& wanted) {
   Read* read = &wanted.read;
   channel.submit({&read, 1});
-  while (channel.wait({&read, 1}, std::chrono::seconds(1)) == 0) {
+  while (channel.wait({&read, 1}, std::chrono::seconds(20)) == 0) {
   }
+  return wanted.read.outcome;
 }
 
 }  // namespace penstock::testing

@@ -3,35 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <thread>
-#include <utility>
-#include <vector>
 
 namespace penstock {
 namespace {
 
-TEST(AllowanceTest, NothingIsGrantedBeforeSomebodyGrants) {
-  const Allowance allowance({10, 30});
-  EXPECT_EQ(allowance.granted(), 0U);
-}
-
-TEST(AllowanceTest, TheLargestStepWithinTheAmountIsGranted) {
+TEST(AllowanceTest, TheFirstGrantDecidesForTheLargestStepWithinTheAmount) {
   const std::pair<std::uint64_t, std::uint64_t> cases[] = {{0, 0},   {9, 0},   {10, 10},        {29, 10},
                                                            {30, 30}, {31, 30}, {UINT64_MAX, 30}};
   for (const auto& [bytes, step] : cases) {
     Allowance allowance({10, 30});
+    EXPECT_EQ(allowance.granted(), 0U);
     EXPECT_EQ(allowance.grant(bytes), step) << bytes;
+    EXPECT_EQ(allowance.grant(100), step) << bytes;
     EXPECT_EQ(allowance.granted(), step) << bytes;
   }
   EXPECT_EQ(Allowance({}).grant(UINT64_MAX), 0U);
-}
-
-TEST(AllowanceTest, TheFirstGrantDecidesEvenIfItIsNothing) {
-  Allowance allowance({10, 30});
-  EXPECT_EQ(allowance.grant(12), 10U);
-  EXPECT_EQ(allowance.grant(100), 10U);
-  Allowance refused({10});
-  EXPECT_EQ(refused.grant(0), 0U);
-  EXPECT_EQ(refused.grant(100), 0U);
 }
 
 TEST(AllowanceTest, ThreadsThatGrantAtOnceAgree) {

@@ -2,24 +2,16 @@
 // part.
 #include "core/rows/row_slice.h"
 
-#include "core/base/error.h"
 #include "core/columns/sliced_column.h"
-#include "tests/native/core/engine/loader_fixture.h"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <numeric>
-#include <string>
-#include <utility>
-#include <vector>
+#include "tests/native/core/columns/document_stream.h"
+#include "tests/native/message_of.h"
 
 namespace penstock::testing {
 namespace {
 
 using Layout = RowSlice::Layout;
 using Numbers = std::vector<std::uint64_t>;
+using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 SourceInfo windows(std::uint64_t window, std::uint64_t lookahead = 0, std::uint64_t packed_multiple = 0) {
   SourceInfo info;
@@ -37,13 +29,13 @@ Numbers numbers_of(const RowSlice& slice, const SpanTable& spans = {}) {
   return numbers;
 }
 
-SpanTable spans_of(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& bounds) {
+SpanTable spans_of(const Ranges& bounds) {
   SpanTable spans;
   for (const auto& [start, stop] : bounds) spans.push_back({.start = start, .stop = stop});
   return spans;
 }
 
-TEST(RowSliceTest, ChunksAreThoseOfTheDefinition) {
+TEST(RowSliceTest, ChunksAreThoseOfTheDefinitionAndThoseOfAllRanksTheRow) {
   const SourceInfo info = windows(16, 1);
   EXPECT_EQ(numbers_of({{0, 2, Layout::Zigzag}, info, 1}), (Numbers{0, 1, 2, 3, 12, 13, 14, 15}));
   EXPECT_EQ(numbers_of({{1, 2, Layout::Zigzag}, info, 1}), (Numbers{4, 5, 6, 7, 8, 9, 10, 11}));
@@ -52,9 +44,6 @@ TEST(RowSliceTest, ChunksAreThoseOfTheDefinition) {
   const SourceInfo packed = windows(16, 0, 4);
   EXPECT_EQ(numbers_of({{0, 2, Layout::ZigzagDocuments}, packed, 0}, spans), (Numbers{0, 3, 4, 7, 8, 9, 14, 15}));
   EXPECT_EQ(numbers_of({{1, 2, Layout::ZigzagDocuments}, packed, 0}, spans), (Numbers{1, 2, 5, 6, 10, 11, 12, 13}));
-}
-
-TEST(RowSliceTest, SlicesOfAllRanksAreTheRow) {
   for (const Layout layout : {Layout::Contiguous, Layout::Zigzag, Layout::ZigzagDocuments}) {
     for (const std::uint64_t size : {1, 2, 3, 4}) {
       const SourceInfo info = windows(48 * size, 0, 2 * size);
@@ -75,51 +64,34 @@ TEST(RowSliceTest, SlicesOfAllRanksAreTheRow) {
 }
 
 TEST(RowSliceTest, WhatIsReadIsTheSliceAndTheTargetsOfItsChunks) {
-  const RowSlice alone({0, 2, Layout::Zigzag}, windows(16, 1), 1);
-  const RowSlice slice = alone.reading_after(1);
-  const auto read = [&](std::uint64_t begin, std::uint64_t end) {
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
+  const auto read = [](const RowSlice& slice, std::uint64_t begin, std::uint64_t end) {
+    Ranges found;
     slice.for_each_read(begin, end, [&](std::uint64_t from, std::uint64_t to) { found.emplace_back(from, to); });
     return found;
   };
-  using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
-  EXPECT_EQ(read(0, 17), (Ranges{{0, 5}, {12, 17}}));
-  EXPECT_EQ(read(0, 2), (Ranges{{0, 2}})) << "a part of the row in one shard …";
-  EXPECT_EQ(read(2, 14), (Ranges{{2, 5}, {12, 14}})) << "… and in the next one";
-  EXPECT_EQ(read(6, 12), (Ranges{}));
-}
-
-TEST(RowSliceTest, ADocumentThatBeginsAfterAChunkIsNotReadForIt) {
-  const RowSlice alone({0, 2, Layout::Zigzag}, windows(16, 0, 1), 0);
-  const RowSlice slice = alone.reading_after(1);
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> found;
-  const auto read = [&](std::uint64_t begin, std::uint64_t end) {
-    slice.for_each_read(begin, end, [&](std::uint64_t from, std::uint64_t to) { found.emplace_back(from, to); });
-  };
-  read(0, 4);
-  read(4, 11);
-  read(11, 16);
-  EXPECT_EQ(found, (std::vector<std::pair<std::uint64_t, std::uint64_t>>{{0, 4}, {12, 16}}));
+  const RowSlice slice = RowSlice({0, 2, Layout::Zigzag}, windows(16, 1), 1).reading_after(1);
+  EXPECT_EQ(read(slice, 0, 17), (Ranges{{0, 5}, {12, 17}}));
+  EXPECT_EQ(read(slice, 0, 2), (Ranges{{0, 2}})) << "a part of the row in one shard …";
+  EXPECT_EQ(read(slice, 2, 14), (Ranges{{2, 5}, {12, 14}})) << "… and in the next one";
+  EXPECT_EQ(read(slice, 6, 12), Ranges());
+  // A document that begins after a chunk is not read for it.
+  const RowSlice packed = RowSlice({0, 2, Layout::Zigzag}, windows(16, 0, 1), 0).reading_after(1);
+  EXPECT_EQ(read(packed, 0, 4), (Ranges{{0, 4}}));
+  EXPECT_EQ(read(packed, 4, 11), Ranges());
+  EXPECT_EQ(read(packed, 11, 16), (Ranges{{12, 16}}));
 }
 
 TEST(RowSliceTest, WhatCannotBeSharedSaysWhatWouldDo) {
-  const auto refused = [](const RowSlice::Spec& spec, const SourceInfo& info, std::uint64_t lookahead = 0) {
-    try {
-      const RowSlice slice(spec, info, lookahead);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
-      return std::string(error.what());
-    }
-    return std::string("nothing was thrown");
+  const auto refused = [](const RowSlice::Spec& spec, const SourceInfo& info, const char* words, std::uint64_t after) {
+    expect_error([&] { RowSlice(spec, info, after); }, ErrorKind::InvalidArgument, words);
   };
-  EXPECT_NE(refused({0, 3, Layout::Zigzag}, windows(16, 1), 1).find("16 is no multiple of 6: use one of 18"),
-            std::string::npos);
-  EXPECT_NE(refused({0, 2, Layout::ZigzagDocuments}, windows(16)).find("packed(…, multiple_of=4)"), std::string::npos);
-  EXPECT_NE(refused({0, 2, Layout::ZigzagDocuments}, windows(16, 0, 2)).find("multiples of 2"), std::string::npos);
-  EXPECT_NE(refused({2, 2, Layout::Zigzag}, windows(16)).find("rank 2 of size 2"), std::string::npos);
+  refused({0, 3, Layout::Zigzag}, windows(16, 1), "16 is no multiple of 6: use one of 18", 1);
+  refused({0, 2, Layout::ZigzagDocuments}, windows(16), "packed(…, multiple_of=4)", 0);
+  refused({0, 2, Layout::ZigzagDocuments}, windows(16, 0, 2), "multiples of 2", 0);
+  refused({2, 2, Layout::Zigzag}, windows(16), "rank 2 of size 2", 0);
   SourceInfo documents = windows(16);
   documents.shape.ragged = true;
-  EXPECT_NE(refused({0, 2, Layout::Zigzag}, documents).find("documents"), std::string::npos);
+  refused({0, 2, Layout::Zigzag}, documents, "documents", 0);
 }
 
 // --- columns
@@ -150,23 +122,13 @@ std::shared_ptr<Batch> first_batch(const std::shared_ptr<const RowSlice>& slice)
 }
 
 template <typename T>
-std::vector<T> values(const Batch& batch, std::size_t column, std::size_t part = 0) {
-  const PlacedArray& placed = batch.arrays.at(column);
-  const Dims& dims = part == 0 ? placed.shape.dims : placed.shape.further.at(part - 1).dims;
-  const std::uint64_t at = placed.at + (part == 0 ? 0 : placed.shape.further.at(part - 1).at);
-  std::vector<T> found(std::accumulate(dims.begin(), dims.end(), std::uint64_t{1}, std::multiplies<>()));
-  std::memcpy(found.data(), batch.slab.data() + at, found.size() * sizeof(T));
-  return found;
-}
-
-template <typename T>
 void expect_part(const Batch& whole, const Batch& sliced, const RowSlice& slice, std::size_t column, std::size_t part) {
-  const auto all = values<T>(whole, column, part);
+  const auto all = values_of<T>(whole, column, part);
   std::vector<T> wanted;
   for (std::uint64_t row = 0; row < 4; ++row) {
     for (const std::uint64_t i : numbers_of(slice)) wanted.push_back(all[row * kWindow + i]);
   }
-  EXPECT_EQ(values<T>(sliced, column, part), wanted) << "column " << column << ", array " << part;
+  EXPECT_EQ(values_of<T>(sliced, column, part), wanted) << "column " << column << ", array " << part;
 }
 
 TEST(RowSliceTest, ColumnsOfASliceAreTheColumnsPartAndBoundsAreTheRows) {
@@ -180,7 +142,7 @@ TEST(RowSliceTest, ColumnsOfASliceAreTheColumnsPartAndBoundsAreTheRows) {
     expect_part<std::uint8_t>(*whole, *sliced, *slice, 1, 1);
     expect_part<std::int32_t>(*whole, *sliced, *slice, 2, 0);
     expect_part<std::int32_t>(*whole, *sliced, *slice, 3, 0);
-    EXPECT_EQ(values<std::int32_t>(*sliced, 4), values<std::int32_t>(*whole, 4));
+    EXPECT_EQ(values_of<std::int32_t>(*sliced, 4), values_of<std::int32_t>(*whole, 4));
     EXPECT_EQ(sliced->arrays[0].shape.dims, (Dims{4, 4}));
   }
 }

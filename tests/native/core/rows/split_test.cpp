@@ -1,9 +1,6 @@
 // Splits: a partition, in constant time, that stays when observations are appended.
 #include "core/rows/split.h"
 
-#include "core/base/error.h"
-#include "core/rows/sub_view.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -58,32 +55,6 @@ TEST(SplitTest, SlotsAreSpreadAndSeedsDiffer) {
   EXPECT_EQ(slots.size(), 10U);
   for (const auto& [slot, count] : slots) EXPECT_NEAR(count, 1'000, 150) << slot;
   EXPECT_NEAR(same, 1'000, 150);
-}
-
-class Nothing final : public Source {
- public:
-  Nothing() {
-    info_.size = 100;
-    info_.identity.view = R"({"kind":"nothing"})";
-  }
-  [[nodiscard]] const SourceInfo& info() const override { return info_; }
-  bool plan(Row& /*row*/, unsigned /*round*/, Parts /*wanted*/, Reads& /*out*/) const override { return false; }
-  void spans(const Row& /*row*/, SpanTable& /*out*/) const override {}
-
- private:
-  SourceInfo info_;
-};
-
-TEST(SplitTest, PartsOfPartsAreNamedInTheirOrder) {
-  const auto base = std::make_shared<Nothing>();
-  const auto train = std::make_shared<SubView>(base, Split{10, 0, false});
-  EXPECT_EQ(train->info().identity.view, R"({"kind":"nothing","split":{"held_out":false,"one_in":10,"seed":0}})");
-  const auto part = std::make_shared<SubView>(train, SliceRange{5, 2, 10});
-  EXPECT_EQ(part->info().size, 10U);
-  EXPECT_EQ(part->base_index(3), (Split{10, 0, false}.at(11)));
-  EXPECT_EQ(part->info().identity.view, R"({"kind":"nothing","split":{"held_out":false,"one_in":10,"seed":0},)"
-                                        R"("slice2":{"count":10,"first":5,"step":2}})");
-  EXPECT_THROW(SubView(base, Split{1, 0, false}), Error);
 }
 
 }  // namespace

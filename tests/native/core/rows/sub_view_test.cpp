@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
-#include <vector>
 
 namespace penstock {
 namespace {
@@ -51,42 +49,39 @@ std::vector<std::uint64_t> asked_by(const Numbers& numbers) {
   return base->asked;
 }
 
-TEST(SubView, NumbersAreThoseOfTheSourceInEveryRound) {
-  EXPECT_EQ(asked_by(SliceRange{3, 1, 2}), (std::vector<std::uint64_t>{3, 3, 4, 4}));
-  EXPECT_EQ(asked_by(SliceRange{1, 4, 3}), (std::vector<std::uint64_t>{1, 1, 5, 5, 9, 9}));
-  EXPECT_EQ(asked_by(SliceRange{9, -9, 2}), (std::vector<std::uint64_t>{9, 9, 0, 0}));
-  EXPECT_EQ(asked_by(SliceRange{70, 1, 0}), (std::vector<std::uint64_t>{}));
+TEST(SubView, NumbersAreThoseOfTheSourceInEveryRoundAndTheViewSaysWhichPartItIs) {
+  using Numbers = std::vector<std::uint64_t>;
+  EXPECT_EQ(asked_by(SliceRange{3, 1, 2}), (Numbers{3, 3, 4, 4}));
+  EXPECT_EQ(asked_by(SliceRange{1, 4, 3}), (Numbers{1, 1, 5, 5, 9, 9}));
+  EXPECT_EQ(asked_by(SliceRange{9, -9, 2}), (Numbers{9, 9, 0, 0}));
+  EXPECT_EQ(asked_by(SliceRange{70, 1, 0}), Numbers());
+  EXPECT_EQ(asked_by(Numbers{9, 0, 4}), (Numbers{9, 9, 0, 0, 4, 4}));
+  EXPECT_EQ(asked_by(Numbers()), Numbers());
+  const auto base = std::make_shared<Noting>();
+  const auto view = [&](const auto& numbers) { return SubView(base, numbers).info().identity.view; };
+  EXPECT_EQ(view(SliceRange{9, -2, 4}), R"({"kind":"noting","slice":{"count":4,"first":9,"step":-2}})");
+  const std::string table = view(Numbers{9, 0, 4});
+  EXPECT_TRUE(table.starts_with(R"({"kind":"noting","selection":{"count":3,"digest":")")) << table;
+  EXPECT_NE(table, view(Numbers{0, 9, 4}));
+  const auto train = std::make_shared<SubView>(base, Split{5, 0, false});
+  EXPECT_EQ(train->info().identity.view, R"({"kind":"noting","split":{"held_out":false,"one_in":5,"seed":0}})");
+  const auto part = std::make_shared<SubView>(train, SliceRange{1, 2, 3});
+  EXPECT_EQ(part->info().size, 3U);
+  EXPECT_EQ(part->base_index(2), (Split{5, 0, false}.at(5)));
+  EXPECT_EQ(part->info().identity.view, R"({"kind":"noting","split":{"held_out":false,"one_in":5,"seed":0},)"
+                                        R"("slice2":{"count":3,"first":1,"step":2}})");
 }
 
-TEST(SubView, TheViewSaysWhichPartItIs) {
-  const SubView slice(std::make_shared<Noting>(), SliceRange{9, -2, 4});
-  EXPECT_EQ(slice.info().size, 4U);
-  EXPECT_EQ(slice.info().identity.view, R"({"kind":"noting","slice":{"count":4,"first":9,"step":-2}})");
-}
-
-TEST(SubView, WhatLiesBeyondTheSourceIsRefused) {
+TEST(SubView, WhatLiesBeyondTheSourceOrIsThereTwiceIsRefused) {
   const auto base = std::make_shared<Noting>();
   const std::vector<SliceRange> wrong{{0, 0, 1},          {10, 1, 1}, {0, 1, 11},        {9, 1, 2},
                                       {0, -1, 2},         {1, 9, 2},  {5, INT64_MIN, 2}, {5, INT64_MAX, 3},
                                       {5, 1, UINT64_MAX}, {0, 2, 6},  {UINT64_MAX, 1, 2}};
   for (const SliceRange& range : wrong) EXPECT_THROW(SubView(base, range), Error) << range.first << " " << range.step;
-}
-
-TEST(SubView, ATableSaysWhichObservations) {
-  const std::vector<std::uint64_t> table{9, 0, 4};
-  EXPECT_EQ(asked_by(table), (std::vector<std::uint64_t>{9, 9, 0, 0, 4, 4}));
-  const auto base = std::make_shared<Noting>();
-  const std::string view = SubView(base, table).info().identity.view;
-  EXPECT_EQ(view.rfind(R"({"kind":"noting","selection":{"count":3,"digest":")", 0), 0U) << view;
-  EXPECT_NE(view, SubView(base, std::vector<std::uint64_t>{0, 9, 4}).info().identity.view);
-  EXPECT_EQ(SubView(base, std::vector<std::uint64_t>()).info().size, 0U);
-}
-
-TEST(SubView, ATableWithAnObservationTwiceOrBeyondTheSourceIsRefused) {
-  const auto base = std::make_shared<Noting>();
   for (const std::vector<std::uint64_t>& table : {std::vector<std::uint64_t>{1, 2, 1}, {10}, {0, UINT64_MAX}}) {
     EXPECT_THROW(SubView(base, table), Error);
   }
+  EXPECT_THROW(SubView(base, Split{1, 0, false}), Error);
 }
 
 TEST(SubView, PartsOfUnitsAreThoseOfTheUnitsInTheirWholeView) {

@@ -4,13 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <random>
-#include <vector>
 
 namespace penstock::cells {
 namespace {
@@ -76,16 +73,18 @@ void expect_splits(const PackedRuns& runs) {
   }
 }
 
+template <typename Gene, typename Runs>
+void expect_splits_of(const Runs& runs) {
+  expect_splits<Gene, std::uint8_t>(runs.u1);
+  expect_splits<Gene, std::uint16_t>(runs.u2);
+  expect_splits<Gene, std::uint32_t>(runs.u4);
+  expect_splits<Gene, float>(runs.f4);
+}
+
 TEST(Kernels, PackedRecordsAreSplitAndAGeneThatDoesNotRiseIsSeen) {
   for (const Kernels* form : forms()) {
-    expect_splits<std::uint16_t, std::uint8_t>(form->of_u2.u1);
-    expect_splits<std::uint16_t, std::uint16_t>(form->of_u2.u2);
-    expect_splits<std::uint16_t, std::uint32_t>(form->of_u2.u4);
-    expect_splits<std::uint16_t, float>(form->of_u2.f4);
-    expect_splits<std::uint32_t, std::uint8_t>(form->of_u4.u1);
-    expect_splits<std::uint32_t, std::uint16_t>(form->of_u4.u2);
-    expect_splits<std::uint32_t, std::uint32_t>(form->of_u4.u4);
-    expect_splits<std::uint32_t, float>(form->of_u4.f4);
+    expect_splits_of<std::uint16_t>(form->of_u2);
+    expect_splits_of<std::uint32_t>(form->of_u4);
   }
 }
 
@@ -96,18 +95,16 @@ TEST(Kernels, LogarithmsAreWithinAUnitInTheLastPlaceAndTheSameInEachForm) {
     values.push_back(std::exp(std::uniform_real_distribution<double>(-40, 40)(random)));
     values.push_back(std::uniform_real_distribution<double>(0, 3)(random));
   }
-  std::vector<std::vector<double>> found;
-  for (const Kernels* form : forms()) {
-    found.push_back(values);
-    form->log1p(found.back().data(), values.size());
-  }
+  std::vector<double> first = values;
+  kernels_generic().log1p(first.data(), first.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto exact = static_cast<double>(std::log1p(static_cast<long double>(values[i])));
-    const double unit = std::nextafter(exact, HUGE_VAL) - exact;
-    ASSERT_LE(std::abs(found[0][i] - exact), unit) << values[i];
-    for (const auto& other : found) {
-      ASSERT_EQ(std::bit_cast<std::uint64_t>(other[i]), std::bit_cast<std::uint64_t>(found[0][i]));
-    }
+    ASSERT_LE(std::abs(first[i] - exact), std::nextafter(exact, HUGE_VAL) - exact) << values[i];
+  }
+  for (const Kernels* form : forms()) {
+    std::vector<double> found = values;
+    form->log1p(found.data(), found.size());
+    ASSERT_EQ(std::memcmp(found.data(), first.data(), 8 * found.size()), 0);
   }
 }
 
@@ -116,26 +113,22 @@ TEST(Kernels, SumsAndQuotientsAreTheSameInEachForm) {
   for (std::uint64_t count = 0; count < 100; ++count) {
     std::vector<double> values;
     std::vector<double> divisors;
+    std::vector<double> quotients;
+    long double exact = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
       values.push_back(std::uniform_real_distribution<double>(0, 10)(random));
       divisors.push_back(std::uniform_real_distribution<double>(0.1, 10)(random));
+      quotients.push_back(values[i] / 3.7 / divisors[i]);
+      exact += values[i];
     }
-    std::vector<double> sums;
-    std::vector<std::vector<double>> quotients;
+    const double sum = kernels_generic().sum(values.data(), count);
+    EXPECT_NEAR(sum, static_cast<double>(exact), 1e-12);
     for (const Kernels* form : forms()) {
-      sums.push_back(form->sum(values.data(), count));
-      std::vector<double> one = values;
-      form->divide(one.data(), count, 3.7);
-      form->divide_each(one.data(), divisors.data(), count);
-      quotients.push_back(one);
-    }
-    long double exact = 0;
-    for (const double value : values) exact += value;
-    EXPECT_NEAR(sums[0], static_cast<double>(exact), 1e-12);
-    for (std::uint64_t i = 0; i < count; ++i) ASSERT_EQ(quotients[0][i], values[i] / 3.7 / divisors[i]);
-    for (std::size_t form = 1; form < sums.size(); ++form) {
-      EXPECT_EQ(sums[form], sums[0]);
-      EXPECT_EQ(quotients[form], quotients[0]);
+      EXPECT_EQ(form->sum(values.data(), count), sum);
+      std::vector<double> found = values;
+      form->divide(found.data(), count, 3.7);
+      form->divide_each(found.data(), divisors.data(), count);
+      EXPECT_EQ(found, quotients);
     }
   }
 }

@@ -1,42 +1,25 @@
 #include "core/io/cache/cache_folder.h"
 
 #include "core/base/error.h"
+#include "tests/native/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <string>
-#include <vector>
 
+namespace penstock::testing {
 namespace {
 
-using penstock::BlockShare;
-using penstock::CacheFolder;
-
-class CacheFolderTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = std::filesystem::temp_directory_path() / "penstock-cache-XXXXXX";
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    root_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-
-  std::string root_;
-};
-
-TEST_F(CacheFolderTest, AnotherAddressOrVersionIsAnotherFolder) {
-  const CacheFolder one(root_, "http://host/corpus", "1");
-  EXPECT_EQ(one.path(), CacheFolder(root_, "http://host/corpus", "1").path());
-  EXPECT_NE(one.path(), CacheFolder(root_, "http://host/corpus", "2").path());
-  EXPECT_NE(one.path(), CacheFolder(root_, "http://host/corpus2", "1").path());
-  EXPECT_NE(CacheFolder(root_, "ab", "c").path(), CacheFolder(root_, "a", "bc").path());
-}
-
-TEST_F(CacheFolderTest, HoldsWhatLiesAtItsAddress) {
-  const CacheFolder folder(root_, "http://host/corpus", "1");
+TEST(CacheFolder, HoldsWhatLiesAtItsAddressAndAnotherOneOrAnotherVersionIsAnotherFolder) {
+  const TemporaryFolder root;
+  const auto path_of = [&](const char* address, const char* version) {
+    return CacheFolder(root.path(), address, version).path();
+  };
+  EXPECT_EQ(path_of("http://host/corpus", "1"), path_of("http://host/corpus", "1"));
+  EXPECT_NE(path_of("http://host/corpus", "1"), path_of("http://host/corpus", "2"));
+  EXPECT_NE(path_of("http://host/corpus", "1"), path_of("http://host/corpus2", "1"));
+  EXPECT_NE(path_of("ab", "c"), path_of("a", "bc"));
+  const CacheFolder folder(root.path(), "http://host/corpus", "1");
   for (const char* path : {"http://host/corpus", "http://host/corpus/00000/stream.bin", "http://host/corpus.idx"}) {
     EXPECT_TRUE(folder.holds(path)) << path;
   }
@@ -45,15 +28,17 @@ TEST_F(CacheFolderTest, HoldsWhatLiesAtItsAddress) {
   }
   EXPECT_NE(folder.name_of("http://host/corpus/00000/stream.bin"),
             folder.name_of("http://host/corpus/00001/stream.bin"));
+  std::ofstream(root / "file") << "x";
+  EXPECT_THROW(CacheFolder(root / "file", "a", "1").create(), Error);
 }
 
-TEST_F(CacheFolderTest, SettlingToALargerShareRemovesNothing) {
-  const CacheFolder folder(root_, "a", "1");
+TEST(CacheFolder, SettlingToALargerShareRemovesNothing) {
+  const TemporaryFolder root;
+  const CacheFolder folder(root.path(), "a", "1");
   folder.create();
-  const std::vector<penstock::CacheableFile> files{{"a/b", 8 << 20}};
+  const std::vector<CacheableFile> files{{"a/b", 8 << 20}};
   folder.settle(files, BlockShare(1000), UINT64_MAX);
-  const std::string data = folder.path() + "/" + folder.name_of("a/b") + ".data";
-  std::ofstream(data) << std::string(8 << 20, 'x');
+  std::ofstream(folder.path() + "/" + folder.name_of("a/b") + ".data") << std::string(8 << 20, 'x');
   const std::uint64_t held = folder.disk_bytes();
   folder.settle(files, BlockShare(2000), UINT64_MAX);
   EXPECT_EQ(folder.disk_bytes(), held);
@@ -61,9 +46,5 @@ TEST_F(CacheFolderTest, SettlingToALargerShareRemovesNothing) {
   EXPECT_LT(folder.disk_bytes(), held - (7 << 20));
 }
 
-TEST_F(CacheFolderTest, AFolderThatCannotBeMadeIsAnError) {
-  std::ofstream(root_ + "/file") << "x";
-  EXPECT_THROW(CacheFolder(root_ + "/file", "a", "1").create(), penstock::Error);
-}
-
 }  // namespace
+}  // namespace penstock::testing

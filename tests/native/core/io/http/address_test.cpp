@@ -1,16 +1,11 @@
 #include "core/io/http/address.h"
 
-#include "core/base/error.h"
 #include "tests/native/message_of.h"
-
-#include <gtest/gtest.h>
-
-#include <string>
 
 namespace penstock::testing {
 namespace {
 
-TEST(Address, PartsThatMayNotBeShownAreApart) {
+TEST(Address, PartsThatMayNotBeShownAreApartOriginsToldApartAndPathsEncodedOnce) {
   const Address plain = parse_address("https://host:8443/a/b/");
   EXPECT_EQ(plain.shown, "https://host:8443/a/b");
   EXPECT_EQ(plain.userinfo + plain.query, "");
@@ -19,40 +14,30 @@ TEST(Address, PartsThatMayNotBeShownAreApart) {
   EXPECT_EQ(all.shown, "http://host/a");
   EXPECT_EQ(all.userinfo, "name:se@cret");
   EXPECT_EQ(all.query, "token=1?2&b=@");
-}
-
-TEST(Address, NothingSecretIsShownOfAnyText) {
-  EXPECT_EQ(shown_address("s3://bucket/a b"), "s3://bucket/a b");
-  EXPECT_EQ(shown_address("https://key:word@host?sig=1#x"), "https://host");
-  EXPECT_EQ(shown_address("https://host/a@b"), "https://host/a@b");
-  EXPECT_EQ(shown_address("https://host/x#https://key:word@other"), "https://host/x");
-  EXPECT_EQ(shown_address("no address"), "no address");
-  for (const std::string url : {"http://user:pa/ss@host/x", "http://user:pa?ss@host/x", "http://user:pa#ss@host/x"}) {
-    EXPECT_EQ(shown_address(url), "http://…");
-  }
-  EXPECT_EQ(shown_address("http://host:80/a@b"), "http://host:80/a@b");
-  EXPECT_EQ(shown_address("http://[::1]:80/a@b"), "http://[::1]:80/a@b");
-}
-
-TEST(Address, WhatCannotBeIsRefusedWithoutItsSecrets) {
-  for (const std::string url : {"https:///path", "https://", "https://key:word@/path", "https://key:word@host/a b",
-                                "https://key:word@host/a#word", "https://key:word@host/a\r\nword: 1"}) {
-    const std::string said = message_of([&] { parse_address(url); }, ErrorKind::InvalidArgument);
-    EXPECT_EQ(said.find("word@"), std::string::npos) << said;
-  }
-}
-
-TEST(Address, OriginsAreToldApart) {
   EXPECT_EQ(origin_of("https://host:1/a?b"), "https://host:1");
   EXPECT_EQ(origin_of("https://host?b"), "https://host");
   EXPECT_EQ(origin_of("HTTPS://Host:443/A"), "https://host");
   EXPECT_EQ(origin_of("http://host:443/a"), "http://host:443");
   EXPECT_EQ(origin_of("nothing"), "");
-}
-
-TEST(Address, PathsAreEncodedOnce) {
   EXPECT_EQ(encoded_path("/a b/c+d=e%20f"), "/a%20b/c+d=e%20f");
   EXPECT_EQ(encoded_path("/50%/\xc3\xa4?#"), "/50%25/%C3%A4%3F%23");
+}
+
+TEST(Address, NothingSecretIsShownOfAnyTextNorOfWhatIsRefused) {
+  for (const char* open :
+       {"s3://bucket/a b", "https://host/a@b", "no address", "http://host:80/a@b", "http://[::1]:80/a@b"}) {
+    EXPECT_EQ(shown_address(open), open);
+  }
+  EXPECT_EQ(shown_address("https://key:word@host?sig=1#x"), "https://host");
+  EXPECT_EQ(shown_address("https://host/x#https://key:word@other"), "https://host/x");
+  for (const std::string url : {"http://user:pa/ss@host/x", "http://user:pa?ss@host/x", "http://user:pa#ss@host/x"}) {
+    EXPECT_EQ(shown_address(url), "http://…");
+  }
+  for (const std::string url : {"https:///path", "https://", "https://key:word@/path", "https://key:word@host/a b",
+                                "https://key:word@host/a#word", "https://key:word@host/a\r\nword: 1"}) {
+    const std::string said = message_of([&] { parse_address(url); }, ErrorKind::InvalidArgument);
+    EXPECT_EQ(said.find("word@"), std::string::npos) << said;
+  }
 }
 
 }  // namespace

@@ -81,11 +81,6 @@ class HttpServer {
   }
 
  private:
-  struct Content {
-    std::string bytes;
-    std::string etag;
-  };
-
   void accept_all() {
     for (int fd = 0; (fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) {
       connections_.push_back(fd);
@@ -126,8 +121,7 @@ class HttpServer {
     if (fault.hangs_up) return false;
     const auto found = files_.find(path);
     const bool is_there = found != files_.end();
-    const std::string bytes = is_there ? found->second.bytes : "";
-    const std::string etag = is_there ? found->second.etag : "";
+    const auto [bytes, etag] = is_there ? found->second : std::pair<std::string, std::string>();
     lock.unlock();
     std::string status = is_there ? "200 OK" : "404 Not Found";
     std::string body = bytes;
@@ -142,14 +136,13 @@ class HttpServer {
       last = std::min<unsigned long long>(last, bytes.size() - 1);
       status = is_beyond ? "416 Range Not Satisfiable" : "206 Partial Content";
       body = is_beyond ? "" : bytes.substr(begin, last + 1 - begin);
-      lines.emplace_back("Content-Range", "bytes " +
-                                              (is_beyond ? "*" : std::to_string(begin) + "-" + std::to_string(last)) +
-                                              "/" + std::to_string(bytes.size()));
+      const std::string part = is_beyond ? "*" : std::to_string(begin) + "-" + std::to_string(last);
+      lines.emplace_back("Content-Range", "bytes " + part + "/" + std::to_string(bytes.size()));
     }
-    if (!fault.status.empty()) {
-      status = fault.status;
-      if (!status.starts_with("206")) body = fault.body;
-      if (!status.starts_with("206") && lines.size() > 1) lines.pop_back();
+    if (!fault.status.empty()) status = fault.status;
+    if (!fault.status.empty() && !status.starts_with("206")) {
+      body = fault.body;
+      if (lines.size() > 1) lines.pop_back();
     }
     const bool ends = fault.headers.find("Connection: close") != std::string::npos;
     if (!ends) lines.emplace_back("Content-Length", std::to_string(body.size()));
@@ -175,7 +168,7 @@ class HttpServer {
   std::mutex mutex_;
   std::condition_variable released_;
   bool is_released_ = false;
-  std::map<std::string, Content> files_;
+  std::map<std::string, std::pair<std::string, std::string>> files_;  // bytes, and their ETag
   std::map<std::string, std::deque<Fault>> faults_;
   std::vector<std::string> asked_;
 };

@@ -1,87 +1,60 @@
 // One direct read, from the result that the kernel gave.
 #include "core/io/local/direct_read.h"
 
-#include "core/base/error.h"
+#include "tests/native/core/io/wanted_read.h"
+#include "tests/native/temporary_folder.h"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <vector>
+#include <fstream>
 
-namespace penstock {
+namespace penstock::testing {
 namespace {
 
 class DirectReadTest : public ::testing::Test {
  protected:
-  DirectReadTest() {
-    path_ = (std::filesystem::temp_directory_path() / "penstock-direct-XXXXXX").string();
-    fd_ = ::mkstemp(path_.data());
-    std::string content(20'000, '\0');
-    for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i % 251);
-    EXPECT_EQ(::write(fd_, content.data(), content.size()), static_cast<ssize_t>(content.size()));
-    file_ = {path_, content.size()};
-    for (std::size_t i = 0; i < 2; ++i) {
-      reads_[i].file = &file_;
-      reads_[i].offset = 5'000 + i * 3'000;
-      reads_[i].size = 3'000;
-      reads_[i].destination = buffer_.data() + i * 3'000;
-      run_[i] = &reads_[i];
+  DirectReadTest() { std::ofstream(file_.path(), std::ios::binary) << content_of(file_.bytes); }
+  ~DirectReadTest() override { ::close(fd_); }
+
+  /// Two neighbours, read by what the kernel gave of the first block on.
+  std::deque<WantedRead> finish(int result) {
+    std::deque<WantedRead> wanted;
+    for (const std::uint64_t offset : {5'000, 8'000}) wanted.emplace_back(file_, offset, 3'000);
+    const std::vector<Read*> run = pointers_to(wanted);
+    DirectRead read;
+    read.plan(run);
+    // As the kernel would have: so many bytes are there.
+    if (result > 0) {
+      EXPECT_EQ(::pread(fd_, read.piece().iov_base, static_cast<std::size_t>(result), 4'096), result);
     }
-  }
-  ~DirectReadTest() override {
-    ::close(fd_);
-    ::unlink(path_.c_str());
+    read.finish(fd_, run, result);
+    return wanted;
   }
 
-  [[nodiscard]] bool right() const {
-    for (std::size_t i = 0; i < buffer_.size(); ++i) {
-      if (buffer_[i] != static_cast<std::byte>((5'000 + i) % 251)) return false;
-    }
-    return true;
-  }
-
-  std::string path_;
-  int fd_ = -1;
-  File file_;
-  std::vector<std::byte> buffer_ = std::vector<std::byte>(6'000);
-  Read reads_[2];
-  Read* run_[2] = {};
+  const TemporaryFolder folder_;
+  const File file_{folder_ / "file", 20'000};
+  const int fd_ = ::open(file_.path().c_str(), O_RDWR | O_CREAT, 0600);
 };
-
-TEST_F(DirectReadTest, AnErrorOfTheSystemIsToldWithFileOffsetAndCause) {
-  DirectRead read;
-  read.plan(run_);
-  try {
-    read.finish(fd_, run_, -EIO);
-    FAIL() << "a read that failed";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::IoError);
-    EXPECT_EQ(error.error_number(), EIO);
-    const std::string words = error.what();
-    EXPECT_NE(words.find(path_), std::string::npos) << words;
-    EXPECT_NE(words.find("offset 4,096"), std::string::npos) << words;  // of the first block
-    EXPECT_NE(words.find("Input/output error"), std::string::npos) << words;
-  }
-}
 
 TEST_F(DirectReadTest, WhatWasInterruptedPutOffOrCutShortIsReadToItsEnd) {
   for (const int result : {-EINTR, -EAGAIN, 0, 1, 4'096, 6'903}) {
-    std::fill(buffer_.begin(), buffer_.end(), std::byte{0xff});
-    DirectRead read;
-    read.plan(run_);
-    // As the kernel would have: so many bytes are there.
-    if (result > 0) {
-      ASSERT_EQ(::pread(fd_, read.piece().iov_base, static_cast<std::size_t>(result), 4'096), result);
+    for (const WantedRead& one : finish(result)) EXPECT_TRUE(one.right(0)) << result;
+  }
+}
+
+TEST_F(DirectReadTest, AnErrorOfTheSystemIsToldWithFileOffsetAndCause) {
+  try {
+    finish(-EIO);
+    FAIL() << "a read that failed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.error_number(), EIO);
+    const std::string words = error.what();
+    for (const std::string& part : {file_.path(), std::string("offset 4,096"), std::string("Input/output error")}) {
+      EXPECT_NE(words.find(part), std::string::npos) << words;  // 4,096: of the first block
     }
-    read.finish(fd_, run_, result);
-    EXPECT_TRUE(right()) << result;
   }
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::testing

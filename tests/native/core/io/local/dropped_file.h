@@ -1,56 +1,38 @@
 // DroppedFile: a real file whose pages can be put out of the page cache, and which of them are in it.
 #pragma once
 
-#include "core/io/byte_store.h"
+#include "tests/native/core/io/wanted_read.h"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <span>
-#include <string>
 #include <thread>
-#include <vector>
 
-namespace penstock {
+namespace penstock::testing {
 
+/// Its bytes are those of content_of().
 class DroppedFile {
  public:
   explicit DroppedFile(std::uint64_t bytes) {
     // Not in /tmp where that is memory: there nothing ever leaves the page cache.
     file_ = {(std::filesystem::current_path() / ("dropped-file-" + std::to_string(::getpid()))).string(), bytes};
-    std::string content(bytes, '\0');
-    for (std::uint64_t i = 0; i < bytes; ++i) content[i] = static_cast<char>(byte_at(i));
-    std::ofstream(file_.path(), std::ios::binary) << content;
+    std::ofstream(file_.path(), std::ios::binary) << content_of(bytes);
   }
   ~DroppedFile() { std::filesystem::remove(file_.path()); }
   DroppedFile(const DroppedFile&) = delete;
   DroppedFile& operator=(const DroppedFile&) = delete;
 
   [[nodiscard]] const File& file() const noexcept { return file_; }
-  static std::byte byte_at(std::uint64_t i) { return static_cast<std::byte>(i * 31 + i / 4096); }
 
-  /// How one read of the file ends, by a channel that has no other.
-  Outcome read(Channel& channel, std::uint64_t offset, std::span<std::byte> into) const {
-    Read one;
-    one.file = &file_;
-    one.offset = offset;
-    one.size = into.size();
-    one.destination = into.data();
-    Read* const each = &one;
-    channel.submit(std::span(&each, 1));
-    std::array<Read*, 4> done{};
-    EXPECT_EQ(channel.wait(done, std::chrono::seconds(10)), 1U);
-    EXPECT_EQ(done[0], &one);
-    return one.outcome;
+  /// How one read of it ends, by a channel that has no other. If it is done its bytes are right.
+  Outcome read(Channel& channel, std::uint64_t offset, std::uint64_t bytes) const {
+    WantedRead one(file_, offset, bytes);
+    EXPECT_TRUE(read_one(channel, one) != Outcome::Done || one.right(0)) << offset;
+    return one.read.outcome;
   }
 
   /// Whether the file left the page cache. Pages that the kernel is busy with stay at first.
@@ -88,4 +70,4 @@ class DroppedFile {
   File file_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::testing

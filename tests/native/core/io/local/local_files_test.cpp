@@ -1,77 +1,44 @@
-// Local files while a dataset is opened: sizes, small reads, listings.
+// Local files while a dataset is opened, beyond what every store promises: kinds of files, links, listings.
 #include "core/io/local/local_files.h"
 
-#include "core/base/error.h"
 #include "core/io/local/local_store.h"
 #include "tests/native/message_of.h"
 #include "tests/native/temporary_folder.h"
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <functional>
-#include <string>
-#include <vector>
 
-namespace penstock {
+namespace penstock::testing {
 namespace {
 
-namespace fs = std::filesystem;
-
-class LocalFilesTest : public ::testing::Test {
- protected:
-  LocalFilesTest() {
-    std::ofstream(folder_ + "/a") << "0123456789";
-    fs::create_directory(folder_ + "/sub");
-    fs::create_symlink("a", folder_ + "/link");
-    fs::create_symlink("sub", folder_ + "/sublink");
-    EXPECT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
-  }
-
-  static std::string refusal(ErrorKind kind, const std::function<void()>& call) {
-    return testing::message_of(call, kind);
-  }
-
-  const testing::TemporaryFolder root_;
-  const std::string folder_ = root_.path();
-};
-
-TEST_F(LocalFilesTest, SizesAreOfRegularFilesAlone) {
-  const auto size = [&](const char* name, Links links) { return [=, this] { local_size(folder_ + name, links); }; };
-  EXPECT_EQ(local_size(folder_ + "/a", Links::BelowFolder), 10U);
-  EXPECT_EQ(local_size(folder_ + "/link", Links::Follow), 10U);
-  EXPECT_EQ(local_size(folder_ + "/link", Links::BelowFolder), 10U);
-  EXPECT_EQ(refusal(ErrorKind::InvalidArgument, size("/sub", Links::Follow)),
-            folder_ + "/sub: not a regular file but a folder");
-  EXPECT_EQ(refusal(ErrorKind::InvalidArgument, size("/pipe", Links::Follow)),
-            folder_ + "/pipe: not a regular file but a pipe or device");
-  refusal(ErrorKind::NotFound, size("/none", Links::Follow));
-  refusal(ErrorKind::IoError, size("/a/none", Links::Follow));
-}
-
-TEST_F(LocalFilesTest, SmallReadsGiveTheBytesAskedForOrSayWhereTheFileEnds) {
+TEST(LocalFiles, OnlyRegularFilesHaveSizesAndBytesAndOnlyFoldersNames) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a") << "0123456789";
+  std::filesystem::create_directory(folder / "sub");
+  std::filesystem::create_symlink("a", folder / "link");
+  std::filesystem::create_symlink("sub", folder / "sublink");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(local_size(folder / "a", Links::BelowFolder), 10U);
+  EXPECT_EQ(local_size(folder / "link", Links::Follow), 10U);
+  EXPECT_EQ(local_size(folder / "link", Links::BelowFolder), 10U);
+  const auto size = [&](const char* name) { return [=, &folder] { local_size(folder / name, Links::Follow); }; };
+  EXPECT_EQ(message_of(size("sub"), ErrorKind::InvalidArgument), folder / "sub: not a regular file but a folder");
+  EXPECT_EQ(message_of(size("pipe"), ErrorKind::InvalidArgument),
+            folder / "pipe: not a regular file but a pipe or device");
+  message_of(size("a/none"), ErrorKind::IoError);
   std::array<std::byte, 4> bytes{};
-  read_local(folder_ + "/a", 6, bytes);
-  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), 4), "6789");
-  EXPECT_EQ(refusal(ErrorKind::Corruption, [&] { read_local(folder_ + "/a", 7, bytes); }),
-            folder_ + "/a: ends at byte 10, 1 more are wanted");
-  refusal(ErrorKind::NotFound, [&] { read_local(folder_ + "/none", 0, bytes); });
-  refusal(ErrorKind::IoError, [&] { read_local(folder_ + "/pipe", 0, bytes); });
+  EXPECT_EQ(message_of([&] { read_local(folder / "a", 7, bytes); }, ErrorKind::Corruption),
+            folder / "a: ends at byte 10, 1 more are wanted");
+  message_of([&] { read_local(folder / "pipe", 0, bytes); }, ErrorKind::IoError);
+  EXPECT_EQ(list_local(folder.path()), (std::vector<std::string>{"a", "link", "pipe", "sub/", "sublink/"}));
+  EXPECT_EQ(list_local(folder / "sub"), std::vector<std::string>());
+  EXPECT_EQ(message_of([&] { list_local(folder / "none"); }, ErrorKind::NotFound), folder / "none: no such folder");
+  message_of([&] { list_local(folder / "a"); }, ErrorKind::IoError);
 }
 
-TEST_F(LocalFilesTest, AListingIsSortedAndNamesFoldersWithASlash) {
-  EXPECT_EQ(list_local(folder_), (std::vector<std::string>{"a", "link", "pipe", "sub/", "sublink/"}));
-  EXPECT_EQ(list_local(folder_ + "/sub"), std::vector<std::string>());
-  EXPECT_EQ(refusal(ErrorKind::NotFound, [&] { list_local(folder_ + "/none"); }), folder_ + "/none: no such folder");
-  refusal(ErrorKind::IoError, [&] { list_local(folder_ + "/a"); });
-}
-
-TEST_F(LocalFilesTest, TheStoreSaysHowItIsBestRead) {
+TEST(LocalFiles, TheStoreSaysHowItIsBestRead) {
   const LocalStore store;
   EXPECT_EQ(store.reading_by(Reader::Direct)->block_bytes(), 4096U);
   EXPECT_EQ(store.reading_by(Reader::Auto)->block_bytes(), 1U);
@@ -84,4 +51,4 @@ TEST_F(LocalFilesTest, TheStoreSaysHowItIsBestRead) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::testing
