@@ -25,12 +25,9 @@ def test_json_and_msgpack_round_trip(value: Any) -> None:
         assert codec is not None and round_trip(codec, value) == value
 
 
-def test_json_keeps_order_and_text() -> None:
+def test_json_keeps_order_and_text_and_raw_gives_bytes() -> None:
     codec = codecs.get("json")
     assert codec is not None and codec.encode({"b": "ü", "a": 1}) == '{"b":"ü","a":1}'.encode()
-
-
-def test_raw_gives_bytes() -> None:
     codec = codecs.get("raw")
     assert codec is not None and round_trip(codec, b"\x00\xff") == b"\x00\xff"
     with pytest.raises(TypeError):
