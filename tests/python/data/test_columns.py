@@ -44,8 +44,8 @@ def test_a_tokenizer_or_a_column_tells_what_bounds_documents_as_a_view_does(tmp_
     for name, tokenizer in (("bare", None), ("noted", note)):
         with penstock.Writer(tmp_path / name, {"token": "u2"}, metadata=None, tokenizer=tokenizer) as writer:
             writer.append(token=tokens)
-        views[name] = penstock.open(tmp_path / name).windows(6, lookahead=1)
-    view = penstock.open(tmp_path / "bare").windows(6, lookahead=1, end_of_document=7)
+        views[name] = penstock.open(tmp_path / name).windows(30, lookahead=1)
+    view = penstock.open(tmp_path / "bare").windows(30, lookahead=1, end_of_document=7)
     assert "end_of_document=7" in repr(view) and "end_of_document=7" in repr(view[1:3])
     rest = ["cu_seqlens", "document_ids", Labels(cross_document=False)]
     names = (*SEQUENCES, "labels")

@@ -254,12 +254,6 @@ def test_combine_and_open_together_number_anew(tmp_path: Path) -> None:
         view = dataset.documents(columns=["plate"], metadata=False)
         assert names_of(plate, view.read(np.arange(len(view))).columns["plate"]) == expected
     assert (tmp_path / "out/00001/columns.bin").stat().st_nlink == 2  # nothing was encoded again
-    with penstock.Writer(tmp_path / "bare", {"token": "u2"}, "boundaries") as writer:
-        writer.append(token=[1])
-    with pytest.raises(penstock.InvalidArgumentError, match=r"columns .* and none"):
-        penstock.combine([tmp_path / "0", tmp_path / "bare"], tmp_path / "not")
-    with pytest.raises(penstock.InvalidArgumentError, match="columns"):
-        penstock.open(tmp_path / "0", tmp_path / "bare")
 
 
 def test_conversion_both_ways_keeps_values(tmp_path: Path) -> None:
@@ -288,18 +282,24 @@ def test_entries_of_the_ids_layout_have_columns(tmp_path: Path) -> None:
 
 
 def test_annotate_adds_replaces_and_removes(tmp_path: Path) -> None:
-    lengths, values = make_lengths(), make_values()
-    path = write(tmp_path / "d", values, lengths, "raw", shard_size=20_000)
-    before = penstock.open(path)
-    fingerprint, streams = before.fingerprint, {name: data for name, data in tree(path).items() if "stream" in name}
+    values = make_values()
+    path = write(tmp_path / "d", values, make_lengths(), "raw", shard_size=20_000)
+    before, files = penstock.open(path), tree(path)
     state = penstock.Loader(before.documents(), 10).state_dict()
     new = np.arange(DOCUMENTS, dtype="i8")
     names = [None if i % 7 == 0 else f"n{i % 5}" for i in range(DOCUMENTS)]
     told: list[tuple[int, int]] = []
     changes = {"new": new, "score": new.astype("f8"), "plate": None, "name": names}
-    assert penstock.annotate(path, changes, lambda *done: told.append(done)) == fingerprint
+
+    def stop(done: int, total: int) -> None:
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        penstock.annotate(path, changes, stop)
+    assert tree(path) == files
+    assert penstock.annotate(path, changes, lambda *done: told.append(done)) == before.fingerprint
     after = penstock.open(path)
-    assert told == [(k + 1, len(after.shards)) for k in range(len(after.shards))]
+    assert told == [(k + 1, len(after.shards)) for k in range(len(after.shards))] and len(told) > 1
     with pytest.raises(penstock.NotFoundError, match="is to be opened anew"):
         before.documents()[0]
     assert list(after.columns) == ["score", "point", "line", "flag", "new", "name"]
@@ -307,14 +307,12 @@ def test_annotate_adds_replaces_and_removes(tmp_path: Path) -> None:
     assert names_of(after.columns["name"], after.columns["name"]) == names
     np.testing.assert_array_equal(after.columns["point"], values["point"])
     assert names_of(after.columns["line"], after.columns["line"]) == values["line"].tolist()
-    assert penstock.verify(path).ok and not penstock.verify(path).notices
-    assert [data for name, data in tree(path).items() if "stream" in name] == list(streams.values())
     loader = penstock.Loader(after.documents(columns=["new"]), 10)
     loader.load_state_dict(state)
     batch = next(loader)
     assert batch.columns["new"].tolist() == batch.indices.tolist()
     penstock.annotate(path, dict.fromkeys(after.columns))
-    assert json.loads((path / "dataset.json").read_text())["version"] == 1 and penstock.verify(path).ok
+    assert json.loads((path / "dataset.json").read_text())["version"] == 1
 
 
 def test_annotate_takes_what_pandas_gives_and_numbers_that_are_categories_as_their_text(tmp_path: Path) -> None:
@@ -350,32 +348,12 @@ def test_annotate_takes_what_pandas_gives_and_numbers_that_are_categories_as_the
         (pandas.Categorical([1, "1", 1]), "twice"),
         (pandas.cut([1, 2, 3], 2), "categories are strings"),
         (pandas.Series([[1], [2], [3]]), "list: categories are strings"),
+        (np.zeros(3, "c8"), "booleans, integers, floats"),
+        ([1, "a", "b"], "string"),
+        ([1, 2], "2 values, the dataset has 3 documents"),
     ):
         with pytest.raises(penstock.InvalidArgumentError, match=said):
             penstock.annotate(path, {"x": wrong})
-
-
-def test_annotate_that_is_stopped_or_refused_changes_nothing(tmp_path: Path) -> None:
-    path = write(tmp_path / "d", make_values(), make_lengths(), shard_size=20_000)
-    before = tree(path)
-
-    def stop(done: int, total: int) -> None:
-        raise RuntimeError("stop")
-
-    with pytest.raises(RuntimeError, match="stop"):
-        penstock.annotate(path, {"new": np.zeros(DOCUMENTS)}, stop)
-    for values, said in (
-        ({"new": np.zeros(3)}, "3 values, the dataset has 3,000 documents"),
-        ({"nothing": None}, "no column nothing to be removed"),
-        ({"new": np.zeros(DOCUMENTS, "c8")}, "booleans, integers, floats"),
-        ({"new": [1, "a"] * (DOCUMENTS // 2)}, "string"),
-    ):
-        with pytest.raises(penstock.InvalidArgumentError, match=said):
-            penstock.annotate(path, values)
-    assert tree(path) == before
-    with pytest.raises(penstock.NotFoundError):
-        penstock.annotate(tmp_path / "not there", {"x": [1]})
-    assert not (tmp_path / "not there").exists()
 
 
 # ---- what is refused, and what is found
@@ -438,22 +416,20 @@ def test_a_code_that_no_name_has_is_an_error_where_nothing_is_checked(tmp_path: 
     dataset = penstock.open(path, checks="none")
     names = len(dataset.columns["plate"].categories or ())
     assert names > 128  # codes of two bytes
+    view = dataset.documents(columns=["plate"], metadata=False)
     random = np.random.default_rng(4)
     refused = 0
-    for document in random.integers(0, DOCUMENTS, 60).tolist():
+    for document in random.integers(0, DOCUMENTS, 30).tolist():
         data = bytearray(clean)
         data[2 * document + 1] ^= 1 << int(random.integers(8))
         file.write_bytes(data)
-        for read in (
-            lambda at=document: penstock.open(path, checks="none").columns["plate"][at],
-            lambda at=document: dataset.documents(columns=["plate"], metadata=False).read([at]).columns["plate"][0],
-        ):
+        for read in (dataset.columns["plate"].__getitem__, lambda at: view.read([at]).columns["plate"][0]):
             try:
-                assert -1 <= read() < names
+                assert -1 <= read(document) < names
             except penstock.CorruptionError as error:
                 assert "column plate has the code" in str(error)
                 refused += 1
-    assert refused > 60
+    assert refused > 30
 
 
 def test_a_file_that_is_damaged_exchanged_cut_or_gone_is_named(tmp_path: Path) -> None:
@@ -462,24 +438,19 @@ def test_a_file_that_is_damaged_exchanged_cut_or_gone_is_named(tmp_path: Path) -
     path = tmp_path / "0"
     file = path / "00000/columns.bin"
     clean = file.read_bytes()
-
-    def refused(name: str, *reads: str, **options: Any) -> None:
-        dataset = penstock.open(path, **options)
-        if "alone" in reads:
-            with pytest.raises(penstock.CorruptionError, match=r"columns\.bin"):
-                dataset.columns[name][:]
+    other = (tmp_path / "1/00000/columns.bin").read_bytes()
+    for data, name, alone in (
+        (bytes([clean[0] ^ 0x40]) + clean[1:], "plate", True),
+        (other, "score", False),
+        (clean[:-1], "score", True),
+    ):
+        file.write_bytes(data)
+        dataset = penstock.open(path, checks="index" if data is other else "all")
         with pytest.raises(penstock.CorruptionError, match=r"columns\.bin"):
             dataset.documents(columns=[name], metadata=False).read([0])
-
-    file.write_bytes(bytes([clean[0] ^ 0x40]) + clean[1:])
-    refused("plate", "alone", checks="all")
-    problems = "\n".join(penstock.verify(path).problems)
-    assert "columns.bin" in problems and "column plate" in problems and "CRC32C" in problems
-    file.write_bytes((tmp_path / "1/00000/columns.bin").read_bytes())
-    refused("score")
-    file.write_bytes(clean[:-1])
-    refused("score", "alone")
-    assert any("columns.bin" in problem for problem in penstock.verify(path).problems)
+        if alone:
+            with pytest.raises(penstock.CorruptionError, match=r"columns\.bin"):
+                dataset.columns[name][:]
     file.unlink()
     with pytest.raises(penstock.NotFoundError, match=r"columns\.bin"):
         penstock.open(path).columns["score"][3]

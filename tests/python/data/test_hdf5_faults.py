@@ -27,11 +27,12 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def test_mutations_are_found_or_harmless() -> None:
-    command = [sys.executable, "-W", "ignore", h5ad.__file__, "--trials", "80"]
+    """Takes seconds: files are damaged and read one after the other. `make faults` tries many more."""
+    command = [sys.executable, "-W", "ignore", h5ad.__file__, "--trials", "20"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     said = json.loads(done.stdout)
     assert said["bad"] == []
-    assert said["found"] > 20
+    assert said["found"] > 4
     assert said["memory_mib"] < 300
     assert said["child_mib"] < 1100  # its bound is 768 MiB beside Python, NumPy and h5py
 

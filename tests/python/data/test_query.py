@@ -98,9 +98,9 @@ def test_only_columns_of_the_question_are_read(sql: str, needed: list[str]) -> N
 
 
 def test_all_columns_are_there_without_a_select_list(path: Path) -> None:
+    penstock.annotate(path, {"half": np.arange(200, dtype="f2"), "halves": np.zeros((200, 3), "f2")})
     for file in path.rglob("stream.bin"):
         file.unlink()  # records are not read
-    penstock.annotate(path, {"half": np.arange(200, dtype="f2"), "halves": np.zeros((200, 3), "f2")})
     dataset = penstock.open(path)
     there = ["document", *dataset.columns]
     assert query(dataset, "from documents").column_names == there

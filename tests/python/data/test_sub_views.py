@@ -258,8 +258,8 @@ def test_a_part_pickles_and_resumes_and_no_other_takes_its_state(windows):
     cases: list[tuple[penstock.View, str, list[penstock.View], str]] = [
         (windows[20:], "[20:100]", [windows, windows[:80], windows[20::2]], "slice"),
         (picked, ".select(4 observations)", [windows, windows[:4], windows.select([3, 7, 50, 9])], "selection"),
-        (train, "", [windows, train[1:], *windows.split(10)[1:], windows.split(10, seed=1)[0]], ""),
-        (nested, ".split(10, seed=0)[0]", [windows, windows.split(9)[0]], ""),
+        (train, "", [windows, train[1:], *windows.split(10)[1:], windows.split(10, seed=1)[0]], "split|slice"),
+        (nested, ".split(10, seed=0)[0]", [windows, windows.split(9)[0]], "split|slice"),
     ]
     for part, name, others, words in cases:
         state, following = state_of(part)

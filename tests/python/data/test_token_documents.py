@@ -228,7 +228,7 @@ def test_what_tells_no_documents_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_run_goes_on_over_the_same_side_alone(tmp_path: Path) -> None:
-    paths, hints = put_raw(tmp_path, [[1, TOKEN, 2, TOKEN, 3], [TOKEN, 4, 5, TOKEN]])  # either side may be
+    paths, hints = put_raw(tmp_path, [[TOKEN, 1, TOKEN, 2], [3, 4, 5, TOKEN]])  # either side may be
     dataset = penstock.open(*paths, **hints)
     with pytest.warns(UserWarning, match="ends with token 7"):
         view = dataset.documents(begin_of_document=TOKEN)
