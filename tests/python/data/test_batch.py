@@ -27,9 +27,6 @@ def tokens(tmp_path):
     return raw_tokens(tmp_path / "tokens.bin", 95)
 
 
-# --- fields and their types
-
-
 @FRAMEWORKS
 @pytest.mark.parametrize(
     ("dtype", "field", "labels"),
@@ -150,9 +147,6 @@ def test_names_of_attributes_are_no_names_of_fields(tmp_path):
             make(penstock.open(tmp_path / "a.bin", dtype=[(name, "u2")]).windows(5))
 
 
-# --- records
-
-
 @FRAMEWORKS
 def test_records_is_the_structured_array_as_read_without_a_copy(tmp_path, framework):
     dataset, model = token_stream(tmp_path, 50)
@@ -189,9 +183,6 @@ def test_documents_without_records(tmp_path):
     assert list(batch) == [] and bool(batch) and len(batch.spans) == 4
     with pytest.raises(penstock.InvalidArgumentError, match="spans"):
         batch.records  # noqa: B018
-
-
-# --- in words
 
 
 def test_what_is_printed_names_things(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import penstock
 import pytest
 import torch
 from _cells import write_cells
-from _datasets import raw_tokens
 from penstock.adapters import _common
 from penstock.columns import LossMask
 
@@ -32,25 +32,29 @@ def corpus(path: Path) -> penstock.Dataset:
     return penstock.open(path)
 
 
+VIEWS: dict[str, Callable[[penstock.Dataset], penstock.View]] = {
+    "columns": lambda dataset: dataset.windows(8, lookahead=1),
+    "documents": lambda dataset: dataset.documents(),
+    "packed": lambda dataset: dataset.packed(16),
+    "padded": lambda dataset: dataset.documents().padded(multiple_of=4),
+    "spans": lambda dataset: dataset.windows(8, metadata="spans"),
+    "none": lambda dataset: dataset.windows(8, metadata=False),
+}
+
+
 def loader_of(tmp_path: Path, kind: str, framework: Any) -> penstock.Loader:
     options: dict[str, Any] = {"seed": 3, "epochs": 2, "framework": framework}
-    if kind == "bare":
-        return penstock.Loader(raw_tokens(tmp_path / "t.bin", 500)[0].windows(8, lookahead=1), 7, **options)
     if kind == "cells":
         return penstock.Loader(write_cells(tmp_path, cells=20, genes=50, seed=1).dataset.cells("csr"), 7, **options)
     dataset = corpus(tmp_path / "corpus")
-    if kind == "windows":
-        mask = LossMask(spans=lambda metadata: [[0, metadata["number"] % 3]])
-        columns = ["cu_seqlens", "position_ids", "document_ids", mask]
-        return penstock.Loader(dataset.windows(8, lookahead=1), 7, columns=columns, max_documents=40, **options)
     if kind == "mixture":
         views = {"a": dataset.windows(8), "b": dataset.windows(8)[:5]}
-        stages = [penstock.Stage({"a": 1, "b": 1})]
-        return penstock.Loader(penstock.Mixture(views, stages, end=40), 7, seed=3, framework=framework)
-    views = {"documents": dataset.documents, "packed": lambda: dataset.packed(16), "spans": lambda: dataset.windows(
-        8, metadata="spans"), "padded": lambda: dataset.documents().padded(multiple_of=4),
-        "none": lambda: dataset.windows(8, metadata=False)}  # fmt: skip
-    return penstock.Loader(views[kind](), 7, **options)
+        mixture = penstock.Mixture(views, [penstock.Stage({"a": 1, "b": 1})], end=40)
+        return penstock.Loader(mixture, 7, seed=3, framework=framework)
+    if kind == "columns":
+        mask = LossMask(spans=lambda metadata: [[0, metadata["number"] % 3]])
+        options |= {"columns": ["cu_seqlens", "position_ids", "document_ids", mask], "max_documents": 40}
+    return penstock.Loader(VIEWS[kind](dataset), 7, **options)
 
 
 def saved(copy: Any) -> Any:
@@ -91,11 +95,9 @@ def told(batch: Any) -> dict[str, Any]:
     return found
 
 
-KINDS = ["bare", "windows", "documents", "packed", "padded", "cells", "mixture", "spans", "none"]
-
-
 @pytest.mark.parametrize(
-    ("kind", "framework"), [*((kind, "torch") for kind in KINDS), ("windows", "numpy"), ("cells", "numpy")]
+    ("kind", "framework"),
+    [*((kind, "torch") for kind in (*VIEWS, "cells", "mixture")), ("columns", "numpy"), ("cells", "numpy")],
 )
 def test_a_clone_offers_what_the_batch_does_after_a_pickle_and_torch_save(tmp_path, kind, framework):
     batch = list(loader_of(tmp_path, kind, framework))[-1]
@@ -110,7 +112,7 @@ def test_a_clone_offers_what_the_batch_does_after_a_pickle_and_torch_save(tmp_pa
 
 
 def test_a_clone_has_memory_of_its_own(tmp_path):
-    loader = loader_of(tmp_path, "windows", "numpy")
+    loader = loader_of(tmp_path, "columns", "numpy")
     batch = next(loader)
     copy, expected = batch.clone(), batch.inputs.copy()
     assert not np.shares_memory(copy.inputs, batch.inputs) and not np.shares_memory(copy.records, batch.records)
@@ -123,7 +125,7 @@ def test_a_clone_has_memory_of_its_own(tmp_path):
 
 def test_a_view_reads_batches_that_clone_and_pickle_no_other_way(tmp_path):
     with pytest.raises(TypeError, match=r"batch\.clone\(\)"):
-        pickle.dumps(next(loader_of(tmp_path, "bare", "numpy")))
+        pickle.dumps(next(loader_of(tmp_path / "other", "none", "numpy")))
     batch = corpus(tmp_path / "corpus").documents().read([3, 1])
     copy = pickle.loads(pickle.dumps(batch.clone()))
     assert copy["token"].tolist() == batch["token"].tolist() and copy.spans[1].metadata == {"number": 1}
@@ -133,7 +135,7 @@ def test_a_view_reads_batches_that_clone_and_pickle_no_other_way(tmp_path):
 
 def test_clones_go_through_a_queue_of_processes(tmp_path):
     """Takes seconds: the other process imports torch."""
-    loaders = [loader_of(tmp_path, "windows", "torch"), loader_of(tmp_path, "bare", "numpy")]
+    loaders = [loader_of(tmp_path, "columns", "torch"), loader_of(tmp_path / "other", "none", "numpy")]
     copies = [next(loader).clone() for loader in loaders]
     context = multiprocessing.get_context("spawn")
     here, there = context.Queue(), context.Queue()

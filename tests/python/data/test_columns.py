@@ -5,7 +5,6 @@ What they are of every view, in mixtures, on any ranks, tests/model says (its di
 
 from __future__ import annotations
 
-import pickle
 import threading
 from typing import Any
 
@@ -36,31 +35,21 @@ def test_the_state_says_nothing_of_columns(tmp_path):
         assert one.state_dict() == other.state_dict()
 
 
-def test_a_tokenizer_or_a_column_tells_what_bounds_documents_as_a_view_does(tmp_path):
+def test_a_tokenizer_tells_what_bounds_documents_as_a_view_does(tmp_path):
     tokens = np.random.default_rng(1).integers(0, 12, 700).astype("u2")
     tokens[-1] = 7
     note = {"name": "test", "vocabulary_size": 100, "end_of_document": 7, "hash": "0" * 32}
-    views = {}
-    for name, tokenizer in (("bare", None), ("noted", note)):
-        with penstock.Writer(tmp_path / name, {"token": "u2"}, metadata=None, tokenizer=tokenizer) as writer:
-            writer.append(token=tokens)
-        views[name] = penstock.open(tmp_path / name).windows(30, lookahead=1)
-    view = penstock.open(tmp_path / "bare").windows(30, lookahead=1, end_of_document=7)
-    assert "end_of_document=7" in repr(view) and "end_of_document=7" in repr(view[1:3])
-    rest = ["cu_seqlens", "document_ids", Labels(cross_document=False)]
-    names = (*SEQUENCES, "labels")
-    for batch, *others in zip(
-        loader(view, columns=["position_ids", *rest]),
-        loader(pickle.loads(pickle.dumps(view)), columns=["position_ids", *rest]),
-        loader(views["noted"], columns=["position_ids", *rest]),
-        loader(views["bare"], columns=[PositionIds(7), *rest]),
-        loader(views["bare"], columns=[CuSeqlens(7), "position_ids", *rest[1:]]),
-        strict=True,
-    ):
+    with penstock.Writer(tmp_path / "d", {"token": "u2"}, metadata=None, tokenizer=note) as writer:
+        writer.append(token=tokens)
+    dataset = penstock.open(tmp_path / "d")
+    told = dataset.windows(30, lookahead=1, end_of_document=7)
+    assert "end_of_document=7" in repr(told) and "end_of_document=7" in repr(told[1:3])
+    columns = [*SEQUENCES, Labels(cross_document=False)]
+    views = (told, dataset.windows(30, lookahead=1))
+    for batch, other in zip(*(loader(view, columns=columns) for view in views), strict=True):
         assert len(batch.cu_seqlens) > 5
-        for other in others:
-            for name in names:
-                np.testing.assert_array_equal(array(getattr(other, name)), array(getattr(batch, name)), err_msg=name)
+        for name in (*SEQUENCES, "labels"):
+            np.testing.assert_array_equal(array(getattr(other, name)), array(getattr(batch, name)), err_msg=name)
 
 
 @pytest.mark.parametrize("framework", ["torch", "numpy"])
@@ -77,9 +66,6 @@ def test_values_of_spans_of_every_type(tmp_path, framework):
                 expected[span.row, span.start : span.stop] = of(span.metadata)
             assert found.dtype == dtype
             np.testing.assert_array_equal(found, expected)
-
-
-# --- functions of metadata
 
 
 def test_a_function_is_called_once_for_each_entry_of_a_batch_by_who_asks_for_it(tmp_path):
@@ -165,9 +151,6 @@ def test_what_a_function_must_not_give(tmp_path):
     for column, name, said in cases:
         with pytest.raises(penstock.InvalidArgumentError, match=rf"{name}: document \d+ of shard .*{said}"):
             next(loader(view, columns=[column]))
-
-
-# --- what is refused
 
 
 def test_what_was_not_asked_for_is_refused_in_words(tmp_path):

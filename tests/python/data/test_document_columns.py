@@ -65,9 +65,6 @@ def tree(path: Path) -> dict[str, bytes]:
     return {str(each.relative_to(path)): each.read_bytes() for each in sorted(path.rglob("*")) if each.is_file()}
 
 
-# ---- read by themselves
-
-
 @pytest.mark.parametrize("which", ["dataset", "shards"])
 def test_values_come_back_and_any_index_gives_what_numpy_gives(which: str, request: pytest.FixtureRequest) -> None:
     dataset, values = request.getfixturevalue(which), make_values()
@@ -130,9 +127,6 @@ def test_an_index_that_cannot_be_is_refused(dataset: penstock.Dataset) -> None:
         dataset.columns["plates"]
 
 
-# ---- in batches
-
-
 def test_windows_of_the_ids_layout_have_one_value_a_span(tmp_path: Path) -> None:
     lengths, values = make_lengths(500) + 1, make_values(500)
     path = write(tmp_path / "d", values, lengths, "raw", layout="ids", shard_size=3_000)
@@ -153,19 +147,8 @@ def test_windows_of_the_ids_layout_have_one_value_a_span(tmp_path: Path) -> None
 
 
 def test_a_document_has_its_values(dataset: penstock.Dataset) -> None:
-    view, values = dataset.documents(columns=["score", "point"]), make_values()
-    assert view[5].columns["score"] == values["score"][5] and view[5].columns["point"].shape == (2, 3)
-    np.testing.assert_array_equal(view.select([9, 2]).read([1, 0]).columns["score"], values["score"][[2, 9]])
-
-
-def test_labels_of_an_order_are_a_column(shards: penstock.Dataset) -> None:
-    order = penstock.orders.Balanced(shards.columns["line"])
-    view = shards.documents(columns=["line"], metadata=False)
-    drawn = np.concatenate([batch.columns["line"] for batch in penstock.Loader(view, 100, order=order, epochs=1)])
-    assert abs(int((drawn == 0).sum()) - int((drawn == 2).sum())) <= 1 and not (drawn == 1).any()
-
-
-# ---- on disk
+    one, values = dataset.documents(columns=["score", "point"])[5], make_values()
+    assert one.columns["score"] == values["score"][5] and one.columns["point"].shape == (2, 3)
 
 
 def test_columns_lie_as_the_format_says(tmp_path: Path) -> None:
@@ -239,9 +222,6 @@ def test_the_second_versions_bytes_verify_and_are_written_again(tmp_path: Path, 
     assert names_of(columns["plate"], columns["plate"]) == [each["plate"] for each in expected]
 
 
-# ---- other commands
-
-
 def test_combine_and_open_together_number_anew(tmp_path: Path) -> None:
     for k in range(2):
         write(tmp_path / str(k), make_values(seed=k), make_lengths())
@@ -256,29 +236,20 @@ def test_combine_and_open_together_number_anew(tmp_path: Path) -> None:
     assert (tmp_path / "out/00001/columns.bin").stat().st_nlink == 2  # nothing was encoded again
 
 
-def test_conversion_both_ways_keeps_values(tmp_path: Path) -> None:
+def test_conversion_both_ways_keeps_values_and_entries_of_the_ids_layout_have_columns(tmp_path: Path) -> None:
     lengths = make_lengths() + 1  # the ids layout has no empty documents
     write(tmp_path / "compact", make_values(), lengths, "raw")
     penstock.convert(tmp_path / "compact", tmp_path / "ids", "ids")
     penstock.convert(tmp_path / "ids", tmp_path / "again", "compact")
     assert tree(tmp_path / "again") == tree(tmp_path / "compact")
+    columns, others = (penstock.open(tmp_path / name).columns for name in ("compact", "ids"))
     for name in TYPES:
-        np.testing.assert_array_equal(
-            penstock.open(tmp_path / "ids").columns[name], penstock.open(tmp_path / "compact").columns[name]
-        )
-
-
-def test_entries_of_the_ids_layout_have_columns(tmp_path: Path) -> None:
+        np.testing.assert_array_equal(others[name], columns[name])
     with penstock.Writer(tmp_path / "d", {"t": "u1"}, "raw", columns={"c": "category"}, layout="ids") as writer:
         ids = [writer.entry(b"a", columns={"c": "x"}), writer.entry(b"b", columns={"c": "y"})]
         writer.append(t=[1, 2, 3], metadata_id=[ids[0], ids[1], ids[0]])
     batch = penstock.open(tmp_path / "d").windows(3, columns=["c"]).read([0])
     assert batch.columns["c"].tolist() == [0, 1, 0]
-    penstock.convert(tmp_path / "d", tmp_path / "compact", "compact")
-    assert penstock.open(tmp_path / "compact").columns["c"][:].tolist() == [0, 1, 0]
-
-
-# ---- annotate
 
 
 def test_annotate_adds_replaces_and_removes(tmp_path: Path) -> None:
@@ -354,9 +325,6 @@ def test_annotate_takes_what_pandas_gives_and_numbers_that_are_categories_as_the
     ):
         with pytest.raises(penstock.InvalidArgumentError, match=said):
             penstock.annotate(path, {"x": wrong})
-
-
-# ---- what is refused, and what is found
 
 
 def test_columns_that_cannot_be_are_refused(tmp_path: Path, dataset: penstock.Dataset) -> None:

@@ -85,10 +85,8 @@ def test_a_refused_file_is_closed(path: Path, tmp_path: Path) -> None:
 def test_one_process_serves_all_files_and_the_next_opening(path: Path) -> None:
     penstock.open(path)
     first = hdf5._IDLE[0]
-    dataset = penstock.open(*[path] * 20)
+    assert len(penstock.open(*[path] * 20).cells()) == 20 * h5ad.CELLS
     assert [first] == hdf5._IDLE and first.is_alive()
-    assert len(dataset.cells()) == 20 * h5ad.CELLS
-    np.testing.assert_array_equal(dataset.features.columns["length"][:], np.arange(h5ad.GENES))  # type: ignore[union-attr]
 
 
 def test_no_reader_of_hdf5_outlives_its_process_or_says_anything_at_its_exit(path: Path) -> None:

@@ -6,7 +6,6 @@ Which rows they are, the native packing_test says of every rule, and what they g
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 import penstock
 import pytest
@@ -33,31 +32,6 @@ def test_rows_are_counted_and_each_piece_is_there_once(tmp_path, multiple_of):
         assert view.packing.pieces == len(pieces) and view.packing.documents == len(all_of)
         assert view.packing.records_left_out == sum(all_of) - sum(kept)
     assert len(dataset.packed(window)) < len(dataset.packed(window, group=2))
-
-
-def test_attention_sees_no_other_document(tmp_path):
-    torch = pytest.importorskip("torch")
-    dataset, _ = compact(tmp_path, [[5, 3, 4, 2]])
-    batch = next(
-        penstock.Loader(dataset.packed(16), 1, columns=["document_ids"], order="sequential", framework="torch")
-    )
-    ids = batch.document_ids[0]
-    causal = torch.tril(torch.ones(16, 16, dtype=torch.bool))
-    allowed = causal & (ids[:, None] == ids[None, :])
-    torch.manual_seed(0)
-    embedding = torch.nn.Embedding(1000, 8)
-
-    def attend(tokens: Any) -> Any:
-        states = embedding(tokens)[None, None]
-        return torch.nn.functional.scaled_dot_product_attention(states, states, states, attn_mask=allowed)[0, 0]
-
-    before = attend(batch.inputs[0])
-    changed = batch.inputs[0].clone()
-    first = batch.spans[0]
-    changed[first.start : first.stop] += 1
-    after = attend(changed)
-    torch.testing.assert_close(before[first.stop :], after[first.stop :], rtol=0, atol=0)
-    assert not torch.equal(before[: first.stop], after[: first.stop])
 
 
 def test_a_table_in_a_file_gives_the_same_view(tmp_path, capsys):

@@ -13,15 +13,16 @@ ALL = [length for shard in LENGTHS for length in shard]
 
 
 def test_only_the_records_that_are_wanted_are_read(tmp_path):
-    tokens = np.arange(1 << 20, dtype="u4")
     with penstock.Writer(tmp_path / "d", {"token": "u4"}, "json") as writer:
-        writer.append(token=tokens, metadata=None)
+        writer.append(token=np.arange(1 << 20, dtype="u4"), metadata=None)
         writer.append(token=[1, 2], metadata=None)
-    view = penstock.open(tmp_path / "d").documents().padded(8)
-    with penstock.Loader(view, 2, order="sequential", framework="numpy", epochs=1) as loader:
+    view = penstock.open(tmp_path / "d").documents()
+    with penstock.Loader(view.padded(8), 2, order="sequential", framework="numpy", epochs=1) as loader:
         batch = next(loader)
     assert batch["token"].tolist() == [list(range(8)), [1, 2, 0, 0, 0, 0, 0, 0]]
     assert len(batch.records) == 10 and [span.ends for span in batch.spans] == [False, True]
+    one = view.padded(3, side="left")[1]
+    assert one["token"].tolist() == [0, 1, 2] and one.labels.tolist() == [-100, 2, -100]
 
 
 def test_long_documents_are_dropped_or_refused(tmp_path):
@@ -79,19 +80,6 @@ def test_a_state_is_that_of_the_documents(tmp_path):
     with penstock.Loader(again, 3, seed=1) as loader:
         loader.load_state_dict(state)
         np.testing.assert_array_equal(array(next(loader).indices), wanted)
-
-
-def test_columns_and_one_observation(tmp_path):
-    with penstock.Writer(tmp_path / "d", {"token": "u2"}, "json", columns={"score": "f4"}) as writer:
-        for length in (2, 4):
-            writer.append({}, columns={"score": length / 2}, token=np.arange(1, length + 1))
-    view = penstock.open(tmp_path / "d").documents(columns=["score"]).padded(3, side="left")
-    batch = view.read([0, 1])
-    assert batch.columns["score"].tolist() == [1, 2]
-    assert view[0]["token"].tolist() == [0, 1, 2] and view[0].labels.tolist() == [-100, 2, -100]
-    with penstock.Loader(view, 2, framework="torch") as loader:
-        moved = next(loader).to("cpu")
-        assert moved.attention_mask.shape == moved.labels.shape == (2, 3) and moved.lengths.shape == (2,)
 
 
 def test_what_cannot_be_padded_is_refused(tmp_path):

@@ -28,9 +28,6 @@ def places(spans: Any) -> list[tuple[Any, ...]]:
     return [(s.row, s.start, s.stop, s.begins, s.ends, s.offset, tuple(s.id)) for s in spans]
 
 
-# --- arrays
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_arrays_and_objects_say_the_same(tmp_path, mode):
     with make(MODES[mode](tmp_path)) as loader:
@@ -66,9 +63,6 @@ def test_of_row_gives_the_rows_spans_and_nothing_of_others(tmp_path):
             for row in range(-1, 10):
                 assert places(batch.spans.of_row(row)) == [each for each in places(batch.spans) if each[0] == row]
             assert places(batch.spans.of_row(np.int64(0))) == places(batch.spans.of_row(0))
-
-
-# --- metadata=
 
 
 @pytest.mark.parametrize("mode", MODES)

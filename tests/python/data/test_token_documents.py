@@ -113,30 +113,29 @@ def test_the_same_documents_in_place_imported_packed_and_padded(tmp_path: Path, 
         assert tokens_of(penstock.open(tmp_path / "d").documents()) == wanted
 
 
-WRONG = {
-    "end_of_document": [TOKEN, 1, 2, TOKEN, 3, TOKEN, 4],
-    "begin_of_document": [1, 2, TOKEN, 3, TOKEN],
-}
+def uses_of(dataset: penstock.Dataset, **told: int) -> list[Callable[[], Any]]:
+    return [
+        lambda: dataset.documents(**told),
+        lambda: dataset.packed(4, **told),
+        lambda: dataset.windows(2, **told),
+        lambda: penstock.Loader(dataset.windows(2), 1, columns=[DocumentIds(**told)]),
+    ]
 
 
 @OF_SIDES
 def test_the_wrong_side_is_refused_and_the_right_one_named(tmp_path: Path, side: str) -> None:
-    np.array(WRONG[side], "u2").tofile(tmp_path / "a.bin")
-    dataset, told = penstock.open(tmp_path / "a.bin", dtype="u2"), {side: TOKEN}
-    right = OTHER[side]
-    uses: dict[str, Callable[[dict[str, int]], Any]] = {
-        "import": lambda told: penstock.import_tokens(tmp_path / "a.bin", tmp_path / "out", dtype="u2", **told),
-        "documents": lambda told: dataset.documents(**told),
-        "packed": lambda told: dataset.packed(4, **told),
-        "windows": lambda told: dataset.windows(2, **told),
-        "columns": lambda told: penstock.Loader(dataset.windows(2), 1, columns=[DocumentIds(**told)]),
-    }
-    for use in uses.values():
-        with pytest.raises(penstock.InvalidArgumentError, match=rf"a\.bin (begins|ends) with token 7 .*{right}=7"):
-            use(told)
+    wrong = {"end_of_document": [TOKEN, 1, 2, TOKEN, 3, TOKEN, 4], "begin_of_document": [1, 2, TOKEN, 3, TOKEN]}
+    np.array(wrong[side], "u2").tofile(tmp_path / "a.bin")
+    dataset, right = penstock.open(tmp_path / "a.bin", dtype="u2"), {OTHER[side]: TOKEN}
+    imported = partial(penstock.import_tokens, tmp_path / "a.bin", tmp_path / "out", dtype="u2")
+    for use in (*uses_of(dataset, **{side: TOKEN}), partial(imported, **{side: TOKEN})):
+        with pytest.raises(
+            penstock.InvalidArgumentError, match=rf"a\.bin (begins|ends) with token 7 .*{OTHER[side]}=7"
+        ):
+            use()
     assert not (tmp_path / "out").exists()
-    for use in uses.values():
-        use({right: TOKEN})
+    for use in (*uses_of(dataset, **right), partial(imported, **right)):
+        use()
 
 
 @OF_SIDES
@@ -151,48 +150,33 @@ def test_ends_of_files_that_do_not_tell_the_side_are_taken_with_a_note(tmp_path:
     assert "no input begins or ends with token 7" in note and OTHER[side] in note
 
 
-def one_doubtful(folder: Path, side: str) -> list[Path]:
-    """Three files whose outer ends do not speak against the side; one begins or ends as with the other side."""
-    parts = [[1, 2, TOKEN, 3, TOKEN, 4], [], [TOKEN, 1, 2, TOKEN, 3]]
-    if side == "begin_of_document":
-        parts = [[3, TOKEN, 2, 1, TOKEN], [], [4, TOKEN, 3, TOKEN, 2, 1]]
-    return put_raw(folder, parts)[0]
-
-
 @OF_SIDES
 def test_a_file_in_the_middle_that_speaks_for_the_other_side_is_named(
     tmp_path: Path, side: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    paths, told = one_doubtful(tmp_path, side), {side: TOKEN}
-    right = OTHER[side]
-    named = paths[2 if side == "end_of_document" else 0]
-    seen = "begins" if side == "end_of_document" else "ends"
-    pattern = rf"{named} {seen} with token 7: .*\({right}\)\?"
+    parts = [[1, 2, TOKEN, 3, TOKEN, 4], [], [TOKEN, 1, 2, TOKEN, 3]]
+    if side == "begin_of_document":
+        parts = [each[::-1] for each in parts[::-1]]
+    paths, told, others = put_raw(tmp_path, parts)[0], {side: TOKEN}, {OTHER[side]: TOKEN}
+    named, seen = (paths[2], "begins") if side == "end_of_document" else (paths[0], "ends")
+    pattern = rf"{named} {seen} with token 7: .*\({OTHER[side]}\)\?"
     done = penstock.import_tokens(paths, tmp_path / "d", dtype="u2", **told)
     assert len(done.notes) == 1 and re.fullmatch(pattern, done.notes[0]) and done.documents == 6
     dataset = penstock.open(*paths, dtype="u2")
-    uses: dict[str, Callable[[], Any]] = {
-        "documents": lambda: dataset.documents(**told),
-        "again": lambda: dataset.documents(**told),
-        "packed": lambda: dataset.packed(4, **told),
-        "windows": lambda: dataset.windows(2, **told),
-        "columns": lambda: penstock.Loader(dataset.windows(2), 1, columns=[DocumentIds(**told)]),
-    }
-    for use in uses.values():
+    for use in 2 * uses_of(dataset, **told):
         with pytest.warns(UserWarning, match=pattern) as found:
             use()
         assert [each.filename for each in found] == [__file__]
     command = ["pack", *map(str, paths), "--dtype", "u2", f"--{side.replace('_', '-')}", "7", "--window", "4", "--out"]
     assert main([*command, str(tmp_path / "table")]) == 0
-    assert f"(--{right.replace('_', '-')})?" in capsys.readouterr().out
+    assert f"(--{OTHER[side].replace('_', '-')})?" in capsys.readouterr().out
     assert main([*command, str(tmp_path / "other"), "--json"]) == 0
     assert re.fullmatch(pattern, json.loads(capsys.readouterr().out)["notes"][0])
-    others = {right: TOKEN}
     assert penstock.import_tokens(paths, tmp_path / "e", dtype="u2", **others).notes == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        dataset.documents(**others)
-        dataset.windows(2, **others)
+        for use in uses_of(dataset, **others):
+            use()
         pickle.loads(pickle.dumps(dataset.documents(**others)))
 
 
@@ -263,26 +247,3 @@ def test_the_commands_take_either_side(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "state.json").write_text(json.dumps(loader.state_dict()))
     assert main(["trace", *data, "--state", str(tmp_path / "state.json"), "-b", "4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)
-
-
-@pytest.mark.parametrize(("kind", "side"), [("documents", SIDES[0]), ("packed", SIDES[1])])
-def test_a_stream_that_grew_goes_on(tmp_path, side, kind):
-    for number, part in enumerate(streams(side)[:2]):
-        put_own(tmp_path / f"{number}", [part])
-
-    def loader() -> penstock.Loader:
-        dataset = penstock.open(tmp_path / "0")
-        view = dataset.documents(**{side: TOKEN}) if kind == "documents" else dataset.packed(64, **{side: TOKEN})
-        return penstock.Loader(view, 8, epochs=2, framework="numpy", on_mismatch="grown")
-
-    before = loader()
-    size = len(before.view)
-    state = [next(before).state_dict() for _ in range(2)][-1]
-    penstock.append(tmp_path / "0", tmp_path / "1")
-    after = loader()
-    after.load_state_dict(state)
-    found = [
-        pair for batch in after for pair in zip(batch.epochs[batch.valid], batch.indices[batch.valid], strict=True)
-    ]
-    assert len(found) == size - 16 + len(after.view) and len(after.view) > size
-    assert sorted(int(index) for epoch, index in found if epoch == 1) == list(range(len(after.view)))
