@@ -73,14 +73,6 @@ def test_a_flipped_bit_is_an_error_where_it_is_checked(data, name):
     assert look(data, "all") == right
 
 
-def test_a_zeroed_page_of_the_index_loses_no_document_in_silence(data):
-    file = data / "00000" / "metadata.index"
-    content = bytearray(file.read_bytes())
-    content[16:4096] = bytes(4080)
-    file.write_bytes(content)
-    assert "metadata.index: bytes 0 to 4,096" in look(data, "index")
-
-
 def test_a_flipped_check_value_is_an_error_too(data):
     for _ in flipped(data / "00000" / "metadata.index.crc", 3, 16):
         assert "metadata.index.crc says" in look(data, "index")

@@ -103,10 +103,10 @@ def test_all_columns_are_there_without_a_select_list(path: Path) -> None:
         file.unlink()  # records are not read
     dataset = penstock.open(path)
     there = ["document", *dataset.columns]
-    assert query(dataset, "from documents").column_names == there
-    assert query(dataset, "table documents").column_names == there
-    assert query(dataset, "summarize documents")["column_name"].to_pylist() == there
-    assert query(dataset, "/* which? */ describe documents;")["column_name"].to_pylist() == there
+    for sql in ("from documents", "table documents"):
+        assert query(dataset, sql).column_names == there
+    for sql in ("summarize documents", "/* which? */ describe documents;"):
+        assert query(dataset, sql)["column_name"].to_pylist() == there
     assert list(query(dataset, "select documents from documents limit 1").to_pylist()[0]["documents"]) == there
     found = query(dataset, "select count(*) as n, max(half) as most from documents where half > 150")
     assert found.to_pylist() == [{"n": 49, "most": 199.0}]
