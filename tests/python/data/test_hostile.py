@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _refused import refused
 
 FAULTS = Path(__file__).parents[2] / "faults"
 sys.path.insert(0, str(FAULTS))
@@ -192,8 +193,7 @@ def test_a_seal_of_any_bytes_is_corruption(tmp_path: Path) -> None:
     text = file.read_bytes()
     for byte in (b"\x80", b"\xff", b"\xe9", b"\n"):
         file.write_bytes(text[:-5] + byte + text[-4:])
-        with pytest.raises(penstock.CorruptionError, match=r"dataset\.json: "):
-            penstock.open(tmp_path / "data")
+        refused(r"dataset\.json: ", penstock.open, tmp_path / "data", error=penstock.CorruptionError)
         assert not penstock.verify(tmp_path / "data").ok
 
 
@@ -242,12 +242,9 @@ def test_names_that_are_no_utf8_are_refused_with_what_to_do(tmp_path: Path) -> N
     name = os.fsdecode(os.fsencode(tmp_path) + b"/t\xe9l\xff.bin")
     np.arange(10, dtype="u2").tofile(name)
     for given in (name, str(tmp_path / "t*.bin")):
-        with pytest.raises(penstock.InvalidArgumentError, match=r"\\udce9.*not UTF-8: rename"):
-            penstock.open(given, dtype="u2")
-    with pytest.raises(penstock.InvalidArgumentError, match="NUL"):
-        penstock.open("a\0b")
-    with pytest.raises(penstock.InvalidArgumentError, match="not UTF-8"):
-        penstock.Writer(name + "dir", fields={"token": "u2"})
+        refused(r"\\udce9.*not UTF-8: rename", penstock.open, given, dtype="u2")
+    refused("NUL", penstock.open, "a\0b")
+    refused("not UTF-8", penstock.Writer, name + "dir", fields={"token": "u2"})
 
 
 def test_names_beside_a_dataset_may_be_any_bytes(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _refused import refused
 from _token_files import MEGATRON
 
 CASES = json.loads((MEGATRON / "documents.json").read_text())
@@ -54,15 +55,13 @@ def test_several_megatron_pairs_and_globs_of_them(tmp_path):
     ):
         assert (all_tokens(dataset), len(dataset.shards)) == (one + one, 2)
         assert len(dataset.documents()) == 10
-    with pytest.raises(ValueError, match="say their type"):
-        penstock.open(tmp_path / "a", dtype="u4")
+    refused("say their type", penstock.open, tmp_path / "a", dtype="u4", error=ValueError)
     raw = penstock.open(tmp_path / "a.bin", dtype="u2", format="raw")
     assert raw.kind == "raw" and raw.records == 12
     TOKENS.tofile(tmp_path / "a.bin")
     (tmp_path / "a.idx").write_bytes(b"another format" * 3)
     assert all_tokens(penstock.open(tmp_path / "a.bin", dtype="u2", format="raw")) == TOKENS.tolist()
-    with pytest.raises(penstock.CorruptionError, match="MMIDIDX"):
-        penstock.open(tmp_path / "a.bin")
+    refused("MMIDIDX", penstock.open, tmp_path / "a.bin", error=penstock.CorruptionError)
 
 
 def test_bare_files_in_order_of_their_names_need_a_dtype(tmp_path):
@@ -71,13 +70,11 @@ def test_bare_files_in_order_of_their_names_need_a_dtype(tmp_path):
     dataset = penstock.open(f"{tmp_path}/*.bin", dtype="u2")
     assert all_tokens(dataset) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert [(Path(shard.name).name, shard.records) for shard in dataset.shards] == [(f"{n}.bin", 3) for n in range(3)]
-    with pytest.raises(FileNotFoundError, match=r"\*\.npy"):
-        penstock.open(f"{tmp_path}/*.npy", dtype="u2")
+    refused(r"\*\.npy", penstock.open, f"{tmp_path}/*.npy", dtype="u2", error=FileNotFoundError)
     TOKENS.astype("<u4").tofile(tmp_path / "part-0.npy")  # as OLMo names them
     assert all_tokens(penstock.open(tmp_path / "part-0.npy", dtype=np.uint32)) == TOKENS.tolist()
     for name in ("0.bin", "part-0.npy"):
-        with pytest.raises(ValueError, match="give the dtype, u2"):
-            penstock.open(tmp_path / name)
+        refused("give the dtype, u2", penstock.open, tmp_path / name, error=ValueError)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +102,7 @@ def test_npy_files_that_numpy_saved(tmp_path, array):
 @pytest.mark.parametrize("array", [TOKENS.reshape(3, 3), TOKENS.astype(">u2"), np.array(3), np.zeros(2, "M8[s]")])
 def test_npy_files_that_are_no_stream_are_refused(tmp_path, array):
     np.save(tmp_path / "a.npy", array)
-    with pytest.raises(ValueError, match=r"a\.npy"):
-        penstock.open(tmp_path / "a.npy")
+    refused(r"a\.npy", penstock.open, tmp_path / "a.npy", error=ValueError)
 
 
 @pytest.mark.parametrize(
@@ -121,21 +117,15 @@ def test_npy_files_that_are_no_stream_are_refused(tmp_path, array):
 )
 def test_sizes_and_dtypes_that_cannot_be(tmp_path, dtype: Any, words):
     (tmp_path / "a.bin").write_bytes(bytes(4095))
-    with pytest.raises((penstock.CorruptionError, ValueError), match=words):
-        penstock.open(tmp_path / "a.bin", dtype=dtype)
+    refused(words, penstock.open, tmp_path / "a.bin", dtype=dtype, error=(penstock.CorruptionError, ValueError))
 
 
 def test_what_is_not_there_and_folders_of_others_are_refused_in_words(tmp_path):
     for path in ("none", "none/", "none.bin", "none.idx", "deep/none.npy"):
-        with pytest.raises(FileNotFoundError, match="none"):
-            penstock.open(f"{tmp_path}/{path}", dtype="u2")
+        refused("none", penstock.open, f"{tmp_path}/{path}", dtype="u2", error=FileNotFoundError)
     TOKENS.tofile(tmp_path / "a.bin")
-    with pytest.raises(ValueError, match=r"\*\.bin"):
-        penstock.open(tmp_path)
+    refused(r"\*\.bin", penstock.open, tmp_path, error=ValueError)
     (tmp_path / "index.json").write_text("{}")
-    with pytest.raises(ValueError, match="neither shards of MDS nor chunks of litdata"):
-        penstock.open(tmp_path)
-    with pytest.raises(ValueError, match="format"):
-        penstock.open(tmp_path / "a.bin", format="tar")
-    with pytest.raises(TypeError, match="shape"):
-        penstock.open(tmp_path / "a.bin", shape=3)
+    refused("neither shards of MDS nor chunks of litdata", penstock.open, tmp_path, error=ValueError)
+    refused("format", penstock.open, tmp_path / "a.bin", format="tar", error=ValueError)
+    refused("shape", penstock.open, tmp_path / "a.bin", shape=3, error=TypeError)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _refused import refused
 from _servers import nginx
 from _token_files import DOCUMENTS, GOLDEN, STREAM, put_olmo
 
@@ -122,8 +123,7 @@ def test_a_glob_matches_files_beside_each_other_once(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_opened_in_place_is_refused(path: str, hints: dict[str, Any], words: str) -> None:
-    with pytest.raises(penstock.InvalidArgumentError, match=words):
-        penstock.open(GOLDEN / path, **hints)
+    refused(words, penstock.open, GOLDEN / path, **hints)
 
 
 def copy(path: str, to: Path) -> Path:
@@ -137,8 +137,7 @@ def test_names_that_leave_the_folder_are_refused(tmp_path: Path) -> None:
     for name in ("../a.mds", "/etc/passwd", "a/../../b", "", ".", "a//b", "a\\b", "a\0b"):
         said["shards"][0]["raw_data"]["basename"] = name
         (folder / "index.json").write_text(json.dumps(said))
-        with pytest.raises(penstock.CorruptionError, match="none of its folder"):
-            penstock.open(folder)
+        refused("none of its folder", penstock.open, folder, error=penstock.CorruptionError)
 
 
 @pytest.mark.parametrize("path", ["datatrove", "litdata/tensor", "mds/tokens", "mds/beside"])
@@ -158,14 +157,12 @@ def test_truncated_and_longer_files_are_refused(tmp_path: Path, path: str) -> No
 def test_documents_of_olmo_that_cannot_be_are_refused(tmp_path: Path) -> None:
     ends = [(0, 5), (6, 618)], [(0, 618), (618, 619)], [(0, 5)], [("x", 5)], [(5,)], [(5, 618)]
     for rows in ends:
-        with pytest.raises(penstock.CorruptionError, match=r"part\.csv\.gz"):
-            penstock.open(put_olmo(tmp_path, rows), dtype="u2")
+        refused(r"part\.csv\.gz", penstock.open, put_olmo(tmp_path, rows), dtype="u2", error=penstock.CorruptionError)
     path = put_olmo(tmp_path)
     whole = (tmp_path / "part.csv.gz").read_bytes()
     for data in (whole[:-9], whole[:20], b"", b"0,618\n", whole + b"x"):
         (tmp_path / "part.csv.gz").write_bytes(data)
-        with pytest.raises(penstock.CorruptionError, match=r"part\.csv\.gz"):
-            penstock.open(path, dtype="u2")
+        refused(r"part\.csv\.gz", penstock.open, path, dtype="u2", error=penstock.CorruptionError)
 
 
 FLIPPED = {
@@ -224,5 +221,4 @@ def test_addresses_give_what_the_files_give(tmp_path: Path, place: Any) -> None:
                 assert [one["token"].tolist() for one in dataset.documents()] == DOCUMENTS
                 assert_loads_its_windows(dataset)
             assert kept[1].cache_counts["hits"] > 0, name
-        with pytest.raises(penstock.NotFoundError, match=r"nothing/index\.json"):
-            penstock.open(f"{server}/nothing/index.json")
+        refused(r"nothing/index\.json", penstock.open, f"{server}/nothing/index.json", error=penstock.NotFoundError)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _refused import refused
 from penstock._cli.main import main
 from penstock.columns import DocumentIds
 
@@ -129,10 +130,7 @@ def test_the_wrong_side_is_refused_and_the_right_one_named(tmp_path: Path, side:
     dataset, right = penstock.open(tmp_path / "a.bin", dtype="u2"), {OTHER[side]: TOKEN}
     imported = partial(penstock.import_tokens, tmp_path / "a.bin", tmp_path / "out", dtype="u2")
     for use in (*uses_of(dataset, **{side: TOKEN}), partial(imported, **{side: TOKEN})):
-        with pytest.raises(
-            penstock.InvalidArgumentError, match=rf"a\.bin (begins|ends) with token 7 .*{OTHER[side]}=7"
-        ):
-            use()
+        refused(rf"a\.bin (begins|ends) with token 7 .*{OTHER[side]}=7", use)
     assert not (tmp_path / "out").exists()
     for use in (*uses_of(dataset, **right), partial(imported, **right)):
         use()
@@ -207,8 +205,7 @@ def test_what_tells_no_documents_is_refused(tmp_path: Path) -> None:
         (dataset.documents, "end_of_document= or begin_of_document="),
         (partial(penstock.open(tmp_path / "d").documents, begin_of_document=50), "says itself where documents are: "),
     ):
-        with pytest.raises(penstock.InvalidArgumentError, match=words):
-            call()
+        refused(words, call)
 
 
 def test_a_run_goes_on_over_the_same_side_alone(tmp_path: Path) -> None:
@@ -224,8 +221,7 @@ def test_a_run_goes_on_over_the_same_side_alone(tmp_path: Path) -> None:
     resumed = penstock.Loader(pickle.loads(pickle.dumps(view)), 2, framework="numpy")
     resumed.load_state_dict(state)
     assert next(resumed)["token"].tolist() == next(loader)["token"].tolist()
-    with pytest.raises(penstock.StateMismatchError, match="begin_of_document"):
-        penstock.Loader(other, 2).load_state_dict(state)
+    refused("begin_of_document", penstock.Loader(other, 2).load_state_dict, state, error=penstock.StateMismatchError)
 
 
 def test_the_commands_take_either_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
