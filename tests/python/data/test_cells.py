@@ -295,7 +295,9 @@ def test_metadata_is_read_where_it_is_asked_for(cells):
 
 def test_another_layer_is_another_field(tmp_path):
     cells = write_cells(tmp_path, cells=20, extra=["spliced"])
-    batch = cells.dataset.cells(value="spliced", genes=range(300)).read([5, 6])
+    view = cells.dataset.cells(value="spliced", genes=range(300))
+    batch = view.read([5, 6])
+    assert "value='spliced'" in repr(view)
     assert list(batch) == ["gene", "spliced"]
     np.testing.assert_array_equal(batch["spliced"], batch.records["spliced"])
     np.testing.assert_array_equal(batch.csr.data, batch["spliced"])

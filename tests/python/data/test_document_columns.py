@@ -148,8 +148,9 @@ def test_windows_of_the_ids_layout_have_one_value_a_span(tmp_path: Path) -> None
 
 
 def test_a_document_has_its_values(dataset: penstock.Dataset) -> None:
-    one, values = dataset.documents(columns=["score", "point"])[5], make_values()
-    assert one.columns["score"] == values["score"][5] and one.columns["point"].shape == (2, 3)
+    view, values = dataset.documents(columns=["score", "point"]), make_values()
+    assert view[5].columns["score"] == values["score"][5] and view[5].columns["point"].shape == (2, 3)
+    assert "columns=['score', 'point']" in repr(view)
 
 
 def test_columns_lie_as_the_format_says(tmp_path: Path) -> None:

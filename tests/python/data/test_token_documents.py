@@ -97,6 +97,7 @@ def test_the_same_documents_in_place_imported_packed_and_padded(tmp_path: Path, 
     view = dataset.documents(**told)
     assert tokens_of(view) == wanted
     assert view.lengths().tolist() == [len(each) for each in wanted]
+    assert tokens_of(view.dataset.select([0]).documents()) == documents_of(parts[:1], side)
     packed = dataset.packed(64, fit="first", **told)
     pieces = [span.stop - span.start for row in packed for span in row.spans]
     assert sorted(pieces) == sorted(
