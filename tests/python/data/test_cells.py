@@ -463,7 +463,7 @@ def test_what_is_no_cell_is_refused(tmp_path, cells):
         path = tmp_path / words[:4]
         with penstock.Writer(path, fields=fields) as writer:
             writer.append(**{name: [1] for name in fields})
-        refused(f"field.* {words}", penstock.open(path).cells().read, [0])
+        refused(f"field.* {words}", lambda path=path: penstock.open(path).cells().read([0]))
     with pytest.raises(penstock.InvalidArgumentError, match="the types of cells are those of their form"):
         penstock.Loader(cells.dataset.cells(), batch_size=1, dtype="int32")
 

@@ -165,10 +165,10 @@ def test_what_is_larger_than_max_bytes_or_memory_is_refused(tmp_path: Path) -> N
 
 
 def test_a_large_manifest_takes_no_more_than_some_times_its_size(tmp_path: Path) -> None:
-    """Takes seconds: a smaller one is read, and takes more for its size."""
+    """Takes seconds: a smaller one is read, and takes more for its size. `make faults` has more kinds."""
     path, size = write(tmp_path / "data"), 30 << 20
     clean = (path / "dataset.json").read_bytes()
-    for kind in hostile.FILLERS:
+    for kind in ("numbers", "keys", "one string", "empty objects", "digests"):
         (path / "dataset.json").write_bytes(clean)
         hostile.write_large(path / "dataset.json", kind, size)
         (words,) = words_of(path, "penstock.open(path)", most_mebibytes=5 * 30)

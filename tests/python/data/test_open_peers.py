@@ -191,7 +191,8 @@ def test_each_flipped_byte_of_an_index_is_an_error_or_the_same(tmp_path: Path, p
         what = folder / "plain.ds" if path.startswith("datatrove") else folder
     whole = target.read_bytes()
     refused = 0
-    for at in range(FLIPPED[path] or len(whole)):
+    size = FLIPPED[path] or len(whole)
+    for at in range(0, size, 1 if size < 300 else 2):
         mask = (0x01, 0x41, 0x80)[at % 3]
         target.write_bytes(whole[:at] + bytes([whole[at] ^ mask]) + whole[at + 1 :])
         try:
