@@ -154,11 +154,9 @@ def test_csr_is_over_the_memory_of_its_arrays_and_padding_rows_are_empty(cells, 
 def test_without_the_number_of_genes_there_is_all_but_the_matrix(cells):
     batch = cells.dataset.cells().read(range(5))
     np.testing.assert_array_equal(batch["gene"], np.concatenate(cells.genes[:5]))
-    with pytest.raises(penstock.InvalidArgumentError, match=r"genes=range\(62710\)"):
-        _ = batch.csr
+    refused(r"genes=range\(62710\)", getattr, batch, "csr")
     refused("Dense: how many genes", cells.dataset.cells, "dense")
-    with pytest.raises(penstock.InvalidArgumentError, match="no compressed sparse rows"):
-        _ = cells.dataset.documents().read([0]).csr
+    refused("no compressed sparse rows", lambda: cells.dataset.documents().read([0]).csr)
 
 
 @OF_TYPES
@@ -286,8 +284,7 @@ def test_threads_readers_ranks_restores_and_parts_of_binned_cells_give_the_same(
 def test_metadata_is_read_where_it_is_asked_for(cells):
     batch = cells.dataset.cells("dense", genes=range(9), metadata=True).read([4, 2])
     assert [span.metadata["cell"] for span in batch.spans] == [4, 2]
-    with pytest.raises(penstock.InvalidArgumentError, match="metadata=False"):
-        _ = cells.dataset.cells().read([4]).spans
+    refused("metadata=False", lambda: cells.dataset.cells().read([4]).spans)
     np.testing.assert_array_equal(
         cells.dataset.cells("dense", genes=range(9)).read([4]).records["gene"], cells.genes[4]
     )
@@ -479,5 +476,4 @@ def test_a_gene_beyond_int32_wants_a_wide_index(tmp_path):
 
 def test_without_scipy_the_matrix_needs_torch(cells, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "scipy.sparse", None)
-    with pytest.raises(penstock.InvalidArgumentError, match="needs SciPy or framework='torch'"):
-        _ = cells.dataset.cells(genes=range(GENES)).read([0]).csr
+    refused("needs SciPy or framework='torch'", lambda: cells.dataset.cells(genes=range(GENES)).read([0]).csr)

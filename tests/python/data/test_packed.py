@@ -105,7 +105,6 @@ def test_what_cannot_be_packed_is_refused(tmp_path, monkeypatch):
         refused(pattern, options.pop("source", dataset).packed, **{"window": 9, **options})
     with pytest.raises(penstock.NotFoundError):
         dataset.packed(9, table=tmp_path / "none")
-    with pytest.raises(AttributeError, match="packed"):
-        dataset.windows(3).waste  # noqa: B018
+    refused("packed", lambda: dataset.windows(3).waste, error=AttributeError)
     monkeypatch.setattr(_native, "MOST_PACKED_AT_OPENING", 3)  # documents; for more a table is made
     refused(r"penstock pack .* --window 9 --out FILE.*table=FILE", dataset.packed, 9)

@@ -139,8 +139,7 @@ def test_nothing_is_read_for_a_slice(tmp_path):
         file.unlink()
     view = penstock.open(*(tmp_path / f"compact-{shard}" for shard in range(len(LENGTHS)))).windows(4)
     assert len(view[1:][:3]) == 3
-    with pytest.raises(penstock.NotFoundError, match=r"stream\.bin"):
-        view[0]
+    refused(r"stream\.bin", lambda: view[0], error=penstock.NotFoundError)
 
 
 @OF_MODES
