@@ -1,8 +1,12 @@
-"""Cells as arrays for training, against plain NumPy models, SciPy, torch and scanpy."""
+"""Cells as arrays for training, against plain NumPy models, SciPy, torch and scanpy.
+
+The forms csr, dense and ranked in every order, on any ranks, in parts and with columns: tests/model has them.
+"""
 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,34 +14,40 @@ import numpy as np
 import penstock
 import pytest
 from _cells import Array, Cells, binned, normalized, ranked, write_cells
+from _refused import refused
 from penstock.cells import Binned, Csr, Dense, Ranked
 
 scipy_sparse = pytest.importorskip("scipy.sparse")
 torch = pytest.importorskip("torch")
 
-GENES = 300
+GENES = 200
 TYPES = [("u2", "u1"), ("u2", "u2"), ("u4", "u4"), ("u2", "f4"), ("u4", "f8"), ("u1", "u2"), ("u2", "i4")]
-SHUFFLED = np.random.default_rng(9).permutation(GENES)[:120]
-FORMS: dict[str, Any] = {
-    "csr": Csr(),
-    "csr of float64 and int64": Csr("float64", "int64"),
-    "dense": Dense(),
-    "ranked": Ranked(40, medians=np.random.default_rng(1).lognormal(0, 1, GENES), cls=1, eos=2),
-    "binned": Binned(7, 50, "top", cls=1),
-    "binned by chance": Binned(7, 50, "random", cls=1),
-}
+OF_TYPES = pytest.mark.parametrize("types", TYPES, ids="-".join)
+SHUFFLED = np.random.default_rng(9).permutation(GENES)[:70]
+SOME_TOKENS = np.where(np.random.default_rng(6).random(GENES) < 0.2, -1, np.random.default_rng(7).permutation(GENES))
+BINNED = {"top": Binned(7, 50, "top", cls=1), "by chance": Binned(7, 50, "random", cls=1)}
 
 
 @pytest.fixture(scope="module")
-def cells(tmp_path_factory) -> Cells:
-    return write_cells(tmp_path_factory.mktemp("cells"))
+def cells_of(tmp_path_factory) -> Callable[..., Cells]:
+    """Cells of such types, written once."""
+    made: dict[Any, Cells] = {}
+
+    def of(*types: str) -> Cells:
+        if types not in made:
+            made[types] = write_cells(tmp_path_factory.mktemp("cells"), genes=GENES, types=types)
+        return made[types]
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def cells(cells_of) -> Cells:
+    return cells_of("u2", "u2")
 
 
 def arrays_of(batch: penstock.Batch) -> dict[str, Array]:
-    """All that a batch of cells gives, as NumPy arrays; of csr with its offsets."""
-    names = [*batch, "offsets"] if "gene" in batch else list(batch)
-    taken = {name: np.array(batch.offsets if name == "offsets" else batch[name]) for name in names}
-    return taken | {"indices": np.array(batch.indices)}
+    return {name: np.array(batch[name]) for name in batch} | {"indices": np.array(batch.indices)}
 
 
 def assert_same(ours: list[dict[str, Array]], expected: list[dict[str, Array]]) -> None:
@@ -49,34 +59,38 @@ def assert_same(ours: list[dict[str, Array]], expected: list[dict[str, Array]]) 
             np.testing.assert_array_equal(left[name], right[name], err_msg=name)
 
 
-@pytest.mark.parametrize("types", TYPES, ids="-".join)
-@pytest.mark.parametrize("form", [Csr(), Csr("float64", "int64"), Csr("float64"), Csr(index="int64")], ids=str)
-def test_csr_is_the_matrix(tmp_path, types, form):
-    cells = write_cells(tmp_path, types=types, genes=200, seed=2)
-    for genes in (range(200), range(150), np.arange(20, 90), np.random.default_rng(3).permutation(200)[:70]):
-        for total, log in ((None, False), (1e4, True), (None, True), (50.0, False)):
-            view = cells.dataset.cells(form, genes=genes, normalize=total, log1p=log)
-            batch = view.read(range(len(view)))
+@OF_TYPES
+def test_csr_and_dense_are_the_matrix(cells_of, types):
+    cells = cells_of(*types)
+    selections = (range(GENES), range(150), np.arange(20, 90), SHUFFLED)
+    forms = [Csr(), Csr("float64", "int64"), Csr("float64"), Csr(index="int64"), Dense("float32"), Dense(torch.float64)]
+    for number, form in enumerate(forms):
+        for at, (total, log) in enumerate(((None, False), (1e4, True), (None, True), (50.0, False))):
+            genes = selections[(number + at) % 4]
             expected = normalized(cells.x, total, log)[:, np.asarray(genes)]
+            batch = cells.dataset.cells(form, genes=genes, normalize=total, log1p=log).read(range(83))
+            exact = not log and types[1][0] != "f"
+            if isinstance(form, Dense):
+                assert_close(batch["x"], expected, exact)
+                continue
             assert isinstance(batch.csr, scipy_sparse.csr_matrix)
             assert batch.csr.dtype == batch["count"].dtype == form.dtype
             assert batch.offsets.dtype == batch["gene"].dtype == batch.csr.indices.dtype == form.index
             batch.csr.check_format(full_check=True)
-            assert_sorted(batch.csr)
-            close = {"rtol": 1e-14} if form.dtype == "float64" else {"rtol": 1e-7}
-            if total is None and not log:
-                np.testing.assert_array_equal(batch.csr.toarray(), expected.astype(form.dtype))
-            else:
-                np.testing.assert_allclose(batch.csr.toarray(), expected, **close)
+            assert batch.csr.has_canonical_format
+            assert_close(batch.csr.toarray(), expected, exact)
+    assert cells.dataset.cells("dense", genes=range(GENES))[7]["x"].shape == (GENES,)
 
 
-def assert_sorted(matrix: Any) -> None:
-    for row in range(matrix.shape[0]):
-        assert (np.diff(matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]) > 0).all()
+def assert_close(found: Array, expected: Array, exact: bool) -> None:
+    """Values are made in float64 and rounded once."""
+    if exact:
+        np.testing.assert_array_equal(found, expected.astype(found.dtype))
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-14 if found.dtype == np.float64 else 1e-7)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("total", [None, 100.0])
+@pytest.mark.parametrize(("dtype", "total"), [("float32", None), ("float64", 100.0)])
 def test_wide_rows_are_dense_too(tmp_path, dtype, total):
     # So wide that a row is made in the thread's memory, which an error leaves clean.
     width = 30_000
@@ -93,24 +107,18 @@ def test_wide_rows_are_dense_too(tmp_path, dtype, total):
     for genes in (range(width), selected):
         view = penstock.open(tmp_path / "d").cells(Dense(dtype), genes=genes, normalize=total)
         for _ in range(2):
-            with pytest.raises(penstock.InvalidArgumentError, match=r"cell 20 .*twice"):
-                view.read([19, 20, 21])
+            refused(r"cell 20 .*twice", view.read, [19, 20, 21])
             rows = [i for i in range(40) if i != 20]
             expected = normalized(x, total, False)[:, np.asarray(genes)][rows]
             np.testing.assert_allclose(view.read(rows)["x"], expected, rtol=1e-7)
 
 
-def test_values_are_rounded_once(cells):
-    x = normalized(cells.x, 1e4, False)
-    batch = cells.dataset.cells("csr", genes=range(GENES), normalize=1e4).read(range(len(x)))
-    np.testing.assert_array_equal(batch.csr.toarray(), x.astype(np.float32))
-
-
 @pytest.mark.parametrize("types", [("u2", "u1"), ("u2", "f4")], ids="-".join)
-def test_normalize_and_log1p_are_scanpys(tmp_path, types):
+def test_normalize_and_log1p_are_scanpys(cells_of, types):
+    """Takes seconds, as importing scanpy does."""
     scanpy = pytest.importorskip("scanpy")
     anndata = pytest.importorskip("anndata")
-    cells = write_cells(tmp_path, types=types)
+    cells = cells_of(*types)
     theirs = anndata.AnnData(scipy_sparse.csr_matrix(cells.x))
     scanpy.pp.normalize_total(theirs, target_sum=1e4)
     ours = {"genes": range(GENES), "normalize": 1e4}
@@ -122,135 +130,100 @@ def test_normalize_and_log1p_are_scanpys(tmp_path, types):
 
 
 @pytest.mark.parametrize("framework", ["torch", "numpy"])
-@pytest.mark.parametrize("genes", [range(GENES), SHUFFLED], ids=["all", "selected"])
-def test_csr_is_over_the_memory_of_its_arrays_and_padding_rows_are_empty(cells, framework, genes):
-    view = cells.dataset.cells("csr", genes=genes)
-    x = cells.x[:, np.asarray(genes)]
-    padded = 0
+def test_csr_is_over_the_memory_of_its_arrays_and_padding_rows_are_empty(cells, framework):
+    view = cells.dataset.cells("csr", genes=SHUFFLED)
     for batch in penstock.Loader(view, batch_size=9, epochs=1, framework=framework):
+        ours = (batch.offsets, batch["gene"], batch["count"])
         if framework == "torch":
             parts = (batch.csr.crow_indices(), batch.csr.col_indices(), batch.csr.values())
             assert batch.csr.layout == torch.sparse_csr
+            assert all(
+                one.data_ptr() == part.data_ptr() or not one.numel() for one, part in zip(ours, parts, strict=True)
+            )
             found = batch.csr.to_dense().numpy()
-            for ours, part in zip((batch.offsets, batch["gene"], batch["count"]), parts, strict=True):
-                assert ours.data_ptr() == part.data_ptr() or ours.numel() == 0
         else:
+            parts = (batch.csr.indptr, batch.csr.indices, batch.csr.data)
+            assert all(np.shares_memory(one, part) for one, part in zip(ours, parts, strict=True))
             found = batch.csr.toarray()
-            for ours, part in ((batch.offsets, batch.csr.indptr), (batch["gene"], batch.csr.indices)):
-                assert np.shares_memory(ours, part)
-            assert np.shares_memory(batch["count"], batch.csr.data)
         indices = np.asarray(batch.indices)
-        np.testing.assert_array_equal(found[indices >= 0], x[indices[indices >= 0]])
-        assert not found[indices < 0].any()
-        padded += int((indices < 0).sum())
-    assert padded > 0
+        expected = np.where(indices[:, None] < 0, 0, cells.x[indices][:, SHUFFLED])
+        np.testing.assert_array_equal(found, expected)
+    assert (indices < 0).any()
 
 
 def test_without_the_number_of_genes_there_is_all_but_the_matrix(cells):
     batch = cells.dataset.cells().read(range(5))
     np.testing.assert_array_equal(batch["gene"], np.concatenate(cells.genes[:5]))
-    with pytest.raises(penstock.InvalidArgumentError, match=r"genes=range\(62710\)"):
-        _ = batch.csr
-    with pytest.raises(penstock.InvalidArgumentError, match="Dense: how many genes"):
-        cells.dataset.cells("dense")
-    with pytest.raises(penstock.InvalidArgumentError, match="no compressed sparse rows"):
-        _ = cells.dataset.documents().read([0]).csr
+    refused(r"genes=range\(62710\)", getattr, batch, "csr")
+    refused("Dense: how many genes", cells.dataset.cells, "dense")
+    refused("no compressed sparse rows", lambda: cells.dataset.documents().read([0]).csr)
 
 
-@pytest.mark.parametrize("types", TYPES, ids="-".join)
-@pytest.mark.parametrize("dtype", ["float32", torch.float64])
-def test_dense_is_the_matrix(tmp_path, types, dtype):
-    cells = write_cells(tmp_path, types=types, genes=200, seed=4)
-    for genes in (range(200), np.arange(20, 90), np.random.default_rng(3).permutation(200)[:70]):
-        batch = cells.dataset.cells(Dense(dtype), genes=genes).read(range(83))
-        np.testing.assert_array_equal(batch["x"], cells.x[:, np.asarray(genes)].astype(batch["x"].dtype))
-    assert cells.dataset.cells("dense", genes=range(200))[7]["x"].shape == (200,)
-
-
-@pytest.mark.parametrize("types", TYPES, ids="-".join)
-def test_ranked_is_geneformers_sentence(tmp_path, types):
-    cells = write_cells(tmp_path, types=types, genes=200, seed=5)
+@OF_TYPES
+def test_ranked_is_geneformers_sentence(cells_of, types):
+    cells = cells_of(*types)
     random = np.random.default_rng(6)
-    tokens = np.where(random.random(200) < 0.2, -1, random.permutation(1000)[:200])
-    for length, chosen, medians, cls, eos, pad in [
-        (2048, None, None, None, None, 0),
-        (30, None, random.lognormal(0, 1, 200), 2, 3, 0),
-        (90, tokens, random.lognormal(0, 1, 200), 7, None, -1),
-        (10, tokens, random.choice([1.0, 2.0, 4.0], 200), None, 5, 9),  # many ties
-        (2, None, None, 2, None, 0),
+    for length, tokens, medians, cls, eos, pad, genes in [
+        (2048, None, None, None, None, 0, None),
+        (30, None, random.lognormal(0, 1, GENES), 2, 3, 0, None),
+        (90, SOME_TOKENS, random.lognormal(0, 1, GENES), 7, None, -1, None),
+        (10, SOME_TOKENS, random.choice([1.0, 2.0, 4.0], GENES), None, 5, 9, None),  # many ties
+        (300, None, np.where(np.arange(GENES) % 3 == 0, np.nan, 2.0), None, None, 0, None),  # left out where NaN
+        (2, None, None, 2, None, 0, None),
+        (64, np.arange(500, 570), random.choice([0.5, 1.0], 70), None, None, 0, SHUFFLED),  # numbered anew
     ]:
-        form = Ranked(length, chosen, medians, cls, eos, pad)
-        batch = cells.dataset.cells(form).read(range(83))
+        batch = cells.dataset.cells(Ranked(length, tokens, medians, cls, eos, pad), genes=genes).read(range(83))
         assert batch["input_ids"].dtype == np.int64 and batch["attention_mask"].dtype == np.bool_
-        for row, x in enumerate(cells.x):
-            ids, mask = ranked(x, length, chosen, medians, cls, eos, pad)
+        if medians is not None and np.isnan(medians).any():
+            tokens = np.where(np.isnan(medians), -1, np.arange(GENES) + 4)
+        for row, x in enumerate(cells.x if genes is None else cells.x[:, genes]):
+            ids, mask = ranked(x, length, tokens, medians, cls, eos, pad)
             np.testing.assert_array_equal(batch["input_ids"][row], ids)
             np.testing.assert_array_equal(batch["attention_mask"][row], mask)
 
 
-def test_ranked_of_selected_genes_numbers_them_anew(cells):
-    tokens = np.arange(500, 500 + len(SHUFFLED))
-    medians = np.random.default_rng(2).choice([0.5, 1.0], len(SHUFFLED))
-    batch = cells.dataset.cells(Ranked(64, tokens, medians), genes=SHUFFLED).read(range(83))
-    for row, x in enumerate(cells.x[:, SHUFFLED]):
-        np.testing.assert_array_equal(batch["input_ids"][row], ranked(x, 64, tokens, medians)[0])
-
-
-def test_a_gene_without_a_median_is_left_out(cells):
-    medians = np.where(np.arange(GENES) % 3 == 0, np.nan, 2.0)
-    tokens = np.where(np.arange(GENES) % 3 == 0, -1, np.arange(GENES) + 4)
-    ours = cells.dataset.cells(Ranked(300, medians=medians)).read(range(9))["input_ids"]
-    np.testing.assert_array_equal(ours, cells.dataset.cells(Ranked(300, tokens)).read(range(9))["input_ids"])
-
-
-@pytest.mark.parametrize("choose", ["top", "first"])
-@pytest.mark.parametrize("types", TYPES, ids="-".join)
-def test_binned_is_numpys_quantile_and_digitize(tmp_path, types, choose):
-    cells = write_cells(tmp_path, types=types, genes=200, seed=7)
-    random = np.random.default_rng(8)
-    tokens = np.where(random.random(200) < 0.2, -1, random.permutation(1000)[:200])
-    for bins, length, chosen, cls, total, log in [
-        (51, 1200, None, None, None, False),
-        (5, 20, tokens, 3, None, False),
-        (2, 40, None, None, 1e4, True),
-        (20, 33, tokens, None, 1e3, False),
-        (101, 1, None, None, None, False),
+@OF_TYPES
+def test_binned_is_numpys_quantile_and_digitize(cells_of, types):
+    cells = cells_of(*types)
+    for bins, length, choose, tokens, cls, total, log in [
+        (51, 1200, "top", None, None, None, False),
+        (5, 20, "top", SOME_TOKENS, 3, None, False),
+        (5, 20, "first", SOME_TOKENS, 3, None, False),
+        (2, 40, "first", None, None, 1e4, True),
+        (20, 33, "top", SOME_TOKENS, None, 1e3, False),
+        (101, 1, "first", None, None, None, False),
     ]:
-        view = cells.dataset.cells(Binned(bins, length, choose, chosen, cls, pad=-7), normalize=total, log1p=log)
-        batch = view.read(range(83))
-        dense = cells.dataset.cells(Dense("float64"), genes=range(200), normalize=total, log1p=log).read(range(83))
-        for row, x in enumerate(dense["x"]):
-            for name, expected in zip(
-                ("input_ids", "values", "attention_mask"),
-                binned(x, bins, length, choose, chosen, cls, -7),
-                strict=True,
-            ):
+        values = {"normalize": total, "log1p": log}
+        batch = cells.dataset.cells(Binned(bins, length, choose, tokens, cls, pad=-7), **values).read(range(83))
+        dense = cells.dataset.cells(Dense("float64"), genes=range(GENES), **values).read(range(83))["x"]
+        for row, x in enumerate(dense):
+            wanted = binned(x, bins, length, choose, tokens, cls, -7)
+            for name, expected in zip(("input_ids", "values", "attention_mask"), wanted, strict=True):
                 np.testing.assert_array_equal(batch[name][row], expected, err_msg=f"{name} of {row}")
 
 
-def test_chance_is_a_function_of_seed_epoch_and_cell_and_fair(tmp_path):
-    cells = write_cells(tmp_path, cells=60, genes=200, seed=11)
+def test_chance_is_a_function_of_seed_epoch_and_cell_and_fair(cells):
     view = cells.dataset.cells(Binned(5, 20, "random", cls=1))
-    full = binned_rows(cells.dataset.cells(Binned(5, 400, "first", cls=1)), range(60))
+    full = binned_rows(cells.dataset.cells(Binned(5, 400, "first", cls=1)).read(range(83)))
 
     def drawn(view: penstock.View, seed: int, **options: Any) -> dict[tuple[int, int], list[tuple[int, int]]]:
         found = {}
-        with penstock.Loader(view, batch_size=7, seed=seed, epochs=3, framework="numpy", **options) as loader:
+        options = {"batch_size": 7, "epochs": 3, "framework": "numpy", **options}
+        with penstock.Loader(view, seed=seed, **options) as loader:
             for batch in loader:
+                rows = binned_rows(batch)
                 base = view.base_indices(batch.indices)
-                for row in np.flatnonzero(batch.valid):
-                    kept = batch["attention_mask"][row]
-                    pairs = list(zip(batch["input_ids"][row][kept], batch["values"][row][kept], strict=True))
-                    found[int(batch.epochs[row]), int(base[row])] = pairs
+                found |= {(int(batch.epochs[row]), int(base[row])): rows[row] for row in np.flatnonzero(batch.valid)}
         return found
 
     found = drawn(view, 5)
-    assert len(found) == 180
+    assert len(found) == 3 * 83
     assert drawn(view, 5, order="sequential", threads=3, prefetch=2) == found
-    part = drawn(view.select(np.arange(59, 10, -3)), 5)
-    assert part.items() <= found.items() and len(part) == 51
-    other = drawn(view, 6)
-    long = [cell for cell in range(60) if len(full[cell]) > 40]
+    part = drawn(view.select(np.arange(79, 10, -3)), 5)
+    assert part.items() <= found.items() and len(part) == 3 * 23
+    other, zero = drawn(view, 6), drawn(view, 0)
+    assert binned_rows(view.read(range(83))) == [zero[0, cell] for cell in range(83)]
+    long = [cell for cell in range(83) if len(full[cell]) > 40]
     assert long
     for cell in long:
         assert len({tuple(found[epoch, cell]) for epoch in range(3)}) == 3
@@ -259,155 +232,117 @@ def test_chance_is_a_function_of_seed_epoch_and_cell_and_fair(tmp_path):
             pairs = found[epoch, cell]
             assert len(pairs) == 20 and pairs[0] == (1, 0)
             assert set(pairs) <= set(full[cell]) and sorted(pairs[1:]) == pairs[1:]
-    ours = binned_rows(view, range(60))  # seed 0, epoch 0
-    zero = drawn(view, 0)
-    assert all(ours[cell] == zero[0, cell] for cell in range(60))
-    # Of one cell over many seeds each gene comes about as often.
+    # Of one cell over many epochs and seeds each gene comes about as often.
     cell = max(long, key=lambda each: len(full[each]))
     counts = dict.fromkeys([pair[0] for pair in full[cell][1:]], 0)
-    one = view[cell : cell + 1]
-    for seed in range(1000, 1400):
-        for token, _ in drawn(one, seed)[0, cell][1:]:
-            counts[token] += 1
+    for seed in range(1000, 1040):
+        for pairs in drawn(view[cell : cell + 1], seed, batch_size=10, epochs=10).values():
+            for token, _ in pairs[1:]:
+                counts[token] += 1
     share = 19 / len(counts)
     deviation = np.sqrt(400 * share * (1 - share))
     assert max(abs(count - 400 * share) for count in counts.values()) < 4.5 * deviation
 
 
-def binned_rows(view: penstock.View, indices: Any) -> list[list[tuple[int, int]]]:
-    batch = view.read(indices)
-    rows = []
-    for ids, values, mask in zip(batch["input_ids"], batch["values"], batch["attention_mask"], strict=True):
-        rows.append(list(zip(ids[mask], values[mask], strict=True)))
-    return rows
+def binned_rows(batch: Any) -> list[list[tuple[int, int]]]:
+    rows = zip(batch["input_ids"], batch["values"], batch["attention_mask"], strict=True)
+    return [list(zip(ids[mask].tolist(), values[mask].tolist(), strict=True)) for ids, values, mask in rows]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_ranks_threads_and_readers_give_the_same(cells, form):
-    view = cells.dataset.cells(FORMS[form], genes=SHUFFLED if form == "csr" else None if "ed" in form else range(GENES))
+@pytest.mark.parametrize("choose", BINNED)
+def test_threads_readers_ranks_restores_and_parts_of_binned_cells_give_the_same(cells, choose):
+    view = cells.dataset.cells(BINNED[choose], normalize=50.0)
 
-    def all_of(rank: int = 0, world_size: int = 1, **options: Any) -> list[dict[str, Array]]:
-        options = {"global_batch_size": 12, "seed": 3, "epochs": 2, **options}
-        loader = penstock.Loader(view, rank=rank, world_size=world_size, framework="numpy", **options)
-        with loader:
-            return [arrays_of(batch) for batch in loader]
+    def loader(rank: int = 0, world_size: int = 1, **options: Any) -> penstock.Loader:
+        options = {"global_batch_size": 12, "seed": 3, "epochs": 2, "framework": "numpy", **options}
+        return penstock.Loader(view, rank=rank, world_size=world_size, **options)
 
-    expected = all_of(threads=1, prefetch=1, reader="pread")
-    for options in ({"threads": 4, "prefetch": 5}, {"reader": "mmap"}, {"threads": 2, "reader": "pread"}):
-        assert_same(all_of(**options), expected)
-    blocks = {"order": penstock.orders.Blocks(4, 16), "threads": 3}
-    for batch in all_of(**blocks):
-        alone = view.read(batch["indices"][batch["indices"] >= 0])
-        if "choose='random'" not in str(view.cells.form):
-            names = [name for name in alone if name not in alone._layout.flat]
-            for name in names:
-                np.testing.assert_array_equal(batch[name][: len(alone.indices)], alone[name])
-    for world_size in (2, 3, 4):
-        parts = [all_of(rank, world_size) for rank in range(world_size)]
-        for step, whole in enumerate(expected):
-            for rank in range(world_size):
-                part = parts[rank][step]
-                np.testing.assert_array_equal(part["indices"], whole["indices"][rank::world_size])
-                for name in part.keys() & {"x", "input_ids", "values", "attention_mask"}:
-                    np.testing.assert_array_equal(part[name], whole[name][rank::world_size])
-                if "gene" in part:
-                    rows = [slice(*whole["offsets"][row : row + 2]) for row in range(rank, 12, world_size)]
-                    np.testing.assert_array_equal(part["gene"], np.concatenate([whole["gene"][row] for row in rows]))
-                    np.testing.assert_array_equal(part["count"], np.concatenate([whole["count"][row] for row in rows]))
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_restoring_at_every_step_repeats_the_rest_and_another_form_goes_on(cells, form):
-    view = cells.dataset.cells(FORMS[form], genes=range(GENES))
-    options = {"batch_size": 10, "seed": 1, "epochs": 2, "framework": "numpy"}
-    loader = penstock.Loader(view, **options)
-    states, all_batches = [loader.state_dict()], []
-    for batch in loader:
-        all_batches.append(arrays_of(batch))
-        states.append(batch.state_dict())
+    expected = [arrays_of(batch) for batch in loader(threads=1, prefetch=1, reader="pread")]
+    for options in ({"threads": 4, "prefetch": 5}, {"reader": "mmap"}):
+        assert_same([arrays_of(batch) for batch in loader(**options)], expected)
+    for rank in range(3):
+        own = [{name: values[rank::3] for name, values in whole.items()} for whole in expected]
+        assert_same([arrays_of(batch) for batch in loader(rank, 3)], own)
+    states = [loader().state_dict(), *(batch.state_dict() for batch in loader())]
     for step, state in enumerate(states[:-1]):
-        with penstock.Loader(view, **options) as again:
-            again.load_state_dict(state)
-            assert_same([arrays_of(batch) for batch in again], all_batches[step:])
+        again = loader()
+        again.load_state_dict(state)
+        assert_same([arrays_of(batch) for batch in again], expected[step:])
     for other in (cells.dataset.documents(), cells.dataset.cells("ranked")):
-        with penstock.Loader(other, **options) as goes_on:
-            goes_on.load_state_dict(states[3])
-            np.testing.assert_array_equal(next(goes_on).indices, all_batches[3]["indices"])
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_views_of_cells_pickle_slice_and_select(cells, form):
-    view = cells.dataset.cells(FORMS[form], genes=SHUFFLED if form == "csr" else range(GENES), normalize=50.0)
-    expected = arrays_of(view.read([5, 70, 8]))
-    for same in (view[5:], view.select([5, 70, 8]), pickle.loads(pickle.dumps(view))):
-        numbers = {78: [0, 65, 3], 3: [0, 1, 2], 83: [5, 70, 8]}[len(same)]
-        found = arrays_of(same.read(numbers))
-        for name in expected.keys() - {"indices"}:
-            if "random" not in str(FORMS[form]):
-                np.testing.assert_array_equal(found[name], expected[name])
+        goes_on = penstock.Loader(other, 12, seed=3)
+        goes_on.load_state_dict(states[3])
+        np.testing.assert_array_equal(next(goes_on).indices, expected[3]["indices"])
+    whole, one = arrays_of(view.read([5, 70, 8])), view[5]
+    for same, numbers in ((view[5:], [0, 65, 3]), (view.select([5, 70, 8]), [0, 1, 2])):
+        assert_same([arrays_of(same.read(numbers)) | {"indices": whole["indices"]}], [whole])
         assert repr(pickle.loads(pickle.dumps(same))) == repr(same)
     assert ".cells(" in repr(view) and "metadata" not in repr(view)
-    one = view[5]
     for name in one:
-        flat = name in ("gene", "count")
-        np.testing.assert_array_equal(one[name], arrays_of(view.read([5]))[name][slice(None) if flat else 0])
+        np.testing.assert_array_equal(one[name], whole[name][0])
 
 
 def test_metadata_is_read_where_it_is_asked_for(cells):
     batch = cells.dataset.cells("dense", genes=range(9), metadata=True).read([4, 2])
     assert [span.metadata["cell"] for span in batch.spans] == [4, 2]
-    with pytest.raises(penstock.InvalidArgumentError, match="metadata=False"):
-        _ = cells.dataset.cells().read([4]).spans
+    refused("metadata=False", lambda: cells.dataset.cells().read([4]).spans)
     np.testing.assert_array_equal(
         cells.dataset.cells("dense", genes=range(9)).read([4]).records["gene"], cells.genes[4]
     )
 
 
 def test_another_layer_is_another_field(tmp_path):
-    cells = write_cells(tmp_path, extra=["spliced"])
-    batch = cells.dataset.cells(value="spliced", genes=range(GENES)).read([5, 6])
+    cells = write_cells(tmp_path, cells=20, extra=["spliced"])
+    view = cells.dataset.cells(value="spliced", genes=range(300))
+    batch = view.read([5, 6])
+    assert "value='spliced'" in repr(view)
     assert list(batch) == ["gene", "spliced"]
     np.testing.assert_array_equal(batch["spliced"], batch.records["spliced"])
     np.testing.assert_array_equal(batch.csr.data, batch["spliced"])
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("pinned", [False, True])
-def test_a_batch_moves_to_a_device_with_all_that_it_has(cells, form, pinned, lender):
-    view = cells.dataset.cells(FORMS[form], genes=range(GENES))
-    options = {"batch_size": 8, "seed": 4, "framework": "torch", "pin_memory": pinned}
-    batch = next(penstock.Loader(view, **options))
-    plain = next(penstock.Loader(view, **(options | {"pin_memory": False})))
-    if pinned:  # all of it lies in the lent memory
-        lent = batch._native.lender
-        for name in batch:
-            assert 0 <= batch[name].data_ptr() - lent.data_ptr() < lent.numel()
+@pytest.mark.parametrize("form", ["csr", "dense", "binned"])
+def test_a_batch_moves_to_a_device_with_all_that_it_has(cells, form, lender):
+    view = cells.dataset.cells(form, genes=range(GENES))
+    plain, batch = (next(penstock.Loader(view, 8, seed=4, pin_memory=pinned)) for pinned in (False, True))
+    lent = batch._native.lender  # all of it lies in the lent memory
+    assert all(0 <= batch[name].data_ptr() - lent.data_ptr() < lent.numel() for name in batch)
     for device in ("cpu", "meta"):
         moved = batch.to(device, non_blocking=True)
-        names = [*batch, "indices", "epochs", "valid", "offsets"]
-        for name in names:
-            tensor = moved[name] if name in batch else getattr(moved, name)
-            ours = plain[name] if name in batch else getattr(plain, name)
+        for name in (*batch, "indices", "epochs", "valid", "offsets"):
+            tensor, ours = (each[name] if name in batch else getattr(each, name) for each in (moved, plain))
             assert tensor.device.type == device
-            if device == "cpu":
-                assert torch.equal(tensor, ours)
-            else:
-                assert tensor.shape == ours.shape and tensor.dtype == ours.dtype
+            assert tensor.shape == ours.shape and tensor.dtype == ours.dtype
+            assert device == "meta" or torch.equal(tensor, ours)
         if "gene" in batch:
             assert moved.csr.device.type == device and moved.csr.layout == torch.sparse_csr
             assert tuple(moved.csr.shape) == (8, GENES)
         assert moved.state_dict() == batch.state_dict() and moved.position == batch.position
         assert moved.to("meta").indices.device.type == "meta"
-    with pytest.raises(penstock.InvalidArgumentError, match="framework='torch'"):
-        view.read([0]).to("cpu")
+    assert plain.to("meta").indices.device.type == "meta"
+    refused("framework='torch'", view.read([0]).to, "cpu")
 
 
-def test_windows_and_documents_move_too(cells):
-    windows = cells.dataset.windows(16)
-    batch = next(penstock.Loader(windows, batch_size=3, columns=["cu_seqlens", "position_ids"])).to("meta")
-    assert {batch[name].device.type for name in batch} == {"meta"}
+def test_windows_move_too_and_columns_with_every_form(tmp_path: Path) -> None:
+    columns = {"plate": "category", "score": ("f4", 2)}
+    with penstock.Writer(tmp_path / "d", {"gene": "u2", "count": "u2"}, columns=columns) as writer:
+        for cell in range(9):
+            writer.append(gene=[3, cell + 4], count=[1, 2], columns={"plate": f"p{cell % 4}", "score": [cell, 0.5]})
+    dataset = penstock.open(tmp_path / "d")
+    views = [dataset.cells(form, genes=range(20), columns=["score", "plate"]) for form in ("csr", "binned")]
+    for view in [*views, dataset.windows(2, columns=["plate", "score"])]:
+        for framework in ("torch", "numpy"):
+            batch = next(penstock.Loader(view, 9, seed=2, framework=framework))
+            rows = np.asarray(batch.indices)
+            np.testing.assert_array_equal(np.asarray(batch.columns["plate"]), rows % 4)
+            np.testing.assert_array_equal(np.asarray(batch.columns["score"])[:, 0], rows)
+        moved = next(penstock.Loader(view, 9)).to("meta")
+        tensors = [*moved.columns.values(), *(moved[name] for name in moved)]
+        assert {each.device.type for each in tensors} == {"meta"}
+    windows = dataset.windows(2, columns=["score"])
+    batch = next(penstock.Loader(windows, 3, columns=["cu_seqlens", "position_ids"])).to("meta")
     assert batch.cu_seqlens.device.type == batch.position_ids.device.type == "meta"
-    assert isinstance(batch.max_seqlen, int) and len(batch.spans) > 0
+    assert isinstance(batch.max_seqlen, int) and len(batch.spans) == 3
+    assert views[1][7].columns["score"].tolist() == [7, 0.5]
 
 
 BAD: dict[str, tuple[list[int], list[float], str]] = {
@@ -420,36 +355,30 @@ BAD: dict[str, tuple[list[int], list[float], str]] = {
 
 
 @pytest.mark.parametrize("what", BAD)
-@pytest.mark.parametrize("form", ["csr", "csr, log1p", "dense", "ranked", "binned"])
-def test_a_bad_cell_is_one_error_at_its_batch_that_names_file_cell_and_gene(tmp_path: Path, what, form):
+def test_a_bad_cell_is_one_error_at_its_batch_that_names_file_cell_and_gene(tmp_path: Path, what):
     genes, values, message = BAD[what]
     parts = []
     for part, bad in enumerate((None, 4)):
         parts.append(str(tmp_path / f"part{part}"))
-        with penstock.Writer(parts[-1], fields={"gene": "u2", "count": "f4"}, metadata="json") as writer:
+        with penstock.Writer(parts[-1], fields={"gene": "u2", "count": "f4"}) as writer:
             for cell in range(10):
-                writer.append(
-                    gene=genes if cell == bad else [1, 2], count=values if cell == bad else [1, 2], metadata=None
-                )
-    penstock.combine(parts, str(tmp_path / "all"))
-    dataset = penstock.open(str(tmp_path / "all"))
-    view = dataset.cells(form.partition(",")[0], genes=range(20), log1p="log1p" in form)
-    if what in ("negative", "infinite") and form in ("csr", "dense"):
-        assert view.read([14]).indices.tolist() == [14]
-        return
-    where = rf"00001/stream\.bin: cell 14 \(4 of this file\): {message}"
-    with pytest.raises(penstock.InvalidArgumentError, match=where):
-        view.read([14])
-    with pytest.raises(penstock.InvalidArgumentError, match=where):
-        _ = view[10:].select([4])[0]
-    with penstock.Loader(view, batch_size=4, order="sequential", epochs=1, threads=2) as loader:
-        for _ in range(3):
-            next(loader)
-        for _ in range(2):
-            with pytest.raises(penstock.InvalidArgumentError, match=where):
+                writer.append(gene=genes if cell == bad else [1, 2], count=values if cell == bad else [1, 2])
+    dataset = penstock.open(*parts)
+    where = rf"part1/00000/stream\.bin: cell 14 \(4 of this file\): {message}"
+    for form, log in (("csr", False), ("csr", True), ("dense", False), ("ranked", False), ("binned", False)):
+        view = dataset.cells(form, genes=range(20), log1p=log)
+        if what in ("negative", "infinite") and form in ("csr", "dense") and not log:
+            assert view.read([14]).indices.tolist() == [14]
+            continue
+        for read in (lambda view=view: view.read([14]), lambda view=view: view[10:].select([4])[0]):
+            refused(where, read)
+        with penstock.Loader(view, batch_size=4, order="sequential", epochs=1, threads=2) as loader:
+            for _ in range(3):
                 next(loader)
-        loader.seek(16)
-        assert next(loader).indices.tolist() == [16, 17, 18, 19]
+            for _ in range(2):
+                refused(where, next, loader)
+            loader.seek(16)
+            assert next(loader).indices.tolist() == [16, 17, 18, 19]
 
 
 def named(cells, path, names):
@@ -463,12 +392,9 @@ def named(cells, path, names):
 def test_a_gene_past_those_that_there_are_is_refused_and_one_past_those_selected_is_left_out(cells, tmp_path):
     few = named(cells, tmp_path / "few", [f"g{number}" for number in range(50)])
     for form in ("csr", "dense", "ranked", "binned"):
-        with pytest.raises(penstock.InvalidArgumentError, match=r"cell 0 .*gene \d+: there are 50 genes"):
-            few.cells(form).read([0])
-    with pytest.raises(penstock.InvalidArgumentError, match="there are 50 genes"):
-        few.cells("dense", genes=["g3"]).read([0])
-    with pytest.raises(penstock.InvalidArgumentError, match="there are 40 genes"):
-        cells.dataset.cells(Ranked(tokens=np.arange(40))).read([0])
+        refused(r"cell 0 .*gene \d+: there are 50 genes", few.cells(form).read, [0])
+    refused("there are 50 genes", few.cells("dense", genes=["g3"]).read, [0])
+    refused("there are 40 genes", cells.dataset.cells(Ranked(tokens=np.arange(40))).read, [0])
     np.testing.assert_array_equal(cells.dataset.cells("dense", genes=range(50)).read([0])["x"], cells.x[:1, :50])
 
 
@@ -488,12 +414,9 @@ def test_genes_tokens_and_medians_by_name(cells, tmp_path):
     for row in range(20):
         expected = ranked(cells.x[row], 100, plain, 1.0 + np.arange(GENES) % 5)[0]
         np.testing.assert_array_equal(batch["input_ids"][row], expected)
-    with pytest.raises(penstock.InvalidArgumentError, match="there is no gene 'nix' among 300"):
-        data.cells(genes=["g1", "nix"])
-    with pytest.raises(penstock.InvalidArgumentError, match="named twice"):
-        data.cells(genes=["g1", "g2", "g1"])
-    with pytest.raises(penstock.InvalidArgumentError, match="tokens= names none of the 300 genes"):
-        data.cells(Ranked(tokens={"ENSG1": 4}))
+    refused("there is no gene 'nix' among 200", data.cells, genes=["g1", "nix"])
+    refused("named twice", data.cells, genes=["g1", "g2", "g1"])
+    refused("tokens= names none of the 200 genes", data.cells, Ranked(tokens={"ENSG1": 4}))
 
 
 @pytest.mark.parametrize(
@@ -519,26 +442,25 @@ def test_genes_tokens_and_medians_by_name(cells, tmp_path):
         ("csr", {"genes": ["g1"]}, "give numbers"),
         ("csr", {"genes": [1, 2, 1]}, "gene 1 is named twice"),
         ("csr", {"genes": [-1]}, "there is no gene -1"),
-        ("csr", {"genes": np.ones(300, bool)}, "a mask is np.flatnonzero"),
+        ("csr", {"genes": np.ones(200, bool)}, "a mask is np.flatnonzero"),
         ("csr", {"normalize": 0}, "normalize=0"),
         ("csr", {"normalize": "yes"}, "normalize='yes'"),
         ("csr", {"columns": ["plate"]}, "there is no column plate"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused_in_words(cells, form, options, message):
-    with pytest.raises(penstock.InvalidArgumentError, match=message):
-        cells.dataset.cells(form, **options)
+    refused(message, cells.dataset.cells, form, **options)
 
 
 def test_what_is_no_cell_is_refused(tmp_path, cells):
-    with penstock.Writer(str(tmp_path / "tokens"), fields={"gene": "i8", "count": "u2"}, metadata="json") as writer:
-        writer.append(gene=[1], count=[2], metadata=None)
-    with pytest.raises(penstock.InvalidArgumentError, match="field gene of a cell is int64: must be uint8"):
-        penstock.open(str(tmp_path / "tokens")).cells().read([0])
-    with penstock.Writer(str(tmp_path / "text"), fields={"token": "u2"}, metadata="json") as writer:
-        writer.append(token=[1], metadata=None)
-    with pytest.raises(penstock.InvalidArgumentError, match="fields gene and 'count'"):
-        penstock.open(str(tmp_path / "text")).cells()
+    for fields, words in (
+        ({"gene": "i8", "count": "u2"}, "int64: must be uint8"),
+        ({"token": "u2"}, "gene and 'count'"),
+    ):
+        path = tmp_path / words[:4]
+        with penstock.Writer(path, fields=fields) as writer:
+            writer.append(**{name: [1] for name in fields})
+        refused(f"field.* {words}", lambda path=path: penstock.open(path).cells().read([0]))
     with pytest.raises(penstock.InvalidArgumentError, match="the types of cells are those of their form"):
         penstock.Loader(cells.dataset.cells(), batch_size=1, dtype="int32")
 
@@ -548,47 +470,10 @@ def test_a_gene_beyond_int32_wants_a_wide_index(tmp_path):
         writer.append(gene=[1, 3_000_000_000], count=[1, 2], metadata=None)
     dataset = penstock.open(str(tmp_path / "wide"))
     for options in ({}, {"log1p": True}):
-        with pytest.raises(
-            penstock.InvalidArgumentError, match='gene 3000000000 does not fit int32: use index="int64"'
-        ):
-            dataset.cells(**options).read([0])
+        refused('gene 3000000000 does not fit int32: use index="int64"', dataset.cells(**options).read, [0])
         assert dataset.cells(Csr(index="int64"), **options).read([0])["gene"].tolist() == [1, 3_000_000_000]
 
 
 def test_without_scipy_the_matrix_needs_torch(cells, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "scipy.sparse", None)
-    with pytest.raises(penstock.InvalidArgumentError, match="needs SciPy or framework='torch'"):
-        _ = cells.dataset.cells(genes=range(GENES)).read([0]).csr
-
-
-@pytest.mark.parametrize("form", ["csr", "dense", "ranked", "binned"])
-@pytest.mark.parametrize("framework", ["torch", "numpy"])
-def test_values_of_columns_go_with_every_form(tmp_path: Path, form: str, framework: str) -> None:
-    random = np.random.default_rng(1)
-    lengths = random.integers(0, 9, 300)
-    genes = np.concatenate([np.sort(random.choice(40, each, replace=False)) for each in lengths])
-    plates, scores = [f"p{number}" for number in random.integers(0, 5, 300)], random.random((300, 2))
-    columns = {"plate": "category", "score": ("f4", 2)}
-    with penstock.Writer(tmp_path / "d", {"gene": "u2", "count": "u2"}, columns=columns) as writer:
-        values = {"plate": plates, "score": scores.astype("f4")}
-        writer.append_batch(lengths, gene=genes, count=np.ones(len(genes), "u2"), columns=values)
-    dataset = penstock.open(tmp_path / "d")
-    view = dataset.cells(form, genes=range(40), columns=["score", "plate"])
-    codes = dataset.columns["plate"][:]
-    for batch in [*penstock.Loader(view, 16, seed=2, epochs=1, framework=framework), view.read(np.arange(30))]:
-        rows = np.asarray(batch.indices)
-        rows = rows[rows >= 0]
-        np.testing.assert_array_equal(np.asarray(batch.columns["plate"])[: len(rows)], codes[rows])
-        np.testing.assert_array_equal(np.asarray(batch.columns["score"])[: len(rows)], scores.astype("f4")[rows])
-        moved = batch if isinstance(batch.indices, np.ndarray) else batch.to("cpu", non_blocking=True)
-        np.testing.assert_array_equal(np.asarray(moved.columns["plate"])[: len(rows)], codes[rows])
-    assert view[7].columns["score"].tolist() == scores.astype("f4")[7].tolist()
-
-
-def test_a_moved_batch_has_its_columns_there(tmp_path: Path) -> None:
-    with penstock.Writer(tmp_path / "d", {"gene": "u2", "count": "u2"}, columns={"plate": "category"}) as writer:
-        writer.append(gene=[3], count=[1], columns={"plate": "p"})
-    dataset = penstock.open(tmp_path / "d")
-    for view in (dataset.cells(genes=range(9), columns=["plate"]), dataset.windows(1, columns=["plate"])):
-        batch = next(penstock.Loader(view, 1)).to("meta")
-        assert str(batch.columns["plate"].device) == "meta" and str(batch["gene"].device) == "meta"
+    refused("needs SciPy or framework='torch'", lambda: cells.dataset.cells(genes=range(GENES)).read([0]).csr)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
+from _refused import refused
 from penstock._data.anndata import hdf5
 
 h5py = pytest.importorskip("h5py")
@@ -27,11 +28,12 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def test_mutations_are_found_or_harmless() -> None:
-    command = [sys.executable, "-W", "ignore", h5ad.__file__, "--trials", "80"]
+    """Takes seconds: files are damaged and read one after the other. `make faults` tries many more."""
+    command = [sys.executable, "-W", "ignore", h5ad.__file__, "--trials", "20"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280)
     said = json.loads(done.stdout)
     assert said["bad"] == []
-    assert said["found"] > 20
+    assert said["found"] > 4
     assert said["memory_mib"] < 300
     assert said["child_mib"] < 1100  # its bound is 768 MiB beside Python, NumPy and h5py
 
@@ -51,23 +53,22 @@ def claim(path: Path, member: str, **options: Any) -> None:
 
 
 @pytest.mark.parametrize("member", ["X/indptr", "obs/_index", "obs/score", "obs/plate/categories", "var/_index"])
-@pytest.mark.parametrize("options", [{}, {"chunks": (1 << 16,), "compression": "gzip"}], ids=["whole", "chunks"])
-def test_what_an_array_says_takes_no_memory(path: Path, tmp_path: Path, member: str, options: Any) -> None:
-    claim(path, member, **options)
-    for call in (penstock.open, lambda each: penstock.import_anndata(each, tmp_path / "out")):
-        with pytest.raises(penstock.Error, match=r"cells\.h5ad"):
-            call(path)
+def test_what_an_array_says_takes_no_memory(path: Path, tmp_path: Path, member: str) -> None:
+    for options in ({}, {"chunks": (1 << 16,), "compression": "gzip"}):
+        claim(path, member, **options)
+        for call in (penstock.open, lambda each: penstock.import_anndata(each, tmp_path / "out")):
+            refused(r"cells\.h5ad", call, path, error=penstock.Error)
 
 
-def test_a_file_that_ends_its_reader_is_told_and_others_are_read(path: Path, tmp_path: Path) -> None:
-    with hdf5.session() as helper:
-        os.kill(helper._process.pid, signal.SIGXCPU)
-        with pytest.raises(penstock.CorruptionError, match=r"cells\.h5ad cannot be read: HDF5 comes to no end with it"):
-            hdf5.File(helper, str(path))
-    with hdf5.session() as helper:
-        os.kill(helper._process.pid, signal.SIGSEGV)
-        with pytest.raises(penstock.CorruptionError, match=r"cells\.h5ad cannot be read: HDF5 ended with SIGSEGV"):
-            hdf5.File(helper, str(path))
+def test_a_file_that_ends_its_reader_is_told_and_others_are_read(path: Path) -> None:
+    for number, words in (
+        (signal.SIGXCPU, "HDF5 comes to no end with it"),
+        (signal.SIGSEGV, "HDF5 ended with SIGSEGV"),
+    ):
+        with hdf5.session() as helper:
+            os.kill(helper._process.pid, number)
+            with pytest.raises(penstock.CorruptionError, match=rf"cells\.h5ad cannot be read: {words}"):
+                hdf5.File(helper, str(path))
     assert len(penstock.open(path).cells()) == h5ad.CELLS
 
 
@@ -84,22 +85,26 @@ def test_a_refused_file_is_closed(path: Path, tmp_path: Path) -> None:
 def test_one_process_serves_all_files_and_the_next_opening(path: Path) -> None:
     penstock.open(path)
     first = hdf5._IDLE[0]
-    dataset = penstock.open(*[path] * 20)
+    assert len(penstock.open(*[path] * 20).cells()) == 20 * h5ad.CELLS
     assert [first] == hdf5._IDLE and first.is_alive()
-    assert len(dataset.cells()) == 20 * h5ad.CELLS
-    np.testing.assert_array_equal(dataset.features.columns["length"][:], np.arange(h5ad.GENES))  # type: ignore[union-attr]
 
 
-def test_no_reader_of_hdf5_outlives_its_process(path: Path) -> None:
+def test_no_reader_of_hdf5_outlives_its_process_or_says_anything_at_its_exit(path: Path) -> None:
     program = f"""
-import os, penstock
+import os, penstock, sys
 from penstock._data.anndata import hdf5
 penstock.open({str(path)!r})
 print(hdf5._IDLE[0]._process.pid, flush=True)
-os.kill(os.getpid(), 9)
+if os.fork():
+    os.wait()
+    os.kill(os.getpid(), int(sys.argv[1])) if len(sys.argv) > 1 else None
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    wait_for_end(int(done.stdout))
+    for kill in ([], ["9"]):
+        command = [sys.executable, "-W", "default::ResourceWarning", "-c", program, *kill]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        wait_for_end(int(done.stdout.split()[0]))
+        assert done.returncode == (-9 if kill else 0)
+        assert "still running" not in done.stderr and "unclosed" not in done.stderr
 
 
 def wait_for_end(pid: int) -> None:
@@ -136,11 +141,15 @@ def link_twice(file: Any, member: str, pipe: Path) -> None:
     file[member] = h5py.SoftLink("/beyond/values")
 
 
-ELSEWHERE = [store_elsewhere, see_elsewhere, link_elsewhere, link_twice]
-
-
-@pytest.mark.parametrize("member", ["X/indptr", "X/data", "obs/score", "var/length"])
-@pytest.mark.parametrize("lead", ELSEWHERE, ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    ("lead", "member"),
+    [
+        *((lead, "X/indptr") for lead in (store_elsewhere, see_elsewhere, link_elsewhere, link_twice)),
+        *((link_elsewhere, member) for member in ("X/data", "obs/score", "var/length")),
+        (store_elsewhere, "X/data"),
+        (see_elsewhere, "obs/score"),
+    ],
+)
 def test_what_lies_in_another_file_is_refused_at_once(path: Path, tmp_path: Path, lead: Any, member: str) -> None:
     os.mkfifo(tmp_path / "pipe")  # to open which takes for ever
     with h5py.File(path, "r+") as file:
@@ -149,8 +158,7 @@ def test_what_lies_in_another_file_is_refused_at_once(path: Path, tmp_path: Path
     words = rf"cells\.h5ad: {member} .* another file, '.*pipe"
     with pytest.raises(penstock.InvalidArgumentError, match=words):
         _ = penstock.open(path).features.columns  # type: ignore[union-attr]
-    with pytest.raises(penstock.InvalidArgumentError, match=words):
-        penstock.import_anndata(path, tmp_path / "out")
+    refused(words, penstock.import_anndata, path, tmp_path / "out")
     assert time.monotonic() - begin < 20
 
 
@@ -170,16 +178,14 @@ def test_links_and_views_inside_of_a_file_are_followed(path: Path) -> None:
     with h5py.File(path, "r+") as file:
         del file["X/indptr"]
         file["X/indptr"] = h5py.SoftLink("/X/indptr")
-    with pytest.raises(penstock.CorruptionError, match=r"cells\.h5ad: X/indptr cannot be read: .*links"):
-        penstock.open(path)
+    refused(r"cells\.h5ad: X/indptr cannot be read: .*links", penstock.open, path, error=penstock.CorruptionError)
 
 
-@pytest.mark.parametrize("use", ["open", "import"])
-def test_a_pipe_is_refused(tmp_path: Path, use: str) -> None:
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
     pipe = tmp_path / "cells.h5ad"
     os.mkfifo(pipe)
-    with pytest.raises(penstock.InvalidArgumentError, match=r"cells\.h5ad: .* not a regular file but a pipe or device"):
-        penstock.open(pipe) if use == "open" else penstock.import_anndata(pipe, tmp_path / "out")
+    for use in (penstock.open, lambda each: penstock.import_anndata(each, tmp_path / "out")):
+        refused(r"cells\.h5ad: .* not a regular file but a pipe or dev", use, pipe)
 
 
 def test_no_answer_is_an_error_that_names_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,15 +238,3 @@ def test_a_reader_that_waits_does_not_outlive_its_process(tmp_path: Path, how: s
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(parent.pid, signal.SIGKILL)
-
-
-def test_nothing_is_said_at_exit(path: Path) -> None:
-    program = f"""
-import os, penstock
-penstock.open({str(path)!r})
-if os.fork():
-    os.wait()
-"""
-    command = [sys.executable, "-W", "default::ResourceWarning", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert "still running" not in done.stderr and "unclosed" not in done.stderr

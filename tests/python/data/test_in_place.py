@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock
 import pytest
+from _refused import refused
 
 anndata = pytest.importorskip("anndata")
 h5py = pytest.importorskip("h5py")
@@ -82,8 +81,13 @@ def dense(view: penstock.View, indices: Any = None) -> Any:
     return np.asarray(view.read(range(len(view)) if indices is None else indices).csr.todense())
 
 
-@pytest.mark.parametrize("layout", ["chunked", "contiguous", "little chunks", "wide"])
-@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "u1", "i2", "u2", "i4", "i8", "u8", "b1"])
+@pytest.mark.parametrize(
+    ("layout", "dtype"),
+    [
+        *(("chunked", dtype) for dtype in ("f4", "f8", "f2", "u1", "i2", "u2", "i4", "i8", "u8", "b1")),
+        *((layout, dtype) for layout in ("contiguous", "little chunks", "wide") for dtype in ("f4", "i8")),
+    ],
+)
 def test_cells_are_the_matrix(tmp_path: Path, layout: str, dtype: str) -> None:
     made = make(dtype=dtype)
     dataset = penstock.open(write(made, tmp_path / "a.h5ad", layout))
@@ -99,27 +103,7 @@ def test_cells_are_the_matrix(tmp_path: Path, layout: str, dtype: str) -> None:
     assert batch["count"].dtype == {"b1": "u1", "i8": "f8", "u8": "f8"}.get(dtype, dtype)
     rows = sparse.csr_matrix((batch["count"].astype("f8"), batch["gene"].astype("i4"), batch.offsets), (50, GENES))
     np.testing.assert_array_equal(rows.toarray(), expected[chosen])
-    with pytest.raises(penstock.Error, match="fields"):
-        _ = batch.records
-
-
-def test_genes_are_put_in_order(tmp_path: Path) -> None:
-    made = make(empty=False)
-    x = made.X.copy()
-    random = np.random.default_rng(0)
-    for row in range(CELLS):
-        at = slice(x.indptr[row], x.indptr[row + 1])
-        order = random.permutation(at.stop - at.start)
-        x.indices[at], x.data[at] = x.indices[at][order], x.data[at][order]
-    x.has_sorted_indices = False
-    unsorted = made.copy()
-    unsorted.X = x
-    dataset = penstock.open(write(unsorted, tmp_path / "a.h5ad"))
-    with h5py.File(tmp_path / "a.h5ad") as file:
-        assert (np.diff(file["X/indices"][:20]) < 0).any()
-    np.testing.assert_array_equal(dense(dataset.cells()), made.X.toarray())
-    batch = dataset.documents().read([5])
-    assert (np.diff(batch["gene"].astype(int)) > 0).all()
+    refused("fields", getattr, batch, "records", error=penstock.Error)
 
 
 def test_obs_are_columns(path: Path, made: Any) -> None:
@@ -148,43 +132,36 @@ def test_obs_are_columns(path: Path, made: Any) -> None:
 
 
 def test_features_are_var(path: Path, made: Any) -> None:
-    features = penstock.open(path).features
-    assert features is not None
-    assert features.names == list(made.var_names)
-    assert len(features) == GENES
-    assert features.columns["length"][:].tolist() == list(range(GENES))
-    assert "80 features" in repr(features)
     dataset = penstock.open(path)
-    before = dataset.cells("dense", genes=["g7"]).read(range(9))["x"].tolist()
-    dataset.features.names.reverse()  # type: ignore[union-attr]
-    assert dataset.cells("dense", genes=["g7"]).read(range(9))["x"].tolist() == before
+    features = dataset.features
+    assert features is not None and len(features) == GENES and "80 features" in repr(features)
+    assert features.names == list(made.var_names)
+    assert features.columns["length"][:].tolist() == list(range(GENES))
+    features.names.reverse()
+    found = dataset.cells("dense", genes=["g7"]).read(range(9))["x"]
+    np.testing.assert_array_equal(found, made.X[:9, [7]].toarray())
 
 
-@pytest.mark.parametrize("order", ["uniform", "sequential", "blocks"])
-def test_all_ranks_and_restores_give_the_matrix(path: Path, made: Any, order: str) -> None:
-    chosen = penstock.orders.Blocks(4, 32, 2) if order == "blocks" else order
+@pytest.mark.parametrize("order", ["uniform", penstock.orders.Blocks(4, 32, 2)])
+def test_all_ranks_and_restores_give_the_matrix(path: Path, made: Any, order: Any) -> None:
     view = penstock.open(path).cells(columns=["number"])
     expected = made.X.toarray()
-    options = {"global_batch_size": 60, "epochs": 1, "order": chosen, "seed": 3, "framework": "numpy"}
-    for ranks in (1, 2, 3, 4, 5):
-        loaders = [penstock.Loader(view, rank=rank, world_size=ranks, **options) for rank in range(ranks)]
-        states, seen = [], []
-        for parts in zip(*loaders, strict=True):
-            rows = np.concatenate([np.asarray(part.csr.todense()) for part in parts])
-            indices = np.concatenate([part.indices for part in parts])
-            np.testing.assert_array_equal(rows, expected[indices])
-            states.append(loaders[0].state_dict())
-            seen.append(indices)
-        assert sorted(np.concatenate(seen).tolist()) == list(range(CELLS))
-        for step, state in enumerate(states[:-1]):
-            with penstock.Loader(view, rank=0, world_size=1, **options) as other:
-                other.load_state_dict(state)
-                rest = [(batch.indices, np.asarray(batch.csr.todense())) for batch in other]
-            assert [sorted(indices.tolist()) for indices, _ in rest] == [
-                sorted(each.tolist()) for each in seen[step + 1 :]
-            ]
-            for indices, rows in rest:
-                np.testing.assert_array_equal(rows, expected[indices])
+    options = {"global_batch_size": 60, "epochs": 1, "order": order, "seed": 3, "framework": "numpy"}
+
+    def rows_of(batch: penstock.Batch) -> list[int]:
+        np.testing.assert_array_equal(np.asarray(batch.csr.todense()), expected[batch.indices])
+        return batch.indices.tolist()
+
+    loaders = [penstock.Loader(view, rank=rank, world_size=3, **options) for rank in range(3)]
+    states, seen = [], []
+    for parts in zip(*loaders, strict=True):
+        seen.append(sorted(index for part in parts for index in rows_of(part)))
+        states.append(loaders[0].state_dict())
+    assert sorted(index for batch in seen for index in batch) == list(range(CELLS))
+    for step, state in enumerate(states[:-1]):
+        with penstock.Loader(view, rank=0, world_size=1, **options) as other:
+            other.load_state_dict(state)
+            assert [sorted(rows_of(batch)) for batch in other] == seen[step + 1 :]
 
 
 @pytest.mark.parametrize("reader", ["pread", "uring", "direct", "mmap"])
@@ -200,86 +177,73 @@ def test_every_reader(path: Path, made: Any, reader: str) -> None:
         np.testing.assert_array_equal(np.asarray(batch.csr.todense()), made.X.toarray()[batch.indices])
 
 
-@pytest.mark.parametrize("form", ["dense", "ranked", "binned"])
-def test_forms_are_those_of_imported_cells(tmp_path: Path, path: Path, form: str) -> None:
+def test_forms_are_those_of_imported_cells(tmp_path: Path, path: Path) -> None:
     penstock.import_anndata(path, tmp_path / "d")
-    ours, imported = (
-        dataset.cells(form).read(range(50)) for dataset in (penstock.open(path), penstock.open(tmp_path / "d"))
-    )
-    for name in imported:
-        np.testing.assert_array_equal(ours[name], imported[name])
+    for form in ("dense", "ranked", "binned"):
+        ours, imported = (penstock.open(each).cells(form).read(range(50)) for each in (path, tmp_path / "d"))
+        for name in imported:
+            np.testing.assert_array_equal(ours[name], imported[name])
 
 
 def test_several_files_are_one(tmp_path: Path) -> None:
     parts = [make(seed=1), make(seed=2, cells=70)]
     paths = [write(part, tmp_path / f"{i}.h5ad") for i, part in enumerate(parts)]
     dataset = penstock.open(tmp_path / "*.h5ad")
-    assert dataset.spans == CELLS + 70
-    np.testing.assert_array_equal(dense(dataset.cells()), np.concatenate([part.X.toarray() for part in parts]))
-    assert dataset.columns["number"][CELLS + 3] == 3
-    assert dataset.features is not None
-    again = pickle.loads(pickle.dumps(dataset))
-    assert again.fingerprint == dataset.fingerprint == penstock.open(*paths).fingerprint
-    np.testing.assert_array_equal(
-        dense(penstock.concatenate([penstock.open(each) for each in paths]).cells()), dense(dataset.cells())
-    )
+    assert dataset.columns["number"][CELLS + 3] == 3 and dataset.features is not None
+    together = penstock.concatenate([penstock.open(each) for each in paths])
+    for each in (dataset, penstock.open(*paths), together, pickle.loads(pickle.dumps(dataset))):
+        assert each.spans == CELLS + 70
+        np.testing.assert_array_equal(dense(each.cells()), np.concatenate([part.X.toarray() for part in parts]))
+    assert pickle.loads(pickle.dumps(dataset)).fingerprint == dataset.fingerprint == penstock.open(*paths).fingerprint
     other = make(seed=3)
     other.var_names = [f"h{i}" for i in range(GENES)]
-    with pytest.raises(penstock.InvalidArgumentError, match="names of their features differ"):
-        penstock.open(paths[0], write(other, tmp_path / "other.h5ad.h5ad"))
+    refused("names of their features differ", penstock.open, paths[0], write(other, tmp_path / "other.h5ad.h5ad"))
 
 
-@pytest.mark.parametrize("kind", ["gzip", "csc", "dense"])
-def test_what_is_not_read_in_place_says_how_to_go_on(tmp_path: Path, made: Any, kind: str) -> None:
-    other = made.copy()
-    other.X = {"gzip": made.X, "csc": made.X.tocsc(), "dense": made.X.toarray()}[kind]
-    path = tmp_path / "a.h5ad"
-    other.write_h5ad(path, compression="gzip" if kind == "gzip" else None)
-    with pytest.raises(penstock.InvalidArgumentError, match=r"a\.h5ad: X.*penstock import.*CollectionLoader"):
-        penstock.open(path)
+def test_what_is_not_read_in_place_says_how_to_go_on(tmp_path: Path, made: Any) -> None:
+    other, path = made.copy(), tmp_path / "a.h5ad"
+    for x, compression in ((made.X, "gzip"), (made.X.tocsc(), None), (made.X.toarray(), None)):
+        other.X = x
+        other.write_h5ad(path, compression=compression)
+        refused(r"a\.h5ad: X.*penstock import.*CollectionLoader", penstock.open, path)
+    for change, words in (
+        ({"dtype": ">f4"}, "stored as no array of NumPy's"),
+        ({"fletcher32": True, "chunks": (64,)}, "filtered"),
+        ({"shuffle": True, "chunks": (64,)}, "filtered"),
+    ):
+        with h5py.File(write(made, path), "r+") as file:
+            values = file["X/data"][:]
+            del file["X/data"]
+            file["X"].create_dataset("data", data=values.astype(change.pop("dtype", "f4")), **change)
+        refused(f"X/data .*{words}.*penstock import", penstock.open, path)
 
 
-def test_windows_and_others_are_refused(path: Path, tmp_path: Path) -> None:
+def test_windows_and_others_are_refused(path: Path, made: Any, tmp_path: Path) -> None:
     dataset = penstock.open(path)
-    with pytest.raises(penstock.InvalidArgumentError, match=r"documents\(\) or cells\(\)"):
-        dataset.windows(8)
-    with pytest.raises(penstock.InvalidArgumentError, match="no column"):
-        dataset.cells(columns=["none"])
+    refused(r"documents\(\) or cells\(\)", dataset.windows, 8)
+    refused("no column", dataset.cells, columns=["none"])
     (tmp_path / "no.h5ad").write_text("this is text")
-    with pytest.raises(penstock.InvalidArgumentError, match="cannot be read as h5ad"):
-        penstock.open(tmp_path / "no.h5ad")
+    refused("cannot be read as h5ad", penstock.open, tmp_path / "no.h5ad")
     with pytest.raises(penstock.NotFoundError):
         penstock.open(tmp_path / "gone.h5ad", format="h5ad")
+    other = made.copy()
+    other.var_names = ["g"] * GENES
+    refused("genes 0 and 1 are both named g", penstock.open, write(other, tmp_path / "a.h5ad"))
 
 
-def test_integers_that_no_type_of_several_files_holds_are_left_out(tmp_path: Path) -> None:
-    for number, dtype in enumerate(("i8", "u8", "f8")):
-        made = make(number)
-        made.obs["small"] = np.arange(CELLS).astype(dtype)
-        made.obs["wide"] = (np.arange(CELLS) + 2**60).astype(dtype)
-        write(made, tmp_path / f"{number}.h5ad")
-    columns = penstock.open(str(tmp_path / "*.h5ad")).columns
-    assert "wide" not in columns and columns["small"][:].tolist() == 3 * list(range(CELLS))
-
-
-def test_a_file_is_read_wherever_the_process_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(make(), tmp_path / "1.h5ad")
-    monkeypatch.chdir(tmp_path)
-    dataset = penstock.open("1.h5ad")
-    monkeypatch.chdir("/")
-    assert len(dataset.cells("csr").read([0, 1]).indices) == 2
-
-
-def test_types_of_several_files_are_joined(tmp_path: Path) -> None:
-    parts = [make(seed=1, dtype="u2"), make(seed=2, dtype="f4")]
+def test_types_of_several_files_are_joined_or_columns_left_out(tmp_path: Path) -> None:
+    parts = [make(seed=1, dtype="u2"), make(seed=2, dtype="f4"), make(seed=3)]
     parts[0].obs["some"] = parts[0].obs["some"].fillna(7)
     del parts[1].obs["flag"]
+    for part, dtype in zip(parts, ("i8", "u8", "f8"), strict=True):
+        part.obs["small"] = np.arange(CELLS).astype(dtype)
+        part.obs["wide"] = (np.arange(CELLS) + 2**60).astype(dtype)
     dataset = penstock.open(*(write(part, tmp_path / f"{i}.h5ad") for i, part in enumerate(parts)))
     assert dataset.dtype is not None
     assert dataset.dtype["count"] == "f4"
     np.testing.assert_array_equal(dense(dataset.cells()), np.concatenate([part.X.toarray() for part in parts]))
-    assert "flag" not in dataset.columns
-    assert list(dataset.columns)[:3] == ["plate", "score", "number"]
+    assert list(dataset.columns) == ["plate", "score", "number", "line", "some", "all", "small"]
+    assert dataset.columns["small"][:].tolist() == 3 * list(range(CELLS))
     some = np.concatenate([part.obs["some"].to_numpy("f8", na_value=np.nan) for part in parts])
     np.testing.assert_array_equal(dataset.columns["some"][:], some)
     assert dataset.cells(columns=["some"]).read([3, CELLS + 1]).columns["some"].dtype == dataset.columns["some"].dtype
@@ -316,96 +280,62 @@ def test_obs_of_every_storage(tmp_path: Path) -> None:
         np.testing.assert_array_equal(batch.columns[name], values[[5, 200]], err_msg=name)
     with h5py.File(path, "r+") as file:
         file["obs/plate/codes"][3] = 2**32
-    with pytest.raises(penstock.Error, match=r"a\.h5ad: obs/plate: code 4294967296 of 3 categories"):
-        penstock.open(path)
+    refused(r"a\.h5ad: obs/plate: code 4294967296 of 3 categories", penstock.open, path, error=penstock.Error)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"dtype": ">f4"}, "stored as no array of NumPy's"),
-        ({"fletcher32": True, "chunks": (64,)}, "filtered"),
-        ({"shuffle": True, "chunks": (64,)}, "filtered"),
-    ],
-)
-def test_arrays_that_do_not_lie_in_the_file_as_they_are(tmp_path: Path, change: Any, message: str) -> None:
-    path = write(make(), tmp_path / "a.h5ad")
-    with h5py.File(path, "r+") as file:
-        values = file["X/data"][:]
-        del file["X/data"]
-        options = dict(change)
-        file["X"].create_dataset("data", data=values.astype(options.pop("dtype", "f4")), **options)
-    with pytest.raises(penstock.InvalidArgumentError, match=f"X/data .*{message}.*penstock import"):
-        penstock.open(path)
-
-
-def test_genes_of_one_name_are_refused(tmp_path: Path) -> None:
-    made = make()
-    made.var_names = ["g"] * GENES
-    with pytest.raises(penstock.InvalidArgumentError, match="genes 0 and 1 are both named g"):
-        penstock.open(write(made, tmp_path / "a.h5ad"))
-
-
-def test_few_cells_and_none(tmp_path: Path) -> None:
+def test_few_cells_none_and_values_beyond_doubles(tmp_path: Path) -> None:
     nothing = make(cells=4)
     nothing.X = sparse.csr_matrix((4, GENES), dtype="f4")
     view = penstock.open(write(nothing, tmp_path / "0.h5ad")).cells()
     assert view.read([0, 3]).csr.nnz == 0
     none = make(cells=4)[:0].copy()
-    with pytest.raises(penstock.InvalidArgumentError, match="it has no documents"):
-        penstock.open(write(none, tmp_path / "none.h5ad"))
+    refused("it has no documents", penstock.open, write(none, tmp_path / "none.h5ad"))
+    large = make(dtype="i8", empty=False)
+    large.X.data[0] = 2**53 + 1
+    view = penstock.open(write(large, tmp_path / "large.h5ad")).cells()
+    refused(r"cell 0 .*beyond 2\^53", view.read, [0])
+    assert len(view.read([1]).indices) == 1
 
 
-@pytest.mark.parametrize("member", ["X/indptr", "X/data", "X/indices", "shape", "float starts", "flat"])
-def test_missing_members_are_one_error(tmp_path: Path, member: str) -> None:
-    path = write(make(), tmp_path / "a.h5ad")
-    with h5py.File(path, "r+") as file:
-        if member == "shape":
-            del file["X"].attrs["shape"]
-        elif member == "flat":
-            del file["X/indices"]
-            file["X/indices"] = 7
-        elif member == "float starts":
-            starts = file["X/indptr"][:].astype("f8")
-            del file["X/indptr"]
-            file["X/indptr"] = starts
-        else:
-            del file[member]
-    with pytest.raises(penstock.CorruptionError, match=r"a\.h5ad"):
-        penstock.open(path)
+def replace(group: Any, name: str, change: Any) -> None:
+    """A member by what `change` makes of its values; None: by nothing."""
+    values = group[name][:]
+    del group[name]
+    if change is not None:
+        group[name] = change(values)
 
 
-@pytest.mark.parametrize("harm", ["falls", "passes", "short", "gene", "twice", "wide"])
+def put(group: Any, name: str, at: int, value: int) -> None:
+    group[name][at] = value
+
+
+# What is done to X of a file, and what reading its cells says; None: opening it is refused.
+HARMS: dict[str, tuple[Any, str | None]] = {
+    "no starts": (lambda x: replace(x, "indptr", None), None),
+    "no values": (lambda x: replace(x, "data", None), None),
+    "no genes": (lambda x: replace(x, "indices", None), None),
+    "no shape": (lambda x: x.attrs.pop("shape"), None),
+    "float starts": (lambda x: replace(x, "indptr", lambda values: values.astype("f8")), None),
+    "flat": (lambda x: replace(x, "indices", lambda values: 7), None),
+    "falls": (lambda x: put(x, "indptr", 7, 0), None),
+    "passes": (lambda x: put(x, "indptr", -1, 1 << 20), None),
+    "short": (lambda x: replace(x, "data", lambda values: values[:-3]), None),
+    "gene": (lambda x: put(x, "indices", x["indptr"][10] - 1, GENES + 2), "cell 9 .*gene 82: there are 80 genes"),
+    "twice": (lambda x: put(x, "indices", 1, x["indices"][0]), "cell 0 .*twice"),
+    "wide": (lambda x: put(x, "indices", 1, -7), "cell 0 .*none of a gene"),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
 def test_a_file_that_cannot_be(tmp_path: Path, harm: str) -> None:
     path = write(make(empty=False), tmp_path / "a.h5ad", "wide" if harm == "wide" else "contiguous")
+    change, words = HARMS[harm]
     with h5py.File(path, "r+") as file:
-        x = file["X"]
-        if harm == "falls":
-            x["indptr"][7] = 0
-        elif harm == "passes":
-            x["indptr"][-1] = x["indices"].shape[0] + 5
-        elif harm == "short":
-            values = x["data"][:-3]
-            del x["data"]
-            x["data"] = values
-        elif harm == "gene":
-            x["indices"][x["indptr"][10] - 1] = GENES + 2
-        elif harm == "twice":
-            x["indices"][1] = x["indices"][0]
-        else:
-            x["indices"][1] = -7
-    if harm in ("falls", "passes", "short"):
-        with pytest.raises(penstock.CorruptionError, match=r"a\.h5ad"):
-            penstock.open(path)
-        return
-    view = penstock.open(path).cells()
-    wanted = {
-        "gene": "cell 9 .*gene 82: there are 80 genes",
-        "twice": "cell 0 .*twice",
-        "wide": "cell 0 .*none of a gene",
-    }
-    with pytest.raises(penstock.InvalidArgumentError, match=wanted[harm]):
-        view.read(range(20))
+        change(file["X"])
+    if words is None:
+        refused(r"a\.h5ad", penstock.open, path, error=penstock.CorruptionError)
+    else:
+        refused(words, penstock.open(path).cells().read, range(20))
 
 
 def test_a_file_that_changed_is_refused(tmp_path: Path, made: Any) -> None:
@@ -413,23 +343,23 @@ def test_a_file_that_changed_is_refused(tmp_path: Path, made: Any) -> None:
     dataset = penstock.open(path)
     view = dataset.cells()
     assert len(view.read([1]).indices) == 1
-    other = penstock.open(path)
-    held = other.cells()
+    held = penstock.open(path).cells()
     running = penstock.Loader(penstock.open(path).cells(), 8)
     os.utime(path, ns=(1, 1))
-    uses = (dataset.cells, lambda: held.read([0]), lambda: view[3], lambda: view[:3], lambda: penstock.Loader(view, 8))
-    for use in uses:
-        with pytest.raises(penstock.CorruptionError, match=r"a\.h5ad: changed since it was opened"):
-            use()
-    with pytest.raises(penstock.CorruptionError, match="changed since it was opened"):
-        _ = dataset.features.columns
-    with pytest.raises(penstock.CorruptionError, match="changed since it was opened"):
-        next(running)  # its descriptor is opened now
+    for use in (
+        dataset.cells,
+        lambda: held.read([0]),
+        lambda: view[3],
+        lambda: view[:3],
+        lambda: penstock.Loader(view, 8),
+        lambda: dataset.features.columns,
+        lambda: next(running),  # its descriptor is opened now
+    ):
+        refused(r"a\.h5ad: changed since it was opened", use, error=penstock.CorruptionError)
     again = penstock.open(path)
     again.cells().read([0])
     path.unlink()
-    with pytest.raises(penstock.NotFoundError, match=r"a\.h5ad: no such file"):
-        again.cells()
+    refused(r"a\.h5ad: no such file", again.cells, error=penstock.NotFoundError)
 
 
 def test_another_folder_is_no_change(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -437,6 +367,7 @@ def test_another_folder_is_no_change(path: Path, monkeypatch: pytest.MonkeyPatch
     dataset = penstock.open(path.name)
     monkeypatch.chdir(tmp_path)
     dataset.check_in_place()
+    assert len(dataset.cells("csr").read([0, 1]).indices) == 2
 
 
 def test_files_are_told_apart_by_their_ends(tmp_path: Path) -> None:
@@ -446,40 +377,27 @@ def test_files_are_told_apart_by_their_ends(tmp_path: Path) -> None:
     assert penstock.open(write(made, tmp_path / "b.h5ad", "contiguous")).fingerprint != first
 
 
-def test_int64_beyond_doubles_is_refused(tmp_path: Path) -> None:
-    made = make(dtype="i8", empty=False)
-    made.X.data[0] = 2**53 + 1
-    view = penstock.open(write(made, tmp_path / "a.h5ad")).cells()
-    with pytest.raises(penstock.InvalidArgumentError, match=r"cell 0 .*beyond 2\^53"):
-        view.read([0])
-    assert len(view.read([1]).indices) == 1
-
-
 def test_only_what_is_used_is_read(tmp_path: Path) -> None:
     path = write(make(cells=20_000), tmp_path / "a.h5ad")
-    program = f"""
-import os, penstock
-def read():
-    return int([line.split()[1] for line in open("/proc/self/io") if line.startswith("rchar")][0])
-view = penstock.open({str(path)!r}).cells(columns=["number"])
-view.read([0])
-before = read()
-view.read([5, 10_000, 17_000])
-print(read() - before)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    def read_bytes() -> int:
+        return int(Path("/proc/self/io").read_text().split()[1])
+
+    view = penstock.open(path).cells(columns=["number"])
+    view.read([0])
+    before = read_bytes()
+    view.read([5, 10_000, 17_000])
     # Three cells of about 16 values of 8 bytes, three numbers, and what looking at /proc reads.
-    assert int(done.stdout) < 3 * 40 * 8 + 3 * 4096 + 2_000 < path.stat().st_size / 100
+    assert read_bytes() - before < 3 * 40 * 8 + 3 * 4096 + 2_000 < path.stat().st_size / 100
 
 
-def test_cells_come_out_as_anndata(path: Path, made: Any) -> None:
+def test_cells_come_out_as_anndata_and_the_command_line_shows_them(
+    path: Path, made: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     again = penstock.open(path).to_anndata([4, 2, 9])
     np.testing.assert_array_equal(again.X.toarray(), made.X.toarray()[[4, 2, 9]])
     assert list(again.var_names) == list(made.var_names)
     assert again.obs["number"].tolist() == [4, 2, 9]
-
-
-def test_the_command_line_shows_cells_and_their_size(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(path), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["kind"], said["spans"], said["size_bytes"]) == ("h5ad", CELLS, path.stat().st_size)

@@ -3,54 +3,45 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 import numpy as np
 import penstock
 import pytest
 from _datasets import LENGTHS, array, compact, ids, opaque
+from _refused import refused
 
 ALL = [length for shard in LENGTHS for length in shard]
 
 
-def model_of(tmp_path: Any) -> tuple[penstock.Dataset, list[np.ndarray]]:
-    dataset, model = compact(tmp_path, LENGTHS)
-    begins = np.concatenate([[0], np.cumsum(ALL)])
-    return dataset, [model.records[begins[i] : begins[i + 1]] for i in range(len(ALL))]
-
-
 def test_only_the_records_that_are_wanted_are_read(tmp_path):
-    tokens = np.arange(1 << 20, dtype="u4")
     with penstock.Writer(tmp_path / "d", {"token": "u4"}, "json") as writer:
-        writer.append(token=tokens, metadata=None)
+        writer.append(token=np.arange(1 << 20, dtype="u4"), metadata=None)
         writer.append(token=[1, 2], metadata=None)
-    view = penstock.open(tmp_path / "d").documents().padded(8)
-    with penstock.Loader(view, 2, order="sequential", framework="numpy", epochs=1) as loader:
+    view = penstock.open(tmp_path / "d").documents()
+    with penstock.Loader(view.padded(8), 2, order="sequential", framework="numpy", epochs=1) as loader:
         batch = next(loader)
     assert batch["token"].tolist() == [list(range(8)), [1, 2, 0, 0, 0, 0, 0, 0]]
     assert len(batch.records) == 10 and [span.ends for span in batch.spans] == [False, True]
+    one = view.padded(3, side="left")[1]
+    assert one["token"].tolist() == [0, 1, 2] and one.labels.tolist() == [-100, 2, -100]
 
 
 def test_long_documents_are_dropped_or_refused(tmp_path):
-    dataset, _ = model_of(tmp_path)
-    view = dataset.documents()
+    view = compact(tmp_path, LENGTHS)[0].documents()
     dropped = view.padded(9, long="drop")
     kept = [i for i, length in enumerate(ALL) if length <= 9]
     assert dropped.base_indices(np.arange(len(dropped))).tolist() == kept
     assert dropped.lengths().tolist() == [ALL[i] for i in kept]
-    refused = view.padded(9, long="refuse")
-    assert refused.read([0])["token"].shape == (1, 9)
-    with pytest.raises(penstock.InvalidArgumentError, match="document 2 has 11 records"):
-        refused.read([2])
-    with pytest.raises(penstock.InvalidArgumentError, match="packed"):
-        view.padded(9, long="split")
+    strict = view.padded(9, long="refuse")
+    assert strict.read([0])["token"].shape == (1, 9)
+    refused("document 2 has 11 records", strict.read, [2])
     assert view.padded(9).lengths().tolist() == [min(length, 9) for length in ALL]
 
 
 @pytest.mark.parametrize("framework", ["numpy", "torch"])
 @pytest.mark.parametrize("value", [-1, 70_000, np.int8(-3), 2.0, True])
 def test_padding_that_the_stored_type_does_not_hold(tmp_path, framework, value):
-    dataset, _ = model_of(tmp_path)
+    dataset, _ = compact(tmp_path, LENGTHS)
     view = dataset.documents().padded(4, value={"token": value, "weight": 0.1})
     wide = framework == "torch" or not 0 <= value < 1 << 16
     with penstock.Loader(view, 5, order="sequential", epochs=1, framework=framework) as loader:
@@ -67,7 +58,7 @@ def test_padding_that_the_stored_type_does_not_hold(tmp_path, framework, value):
 
 
 def test_padding_of_floats_may_be_nan_or_infinite(tmp_path):
-    dataset, _ = model_of(tmp_path)
+    dataset, _ = compact(tmp_path, LENGTHS)
     for value in (float("nan"), np.float64("inf"), -float("inf")):
         view = dataset.documents().padded(4, value={"weight": value})
         again = pickle.loads(pickle.dumps(view))
@@ -78,7 +69,7 @@ def test_padding_of_floats_may_be_nan_or_infinite(tmp_path):
 
 
 def test_a_state_is_that_of_the_documents(tmp_path):
-    dataset, _ = model_of(tmp_path)
+    dataset, _ = compact(tmp_path, LENGTHS)
     plain, padded = dataset.documents()[2:], dataset.documents()[2:].padded(12)
     with penstock.Loader(plain, 3, seed=1) as loader:
         next(loader)
@@ -91,56 +82,40 @@ def test_a_state_is_that_of_the_documents(tmp_path):
         np.testing.assert_array_equal(array(next(loader).indices), wanted)
 
 
-def test_columns_and_one_observation(tmp_path):
-    with penstock.Writer(tmp_path / "d", {"token": "u2"}, "json", columns={"score": "f4"}) as writer:
-        for length in (2, 4):
-            writer.append({}, columns={"score": length / 2}, token=np.arange(1, length + 1))
-    view = penstock.open(tmp_path / "d").documents(columns=["score"]).padded(3, side="left")
-    batch = view.read([0, 1])
-    assert batch.columns["score"].tolist() == [1, 2]
-    assert view[0]["token"].tolist() == [0, 1, 2] and view[0].labels.tolist() == [-100, 2, -100]
-    with penstock.Loader(view, 2, framework="torch") as loader:
-        moved = next(loader).to("cpu")
-        assert moved.attention_mask.shape == moved.labels.shape == (2, 3) and moved.lengths.shape == (2,)
-
-
 def test_what_cannot_be_padded_is_refused(tmp_path):
-    dataset, _ = model_of(tmp_path)
+    dataset, _ = compact(tmp_path, LENGTHS)
     view = dataset.documents()
 
-    def refused(pattern: str, *arguments: Any, **options: Any) -> None:
-        with pytest.raises(penstock.InvalidArgumentError, match=pattern):
-            view.padded(*arguments, **options)
-
-    refused("to='most'", "most")
-    refused("to=0", 0)
-    refused("to=10: must be a multiple of multiple_of=4", 10, multiple_of=4)
-    refused("multiple_of=0", multiple_of=0)
-    refused("side='top'", side="top")
-    refused("long='keep'", long="keep")
-    refused("the field 'none'", value={"none": 1})
-    refused(r"value=0\.5: the padding of field token must be a value of int64", value=0.5)
-    refused("value=nan.*token", value=float("nan"))
-    refused("value=18446744073709551616.*token.*int64", value=1 << 64)
-    refused("value=1e\\+300.*weight.*float32", value={"weight": 1e300})
-    refused("value=1j.*weight", value={"weight": 1j})
-    for value in (np.zeros(2), [0], "0", None, {"token": [1, 2]}):
-        refused("value=.*must be a number, or a mapping from fields", value=value)
+    for pattern, arguments, options in (
+        ("to='most'", ["most"], {}),
+        ("to=0", [0], {}),
+        ("to=10: must be a multiple of multiple_of=4", [10], {"multiple_of": 4}),
+        ("multiple_of=0", [], {"multiple_of": 0}),
+        ("side='top'", [], {"side": "top"}),
+        ("long='keep'", [], {"long": "keep"}),
+        ("packed", [9], {"long": "split"}),
+        ("the field 'none'", [], {"value": {"none": 1}}),
+        (r"value=0\.5: the padding of field token must be a value of int64", [], {"value": 0.5}),
+        ("value=nan.*token", [], {"value": float("nan")}),
+        ("value=18446744073709551616.*token.*int64", [], {"value": 1 << 64}),
+        ("value=1e\\+300.*weight.*float32", [], {"value": {"weight": 1e300}}),
+        ("value=1j.*weight", [], {"value": {"weight": 1j}}),
+        *(
+            ("value=.*must be a number, or a mapping from fields", [], {"value": value})
+            for value in (np.zeros(2), [0], "0", None, {"token": [1, 2]})
+        ),
+    ):
+        refused(pattern, view.padded, *arguments, **options)
     with pytest.raises(penstock.InvalidArgumentError, match=r"value=-1.*token.*uint8"):
         penstock.Loader(view.padded(value=-1), 2, dtype={"token": "u1"}, framework="numpy")
-    with pytest.raises(penstock.InvalidArgumentError, match="documents"):
-        dataset.windows(3).padded()
+    refused("documents", dataset.windows(3).padded)
     (tmp_path / "others").mkdir()
-    with pytest.raises(penstock.InvalidArgumentError, match="records"):
-        opaque(tmp_path / "others", 3)[0].documents().padded()
-    with pytest.raises(penstock.InvalidArgumentError, match="documents"):
-        ids(tmp_path / "others", ((0, 1),))[0].windows(1).lengths()
+    refused("records", opaque(tmp_path / "others", 3)[0].documents().padded)
+    refused("documents", ids(tmp_path / "others", ((0, 1),))[0].windows(1).lengths)
     for columns in (["cu_seqlens"], ["position_ids"]):
         with pytest.raises(penstock.InvalidArgumentError, match=f"{columns[0]}: sequences are of documents end to end"):
             penstock.Loader(view.padded(), 2, columns=columns)
-    with pytest.raises(penstock.InvalidArgumentError, match=r"padded\(\)"):
-        view.read([0]).attention_mask  # noqa: B018
+    refused(r"padded\(\)", lambda: view.read([0]).attention_mask)
     with penstock.Writer(tmp_path / "named", {"token": "u2", "lengths": "u2"}, "json") as writer:
         writer.append(token=[1], lengths=[1], metadata=None)
-    with pytest.raises(penstock.InvalidArgumentError, match="'lengths'"):
-        penstock.open(tmp_path / "named").documents().padded()
+    refused("'lengths'", penstock.open(tmp_path / "named").documents().padded)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,8 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+from _refused import refused
+from penstock._cli.main import main
 from penstock._data.query import mentioned, query
 
 PLATES = [None if i % 5 == 0 else f"p{i % 3}" for i in range(200)]
@@ -31,11 +32,18 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "d"
 
 
-def run(*arguments: object, code: int = 0) -> str:
-    command = [sys.executable, "-m", "penstock", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == code, done.stderr
-    return done.stdout if code == 0 else done.stderr
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a command prints, or says of an error."""
+
+    def call(*arguments: object, code: int = 0) -> str:
+        capsys.readouterr()
+        ended = main([str(each) for each in arguments])
+        said = capsys.readouterr()
+        assert ended == code, said.err
+        return said.out if code == 0 else said.err
+
+    return call
 
 
 def test_an_arrow_table_has_all_values(path: Path) -> None:
@@ -91,13 +99,19 @@ def test_only_columns_of_the_question_are_read(sql: str, needed: list[str]) -> N
 
 
 def test_all_columns_are_there_without_a_select_list(path: Path) -> None:
+    penstock.annotate(path, {"half": np.arange(200, dtype="f2"), "halves": np.zeros((200, 3), "f2")})
+    for file in path.rglob("stream.bin"):
+        file.unlink()  # records are not read
     dataset = penstock.open(path)
     there = ["document", *dataset.columns]
-    assert query(dataset, "from documents").column_names == there
-    assert query(dataset, "table documents").column_names == there
-    assert query(dataset, "summarize documents")["column_name"].to_pylist() == there
-    assert query(dataset, "/* which? */ describe documents;")["column_name"].to_pylist() == there
+    for sql in ("from documents", "table documents"):
+        assert query(dataset, sql).column_names == there
+    for sql in ("summarize documents", "/* which? */ describe documents;"):
+        assert query(dataset, sql)["column_name"].to_pylist() == there
     assert list(query(dataset, "select documents from documents limit 1").to_pylist()[0]["documents"]) == there
+    found = query(dataset, "select count(*) as n, max(half) as most from documents where half > 150")
+    assert found.to_pylist() == [{"n": 49, "most": 199.0}]
+    assert dataset.columns.to_arrow(["halves"]).num_rows == 200
 
 
 @pytest.mark.parametrize(
@@ -117,25 +131,16 @@ def test_all_columns_are_there_without_a_select_list(path: Path) -> None:
 )
 def test_from_is_added_to_a_select_alone(path: Path, sql: str, rows: list[int] | None) -> None:
     if rows is None:
-        with pytest.raises(penstock.InvalidArgumentError, match="FROM clause is missing"):
-            query(penstock.open(path), sql)
+        refused("FROM clause is missing", query, penstock.open(path), sql)
     else:
         assert query(penstock.open(path), sql)["document"].to_pylist() == rows
 
 
-def test_counts_and_records_are_not_read(path: Path) -> None:
-    for file in path.rglob("stream.bin"):
-        file.unlink()
-    assert query(penstock.open(path), "select sum(score) as s").to_pylist()[0]["s"] == pytest.approx(SCORES.sum())
-
-
-def test_a_question_that_cannot_be_is_refused(path: Path, tmp_path: Path) -> None:
-    with pytest.raises(penstock.InvalidArgumentError, match="its columns are document, plate"):
-        query(penstock.open(path), "select nothing from documents")
+def test_a_question_that_cannot_be_is_refused(run: Any, path: Path, tmp_path: Path) -> None:
+    refused("its columns are document, plate", query, penstock.open(path), "select nothing from documents")
     with penstock.Writer(tmp_path / "bare", {"t": "u1"}, "raw") as writer:
         writer.append(b"", t=[1])
-    with pytest.raises(penstock.InvalidArgumentError, match="no columns"):
-        query(penstock.open(tmp_path / "bare"), "select 1")
+    refused("no columns", query, penstock.open(tmp_path / "bare"), "select 1")
     with penstock.Writer(tmp_path / "hidden", {"t": "u1"}, "raw", columns={"document": "i4", "x": "i4"}) as writer:
         for x in 5, 6:
             writer.append(b"", t=[1], columns={"document": 9, "x": x})
@@ -144,7 +149,7 @@ def test_a_question_that_cannot_be_is_refused(path: Path, tmp_path: Path) -> Non
     assert "select it too" in run("query", path, "select plate", "--out", tmp_path / "x.npy", code=2)
 
 
-def test_query_prints_and_saves(path: Path, tmp_path: Path) -> None:
+def test_query_prints_and_saves(run: Any, path: Path, tmp_path: Path) -> None:
     shown = run("query", path, "select document, plate, score limit 3").splitlines()
     assert shown[0].split() == ["document", "plate", "score"] and shown[2].split() == ["1", "p1", "0.1428571"]
     assert "160 more rows" in run("query", path, "select document")
@@ -154,7 +159,7 @@ def test_query_prints_and_saves(path: Path, tmp_path: Path) -> None:
     assert np.load(tmp_path / "rows.npy").tolist() == list(range(0, 200, 2))
 
 
-def test_annotate_takes_arrays_and_tables(path: Path, tmp_path: Path) -> None:
+def test_annotate_takes_arrays_and_tables(run: Any, path: Path, tmp_path: Path) -> None:
     fingerprint = penstock.open(path).fingerprint
     np.save(tmp_path / "size.npy", np.arange(400).reshape(200, 2))
     table = pyarrow.table(
@@ -179,7 +184,7 @@ def test_annotate_takes_arrays_and_tables(path: Path, tmp_path: Path) -> None:
     assert penstock.verify(path).ok
 
 
-def test_annotate_takes_the_table_that_columns_give(path: Path, tmp_path: Path) -> None:
+def test_annotate_takes_the_table_that_columns_give(run: Any, path: Path, tmp_path: Path) -> None:
     before = penstock.open(path).columns
     pyarrow.feather.write_feather(before.to_arrow(), tmp_path / "t.feather")
     pyarrow.parquet.write_table(before.to_arrow(), tmp_path / "t.parquet", row_group_size=70)
@@ -193,43 +198,36 @@ def test_annotate_takes_the_table_that_columns_give(path: Path, tmp_path: Path) 
             np.testing.assert_array_equal(after[each], values)
 
 
-def test_annotate_refuses_lists_with_missing_values(path: Path, tmp_path: Path) -> None:
+def test_annotate_says_what_is_wrong(run: Any, path: Path, tmp_path: Path) -> None:
     pair = pyarrow.list_(pyarrow.int32(), 2)
     columns = {
         "list": pyarrow.array([[1, 2], None] * 100, pair),
         "item": pyarrow.array([[1, 2], [3, None]] * 100, pair),
         "inner": pyarrow.array([[[1, 2]], [None]] * 100, pyarrow.list_(pair, 1)),
+        "number": pyarrow.array([1, None] * 100),
         "ragged": pyarrow.array([[1, 2], [3]] * 100),
         "float": pyarrow.array([[1.0, None]] * 200, pyarrow.list_(pyarrow.float32(), 2)),
     }
-    pyarrow.feather.write_feather(pyarrow.table(columns), tmp_path / "t.feather")
-    for name in ("list", "item", "inner"):
-        said = run("annotate", path, "--table", tmp_path / "t.feather", "--columns", name, code=1)
-        assert f"column {name}: 100 values missing" in said
-    assert "categories are strings" in run(
-        "annotate", path, "--table", tmp_path / "t.feather", "--columns", "ragged", code=2
-    )
-    run("annotate", path, "--table", tmp_path / "t.feather", "--columns", "float")
-    np.testing.assert_array_equal(penstock.open(path).columns["float"][5], np.array([1, np.nan], "f4"))
-
-
-def test_annotate_says_what_is_wrong(path: Path, tmp_path: Path) -> None:
+    table = ("--table", tmp_path / "t.feather", "--columns")
+    pyarrow.feather.write_feather(pyarrow.table(columns), table[1])
     (tmp_path / "bad.npy").write_bytes(b"no array")
-    pyarrow.parquet.write_table(pyarrow.table({"a": pyarrow.array([1, None] * 100)}), tmp_path / "t.parquet")
     for arguments, said, code in (
+        *((((*table, name), f"column {name}: 100 values missing", 1)) for name in ("list", "item", "inner", "number")),
+        ((*table, "ragged"), "categories are strings", 2),
+        ((*table, "b"), "it has list, item", 2),
         ((), "nothing to be changed", 2),
         (("x",), "not NAME=FILE.npy", 2),
         ((f"x={tmp_path / 'none.npy'}",), "there is no such file", 2),
         ((f"x={tmp_path / 'bad.npy'}",), "not an array that numpy.save wrote", 1),
         (("--columns", "a"), "--columns needs --table", 2),
-        (("--table", tmp_path / "t.parquet", "--columns", "b"), "it has a", 2),
-        (("--table", tmp_path / "t.parquet"), "100 values missing", 1),
         (("--remove", "nothing"), "no column nothing", 2),
     ):
         assert said in run("annotate", path, *arguments, code=code)
+    run("annotate", path, *table, "float")
+    np.testing.assert_array_equal(penstock.open(path).columns["float"][5], np.array([1, np.nan], "f4"))
 
 
-def test_info_and_show_know_columns(path: Path) -> None:
+def test_info_and_show_know_columns(run: Any, path: Path) -> None:
     said = json.loads(run("info", path, "--json"))
     assert said["columns"] == {"plate": "category of 3", "score": "float32", "per.cent": "int16 [2, 3]", "flag": "bool"}
     assert "plate category of 3, score float32" in run("info", path)
@@ -238,10 +236,3 @@ def test_info_and_show_know_columns(path: Path) -> None:
     window = json.loads(run("show", path, "0", "--window", "4", "--json"))["rows"][0]["spans"]
     assert [span["columns"]["plate"] for span in window] == [None, "p1"]
     assert 'plate="p1"' in run("show", path, "0", "--window", "4")
-
-
-def test_half_floats_are_asked_for_as_floats(path: Path) -> None:
-    penstock.annotate(path, {"half": np.arange(200, dtype="f2"), "halves": np.zeros((200, 3), "f2")})
-    found = query(penstock.open(path), "select count(*) as n, max(half) as most from documents where half > 150")
-    assert found.to_pylist() == [{"n": 49, "most": 199.0}]
-    assert penstock.open(path).columns.to_arrow(["halves"]).num_rows == 200
