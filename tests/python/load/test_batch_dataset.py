@@ -165,7 +165,7 @@ def test_a_state_that_does_not_go_with_the_job_or_the_workers_is_refused(tmp_pat
     with pytest.raises(penstock.StateMismatchError, match="seed"):
         dataset.load_state_dict(penstock.Loader(view, 4, seed=2).state_dict())
     state = Share(dataset, 0, 2).state_dict()
-    with pytest.raises(penstock.InvalidArgumentError, match=r"num_workers=2.*with 3"):
+    with pytest.raises(penstock.InvalidArgumentError, match=r"num_workers=3.*with 2"):
         Share(dataset, 0, 3).load_state_dict(state)
     six = Share(BatchDataset(view, 6, seed=1), 0, 2)
     with pytest.raises(penstock.InvalidArgumentError, match=r"batch sizes \[\[0, 6\]\].*\[\[0, 4\]\]"):
@@ -260,9 +260,10 @@ class Inside(torch.utils.data.IterableDataset):
 
     def __iter__(self) -> Any:
         for kind, early in self.early.items():
-            for loader in (early, made(kind, self.view), made(kind, self.view, **self.rank)):
+            for options in (None, {}, self.rank):
                 for begin in (iter, next):
                     try:
+                        loader = early if options is None else made(kind, self.view, **options)
                         yield f"{kind} gave {next(iter(begin(loader)))}"  # type: ignore[operator]
                     except penstock.InvalidArgumentError as error:
                         yield str(error)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _datasets import LENGTHS, assert_same, compact, raw_tokens, snapshot
+from _datasets import raw_tokens
 from penstock.orders import Balanced, Sequential, Weighted
 
 N = 61
@@ -54,22 +54,6 @@ def test_labels_may_be_any_numbers(view):
         Balanced(np.where(LABELS == 2, 2**31, LABELS))
     shares = Balanced(far, weights={0: 1, 2**31 - 1: 0, 2_000_000_011: 0})
     assert set(drawn(view, shares).tolist()) == set(range(40))
-
-
-def test_text_is_drawn_too_and_a_draw_that_repeats_is_read_once_more(tmp_path):
-    documents = compact(tmp_path, LENGTHS)[0].documents()
-    weights = np.zeros(len(documents))
-    weights[[3, 1]] = 1, 5
-    for order in (Weighted(weights, size=12), Weighted(weights, size=12, block=3, fetch=12)):
-        with penstock.Loader(documents, 6, order=order, epochs=1, framework="numpy") as loader:
-            seen = []
-            for batch in loader:
-                seen += batch.indices.tolist()
-                same = documents.read(batch.indices)
-                assert_same(
-                    {**snapshot(batch), "epochs": 0, "position": 0}, {**snapshot(same), "epochs": 0, "position": 0}
-                )
-        assert Counter(seen) == {1: 10, 3: 2}
 
 
 def test_a_memory_map_of_weights_and_its_array_are_one_order(tmp_path, view):

@@ -81,7 +81,7 @@ def test_exit_of_a_forked_child_does_not_wait_for_its_parents_threads(tokens):
     script = f"""{PRELUDE}
 for _ in range(4):
     threading.Thread(target=forever, args=[lambda: permutation(numbers)], daemon=True).start()
-for _ in range(20):
+for _ in range(8):
     pid = os.fork()
     if pid == 0:
         threading.Thread(target=forever, args=[lambda: permutation(numbers)], daemon=True).start()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-from _datasets import LENGTHS, compact, raw_tokens
+from _datasets import LENGTHS, compact
 
 
 def broken_at(loader: penstock.Loader, kind: type[Exception]) -> tuple[list[Any], Exception]:
@@ -71,27 +71,6 @@ def test_a_file_that_is_no_longer_what_it_was_when_it_was_opened(tmp_path, damag
         paths[1].write_bytes(whole)
         rest = list(loader)
     np.testing.assert_array_equal(np.concatenate([b["token"].ravel() for b in given + rest]), tokens)
-
-
-@pytest.mark.parametrize("order", ["sequential", "uniform"])
-def test_a_file_truncated_while_it_is_read(tmp_path, order):
-    """It was opened before, so what is left of it is still delivered; the good rows of the failed batch come later."""
-    dataset, tokens = raw_tokens(tmp_path / "a.bin", 900)
-    whole = (tmp_path / "a.bin").read_bytes()
-    view = dataset.windows(10)
-    view[0]
-    with penstock.Loader(view, 5, order=order, epochs=1, framework="numpy", threads=4) as loader:
-        (tmp_path / "a.bin").write_bytes(whole[:1100])  # records 0 to 549 are left
-        given, error = broken_at(loader, penstock.CorruptionError)
-        if order == "sequential":
-            assert [batch.position for batch in given] == list(range(0, 55, 5))
-        assert "a.bin" in str(error) and loader.position == 5 * len(given)
-        (tmp_path / "a.bin").write_bytes(whole)
-        given += list(loader)
-    for batch in given:
-        for index, row in zip(batch.indices, batch["token"], strict=True):
-            np.testing.assert_array_equal(row, tokens[index * 10 : index * 10 + 10])
-    assert sorted(index for batch in given for index in batch.indices.tolist()) == list(range(90))
 
 
 @pytest.mark.parametrize("name", ["stream.bin", "metadata.bin", "metadata.index", "metadata.directory"])

@@ -221,11 +221,8 @@ def test_a_batch_whose_transform_fails_was_not_delivered_and_comes_again(view, o
             ({"batch_size": None, "global_batch_size": size, "rank": 0, "world_size": 7}, nearest)
             for size, nearest in ((100, "98"), (103, "105"), (3, "7"))
         ),
-        *(
-            ({"batch_size": None, "global_batch_size": schedule, "rank": 0, "world_size": 2}, "")
-            for schedule in ([], [(1, 4)], [(0, 4), (0, 8)], [(0, 4), (9, 8), (5, 4)], [(0, 0)], [(0, 4), (8, 5)])
-        ),
-        *(({"skip": skip}, "") for skip in ([(5, 3)], [(-1, 3)], [(0.5, 3)])),
+        ({"batch_size": [(0, 4), (0, 8)]}, ""),
+        ({"skip": [(0.5, 3)]}, ""),
         ({"skip": 5}, "skip=5: must be ranges"),
         ({"tail": "keep"}, "keep"),
         ({"tail": None}, "tail=None"),

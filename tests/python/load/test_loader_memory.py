@@ -73,16 +73,6 @@ def test_max_bytes_bounds_what_is_held_and_says_so_with_the_count(tmp_path):
         _ = list(islice(loader, 150))  # metadata counts too
 
 
-def test_resident_memory_is_flat_over_many_batches(tmp_path):
-    with penstock.Loader(MODES["documents"](tmp_path), 16, framework="numpy", threads=2) as loader:
-        for batch in islice(loader, 1000):
-            batch["token"]
-        before = resident_bytes()
-        for batch in islice(loader, 10_000):
-            batch["token"]
-        assert resident_bytes() - before < 4 << 20
-
-
 def test_loaders_that_are_made_and_dropped_leave_nothing(tmp_path):
     view = MODES["compact"](tmp_path)
     folder = Path("/proc/self/fd")

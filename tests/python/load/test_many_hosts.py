@@ -155,6 +155,7 @@ def rows_of(folder: Path, name: str) -> list[list[int]]:
 
 @pytest.mark.slow
 def test_a_host_is_lost_and_fewer_go_on_with_what_was_left(tmp_path):
+    """It takes some ten seconds: ten processes import torch and meet twice."""
     before, after = 3, 2
     pytest.importorskip("torch")
     view = raw_tokens(tmp_path / "tokens.bin", 101 * WINDOW)[0].windows(WINDOW)

@@ -7,29 +7,9 @@ import numpy as np
 import penstock
 import pytest
 from _datasets import LENGTHS, compact
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from penstock import InvalidArgumentError, orders
-from permutation_reference import BlocksReference
 
 NEVER = 2**64 - 1
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    n=st.integers(1, 300),
-    seed=st.integers(0, NEVER),
-    block=st.integers(1, 40),
-    times=st.integers(1, 8),
-    lanes=st.integers(1, 60),
-    first=st.integers(0, 1000),
-    stride=st.integers(1, 70),
-)
-def test_blocks_equals_the_reference_and_is_a_bijection(n, seed, block, times, lanes, first, stride):
-    order = orders.resolve(orders.Blocks(block, block * times, lanes), n, seed)
-    reference = BlocksReference(n, seed, block, block * times, lanes)
-    assert order.pick(first, stride, 8)[0].tolist() == [reference(first + i * stride) for i in range(8)]
-    assert sorted(order.pick(2 * n, 1, n)[0].tolist()) == list(range(n))
 
 
 def test_orders_say_what_decides_them():

@@ -32,7 +32,7 @@ SLOW_READS = """
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
-static void pause_(void) { struct timespec t = {2, 0}; nanosleep(&t, 0); }
+static void pause_(void) { struct timespec t = {1, 0}; nanosleep(&t, 0); }
 #define SLOW(name, ...) \\
   ssize_t name(int fd, __VA_ARGS__) { pause_(); return ((ssize_t(*)(int, __VA_ARGS__))dlsym(RTLD_NEXT, #name))CALL; }
 #define CALL (fd, buffer, count, offset)
@@ -59,7 +59,7 @@ def tokens(tmp_path):
 
 @pytest.fixture(scope="module")
 def slow_reads(tmp_path_factory):
-    """An environment in which every read of a file takes two seconds."""
+    """An environment in which every read of a file takes a second."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs a C compiler")
@@ -244,7 +244,7 @@ def test_a_killed_reader_leaves_nothing_behind(tokens, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     script = "loader = make()\nfor step, _ in enumerate(loader):\n    if step == 50: print('runs', flush=True)"
-    with started(script, tokens, {**os.environ, "TMPDIR": str(scratch)}) as process:
+    with started(command(script, tokens), {**os.environ, "TMPDIR": str(scratch)}) as process:
         assert line(process) == "runs"
         open_files = [str(link.readlink()) for link in Path(f"/proc/{process.pid}/fd").iterdir()]
         mapped = Path(f"/proc/{process.pid}/maps").read_text()
