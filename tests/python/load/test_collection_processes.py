@@ -238,12 +238,12 @@ def largest(batch: Any) -> Any:
 
 def test_batches_keep_their_types(tmp_path):
     torch, stores = pytest.importorskip("torch"), pytest.importorskip("_stores")
-    with make(batch_transform=largest) as loader:
+    with make(batch_transform=largest, processes=1) as loader:
         batch = next(loader)
         assert isinstance(batch, torch.return_types.max)
         assert batch.values.tolist() == 90 and not batch.values.is_shared()  # tensors come by value
     store = stores.make("anndata", tmp_path)
-    with make(store.open, batch_transform=x_and_obs, batch_size=3) as loader:
+    with make(store.open, batch_transform=x_and_obs, batch_size=3, processes=1) as loader:
         batch = next(loader)
         assert type(batch["x"]).__name__ == "csr_matrix" and type(batch["obs"]).__name__ == "DataFrame"
         assert batch["obs"]["number"].tolist() == loader.info.indices.tolist()
@@ -373,7 +373,7 @@ loader = penstock.CollectionLoader(  # a fetch's message of 800 kB: no pipe hold
 )
 next(loader)
 stopped = loader._reader._workers[0].process.pid
-for _ in range(3):
+for _ in range(2):
     os.kill(stopped, signal.SIGSTOP)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()

@@ -517,7 +517,7 @@ def test_suggest_tells_bytes_of_a_fetch_from_those_of_its_batches():
         def nbytes(self) -> int:  # a megabyte of names beside the values
             return 1_000_000 + super().nbytes
 
-    options: Any = {"fetch_transform": lambda x: x.view(Named), "memory": 2_500_000, "seconds": 0.5}
+    options: Any = {"fetch_transform": lambda x: x.view(Named), "memory": 2_500_000, "seconds": 1}
     found = penstock.suggest(np.zeros((4096, 8), "f4"), 16, **options)
     assert {row.fetch_factor for row in found.table} == {1, 4, 16, 64, 256}
 

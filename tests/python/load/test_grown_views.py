@@ -77,6 +77,8 @@ def test_a_damaged_history_is_refused_and_not_run(grown: Grown) -> None:
             with pytest.raises(penstock.StateMismatchError):
                 loader.load_state_dict({**good, "job": json.dumps(job)})
             assert loader.position == 0 and len(next(loader).indices) == 6
+    with grown.loader(1) as loader, pytest.raises(penstock.StateMismatchError):
+        loader.load_state_dict({**good, "job": json.dumps({**json.loads(good["job"]), "order": 5})})
     for change in (
         lambda job: job["order"].update(algorithm=2),
         lambda job: job["order"]["stages"][0].update(more=1),
@@ -103,6 +105,9 @@ def test_other_words_name_this_one(grown: Grown) -> None:
         assert 'on_mismatch="grown" ends the epoch over them' in str(caught.value)
     with refusing(grown.view(1), "restart") as loader:
         assert loader.load_state_dict(state).position == 0
+    others = grown.datasets[1].select([1]).windows(WINDOW)
+    with refusing(others) as loader, pytest.raises(penstock.StateMismatchError, match=r"^(?!.*and more)"):
+        loader.load_state_dict(state)
     with grown.loader(0) as old, refusing(grown.datasets[1].select(range(1)).windows(WINDOW)) as loader:
         old.load_state_dict(state)
         loader.load_state_dict(state)
@@ -157,7 +162,7 @@ def test_a_history_makes_no_other_loader_of_what_is_closed_or_forked(grown: Grow
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         loader.load_state_dict(state)
         next(loader)
-    loader.load_state_dict(state)
+    loader.load_state_dict(grown_state_after(grown))  # of a run that grew at another position
     with pytest.raises(penstock.InvalidArgumentError, match="closed"):
         next(loader)
 

@@ -139,13 +139,13 @@ def allocate(size):
     owner.buffer = (ctypes.c_char * (size + 64))()
     return owner, (ctypes.addressof(owner.buffer) + 63) // 64 * 64
 penstock._load.loader.pinned_allocator = lambda torch: allocate
-view = penstock.open(sys.argv[1], dtype="u2").windows(20_000)
+view = penstock.open(sys.argv[1], dtype="u2").windows(10_000)
 with penstock.Loader(view, 64, pin_memory=True, threads=4, prefetch=8, max_bytes=1 << 30) as loader:
     for n in range(60):
         next(loader)
         loader.seek(n)
 sys.exit(len(wrong) > 0)
 """
-    raw_tokens(tmp_path / "tokens.bin", 4_000_000)
+    raw_tokens(tmp_path / "tokens.bin", 2_000_000)
     done = subprocess.run([sys.executable, "-c", script, tmp_path / "tokens.bin"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
