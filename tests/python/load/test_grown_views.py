@@ -63,7 +63,7 @@ def test_a_damaged_history_is_refused_and_not_run(grown: Grown) -> None:
         lambda stages: stages[1].update(begin="13"),
         lambda stages: stages[1].update(begin=2**64),
         lambda stages: stages.append({**stages[1], "begin": 59}),
-        lambda stages: stages.__setitem__(slice(1, 1), ({**stages[0], "begin": 13 * i} for i in range(1, 1000))),
+        lambda stages: stages.extend({**stages[1], "begin": 13 + 23 * i} for i in range(1, 1000)),
         lambda stages: stages[1].update(more=1),
         lambda stages: stages.reverse(),
         lambda stages: stages[0]["order"].update(seed=9),

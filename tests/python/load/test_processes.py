@@ -219,24 +219,6 @@ assert next(loader).position == 16  # the parent's goes on
     assert_clean(command(FORK + script, tokens))
 
 
-def test_forked_while_reads_are_under_way(tokens, slow_reads):
-    script = """
-loader = make(batch_size=2, prefetch=1)
-threading.Thread(target=lambda: next(loader), daemon=True).start()
-time.sleep(0.5)
-def work():
-    try:
-        next(loader)
-    except penstock.InvalidArgumentError as error:
-        assert "forked" in str(error)
-assert child(work) == 7
-print("done", flush=True)
-"""
-    with started(command(FORK + script, tokens), slow_reads) as process:
-        assert line(process) == "done"
-        assert_ends(process)
-
-
 # --- kill
 
 
