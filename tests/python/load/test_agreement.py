@@ -1,4 +1,7 @@
-"""check_agreement: real processes over gloo; who differs, in what, said by all of them."""
+"""check_agreement: real processes over gloo; who differs, in what, said by all of them.
+
+Three processes import torch and meet, which takes some seconds, once for all cases.
+"""
 
 from __future__ import annotations
 
@@ -17,46 +20,44 @@ torch = pytest.importorskip("torch")
 RANKS = 3
 
 
-def options_of(case: str, process: int) -> dict[str, Any]:
-    """What process 1 does otherwise, or all do."""
-    found: dict[str, Any] = {"global_batch_size": 12, "seed": 3, "rank": process, "world_size": RANKS}
-    odd = process == 1
-    other: dict[str, dict[str, Any]] = {
-        "seed": {"seed": 4},
-        "order": {"order": "sequential"},
-        "batch size": {"global_batch_size": 6},
-        "schedule": {"global_batch_size": [(0, 12), (600, 24)]},
-        "rank twice": {"rank": 0},
-        "world size": {"world_size": 2},
-        "end": {"epochs": 2},
-        "tail": {"tail": "drop"},
-        "per epoch": {"per_epoch": True},
-        "skip": {"skip": [(100, 200)]},
-        "balance": {"balance": penstock.Balance(list(range(100)), micro_batches=2)},
-    }
-    return found | (other.get(case, {}) if odd else {})
+# What process 1 does otherwise, and what all say.
+CASES: dict[str, tuple[dict[str, Any], str | None]] = {
+    "agree": ({}, None),
+    "a pair": ({}, None),
+    "seed": ({"seed": 4}, "process 1: another job: order.seed is 4, others 3"),
+    "order": ({"order": "sequential"}, r"process 1: another job: order.algorithm is not there, others 1, order.name is "
+              r"\"sequential\", others \"uniform\""),
+    "dataset": ({}, r"process 1: another job: order.size is 90, others 100, sources\[0\].dataset.fingerprint is "),
+    "position": ({}, "process 1: position 12, others 0"),
+    "batch size": ({"global_batch_size": 6}, "process 1: global batch size 6, others 12"),
+    "schedule": ({"global_batch_size": [(0, 12), (600, 24)]},
+                 "process 1: global batch size 12 from 0, 24 from 600, others 12"),
+    "rank twice": ({"rank": 0}, "processes 0, 1: all of them are rank 0, and no process is rank 1"),
+    "world size": ({"world_size": 2}, "process 1: world size 2, the group has 3"),
+    "end": ({"epochs": 2}, "process 1: the run ends at 200, others nowhere"),
+    "tail": ({"tail": "drop"}, "process 1: tail 'drop', others 'pad'"),
+    "per epoch": ({"per_epoch": True}, "process 1: batches go within each epoch, others across epochs"),
+    "skip": ({"skip": [(100, 200)]}, r"process 1: another job: skip is \[\[100, 200\]\], others \[\]"),
+    "balance": ({"balance": penstock.Balance(list(range(100)), micro_batches=2)},
+                r"process 1: balance by costs of digest \w+ in 2 micro-batches, others none"),
+    "two": ({"seed": 4}, "process 1: position 12, others 0; process 1: another job: order.seed is 4, others 3"),
+    "collection": ({}, "process 2: another job: order.seed is 9, others 3"),
+}  # fmt: skip
 
 
-SAID = {
-    "agree": None,
-    "a pair": None,
-    "seed": r"process 1: another job: order.seed is 4, others 3",
-    "order": r"process 1: another job: order.algorithm is not there, others 1, order.name is \"sequential\", others "
-    r"\"uniform\"",
-    "dataset": r"process 1: another job: order.size is 90, others 100, sources\[0\].dataset.fingerprint is ",
-    "position": "process 1: position 12, others 0",
-    "batch size": "process 1: global batch size 6, others 12",
-    "schedule": "process 1: global batch size 12 from 0, 24 from 600, others 12",
-    "rank twice": "processes 0, 1: all of them are rank 0, and no process is rank 1",
-    "world size": "process 1: world size 2, the group has 3",
-    "end": "process 1: the run ends at 200, others nowhere",
-    "tail": "process 1: tail 'drop', others 'pad'",
-    "per epoch": "process 1: batches go within each epoch, others across epochs",
-    "skip": r"process 1: another job: skip is \[\[100, 200\]\], others \[\]",
-    "balance": r"process 1: balance by costs of digest \w+ in 2 micro-batches, others none",
-    "two": r"process 1: position 12, others 0; process 1: another job: order.seed is 4, others 3",
-    "collection": r"process 2: another job: order.seed is 9, others 3",
-}
+def make(case: str, process: int, folder: Path) -> Any:
+    options: dict[str, Any] = {"global_batch_size": 12, "seed": 3, "rank": process, "world_size": RANKS}
+    is_odd = process == 1
+    if case == "collection":
+        return penstock.CollectionLoader(np.arange(50), **options | ({"seed": 9} if process == 2 else {}))
+    if case == "a pair":
+        options |= {"rank": process // 2, "world_size": 2}
+    name = "other.bin" if case == "dataset" and is_odd else "tokens.bin"
+    view = penstock.open(folder / name, dtype="u2").windows(10)
+    loader = penstock.Loader(view, **options | (CASES[case][0] if is_odd else {}))
+    if case in ("position", "two") and is_odd:
+        loader.seek(12)
+    return loader
 
 
 def run(process: int, folder: Path) -> None:
@@ -66,27 +67,10 @@ def run(process: int, folder: Path) -> None:
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=process, world_size=RANKS)
     pair = dist.new_group([0, 2])
-    view = penstock.open(folder / "tokens.bin", dtype="u2").windows(10)
-    other = penstock.open(folder / "other.bin", dtype="u2").windows(10)
-    for case in SAID:
-        loader: Any
-        group = None
-        if case == "collection":
-            seed = 9 if process == 2 else 3
-            loader = penstock.CollectionLoader(
-                np.arange(50), global_batch_size=12, seed=seed, rank=process, world_size=RANKS
-            )
-        elif case == "a pair":
-            group = pair
-            share = {"rank": process // 2, "world_size": 2}
-            loader = penstock.Loader(view, **{**options_of(case, process), **share})
-        else:
-            odd = other if case == "dataset" and process == 1 else view
-            loader = penstock.Loader(odd, **options_of("seed" if case == "two" else case, process))
-            if case in ("position", "two") and process == 1:
-                loader.seek(12)
+    for case in CASES:
+        loader = make(case, process, folder)
         try:
-            loader.check_agreement(group=group)
+            loader.check_agreement(group=pair if case == "a pair" else None)
             said = ""
         except penstock.StateMismatchError as error:
             said = str(error)
@@ -106,14 +90,14 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("case", SAID)
+@pytest.mark.parametrize("case", CASES)
 def test_all_processes_say_who_differs_in_what(said, case):
     texts = [(said / f"{case}-{process}.txt").read_text() for process in range(RANKS)]
     if case == "a pair":
         assert texts[0] == texts[2] == "" and "this process is not in the group" in texts[1]
         return
     assert len(set(texts)) == 1, "each says something else"
-    wanted = SAID[case]
+    wanted = CASES[case][1]
     if wanted is None:
         assert texts[0] == ""
         return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
+import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from _datasets import compact, raw_tokens
 from penstock.adapters.torch import BatchDataset
 from torch.utils.data import DataLoader
 
-WORKERS = [(0, None), (2, "fork"), (3, "fork"), (2, "spawn"), (3, "spawn")]
+Share = penstock.adapters.torch._Share  # of one worker
 
 
 def loaded(dataset: BatchDataset, workers: int = 0, context: str | None = None) -> DataLoader:
@@ -73,39 +73,29 @@ def documents(folder: Path) -> penstock.View:
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_shares_of_workers_are_the_loaders_batches_in_order(tmp_path, job, monkeypatch):
+def test_shares_of_workers_are_the_loaders_batches_and_go_on_from_every_step(tmp_path, job, monkeypatch):
     # Workers in this process: every job, many numbers of workers, and blocks short enough to end in the middle.
     monkeypatch.setattr(penstock.adapters.torch, "_BLOCK", 3)
     view, options = JOBS[job](tmp_path)
     batches = list(penstock.Loader(view, **options))
     dataset = BatchDataset(view, **options)
     assert len(dataset) == len(batches) > 7
-    for workers in (1, 2, 3, 7, 30):
-        shares = [penstock.adapters.torch._Share(dataset, worker, workers) for worker in range(workers)]
+    for workers in (1, 2, 7, 30):
+        shares = [Share(dataset, worker, workers) for worker in range(workers)]
         for number, batch in enumerate(batches):
             assert_same(next(shares[number % workers]), batch)
-        for share in shares:
-            assert next(share, None) is None
-
-
-@pytest.mark.parametrize("job", JOBS)
-def test_a_share_goes_on_from_its_state_at_every_step(tmp_path, job, monkeypatch):
-    monkeypatch.setattr(penstock.adapters.torch, "_BLOCK", 3)
-    view, options = JOBS[job](tmp_path)
-    batches = list(penstock.Loader(view, **options))
-    dataset = BatchDataset(view, **options)
+        assert all(next(share, None) is None for share in shares)
     for worker in range(3):
-        share = penstock.adapters.torch._Share(dataset, worker, 3)
-        own = batches[worker::3]
+        share = Share(dataset, worker, 3)
+        own = [batch.position for batch in batches[worker::3]]
         for given in range(len(own) + 1):
-            again = penstock.adapters.torch._Share(dataset, worker, 3)
+            again = Share(dataset, worker, 3)
             again.load_state_dict(share.state_dict())
-            rest = [batch["position"] for batch in again]
-            assert rest == [batch.position for batch in own[given:]]
+            assert [batch["position"] for batch in again] == own[given:]
             next(share, None)
 
 
-@pytest.mark.parametrize(("workers", "context"), WORKERS)
+@pytest.mark.parametrize(("workers", "context"), [(0, None), (3, "fork"), (2, "spawn")])
 def test_workers_of_a_dataloader_give_the_loaders_order(tmp_path, workers, context):
     view = windows(tmp_path)
     options: dict[str, Any] = {"batch_size": 4, "epochs": 2, "seed": 3}
@@ -131,22 +121,25 @@ def test_an_endless_run_goes_on_over_blocks_and_epochs(tmp_path, monkeypatch):
     dataset = BatchDataset(view, 4, seed=1)
     with pytest.raises(TypeError, match="epochs="):
         len(dataset)
-    given = [batch["indices"].tolist() for batch in islice(iter(loaded(dataset, 2, "fork")), 40)]
+    given = [batch["indices"].tolist() for batch in islice(Share(dataset, 0, 1), 40)]
     assert given == [batch.indices.tolist() for batch in islice(penstock.Loader(view, 4, seed=1), 40)]
 
 
 def shouted(batch: penstock.Batch) -> dict[str, Any]:
-    return {"sum": batch.inputs.sum(), "position": batch.position, "state": batch.state_dict()}
+    return {"sum": batch.inputs.sum(), "position": batch.position, "state": batch.state_dict(), "process": os.getpid()}
 
 
-def test_a_transform_runs_in_the_worker_and_sees_the_jobs_positions(tmp_path):
+def test_a_transform_runs_in_the_worker_and_the_share_of_a_process_is_the_parents_to_say(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
     view = windows(tmp_path)
-    options: dict[str, Any] = {"batch_size": 4, "epochs": 1}
-    given = list(loaded(BatchDataset(view, transform=shouted, **options), 3, "fork"))
-    expected = [shouted(batch) for batch in penstock.Loader(view, **options)]
-    assert [(each["sum"].item(), each["position"], each["state"]) for each in given] == [
-        (each["sum"].item(), each["position"], each["state"]) for each in expected
-    ]
+    dataset = BatchDataset(view, global_batch_size=4, epochs=1, rank="env", transform=shouted)
+    monkeypatch.setenv("RANK", "0")
+    given = list(loaded(dataset, 2, "fork"))
+    assert len({each.pop("process") for each in given} - {os.getpid()}) == 2
+    expected = [shouted(each) for each in penstock.Loader(view, global_batch_size=4, epochs=1, rank=1, world_size=2)]
+    for each, wanted in zip(given, expected, strict=True):
+        assert all(each[name] == wanted[name] for name in ("sum", "position", "state"))
 
 
 def test_a_batch_whose_transform_fails_comes_again(tmp_path):
@@ -159,32 +152,26 @@ def test_a_batch_whose_transform_fails_comes_again(tmp_path):
         return batch
 
     dataset = BatchDataset(windows(tmp_path), 4, epochs=1, transform=fails_once)
-    share = penstock.adapters.torch._Share(dataset, 0, 2)
+    share = Share(dataset, 0, 2)
     assert [next(share)["position"] for _ in range(2)] == [0, 8]
     with pytest.raises(RuntimeError, match="once"):
         next(share)
     assert [batch["position"] for batch in share] == [16, 24, 32, 40, 48]
 
 
-def test_the_share_of_a_process_is_the_parents_to_say(tmp_path, monkeypatch):
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    view = windows(tmp_path)
-    dataset = BatchDataset(view, global_batch_size=4, epochs=1, rank="env")
-    monkeypatch.setenv("RANK", "0")
-    given = [batch["indices"].tolist() for batch in loaded(dataset, 2, "fork")]
-    expected = penstock.Loader(view, global_batch_size=4, epochs=1, rank=1, world_size=2)
-    assert given == [batch.indices.tolist() for batch in expected]
-
-
-def test_a_state_of_another_job_or_of_other_workers_is_refused(tmp_path):
+def test_a_state_that_does_not_go_with_the_job_or_the_workers_is_refused(tmp_path):
     view = windows(tmp_path)
     dataset = BatchDataset(view, 4, seed=1)
     with pytest.raises(penstock.StateMismatchError, match="seed"):
         dataset.load_state_dict(penstock.Loader(view, 4, seed=2).state_dict())
-    share = penstock.adapters.torch._Share(dataset, 0, 2)
-    with pytest.raises(penstock.InvalidArgumentError, match=r"num_workers=2.*with 3"):
-        share.load_state_dict(penstock.adapters.torch._Share(dataset, 0, 3).state_dict())
+    state = Share(dataset, 0, 2).state_dict()
+    with pytest.raises(penstock.InvalidArgumentError, match=r"num_workers=3.*with 2"):
+        Share(dataset, 0, 3).load_state_dict(state)
+    six = Share(BatchDataset(view, 6, seed=1), 0, 2)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"batch sizes \[\[0, 6\]\].*\[\[0, 4\]\]"):
+        six.load_state_dict(state)
+    with pytest.raises(ValueError, match="state"):
+        six.load_state_dict(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("on_mismatch", ["restart", "keep_position"])
@@ -192,10 +179,10 @@ def test_a_state_of_another_job_moves_one_process_and_is_refused_by_several_work
     # Several: a StatefulDataLoader asks the worker that was next first (tests/adapters/stateful_dataloader_checks.py).
     view = windows(tmp_path)
     for workers in (1, 2):
-        share = penstock.adapters.torch._Share(BatchDataset(view, 4, seed=1), 0, workers)
+        share = Share(BatchDataset(view, 4, seed=1), 0, workers)
         next(share)
         dataset = BatchDataset(view, 4, seed=2, on_mismatch=on_mismatch)
-        again = penstock.adapters.torch._Share(dataset, 0, workers)
+        again = Share(dataset, 0, workers)
         if workers == 1:
             again.load_state_dict(share.state_dict())
             assert next(again)["position"] == (0 if on_mismatch == "restart" else 4)
@@ -203,7 +190,7 @@ def test_a_state_of_another_job_moves_one_process_and_is_refused_by_several_work
         with pytest.raises(penstock.StateMismatchError, match=rf"'{on_mismatch}'.*num_workers=2.*seed"):
             again.load_state_dict(share.state_dict())
         assert next(again)["position"] == 0, "a refused state changes nothing"
-        again.load_state_dict(penstock.adapters.torch._Share(dataset, 0, workers).state_dict())
+        again.load_state_dict(Share(dataset, 0, workers).state_dict())
 
 
 class Mesh:
@@ -216,26 +203,14 @@ class Mesh:
         return [1, 1]
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_meshs_context_parallel_rank_gets_its_slice(tmp_path, workers):
-    view = windows(tmp_path)
-    layout = penstock.ContextParallel(layout="contiguous")
-    for part in (None, layout):
-        view = raw_tokens(tmp_path / "tokens.bin", 531)[0].windows(8, lookahead=1)
+def test_a_meshs_context_parallel_rank_gets_its_slice(tmp_path):
+    view = raw_tokens(tmp_path / "tokens.bin", 531)[0].windows(8, lookahead=1)
+    for part in (None, penstock.ContextParallel(layout="contiguous")):
         options: dict[str, Any] = {"batch_size": 4, "epochs": 1, "mesh": Mesh(), "context_parallel": part}
-        given = list(loaded(BatchDataset(view, **options), workers, "fork" if workers else None))
-        for found, batch in zip(given, penstock.Loader(view, **options), strict=True):
+        share = Share(BatchDataset(view, **options), 0, 1)
+        for found, batch in zip(share, penstock.Loader(view, **options), strict=True):
             assert found["inputs"].shape == (4, 4)
             assert_same(found, batch)
-
-
-def test_a_stateful_dataloaders_state_is_of_one_batch_size(tmp_path):
-    view = windows(tmp_path)
-    state = penstock.adapters.torch._Share(BatchDataset(view, 4), 0, 2).state_dict()
-    with pytest.raises(penstock.InvalidArgumentError, match=r"batch sizes \[\[0, 6\]\].*\[\[0, 4\]\]"):
-        penstock.adapters.torch._Share(BatchDataset(view, 6), 0, 2).load_state_dict(state)
-    with pytest.raises(ValueError, match="state"):
-        penstock.adapters.torch._Share(BatchDataset(view, 6), 0, 2).load_state_dict(None)  # type: ignore[arg-type]
 
 
 def test_a_column_does_not_hide_another_part_of_a_batch(tmp_path):
@@ -267,84 +242,42 @@ def test_what_workers_cannot_have_is_refused(tmp_path):
         BatchDataset(view, 4, prefetchh=3)
 
 
-def test_a_killed_workers_batches_are_not_given_twice_after_a_resume(tmp_path):
-    view = windows(tmp_path)
-    dataset = BatchDataset(view, 4, epochs=1, seed=9)
-    trained = list(islice(iter(loaded(dataset, 2, "fork")), 5))
-    again = BatchDataset(view, 4, epochs=1, seed=9)
-    again.load_state_dict(trained[-1]["state_dict"])
-    rest = list(loaded(again, 3, "fork"))
-    seen = np.concatenate([batch["indices"][batch["valid"]].numpy() for batch in (*trained, *rest)])
-    np.testing.assert_array_equal(np.sort(seen), np.arange(len(view)))
-
-
 # ---- loaders that nobody divided
 
 
-@pytest.fixture
-def view(tmp_path):
-    return windows(tmp_path)
+def made(kind: str, view: penstock.View, **options: Any) -> Any:
+    if kind == "collection":
+        return penstock.CollectionLoader(np.arange(100), 4, epochs=1, **options)
+    return (penstock.eval_loader if kind == "eval" else penstock.Loader)(view, 4, epochs=1, **options)
 
 
 class Inside(torch.utils.data.IterableDataset):
     """What users write who put a loader into a DataLoader: made in the worker, or before it and iterated there."""
 
-    def __init__(self, kind: str, view: penstock.View, early: bool, **options: Any) -> None:
-        self.kind, self.view, self.options = kind, view, options
-        self.made = self.make() if early else None
-
-    def make(self) -> Any:
-        if self.kind == "collection":
-            return penstock.CollectionLoader(np.arange(100), 4, epochs=1, **self.options)
-        make = penstock.eval_loader if self.kind == "eval" else penstock.Loader
-        return make(self.view, 4, epochs=1, **self.options)
+    def __init__(self, view: penstock.View) -> None:
+        self.view, self.rank = view, {"rank": 0, "world_size": 1}  # which is no permission
+        self.early = {kind: made(kind, view) for kind in ("loader", "eval", "collection")}
 
     def __iter__(self) -> Any:
-        return iter(self.made or self.make())
+        for kind, early in self.early.items():
+            for options in (None, {}, self.rank):
+                for begin in (iter, next):
+                    try:
+                        loader = early if options is None else made(kind, self.view, **options)
+                        yield f"{kind} gave {next(iter(begin(loader)))}"  # type: ignore[operator]
+                    except penstock.InvalidArgumentError as error:
+                        yield str(error)
+        adapter = BatchDataset(self.view, batch_size=4, epochs=1)  # which divides, made in a worker, too
+        yield [row for batch in adapter for row in batch["indices"][batch["valid"]].tolist()]
 
 
-class ByNext(Inside):
-    """The same without `for`."""
-
-    def __iter__(self) -> Any:
-        loader = self.made or self.make()
-        while True:
-            yield next(loader)
-
-
-@pytest.mark.parametrize("kind", ["loader", "eval", "collection"])
-@pytest.mark.parametrize("early", [False, True])
-@pytest.mark.parametrize("dataset", [Inside, ByNext])
-def test_a_loader_in_a_worker_is_refused_and_the_adapter_named(view, kind, early, dataset):
-    rank = {"rank": 0, "world_size": 1}  # no permission
-    for options in [{}, rank]:
-        inside = dataset(kind, view, early, **options)
-        with pytest.raises(penstock.InvalidArgumentError, match=r"each worker would give all rows.*BatchDataset"):
-            next(iter(DataLoader(inside, batch_size=None, num_workers=2)))
-
-
-class Late(Inside):
-    """The adapter, made in the worker."""
-
-    def make(self) -> Any:
-        return BatchDataset(self.view, batch_size=4, epochs=1)
-
-
-@pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_an_adapter_that_is_made_in_a_worker_divides(view, context):
-    loader = DataLoader(Late("", view, False), batch_size=None, num_workers=2, multiprocessing_context=context)
-    rows = [row for batch in loader for row in batch["indices"][batch["valid"]].tolist()]
-    assert sorted(rows) == list(range(len(view)))
-
-
-def test_without_workers_a_loader_in_a_dataloader_is_alone(view):
-    assert len(list(DataLoader(Inside("collection", view, False), batch_size=None))) == 25
-
-
-def test_looking_for_workers_imports_no_torch():
-    script = """
-import sys, numpy as np, penstock
-next(penstock.CollectionLoader(np.arange(10), 2))
-assert "torch" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+def test_a_loader_in_a_worker_is_refused_and_the_adapter_named_which_divides(tmp_path):
+    view = windows(tmp_path)
+    said = list(DataLoader(Inside(view), batch_size=None, num_workers=2))
+    rows = [each for each in said if isinstance(each, list)]
+    assert len(said) == 2 * (3 * 3 * 2 + 1) and sorted(rows[0] + rows[1]) == list(range(len(view)))
+    for words in said:
+        assert words in rows or re.search(r"each worker would give all rows.*BatchDataset", words), words
+    # Without workers a loader in a DataLoader is alone.
+    alone = list(DataLoader(Inside(view), batch_size=None))
+    assert all(" gave " in words for words in alone[:-1]) and sorted(alone[-1]) == list(range(len(view)))

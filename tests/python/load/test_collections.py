@@ -67,25 +67,22 @@ def test_a_fetch_is_as_many_batches_as_asked_or_the_orders_own(order, factor, ro
     assert [len(call) for call in store.calls] == [rows]
 
 
-@pytest.mark.parametrize("factor", [4, None])
-def test_fetches_of_blocks_are_the_orders_in_every_epoch(factor):
+def test_fetches_of_blocks_are_the_orders_in_every_epoch():
     store = Recorded()
-    loader = make(store, 4, order=penstock.orders.Blocks(4, 16), epochs=3, fetch_factor=factor)
-    assert len(list(loader)) == 75
+    assert len(list(make(store, 4, order=penstock.orders.Blocks(4, 16), epochs=3))) == 75
     assert [len(call) for call in store.calls] == 3 * [16, 16, 16, 16, 16, 16, 4]
     for call in store.calls:
         runs = np.split(call, np.flatnonzero(np.diff(call) != 1) + 1)
         assert all(len(run) % 4 == 0 or 0 in run or 99 in run for run in runs)
 
 
-@pytest.mark.parametrize("order", ["uniform", penstock.orders.Blocks(2, 20)])
-def test_a_resume_within_a_fetch_reads_what_is_left_of_it(order):
+def test_a_resume_within_a_fetch_reads_what_is_left_of_it():
     whole = Recorded()
-    loader = make(whole, order=order, fetch_factor=5)
+    loader = make(whole, fetch_factor=5)
     for step in range(1, 12):
         next(loader)
         part = Recorded()
-        resumed = make(part, order=order, fetch_factor=5)
+        resumed = make(part, fetch_factor=5)
         resumed.load_state_dict(loader.state_dict())
         next(resumed)
         assert len(part.calls[0]) == 4 * (5 - step % 5)
@@ -108,6 +105,7 @@ def test_a_fetch_ends_with_the_epoch_where_each_for_is_one():
     loader = make(store, per_epoch=True, fetch_factor=16)
     assert [len(list(loader)) for _ in range(2)] == [25, 25]
     assert [len(call) for call in store.calls] == [64, 36, 64, 36]
+    assert [len(batch) for batch in make(STORE, [(0, 4), (8, 10)], epochs=1)] == [4, 4] + [10] * 10
 
 
 # --- what comes out
@@ -115,29 +113,21 @@ def test_a_fetch_ends_with_the_epoch_where_each_for_is_one():
 
 @pytest.mark.parametrize("tail", ["pad", "drop"])
 @pytest.mark.parametrize("per_epoch", [False, True])
-@pytest.mark.parametrize("world_size", [1, 2, 3])
-def test_it_delivers_what_the_job_says(world_size, per_epoch, tail):
-    options = {"epochs": 2, "per_epoch": per_epoch, "tail": tail, "skip": [(3, 9), (140, 177)], "order": "uniform"}
-    path = STORE.astype("u2")
-    view = penstock_view(path)
-    job = penstock.Job(view, global_batch_size=12, seed=1, **options)
-    for rank in range(world_size):
-        for threads in (0, 1):
-            loader = make(
-                STORE, None, global_batch_size=12, rank=rank, world_size=world_size, threads=threads, **options
-            )
-            native = penstock.Loader(
-                view, global_batch_size=12, seed=1, rank=rank, world_size=world_size, framework="numpy", **options
-            )
-            assert len(loader) == len(native) == len(job)
-            for _ in range(3):
-                for batch, other in zip(loader, native, strict=True):
-                    info = loader.info
-                    assert (batch == info.indices * 10).all() and len(batch) == 12 // world_size
-                    assert info.position == other.position and info.valid.tolist() == other.valid.tolist()
-                    assert info.indices[info.valid].tolist() == other.indices[other.valid].tolist()
-                    assert info.epochs[info.valid].tolist() == other.epochs[other.valid].tolist()
-                    assert loader.position == native.position and len(loader) == len(native)
+def test_it_delivers_what_a_loader_of_a_view_does(per_epoch, tail):
+    options = {"epochs": 2, "per_epoch": per_epoch, "tail": tail, "skip": [(3, 9), (140, 177)], "world_size": 3}
+    view = penstock_view(STORE.astype("u2"))
+    for rank in range(3):
+        loader = make(STORE, None, global_batch_size=12, rank=rank, threads=rank % 2, **options)
+        native = penstock.Loader(view, global_batch_size=12, seed=1, rank=rank, framework="numpy", **options)
+        for _ in range(3):
+            assert len(loader) == len(native)
+            for batch, other in zip(loader, native, strict=True):
+                info = loader.info
+                assert (batch == info.indices * 10).all() and len(batch) == 4
+                assert info.position == other.position and info.valid.tolist() == other.valid.tolist()
+                assert info.indices[info.valid].tolist() == other.indices[other.valid].tolist()
+                assert info.epochs[info.valid].tolist() == other.epochs[other.valid].tolist()
+                assert loader.position == native.position and len(loader) == len(native)
 
 
 def penstock_view(tokens: np.ndarray) -> penstock.View:
@@ -180,38 +170,31 @@ def test_hooks_are_called_as_documented():
     assert seen == [("fetch", True, 8), ("transform", ["x"]), ("batch", 8, 4), ("batch", 8, 4)]
 
 
-@pytest.mark.parametrize(
-    "collection, look",
-    [
-        (list(range(100)), np.array),
-        ({"a": STORE, "b": list(range(100))}, lambda batch: np.where(batch["a"] // 10 == batch["b"], batch["b"], -1)),
-        ((STORE, list(range(100))), lambda batch: np.where(batch[0] // 10 == batch[1], batch[1], -1)),
-        (penstock.Collections(x=STORE, unstructured={"unit": "mm"}),
-         lambda batch: batch["x"] // 10 if batch.unstructured == {"unit": "mm"} else None),
-    ],
-)  # fmt: skip
-def test_collections_of_parts_give_batches_of_parts(collection, look):
-    loader = make(collection)
-    assert look(next(loader)).tolist() == loader.info.indices.tolist()
+def both_parts(batch: Any, one: Any, other: Any) -> list[int]:
+    return np.where(np.asarray(batch[one]) // 10 == batch[other], batch[other], -1).tolist()
 
 
-@pytest.mark.parametrize("opens", [Recorded, lambda: STORE, lambda: list(range(0, 1000, 10))])
-def test_a_function_or_a_class_opens_a_collection(opens):
-    loader = make(opens)
-    assert np.asarray(next(loader)).tolist() == (loader.info.indices * 10).tolist()
-
-
-def test_data_frames_tensors_and_arrow_tables_are_collections():
+def test_collections_of_many_kinds_give_batches_of_theirs():
     pandas, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
     arrow = pytest.importorskip("pyarrow").table({"x": STORE})
+    column = pytest.importorskip("datasets").Dataset.from_dict({"x": STORE.tolist()})["x"]
+    numbers, together = list(range(100)), penstock.Collections(x=STORE, unstructured={"unit": "mm"})
     for collection, look in (
-        (pandas.DataFrame({"x": STORE}, index=STORE[::-1]), lambda batch: batch["x"].tolist()),
-        (torch.as_tensor(STORE), lambda batch: batch.tolist()),
+        (numbers, list),
+        ({"a": STORE, "b": numbers}, lambda batch: both_parts(batch, "a", "b")),
+        ((STORE, numbers), lambda batch: both_parts(batch, 0, 1)),
+        (together, lambda batch: batch["x"] // 10 if batch.unstructured == {"unit": "mm"} else None),
+        (Recorded, lambda batch: batch // 10),
+        (lambda: STORE, lambda batch: batch // 10),
+        (pandas.DataFrame({"x": STORE}, index=STORE[::-1]), lambda batch: batch["x"] // 10),
+        (torch.as_tensor(STORE), lambda batch: batch // 10),
+        (arrow, lambda batch: np.array(batch["x"]) // 10),
+        (column, lambda batch: np.array(batch) // 10),
     ):
         loader = make(collection)
-        assert look(next(loader)) == (loader.info.indices * 10).tolist()
-    for loader in (make(arrow), make(STORE, fetch_transform=lambda x: arrow.take(x // 10))):
-        assert next(loader)["x"].to_pylist() == (loader.info.indices * 10).tolist()
+        assert list(look(next(loader))) == loader.info.indices.tolist()
+    loader = make(STORE, fetch_transform=lambda x: arrow.take(x // 10))
+    assert next(loader)["x"].to_pylist() == (loader.info.indices * 10).tolist()
 
 
 @pytest.mark.parametrize("threads", [0, 1])
@@ -228,18 +211,6 @@ def test_close_lets_go_of_what_was_opened(threads):
     loader.close()
     gc.collect()
     assert opened[0]() is None
-
-
-def test_a_batch_whose_next_fetch_cannot_be_started_comes_again(monkeypatch):
-    with make(STORE, threads=1, fetch_factor=1, order="sequential") as loader:
-        next(loader)
-        start = loader._reader.start
-        monkeypatch.setattr(loader._reader, "start", lambda fetch: (_ for _ in ()).throw(MemoryError()))
-        with pytest.raises(MemoryError):
-            next(loader)
-        assert loader.position == 4 and loader.info.position == 0
-        monkeypatch.setattr(loader._reader, "start", start)
-        assert next(loader).tolist() == [40, 50, 60, 70]
 
 
 def test_a_thread_that_cannot_be_started_is_started_later(monkeypatch):
@@ -290,18 +261,12 @@ def test_another_collection_seed_or_order_is_refused_by_name():
     assert make(STORE.astype("f4"), fingerprint="mine").load_state_dict(named.state_dict()).position == 0
 
 
-def test_a_state_of_a_view_is_none_of_a_collection(tmp_path):
-    view = penstock_view(STORE.astype("u2"))
-    state = penstock.Loader(view, 4, seed=1).state_dict()
+def test_what_is_no_state_of_a_collection_is_refused():
+    state = penstock.Loader(penstock_view(STORE.astype("u2")), 4, seed=1).state_dict()
     with pytest.raises(penstock.StateMismatchError, match="collection"):
         make(STORE).load_state_dict(state)
     with pytest.raises(penstock.InvalidArgumentError, match="no state"):
         make(STORE).load_state_dict({"position": 1})
-
-
-def test_a_batch_size_may_be_a_schedule():
-    loader = make(STORE, [(0, 4), (8, 10)], epochs=1)
-    assert [len(batch) for batch in loader] == [4, 4] + [10] * 10
 
 
 # --- bad input
@@ -335,20 +300,6 @@ def test_a_view_or_dataset_of_penstock_is_sent_to_loader():
     assert len(next(make(store))) == 4
 
 
-def test_a_view_of_a_backed_anndata_is_refused(tmp_path):
-    anndata = pytest.importorskip("anndata")
-    anndata.AnnData(np.eye(8, dtype="f4")).write_h5ad(tmp_path / "x.h5ad")
-    few = anndata.read_h5ad(tmp_path / "x.h5ad", backed="r")[:5]
-    for collection in (few, penstock.Collections(x=few)):
-        with pytest.raises(penstock.InvalidArgumentError, match="a view of a backed one"):
-            make(collection)
-    numbers = make(
-        np.arange(5), 2, fetch_callback=lambda numbers, indices: few._adata_ref[numbers[indices]].to_memory()
-    )
-    assert next(numbers).n_obs == 2
-    assert not penstock.Collections(x=anndata.read_h5ad(tmp_path / "x.h5ad", backed="r"))[[]]["x"].isbacked
-
-
 @pytest.mark.parametrize(
     "options, words",
     [
@@ -366,16 +317,12 @@ def test_a_view_of_a_backed_anndata_is_refused(tmp_path):
         ({"order": penstock.orders.Weighted([1] * 100, block=64, fetch=64), "fetch_factor": 8}, "at least 16"),
         ({"batch_size": None, "global_batch_size": 5, "rank": 0, "world_size": 3}, "not a multiple of world size 3"),
         ({"rank": 3, "world_size": 3}, "rank 3"),
+        ({"fetch_factor": 1 << 40}, r"must be fewer than 2\^31"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(options, words):
     with pytest.raises(penstock.InvalidArgumentError, match=words):
         make(STORE, **{"batch_size": 4, **options})
-
-
-def test_a_block_larger_than_the_orders_fetch_is_refused():
-    with pytest.raises(penstock.InvalidArgumentError, match="a multiple of the block"):
-        penstock.orders.Blocks(8, 4)
 
 
 @pytest.mark.parametrize("threads", [0, 1])
@@ -399,43 +346,40 @@ def test_hooks_that_give_nothing_or_another_count_are_named(options, words, thre
     assert loader.position == 0
 
 
+class OneByOne(Recorded):
+    def __getitem__(self, index: Any) -> Any:
+        return {0: 1}[index]
+
+
 class Short(Recorded):
     def __getitem__(self, indices: Any) -> np.ndarray:
         return super().__getitem__(indices)[:-1]
 
 
-def test_a_collection_that_gives_another_count_is_named():
-    with pytest.raises(penstock.InvalidArgumentError, match=r"indexing the Short gave a ndarray of 63 .*, 64 were"):
-        next(make(Short()))
-
-
-def test_a_part_that_gives_another_count_is_named():
-    for collection in ({"a": STORE, "b": Short()}, penstock.Collections(a=STORE, b=Short())):
-        with pytest.raises(penstock.InvalidArgumentError, match=r"position 0: indexing the Short gave .* of 63 "):
+def test_a_collection_or_part_that_gives_another_count_is_named():
+    for collection in (Short(), {"a": STORE, "b": Short()}, penstock.Collections(a=STORE, b=Short())):
+        with pytest.raises(penstock.InvalidArgumentError, match=r"position 0: indexing the Short gave .* of 63 .*64"):
             next(make(collection))
+    with pytest.raises(penstock.Error, match="indexing the OneByOne raised TypeError") as raised:
+        next(make(OneByOne()))
+    assert isinstance(raised.value.__cause__, TypeError)
 
 
 @pytest.mark.parametrize("threads", [0, 1])
-def test_a_length_that_raises_is_an_error_of_its_batch(threads):
+@pytest.mark.parametrize("count", [90, -1])
+def test_a_length_that_changes_or_raises_is_refused_at_its_batch(threads, count):
     class Gone(Recorded):
         def __len__(self) -> int:
-            if self.calls:
+            if self.count < 0:
                 raise StopIteration
             return self.count
 
-    with make(Gone(), threads=threads, fetch_factor=1, order="sequential") as loader:
-        next(loader)
-        with pytest.raises(penstock.Error, match="at position 4: the length of the Gone raised StopIteration"):
-            next(loader)
-
-
-@pytest.mark.parametrize("threads", [0, 1])
-def test_a_length_that_changes_is_refused_at_its_batch(threads):
-    store = Recorded()
+    words = "has 90 observations now, and had 100" if count == 90 else "the length of the Gone raised StopIteration"
+    store = Gone()
     with make(store, fetch_factor=2, threads=threads) as loader:
         next(loader), next(loader)
-        store.count = 90
-        with pytest.raises(penstock.InvalidArgumentError, match="has 90 observations now, and had 100"):
+        store.count = count
+        with pytest.raises(penstock.Error, match=words):
             for _ in range(8):
                 next(loader)
         assert loader.position % 8 == 0
@@ -463,19 +407,6 @@ def test_the_error_of_a_hook_is_raised_at_its_batch_with_its_cause(hook, threads
         assert isinstance(raised.value.__cause__, KeyError)
         broken.clear()
         assert next(loader).tolist() == [320, 330, 340, 350]
-
-
-def test_what_cannot_be_indexed_by_an_array_says_so_at_its_batch():
-    class OneByOne:
-        def __len__(self) -> int:
-            return 10
-
-        def __getitem__(self, index: int) -> int:
-            return {0: 1}[index]
-
-    with pytest.raises(penstock.Error, match="indexing the OneByOne raised TypeError") as raised:
-        next(make(OneByOne()))
-    assert isinstance(raised.value.__cause__, TypeError)
 
 
 def test_a_loader_refuses_what_it_is_not():
@@ -530,29 +461,30 @@ def test_collections_that_cannot_be_are_refused():
             both[key]
 
 
-def test_arrays_of_anndata_are_collections(tmp_path):
+def test_what_of_a_backed_anndata_is_a_collection(tmp_path):
     anndata, sparse = pytest.importorskip("anndata"), pytest.importorskip("scipy.sparse")
     anndata.AnnData(sparse.csr_matrix(np.eye(100, dtype="f4"))).write_h5ad(tmp_path / "x.h5ad")
-    view = anndata.read_h5ad(tmp_path / "x.h5ad")[:]
     backed = anndata.read_h5ad(tmp_path / "x.h5ad", backed="r")
-    for collection in (view.X, backed.X, {"x": backed.X, "y": np.arange(100)}):
+    whole = anndata.read_h5ad(tmp_path / "x.h5ad")[:]
+    for collection in (whole.X, backed.X, {"x": backed.X, "y": np.arange(100)}):
         loader = make(collection)
         found = next(loader)
         x = found["x"] if isinstance(found, dict) else found
         assert x.toarray().argmax(1).tolist() == loader.info.indices.tolist()
-
-
-def test_a_column_of_hugging_face_is_a_collection():
-    column = pytest.importorskip("datasets").Dataset.from_dict({"x": list(range(100))})["x"]
-    loader = make(column)
-    assert list(next(loader)) == loader.info.indices.tolist()
+    few = backed[:5]
+    for collection in (few, penstock.Collections(x=few)):
+        with pytest.raises(penstock.InvalidArgumentError, match="a view of a backed one"):
+            make(collection)
+    read = make(np.arange(5), 2, fetch_callback=lambda numbers, at: few._adata_ref[numbers[at]].to_memory())
+    assert next(read).n_obs == 2
+    assert not penstock.Collections(x=backed)[[]]["x"].isbacked
 
 
 # --- suggest
 
 
 def test_suggest_takes_the_fastest_that_fits():
-    found = penstock.suggest(np.zeros((4096, 16), "f4"), 16, seconds=2)
+    found = penstock.suggest(np.zeros((4096, 16), "f4"), 16, seconds=0.5)
     rows = {(row.block, row.fetch_factor): row for row in found.table}
     assert all(block <= factor for block, factor in rows) and (1, 1) in rows and (4, 16) in rows
     assert all(row.bytes == 2 * row.fetch_factor * 16 * 16 * 4 for row in found.table)
@@ -560,22 +492,12 @@ def test_suggest_takes_the_fastest_that_fits():
     assert chosen.observations_per_s == max(row.observations_per_s for row in found.table if row.fits)
     assert found.order == penstock.orders.Blocks(found.block, 16 * found.fetch_factor)
     assert len(str(found).splitlines()) == 2 + len(rows)
-    tight = penstock.suggest(np.zeros((4096, 16), "f4"), 16, memory=2 * 4 * 16 * 16 * 4, seconds=0.5)
+    tight = penstock.suggest(np.zeros((4096, 16), "f4"), 16, memory=2 * 4 * 16 * 16 * 4, seconds=0.1)
     assert tight.fetch_factor == 4 and max(row.bytes for row in tight.table) == 2 * 4 * 16 * 16 * 4
     with pytest.raises(penstock.InvalidArgumentError, match="more than memory=100"):
         penstock.suggest(np.zeros((4096, 16), "f4"), 16, memory=100, seconds=0.1)
     with pytest.raises(penstock.InvalidArgumentError, match="fewer than a batch"):
         penstock.suggest(STORE, 101)
-
-
-def test_suggest_finds_that_a_store_reads_by_blocks():
-    class Disk(Recorded):
-        def __getitem__(self, indices: Any) -> np.ndarray:
-            time.sleep(0.0002 * (1 + int((np.diff(indices) != 1).sum())))  # a seek for each run
-            return indices
-
-    found = penstock.suggest(Disk(20_000), 16, memory=1 << 18, seconds=3)
-    assert found.block >= 16
 
 
 def test_suggest_spends_its_time_on_what_is_fast():
@@ -595,9 +517,9 @@ def test_suggest_tells_bytes_of_a_fetch_from_those_of_its_batches():
         def nbytes(self) -> int:  # a megabyte of names beside the values
             return 1_000_000 + super().nbytes
 
-    store = np.zeros((4096, 8), "f4")
-    options: Any = {"fetch_transform": lambda x: x.view(Named), "memory": 2_500_000, "seconds": 0.5}
-    assert {row.fetch_factor for row in penstock.suggest(store, 16, **options).table} == {1, 4, 16, 64, 256}
+    options: Any = {"fetch_transform": lambda x: x.view(Named), "memory": 2_500_000, "seconds": 1}
+    found = penstock.suggest(np.zeros((4096, 8), "f4"), 16, **options)
+    assert {row.fetch_factor for row in found.table} == {1, 4, 16, 64, 256}
 
 
 def test_suggest_says_what_is_wrong():
@@ -610,7 +532,7 @@ def test_suggest_says_what_is_wrong():
 
 
 def test_suggest_measures_a_view():
-    found = penstock.suggest(penstock_view(np.zeros(5000, "u2")), 16, seconds=0.5)
+    found = penstock.suggest(penstock_view(np.zeros(5000, "u2")), 16, seconds=0.2)
     assert found.block <= found.fetch_factor and {row.fetch_factor for row in found.table} >= {1, 4, 16}
     with pytest.raises(penstock.InvalidArgumentError, match="fetch_callback"):
         penstock.suggest(penstock_view(np.zeros(5000, "u2")), 16, fetch_transform=len)

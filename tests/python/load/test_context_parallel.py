@@ -1,50 +1,19 @@
-"""Context parallelism: slices of all ranks are the batch, only a slice is read, and a state goes on with any size."""
+"""Context parallelism: only a slice is read, a state goes on with any size, and what is refused.
+
+That the slices of all ranks are the batch, tests/model compares for every view and column.
+"""
 
 from __future__ import annotations
 
-import itertools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock
 import pytest
 from _datasets import compact, raw_tokens
-from penstock.columns import Labels, LossMask, PerSpan
+from penstock.columns import LossMask
 
 LENGTHS = tuple(tuple((number * 37 + shard * 11) % 29 for number in range(40)) for shard in range(3))
-ARRAYS = ("inputs", "labels", "position_ids", "document_ids")
-COLUMNS: list[Any] = ["cu_seqlens", "position_ids", "document_ids"]
-
-
-def chunks(records: Any, rank: int, size: int, layout: str) -> np.ndarray:
-    """The rank's part of the records of a row, or of one document."""
-    parts = np.split(np.asarray(records), size if layout == "contiguous" else 2 * size)
-    return parts[rank] if layout == "contiguous" else np.concatenate([parts[rank], parts[2 * size - 1 - rank]])
-
-
-def places(batch: penstock.Batch, row: int, window: int, rank: int, size: int, layout: str, multiple: int) -> Any:
-    """Which records of a row are the rank's, by the definition."""
-    if layout != "zigzag-documents":
-        return chunks(np.arange(window), rank, size, layout)
-    spans = batch.spans.of_row(row)
-    last = -(-spans[-1].stop // multiple) * multiple if spans else 0
-    bounds = sorted({0, *(span.start for span in spans), last, window})
-    pieces = [np.arange(begin, end) for begin, end in itertools.pairwise(bounds)]
-    return np.concatenate([chunks(piece, rank, size, layout) for piece in pieces])
-
-
-def views(folder: Path) -> dict[str, tuple[penstock.View, list[Any]]]:
-    dataset, _ = compact(folder, LENGTHS)
-    masks = [LossMask(field="token"), LossMask(spans=lambda metadata: [[1, 3], [5, 9]]), Labels(cross_document=False)]
-    number = PerSpan("number", lambda metadata: metadata["number"], "i4", fill=-1)
-    return {
-        "windows": (dataset.windows(24, lookahead=1), [*COLUMNS, *masks, number]),
-        "phase": (dataset.windows(24, lookahead=1, phase="random"), [*COLUMNS, *masks, number]),
-        "part": (dataset.windows(24, lookahead=3)[::2], COLUMNS),
-        "no labels": (dataset.windows(24), [*COLUMNS, *masks, number]),
-        "packed": (dataset.packed(24, multiple_of=4), [*COLUMNS, *masks, number]),
-    }
 
 
 def test_only_the_slice_is_read_and_the_targets_of_its_chunks_where_a_column_is_made_of_them(tmp_path):
@@ -70,41 +39,41 @@ def test_only_the_slice_is_read_and_the_targets_of_its_chunks_where_a_column_is_
     assert read(0) == [0, 0, 0]
 
 
-@pytest.mark.parametrize("order", [penstock.orders.Blocks(2, 8), "sequential"])
 @pytest.mark.parametrize("reader", ["auto", "pread", "mmap"])
-def test_only_the_slice_is_read_where_rows_share_fetches(tmp_path, order, reader):
+def test_only_the_slice_is_read_where_rows_share_fetches(tmp_path, reader):
     view = raw_tokens(tmp_path / "tokens.bin", 64 * 100 + 1)[0].windows(64, lookahead=1)
+    for order in (penstock.orders.Blocks(2, 8), "sequential"):
+        for part, most in (
+            (penstock.ContextParallel(0, 4), 2 * 8 + 2),  # a row's first target may be read once
+            (penstock.ContextParallel(3, 4), 2 * 8 + 1),
+            (penstock.ContextParallel(1, 4, "contiguous"), 17),
+        ):
+            options = {"order": order, "reader": reader, "epochs": 1, "framework": "numpy"}
+            with penstock.Loader(view, 4, context_parallel=part, **options) as loader:
+                assert sum(int(batch.valid.sum()) for batch in loader) == 100
+                assert loader.metrics().bytes_read <= 100 * most * 2
 
-    def read(part: penstock.ContextParallel) -> int:
-        options = {"order": order, "reader": reader, "epochs": 1, "framework": "numpy"}
-        with penstock.Loader(view, 4, context_parallel=part, **options) as loader:
-            for _ in loader:
-                pass
-            return loader.metrics().bytes_read
 
-    assert read(penstock.ContextParallel(0, 4)) <= 100 * (2 * 8 + 2) * 2  # a row's first target may be read once
-    assert read(penstock.ContextParallel(3, 4)) <= 100 * (2 * 8 + 1) * 2
-    assert read(penstock.ContextParallel(1, 4, "contiguous")) <= 100 * 17 * 2
-
-
-@pytest.mark.parametrize("multiples", [(4, 4), (4, 8)])
-def test_rows_of_sources_that_pack_otherwise_are_sliced_each_by_its_own_documents(tmp_path, multiples):
-    view, columns = views(tmp_path)["packed"]
-    sources = {name: view.dataset.packed(32, multiple_of=each) for name, each in zip("ab", multiples, strict=True)}
+def test_rows_of_sources_that_pack_otherwise_are_sliced_each_by_its_own_documents(tmp_path):
+    dataset, _ = compact(tmp_path, LENGTHS)
+    sources = {name: dataset.packed(32, multiple_of=each) for name, each in (("a", 4), ("b", 8))}
     mixture = penstock.Mixture(sources, [penstock.Stage()], end=48)
-    options = {"batch_size": 4, "columns": columns, "framework": "numpy"}
-    whole = penstock.Loader(mixture, **options)
-    parts = [penstock.ContextParallel(rank, 2, "zigzag-documents") for rank in range(2)]
-    slices = [penstock.Loader(mixture, context_parallel=part, **options) for part in parts]
-    for batch in whole:
-        for rank, loader in enumerate(slices):
-            part = next(loader)
-            for row in range(4):
-                multiple = multiples[batch.sources[row]]
-                at = places(batch, row, 32, rank, 2, "zigzag-documents", multiple)
-                for name in (*ARRAYS, "loss_mask"):
-                    np.testing.assert_array_equal(getattr(part, name)[row], getattr(batch, name)[row, at], err_msg=name)
-                np.testing.assert_array_equal(part.columns["number"][row], batch.columns["number"][row, at])
+    options: dict[str, Any] = {"columns": ["position_ids", "document_ids"], "framework": "numpy"}
+    for rank in range(2):
+        options["context_parallel"] = penstock.ContextParallel(rank, 2, "zigzag-documents")
+        alone = {}
+        for name, view in sources.items():
+            (batch,) = penstock.Loader(view, len(view), order="sequential", epochs=1, **options)
+            alone[name] = batch
+        seen = set()
+        for batch in penstock.Loader(mixture, 4, **options):
+            for row, (source, index) in enumerate(zip(batch.sources, batch.indices, strict=True)):
+                same = alone[mixture.names[source]]
+                seen.add(int(source))
+                for name in ("inputs", "labels", "position_ids", "document_ids"):
+                    found, expected = getattr(batch, name)[row], getattr(same, name)[index]
+                    np.testing.assert_array_equal(found, expected, err_msg=name)
+        assert seen == {0, 1}
 
 
 @pytest.mark.parametrize("names", ["ab", "ba"])
@@ -134,35 +103,13 @@ def test_only_the_slice_of_packed_rows_is_read(tmp_path):
     assert used[4] < used[1] / 4 + index and used[1] > 64 * 512 * 2
 
 
-def test_a_state_goes_on_with_another_size(tmp_path):
-    view = views(tmp_path)["windows"][0]
-    options = {"batch_size": 4, "seed": 1, "framework": "numpy"}
-    first = penstock.Loader(view, context_parallel=penstock.ContextParallel(1, 2), **options)
-    assert first.state_dict() == penstock.Loader(view, **options).state_dict()
-    next(first)
-    state = first.state_dict()
-    expected = [next(first).indices.tolist() for _ in range(3)]
-    for part in (None, penstock.ContextParallel(0, 3), penstock.ContextParallel(2, 4, "contiguous")):
-        again = penstock.Loader(view, context_parallel=part, **options)
-        again.load_state_dict(state)
-        assert [next(again).indices.tolist() for _ in range(3)] == expected
-
-
-def test_a_mixture_with_windows_that_grow_is_sliced_at_each_window(tmp_path):
-    view = raw_tokens(tmp_path / "tokens.bin", 16 * 400 + 1)[0].windows(16, lookahead=1)
-    stages = [penstock.Stage(window=8), penstock.Stage(window=16, at=96)]
-    mixture = penstock.Mixture({"one": view}, stages, group=4)
-    options = {"batch_size": 8, "framework": "numpy"}
-    whole = penstock.Loader(mixture, **options)
-    slices = [penstock.Loader(mixture, context_parallel=penstock.ContextParallel(r, 2), **options) for r in range(2)]
-    for batch in (next(whole) for _ in range(20)):
-        window = batch.inputs.shape[1]
-        found = np.zeros_like(batch.inputs)
-        for rank, loader in enumerate(slices):
-            found[:, chunks(np.arange(window), rank, 2, "zigzag")] = next(loader).inputs
-        np.testing.assert_array_equal(found, batch.inputs)
-    with pytest.raises(penstock.InvalidArgumentError, match="window of 8 is no multiple of 16"):
-        penstock.Loader(mixture, 8, context_parallel=penstock.ContextParallel(0, 8))
+def test_a_state_is_that_of_whole_rows(tmp_path):
+    view = compact(tmp_path, LENGTHS)[0].windows(24, lookahead=1)
+    whole, part = (penstock.Loader(view, 4, context_parallel=each) for each in (None, penstock.ContextParallel(1, 2)))
+    next(whole), next(part)
+    assert whole.state_dict() == part.state_dict()
+    part.load_state_dict(whole.state_dict())
+    assert next(part).indices.tolist() == next(whole).indices.tolist()
 
 
 def test_the_order_is_that_of_torch(tmp_path):
@@ -211,3 +158,7 @@ def test_what_a_slice_cannot_give_is_refused(tmp_path):
     batch = next(penstock.Loader(dataset.windows(24), 2, context_parallel=part))
     with pytest.raises(penstock.InvalidArgumentError, match="no records"):
         _ = batch.records
+    stages = [penstock.Stage(window=8), penstock.Stage(at=96)]
+    grows = penstock.Mixture({"one": dataset.windows(16, lookahead=1)}, stages, group=4)
+    with pytest.raises(penstock.InvalidArgumentError, match="window of 8 is no multiple of 16"):
+        penstock.Loader(grows, 8, context_parallel=penstock.ContextParallel(0, 8))

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import penstock
 import pytest
-import torch
 from _datasets import raw_tokens
 
 ACCUMULATION, INTERVAL = 3, 4
@@ -33,15 +32,13 @@ def train(loader: penstock.Loader, steps: int, checkpoint: dict[str, Any] | None
         if iter_num == steps:
             return trained, saved
         for _ in range(ACCUMULATION):
-            inputs, labels = batch.inputs.clone(), batch.labels.clone()
+            trained.append((batch.inputs.tolist(), batch.labels.tolist()))
             last, batch = batch, next(loader)
-            trained.append((inputs, labels))
         state = last.state_dict()
         iter_num += 1
 
 
-@pytest.mark.parametrize("order", ["uniform", "sequential", penstock.orders.Blocks(4, 16)])
-@pytest.mark.parametrize("prefetch", [1, 4])
+@pytest.mark.parametrize(("order", "prefetch"), [("uniform", 1), (penstock.orders.Blocks(4, 16), 4)])
 def test_nanogpts_loop_resumes_without_leaving_out_a_batch(view, order, prefetch):
     def loader() -> penstock.Loader:
         return penstock.Loader(view, 4, seed=1337, order=order, prefetch=prefetch)
@@ -49,19 +46,10 @@ def test_nanogpts_loop_resumes_without_leaving_out_a_batch(view, order, prefetch
     whole, saved = train(loader(), 12, None)
     assert [each["loader"]["position"] for each in saved] == [0, 48, 96, 144]
     for checkpoint in saved:
-        rest, _ = train(loader(), 12, checkpoint)
-        expected = whole[checkpoint["iter_num"] * ACCUMULATION :]
-        assert len(rest) == len(expected)
-        for (inputs, labels), (expected_inputs, expected_labels) in zip(rest, expected, strict=True):
-            assert torch.equal(inputs, expected_inputs) and torch.equal(labels, expected_labels)
-
-
-def test_the_loaders_own_state_is_after_the_batch_that_was_fetched(view):
-    """Why docs and docstrings send such loops to the batch's state."""
-    _, saved = train(penstock.Loader(view, 4), 4, None, by_batch=False)
+        assert train(loader(), 12, checkpoint)[0] == whole[checkpoint["iter_num"] * ACCUMULATION :]
+    # Why docs and docstrings send such loops to the batch's state.
+    _, saved = train(loader(), 4, None, by_batch=False)
     assert saved[-1]["loader"]["position"] == (4 * ACCUMULATION + 1) * 4
-    for told in (penstock.Loader.state_dict.__doc__, penstock.Batch.state_dict.__doc__):
-        assert "trained last" in " ".join(str(told).split())
 
 
 @pytest.mark.parametrize("threads", [0, 1])
@@ -74,12 +62,10 @@ def test_a_collections_loop_that_fetches_ahead_resumes_by_the_state_of_its_info(
         whole = [batch.tolist() for batch in plain]
     with loader() as one:
         batch, info = next(one), one.info
-        for step in range(1, 40):
+        for step in range(1, 20):
             trained, last = batch.tolist(), info
             assert trained == whole[step - 1] and last.state_dict() == {**one.state_dict(), "position": step * 4}
             batch, info = next(one), one.info
             with loader() as again:
                 again.load_state_dict(last.state_dict())
                 assert next(again).tolist() == batch.tolist() == whole[step]
-    for told in (penstock.CollectionLoader.state_dict.__doc__, penstock.BatchInfo.state_dict.__doc__):
-        assert "trained last" in " ".join(str(told).split())

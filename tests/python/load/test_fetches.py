@@ -6,7 +6,6 @@ several that own whole lanes.
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -19,43 +18,29 @@ import pytest
 
 BLOCK = 16
 FETCH = 4096
-FETCHES = 20  # of each lane
+FETCHES = 5  # of each lane
 LANES = 8
 WINDOW = 16
 AT_MOST = 1.1 / BLOCK  # reads a row, of each file
 
-# In a process of its own, where nothing else reads.
-COUNT = """
-import json, sys
-import penstock
 
-def reads():
-    with open("/proc/self/io", "rb", buffering=0) as file:
+def reads() -> int:
+    """System calls that read, of this process, but for this one."""
+    with Path("/proc/self/io").open("rb", buffering=0) as file:
         return int(file.read(4096).split(b"syscr: ")[1].split()[0])
 
-asked = json.loads(sys.argv[1])
-dataset = penstock.concatenate([penstock.open(path, **asked["hints"]) for path in asked["paths"]])
-view = getattr(dataset, asked["view"])(*asked["window"])
-order = penstock.orders.Blocks(asked["block"], asked["fetch"], lanes=asked["lanes"])
-before = reads()
-own = reads() - before
-for rank in range(asked["ranks"]):
-    options = {"order": order, "seed": 3, "epochs": 1, "rank": rank, "world_size": asked["ranks"], "threads": 2}
-    before, rows = reads(), 0
-    with penstock.Loader(view, 64, reader="pread", framework="numpy", **options, **asked["loader"]) as loader:
-        for batch in loader:
-            rows += int(batch.valid.sum())
-    print(json.dumps([reads() - before - own, rows]))
-"""
 
-
-def counted(paths: list[Path], view: str, lanes: int, ranks: int, **asked: Any) -> list[tuple[int, int]]:
-    """(reads, rows) of each rank over one epoch."""
-    asked = {"hints": {}, "window": (), "loader": {}, "block": BLOCK, "fetch": FETCH} | asked
-    asked |= {"paths": [str(path) for path in paths], "view": view, "lanes": lanes, "ranks": ranks}
-    done = subprocess.run([sys.executable, "-c", COUNT, json.dumps(asked)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+def counted(view: penstock.View, order: Any, ranks: int = 1, **options: Any) -> list[tuple[int, int]]:
+    """(reads, rows) of each rank over the epochs."""
+    found = []
+    given = {"order": order, "seed": 3, "epochs": 1, "world_size": ranks, "threads": 2, **options}
+    own = -reads() + reads()
+    for rank in range(ranks):
+        before = reads()
+        with penstock.Loader(view, 64, reader="pread", framework="numpy", rank=rank, **given) as loader:
+            rows = sum(int(batch.valid.sum()) for batch in loader)
+        found.append((reads() - before - own, rows))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +52,7 @@ def tokens(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def documents(tmp_path_factory) -> list[Path]:
-    """A dataset a lane, each with 20 fetches of documents, and of windows nearly as many."""
+    """A dataset a lane, each with some fetches of documents, and of windows nearly as many."""
     folder: Path = tmp_path_factory.mktemp("documents")
     paths = [folder / str(number) for number in range(LANES)]
     lengths = np.random.default_rng(1).integers(1, 2 * WINDOW, FETCHES * FETCH)
@@ -79,43 +64,37 @@ def documents(tmp_path_factory) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize("lookahead", [0, 1])
-@pytest.mark.parametrize(("lanes", "ranks"), [(1, 1), (LANES, 1), (LANES, LANES)])
+@pytest.mark.parametrize(("lanes", "ranks", "lookahead"), [(1, 1, 0), (LANES, 1, 1), (LANES, LANES, 1)])
 def test_a_block_of_windows_is_one_read(tokens, lanes, ranks, lookahead):
-    found = counted([tokens], "windows", lanes, ranks, window=(WINDOW, lookahead), hints={"dtype": "u2"})
-    assert len(found) == ranks
-    for reads, rows in found:
+    view = penstock.open(tokens, dtype="u2").windows(WINDOW, lookahead)
+    for found, rows in counted(view, penstock.orders.Blocks(BLOCK, FETCH, lanes=lanes), ranks):
         assert rows == LANES * FETCHES * FETCH // ranks
-        assert rows * AT_MOST / 4 < reads <= rows * AT_MOST, f"{reads / rows * BLOCK:.2f} reads a block"
+        assert rows * AT_MOST / 4 < found <= rows * AT_MOST, f"{found / rows * BLOCK:.2f} reads a block"
 
 
 # The stream, the index of entries and the entries: three files. Each is asked for one range a block; what was read of
 # the index and the entries is kept for other blocks, so the sum is below three times the bound of one file.
-@pytest.mark.parametrize("view", ["documents", "windows"])
-@pytest.mark.parametrize(("lanes", "ranks"), [(1, 1), (LANES, LANES)])
-def test_a_block_of_documents_or_of_windows_with_metadata_is_one_read_of_each_file(documents, view, lanes, ranks):
-    window = (WINDOW, 1) if view == "windows" else ()
-    found = counted(documents[:lanes], view, lanes, ranks, window=window)
-    assert len(found) == ranks
-    for reads, rows in found:
-        if view == "documents":
-            assert rows == lanes * FETCHES * FETCH // ranks
-        assert rows * AT_MOST / 4 < reads <= 3 * rows * AT_MOST, f"{reads / rows * BLOCK:.2f} reads a block"
+@pytest.mark.parametrize("kind", ["documents", "windows"])
+def test_a_block_of_documents_or_of_windows_with_metadata_is_one_read_of_each_file(documents, kind):
+    dataset = penstock.concatenate([penstock.open(path) for path in documents])
+    view = dataset.documents() if kind == "documents" else dataset.windows(WINDOW, 1)
+    for found, rows in counted(view, penstock.orders.Blocks(BLOCK, FETCH, lanes=LANES), LANES):
+        if kind == "documents":
+            assert rows == FETCHES * FETCH
+        assert rows * AT_MOST / 4 < found <= 3 * rows * AT_MOST, f"{found / rows * BLOCK:.2f} reads a block"
 
 
 def test_with_less_memory_than_a_fetch_takes_blocks_are_read_in_several_pieces(tokens):
-    asked = {"window": (2 * FETCH // BLOCK,), "hints": {"dtype": "u2"}}  # 4,096 windows of 1 KiB
-    ample, tight, none = (
-        counted([tokens], "windows", 1, 1, **asked, loader={"max_bytes": max_bytes})[0]
-        for max_bytes in (64 << 20, 2 << 20, 0)
-    )
+    view = penstock.open(tokens, dtype="u2").windows(2 * FETCH // BLOCK)  # 1 KiB each
+    order = penstock.orders.Blocks(BLOCK, FETCH)
+    ample, tight, none = (counted(view, order, max_bytes=bound)[0] for bound in (64 << 20, 2 << 20, 0))
     assert ample[0] <= ample[1] * AT_MOST
     assert 2 * ample[0] < tight[0] < none[0] <= 1.1 * none[1]
 
 
-# A fetch's entries count towards max_bytes. Of all 150 MB, little more than the bound may be in memory at once.
+# A fetch's entries count towards max_bytes. Of all 60 MB, little more than the bound may be in memory at once.
 PEAK = """
-import json, sys
+import sys
 import penstock
 
 def peak():
@@ -134,34 +113,14 @@ print(documents, peak() - before)
 
 def test_the_entries_of_a_fetch_count_towards_max_bytes(tmp_path):
     with penstock.Writer(tmp_path / "data", fields={"token": "u2"}, metadata="raw") as writer:
-        for number in range(300):
+        for number in range(120):
             writer.append(token=np.zeros(8, "u2"), metadata=bytes([number % 256]) * 500_000)
-    max_bytes = 20 << 20
+    max_bytes = 12 << 20
     command = [sys.executable, "-c", PEAK, str(tmp_path / "data"), str(max_bytes)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     documents, growth = map(int, done.stdout.split())
-    assert documents == 300
+    assert documents == 120
     assert growth < 1.5 * max_bytes
-
-
-# A fetch of cells: 1,024 blocks of 16. The index is kept from the first epoch on, so what two more epochs cost is reads
-# of records alone.
-CELLS = """
-import json, sys
-import penstock
-
-def reads():
-    with open("/proc/self/io", "rb", buffering=0) as file:
-        return int(file.read(4096).split(b"syscr: ")[1].split()[0])
-
-view = penstock.open(sys.argv[1]).cells("csr", genes=range(100), columns=["plate"])
-order = penstock.orders.Blocks(16, 16384)
-before = reads()
-options = {"reader": "pread", "order": order, "seed": 3, "epochs": int(sys.argv[2]), "framework": "numpy"}
-with penstock.Loader(view, 64, **options) as loader:
-    rows = sum(int(batch.valid.sum()) for batch in loader)
-print(json.dumps([reads() - before, rows]))
-"""
 
 
 def test_a_fetch_of_cells_is_a_read_a_block(tmp_path: Path) -> None:
@@ -173,15 +132,12 @@ def test_a_fetch_of_cells_is_a_read_a_block(tmp_path: Path) -> None:
         plates = [f"plate {number * 14 // cells}" for number in range(cells)]
         counts = random.integers(1, 9, len(genes))
         writer.append_batch(lengths, columns={"plate": plates}, gene=genes, count=counts)
-
-    def counted_cells(epochs: int) -> int:
-        command = [sys.executable, "-c", CELLS, str(tmp_path / "d"), str(epochs)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        reads, rows = json.loads(done.stdout)
+    found = []
+    for epochs in (1, 2):  # the index is kept from the first epoch on, so another one costs reads of records alone
+        view = penstock.open(tmp_path / "d").cells("csr", genes=range(100), columns=["plate"])
+        ((count, rows),) = counted(view, penstock.orders.Blocks(16, 16384), epochs=epochs)
         assert rows == epochs * cells
-        return int(reads)
-
-    steady = (counted_cells(3) - counted_cells(1)) / 2
+        found.append(count)
+    steady = found[1] - found[0]
     # Blocks are 1 KB here, and some are so near that two are one read.
     assert 256 * fetches <= steady <= 1_040 * fetches, f"{steady / fetches:.0f} reads a fetch"

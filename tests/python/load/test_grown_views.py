@@ -13,7 +13,7 @@ import penstock
 import pytest
 from _grown import RECORDS, WINDOW, Grown, make_grown, rows, write
 from penstock import orders
-from penstock._load.job_arguments import JobArguments
+from penstock.adapters.torch import BatchDataset
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,7 @@ def test_a_damaged_history_is_refused_and_not_run(grown: Grown) -> None:
         lambda stages: stages[1].update(begin="13"),
         lambda stages: stages[1].update(begin=2**64),
         lambda stages: stages.append({**stages[1], "begin": 59}),
+        lambda stages: stages.extend({**stages[1], "begin": 13 + 23 * i} for i in range(1, 1000)),
         lambda stages: stages[1].update(more=1),
         lambda stages: stages.reverse(),
         lambda stages: stages[0]["order"].update(seed=9),
@@ -76,10 +77,8 @@ def test_a_damaged_history_is_refused_and_not_run(grown: Grown) -> None:
             with pytest.raises(penstock.StateMismatchError):
                 loader.load_state_dict({**good, "job": json.dumps(job)})
             assert loader.position == 0 and len(next(loader).indices) == 6
-
-
-def test_a_history_that_a_later_version_wrote_is_refused_in_those_words(grown: Grown) -> None:
-    good = grown_state_after(grown)
+    with grown.loader(1) as loader, pytest.raises(penstock.StateMismatchError):
+        loader.load_state_dict({**good, "job": json.dumps({**json.loads(good["job"]), "order": 5})})
     for change in (
         lambda job: job["order"].update(algorithm=2),
         lambda job: job["order"]["stages"][0].update(more=1),
@@ -92,34 +91,28 @@ def test_a_history_that_a_later_version_wrote_is_refused_in_those_words(grown: G
                 loader.load_state_dict({**good, "job": json.dumps(job)})
 
 
-def test_a_history_of_more_stages_than_there_are_shards_makes_no_jobs_of_them(
-    grown: Grown, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    good = grown_state_after(grown)
-    job = json.loads(good["job"])
-    first, last = job["order"]["stages"]
-    job["order"]["stages"] = [*({**first, "begin": 13 * i} for i in range(1000)), {**last, "begin": 13_000}]
-    made = []
-    native = JobArguments.native
-    monkeypatch.setattr(JobArguments, "native", lambda self: made.append(1) or native(self))
-    with grown.loader(2) as loader, pytest.raises(penstock.StateMismatchError, match="is damaged"):
-        loader.load_state_dict({**good, "position": 13_003, "job": json.dumps(job)})
-    assert len(made) == 2  # the loader's own, and that of all shards
-
-
 def test_other_words_name_this_one(grown: Grown) -> None:
-    def refusing(number: int, word: str = "refuse") -> penstock.Loader:
-        return penstock.Loader(grown.view(number), 6, seed=3, framework="numpy", on_mismatch=word)
+    def refusing(view: penstock.View, word: str = "refuse") -> penstock.Loader:
+        return penstock.Loader(view, 6, seed=3, framework="numpy", on_mismatch=word)
 
-    with grown.loader(0) as old, refusing(1) as loader:
+    with grown.loader(0) as old:
         state = next(old).state_dict()
+    with refusing(grown.view(1)) as loader:
         with pytest.raises(penstock.StateMismatchError) as caught:
             loader.load_state_dict(state)
         assert "the first 1 of these 2 shards are the state's" in str(caught.value)
+        assert "select(range(1))" in str(caught.value)
         assert 'on_mismatch="grown" ends the epoch over them' in str(caught.value)
-    with refusing(1, "restart") as loader:
+    with refusing(grown.view(1), "restart") as loader:
         assert loader.load_state_dict(state).position == 0
-    with grown.loader(1) as going, refusing(1) as loader:
+    others = grown.datasets[1].select([1]).windows(WINDOW)
+    with refusing(others) as loader, pytest.raises(penstock.StateMismatchError, match=r"^(?!.*and more)"):
+        loader.load_state_dict(state)
+    with grown.loader(0) as old, refusing(grown.datasets[1].select(range(1)).windows(WINDOW)) as loader:
+        old.load_state_dict(state)
+        loader.load_state_dict(state)
+        assert next(loader).indices.tolist() == next(old).indices.tolist()
+    with grown.loader(1) as going, refusing(grown.view(1)) as loader:
         going.load_state_dict(state)
         with pytest.raises(penstock.StateMismatchError, match='grew in the state\'s run: on_mismatch="grown" goes on'):
             loader.load_state_dict(next(going).state_dict())
@@ -143,40 +136,22 @@ def test_views_that_have_no_meaning_over_more_shards_are_refused_at_once(grown: 
             penstock.Loader(given, 2, on_mismatch="grown", **options)
     with pytest.raises(penstock.InvalidArgumentError, match=r"on_mismatch='grow': must be one of .*'grown'"):
         penstock.Loader(view, 2, on_mismatch="grow")  # type: ignore[arg-type]
+    with pytest.raises(penstock.InvalidArgumentError, match=r"use a penstock\.Loader"):
+        BatchDataset(view, 2, on_mismatch="grown")
+    with pytest.raises(penstock.InvalidArgumentError, match="collection"):
+        penstock.CollectionLoader(np.arange(10), 2, on_mismatch="grown")
 
 
-def test_batches_held_across_a_load_stay_and_a_closed_loader_stays_closed(grown: Grown) -> None:
+def test_a_history_makes_no_other_loader_of_what_is_closed_or_forked(grown: Grown) -> None:
     with grown.loader(0) as old:
-        state = next(old).state_dict()
+        state = list(islice(old, 4))[-1].state_dict()
     with grown.loader(1) as loader:
         held = next(loader)
         before = rows(held, grown.tokens)
         loader.load_state_dict(state)
         list(islice(loader, 5))
-        assert rows(held, grown.tokens) == before
+        assert rows(held, grown.tokens) == before  # as it was when the job was another
         assert held.state_dict()["job"] != loader.state_dict()["job"]
-    loader.load_state_dict(grown_state(grown))
-    with pytest.raises(penstock.InvalidArgumentError, match="closed"):
-        next(loader)
-
-
-def grown_state(grown: Grown) -> dict[str, Any]:
-    """Of a run that grew at another position than others here."""
-    with grown.loader(0) as old:
-        return list(islice(old, 4))[-1].state_dict()
-
-
-def grown_state_after(grown: Grown) -> dict[str, Any]:
-    """Of a run over one shard up to position 13, and two from there on; in epoch 1, at position 18."""
-    with grown.loader(0) as old, grown.loader(1) as loader:
-        loader.load_state_dict(next(old).state_dict())
-        return list(islice(loader, 2))[-1].state_dict()
-
-
-def test_in_a_forked_child_it_is_refused(grown: Grown) -> None:
-    state = grown_state(grown)
-    with grown.loader(1) as loader:
-        next(loader)
         child = os.fork()
         if child == 0:
             try:
@@ -187,14 +162,13 @@ def test_in_a_forked_child_it_is_refused(grown: Grown) -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         loader.load_state_dict(state)
         next(loader)
+    loader.load_state_dict(grown_state_after(grown))  # of a run that grew at another position
+    with pytest.raises(penstock.InvalidArgumentError, match="closed"):
+        next(loader)
 
 
-def test_adapters_and_collections_say_what_they_do_not_take(grown: Grown) -> None:
-    torch = pytest.importorskip("torch")
-    from penstock.adapters.torch import BatchDataset
-
-    assert torch
-    with pytest.raises(penstock.InvalidArgumentError, match=r"use a penstock\.Loader"):
-        BatchDataset(grown.view(0), 2, on_mismatch="grown")
-    with pytest.raises(penstock.InvalidArgumentError, match="collection"):
-        penstock.CollectionLoader(np.arange(10), 2, on_mismatch="grown")
+def grown_state_after(grown: Grown) -> dict[str, Any]:
+    """Of a run over one shard up to position 13, and two from there on; in epoch 1, at position 18."""
+    with grown.loader(0) as old, grown.loader(1) as loader:
+        loader.load_state_dict(next(old).state_dict())
+        return list(islice(loader, 2))[-1].state_dict()

@@ -5,10 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import numpy as np
-import penstock
 import pytest
 from _datasets import raw_tokens
+
+WITHOUT_IMPORTING = """
+import sys, numpy, penstock
+view = penstock.open(sys.argv[1], dtype="u2").windows(10)
+view[0]; view.read([1, 2])
+penstock.Permutation(10, 0)[3]
+assert type(next(penstock.Loader(view, 2, framework="numpy"))["token"]) is numpy.ndarray
+next(penstock.CollectionLoader(numpy.arange(10), 2))
+assert "torch" not in sys.modules
+next(penstock.Loader(view, 2))
+assert "torch" in sys.modules
+"""
 
 NO_TORCH = """
 import importlib.abc, importlib.util, sys
@@ -20,40 +30,6 @@ class NoTorch(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, NoTorch())
 real = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: None if name == "torch" else real(name, package)
-"""
-
-
-def run(script: str, *arguments: str) -> None:
-    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.fixture
-def path(tmp_path):
-    raw_tokens(tmp_path / "tokens.bin", 1000)
-    return str(tmp_path / "tokens.bin")
-
-
-def test_importing_penstock_does_not_import_torch(path):
-    run(
-        """
-import sys, penstock
-view = penstock.open(sys.argv[1], dtype="u2").windows(10)
-view[0]; view.read([1, 2])
-penstock.Permutation(10, 0)[3]
-next(penstock.Loader(view, 2, framework="numpy"))
-assert "torch" not in sys.modules
-next(penstock.Loader(view, 2))
-assert "torch" in sys.modules
-""",
-        path,
-    )
-
-
-def test_without_torch_batches_are_numpy(path):
-    run(
-        NO_TORCH
-        + """
 import numpy, penstock
 view = penstock.open(sys.argv[1], dtype="u2").windows(10, lookahead=1)
 loader = penstock.Loader(view, 4, seed=1)
@@ -69,14 +45,12 @@ for options in ({"framework": "torch"}, {"pin_memory": True}):
     else:
         raise SystemExit("not refused")
 assert "torch" not in sys.modules
-""",
-        path,
-    )
+"""
 
 
-def test_numpy_is_given_where_it_is_asked_for_though_torch_is_there(path):
-    view = penstock.open(path, dtype="u2").windows(10, lookahead=1)
-    batch = next(penstock.Loader(view, 4, framework="numpy"))
-    assert type(batch["token"]) is np.ndarray and type(batch.labels) is np.ndarray
-    assert type(view.read([0])["token"]) is np.ndarray  # a view always gives NumPy
-    assert type(view[0]["token"]) is np.ndarray
+@pytest.mark.parametrize("script", [WITHOUT_IMPORTING, NO_TORCH], ids=["not imported", "not there"])
+def test_torch_is_optional(tmp_path, script):
+    raw_tokens(tmp_path / "tokens.bin", 1000)
+    command = [sys.executable, "-c", script, str(tmp_path / "tokens.bin")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")

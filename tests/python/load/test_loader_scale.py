@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from statistics import median
 
 import numpy as np
 import penstock
@@ -43,14 +41,10 @@ def sparse(tmp_path_factory):
 def test_a_resume_far_into_a_trillion_tokens_costs_what_a_start_costs(sparse):
     windows = (TOKENS - 1) // 4096
     seconds: dict[int, list[float]] = {0: [], windows * 3 // 4: [], windows * 1000 + 12_345: []}
-    for _ in range(3):
+    for _ in range(2):
         for position, found in seconds.items():
-            done = subprocess.run(
-                [sys.executable, "-c", FIRST_BATCH, str(sparse), str(position)],
-                capture_output=True,
-                text=True,
-                timeout=60,
-            )
+            command = [sys.executable, "-c", FIRST_BATCH, str(sparse), str(position)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
             assert done.returncode == 0, done.stderr
             taken, resident_kib = done.stdout.split()
             found.append(float(taken))
@@ -58,18 +52,6 @@ def test_a_resume_far_into_a_trillion_tokens_costs_what_a_start_costs(sparse):
     start, *far = (min(found) for found in seconds.values())
     assert all(each < 0.25 for each in (start, *far))  # loose; the benchmarks measure it
     assert all(each < 3 * start + 0.02 for each in far)
-
-
-def test_loading_a_state_and_seeking_take_no_time_wherever_they_go(sparse):
-    view = penstock.open(sparse, dtype="u4").windows(4096)
-    with penstock.Loader(view, 8, seed=1, framework="numpy", threads=1) as loader:
-        taken = []
-        for position in (0, len(view) // 2, len(view) * 500, 1 << 60):
-            state = {**loader.state_dict(), "position": position}
-            begun = time.perf_counter()
-            loader.load_state_dict(state)
-            taken.append(time.perf_counter() - begun)
-        assert median(taken) < 0.01
 
 
 def test_the_far_end_of_the_stream_is_read_right(sparse):
@@ -92,7 +74,7 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
 
 
-@pytest.mark.parametrize(("soft", "hard", "after"), [(128, 4096, 4096), (128, 128, 128), (4096, 4096, 4096)])
+@pytest.mark.parametrize(("soft", "hard", "after"), [(128, 4096, 4096), (128, 128, 128)])
 def test_more_shards_than_descriptors_are_read_and_the_soft_limit_is_raised(tmp_path, soft, hard, after):
     with penstock.Writer(str(tmp_path / "d"), fields={"token": "u4"}, metadata=None, shard_size=1) as writer:
         for number in range(400):

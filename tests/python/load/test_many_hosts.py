@@ -154,8 +154,9 @@ def rows_of(folder: Path, name: str) -> list[list[int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("before", "after"), [(2, 1), (4, 3)])
-def test_a_host_is_lost_and_fewer_go_on_with_what_was_left(tmp_path, before, after):
+def test_a_host_is_lost_and_fewer_go_on_with_what_was_left(tmp_path):
+    """It takes some ten seconds: ten processes import torch and meet twice."""
+    before, after = 3, 2
     pytest.importorskip("torch")
     view = raw_tokens(tmp_path / "tokens.bin", 101 * WINDOW)[0].windows(WINDOW)
     (tmp_path / "worker.py").write_text(WORKER)
@@ -184,7 +185,7 @@ def test_a_host_is_lost_and_fewer_go_on_with_what_was_left(tmp_path, before, aft
             assert row[1:] == [int(batch.epochs[0]), int(batch.indices[0]), *batch["token"][0].tolist()]
 
 
-@pytest.mark.parametrize("ranks", [1024, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("ranks", [1024, pytest.param(20_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("order", ["uniform", "blocks"])
 def test_each_observation_is_one_ranks_of_very_many(tmp_path, ranks, order):
     rows = 2  # of a rank's batch
@@ -207,16 +208,8 @@ def test_each_observation_is_one_ranks_of_very_many(tmp_path, ranks, order):
         steps += 1
     assert steps == len(job) == 3 and (given == 1).all()
     assert job.plan(position, 0, ranks) is None
-
-
-def test_a_located_batch_of_very_many_ranks_is_what_they_are_planned(tmp_path):
-    ranks = 100_000
-    with (tmp_path / "tokens.bin").open("wb") as file:
-        file.truncate(3 * ranks)
-    view = penstock.open(tmp_path / "tokens.bin", dtype="u1").windows(1)
-    job = penstock.Job(view, global_batch_size=ranks, seed=9)
-    found = job.locate(2, world_size=ranks)
-    assert [row.rank for row in found] == list(range(ranks)) and {row.row for row in found} == {0}
-    for rank in (0, 1, 77_777, ranks - 1):
-        plan = job.plan(2 * ranks, rank, ranks)
-        assert plan is not None and plan.picks["index"].tolist() == [found[rank].index]
+    located = job.locate(1, world_size=ranks)
+    assert [row.rank for row in located] == [*range(ranks), *range(ranks)]
+    for rank in (0, 1, 777, ranks - 1):
+        plan = job.plan(rows * ranks, rank, ranks)
+        assert plan is not None and plan.picks["index"].tolist() == [row.index for row in located[rank::ranks]]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import penstock
 import pytest
-from _mixtures import WINDOW, all_rows, loader, rows, turns, write_sources
+from _mixtures import WINDOW, all_rows, loader, rows, rows_of_ranks, write_sources
 from penstock import Mixture, Stage, Tokens
 
 
@@ -35,45 +36,12 @@ def mixture(views):
     return Mixture(views, STAGES, caps={"books": 40}, end=450)
 
 
-def test_each_source_gives_its_share_and_its_epochs_through_all_stages(mixture, views):
-    given = all_rows(mixture)
-    assert len(given) == 450 == len(penstock.Job(mixture, global_batch_size=1))
-    job = penstock.Job(mixture, global_batch_size=12, seed=3)
-    picks = job.picks(0, 450)
-    assert given == list(zip(picks["source"].tolist(), picks["epoch"].tolist(), picks["index"].tolist(), strict=True))
-    for number, (name, view) in enumerate(views.items()):
-        mine = [(epoch, index) for source, epoch, index in given if source == number]
-        assert len(mine) == mixture.counts(450)[name]
-        for at in range(0, len(mine), len(view)):
-            epoch = mine[at : at + len(view)]
-            assert {each for each, _ in epoch} == {at // len(view)}
-            assert len({index for _, index in epoch}) == len(epoch)
-    assert mixture.counts(450)["books"] == 40
-    begins = [stage.begin for stage in mixture.stages]
-    assert begins[0] == 0 and begins[1] == 150 and 301 in begins and any(stage.implied for stage in mixture.stages)
-    for stage, end in zip(mixture.stages, [*begins[1:], 450], strict=True):
-        total = sum(stage.weights.values())
-        for position in range(stage.begin, end + 1, 7):
-            for name, weight in stage.weights.items():
-                since = mixture.counts(position)[name] - mixture.counts(stage.begin)[name]
-                share = weight / total
-                assert abs(since - (position - stage.begin) * share) < 1 + len(stage.weights) * share
-
-
-def test_a_resume_at_every_step_and_stage_edge_repeats_the_rest_on_other_ranks(mixture):
+def test_a_resume_at_steps_and_stage_edges_repeats_the_rest_on_other_ranks(mixture):
     whole = all_rows(mixture)
     edges = [stage.begin for stage in mixture.stages]
-    for at in sorted({*range(0, 450, 12), *edges, *(edge - 1 for edge in edges[1:]), *(edge + 1 for edge in edges)}):
+    for at in sorted({*range(0, 450, 60), *edges, *(edge - 1 for edge in edges[1:]), *(edge + 1 for edge in edges)}):
         state = penstock.Job(mixture, global_batch_size=12, seed=3).state_dict(at)
-        for ranks in (1, 3):
-            loaders = [loader(mixture, rank=rank, world_size=ranks, threads=rank + 1) for rank in range(ranks)]
-            for each in loaders:
-                assert each.load_state_dict(state).position == at
-            given = []
-            for batches in zip(*loaders, strict=True):
-                by_rank = [rows(batch) for batch in batches]
-                given += [each[row] for row in range(12 // ranks) for each in by_rank if row < len(each)]
-            assert given == whole[at:]
+        assert [row for batch in rows_of_ranks(mixture, 1 + at % 3, state) for row in batch] == whole[at:]
 
 
 @pytest.mark.parametrize(
@@ -88,9 +56,6 @@ def test_each_source_has_an_order_of_its_own_and_threads_do_not_matter(mixture, 
         mine = [index for source, _, index in given[0] if source == number]
         alone = penstock.orders.resolve(chosen, len(views[name]), seed)
         assert mine == alone.pick(0, 1, len(mine))[0].tolist()
-    halves = [list(loader(mixture, order=order, rank=rank, world_size=2)) for rank in range(2)]
-    merged = [row for pair in zip(*halves, strict=True) for row in turns([rows(batch) for batch in pair])]
-    assert merged == given[0]
 
 
 def test_documents_have_no_window_and_records_are_of_one_type(mixture, datasets):
@@ -104,162 +69,144 @@ def test_documents_have_no_window_and_records_are_of_one_type(mixture, datasets)
 
 def test_what_is_to_come_may_change_on_resume(views, mixture):
     at = penstock.Job(mixture, global_batch_size=12, seed=3).state_dict(200)
-    begin = mixture.stages[2].begin  # books have ended
-    assert begin > 200
+    assert mixture.stages[2].begin > 200  # where books have ended
+    first, *later = STAGES
     more = {**views, "more": views["web"]}
     for other in (
         Mixture(views, [*STAGES[:2], Stage({"web": 1}, at=250)], caps={"books": 40}),
         Mixture(views, STAGES, caps={"books": 60, "code": 400}, end=1000),
-        Mixture(more, [Stage({"web": 3, "code": 1}), Stage({"web": 1, "code": 1, "books": 1}, at=150), Stage(at=200)]),
+        Mixture(more, [first, Stage({"web": 1, "code": 1, "books": 1}, at=150), Stage(at=200)]),
         Mixture(dict(reversed(views.items())), [Stage({"web": 6, "code": 2}), Stage(at=150)], epochs={"books": 9}),
     ):
         assert loader(other).load_state_dict(at).position == 200
-
-    def refused(other, **options):
-        with pytest.raises(penstock.StateMismatchError) as error:
+    two = {name: views[name] for name in ("web", "code")}
+    sliced = {**views, "code": views["code"][1:]}
+    for other, options, words in (
+        (Mixture(views, [Stage({"web": 2, "code": 1}), *later]), {},
+         "stage 0: saved code 1, web 3 from position 0, now code 1, web 2 from position 0; 150 observations"),
+        (Mixture(views, [first, Stage(at=180)]), {}, "stage 1.* from position 150.* from position 180"),
+        (Mixture(views, STAGES, caps={"books": 10}), {},
+         "stage 2: saved no such stage, now code 1, web 1 from position"),
+        (Mixture(two, [first, Stage(at=150)]), {},
+         "source books: saved, but not of the job now; about 17 observations of it had been given"),
+        (Mixture(sliced, STAGES), {}, "source code: slice: saved none.*about 54 observations of it had been given"),
+        (mixture, {"seed": 4}, "(?!.*source)seed: saved 3, now 4"),
+        (mixture, {"order": {"web": penstock.orders.Blocks(2, 8)}}, "source web: order's block: saved none, now 2"),
+        (views["web"], {}, "order: saved mixture, now uniform"),
+    ):  # fmt: skip
+        with pytest.raises(penstock.StateMismatchError, match=words):
             loader(other, **options).load_state_dict(at)
-        return str(error.value)
-
-    words = refused(Mixture(views, [Stage({"web": 2, "code": 1}), *STAGES[1:]]))
-    assert "stage 0: saved code 1, web 3 from position 0, now code 1, web 2 from position 0; 150 observations" in words
-    words = refused(Mixture(views, [STAGES[0], Stage(at=180)]))
-    assert "stage 1" in words and "from position 150" in words and "from position 180" in words
-    words = refused(Mixture(views, STAGES, caps={"books": 10}))
-    assert "stage 2: saved no such stage, now code 1, web 1 from position" in words
-    words = refused(Mixture({name: views[name] for name in ("web", "code")}, [STAGES[0], Stage(at=150)]))
-    assert "source books: saved, but not of the job now; about 17 observations of it had been given" in words
-    words = refused(Mixture({**views, "code": views["code"][1:]}, STAGES))
-    assert "source code: slice: saved none" in words and "about 54 observations of it had been given" in words
-    words = refused(mixture, seed=4)
-    assert "seed: saved 3, now 4" in words and "source" not in words
-    words = refused(mixture, order={"web": penstock.orders.Blocks(2, 8)})
-    assert "source web: order's block: saved none, now 2" in words
-    words = refused(views["web"])
-    assert "order: saved mixture, now uniform" in words
 
 
 def test_caps_epochs_and_the_end(views):
     sizes = {name: len(view) for name, view in views.items()}
     once = Mixture(views, [Stage(sizes)], epochs=dict.fromkeys(views, 1))
     assert once.run_end == sum(sizes.values()) and once.counts(once.run_end) == sizes
-    assert len(loader(once)) == -(-once.run_end // 12)
-    assert len(set(all_rows(once))) == once.run_end
+    assert len(set(all_rows(once))) == once.run_end and len(loader(once)) == -(-once.run_end // 12)
     endless = Mixture(views, [Stage()])
-    assert endless.run_end is None
+    assert endless.run_end is None and Mixture(views, [Stage()], end=Tokens(6_401)).run_end == 101
     with pytest.raises(TypeError, match="endless"):
         len(loader(endless))
-    assert Mixture(views, [Stage()], end=Tokens(6_401)).run_end == 101
     run = endless.plan(until=300, points=4)
     assert run.position.tolist() == [0, 100, 200, 300] and run.tokens.tolist() == [0, 6400, 12800, 19200]
     assert run.observations["web"].tolist()[-1] == endless.counts(300)["web"]
-    assert abs(sum(run.share.values()) - 1).max() < 1e-9
     assert run.epochs["books"][-1] == pytest.approx(100 / sizes["books"], rel=0.03)
     assert [batch.indices.tolist() for batch in penstock.eval_loader(Mixture(views, [Stage()], end=30), 12)]
-
-
-def test_stages_past_the_end_are_not_listed(views):
-    mixture = Mixture(views, [Stage()], caps={"books": 20, "code": 40}, end=70)
-    assert [stage.begin for stage in mixture.stages] == [0, mixture.stages[1].begin] and mixture.stages[1].begin < 70
-    assert [stage["begin"] for stage in json.loads(loader(mixture).state_dict()["job"])["order"]["stages"]] == [
-        stage.begin for stage in mixture.stages
-    ]
-    assert [stage.begin for stage in Mixture(views, [Stage()], caps={"books": 20}, end=40).stages] == [0]
-    later = Mixture(views, [Stage()], caps={"books": 20, "code": 40}, end=200)
-    assert loader(later).load_state_dict({**loader(mixture).state_dict(), "position": 70}).position == 70
-
-
-def test_shares_of_equal_points_are_those_before(views):
-    run = Mixture(views, [Stage({"web": 3, "code": 1})]).plan(4, points=11)
+    run = Mixture(views, [Stage({"web": 3, "code": 1})]).plan(4, points=11)  # equal points have the share before
     assert run.position.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4]
     shares = np.array(list(run.share.values()))
     assert np.isfinite(shares).all() and abs(shares.sum(axis=0) - 1).max() < 1e-9
     assert (shares[:, 1] == shares[:, 0]).all() and (shares[:, 4] == shares[:, 3]).all()
-
-
-def test_tokens_of_far_positions_are_exact(views):
     far = 1 << 60
     mixture = Mixture(views, [Stage(), Stage({"web": 1}, at=far)], caps={"books": far})
     assert mixture.stages[1].begin == far and mixture.stages[1].begin_tokens == far * WINDOW
-    run = mixture.plan((1 << 57) - 1, points=3)
-    assert run.tokens.tolist()[-1] == ((1 << 57) - 1) * WINDOW
+    assert mixture.plan((1 << 57) - 1, points=3).tokens.tolist()[-1] == ((1 << 57) - 1) * WINDOW
+
+
+def test_stages_past_the_end_are_not_listed(views):
+    mixture = Mixture(views, [Stage()], caps={"books": 20, "code": 40}, end=70)
+    begins = [stage.begin for stage in mixture.stages]
+    assert begins == [0, begins[1]] and begins[1] < 70
+    saved = json.loads(loader(mixture).state_dict()["job"])
+    assert [stage["begin"] for stage in saved["order"]["stages"]] == begins
+    assert [source["name"] for source in saved["sources"]] == mixture.names
+    assert [stage.begin for stage in Mixture(views, [Stage()], caps={"books": 20}, end=40).stages] == [0]
+    again = pickle.loads(pickle.dumps(mixture))
+    assert again.stages == mixture.stages and all_rows(again) == all_rows(mixture)
+    later = Mixture(views, [Stage()], caps={"books": 20, "code": 40}, end=200)
+    assert loader(later).load_state_dict({**loader(mixture).state_dict(), "position": 70}).position == 70
 
 
 def test_at_position_0_all_stages_and_sources_may_change(views, datasets):
     state = loader(Mixture(views, [Stage({"web": 3, "code": 1})])).state_dict()
-    others = [Mixture(views, [Stage({"web": 1, "books": 1})]), Mixture(views, [Stage({"web": 1}, window=32)])]
-    for other in others:
-        assert loader(other).load_state_dict(state).position == 0
-        with pytest.raises(penstock.StateMismatchError, match="stage 0: saved code 1, web 3"):
-            loader(other).load_state_dict({**state, "position": 1})
-    for window in (WINDOW, 2 * WINDOW):
-        named_alike = Mixture({"web": datasets["books"].windows(window, 1)}, [Stage()])
-        fresh, resumed = loader(named_alike, order="sequential"), loader(named_alike, order="sequential")
+    cases = [
+        (Mixture(views, [Stage({"web": 1, "books": 1})]), "uniform", "stage 0: saved code 1, web 3"),
+        (Mixture(views, [Stage({"web": 1}, window=32)]), "uniform", "stage 0: saved code 1, web 3"),
+        *((Mixture({"web": datasets["books"].windows(window, 1)}, [Stage()]), "sequential", "source web: dataset")
+          for window in (WINDOW, 2 * WINDOW)),
+    ]  # fmt: skip
+    for other, order, words in cases:
+        fresh, resumed = loader(other, order=order), loader(other, order=order)
         assert resumed.load_state_dict(state).position == 0
         assert next(resumed).indices.tolist() == next(fresh).indices.tolist()
-        with pytest.raises(penstock.StateMismatchError, match="source web: dataset"):
+        with pytest.raises(penstock.StateMismatchError, match=words):
             resumed.load_state_dict({**state, "position": 1})
     with pytest.raises(penstock.StateMismatchError, match="seed: saved 3, now 4"):
-        loader(others[0], seed=4).load_state_dict(state)
-
-
-def test_a_mixture_pickles(mixture):
-    again = pickle.loads(pickle.dumps(mixture))
-    assert again.stages == mixture.stages and all_rows(again) == all_rows(mixture)
+        loader(cases[0][0], seed=4).load_state_dict(state)
 
 
 def test_what_cannot_be_is_refused_in_words(views, datasets):
-    web, code = views["web"], views["code"]
-    two = {"web": web, "code": code}
-    cases = {
-        "stage 0: all weights are 0": lambda: Mixture(two, [Stage({"web": 0})]),
-        r"stage 0: weights\['web'\]=-1": lambda: Mixture(two, [Stage({"web": -1})]),
-        r"stage 0: weights\['web'\]=0.5: must be an integer": lambda: Mixture(two, [Stage({"web": 0.5})]),
-        'no source \'wbe\'; the sources are "web", "code"': lambda: Mixture(two, [Stage({"wbe": 1})]),
-        "stage 0: it begins at 5": lambda: Mixture(two, [Stage(at=5)]),
-        "stage 1: it has no at=": lambda: Mixture(two, [Stage(), Stage({"web": 1})]),
-        "stage 2: it begins at 90": lambda: Mixture(two, [Stage(), Stage(at=100), Stage(at=90)]),
-        "stage 0: window=48: it must divide": lambda: Mixture(two, [Stage(window=48)]),
-        "caps and epochs both have 'web'": lambda: Mixture(two, [Stage()], caps={"web": 9}, epochs={"web": 1}),
-        "caps: there is no source 'wbe'": lambda: Mixture(two, [Stage()], caps={"wbe": 9}),
-        r"caps\['web'\]=0": lambda: Mixture(two, [Stage()], caps={"web": 0}),
-        r"stage 1: its sources \(web\) have given their caps before": lambda: Mixture(
-            two, [Stage(), Stage({"web": 1}, at=100)], caps={"web": 9}
-        ),
-        "stage 0: its sources have given their caps by position 20": lambda: Mixture(
-            two, [Stage({"web": 1}), Stage({"code": 1}, at=100)], caps={"web": 20}
-        ),
-        "end: the run ends at position 100": lambda: Mixture(two, [Stage(), Stage(at=100)], end=100),
-        "window of 'web' is 64, of 'code' 32": lambda: Mixture(
-            {"web": web, "code": datasets["code"].windows(32, 1)}, [Stage()]
-        ),
-        "kind of 'web'": lambda: Mixture({"web": web, "code": datasets["code"].documents()}, [Stage()]),
-        "is no view": lambda: Mixture({"web": datasets["web"]}, [Stage()]),
-        "sources={}": lambda: Mixture({}, [Stage()]),
-        "at least one penstock.Stage": lambda: Mixture(two, []),
-        "epochs=2: a mixture's sources have epochs of their own": lambda: loader(Mixture(two, [Stage()]), epochs=2),
-        "per_epoch=True: a mixture's": lambda: loader(Mixture(two, [Stage()]), per_epoch=True),
-        "order: there is no source 'wbe'": lambda: loader(Mixture(two, [Stage()]), order={"wbe": "uniform"}),
-        "orders by name are of a mixture's sources": lambda: loader(web, order={"web": "uniform"}),
-        "plan: this mixture has no end: give until=": lambda: Mixture(two, [Stage()]).plan(),
-        "documents have no window": lambda: Mixture(
-            {name: each.documents() for name, each in datasets.items()}, [Stage(), Stage(at=Tokens(5))]
-        ),
-        r"epochs\['web'\]=144115188075855872: that many passes": lambda: Mixture(
-            two, [Stage()], epochs={"web": 1 << 57}
-        ),
-        r"sources: 'a\\ud800' is no name": lambda: Mixture({"a\ud800": web}, [Stage()]),
-        "plan: until position 9,223,372,036,854,775,808, where": lambda: Mixture(two, [Stage()]).plan(1 << 63),
-        "given 9,223,372,036,854,775,808 tokens: at most": lambda: Mixture(two, [Stage()]).plan(1 << 57),
-        "eval_loader: Mixture.* has no end": lambda: penstock.eval_loader(Mixture(two, [Stage()]), 12),
-        "packed for one window": lambda: Mixture({"web": datasets["web"].packed(64)}, [Stage(window=32)]),
-        "are padded otherwise": lambda: Mixture(
-            {"web": datasets["web"].documents().padded(), "code": datasets["code"].documents()}, [Stage()]
-        ),
-        "caps=5: {name: integer}": lambda: Mixture(two, [Stage()], caps=5),
-    }
-    for words, make in cases.items():
+    web, code = datasets["web"], datasets["code"]
+    two = {"web": views["web"], "code": views["code"]}
+    documents = {name: each.documents() for name, each in datasets.items()}
+    mixtures: list[tuple[str, Any, Any, dict[str, Any]]] = [
+        (r"stage 0: weights\['web'\]=-1", two, [Stage({"web": -1})], {}),
+        (r"stage 0: weights\['web'\]=0.5: must be an integer", two, [Stage({"web": 0.5})], {}),
+        ('no source \'wbe\'; the sources are "web", "code"', two, [Stage({"wbe": 1})], {}),
+        ("stage 1: it has no at=", two, [Stage(), Stage({"web": 1})], {}),
+        ("stage 0: window=48: it must divide", two, [Stage(window=48)], {}),
+        ("caps and epochs both have 'web'", two, [Stage()], {"caps": {"web": 9}, "epochs": {"web": 1}}),
+        ("caps: there is no source 'wbe'", two, [Stage()], {"caps": {"wbe": 9}}),
+        (r"caps\['web'\]=0", two, [Stage()], {"caps": {"web": 0}}),
+        ("caps=5: {name: integer}", two, [Stage()], {"caps": 5}),
+        (r"stage 1: its sources \(web\) have given their caps before", two, [Stage(), Stage({"web": 1}, at=100)],
+         {"caps": {"web": 9}}),
+        ("stage 0: its sources have given their caps by position 20", two,
+         [Stage({"web": 1}), Stage({"code": 1}, at=100)], {"caps": {"web": 20}}),
+        (r"epochs\['web'\]=144115188075855872: that many passes", two, [Stage()], {"epochs": {"web": 1 << 57}}),
+        ("window of 'web' is 64, of 'code' 32", {**two, "code": code.windows(32, 1)}, [Stage()], {}),
+        ("kind of 'web'", {**two, "code": code.documents()}, [Stage()], {}),
+        ("is no view", {"web": web}, [Stage()], {}),
+        ("sources={}", {}, [Stage()], {}),
+        (r"sources: 'a\\ud800' is no name", {"a\ud800": views["web"]}, [Stage()], {}),
+        ("at least one penstock.Stage", two, [], {}),
+        ("documents have no window", documents, [Stage(), Stage(at=Tokens(5))], {}),
+        ("packed for one window", {"web": web.packed(64)}, [Stage(window=32)], {}),
+        ("are padded otherwise", {**documents, "web": web.documents().padded()}, [Stage()], {}),
+    ]  # fmt: skip
+    for words, sources, stages, options in mixtures:
         with pytest.raises(penstock.InvalidArgumentError, match=words):
-            make()
+            Mixture(sources, stages, **options)
+    mixture = Mixture(two, [Stage()])
+    short = Mixture(two, [Stage(window=32)])
+    others: list[tuple[str, Any]] = [
+        ("epochs=2: a mixture's sources have epochs of their own", lambda: loader(mixture, epochs=2)),
+        ("per_epoch=True: a mixture's", lambda: loader(mixture, per_epoch=True)),
+        ("order: there is no source 'wbe'", lambda: loader(mixture, order={"wbe": "uniform"})),
+        ("orders by name are of a mixture's sources", lambda: loader(two["web"], order={"web": "uniform"})),
+        ("plan: this mixture has no end: give until=", mixture.plan),
+        ("plan: until position 9,223,372,036,854,775,808, where", lambda: mixture.plan(1 << 63)),
+        ("given 9,223,372,036,854,775,808 tokens: at most", lambda: mixture.plan(1 << 57)),
+        ("eval_loader: Mixture.* has no end", lambda: penstock.eval_loader(mixture, 12)),
+        (r"no whole windows on each of 3 ranks of 32: .* Tokens\(480\)",
+         lambda: loader(short, global_batch_size=Tokens(512), rank=0, world_size=3)),
+        ("documents have no window", lambda: loader(documents["web"], global_batch_size=Tokens(512))),
+        ("phase='rnd'", lambda: web.windows(64, phase="rnd")),
+        ("leaves a window out", lambda: web.windows(web.records // 2 + 1, phase="random")),
+    ]  # fmt: skip
+    for words, ask in others:
+        with pytest.raises(penstock.InvalidArgumentError, match=words):
+            ask()
 
 
 def test_fields_must_have_the_same_names_and_make_one_array(views, tmp_path: Path):
@@ -271,26 +218,6 @@ def test_fields_must_have_the_same_names_and_make_one_array(views, tmp_path: Pat
         other = penstock.open(tmp_path / name).windows(WINDOW, lookahead=1)
         with pytest.raises(penstock.InvalidArgumentError, match=words):
             Mixture({"web": views["web"], "other": other}, [Stage()])
-
-
-def test_the_state_is_json_of_stages_that_came_out(mixture):
-    job = json.loads(loader(mixture).state_dict()["job"])
-    assert [stage["begin"] for stage in job["order"]["stages"]] == [stage.begin for stage in mixture.stages]
-    assert [source["name"] for source in job["sources"]] == mixture.names
-
-
-def test_batches_of_tokens_are_whole_windows_on_each_rank(views, datasets):
-    mixture = Mixture(views, [Stage(window=32), Stage(at=500)], end=1200, group=16)
-    change = mixture.stages[1].begin
-    assert change % (16 * 2) == 0 and mixture.stages[1].begin_tokens == change * 32
-    with pytest.raises(
-        penstock.InvalidArgumentError, match=r"no whole windows on each of 3 ranks of 32: .* Tokens\(480\)"
-    ):
-        loader(mixture, global_batch_size=Tokens(512), rank=0, world_size=3)
-    with pytest.raises(penstock.InvalidArgumentError, match="documents have no window"):
-        loader(datasets["web"].documents(), global_batch_size=Tokens(512))
-    plain = loader(views["web"], batch_size=None, global_batch_size=[(0, Tokens(128)), (10, 4)])
-    assert [len(rows(next(plain))) for _ in range(7)] == [2, 2, 2, 2, 2, 4, 4]
 
 
 def describe_file(folder: Path, datasets, **more) -> Path:
@@ -310,26 +237,15 @@ def describe_file(folder: Path, datasets, **more) -> Path:
 def test_a_file_describes_a_mixture(tmp_path: Path, datasets, views):
     read = Mixture.from_file(describe_file(tmp_path, datasets))
     assert read.stages == Mixture(views, STAGES[:2], caps={"books": 40}, end=450).stages and read.run_end == 450
-    given = {
-        "stages": [{"weights": {"web": 3, "code": 1}, "window": 16}, {"at_tokens": WINDOW * 150}, {"at": 1200}],
-        "caps": {"books": 40, "code": 900},
-        "epochs": {"web": 9},
-        "end_tokens": WINDOW * 2000,
-        "group": 32,
-    }
-    path = describe_file(tmp_path, datasets, **given)
+    more = {"caps": {"books": 40, "code": 900}, "epochs": {"web": 9}, "group": 32}
+    described = [{"weights": {"web": 3, "code": 1}, "window": 16}, {"at_tokens": WINDOW * 150}, {"at": 1200}]
+    path = describe_file(tmp_path, datasets, stages=described, end_tokens=WINDOW * 2000, **more)
     content = json.loads(path.read_text())
     del content["end"]
     path.write_text(json.dumps(content))
     read = Mixture.from_file(path)
-    same = Mixture(
-        views,
-        [Stage({"web": 3, "code": 1}, window=16), Stage(at=Tokens(WINDOW * 150)), Stage(at=1200)],
-        caps={"books": 40, "code": 900},
-        epochs={"web": 9},
-        end=Tokens(WINDOW * 2000),
-        group=32,
-    )
+    stages = [Stage({"web": 3, "code": 1}, window=16), Stage(at=Tokens(WINDOW * 150)), Stage(at=1200)]
+    same = Mixture(views, stages, end=Tokens(WINDOW * 2000), **more)
     assert read.stages == same.stages and read.run_end == same.run_end
     assert loader(read).state_dict() == loader(same).state_dict()
     assert read.stages[1].begin == 640 and [stage.window for stage in read.stages][:2] == [16, WINDOW]
@@ -352,10 +268,8 @@ def test_a_file_describes_a_mixture(tmp_path: Path, datasets, views):
         assert "mix.json: " in str(error.value)
     with pytest.raises(penstock.NotFoundError):
         Mixture.from_file(tmp_path / "none.json")
-    (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(penstock.InvalidArgumentError, match=r"bad\.json: no JSON"):
-        Mixture.from_file(tmp_path / "bad.json")
-    for text, words in (('{"group": 1, "group": 2}', '"group": given twice'), ("[" * 100_000, "no JSON")):
+    for text, words in (("{", r"bad\.json: no JSON"), ('{"group": 1, "group": 2}', '"group": given twice'),
+                        ("[" * 100_000, "no JSON")):  # fmt: skip
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises(penstock.InvalidArgumentError, match=words):
             Mixture.from_file(tmp_path / "bad.json")
@@ -387,39 +301,99 @@ def test_penstock_mix_says_what_it_comes_to(tmp_path: Path, datasets, capsys):
     assert main(["mix", endless, "--dry-run"]) == 2 and "--until" in capsys.readouterr().err
 
 
-def test_windows_of_a_random_phase_begin_elsewhere_in_each_epoch(datasets):
-    web = datasets["web"]
-    stream = web.windows(1).read(range(web.records))["token"].ravel()
-    for window, lookahead in ((64, 1), (7, 0), (web.records // 2, 0)):
-        view = web.windows(window, lookahead, phase="random")
-        assert len(view) == (web.records - lookahead) // window - 1
-        assert pickle.loads(pickle.dumps(view)).read([0]).first_records == view.read([0]).first_records
-        for order in ("uniform", "sequential", penstock.orders.Blocks(2, 8)):
-            begins = []
-            run = penstock.Loader(view, 4, seed=1, order=order, epochs=5, framework="numpy", rank=0, world_size=1)
-            for batch in run:
-                for row in np.flatnonzero(batch.valid):
-                    first = int(batch.first_records[row])
-                    assert np.array_equal(batch["token"][row], stream[first : first + window + lookahead])
-                    begins.append((int(batch.epochs[row]), int(batch.indices[row]), first))
-            phases = {epoch: first - index * window for epoch, index, first in begins}
-            assert all(first == phases[epoch] + index * window for epoch, index, first in begins)
-            assert all(0 <= phase <= web.records - lookahead - len(view) * window for phase in phases.values())
-            assert len(set(phases.values())) > 1
-    spans = web.windows(64, phase="random")
-    run = penstock.Loader(spans, 4, seed=1, epochs=2, framework="numpy", rank=0, world_size=1)
-    plain = {(span.metadata["number"]): span for span in web.windows(web.records).read([0]).spans}
-    for batch in run:
-        for span in batch.spans:
-            begin = int(batch.first_records[span.row]) + span.start
-            assert begin == plain[span.metadata["number"]].start + span.offset
-    part = spans[3:9].read([0, 2])
-    assert part.first_records.tolist() == spans.read([3, 5]).first_records.tolist()
-    for bad, words in (("rnd", "phase='rnd'"),):
-        with pytest.raises(penstock.InvalidArgumentError, match=words):
-            web.windows(64, phase=bad)
-    with pytest.raises(penstock.InvalidArgumentError, match="leaves a window out"):
-        web.windows(web.records // 2 + 1, phase="random")
-    state = penstock.Loader(spans, 4, framework="numpy", rank=0, world_size=1).state_dict()
+def test_windows_of_a_random_phase_are_another_job_and_their_parts_lie_where_they_do(datasets):
+    view = datasets["web"].windows(64, phase="random")
+    assert pickle.loads(pickle.dumps(view)).read([0]).first_records == view.read([0]).first_records
+    assert view[3:9].read([0, 2]).first_records.tolist() == view.read([3, 5]).first_records.tolist()
+    epochs = [batch.first_records - batch.indices * 64 for batch in loader(view, global_batch_size=len(view), epochs=4)]
+    assert all(len({*phases.tolist()}) == 1 for phases in epochs) and len({int(each[0]) for each in epochs}) > 1
     with pytest.raises(penstock.StateMismatchError, match="phase: saved random, now none"):
-        penstock.Loader(web.windows(64), 4, framework="numpy", rank=0, world_size=1).load_state_dict(state)
+        loader(datasets["web"].windows(64)).load_state_dict(loader(view).state_dict())
+
+
+# --- stages of shorter windows: what orders give in them, tests/model and the tests in C++ compare
+
+
+CUT_STAGES = [
+    Stage({"web": 2, "code": 1}, window=16),
+    Stage(window=32, at=500),
+    Stage({"web": 1, "code": 2}, at=800),
+    Stage({"web": 3, "code": 1}, window=16, at=900),
+]
+
+
+@pytest.fixture(scope="module")
+def two(views):
+    return {name: views[name] for name in ("web", "code")}
+
+
+@pytest.fixture(scope="module")
+def cut(two):
+    return Mixture(two, CUT_STAGES, end=1500, group=16)
+
+
+def test_schedules_of_tokens_keep_their_tokens_across_windows(cut):
+    schedule = [(0, Tokens(512)), (256, Tokens(1024)), (850, 5), (1000, Tokens(256))]
+    flat = all_rows(cut, global_batch_size=60)
+    assert len(flat) == 1500
+    given = []
+    for batch in loader(cut, global_batch_size=schedule):
+        size = [each for at, each in schedule if at <= batch.position][-1]
+        window = batch.inputs.shape[1]
+        assert len(batch.inputs) == (size.count // window if isinstance(size, Tokens) else size), batch.position
+        given += rows(batch)
+    assert given == flat
+    with pytest.raises(penstock.InvalidArgumentError, match="no whole windows of 64"):
+        loader(cut, global_batch_size=[(0, Tokens(512)), (100, Tokens(96))])
+    plain = loader(cut.sources["web"], global_batch_size=[(0, Tokens(128)), (10, 4)])
+    assert [len(rows(next(plain))) for _ in range(7)] == [2, 2, 2, 2, 2, 4, 4]
+
+
+def last_group(two, caps, **more):
+    return Mixture(two, [Stage({"web": 2, "code": 1}, window=16)], caps=caps, group=16, **more)
+
+
+def test_in_a_last_group_that_is_short_another_end_is_refused_and_before_it_taken(two):
+    saved = last_group(two, {"web": 50, "code": 25})  # 75 units: the last group has 11
+    whole = all_rows(saved)
+    begin, end = 64 * 4, 75 * 4
+    assert saved.run_end == end == len(whole) == len(set(whole))
+    job = penstock.Job(saved, global_batch_size=1, seed=3)
+    for caps in ({"web": 55, "code": 25}, {"web": 50, "code": 24}, {"web": 49, "code": 25}, {}):
+        other = last_group(two, caps, end=600)
+        for position in (begin - 1, begin):
+            again = loader(other)
+            again.load_state_dict(job.state_dict(position))
+            given = whole[:position] + [row for batch in again for row in rows(batch)]
+            first = [row for row in given if row[1] == 0]
+            assert len(set(first)) == len(first) and len(given) == (other.run_end or 600)
+        for position in (begin + 1, end - 1, end):
+            with pytest.raises(penstock.StateMismatchError, match=r"stage \d: saved .*from there on"):
+                loader(other).load_state_dict(job.state_dict(position))
+    alone = [Mixture({"web": two["web"]}, [Stage(window=16)], caps={"web": cap}, group=16) for cap in (75, 80)]
+    words = (
+        "stage 1: saved the run's end at position 300, by which the group from 256 is mixed, now no such stage; "
+        "34 observations had been given"
+    )
+    with pytest.raises(penstock.StateMismatchError, match=words):
+        loader(alone[1]).load_state_dict(penstock.Job(alone[0], global_batch_size=1, seed=3).state_dict(290))
+
+
+def test_a_changed_group_is_named(two, cut):
+    state = penstock.Job(cut, global_batch_size=60, seed=3).state_dict(240)
+    words = r"windows of 16 from position 0, group 16, now .*windows of 16 from position 0, group 8;"
+    with pytest.raises(penstock.StateMismatchError, match=words):
+        loader(Mixture(two, CUT_STAGES, end=1500, group=8)).load_state_dict(state)
+
+
+def test_keep_position_goes_on_after_as_many_records(two, cut):
+    whole = Mixture(two, [Stage({"web": 2, "code": 1})], end=3000)
+    changes = [stage.begin for stage in cut.stages]
+    assert changes == [0, 512, 800, 900]
+    state = penstock.Job(cut, global_batch_size=60, seed=3).state_dict(700)
+    records = changes[1] * 16 + (700 - changes[1]) * 32
+    found = loader(whole, on_mismatch="keep_position").load_state_dict(state)
+    assert found.position == records // WINDOW
+    assert "as many records as 700 windows of 16 and 32 and 64, rounded down to windows of 64" in str(found)
+    back = penstock.Job(whole, global_batch_size=60, seed=3).state_dict(found.position)
+    assert loader(cut, on_mismatch="keep_position").load_state_dict(back).position == 700

@@ -1,5 +1,4 @@
 import copy
-import json
 import pickle
 import threading
 import time
@@ -18,20 +17,10 @@ U64 = st.integers(0, 2**64 - 1)
 
 def test_golden_vectors_are_what_the_reference_gives():
     assert GOLDEN.read_text() == golden_text()
+    assert Permutation.algorithm == 1
 
 
-def test_golden_vectors_are_what_penstock_gives():
-    cases = json.loads(GOLDEN.read_text())
-    assert cases["algorithm"] == Permutation.algorithm == 1
-    for case in cases["permutation"]:
-        permutation = Permutation(case["n"], case["seed"], case["epoch"])
-        for index, image in case["pairs"]:
-            assert permutation[index] == image, case
-            assert permutation(np.array([index], np.uint64)).tolist() == [image], case
-            assert permutation.inverse(np.array([image], np.uint64)).tolist() == [index], case
-
-
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(n=st.integers(1, 2**52), seed=U64, epoch=U64, data=st.data())
 def test_equals_the_reference_for_any_size_seed_and_epoch(n, seed, epoch, data):
     permutation = Permutation(n, seed, epoch)
@@ -40,16 +29,6 @@ def test_equals_the_reference_for_any_size_seed_and_epoch(n, seed, epoch, data):
     images = permutation(np.array(indices, np.uint64))
     assert images.tolist() == [reference(index) for index in indices]
     assert permutation.inverse(images).tolist() == indices
-
-
-@pytest.mark.parametrize("n", [1, 2, 64, 65, 1000, 4097])
-def test_an_array_is_a_bijection_and_its_inverse_takes_it_back(n):
-    permutation = Permutation(n, seed=3, epoch=1)
-    indices = np.arange(n, dtype=np.uint64)
-    images = permutation(indices)
-    assert images.dtype == np.uint64
-    assert np.array_equal(np.sort(images), indices)
-    assert np.array_equal(permutation.inverse(images), indices)
 
 
 def test_shapes_strides_and_integer_dtypes_are_kept_apart():
@@ -62,7 +41,10 @@ def test_shapes_strides_and_integer_dtypes_are_kept_apart():
     assert permutation(np.empty((0, 3), np.uint64)).shape == (0, 3)
     assert permutation(np.uint64(5)).shape == ()
     assert int(permutation(5)) == permutation[5]
-    assert permutation([0, 1]).tolist() == [permutation[0], permutation[1]]
+    for values in (tuple(range(6)), list(range(6)), np.arange(12, dtype=">i4")[:6], range(6)):
+        assert permutation(values).tolist() == expected.ravel()[:6].tolist()
+    fortran = np.asfortranarray(np.arange(6).reshape(2, 3))
+    assert np.array_equal(permutation(fortran), expected.ravel()[:6].reshape(2, 3))
 
 
 def test_is_a_sequence():
@@ -93,20 +75,16 @@ def test_attributes_equality_and_pickles():
 @pytest.mark.parametrize(
     "array", [np.zeros(3), np.zeros(3, bool), np.array(["1"]), np.array([None]), np.zeros(2, "f2"), [1.0], []]
 )
-def test_what_is_not_an_integer_is_refused(array):
+def test_what_is_no_integer_or_outside_is_refused(array):
     permutation = Permutation(10, seed=1)
     with pytest.raises(TypeError, match="integers"):
         permutation(array)
     with pytest.raises(TypeError, match="integers"):
         permutation.inverse(array)
-
-
-@pytest.mark.parametrize("value", [10, -1, 2**63 - 1, -(2**63)])
-def test_an_index_outside_is_refused_in_words(value):
-    permutation = Permutation(10, seed=1)
-    for call in (permutation, permutation.inverse):
-        with pytest.raises(ValueError, match="index"):
-            call(np.array([0, value]))
+    for value in (10, -1, 2**63 - 1, -(2**63)):
+        for call in (permutation, permutation.inverse):
+            with pytest.raises(ValueError, match="index"):
+                call(np.array([0, value]))
 
 
 @pytest.mark.parametrize(
@@ -122,16 +100,13 @@ def test_an_index_outside_is_refused_in_words(value):
 def test_arguments_that_cannot_be_are_refused_in_words(arguments, message):
     with pytest.raises(ValueError, match=message):
         Permutation(*arguments)
-
-
-def test_arguments_of_another_type_are_refused():
     with pytest.raises(TypeError):
         Permutation(10, 1.5)
 
 
 def test_batches_run_without_the_gil():
     permutation = Permutation(2**40, seed=1)
-    indices = np.arange(1 << 23, dtype=np.uint64)
+    indices = np.arange(1 << 22, dtype=np.uint64)
     call = []
 
     def work():
@@ -148,13 +123,3 @@ def test_batches_run_without_the_gil():
     # With the GIL held, this thread would stand still for all of the call but its first switch interval.
     middle = [at for at in seen if begin + 0.5 * (end - begin) < at < begin + 0.75 * (end - begin)]
     assert len(middle) > 10
-
-
-def test_whatever_numpy_takes_for_integers_is_taken():
-    permutation = Permutation(1000, seed=7)
-    expected = permutation(np.arange(6, dtype="u8"))
-    for values in (tuple(range(6)), list(range(6)), np.arange(6, dtype="i2"), np.arange(12, dtype=">i4")[:6], range(6)):
-        np.testing.assert_array_equal(permutation(values), expected)
-    fortran = np.asfortranarray(np.arange(6).reshape(2, 3))
-    np.testing.assert_array_equal(permutation(fortran), expected.reshape(2, 3))
-    assert permutation(np.int64(3)).shape == () and permutation(np.int64(3)) == expected[3]

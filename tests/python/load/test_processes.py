@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import penstock
 import pytest
+from _scripts import assert_clean, assert_ends, line, started
 
 PRELUDE = """
 import os, sys, threading, time
@@ -31,7 +32,7 @@ SLOW_READS = """
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
-static void pause_(void) { struct timespec t = {2, 0}; nanosleep(&t, 0); }
+static void pause_(void) { struct timespec t = {1, 0}; nanosleep(&t, 0); }
 #define SLOW(name, ...) \\
   ssize_t name(int fd, __VA_ARGS__) { pause_(); return ((ssize_t(*)(int, __VA_ARGS__))dlsym(RTLD_NEXT, #name))CALL; }
 #define CALL (fd, buffer, count, offset)
@@ -56,63 +57,47 @@ def tokens(tmp_path):
     return path
 
 
-@pytest.fixture
-def slow_reads(tmp_path):
-    """An environment in which every read of a file takes two seconds."""
+@pytest.fixture(scope="module")
+def slow_reads(tmp_path_factory):
+    """An environment in which every read of a file takes a second."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("needs a C compiler")
-    (tmp_path / "slow.c").write_text(SLOW_READS)
-    library = tmp_path / "slow.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, tmp_path / "slow.c", "-ldl"], check=True)
-    return {**os.environ, "LD_PRELOAD": str(library)}
+    folder = tmp_path_factory.mktemp("slow")
+    (folder / "slow.c").write_text(SLOW_READS)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "slow.so", folder / "slow.c", "-ldl"], check=True)
+    return {**os.environ, "LD_PRELOAD": str(folder / "slow.so")}
 
 
-def run(script: str, tokens: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", PRELUDE + script, str(tokens)], capture_output=True, text=True, timeout=timeout
-    )
-
-
-@contextmanager
-def started(script: str, tokens: Path, env: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", PRELUDE + script, str(tokens)], text=True, env=env,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
+def command(script: str, tokens: Path) -> list[str]:
+    return [sys.executable, "-c", PRELUDE + script, str(tokens)]
 
 
 # --- signals
 
 
-def test_ctrl_c_ends_a_wait_for_a_read_at_once(tokens, slow_reads):
+def test_signals_are_handled_at_once_while_a_read_is_waited_for(tokens, slow_reads):
     script = """
+import signal
+on_main = []
+signal.signal(signal.SIGUSR1, lambda *_: on_main.append(threading.current_thread() is threading.main_thread()))
 loader = make(threads=1, prefetch=1, batch_size=2)
 print("waits", flush=True)
 try:
     next(loader)
 except KeyboardInterrupt:
-    print("interrupted", loader.state_dict()["position"], flush=True)
+    print("interrupted", on_main, loader.state_dict()["position"], flush=True)
 """
-    with started(script, tokens, slow_reads) as process:
+    with started(command(script, tokens), slow_reads) as process:
         assert line(process) == "waits"
-        time.sleep(0.5)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGUSR1)
+        time.sleep(0.1)
         begun = time.monotonic()
         process.send_signal(signal.SIGINT)
-        assert line(process) == "interrupted 0"
+        assert line(process) == "interrupted [True] 0"
         assert time.monotonic() - begun < 1
-        _, errors = process.communicate(timeout=30)
-        assert (process.returncode, errors) == (0, "")
+        assert_ends(process)
 
 
 def test_ctrl_c_in_a_busy_loop_is_seen_and_the_loader_goes_on(tokens):
@@ -129,64 +114,52 @@ assert seen[-1] in (position - 16, position - 32), (seen[-1], position)  # one m
 assert [batch.position for batch in islice(loader, 3)] == [position, position + 16, position + 32]
 print("ended", flush=True)
 """
-    with started(script, tokens) as process:
+    with started(command(script, tokens)) as process:
         assert line(process) == "runs"
         time.sleep(0.3)
         begun = time.monotonic()
         process.send_signal(signal.SIGINT)
         assert line(process) == "ended"
         assert time.monotonic() - begun < 1
-        _, errors = process.communicate(timeout=30)
-        assert (process.returncode, errors) == (0, "")
-
-
-def test_a_handler_of_the_program_runs_on_its_main_thread_while_a_loader_waits(tokens, slow_reads):
-    script = """
-import signal
-on_main = []
-signal.signal(signal.SIGUSR1, lambda *_: on_main.append(threading.current_thread() is threading.main_thread()))
-loader = make(threads=2, prefetch=1, batch_size=2)
-print("waits", flush=True)
-batch = next(loader)
-print(on_main, batch.position, flush=True)
-"""
-    with started(script, tokens, slow_reads) as process:
-        assert line(process) == "waits"
-        time.sleep(0.5)
-        process.send_signal(signal.SIGUSR1)
-        assert line(process) == "[True] 0"
+        assert_ends(process)
 
 
 # --- exit
 
 
+REACHABLE = """
+import builtins
+loader, kept = make(), next(make(framework='torch')).inputs
+batches = list(islice(loader, 20))
+loader.me = loader
+sys.modules['kept'] = other = make()
+builtins.kept = iter(make())
+next(make()), next(other), next(builtins.kept)
+threading.Thread(target=lambda: [*make()], daemon=True).start()
+time.sleep(0.2)
+"""
+AT_EXIT = """
+import atexit
+loader, other = make(), make()
+atexit.register(lambda: next(loader))
+atexit.register(other.close)
+next(loader), next(other)
+sys.exit(3)
+"""
+
+
 @pytest.mark.parametrize(
     ("script", "code"),
-    [
-        ("loader = make()\nnext(loader)", 0),
-        ("loader = make(framework='torch')\nkept = next(loader).inputs", 0),
-        ("loader = make()\nbatches = list(islice(loader, 20))\nloader.me = loader", 0),
-        ("loaders = [make() for _ in range(5)]\nfor loader in loaders: next(loader)", 0),
-        ("loader = make()\nnext(loader)\nsys.exit(3)", 3),
-        ("next(make())", 0),
-        ("sys.modules['kept'] = loader = make()\nnext(loader)", 0),
-        ("import builtins\nbuiltins.kept = iter(make())\nnext(builtins.kept)", 0),
-        ("import atexit\nloader = make()\natexit.register(lambda: next(loader))\nnext(loader)", 0),
-        ("import atexit\nloader = make()\natexit.register(loader.close)\nnext(loader)", 0),
-        (
-            "loader = make()\nthreading.Thread(target=lambda: [*loader], daemon=True).start()\ntime.sleep(1)",
-            0,
-        ),
-        ("loader = make()\nos._exit(4 if next(loader) else 5)", 4),
-    ],
+    [(REACHABLE, 0), (AT_EXIT, 3), ("loader = make()\nos._exit(4 if next(loader) else 5)", 4)],
+    ids=["reachable", "at exit", "_exit"],
 )
 def test_exit_with_a_running_loader_is_clean(tokens, script, code):
-    done = run(script, tokens)
-    assert (done.returncode, done.stderr) == (code, "")
+    assert_clean(command(script, tokens), code=code)
 
 
 def test_an_exception_shows_itself_and_nothing_else(tokens):
-    done = run("loader = make()\nnext(loader)\nraise RuntimeError('mine')", tokens)
+    script = "loader = make()\nnext(loader)\nraise RuntimeError('mine')"
+    done = subprocess.run(command(script, tokens), capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert done.stderr.strip().endswith("RuntimeError: mine") and done.stderr.count("Traceback") == 1
 
@@ -210,11 +183,12 @@ def child(work):
 """
 
 
-def test_a_forked_childs_loader_refuses_and_the_child_ends_cleanly(tokens):
+def test_a_forked_childs_loader_refuses_and_its_views_and_new_loaders_work(tokens):
     script = """
-loader = make()
+loader = make(seed=3)
 batch = next(loader)
-content = batch["token"].copy()
+content, expected = batch["token"].copy(), view[5]["token"].tolist()
+dataset = penstock.open(sys.argv[1], dtype="u2")
 def work():
     for attempt in (lambda: next(loader), lambda: loader.seek(0), lambda: loader.load_state_dict(loader.state_dict()),
                     lambda: loader.set_batch_size(3)):
@@ -226,6 +200,13 @@ def work():
             raise SystemExit("not refused")
     assert (batch["token"] == content).all()
     loader.close()
+    for each in (view, dataset.windows(64, lookahead=1)):
+        assert each[5]["token"].tolist() == expected
+    assert view.read(range(100))["token"].shape == (100, 65)
+    with make(seed=3) as own:
+        assert next(own).position == 0
+        own.load_state_dict(own.state_dict())
+        assert next(own).position == 16
 assert child(work) == 7
 def drop():
     global loader, batch
@@ -235,48 +216,7 @@ assert child(drop) == 7
 assert child(lambda: None) == 7
 assert next(loader).position == 16  # the parent's goes on
 """
-    done = run(FORK + script, tokens)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_views_and_datasets_and_new_loaders_work_in_a_forked_child(tokens):
-    script = """
-loader = make(seed=3)
-next(loader)
-dataset = penstock.open(sys.argv[1], dtype="u2")
-expected = view[5]["token"].tolist()
-def work():
-    assert view[5]["token"].tolist() == expected
-    assert dataset.windows(64, lookahead=1)[5]["token"].tolist() == expected
-    assert view.read(range(100))["token"].shape == (100, 65)
-    with make(seed=3) as own:
-        assert next(own).position == 0
-        own.load_state_dict(own.state_dict())
-        assert next(own).position == 16
-assert child(work) == 7
-assert next(loader).position == 16
-"""
-    done = run(FORK + script, tokens)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_forked_while_reads_are_under_way(tokens, slow_reads):
-    script = """
-loader = make(batch_size=2, prefetch=1)
-threading.Thread(target=lambda: next(loader), daemon=True).start()
-time.sleep(0.5)
-def work():
-    try:
-        next(loader)
-    except penstock.InvalidArgumentError as error:
-        assert "forked" in str(error)
-assert child(work) == 7
-print("done", flush=True)
-"""
-    with started(FORK + script, tokens, slow_reads) as process:
-        assert line(process) == "done"
-        _, errors = process.communicate(timeout=30)
-        assert (process.returncode, errors) == (0, "")
+    assert_clean(command(FORK + script, tokens))
 
 
 # --- kill
@@ -286,7 +226,7 @@ def test_a_killed_reader_leaves_nothing_behind(tokens, tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     script = "loader = make()\nfor step, _ in enumerate(loader):\n    if step == 50: print('runs', flush=True)"
-    with started(script, tokens, {**os.environ, "TMPDIR": str(scratch)}) as process:
+    with started(command(script, tokens), {**os.environ, "TMPDIR": str(scratch)}) as process:
         assert line(process) == "runs"
         open_files = [str(link.readlink()) for link in Path(f"/proc/{process.pid}/fd").iterdir()]
         mapped = Path(f"/proc/{process.pid}/maps").read_text()
@@ -325,35 +265,23 @@ thread.join()
 assert found == [0] and next(loader).position == 2
 print("done", flush=True)
 """
-    with started(script, tokens, slow_reads) as process:
+    with started(command(script, tokens), slow_reads) as process:
         assert line(process) == "free"
         assert line(process) == "done"
-        _, errors = process.communicate(timeout=30)
-        assert (process.returncode, errors) == (0, "")
+        assert_ends(process)
 
 
-def test_threads_may_take_turns(tokens):
-    script = """
-from concurrent.futures import ThreadPoolExecutor
-loader = make(epochs=1)
-with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
-    positions = [pool.submit(next, loader).result().position for _ in range(10) for pool in (one, other)]
-assert positions == list(range(0, 320, 16)), positions
-"""
-    done = run(script, tokens)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_threads_may_take_turns_and_native_ones_are_those_asked_for(tokens):
+    def count() -> int:
+        return len([*Path("/proc/self/task").iterdir()])
 
-
-def test_native_threads_are_those_asked_for(tokens):
-    script = """
-count = lambda: len(os.listdir("/proc/self/task"))
-before = count()
-loader = make(threads=5)
-assert count() == before  # none before the first batch
-next(loader)
-assert count() == before + 5
-loader.close()
-assert count() == before
-"""
-    done = run(script, tokens)
-    assert (done.returncode, done.stderr) == (0, "")
+    view = penstock.open(tokens, dtype="u2").windows(64)
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        assert [pool.submit(count).result() > 0 for pool in (one, other)] == [True, True]
+        before = count()
+        with penstock.Loader(view, 16, epochs=1, framework="numpy", threads=5) as loader:
+            assert count() == before  # none before the first batch
+            positions = [pool.submit(next, loader).result().position for _ in range(10) for pool in (one, other)]
+            assert positions == list(range(0, 320, 16))
+            assert count() == before + 5
+        assert count() == before

@@ -13,7 +13,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import penstock
 import pytest
+from _scripts import Process, assert_ends, end, line, started
 
 # penstock opens its files O_NONBLOCK, Python does not.
 SHIM = """
@@ -118,27 +118,23 @@ class Stall:
         raise NotImplementedError
 
     @contextlib.contextmanager
-    def reading(self, script: str) -> Iterator[subprocess.Popen[str]]:
+    def reading(self, script: str) -> Iterator[Process]:
         """A process that runs the script and has reads in its ring."""
-        process = subprocess.Popen(
-            [sys.executable, "-c", PRELUDE + script, str(self.tokens), self.reader],
-            text=True, bufsize=1, start_new_session=True,
-            env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            assert line(process) == "ready"
-            self.begin(process.pid)
-            go_on(process)
-            latest = time.monotonic() + 20
-            while reads_in_rings(process.pid) == 0:
-                assert process.poll() is None, process.communicate()
-                assert time.monotonic() < latest, "nothing was read"
-                time.sleep(0.01)
-            yield process
-        finally:
-            end(process)
-            self.release()
-            process.communicate()
+        command = [sys.executable, "-c", PRELUDE + script, str(self.tokens), self.reader]
+        with started(command, self.environment()) as process:
+            try:
+                assert line(process) == "ready"
+                self.begin(process.pid)
+                go_on(process)
+                latest = time.monotonic() + 20
+                while reads_in_rings(process.pid) == 0:
+                    assert process.poll() is None, process.communicate()
+                    assert time.monotonic() < latest, "nothing was read"
+                    time.sleep(0.01)
+                yield process
+            finally:
+                end(process)
+                self.release()
 
 
 class Held(Stall):
@@ -198,23 +194,7 @@ class SlowDisk(Stall):
         raise AssertionError(f"{self.group} cannot be removed")
 
 
-def line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    hangs = threading.Timer(20, end, [process])
-    hangs.start()
-    try:
-        return process.stdout.readline().strip()
-    finally:
-        hangs.cancel()
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    """Kills it and its children."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def go_on(process: subprocess.Popen[str]) -> None:
+def go_on(process: Process) -> None:
     assert process.stdin is not None
     process.stdin.write("\n")
 
@@ -257,29 +237,41 @@ def stall(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stall]:
     disk.remove()
 
 
-def assert_ends(process: subprocess.Popen[str], code: int = 0) -> None:
-    _, errors = process.communicate(timeout=30)
-    assert (process.returncode, errors) == (code, "")
-
-
-def interrupt(process: subprocess.Popen[str]) -> None:
+def interrupt(process: Process) -> None:
     begun = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert line(process) == "interrupted 0"
     assert time.monotonic() - begun < 1
 
 
-def test_ctrl_c_ends_the_wait_at_once_and_the_batch_is_read_all_the_same(stall):
-    script = INTERRUPTED + "batch = next(loader)\ntell(batch.position, right(batch))"
-    with stall.reading(script) as process:
+def test_ctrl_c_and_a_move_end_the_wait_at_once_and_all_is_read_all_the_same(stall):
+    script = """
+begun = time.monotonic()
+loader.seek(4)
+loader.load_state_dict({**loader.state_dict(), "position": 10})
+loader.seek(0)
+tell("moved", time.monotonic() - begun < 0.5)
+batches = [next(loader) for _ in range(20)]
+tell([batch.position for batch in batches] == list(range(0, 40, 2)) and all(map(right, batches)))
+"""
+    with stall.reading(INTERRUPTED + script) as process:
         interrupt(process)
+        assert line(process) == "moved True"
         stall.release()
-        assert line(process) == "0 True"
+        assert line(process) == "True"
         assert_ends(process)
 
 
-@pytest.mark.parametrize(("script", "code"), [("sys.exit(3)", 3), ("import builtins\nbuiltins.kept = iter(loader)", 0)])
-def test_exit_is_clean(stall, script, code):
+CLOSED = """
+assert (threads() - before, rings()) == (1, 1)
+loader.close()
+assert (threads() - before, rings()) == (0, 0)
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(("script", "code"), [(CLOSED, 3), ("import builtins\nbuiltins.kept = iter(loader)", 0)])
+def test_close_and_exit_leave_nothing(stall, script, code):
     with stall.reading(INTERRUPTED + script) as process:
         interrupt(process)
         time.sleep(0.2)  # it is on its way out
@@ -333,36 +325,4 @@ thread.join()
         assert reads_in_rings(process.pid) > 0
         stall.release()
         assert line(process) == "0 True"
-        assert_ends(process)
-
-
-def test_a_move_drops_what_is_under_way_without_waiting_for_it(stall):
-    script = """
-begun = time.monotonic()
-loader.seek(4)
-loader.load_state_dict({**loader.state_dict(), "position": 10})
-tell("moved", time.monotonic() - begun < 0.5)
-batches = [next(loader) for _ in range(20)]
-tell([batch.position for batch in batches] == list(range(10, 50, 2)) and all(map(right, batches)))
-"""
-    with stall.reading(INTERRUPTED + script) as process:
-        interrupt(process)
-        assert line(process) == "moved True"
-        stall.release()
-        assert line(process) == "True"
-        assert_ends(process)
-
-
-def test_close_leaves_no_thread_and_no_ring(stall):
-    script = """
-tell(threads() - before, rings())
-loader.close()
-tell(threads() - before, rings())
-"""
-    with stall.reading(INTERRUPTED + script) as process:
-        interrupt(process)
-        assert line(process) == "1 1"
-        time.sleep(0.2)
-        stall.release()
-        assert line(process) == "0 0"
         assert_ends(process)

@@ -41,7 +41,7 @@ import penstock
 
 refuse = ctypes.c_long.in_dll(ctypes.CDLL(None), "refuse_memory")
 reported = 0
-for n in list(range(1, 40)) + list(range(40, 400, 9)):
+for n in list(range(1, 40, 2)) + list(range(40, 400, 20)):
     view = penstock.open(sys.argv[1], checks="all").windows(16)
     with penstock.Loader(view, 4, framework="numpy", order="sequential", epochs=1, threads=1) as loader:
         seen = next(loader).indices.tolist()
@@ -77,9 +77,7 @@ def test_is_an_error_in_words_and_the_loader_goes_on(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", CHILD, tmp_path / "data"],
         env={**os.environ, "LD_PRELOAD": str(library), "OPENBLAS_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 20
+    assert int(done.stdout) > 10
