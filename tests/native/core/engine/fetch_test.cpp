@@ -58,9 +58,10 @@ TEST(Fetch, WhatDoesNotFitIsReadInParts) {
 
 TEST(Fetch, RanksReadTheirOwnRowsAloneWhateverTheOrderAndTheMemory) {
   for (const auto& order : fetching_orders(96)) {
-    for (const Case& setup : cases(each(&Case::count, {96}), each(&Case::batch, {6}), each(&Case::rank, {0, 1, 2}),
-                                   each(&Case::world_size, {1, 2, 3}), each(&Case::skip, {Ranges{{10, 13}, {50, 70}}}),
-                                   each(&Case::prefetch, {1, 5}), each(&Case::max_bytes, {1 << 20, 1}))) {
+    for (const Case& setup : cases(each(&Case::count, {96}), each(&Case::window, {5, 0}), each(&Case::batch, {6}),
+                                   each(&Case::rank, {0, 1, 2}), each(&Case::world_size, {1, 2, 3}),
+                                   each(&Case::skip, {Ranges{{10, 13}, {50, 70}}}), each(&Case::prefetch, {1, 5}),
+                                   each(&Case::max_bytes, {1 << 20, 1}), each(&Case::lends, {false, true}))) {
       if (setup.rank >= setup.world_size) continue;
       SCOPED_TRACE(describe(setup));
       Loader loader(options_of(setup, order, {format_of(setup, setup.window)}));
@@ -73,7 +74,9 @@ TEST(Fetch, RanksReadTheirOwnRowsAloneWhateverTheOrderAndTheMemory) {
         rows += picks.size();
       }
       EXPECT_NEAR(static_cast<double>(rows), (2 * 96.0 - 23) / static_cast<double>(setup.world_size), 4);
-      EXPECT_LE(setup.behaviour->bytes, rows * 5 * 4) << "what no row of this rank needs is not read";
+      // Of documents, a record with the length and at most three more.
+      const std::uint64_t row_bytes = setup.window > 0 ? 5 * 4 : (1 + 3) * 4;
+      EXPECT_LE(setup.behaviour->bytes, rows * row_bytes) << "what no row of this rank needs is not read";
     }
   }
 }
@@ -145,70 +148,75 @@ TEST(FetchParts, AreCutAtGapsOnceTheyAreLargeEnoughAndAmongNeighboursOnceTheyAre
   EXPECT_EQ(parts_of(picks_of({{0, 5, 1}, {5, 4, 2}, {9, 3, 2, 1}})), (Sizes{5, 4, 3})) << "other fetches and sources";
 }
 
-TEST(FetchParts, MemoryIsCountedAsItIsAndGivenBack) {
+/// Parts of fetches, and what they may take.
+struct Memory {
   const BatchFormats formats{format_of({}, 5)};
-  const auto bound = std::make_shared<MemoryBound>(0, 0, 1);
-  {
-    Stretch stretch(0, bound, std::make_shared<SpareParts>(bound));
-    for (std::uint64_t i = 0; i < 3; ++i) stretch.add(i, {i, 0, 0, 0}, 1'000);
-    stretch.close(3, formats);
-    EXPECT_EQ(bound->fetched(), 3'000U);
-    FetchPart& part = *stretch.parts.at(0);
-    part.place();
-    for (std::size_t i = 1; i < 3; ++i) EXPECT_GE(part.rows[i].records, part.rows[i - 1].records + 20);
-    EXPECT_LE(part.rows[2].records + 20, part.slab.data() + part.slab.bytes());
-    stretch.account(part);
-    EXPECT_EQ(stretch.bytes(), part.held_bytes());
-    EXPECT_EQ(bound->fetched(), part.held_bytes());
+  const std::shared_ptr<MemoryBound> bound;
+  const std::shared_ptr<SpareParts> spares = std::make_shared<SpareParts>(bound);
+
+  explicit Memory(std::uint64_t max_bytes) : bound(std::make_shared<MemoryBound>(max_bytes, 0, 1)) {}
+  std::unique_ptr<Stretch> stretch(std::uint64_t rows, std::uint64_t bytes_each) {
+    auto made = std::make_unique<Stretch>(0, bound, spares);
+    for (std::uint64_t i = 0; i < rows; ++i) made->add(i, {i, 0, 0, 0}, bytes_each);
+    made->close(rows, formats);
+    EXPECT_EQ(bound->fetched(), rows * bytes_each);
+    return made;
   }
-  EXPECT_EQ(bound->fetched(), 0U);
+  std::unique_ptr<FetchPart> part(std::size_t rows) {
+    std::unique_ptr<FetchPart> made = spares->take(rows);
+    EXPECT_EQ(made->rows.size(), rows);
+    made->format = &formats[0];
+    for (Row& row : made->rows) row.restart(0, 5);
+    made->place();
+    return made;
+  }
+};
+
+TEST(FetchParts, MemoryIsCountedAsItIsAndGivenBack) {
+  Memory memory(0);
+  auto stretch = memory.stretch(3, 1'000);
+  FetchPart& part = *stretch->parts.at(0);
+  part.place();
+  for (std::size_t i = 1; i < 3; ++i) EXPECT_GE(part.rows[i].records, part.rows[i - 1].records + 20);
+  EXPECT_LE(part.rows[2].records + 20, part.slab.data() + part.slab.bytes());
+  stretch->account(part);
+  EXPECT_EQ(stretch->bytes(), part.held_bytes());
+  EXPECT_EQ(memory.bound->fetched(), part.held_bytes());
+  stretch.reset();
+  EXPECT_EQ(memory.bound->fetched(), 0U);
 }
 
 TEST(SpareParts, AreTakenAgainWithTheirMemoryUntilItIsNeeded) {
-  const BatchFormats formats{format_of({}, 5)};
-  const auto bound = std::make_shared<MemoryBound>(10'000, 0, 1);
-  const auto spares = std::make_shared<SpareParts>(bound);
-  const auto take = [&](std::size_t rows) {
-    std::unique_ptr<FetchPart> part = spares->take(rows);
-    EXPECT_EQ(part->rows.size(), rows);
-    part->format = &formats[0];
-    for (Row& row : part->rows) row.restart(0, 5);
-    part->place();
-    return part;
-  };
-  std::unique_ptr<FetchPart> part = take(8);
-  const std::byte* const memory = part->slab.data();
+  Memory memory(10'000);
+  std::unique_ptr<FetchPart> part = memory.part(8);
+  const std::byte* const address = part->slab.data();
   const std::uint64_t bytes = part->held_bytes();
-  EXPECT_FALSE(bound->needs_spares(10'000, 1)) << "none are spare";
-  spares->give(std::move(part));
-  EXPECT_FALSE(bound->needs_spares(0, 10'000 - bytes));
-  EXPECT_TRUE(bound->needs_spares(0, 10'001 - bytes));
-  EXPECT_EQ(bound->fetched(), 0U) << "fetches may have it";
-  part = take(3);
-  EXPECT_EQ(part->slab.data(), memory);
+  EXPECT_FALSE(memory.bound->needs_spares(10'000, 1)) << "none are spare";
+  memory.spares->give(std::move(part));
+  EXPECT_FALSE(memory.bound->needs_spares(0, 10'000 - bytes));
+  EXPECT_TRUE(memory.bound->needs_spares(0, 10'001 - bytes));
+  EXPECT_EQ(memory.bound->fetched(), 0U) << "fetches may have it";
+  part = memory.part(3);
+  EXPECT_EQ(part->slab.data(), address);
   EXPECT_EQ(part->held_bytes() - 3 * sizeof(Row), part->slab.bytes()) << "what is held";
   EXPECT_EQ(part->used_bytes(), 3 * (sizeof(Row) + 64)) << "what these rows need of it";
-  EXPECT_FALSE(bound->needs_spares(0, 10'001)) << "it is no longer spare";
-  spares->give(std::move(part));
-  spares->clear();
-  EXPECT_FALSE(bound->needs_spares(0, 10'001));
-  EXPECT_EQ(spares->take(1)->slab.bytes(), 0U);
+  EXPECT_FALSE(memory.bound->needs_spares(0, 10'001)) << "it is no longer spare";
+  memory.spares->give(std::move(part));
+  memory.spares->clear();
+  EXPECT_FALSE(memory.bound->needs_spares(0, 10'001));
+  EXPECT_EQ(memory.spares->take(1)->slab.bytes(), 0U);
 }
 
 // A part of one row may have the memory of many: rows to come are estimated by what rows need.
 TEST(SpareParts, DoNotRaiseTheEstimateOfRowsToCome) {
-  const BatchFormats formats{format_of({}, 5)};
-  const auto bound = std::make_shared<MemoryBound>(1 << 20, 0, 1);
-  const auto spares = std::make_shared<SpareParts>(bound);
+  Memory memory(1 << 20);
   for (const std::uint64_t rows : {64, 1}) {
-    Stretch stretch(0, bound, spares);
-    for (std::uint64_t i = 0; i < rows; ++i) stretch.add(i, {i, 0, 0, 0}, 100);
-    stretch.close(rows, formats);
-    for (const auto& part : stretch.parts) {
+    const auto stretch = memory.stretch(rows, 100);
+    for (const auto& part : stretch->parts) {
       part->place();
-      stretch.account(*part);
+      stretch->account(*part);
     }
-    EXPECT_EQ(bound->largest_row(), sizeof(Row) + 64) << rows;
+    EXPECT_EQ(memory.bound->largest_row(), sizeof(Row) + 64) << rows;
   }
 }
 
@@ -224,7 +232,10 @@ struct Planning {
   std::shared_ptr<MemoryBound> bound;
   std::optional<FetchPlanner> planner;
 
-  Planning(const Case& setup_, std::shared_ptr<const Order> order_) : setup(setup_), order(std::move(order_)) {
+  /// Without an order, a fetch is `fetch` observations that follow one another.
+  explicit Planning(const Case& setup_, std::shared_ptr<const Order> order_ = nullptr)
+      : setup(setup_), order(std::move(order_)) {
+    if (!order) order = std::make_shared<IdentityOrder>(setup.count, setup.fetch);
     formats = std::make_shared<const BatchFormats>(BatchFormats{format_of(setup, setup.window)});
     job = job_of(setup, order, *formats);
     bound = std::make_shared<MemoryBound>(setup.max_bytes, 0, 1);
@@ -250,12 +261,6 @@ struct Planning {
     return planned;
   }
   std::vector<std::shared_ptr<Stretch>> give_rows(std::uint64_t position) { return give_rows(*batch(position)); }
-};
-
-/// A fetch is `fetch` observations that follow one another.
-struct InFetches : Planning {
-  explicit InFetches(const Case& setup_)
-      : Planning(setup_, std::make_shared<IdentityOrder>(setup_.count, setup_.fetch)) {}
 };
 
 TEST(FetchPlanner, ABudgetIsExceededByTheRowsOfOneBatchAtMost) {
@@ -284,7 +289,7 @@ TEST(FetchPlanner, ABudgetIsExceededByTheRowsOfOneBatchAtMost) {
 }
 
 TEST(FetchPlanner, AFetchIsOneStretchForAllBatchesThatHaveRowsOfIt) {
-  InFetches planning({.count = 96, .fetch = 24});
+  Planning planning({.count = 96, .fetch = 24});
   for (std::uint64_t position = 0; position < 96; position += 4) {
     const auto planned = planning.give_rows(position);
     ASSERT_EQ(planned.size(), position % 24 == 0 ? 1U : 0U) << position;
@@ -299,7 +304,7 @@ TEST(FetchPlanner, AFetchIsOneStretchForAllBatchesThatHaveRowsOfIt) {
 // Rows of 1 KiB.
 TEST(FetchPlanner, AStretchOfRowsInTheirOrderEndsWhereARequestIsLargeEnough) {
   const Case setup{.count = 8192, .window = 256, .batch = 64, .fetch = 8192, .max_bytes = 64 << 20};
-  const auto planned = InFetches(setup).give_rows(0);
+  const auto planned = Planning(setup).give_rows(0);
   ASSERT_EQ(planned.size(), 1U);
   EXPECT_NEAR(static_cast<double>(planned[0]->row_count()), 960, 64);
   const auto to_and_fro = Planning(setup, std::make_shared<LanedOrder>(8192, 2, 4096)).give_rows(0);
@@ -350,7 +355,7 @@ TEST(FetchPlanner, ABatchOfMoreFetchesThanCanBeCountedIsPlannedAtOnce) {
 
 TEST(FetchPlanner, BatchesMayAskInAnyOrder) {
   for (const std::uint64_t max_bytes : {1 << 20, 1}) {
-    InFetches planning({.count = 96, .batch = 6, .fetch = 8, .max_bytes = max_bytes});
+    Planning planning({.count = 96, .batch = 6, .fetch = 8, .max_bytes = max_bytes});
     for (const std::uint64_t position : {18, 6, 12, 0, 30, 24}) planning.give_rows(position);
   }
 }
@@ -359,7 +364,7 @@ constexpr std::uint64_t kFetchBytes = 24 * (sizeof(Row) + 64);
 
 TEST(FetchPlanner, AheadIsPlannedWhatFitsAsAWhole) {
   for (const std::uint64_t fetches : {1, 2, 3}) {
-    InFetches planning({.count = 96, .epochs = 1, .fetch = 24, .max_bytes = fetches * kFetchBytes});
+    Planning planning({.count = 96, .epochs = 1, .fetch = 24, .max_bytes = fetches * kFetchBytes});
     const auto first = planning.batch(0);
     EXPECT_EQ(planning.give_rows(*first).size(), 1U);
     EXPECT_EQ(planning.bound->fetched(), kFetchBytes);
@@ -379,7 +384,7 @@ TEST(FetchPlanner, AheadIsPlannedWhatFitsAsAWhole) {
 
 // As a batch begins to take the rows of a stretch, the one after it is planned.
 TEST(FetchPlanner, TakingTheFirstRowsOfAStretchPlansTheNext) {
-  InFetches planning({.count = 96, .epochs = 1, .fetch = 24, .max_bytes = 2 * kFetchBytes});
+  Planning planning({.count = 96, .epochs = 1, .fetch = 24, .max_bytes = 2 * kFetchBytes});
   auto held = planning.give_rows(0);
   auto ahead = planning.planner->plan_ahead();
   ASSERT_TRUE(ahead);
@@ -392,7 +397,7 @@ TEST(FetchPlanner, TakingTheFirstRowsOfAStretchPlansTheNext) {
 
 TEST(FetchPlanner, AheadIsPlannedNothingWhereMemoryIsSpentOrTheRunEnds) {
   for (const std::uint64_t fetch : {4, 8}) {  // of a batch, and of two
-    InFetches planning({.count = 96, .fetch = fetch, .max_bytes = 1});
+    Planning planning({.count = 96, .fetch = fetch, .max_bytes = 1});
     const auto first = planning.batch(0);
     planning.give_rows(*first);
     const std::uint64_t before = planning.bound->fetched();
@@ -400,13 +405,13 @@ TEST(FetchPlanner, AheadIsPlannedNothingWhereMemoryIsSpentOrTheRunEnds) {
     EXPECT_EQ(planning.bound->fetched(), before);
     EXPECT_EQ(planning.give_rows(4).size(), 1U) << "a batch that needs it gets it";
   }
-  InFetches whole({.count = 10, .epochs = 1, .fetch = 10});
+  Planning whole({.count = 10, .epochs = 1, .fetch = 10});
   EXPECT_EQ(whole.give_rows(0).at(0)->row_count(), 10U);
   EXPECT_FALSE(whole.planner->plan_ahead());
 }
 
 TEST(FetchPlanner, StoppedItPlansNothingAndWhatItPlannedIsCancelled) {
-  InFetches planning({.count = 96, .fetch = 24});
+  Planning planning({.count = 96, .fetch = 24});
   const auto planned = planning.give_rows(0);
   EXPECT_FALSE(planned[0]->cancelled);
   planning.planner->stop();

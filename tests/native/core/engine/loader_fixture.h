@@ -71,28 +71,27 @@ inline Seen look(Batch& batch) {
 /// The batch has what memory holds of its observations: records, spans, and the columns of format_of().
 inline void expect_whole(Batch& batch) {
   const bool ragged = batch.format->shape.ragged;
-  std::vector<std::uint32_t> records;
-  std::vector<std::vector<std::int64_t>> columns(ragged ? 1 : 2);
-  std::vector<std::uint64_t> entries;
-  std::vector<std::uint64_t> starts(ragged ? 1 : 0);
+  Seen expected;
+  expected.position = batch.plan.position;
+  expected.end = batch.plan.end;
+  expected.columns.resize(ragged ? 1 : 2);
+  if (ragged) expected.starts.push_back(0);
   for (std::uint64_t i = 0; i < batch.plan.rows; ++i) {
     const bool valid = i < batch.plan.valid;
     std::vector<std::uint32_t> row(ragged ? 0 : batch.format->shape.length);
     if (valid) {
       const std::uint64_t index = batch.picks[i].index;
       row = static_cast<const MemorySource&>(*batch.row_format(i).source).records_of(index);
-      entries.insert(entries.end(), {i, index, index});
+      expected.entries.insert(expected.entries.end(), {i, index, index});
     }
-    records.insert(records.end(), row.begin(), row.end());
+    expected.indices.push_back(valid ? static_cast<std::int64_t>(batch.picks[i].index) : -1);
+    expected.records.insert(expected.records.end(), row.begin(), row.end());
+    if (ragged) expected.starts.push_back(expected.records.size());
+    auto& columns = expected.columns;
     columns[0].insert(columns[0].end(), row.begin(), row.end() - (ragged ? 0 : 1));
-    if (ragged) starts.push_back(records.size());
     for (std::size_t k = 1; !ragged && k < row.size(); ++k) columns[1].push_back(valid ? std::int64_t{row[k]} : -100);
   }
-  const Seen seen = look(batch);
-  EXPECT_EQ(seen.records, records) << "at " << seen.position;
-  EXPECT_EQ(seen.columns, columns) << "at " << seen.position;
-  EXPECT_EQ(seen.entries, entries) << "at " << seen.position;
-  EXPECT_EQ(seen.starts, starts) << "at " << seen.position;
+  EXPECT_EQ(look(batch), expected);
 }
 
 /// Nothing is skipped and there is one rank: the batch has the observations that follow its position.

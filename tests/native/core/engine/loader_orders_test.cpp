@@ -14,39 +14,13 @@ LoaderOptions staged(const Case& setup) {
   return options_of(setup, std::make_shared<StagedOrder>(setup.count, kStages), {format_of(setup, setup.window)});
 }
 
-std::vector<Case> staged_cases() {
-  std::vector<Case> all = cases(each(&Case::window, {5, 0}), each(&Case::per_epoch, {false, true}),
-                                each(&Case::tail, {Tail::Pad, Tail::Drop}),
-                                each(&Case::skip, {Ranges{}, Ranges{{5, 12}, {20, 21}, {31, 44}}}));
-  for (Case& setup : all) setup.late = setup.lends = setup.per_epoch;
-  return all;
-}
-
-TEST(Stages, RanksShareEachBatchAmongThem) {
-  for (Case& setup : staged_cases()) {
-    SCOPED_TRACE(describe(setup));
-    Loader alone(staged(setup));
-    const std::vector<Seen> all = rest_of_run(alone);
-    for (const std::uint64_t world_size : {2, 4}) {
-      setup.world_size = world_size;
-      for (setup.rank = 0; setup.rank < world_size; ++setup.rank) {
-        Loader loader(staged(setup));
-        const std::vector<Seen> ours = rest_of_run(loader);
-        ASSERT_EQ(ours.size(), all.size());
-        for (std::size_t step = 0; step < all.size(); ++step) {
-          EXPECT_EQ(ours[step].position, all[step].position);
-          EXPECT_EQ(ours[step].end, all[step].end);
-          for (std::size_t i = 0; i < ours[step].indices.size(); ++i) {
-            EXPECT_EQ(ours[step].indices[i], all[step].indices[i * world_size + setup.rank]);
-          }
-        }
-      }
-    }
-  }
-}
-
 TEST(Stages, RestoreAtEveryStepRepeatsTheRest) {
-  for (const Case& setup : staged_cases()) expect_restores_at_every_step(staged(setup));
+  for (Case& setup : cases(each(&Case::window, {5, 0}), each(&Case::per_epoch, {false, true}),
+                           each(&Case::tail, {Tail::Pad, Tail::Drop}),
+                           each(&Case::skip, {Ranges{}, Ranges{{5, 12}, {20, 21}, {31, 44}}}))) {
+    setup.late = setup.per_epoch;
+    expect_restores_at_every_step(staged(setup));
+  }
 }
 
 TEST(Stages, OtherRanksTakeUpARunAtEveryStep) {

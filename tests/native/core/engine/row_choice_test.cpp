@@ -56,21 +56,12 @@ void expect_rows(const Case& setup, const CostRule& rule, std::uint64_t micro, c
 }
 
 TEST(RowChoice, DocumentsGoByTheirLengthsOnAnyRanks) {
-  for (const std::uint64_t fetch : {1, 8}) {
-    for (const std::uint64_t ranks : {1, 3, 64}) {
-      for (std::uint64_t rank = 0; rank < ranks; ++rank) {
-        const unsigned threads = ranks > 8 ? 1 : 2;
-        const Case setup{.count = 500,
-                         .window = 0,
-                         .batch = 192,
-                         .rank = rank,
-                         .world_size = ranks,
-                         .fetch = fetch,
-                         .threads = threads,
-                         .prefetch = threads,
-                         .late = rank % 2 == 1};
-        expect_rows(setup, {}, 1, length_cost);
-      }
+  for (Case& setup : cases(each(&Case::count, {500}), each(&Case::window, {0}), each(&Case::batch, {192}),
+                           each(&Case::world_size, {1, 3, 64}), each(&Case::fetch, {1, 8}))) {
+    setup.threads = setup.prefetch = setup.world_size > 8 ? 1 : 2;
+    for (; setup.rank < setup.world_size; ++setup.rank) {
+      setup.behaviour->late = setup.rank % 2 == 1;
+      expect_rows(setup, {}, 1, length_cost);
     }
   }
 }
@@ -181,28 +172,18 @@ TEST(RowChoice, ReadingLengthsEndsWhenItIsCancelled) {
 
 // A global batch of 50,000 lengths, a millisecond each: whoever waits for all of them waits for most of a minute.
 TEST(RowChoice, NobodyWaitsForTheLengthsOfAGlobalBatch) {
-  const std::vector<std::function<void(std::unique_ptr<Loader>&)>> ends{
-      [](auto& loader) { loader->close(); },
-      [](auto& loader) { loader.reset(); },
-      [](auto& loader) {
-        loader->seek(0);
-        loader->close();
-      },
-  };
   for (const std::uint64_t fetch : {1, 1000}) {
-    for (const auto& end : ends) {
-      const Case setup{.count = 50'000,
-                       .window = 0,
-                       .batch = 50'000,
-                       .world_size = 1000,
-                       .fetch = fetch,
-                       .max_bytes = std::uint64_t{1} << 26};
+    for (const int way : {0, 1, 2}) {
+      Case setup{.count = 50'000, .window = 0, .batch = 50'000, .world_size = 1000, .fetch = fetch};
+      setup.max_bytes = std::uint64_t{1} << 26;
       const auto source = std::make_shared<LengthsSource>(setup.count);
       source->on_length = [](std::uint64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
       auto loader = std::make_unique<Loader>(balanced(setup, source));
       EXPECT_FALSE(loader->poll());
       while (source->asked < 10) std::this_thread::yield();
-      end(loader);
+      if (way == 0) loader->seek(0);
+      if (way < 2) loader->close();
+      loader.reset();
       EXPECT_LT(source->asked, setup.count / 2);
     }
   }

@@ -157,7 +157,7 @@ TEST(Job, HostileTextIsRefusedOrDiffersButNeverCrashes) {
   std::mt19937 random(5);
   int refused = 0;
   int differ = 0;
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 6'000; ++i) {
     std::string text = good;
     for (unsigned k = 0; k <= random() % 3; ++k) {
       const std::size_t at = random() % text.size();
@@ -176,8 +176,8 @@ TEST(Job, HostileTextIsRefusedOrDiffersButNeverCrashes) {
       ++refused;
     }
   }
-  EXPECT_GT(refused, 1'000);
-  EXPECT_GT(differ, 1'000);
+  EXPECT_GT(refused, 300);
+  EXPECT_GT(differ, 300);
 }
 
 }  // namespace
