@@ -94,33 +94,5 @@ TEST(Batch, AnAdoptedRowIsCopiedWithItsLeadAndTail) {
   }
 }
 
-TEST(Batch, RowsAndPaddingBeginAnewWhateverTheyWere) {
-  const auto batch = batch_of(shaped(5, 0, 0), 2, 2);
-  for (Row& row : batch->rows) {
-    row.measured = true;
-    row.round = 7;
-    row.state = &row;
-    row.error = std::make_exception_ptr(Error(ErrorKind::IoError, "before"));
-    row.spans.resize(3);
-    row.records = batch->slab.data() + 1;
-  }
-  batch->plan.rows = batch->plan.valid = 3;
-  batch->picks = {{8, 0, 0, 0}, {9, 0, 0, 0}, {7, 0, 0, 0}};
-  BatchWork(*batch).prepare_rows();
-  ASSERT_EQ(batch->rows.size(), 3U);
-  for (std::size_t i = 0; i < 3; ++i) {
-    const Row& row = batch->rows[i];
-    EXPECT_EQ(row.index, batch->picks[i].index);
-    EXPECT_EQ(row.length, 5U);
-    EXPECT_FALSE(row.measured || row.state != nullptr || row.error || row.records != nullptr);
-    EXPECT_EQ(row.round, 0U);
-    EXPECT_TRUE(row.spans.empty());
-  }
-  batch->rows[1].spans.resize(3);
-  batch->plan.valid = 1;
-  BatchWork(*batch).prepare_rows();
-  EXPECT_TRUE(batch->rows[1].spans.empty()) << "padding has none";
-}
-
 }  // namespace
 }  // namespace penstock::testing

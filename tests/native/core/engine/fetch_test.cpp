@@ -47,15 +47,6 @@ TEST(Fetch, GivesTheBatchesThatSingleRowsGive) {
   }
 }
 
-TEST(Fetch, WhatDoesNotFitIsReadInParts) {
-  for (const std::uint64_t window : {500, 0}) {
-    // Prefetch + 2 batches, and a batch of rows.
-    const Case setup{.count = 64, .window = window, .batch = 4, .fetch = 64, .max_bytes = 1};
-    Loader loader(options_of(setup));
-    EXPECT_EQ(rest_of_run(loader), plain_run(setup));
-  }
-}
-
 TEST(Fetch, RanksReadTheirOwnRowsAloneWhateverTheOrderAndTheMemory) {
   for (const auto& order : fetching_orders(96)) {
     for (const Case& setup : cases(each(&Case::count, {96}), each(&Case::window, {5, 0}), each(&Case::batch, {6}),
@@ -314,8 +305,8 @@ TEST(FetchPlanner, AStretchOfRowsInTheirOrderEndsWhereARequestIsLargeEnough) {
 
 TEST(FetchPlanner, SmallStretchesArePlannedAheadUntilTheyAreEnough) {
   for (const auto& [fetch, ahead] : {std::pair{8U, 8U}, std::pair{4096U, 1U}}) {
-    Planning planning({.count = 1 << 16, .window = 256, .batch = 8, .max_bytes = 64 << 20},
-                      std::make_shared<LanedOrder>(1 << 16, 2, fetch));
+    Planning planning({.count = 1 << 14, .window = 256, .batch = 8, .max_bytes = 64 << 20},
+                      std::make_shared<LanedOrder>(1 << 14, 2, fetch));
     planning.give_rows(0);
     unsigned planned = 0;
     while (planning.planner->plan_ahead()) ++planned;

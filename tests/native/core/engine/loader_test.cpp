@@ -10,33 +10,25 @@
 namespace penstock::testing {
 namespace {
 
-/// Windows and documents, lent memory and our own, at once and late; of all reads, every other, or none at hand.
-std::vector<Case> kinds() {
-  std::vector<Case> all;
+TEST(Loader, GivesWhatItsSourceHoldsInOrderAndTellsWhatWasDelivered) {
   for (const unsigned miss_every : {1U, 3U, 1'000'000U}) {
     for (const Case& setup :
-         cases(each(&Case::window, {5, 0}), each(&Case::lends, {false, true}), each(&Case::late, {false, true}))) {
+         cases(each(&Case::window, {5, 0}), each(&Case::threads, {1, 2, 5}), each(&Case::prefetch, {1, 3, 7}),
+               each(&Case::lends, {false, true}), each(&Case::late, {false, true}))) {
+      SCOPED_TRACE(describe(setup));
       setup.behaviour->miss_every = miss_every;
-      all.push_back(setup);
+      const LoaderOptions options = options_of(setup);
+      Loader loader(options);
+      std::uint64_t position = 0;
+      EXPECT_EQ(loader.state().position, 0U);
+      while (const auto batch = next(loader)) {
+        EXPECT_EQ(batch->plan.position, position);
+        expect_right(*batch, options.job->order());
+        position = batch->plan.end;
+        EXPECT_EQ(loader.state().position, position) << "others were prefetched";
+      }
+      EXPECT_EQ(position, 46U);
     }
-  }
-  return all;
-}
-
-TEST(Loader, GivesWhatItsSourceHoldsInOrderAndTellsWhatWasDelivered) {
-  for (const Case& setup : kinds()) {
-    SCOPED_TRACE(describe(setup));
-    const LoaderOptions options = options_of(setup);
-    Loader loader(options);
-    std::uint64_t position = 0;
-    EXPECT_EQ(loader.state().position, 0U);
-    while (const auto batch = next(loader)) {
-      EXPECT_EQ(batch->plan.position, position);
-      expect_right(*batch, options.job->order());
-      position = batch->plan.end;
-      EXPECT_EQ(loader.state().position, position) << "others were prefetched";
-    }
-    EXPECT_EQ(position, 46U);
   }
 }
 
@@ -89,14 +81,6 @@ TEST(Loader, FilesAreReadThroughTheStoreThatIsChosen) {
   EXPECT_GT(other->channels, 0U);
 }
 
-TEST(Loader, EveryThreadCountPrefetchAndReaderGivesTheSameBatches) {
-  for (const Case& setup : cases(each(&Case::window, {5, 0}), each(&Case::threads, {1, 2, 5}),
-                                 each(&Case::prefetch, {1, 2, 7}), each(&Case::late, {false, true}))) {
-    Loader loader(options_of(setup));
-    EXPECT_EQ(rest(loader), plain_run(setup)) << describe(setup);
-  }
-}
-
 TEST(Loader, RestoreAtEveryStepRepeatsTheRest) {
   for (Case& setup :
        cases(each(&Case::window, {5, 0}), each(&Case::per_epoch, {false, true}),
@@ -138,19 +122,6 @@ TEST(Loader, AnErrorIsRaisedAtItsBatchWhichIsThenReadAgain) {
   }
 }
 
-// In words, which the consumer's thread makes.
-TEST(Loader, NoMemoryOnAThreadIsAnErrorOfItsBatch) {
-  for (const std::uint64_t window : {5, 0}) {
-    const Case setup{.window = window};
-    setup.behaviour->refused = 1;
-    Loader loader(options_of(setup));
-    expect_error([&] { rest(loader); }, ErrorKind::InvalidArgument, "no memory for a batch of 4 rows");
-    setup.behaviour->refused = 0;
-    loader.seek(0);
-    EXPECT_EQ(rest(loader), plain_run(setup));
-  }
-}
-
 /// `before` is told how often memory was lent, and may throw.
 LoaderOptions lending(const Case& setup, std::function<void(int)> before) {
   LoaderOptions options = options_of(setup);
@@ -162,36 +133,31 @@ LoaderOptions lending(const Case& setup, std::function<void(int)> before) {
   return options;
 }
 
-TEST(Loader, ThatALaterBatchHasNoMemoryIsSaidAtItsPlace) {
+TEST(Loader, ThatALaterBatchHasNoMemoryIsSaidAtItsPlaceAndForgottenWhenThePositionMoves) {
   for (Case& setup : cases(each(&Case::window, {5, 0}), each(&Case::prefetch, {1, 2, 3, 8}))) {
     // Documents are measured, and ask for memory, in the order of their batches.
     if (setup.window == 0) setup.threads = 1;
-    bool has_memory = false;
-    Loader loader(lending(setup, [&](int lent) {
-      if (!has_memory && lent == 2) throw std::bad_alloc();
-    }));
-    std::vector<Seen> seen;
-    for (int i = 0; i < 2; ++i) seen.push_back(look(*next(loader)));
-    for (int i = 0; i < 3; ++i) {
-      EXPECT_THROW(next(loader), std::bad_alloc);
-      EXPECT_EQ(loader.position(), 8U);
+    for (const bool moves : {false, true}) {
+      bool has_memory = false;
+      Loader loader(lending(setup, [&](int lent) {
+        if (!has_memory && lent == 2) throw std::bad_alloc();
+      }));
+      std::vector<Seen> seen{look(*next(loader))};
+      if (moves) {
+        loader.seek(0);
+        seen.clear();
+      } else {
+        seen.push_back(look(*next(loader)));
+      }
+      for (int i = 0; i < 3 && !moves; ++i) {
+        EXPECT_THROW(next(loader), std::bad_alloc);
+        EXPECT_EQ(loader.position(), 8U);
+      }
+      has_memory = true;
+      for (Seen& each : rest(loader)) seen.push_back(std::move(each));
+      EXPECT_EQ(seen, plain_run(setup)) << describe(setup);
     }
-    has_memory = true;
-    for (Seen& each : rest(loader)) seen.push_back(std::move(each));
-    EXPECT_EQ(seen, plain_run(setup)) << describe(setup);
   }
-}
-
-TEST(Loader, NoMemoryForALaterBatchIsForgottenWhenThePositionMoves) {
-  bool is_refused = true;
-  Loader loader(lending({}, [&](int lent) {  // when the second batch is delivered and the fifth planned
-    if (lent == 4 && std::exchange(is_refused, false)) throw std::bad_alloc();
-  }));
-  next(loader);
-  next(loader);
-  EXPECT_FALSE(is_refused);
-  loader.seek(0);
-  EXPECT_EQ(next(loader)->plan.position, 0U);
 }
 
 // An interrupt, say: it must not wait for the place of a batch.

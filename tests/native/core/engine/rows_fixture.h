@@ -26,12 +26,6 @@ inline bool plan_rounds(const File& file, Row& row, unsigned round, Reads& out) 
   return round + 1 < rounds;
 }
 
-/// Round k reads from store (i + k) % 3, so that channels are opened while others have reads under way.
-inline bool plan_stores(const std::array<File, 3>& files, Row& row, unsigned round, Reads& out) {
-  ScriptedSource::read(files[(row.index + round) % 3], row.index * 50 + round * 4, 4, row.records + round * 4, out);
-  return round < 2;
-}
-
 /// Row i has i % 7 records from byte 50 * i on, which is known after as many rounds with a read and one without.
 inline bool plan_ragged(const File& file, Row& row, unsigned round, Reads& out) {
   if (row.measured) {
@@ -50,6 +44,7 @@ class Rows {
   /// Bit i of `late`: of store i.
   explicit Rows(unsigned late = 0) {
     for (unsigned i = 0; i < 3; ++i) {
+      behaviours[i] = std::make_shared<Behaviour>();
       behaviours[i]->late = (late >> i) % 2 == 1;
       stores_[i] = std::make_unique<MemoryStore>(behaviours[i]);
       files[i] = stores_[i]->put("file", telling_bytes(kFileBytes, i));
@@ -66,8 +61,12 @@ class Rows {
   void begin_rounds(std::uint64_t rows) {
     begin(12, rows, [this](Row& row, unsigned round, Reads& out) { return plan_rounds(files[0], row, round, out); });
   }
+  /// Round k reads from store (i + k) % 3, so that channels are opened while others have reads under way.
   void begin_stores(std::uint64_t rows) {
-    begin(12, rows, [this](Row& row, unsigned round, Reads& out) { return plan_stores(files, row, round, out); });
+    begin(12, rows, [this](Row& row, unsigned round, Reads& out) {
+      const File& file = files[(row.index + round) % 3];
+      return ScriptedSource::read(file, row.index * 50 + round * 4, 4, row.records + round * 4, out) && round < 2;
+    });
   }
   void begin_ragged(std::uint64_t rows) {
     begin(0, rows, [this](Row& row, unsigned round, Reads& out) { return plan_ragged(files[0], row, round, out); });
@@ -100,15 +99,15 @@ class Rows {
                           .format = batch->format,
                           .rows = std::span(batch->rows.data(), batch->plan.valid),
                           .cancelled = &batch->cancelled,
-                          .place = [this] { place_group(); },
+                          .place =
+                              [this] {
+                                ++groups_placed;
+                                if (has_no_memory) throw std::bad_alloc();
+                                for (const Row& row : batch->rows) EXPECT_TRUE(row.error || row.measured);
+                                BatchWork(*batch).measure();
+                                place();
+                              },
                           .done = [this] { ++groups_done; }});
-  }
-  void place_group() {
-    ++groups_placed;
-    if (has_no_memory) throw std::bad_alloc();
-    for (const Row& row : batch->rows) EXPECT_TRUE(row.error || row.measured) << "all lengths are known";
-    BatchWork(*batch).measure();
-    place();
   }
   void read_all(RowReader& reader, RowReader::Part part = RowReader::Part::Whole) {
     start_all(reader, part);
@@ -139,8 +138,7 @@ class Rows {
   }
   [[nodiscard]] bool is_whole(std::uint64_t row) const { return !errors[row] && batch->rows[row].spans.size() == 1; }
 
-  std::array<std::shared_ptr<Behaviour>, 3> behaviours{std::make_shared<Behaviour>(), std::make_shared<Behaviour>(),
-                                                       std::make_shared<Behaviour>()};
+  std::array<std::shared_ptr<Behaviour>, 3> behaviours;
   std::array<File, 3> files;
   std::shared_ptr<Batch> batch;
   std::vector<int> ends;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -63,17 +64,17 @@ TEST(Wakeups, UnknownTimesKeepReadAheadFullByAllThreads) {
 }
 
 TEST(Wakeups, AsManyThreadsAreWantedAsReadThreeBatchesInAStep) {
-  const struct {
-    Duration read;  // in steps of 12 ms
-    unsigned threads;
-    std::vector<std::size_t> low_water;  // of 0, 1, 2, 4 and 64 planned
-  } table[] = {
-      {100us, 1, {0, 0, 1, 1, 1}}, {12ms, 3, {0, 0, 1, 3, 3}}, {20ms, 5, {0, 0, 1, 3, 5}}, {1s, 8, {0, 0, 1, 3, 63}}};
+  using Marks = std::vector<std::size_t>;
+  const std::tuple<Duration, unsigned, Marks> table[] = {// time of a read, threads, and marks of these many planned
+                                                         {100us, 1, {0, 0, 1, 1, 1}},
+                                                         {12ms, 3, {0, 0, 1, 3, 3}},
+                                                         {20ms, 5, {0, 0, 1, 3, 5}},
+                                                         {1s, 8, {0, 0, 1, 3, 63}}};
   for (const auto& [read, threads, low_water] : table) {
     Loop loop(8, 16);
     loop.runs(12ms, read);
     EXPECT_EQ(loop.wakeups.threads_wanted(loop.now), threads);
-    std::vector<std::size_t> found;
+    Marks found;
     for (const std::size_t planned : {0, 1, 2, 4, 64}) found.push_back(loop.wakeups.low_water(planned));
     EXPECT_EQ(found, low_water) << threads;
   }
@@ -135,13 +136,11 @@ TEST(Wakeups, AConsumerThatReadsKeepsItsCoreUntilItHasLeftForAWhile) {
 }
 
 TEST(Wakeups, ThreadsAwakeBesideAConsumerThatWaitsHaveTheOtherCores) {
-  const struct {
-    unsigned threads;
-    unsigned cores;
-    bool reads;
-    unsigned awake;
-  } table[] = {{8, 4, true, 3}, {8, 2, false, 8}, {3, 4, true, 3}, {4, 1, true, 1}, {4, 0, true, 1}};
-  for (const auto& [threads, cores, reads, awake] : table) {
+  for (const auto& [threads, cores, reads, awake] : {std::tuple{8U, 4U, true, 3U},
+                                                     {8U, 2U, false, 8U},
+                                                     {3U, 4U, true, 3U},
+                                                     {4U, 1U, true, 1U},
+                                                     {4U, 0U, true, 1U}}) {
     Loop loop(threads, cores);
     loop.runs(1ms, 10ms).waits(reads);
     if (reads) {

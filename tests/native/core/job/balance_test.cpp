@@ -81,12 +81,6 @@ TEST(BalanceTest, HeaviestFirstToTheRankWithLeastAndThenIntoParts) {
   }
 }
 
-TEST(BalanceTest, EqualCostsGoByTurns) {
-  const Numbers costs(12, 7);
-  EXPECT_EQ(rows_of(costs, {1, 4}, 3), (Numbers{1, 5, 9}));
-  EXPECT_EQ(rows_of(costs, {1, 4}, 3, 3), (Numbers{1, 5, 9}));
-}
-
 TEST(BalanceTest, PartsOfOneRowAreByCost) {
   EXPECT_EQ(rows_of({1, 9, 5, 7}, {0, 1}, 4, 4), (Numbers{1, 3, 2, 0}));
   EXPECT_EQ(rows_of({1, 9, 5, 7}, {0, 1}, 4, 2), (Numbers{0, 1, 2, 3})) << "9 + 1, 7 + 5; in a part by position";

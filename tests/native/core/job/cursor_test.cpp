@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/job/order.h"
+#include "core/job/steps.h"
 #include "tests/native/message_of.h"
 
 #include <gtest/gtest.h>
@@ -23,59 +24,46 @@ struct NaiveBatch {
   std::uint64_t position = 0;
   std::uint64_t end = 0;
   std::uint64_t size = 0;
-  std::vector<std::uint64_t> taken;
+  std::vector<std::uint64_t> taken = {};
 };
 
-class Naive {
- public:
-  explicit Naive(const CursorOptions& options, std::uint64_t horizon) : options_(options), horizon_(horizon) {}
+struct Naive {
+  const CursorOptions& options;
+  std::uint64_t horizon;
 
-  [[nodiscard]] std::uint64_t size_at(std::uint64_t position) const {
-    std::uint64_t size = 0;
-    for (const auto& [from, value] : options_.schedule) {
-      if (from <= position) size = value;
-    }
-    return size;
-  }
   [[nodiscard]] bool is_skipped(std::uint64_t position) const {
-    return std::any_of(options_.skip.begin(), options_.skip.end(),
+    return std::any_of(options.skip.begin(), options.skip.end(),
                        [&](const auto& range) { return range.first <= position && position < range.second; });
   }
   [[nodiscard]] std::uint64_t limit(std::uint64_t position) const {
-    std::uint64_t end = horizon_;
-    if (options_.per_epoch) end = std::min(end, (position / options_.epoch_size + 1) * options_.epoch_size);
-    if (options_.stage_end) end = std::min(end, options_.stage_end(position));
+    std::uint64_t end = horizon;
+    if (options.per_epoch) end = std::min(end, (position / options.epoch_size + 1) * options.epoch_size);
+    if (options.stage_end) end = std::min(end, options.stage_end(position));
     return end;
   }
-  /// Positions of the batch that begins at `position`; empty if the tail rule makes none.
-  [[nodiscard]] std::vector<std::uint64_t> take(std::uint64_t position) const {
-    const std::uint64_t size = size_at(position);
-    const std::uint64_t end = limit(position);
-    std::vector<std::uint64_t> taken;
-    for (std::uint64_t p = position; p < end && taken.size() < size; ++p) {
-      if (!is_skipped(p)) taken.push_back(p);
+  /// The batch that begins at `position`; it takes nothing if the tail rule makes none.
+  [[nodiscard]] NaiveBatch take(std::uint64_t position) const {
+    NaiveBatch batch{.position = position, .end = position};
+    for (const auto& [from, size] : options.schedule) {
+      if (from <= position) batch.size = size;
     }
-    if (options_.tail == Tail::Drop && taken.size() < size) taken.clear();
-    return taken;
+    for (std::uint64_t p = position; p < limit(position) && batch.taken.size() < batch.size; ++p) {
+      if (!is_skipped(p)) batch.taken.push_back(p);
+    }
+    if (options.tail == Tail::Drop && batch.taken.size() < batch.size) batch.taken.clear();
+    if (!batch.taken.empty()) batch.end = batch.taken.back() + 1;
+    return batch;
   }
   [[nodiscard]] std::optional<NaiveBatch> plan(std::uint64_t position) const {
-    for (; position < horizon_; position = limit(position)) {
-      NaiveBatch batch;
-      batch.taken = take(position);
+    for (; position < horizon; position = limit(position)) {
+      NaiveBatch batch = take(position);
       if (batch.taken.empty()) continue;
-      batch.position = position;
-      batch.size = size_at(position);
-      batch.end = batch.taken.back() + 1;
       const std::uint64_t end = limit(position);
-      if (batch.end < end && take(batch.end).empty()) batch.end = end;
+      if (batch.end < end && take(batch.end).taken.empty()) batch.end = end;
       return batch;
     }
     return std::nullopt;
   }
-
- private:
-  const CursorOptions& options_;
-  std::uint64_t horizon_;
 };
 
 std::vector<std::uint64_t> positions(const BatchPlan& plan) {
@@ -90,10 +78,17 @@ std::vector<std::uint64_t> positions(const BatchPlan& plan) {
 
 /// Compares every answer about one job, on all ranks, with the naive model.
 void compare(const CursorOptions& options, std::uint64_t world_size, std::uint64_t horizon) {
-  const Naive naive(options, horizon);
+  const Naive naive{options, horizon};
   const Cursor cursor(options);
   std::vector<NaiveBatch> run;
   for (auto batch = naive.plan(0); batch; batch = naive.plan(batch->end)) run.push_back(*batch);
+  for (std::size_t step = 0; step < run.size(); ++step) {
+    const std::uint64_t begin = begin_of_step(cursor, step);
+    ASSERT_EQ(cursor.plan(begin, {})->position, run[step].position);
+    ASSERT_EQ(cursor.steps_before(begin), step);
+  }
+  testing::expect_error([&] { static_cast<void>(begin_of_step(cursor, run.size())); }, ErrorKind::InvalidArgument,
+                        "numbered from 0");
   for (std::uint64_t p = 0; p <= horizon; ++p) {
     SCOPED_TRACE(p);
     const auto expected = naive.plan(p);

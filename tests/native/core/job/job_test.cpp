@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -27,35 +26,6 @@ Job make() {
   options.skip = {{5, 7}};
   options.schedule = {{0, 4}};
   return {staged_order(), kSources, std::move(options)};
-}
-
-TEST(JobTest, RanksTakeTurnsInWhatOneRankTakes) {
-  const Job job = make();
-  const auto picks_of = [&](const BatchPlan& plan) {
-    std::vector<Pick> picks(plan.valid);
-    job.pick(plan, picks);
-    return picks;
-  };
-  std::vector<std::uint64_t> seen;
-  for (auto whole = job.plan(0, {0, 1}); whole; whole = job.plan(whole->end, {0, 1})) {
-    const std::vector<Pick> all = picks_of(*whole);
-    for (const std::uint64_t world : {2U, 4U}) {
-      for (std::uint64_t rank = 0; rank < world; ++rank) {
-        const auto part = job.plan(whole->position, {rank, world});
-        ASSERT_TRUE(part);
-        EXPECT_EQ(part->end, whole->end);
-        std::vector<Pick> mine;
-        for (std::size_t i = rank; i < all.size(); i += world) mine.push_back(all[i]);
-        EXPECT_EQ(picks_of(*part), mine);
-      }
-    }
-    for (const Pick& pick : all) seen.push_back(pick.fetch);
-    EXPECT_FALSE(whole->position < 25 && whole->end > 25) << "a batch crosses the stage's end";
-  }
-  std::vector<std::uint64_t> wanted(40);
-  std::iota(wanted.begin(), wanted.end(), std::uint64_t{0});
-  wanted.erase(wanted.begin() + 5, wanted.begin() + 7);
-  EXPECT_EQ(seen, wanted);
 }
 
 TEST(JobTest, AStateGoesOnWhereItWasTakenAndAnothersDoesNot) {

@@ -34,69 +34,59 @@ TEST(Job, TheTextIsCanonical) {
   EXPECT_EQ(difference_of(nlohmann::json::parse(job({})).dump(2), job({}), 7), std::nullopt) << "written otherwise";
 }
 
-TEST(Job, AllThatDiffersIsNamedAlsoAtPositionZero) {
-  const std::string blocks = R"({"algorithm":1,"block":8,"fetch":64,"lanes":1,"name":"blocks","seed":1,"size":244})";
-  const std::string old_blocks =
-      R"({"algorithm":2,"block":1024,"fetch":64,"lanes":1,"name":"blocks","seed":1,"size":244})";
-  const JobParts other{uniform(2, 500), kNewPrint, 13, 1'100'000, windows(2'048)};
-  const char* const all =
-      "dataset: the state was saved on 3f2a0b1c… (12 shards, 1,000,000 records), this one is 9b1c0b1c… (13 shards, "
-      "1,100,000 records); window: saved 4,096, now 2,048; seed: saved 1, now 2";
-  const struct {
-    JobParts saved;
-    JobParts now;
-    std::uint64_t position;
-    const char* text;
-  } table[] = {
-      {{}, {}, 0, ""},
-      {{}, {}, 1'000'000, ""},
-      {{}, {.shards = 3}, 5, ""},  // the same records in other shards
-      {{}, other, 0, all},
-      {{}, other, 1'000, all},
-      {{.shards = 0, .records = 1'000, .view = R"({"kind":"collection"})"},
-       {.fingerprint = kNewPrint, .shards = 0, .records = 900, .view = R"({"kind":"collection"})"},
-       0,
-       "dataset: the state was saved on 3f2a0b1c… (1,000 observations), this one is 9b1c0b1c… (900 observations)"},
-      {{}, {.order = uniform(12'345)}, 0, "seed: saved 1, now 12345"},
-      {{},
-       {.fingerprint = std::string(kOldPrint).replace(31, 1, "0"), .shards = 1},
-       0,
-       "dataset: the state was saved on 3f2a0b1c4d5e6f708192a3b4c5d6e7f8 (12 shards, 1,000,000 records), this one "
-       "is 3f2a0b1c4d5e6f708192a3b4c5d6e7f0 (1 shard, 1,000,000 records)"},
-      {{}, {.view = R"({"kind":"documents"})"}, 0, "view: saved windows, now documents"},
-      {{}, {.view = R"({"kind":"windows","lookahead":0,"window":4096})"}, 0, "lookahead: saved 1, now 0"},
-      {{}, {.order = blocks}, 0, "order: saved uniform, now blocks"},
-      {{.order = old_blocks},
-       {.order = blocks},
-       0,
-       "order's algorithm: saved 2, now 1; order's block: saved 1,024, now 8"},
-      {{}, {.order = R"({"name":"sequential","size":244})"}, 0, "order: saved uniform, now sequential"},
-      {{}, {.skip = {{100, 200}}}, 100, ""},
-      {{}, {.skip = {{100, 200}}}, 101, "skip before position 101: saved none, now (100, 101)"},
-      {{.skip = {{100, 150}, {150, 300}}}, {.skip = {{100, 200}}}, 200, ""},
-      {{.skip = {{100, 150}, {150, 300}}},
-       {.skip = {{100, 200}}},
-       201,
-       "skip before position 201: saved (100, 201), now (100, 200)"},
-      {{.skip = {{1, 2}, {3, 4}, {5, 6}, {7, 8'000}}},
-       {},
-       9'000,
-       "skip before position 9,000: saved (1, 2), (3, 4), (5, 6), … (4 ranges), now none"},
-  };
-  for (const auto& [saved, now, position, text] : table) {
-    EXPECT_EQ(difference_of(job(saved), job(now), position).value_or(""), text);
+/// None: "".
+std::string difference(const JobParts& saved, const JobParts& now, std::uint64_t position = 0) {
+  return difference_of(job(saved), job(now), position).value_or("");
+}
+
+TEST(Job, TheSameJobHasNoDifferenceAndAllThatDiffersIsNamedAlsoAtPositionZero) {
+  EXPECT_EQ(difference({}, {}), "");
+  EXPECT_EQ(difference({}, {}, 1'000'000), "");
+  EXPECT_EQ(difference({}, {.shards = 3}, 5), "") << "the same records in other shards";
+  for (const std::uint64_t position : {0, 1'000}) {
+    EXPECT_EQ(difference({}, {uniform(2, 500), kNewPrint, 13, 1'100'000, windows(2'048)}, position),
+              "dataset: the state was saved on 3f2a0b1c… (12 shards, 1,000,000 records), this one is 9b1c0b1c… "
+              "(13 shards, 1,100,000 records); window: saved 4,096, now 2,048; seed: saved 1, now 2");
   }
 }
 
+TEST(Job, EachPartIsADifferenceAlone) {
+  EXPECT_EQ(difference({}, {.order = uniform(12'345)}), "seed: saved 1, now 12345");
+  EXPECT_EQ(difference({}, {.fingerprint = std::string(kOldPrint).replace(31, 1, "0"), .shards = 1}),
+            "dataset: the state was saved on 3f2a0b1c4d5e6f708192a3b4c5d6e7f8 (12 shards, 1,000,000 records), this one "
+            "is 3f2a0b1c4d5e6f708192a3b4c5d6e7f0 (1 shard, 1,000,000 records)");
+  const std::string collection = R"({"kind":"collection"})";
+  EXPECT_EQ(difference({uniform(1), kOldPrint, 0, 1'000, collection}, {uniform(1), kNewPrint, 0, 900, collection}),
+            "dataset: the state was saved on 3f2a0b1c… (1,000 observations), this one is 9b1c0b1c… (900 observations)");
+  EXPECT_EQ(difference({}, {.view = R"({"kind":"documents"})"}), "view: saved windows, now documents");
+  EXPECT_EQ(difference({}, {.view = R"({"kind":"windows","lookahead":0,"window":4096})"}), "lookahead: saved 1, now 0");
+  const JobParts blocks{R"({"algorithm":1,"block":8,"fetch":64,"lanes":1,"name":"blocks","seed":1,"size":244})"};
+  const JobParts old{R"({"algorithm":2,"block":1024,"fetch":64,"lanes":1,"name":"blocks","seed":1,"size":244})"};
+  EXPECT_EQ(difference({}, blocks), "order: saved uniform, now blocks");
+  EXPECT_EQ(difference(old, blocks), "order's algorithm: saved 2, now 1; order's block: saved 1,024, now 8");
+  EXPECT_EQ(difference({}, {R"({"name":"sequential","size":244})"}), "order: saved uniform, now sequential");
+}
+
+TEST(Job, SkipsMatterBeforeThePositionOnly) {
+  const JobParts one{.skip = {{100, 200}}};
+  const JobParts two{.skip = {{100, 150}, {150, 300}}};
+  EXPECT_EQ(difference({}, one, 100), "");
+  EXPECT_EQ(difference({}, one, 101), "skip before position 101: saved none, now (100, 101)");
+  EXPECT_EQ(difference(two, one, 200), "");
+  EXPECT_EQ(difference(two, one, 201), "skip before position 201: saved (100, 201), now (100, 200)");
+  EXPECT_EQ(difference({.skip = {{1, 2}, {3, 4}, {5, 6}, {7, 8'000}}}, {}, 9'000),
+            "skip before position 9,000: saved (1, 2), (3, 4), (5, 6), … (4 ranges), now none");
+}
+
 TEST(Job, StagesThatBeginAtOrAfterThePositionAreNoDifference) {
-  const std::string one = job({.order = R"({"name":"stages","stages":[{"begin":0,"seed":1}]})"});
-  const std::string two = job({.order = R"({"name":"stages","stages":[{"begin":0,"seed":1},{"begin":100,"seed":2}]})"});
-  const std::string other = job({.order = R"({"name":"stages","stages":[{"begin":0,"seed":9}]})"});
-  EXPECT_FALSE(difference_of(one, two, 0));
-  EXPECT_FALSE(difference_of(one, two, 100));
-  EXPECT_FALSE(difference_of(two, one, 100));
-  EXPECT_TRUE(difference_of(one, two, 101));
-  EXPECT_TRUE(difference_of(one, other, 0)) << "the first stage decides at position 0 too";
+  const JobParts one{R"({"name":"stages","stages":[{"begin":0,"seed":1}]})"};
+  const JobParts two{R"({"name":"stages","stages":[{"begin":0,"seed":1},{"begin":100,"seed":2}]})"};
+  EXPECT_EQ(difference(one, two, 0), "");
+  EXPECT_EQ(difference(one, two, 100), "");
+  EXPECT_EQ(difference(two, one, 100), "");
+  EXPECT_NE(difference(one, two, 101), "");
+  EXPECT_NE(difference(one, {R"({"name":"stages","stages":[{"begin":0,"seed":9}]})"}, 0), "")
+      << "the first stage decides at position 0 too";
 }
 
 TEST(Job, SourcesAreComparedOneByOne) {
