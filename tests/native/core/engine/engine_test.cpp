@@ -1,4 +1,4 @@
-// What the engine's threads and the consumer do with batches between them, seen through a loader.
+// The engine's threads and the consumer at work on batches together, seen through a loader.
 #include "core/engine/engine.h"
 
 #include "tests/native/core/engine/loader_fixture.h"

@@ -65,7 +65,7 @@ TEST(Fetch, RanksReadTheirOwnRowsAloneWhateverTheOrderAndTheMemory) {
         rows += picks.size();
       }
       EXPECT_NEAR(static_cast<double>(rows), (2 * 96.0 - 23) / static_cast<double>(setup.world_size), 4);
-      // Of documents, a record with the length and at most three more.
+      // A document: a record for its length and at most three of its own.
       const std::uint64_t row_bytes = setup.window > 0 ? 5 * 4 : (1 + 3) * 4;
       EXPECT_LE(setup.behaviour->bytes, rows * row_bytes) << "what no row of this rank needs is not read";
     }
@@ -105,7 +105,7 @@ std::vector<std::size_t> parts_of(const std::vector<Pick>& picks, std::uint64_t 
   return sizes;
 }
 
-/// They are picked the last first.
+/// Observations that follow one another. The last is picked first.
 struct Neighbours {
   std::uint64_t first = 0;
   std::uint64_t count = 0;

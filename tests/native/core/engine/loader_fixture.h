@@ -217,7 +217,7 @@ inline LoaderOptions options_of(const Case& setup) {
   return options_of(setup, std::make_shared<IdentityOrder>(setup.count, setup.fetch), {format_of(setup, setup.window)});
 }
 
-/// Whether `check` is true in a forked child, which ends then.
+/// True if `check` is true in a forked child, which ends then.
 template <typename Check>
 bool is_true_in_child(const Check& check) {
   const pid_t child = fork();

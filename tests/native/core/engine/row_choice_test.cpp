@@ -95,17 +95,21 @@ TEST(RowChoice, RestoreAtEveryStepRepeatsTheRest) {
 }
 
 TEST(RowChoice, AnotherBatchSizeInTheMiddleIsBalancedToo) {
-  const Case setup{.world_size = 2};
-  const CostRule rule = given(setup.count);
-  Loader loader(balanced(setup, rule));
-  next(loader);
-  loader.set_global_batch_size(10);
-  std::vector<std::uint64_t> wanted;
-  balance_rows(std::span(*rule.given).subspan(4, 10), {0, 2}, 5, 1, wanted);
-  for (std::uint64_t& row : wanted) row += 4;
-  EXPECT_EQ(next(loader)->positions, wanted);
-  Loader parts(balanced(setup, rule, 2));
-  EXPECT_THROW(parts.set_global_batch_size(10), Error);
+  for (const std::uint64_t fetch : {1, 7}) {
+    const Case setup{.world_size = 2, .fetch = fetch};
+    const CostRule rule = given(setup.count);
+    Loader loader(balanced(setup, rule));
+    next(loader);
+    loader.set_global_batch_size(10);
+    std::vector<std::uint64_t> wanted;
+    balance_rows(std::span(*rule.given).subspan(4, 10), {0, 2}, 5, 1, wanted);
+    for (std::uint64_t& row : wanted) row += 4;
+    const auto batch = next(loader);
+    EXPECT_EQ(batch->positions, wanted);
+    expect_whole(*batch);
+    Loader parts(balanced(setup, rule, 2));
+    EXPECT_THROW(parts.set_global_batch_size(10), Error);
+  }
 }
 
 TEST(RowChoice, WhatReadingLengthsFailsWithIsTheBatchsError) {

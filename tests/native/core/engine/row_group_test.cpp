@@ -8,24 +8,6 @@
 namespace penstock::testing {
 namespace {
 
-TEST(RowGroup, NeighboursAreOneRequestInEachRound) {
-  for (const unsigned late : {0U, 1U}) {
-    for (const bool are_near : {false, true}) {
-      Rows rows(late);
-      rows.behaviours[0]->near_bytes = are_near ? 18 : 0;
-      rows.begin(12, 100, [&](Row& row, unsigned round, Reads& out) {
-        ScriptedSource::read(rows.files[0], row.index * 24 + round * 12, 6, row.records + round * 6, out);
-        return round == 0;
-      });
-      rows.read_group(*rows.reader());
-      EXPECT_EQ(rows.behaviours[0]->runs, are_near ? 2U : 200U);
-      for (std::uint64_t i = 0; i < 100; ++i) {
-        EXPECT_TRUE(rows.has_bytes(i, 0, i * 24, 6) && rows.has_bytes(i, 0, i * 24 + 12, 6, 6)) << i;
-      }
-    }
-  }
-}
-
 TEST(RowGroup, RowsThatShareBytesReadThemOnce) {
   Rows rows;
   rows.begin(30, 10, [&](Row& row, unsigned, Reads& out) {
