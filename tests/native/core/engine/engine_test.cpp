@@ -116,7 +116,6 @@ TEST(Engine, ShortRunsWithRandomMoves) {
       ASSERT_EQ(loader.position(), position);
       if (HasFailure()) return;
     }
-    loader.poll();
     std::this_thread::sleep_for(random() % 5 * 80us);
     loader.close();
     if (held) expect_whole(*held);
